@@ -30,7 +30,7 @@ from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.experiments import ConditionModel
 from dtef_pipeline.survey.observations import MIN_N
 from dtef_pipeline.survey.scoring.metrics import js
-from tests.made.world_tables import LEVEL, Way, connection, marginals, scores, survey_responses
+from tests.made.world_tables import LEVEL, Setting, connection, marginals, scores, survey_responses
 from tests.made.worlds import SINGLE, Design, Floats, Survey, World
 
 REGIMES = {
@@ -116,7 +116,7 @@ def of_segments(world: World, survey: Survey) -> Found:
 
 
 def of_experiments(world: World, survey: Survey) -> Found:
-    ways = {name: Way(_SPEC.variant, condition=options.condition) for name, options in CONDITIONS.items()}
+    ways = {name: Setting(_SPEC.variant, condition=options.condition) for name, options in CONDITIONS.items()}
     tables = connection(world, survey, _NO_CEILINGS, ways)
     found = {}
     for suffix, segments in (("", ()), (f" on {_OF_30} people", (_country_of_30(world),))):

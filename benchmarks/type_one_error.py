@@ -44,7 +44,7 @@ from dtef_pipeline.survey.boards.responsiveness import compute_responsiveness, l
 from dtef_pipeline.survey.boards.segment_gaps import compute_segment_gaps
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.experiments import ConditionModel
-from tests.made.world_tables import LEVEL, Way, connection, scores
+from tests.made.world_tables import LEVEL, Setting, connection, scores
 from tests.made.worlds import GOOD, TYPICAL, Design, Errors, Survey, World
 
 ROUNDS = {"GD3": GD3, "GD4": GD4, "GD5": GD5, "GD6": GD6, "GD7": GD7, "7 batteries of 6": (6,) * 7}
@@ -117,7 +117,7 @@ def of_readable_responses(batteries: tuple[int, ...], seed: int) -> Found:
 def _equal_models(design: Design, seed: int) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     """`comparisons` of eight models, and of the same answers as of four models in two ways `responsiveness` and an experiment."""
     world, survey = _drawn(design, seed)
-    named = {model: Way(_SPECS[model].variant) for model in EQUAL}
+    named = {model: Setting(_SPECS[model].variant) for model in EQUAL}
     tables = connection(world, survey, _NO_CEILINGS, named)
     pairs = _compared(tables, _named(EQUAL))
     first = [named[model] for model in FIRST]

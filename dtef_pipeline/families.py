@@ -47,7 +47,7 @@ _FAMILIES_HERE = (
         "rubric_scores",
         settings=RubricSettings,
         stage_settings=RUBRIC_STAGE_SETTINGS,
-        judged_again="rubric_anchors",
+        anchors="rubric_anchors",
         paired=RUBRIC_PAIRED,
         roles=ROLES[1:],
     ),
@@ -59,7 +59,7 @@ _FAMILIES_HERE = (
         "qa_scores",
         settings=QaSettings,
         stage_settings=QA_STAGE_SETTINGS,
-        judged_again="qa_anchors",
+        anchors="qa_anchors",
         paired=QA_PAIRED,
     ),
     Family(

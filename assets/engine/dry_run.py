@@ -28,7 +28,7 @@ from dtef_pipeline.errors import DtefError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.run_settings import RunSettings
-from dtef_pipeline.family.stage import CallPlan, EpisodePlan, Foreseen, Lengths, Stage, Tables, concatenate_tables
+from dtef_pipeline.family.stage import CallPlan, EpisodePlan, Forecast, Lengths, Stage, Tables, concatenate_tables
 from resources.gateway.embedder import NOTHING_EMBEDDED, EmbeddingResult
 from resources.model_catalog import load_known_models
 from resources.responses.store import RESPONSES, ModelInStore, ResponseStore
@@ -43,7 +43,7 @@ _STAND_IN_WORD = " say"
 _HEX_AS_LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 _AT_NO_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 _CUT = "length"
-_UNFORESEEN = Foreseen()
+_UNFORESEEN = Forecast()
 
 
 class NoResponses:
@@ -144,20 +144,20 @@ class _Planner:
             self.partitions[key] = _Partition(self, key, stages)
         return self.partitions[key]
 
-    def row(self, stage: Stage, request: Request, forecast: Foreseen = _UNFORESEEN) -> PlannedCalls:
+    def row(self, stage: Stage, request: Request, forecast: Forecast = _UNFORESEEN) -> PlannedCalls:
         behind_name = stage.replies.behind_name + forecast.behind_name
         return self.found.counts.row(request.role, request.model, behind_name)
 
-    def estimate_reply_tokens(self, stage: Stage, request: Request, forecast: Foreseen = _UNFORESEEN) -> float:
+    def estimate_reply_tokens(self, stage: Stage, request: Request, forecast: Forecast = _UNFORESEEN) -> float:
         """Return the usual number of tokens of a reply to the request."""
         if stage.name not in self._lengths:
             self._lengths[stage.name] = compute_mean_lengths(self.outside.warehouse, stage.replies.lengths)
-        usual = self._lengths[stage.name].get(request.model.variant + forecast.way)
+        usual = self._lengths[stage.name].get(request.model.variant + forecast.setting)
         if usual is None:
             usual = self._assume_tokens(stage, request, forecast)
         return min(float(usual), _estimate_max_tokens(request))
 
-    def _assume_tokens(self, stage: Stage, request: Request, forecast: Foreseen) -> float:
+    def _assume_tokens(self, stage: Stage, request: Request, forecast: Forecast) -> float:
         """Return the same without known replies, and record the assumption."""
         name = self.row(stage, request, forecast).name
         if forecast.usual_tokens is not None:
@@ -317,7 +317,7 @@ class _Partition:
         playing.close()
         return lambda: plan.merge_with_stored(concatenate_tables(parts))
 
-    def count(self, stage: Stage, request: Request, forecast: Foreseen = _UNFORESEEN, *, is_stored: bool) -> bool:
+    def count(self, stage: Stage, request: Request, forecast: Forecast = _UNFORESEEN, *, is_stored: bool) -> bool:
         """Count a planned request, and return whether it is sent and was not counted before. Requests of imported models are never sent."""
         row, is_new = self.planner.row(stage, request, forecast), self.planner.found.counts.is_new(request.key)
         row.planned += 1

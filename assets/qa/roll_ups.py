@@ -21,7 +21,7 @@ from assets.stage.resources import Store
 from assets.stage.table_publishing import publish_tables
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.record import FamilyBoard, Preview
-from dtef_pipeline.qa.result_views import QA_VIEWS
+from dtef_pipeline.qa.qa_boards import QA_VIEWS
 from dtef_pipeline.qa.score_drift import QA_WATCHED
 from dtef_pipeline.qa.score_validity import QA_VALIDITY_READS
 from dtef_pipeline.qa.score_validity import qa_validity as validity_of_scores

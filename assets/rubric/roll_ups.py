@@ -23,8 +23,8 @@ from dtef_pipeline.family.record import FamilyBoard, Preview
 from dtef_pipeline.family.stage import Tables
 from dtef_pipeline.rubric.board import BOARD_READS
 from dtef_pipeline.rubric.board import rubric_board as board_of_all
-from dtef_pipeline.rubric.board_views import BOARD_VIEWS
 from dtef_pipeline.rubric.labels.label_corrections import CORRECTED_READS, build_corrected_tables
+from dtef_pipeline.rubric.rubric_boards import BOARD_VIEWS
 from dtef_pipeline.rubric.rubric_drift import WATCHED
 from dtef_pipeline.rubric.rubric_roll_ups import (
     CHAMPIONS_READ,

@@ -14,11 +14,11 @@ from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict_text import (
     NEWS,
     describe_judges,
-    describe_night,
+    describe_shared_shift,
     format_moved_items,
     format_series,
     format_shift,
-    is_night_shift,
+    has_shared_shift,
     sort_key_of_verdict,
 )
 
@@ -44,7 +44,7 @@ def build_drift_result(rows: pa.Table, n_checked: int, severity: Severity, subje
             "checked": n_checked,
             "drift": sum(row["verdict"] == "drift" for row in series),
             "watch": sum(row["verdict"] == "watch" for row in series),
-            "all_models_moved": sum(map(is_night_shift, series)),
+            "all_models_moved": sum(map(has_shared_shift, series)),
             "first": dg.MetadataValue.json([describe_verdict(row, format_series(row, subject.keys)) for row in series[:10]]),
         },
     )
@@ -53,7 +53,7 @@ def build_drift_result(rows: pa.Table, n_checked: int, severity: Severity, subje
 def describe_verdict(row: Mapping[str, Any], series: str) -> str:
     """A verdict on a series: how much, since when, what the judges made of it, what changed besides, and what all models did."""
     who = f"{row['verdict'] or 'not compared'}: {series}"
-    night = f"; the night: {describe_night(row)}" if is_night_shift(row) else ""
+    night = f"; the night: {describe_shared_shift(row)}" if has_shared_shift(row) else ""
     judges = f"; {words}" if (words := describe_judges(row)) else ""
     if row["verdict"] != "drift":
         return f"{who}: {row['reason']}{judges}{night}"

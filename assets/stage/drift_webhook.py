@@ -9,7 +9,7 @@ import dagster as dg
 from assets.stage.drift_checks import describe_verdict
 from assets.stage.panel_drift import load_drift_section
 from assets.stage.resources import Store
-from dtef_pipeline.drift.verdict_text import is_night_shift
+from dtef_pipeline.drift.verdict_text import has_shared_shift
 from resources.json_posts import post_once, require_address
 
 _TIMEOUT_S = 10.0
@@ -57,5 +57,5 @@ def _get_series(row: Mapping[str, Any]) -> str:
 
 def _format_news(row: Mapping[str, Any], notify: Sequence[str]) -> str:
     """What the receiver should know of a series; empty: nothing. That all models of a night moved is sent under any choice of verdicts."""
-    night = "night" if is_night_shift(row) or row["shared_verdict"] in notify else ""
+    night = "night" if has_shared_shift(row) or row["shared_verdict"] in notify else ""
     return " ".join(filter(None, [row["verdict"] if row["verdict"] in notify else "", night]))

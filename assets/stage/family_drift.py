@@ -70,10 +70,10 @@ def build_drift_assets(family: FamilyDrift) -> tuple[dg.AssetsDefinition, dg.Ass
         require_made(store, *family.scores)
         options = panel_drift(store.settings, store.warehouse)
         rules = store.warehouse.query(
-            lambda connection: build_rule_table(connection, subject), only=subject.ruled or subject.reads
+            lambda connection: build_rule_table(connection, subject), only=subject.rule_tables or subject.reads
         )
         result = store.warehouse.query(lambda connection: compute_model_drift(connection, subject, options), only=subject.reads)
-        anchors = store.warehouse.read_or_empty(subject.judged_again.table) if subject.judged_again else pa.table({})
+        anchors = store.warehouse.read_or_empty(subject.anchors.table) if subject.anchors else pa.table({})
         result, judges = result.subtract_judge_shifts(subject, anchors, options), judge_drift(subject, anchors, options)
         tables = {"drift": result.checks, "drift_series": result.series, "drift_rule": rules, "judge_drift": judges}
         for table, part in tables.items():

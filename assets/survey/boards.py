@@ -18,12 +18,12 @@ from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.site.chart_images import render_markdown_image
 from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.boards.board_charts import make_board_chart, make_context_curves, make_segment_heat_map
+from dtef_pipeline.survey.boards.board_rows import CODED, HELD, build_published_tables
 from dtef_pipeline.survey.boards.question_links import build_question_batteries
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS
 from dtef_pipeline.survey.boards.shared_pairs import restrict_to_shared_pairs
+from dtef_pipeline.survey.boards.survey_boards import BREAKDOWNS
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
-from dtef_pipeline.survey.boards.survey_views import BREAKDOWNS
-from dtef_pipeline.survey.boards.views import CODED, HELD, build_published_tables
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import METRICS
 from dtef_pipeline.tables import describe_schema

@@ -17,7 +17,7 @@ from dtef_pipeline.asking.request import Failure
 from dtef_pipeline.asking.request_list import SEEN, RequestList, SharedResponse, count_distinct_requests, same_texts, sources
 from dtef_pipeline.asking.variants import parse_variant
 from dtef_pipeline.errors import DtefError
-from dtef_pipeline.family.stage import Foreseen
+from dtef_pipeline.family.stage import Forecast
 from dtef_pipeline.identity import digest, request_keys, split_partition_key
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.survey.baselines.baselines import NEIGHBOUR_BASELINES, PREVIOUS_COLUMNS, Previous, load_previous_answers
@@ -60,13 +60,15 @@ class ModelSelection:
     """The models of a run."""
 
     models: tuple[ModelSpec, ...]
-    models_of: Mapping[str, tuple[ModelSpec, ...]] = field(default_factory=dict)
+    models_by_condition: Mapping[str, tuple[ModelSpec, ...]] = field(default_factory=dict)
     """By condition, the models that replace `models` in it; baselines are in every condition."""
 
     @property
     def every(self) -> tuple[ModelSpec, ...]:
         """All models of all conditions, each once."""
-        return tuple({m.variant: m for m in [*self.models, *(m for of in self.models_of.values() for m in of)]}.values())
+        return tuple(
+            {m.variant: m for m in [*self.models, *(m for of in self.models_by_condition.values() for m in of)]}.values()
+        )
 
     @property
     def language(self) -> tuple[ModelSpec, ...]:
@@ -75,7 +77,7 @@ class ModelSelection:
 
     def select_models(self, condition: str) -> tuple[ModelSpec, ...]:
         baselines = tuple(model for model in self.models if model.is_computed)
-        return (*self.models_of[condition], *baselines) if condition in self.models_of else self.models
+        return (*self.models_by_condition[condition], *baselines) if condition in self.models_by_condition else self.models
 
 
 def resolve_asked_models(settings: SurveySettings, models: Models) -> ModelSelection:
@@ -84,8 +86,10 @@ def resolve_asked_models(settings: SurveySettings, models: Models) -> ModelSelec
     Raises ConfigError for an unknown model.
     """
     references = [] if settings.from_store and not settings.models else [UNIFORM, POPULATION_MARGINAL]
-    models_of = {condition: models.resolve(selectors) for condition, selectors in settings.models_of.items()}
-    return ModelSelection(models.resolve([*references, *settings.models]), models_of)
+    models_by_condition = {
+        condition: models.resolve(selectors) for condition, selectors in settings.models_by_condition.items()
+    }
+    return ModelSelection(models.resolve([*references, *settings.models]), models_by_condition)
 
 
 class Prompts(NamedTuple):
@@ -339,7 +343,7 @@ class SegmentPredictions:
     def keys(self) -> list[str]:
         return self._asks[1].keys
 
-    def foresee(self) -> dict[str, Foreseen]:
+    def foresee(self) -> dict[str, Forecast]:
         """Return the assumed replies to the requests."""
         rows, _ = self._asks
         if rows is None:
@@ -347,7 +351,7 @@ class SegmentPredictions:
         usual, is_one = usual_reply_tokens(self.prompts.chosen), len(self.predictor.settings.conditions) == 1
         columns = (rows[name].to_pylist() for name in ("request_key", "condition", "prompt_id"))
         return {
-            key: Foreseen(f" {condition}", usual[condition, prompt], "" if is_one else f", {condition}")
+            key: Forecast(f" {condition}", usual[condition, prompt], "" if is_one else f", {condition}")
             for key, condition, prompt in zip(*columns, strict=True)
         }
 

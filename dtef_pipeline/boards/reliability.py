@@ -141,7 +141,7 @@ def _estimate_model_difference(cells: pd.DataFrame, subject: BoardSubject) -> di
     reference = cells[list(subject.typical)].bfill(axis=1).iloc[:, 0]
     rows = cells[reference.notna()]
     if rows.empty:
-        return {"note": f"no reference scores to compare with: {subject.reference_again}"}
+        return {"note": f"no reference scores to compare with: {subject.reference_remedy}"}
     by_cluster = (rows["score"] - reference[rows.index]).groupby(rows["cluster"], sort=False, observed=True)
     sums, counts = np.asarray(by_cluster.sum(), dtype=np.float64), np.asarray(by_cluster.count(), dtype=np.float64)
     if len(counts) < MIN_CLUSTERS:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from assets.engine.settings_config import load_family_panel
 from assets.stage.panel_drift import panel_drift
 from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.boards.family_views import TableView
+from dtef_pipeline.boards.named_boards import TableView
 from dtef_pipeline.cli.families import family_record
 from dtef_pipeline.cli.role_budgets import parse_budgets, resolve_budget_owners
 from dtef_pipeline.cli.stage_runs import check_home_path, open_dagster_instance, print_usage, report_run_end

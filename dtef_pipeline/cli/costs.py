@@ -8,7 +8,7 @@ import click
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.boards.family_views import TableView
+from dtef_pipeline.boards.named_boards import TableView
 from dtef_pipeline.cli.terminal import print_rows
 from dtef_pipeline.cli.warehouse_access import reads_tables, warn_stale
 from dtef_pipeline.errors import ConfigError, WarehouseError
@@ -38,7 +38,7 @@ def costs(
     family = family or ("survey" if rounds else None)
     families = [record for record in FAMILIES if family in (None, record.name)]
     columns = _map_columns(families[0]) if family else _BY_ANY_FAMILY
-    by = by or (families[0].calls.shown_by if family else ("family", "role"))
+    by = by or (families[0].calls.summed_by if family else ("family", "role"))
     if unknown := [name for name in by if name not in columns]:
         of = f"--family {family}" if family else "all families"
         raise ConfigError(f"--by {', '.join(unknown)} does not work with {of}; choose from {', '.join(columns)}")

@@ -14,7 +14,7 @@ import pyarrow as pa
 from assets.stage.panel_drift import list_family_judges, list_family_scored_models, panel_drift
 from assets.survey.drift_question_texts import add_question_texts
 from dtef_pipeline.asking.snapshot_order import snapshot_order
-from dtef_pipeline.boards.family_views import TableView
+from dtef_pipeline.boards.named_boards import TableView
 from dtef_pipeline.cli.families import CommandFamily, family_record, require_rolled_up
 from dtef_pipeline.cli.options import USUAL_FAMILY
 from dtef_pipeline.cli.read import list_scored_rounds
@@ -54,7 +54,7 @@ _RULE_VIEW = TableView(
     ),
     ("partition", "model", "flagged", "gap"),
     ("n_items", "n_snapshots", "setting", "lowest", "highest"),
-    who=("partition", "model"),
+    name_columns=("partition", "model"),
 )
 """The view of the documented drift rule, per partition."""
 _ASK_AGAIN = (
@@ -109,7 +109,7 @@ def _show_verdicts(
         scored_rounds = list_scored_rounds(warehouse, rounds) if rounds or by != "model" else ()
     except ConfigError as error:
         return _handle_no_series(str(error), fail_on)
-    judgements = warehouse.rows(subject.judged_again.table) if subject.judged_again else pa.table({})
+    judgements = warehouse.rows(subject.anchors.table) if subject.anchors else pa.table({})
     if by == "model":
         checks = _model_checks(warehouse, subject, rounds, judgements, options)
     else:
@@ -120,7 +120,7 @@ def _show_verdicts(
         return _handle_no_series(_why_no_series(warehouse, family, options), fail_on)
     code = _print_verdicts(checks, family, fail_on, output)
     if output == "table" and by == "model":
-        judges = _judges_lines(subject, judgements, options, checks.to_pylist()) if subject.judged_again else ()
+        judges = _judges_lines(subject, judgements, options, checks.to_pylist()) if subject.anchors else ()
         for line in (*judges, *family.drift_lines(warehouse)):
             say(line)
     return code

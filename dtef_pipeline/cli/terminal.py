@@ -10,7 +10,7 @@ import click
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.boards.family_views import TableView
+from dtef_pipeline.boards.named_boards import TableView
 from dtef_pipeline.cli.options import WIDE_META
 from dtef_pipeline.report.terminal import (
     HOW,
@@ -84,7 +84,7 @@ def print_rows(
     for name in {*_FLAG_COLUMNS} & {*frame}:
         table[name] = frame[name].map({True: "yes", False: ""})
     columns, lines = find_filled_columns(table, view.columns), [*_format_notes(view, frame), *lines]
-    print_table(table, explained_as, columns=columns, kept=view.kept, first_out=view.first_out, lines=lines)
+    print_table(table, explained_as, columns=columns, kept=view.always_shown, first_out=view.hidden_first, lines=lines)
 
 
 def whole_frame(rows: pa.Table) -> pd.DataFrame:
@@ -103,6 +103,6 @@ def _format_notes(view: TableView, frame: pd.DataFrame) -> Iterator[str]:
     notes = frame.get(view.notes, pd.Series(dtype=str)).fillna("").str.split("; ")
     for note in dict.fromkeys(sentence for sentences in notes for sentence in sentences if sentence):
         rows = frame[[note in sentences for sentences in notes]]
-        who = rows[list(view.who)].agg(", ".join, axis=1).drop_duplicates().tolist()
-        separator = ", " if len(view.who) == 1 else "; "
+        who = rows[list(view.name_columns)].agg(", ".join, axis=1).drop_duplicates().tolist()
+        separator = ", " if len(view.name_columns) == 1 else "; "
         yield f"{'all rows' if len(rows) == len(frame) > 1 else list_first_names(who, _ROWS_NAMED, separator)}: {note}"

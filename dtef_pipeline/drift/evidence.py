@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dtef_pipeline.drift.outages import NOT_OFF, Off, find_off_nights
+from dtef_pipeline.drift.outages import NO_OUTAGES, Outages, find_outages
 
 Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
@@ -70,7 +70,7 @@ class Evidence:
     clearly no outage. `first`: the likeliest first snapshot of a shift, or the first after the baseline. `shift`: mean from `first` on less
     the mean before it, without outages, with a 95 % confidence sequence (`low`, `high`; None if there are too few snapshots). `until`:
     number of snapshots that the shift covers: all, or those up to the highest e-value if a shift was found, since later ones may be another
-    change. `off`: what was off for a while up to the latest snapshot. All None or 0 without a snapshot after the baseline.
+    change. `outages`: snapshots that were off for a while. All None or 0 without a snapshot after the baseline.
     """
 
     log10_e: Floats
@@ -79,7 +79,7 @@ class Evidence:
     low: float | None = None
     high: float | None = None
     until: int | None = None
-    off: Off = NOT_OFF
+    outages: Outages = NO_OUTAGES
 
     @property
     def highest(self) -> float | None:
@@ -102,10 +102,10 @@ def evidence(
         return Evidence(path)
     sampling = np.zeros(len(means)) if sampling is None else sampling
     floors = _compute_floors(spread)
-    offs = {n: find_off_nights(means[:n], float(floors[n - 1])) for n in range(baseline + 1, len(means) + 1)}
+    offs = {n: find_outages(means[:n], float(floors[n - 1])) for n in range(baseline + 1, len(means) + 1)}
     looks: dict[frozenset[int], list[int]] = {}
     for n, outages in offs.items():
-        looks.setdefault(outages.all, []).append(n)
+        looks.setdefault(outages.places, []).append(n)
     for off, ends in looks.items():
         index = _list_places_without(len(means), off)
         rows = np.searchsorted(index, ends)
@@ -115,7 +115,7 @@ def evidence(
             path[np.array(ends)[counts] - 1] = _log_e(means[index], floors[index], sampling[index], rows[counts]) / math.log(10)
     is_found = threshold is not None and path.max() >= threshold
     until = int(path.argmax()) + 1 if is_found else len(means)
-    off = offs[until].all if is_found else frozenset[int]()
+    off = offs[until].places if is_found else frozenset[int]()
     index = _list_places_without(until, off)
     first = int(index[_find_likeliest(means[index], sampling[index])]) if is_found else baseline
     shift = estimate_shift(means[:until], spread[:until], sampling[:until], first, off)

@@ -18,10 +18,10 @@ import pyarrow as pa
 from dtef_pipeline.asking.models import strip_settings
 from dtef_pipeline.asking.snapshot_label import snapshot_time
 from dtef_pipeline.asking.snapshot_order import sort_labels
-from dtef_pipeline.drift.night import Scores
 from dtef_pipeline.drift.paired import Paired
 from dtef_pipeline.drift.rule import apply_drift_rule
 from dtef_pipeline.drift.settings import WatchOptions
+from dtef_pipeline.drift.shared_shift import Scores
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 from dtef_pipeline.drift.verdict_tables import JUDGE_DRIFT
@@ -50,7 +50,7 @@ class JudgeDrift:
     pairs: Paired | None
 
     @property
-    def moved(self) -> bool:
+    def has_shifted(self) -> bool:
         """Whether its range reaches the rule's thresholds. A judge without a control has at most the verdict watch."""
         return self.verdict is not None and self.verdict.verdict in NEWS
 
@@ -78,9 +78,9 @@ class JudgeDrift:
 
 def judge_drift(subject: Subject, anchors: pa.Table, options: WatchOptions) -> pa.Table:
     """Return the verdicts on a family's judges, in the schema JUDGE_DRIFT. `anchors`: the rows of its table of judged anchors."""
-    if subject.judged_again is None:
+    if subject.anchors is None:
         return JUDGE_DRIFT.empty_table()
-    points = subject.judged_again.points(anchors)
+    points = subject.anchors.points(anchors)
     drifts = compute_judge_drifts(points, sort_night_times(points["snapshot"].tolist()), options)
     return pa.Table.from_pylist([{**drift.row, "family": subject.family} for drift in drifts], JUDGE_DRIFT)
 
@@ -193,13 +193,13 @@ def subtract_judges_of_row(row: Mapping[str, Any], judges: Sequence[JudgeDrift],
         lacking = lacking if shifts else "no judge was shown stored answers again"
         return NetDrift(None, f"model or judges: {lacking} in these snapshots")
     shift, part = float(row["shift"]), float(np.mean(shifts)) * weight
-    names = [judge.judge for judge in judges if judge.moved]
+    names = [judge.judge for judge in judges if judge.has_shifted]
     return NetDrift(shift - part, f"{_describe_cause(shift, part, names)}{_describe_nights(judges, row)}")
 
 
 def _describe_not_settled(judges: Sequence[JudgeDrift]) -> str:
     """Return the cause of a drift without a known first snapshot: the model if all judges have verdicts and none moved, else unsettled."""
-    if all(judge.verdict is not None and not judge.moved for judge in judges):
+    if all(judge.verdict is not None and not judge.has_shifted for judge in judges):
         return "of the model: on stored answers the judges did not move"
     moves = [f"{judge.judge} moved by {move}" for judge in judges if (move := _format_judge_shift(judge)) is not None]
     judge_notes = f"; on stored answers {list_first_names(moves, _JUDGES_NAMED)}" if moves else ""

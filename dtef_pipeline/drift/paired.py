@@ -86,7 +86,9 @@ class Paired:
         return [ItemShift(str(names[i]), float(shifts[i])) for i in order]
 
 
-def paired(values: pd.DataFrame, clusters: Sequence[str], *, baseline: int, items: Sequence[str] | None = None) -> Paired:
+def pair_with_baseline(
+    values: pd.DataFrame, clusters: Sequence[str], *, baseline: int, items: Sequence[str] | None = None
+) -> Paired:
     """Compare each snapshot with the mean of the item's values in the first `baseline` snapshots.
 
     `values`: (items, snapshots), scores 0-1 in chronological order, NaN if an item has none; snapshots with too few answers

@@ -62,7 +62,7 @@ class WatchOptions(Part):
         """Return log10 of the e-value that each of `n_series` series must reach: alpha is split evenly."""
         return math.log10(max(1, n_series) / self.alpha)
 
-    def compute_night_threshold(self, nights: int) -> float:
+    def compute_shared_threshold(self, nights: int) -> float:
         """Return the `threshold` of night verdicts, which share half of alpha: the common shift varies more than it seems."""
         return self.threshold(2 * nights)
 
@@ -71,7 +71,7 @@ class WatchOptions(Part):
         named = not self.control or peer in self.control or strip_settings(peer) in self.control
         return named and temperature == 0 and strip_settings(model) != strip_settings(peer)
 
-    def takes(self, time: datetime | None, model: str, variant: str) -> bool:
+    def counts_snapshot(self, time: datetime | None, model: str, variant: str) -> bool:
         """Return whether a model's snapshot of this time (UTC) counts; an unknown time is before all dates."""
         return self.is_any_counted(time, _list_names(model, variant))
 

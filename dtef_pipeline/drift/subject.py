@@ -53,10 +53,10 @@ class Subject:
     """What the documented rule says of each partition, as rows of DRIFT_RULE without family and `is_largest_gap`; None:
     `watched.iterate_rule_rows`.
     """
-    ruled: tuple[str, ...] = ()
+    rule_tables: tuple[str, ...] = ()
     """The tables that `rule` reads; empty: `reads`."""
-    judged_again: AnchorSubject | None = None
-    computed: str = "false"
+    anchors: AnchorSubject | None = None
+    computed_sql: str = "false"
     """SQL that is true in rows without a model response: `starts_with(model, 'baseline/')`."""
     in_order: Callable[[str], Any] = str.casefold
     """Sort key of the values of the space's first level."""
@@ -65,20 +65,20 @@ class Subject:
 
     None: all are, since the same items are asked again, and what a night adds to the score of one says nothing of another.
     """
-    with_texts: Callable[[pa.Table, duckdb.DuckDBPyConnection], pa.Table] | None = None
+    add_texts: Callable[[pa.Table, duckdb.DuckDBPyConnection], pa.Table] | None = None
     """Adds the texts of items that moved; None: there are none."""
-    apart: str = "false"
+    left_out_sql: str = "false"
     """SQL on the space's last level that is true in partitions without verdicts; `false`: there are none."""
-    unlike: str = "had too few comparable prompts"
+    reason_left_out: str = "had too few comparable prompts"
     """Why a snapshot is left out, as a phrase that follows one or several labels."""
 
     @property
-    def watched(self) -> str:
+    def watched_sql(self) -> str:
         """SQL that is true in rows of `scores` which a verdict may use: model responses in fair tests."""
         fair = f"NOT {self.keys.left_out} AND " if self.keys.left_out else ""
-        return f"{fair}NOT ({self.computed}) AND NOT ({self.apart})"
+        return f"{fair}NOT ({self.computed_sql}) AND NOT ({self.left_out_sql})"
 
-    def named(self, row: Row) -> dict[str, Any]:
+    def series_columns(self, row: Row) -> dict[str, Any]:
         """Return the columns that identify a row's series. The row has those of `Keys.series`."""
         return {
             "family": self.family,

@@ -80,7 +80,7 @@ _TOP_CHANGES = field(
 )
 _CHANGES = field(
     "changes",
-    pa.list_(pa.struct([(name, pa.string()) for name in ("what", "snapshot", "before", "after")])),
+    pa.list_(pa.struct([(name, pa.string()) for name in ("kind", "snapshot", "before", "after")])),
     "Changes other than scores at the first snapshot of the shift, else since the baseline: parse rate, served model, prompts, ...",
 )
 PARTITION_DRIFT = (

@@ -37,5 +37,5 @@ def item_subject(family: Family) -> Subject:
         statements=build_statements(
             build_scores_sql(family.scored, space, columns), family.responses, space.first, columns.board, columns.asked
         ),
-        unlike="had too few comparable items",
+        reason_left_out="had too few comparable items",
     )

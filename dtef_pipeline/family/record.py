@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from dtef_pipeline.boards.family_calls import FamilyCalls
-from dtef_pipeline.boards.family_views import BoardView
+from dtef_pipeline.boards.named_boards import BoardView
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.family.item_scores import ItemScores, build_board_schema
 from dtef_pipeline.family.run_settings import RunSettings
@@ -82,8 +82,8 @@ class Family:
     """Its table of scores, with a column for each model's name and variant."""
     computed: Mapping[str, int | None] = field(default_factory=dict)
     """The models of the models file whose answers it computes, each with its usual seed: see `asking.models.load_models`."""
-    judged_again: str = ""
-    """Its table of what judges said of stored answers that they were shown again, with a column for each judge's variant."""
+    anchors: str = ""
+    """Its table of the judges' scores of stored answers, with a column for each judge's variant; empty: none."""
     paired: PairedSource | None = None
     """Where its responses stand that people may compare in pairs; None: there are none."""
     settings: type[RunSettings] = RunSettings

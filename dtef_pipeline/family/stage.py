@@ -178,15 +178,15 @@ def make_failure_check(name: str, table: str, state: str, noun: str) -> Check:
     return Check(name, description, table, ("model", state), find_failing_models)
 
 
-class Foreseen(NamedTuple):
+class Forecast(NamedTuple):
     """The assumed reply to one request of an estimate, if it differs between the requests of a stage."""
 
-    way: str = ""
-    """How it is asked, as it stands behind the variant in `Lengths.variant`."""
+    setting: str = ""
+    """The setting, as `Lengths.variant` appends it to the variant."""
     usual_tokens: float | None = None
-    """Where no reply of the model is known that was asked so; None: as `Replies` says."""
+    """Used if no earlier reply in this setting is known; None: as in `Replies`."""
     behind_name: str = ""
-    """Stands behind the name of the model, where several ways of asking are counted apart."""
+    """Appended to the name of the model if settings are counted separately."""
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ class CallPlan:
     rows: Callable[[pa.Table, Mapping[str, Failure]], Tables]
     """The new rows, of stored responses (any superset) and what failed, by request key."""
     merge_with_stored: Callable[[Tables], Tables] = lambda new: new
-    foresee: Callable[[], Mapping[str, Foreseen]] = dict
+    foresee: Callable[[], Mapping[str, Forecast]] = dict
     """For an estimate, what is known of replies, by request key. It is called after `requests`."""
 
 
@@ -221,7 +221,7 @@ class Lengths(NamedTuple):
 
     table: str
     variant: str = "model_variant"
-    """The column with the model's variant, or SQL for the variant with what `Foreseen.way` says behind it."""
+    """The column with the model's variant, or SQL for the variant with what `Forecast.setting` says behind it."""
     replies: str = ""
     """How many replies a row has, in SQL; empty: a row is of one request, which other rows may share."""
 

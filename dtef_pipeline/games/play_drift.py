@@ -108,7 +108,7 @@ GAMES_WATCHED = Subject(
     reads=("episode_scores", "episode_turns"),
     statements=(_WATCHED_METRICS, _FORM_OF_PLAY, _FIRST_PROMPTS, _WATCHED_EPISODES, _SERVED_PLAY),
     clusters=_load_seeds,
-    unlike="had too few comparable items",
+    reason_left_out="had too few comparable items",
 )
 """Drift of item scores; an item is for example `kuhn/17/0/baseline/random` of the league poker."""
 

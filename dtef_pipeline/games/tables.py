@@ -224,5 +224,5 @@ GAMES_CALL_TABLES = FamilyCalls(
     LEAGUE_SPACE,
     (calls_by_key("episode_turns", purpose="persona"),),
     "persona",
-    shown_by=("role", "scenario", "persona", "model"),
+    summed_by=("role", "scenario", "persona", "model"),
 )

@@ -196,7 +196,7 @@ QA_WATCHED = Subject(
     truths="expected answers",
     reads=("qa_scores", "qa_responses"),
     statements=build_statements(_WATCHED_ITEM_SCORES, "qa_responses", "suite", QA_WATCHED_KEYS.asked, ("condition",)),
-    judged_again=AnchorSubject("qa_anchors", convert_anchor_points, subtract_judge_drifts),
-    unlike="had too few comparable items",
+    anchors=AnchorSubject("qa_anchors", convert_anchor_points, subtract_judge_drifts),
+    reason_left_out="had too few comparable items",
 )
 """Drift of item scores, over all parts of a suite, because a part may have too few items for a verdict."""

@@ -433,5 +433,5 @@ QA_CALL_TABLES = FamilyCalls(
     QA_SPACE,
     (calls_by_key("qa_responses"), Calls("qa_judgements", **_ASKED_OF_JUDGES), Calls("qa_anchors", **_ASKED_OF_JUDGES)),
     "evaluator",
-    shown_by=("role", "suite", "evaluator", "model"),
+    summed_by=("role", "suite", "evaluator", "model"),
 )

@@ -21,7 +21,7 @@ from dtef_pipeline.drift.verdict_text import (
     format_odds,
     format_series,
     group_reasons,
-    is_night_shift,
+    has_shared_shift,
     sort_key_of_verdict,
 )
 from dtef_pipeline.report.row_reader import count_decimals, format_decimals
@@ -95,7 +95,7 @@ def _format_shift(row: Mapping[str, Any]) -> dict[str, str | None]:
 def _format_details(row: Mapping[str, Any], subject: Subject, width: int | None) -> str:
     """List what changed, and the items that changed for models with drift; empty without changes."""
     changes = row.get("changes") or []
-    if not changes and row["verdict"] not in NEWS and not is_night_shift(row):
+    if not changes and row["verdict"] not in NEWS and not has_shared_shift(row):
         return ""
     lines = (wrap_line(f"  {line}", width, 4) for line in _format_lines(row, changes, subject))
     return "\n".join([wrap_line(_format_title(row, subject), width, 2), *lines])

@@ -224,7 +224,7 @@ WATCHED = Subject(
     reads=("rubric_scores", "rubric_runs", "rubric_responses"),
     statements=(_FIRST_ANSWERS, _WATCHED_SCORES, _WATCHED_SERVED),
     rule=apply_rule_to_runs,
-    judged_again=AnchorSubject("rubric_anchors", convert_rubric_anchor_points, subtract_judges),
-    unlike="had too few comparable prompts, or another test, judges or policy",
+    anchors=AnchorSubject("rubric_anchors", convert_rubric_anchor_points, subtract_judges),
+    reason_left_out="had too few comparable prompts, or another test, judges or policy",
 )
 """Scores of rubrics. A blueprint has too few prompts for a verdict of its own."""

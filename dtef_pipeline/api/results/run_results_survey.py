@@ -22,8 +22,8 @@ from dtef_pipeline.api.results.family_results import (
 from dtef_pipeline.api.results.run_outcomes import Unit, format_other_answers
 from dtef_pipeline.api.results.trace_bodies import PredictedQuestion
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
+from dtef_pipeline.survey.boards.board_rows import HELD, view
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
-from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.question_draw import DRAW_ORDERS, EVERYTHING, Sample

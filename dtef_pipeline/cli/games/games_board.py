@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from assets.games.game_catalog import load_known_persona_versions, load_known_scenarios
-from dtef_pipeline.boards.family_views import TableView
+from dtef_pipeline.boards.named_boards import TableView
 from dtef_pipeline.cli.families import (
     CommandFamily,
     ExplainedColumns,
@@ -68,7 +68,7 @@ _GAMES_VIEW = TableView(
     ("scenario", "player", "snapshot", "mean", "interval"),
     ("league", "n_clusters", "unit", "baseline", PERSONA_STATUS, DEFAULT_RATE, UNPARSED_RATE),
     "mean",
-    who=("scenario", "player"),
+    name_columns=("scenario", "player"),
 )
 
 
@@ -106,7 +106,7 @@ def show(
     )
     of_a_player = (*(["opponent"] if by_opponent else []), *(["metric"] if metric == EVERY_METRIC else []))
     print_rows(
-        replace(_GAMES_VIEW, who=(*_GAMES_VIEW.who, *of_a_player)),
+        replace(_GAMES_VIEW, name_columns=(*_GAMES_VIEW.name_columns, *of_a_player)),
         table,
         output,
         lines,

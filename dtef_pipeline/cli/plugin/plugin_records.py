@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dtef_pipeline.boards.family_views import BoardView, comparisons_view
+from dtef_pipeline.boards.named_boards import BoardView, comparisons_view
 from dtef_pipeline.cli.families import CommandFamily, family_settings
 from dtef_pipeline.cli.family_run import FamilyRun, RunContextOfCommand, RunSelection, Steps, choose_all
 from dtef_pipeline.cli.family_verbs import AddedParts, CheckReport, FamilyFiles
@@ -137,7 +137,7 @@ def views_of(family: Family) -> tuple[BoardView, ...]:
             shows=shows,
             needs=f"a score: {asks}",
             ends=("score_low", "score_high"),
-            who=(*levels, "model"),
+            name_columns=(*levels, "model"),
         )
 
     return (

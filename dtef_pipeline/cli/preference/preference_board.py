@@ -14,7 +14,7 @@ import pandas as pd
 
 from assets.preference.preference_panel import vote_settings
 from dtef_pipeline.asking.models import Models
-from dtef_pipeline.boards.family_views import TableView
+from dtef_pipeline.boards.named_boards import TableView
 from dtef_pipeline.cli.stage_runs import check_home_path, make_roll_ups, open_dagster_instance, report_run_end
 from dtef_pipeline.cli.terminal import print_rows, say, whole_frame
 from dtef_pipeline.cli.warehouse_access import NothingToShowError, open_warehouse, reads_tables
@@ -266,7 +266,7 @@ _BESIDE_VIEW = TableView(
     ("player", "preferred_place", "metric_place"),
     ("value_low", "value_high", "n", "partition", "reviewer_kind", "family", "judge"),
     "beta",
-    who=("player",),
+    name_columns=("player",),
 )
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from dtef_pipeline.boards.family_views import BoardView
+from dtef_pipeline.boards.named_boards import BoardView
 from dtef_pipeline.cli.families import CommandFamily, fitting_rows, require_rolled_up, view_frame
-from dtef_pipeline.qa.result_views import QA_VIEWS, RETRIEVAL_STAGE_TABLE
+from dtef_pipeline.qa.qa_boards import QA_VIEWS, RETRIEVAL_STAGE_TABLE
 from dtef_pipeline.qa.score_drift import QA_WATCHED
 from dtef_pipeline.qa.suite_boards import compute_retrieval_means
 from dtef_pipeline.qa.tables import QA_CUTS

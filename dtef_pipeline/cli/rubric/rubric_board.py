@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 
-from dtef_pipeline.boards.family_views import BoardView
+from dtef_pipeline.boards.named_boards import BoardView
 from dtef_pipeline.cli.families import (
     CommandFamily,
     ExplainedColumns,
@@ -24,8 +24,8 @@ from dtef_pipeline.cli.rubric import rubric_labels
 from dtef_pipeline.cli.warehouse_access import NothingToShowError
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.board import TEST_TAG, load_rubric_snapshot_order
-from dtef_pipeline.rubric.board_views import BOARD_VIEWS, CHAMPIONS_VIEW, COMPARE_VIEW, LABELS_VIEW
 from dtef_pipeline.rubric.results.point_judgements import format_criteria_count
+from dtef_pipeline.rubric.rubric_boards import BOARD_VIEWS, CHAMPIONS_VIEW, COMPARE_VIEW, LABELS_VIEW
 from dtef_pipeline.rubric.rubric_drift import WATCHED
 from dtef_pipeline.rubric.run_comparison import (
     compare_over_blueprints,
@@ -56,8 +56,8 @@ def _show(by: str, **options: Any) -> None:
 
 
 def _read_rows(warehouse: Warehouse, family: CommandFamily, view: BoardView, blueprints: Sequence[str]) -> pd.DataFrame:
-    if blueprints and not view.of_partitions:
-        names = [entry.name for entry in BOARD_VIEWS if entry.of_partitions]
+    if blueprints and not view.filters_partitions:
+        names = [entry.name for entry in BOARD_VIEWS if entry.filters_partitions]
         raise ConfigError(
             f"--blueprint does not work with --by {view.name}, but with --by {', '.join(names[:-1])} or {names[-1]}"
         )

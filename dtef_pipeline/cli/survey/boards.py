@@ -126,12 +126,12 @@ def find_interval_reason(texts: Iterable[str]) -> str:
 
 def describe_non_answers(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
     """Return how many segments of non-respondents a board leaves out; empty if none."""
-    if options.of_answers is None:
+    if options.respondents_sql is None:
         return ""
     left_out = [
         f"{round_id}/{segment}"
         for round_id, segment in connection.execute(
-            f"SELECT DISTINCT round, segment FROM scores WHERE NOT ({options.of_answers}) "
+            f"SELECT DISTINCT round, segment FROM scores WHERE NOT ({options.respondents_sql}) "
             "AND (len($1) = 0 OR list_contains($1, round)) ORDER BY ALL",
             [list(options.rounds)],
         ).fetchall()

@@ -86,7 +86,7 @@ def _lines(name: str, pairs: pd.DataFrame, settings: SurveySettings, spread: _Sp
 
 def _pairs(connection: duckdb.DuckDBPyConnection, settings: SurveySettings) -> pd.DataFrame:
     """Return one row per pair of the chosen rounds and segments: `round`, `question_id`, `draw_order`, `is_target`, `is_sampled`."""
-    counts = SurveyBoardOptions(segments=tuple(settings.segments)).of_answers or "true"
+    counts = SurveyBoardOptions(segments=tuple(settings.segments)).respondents_sql or "true"
     return connection.execute(
         f"""SELECT {", ".join(KEYS.shared_item)}, draw_order, NOT circular AS is_target, segment_order < $3 AS is_sampled
             FROM survey_responses WHERE list_contains($1, round) AND (len($2) = 0 OR list_contains($2, segment)) AND {counts}

@@ -30,10 +30,10 @@ from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.terminal import intervals, render
 from dtef_pipeline.statistics.differences import MARGIN
 from dtef_pipeline.survey.baselines.names import BASELINES
+from dtef_pipeline.survey.boards.board_rows import HELD, view
 from dtef_pipeline.survey.boards.conditions import compare_conditions
 from dtef_pipeline.survey.boards.meanings import ENDS
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
-from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.experiments import ConditionModel, Experiment, list_each_asked_once, resolve_asked_models
 from dtef_pipeline.survey.table_folders import SURVEY_CALL_TABLES
 from dtef_pipeline.tables import ANSWERED, READ_ENOUGH

@@ -99,7 +99,7 @@ def _select_from_experiment(values: Mapping[str, Any], experiment: Experiment, m
     named = {
         "experiment": experiment.model_copy(update={"models": list(selectors)}),
         "models": [spec.name for spec in every],
-        "models_of": _list_models_by_condition(ways, every),
+        "models_by_condition": _list_models_by_condition(ways, every),
         "conditions": list(dict.fromkeys(options.condition for options in conditions)),
         "context_levels": list(dict.fromkeys(level for options in conditions for level in options.context_levels)),
     }

@@ -28,10 +28,10 @@ from dtef_pipeline.cli.survey.run_summary import compare_ways
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.cli.warehouse_access import NothingToShowError, query_rounds, reads_tables, warn_mixed
 from dtef_pipeline.report.terminal import render
+from dtef_pipeline.survey.boards.board_rows import HELD, view
 from dtef_pipeline.survey.boards.segment_gaps import sort_by_significance
+from dtef_pipeline.survey.boards.survey_boards import BY_NAME, PUBLISHED
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
-from dtef_pipeline.survey.boards.survey_views import BY_NAME, PUBLISHED
-from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.text.quantity_words import format_count
 from resources.warehouse import Warehouse

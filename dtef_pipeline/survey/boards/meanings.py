@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, MEANINGS, METRIC_RANKS, TESTS
-from dtef_pipeline.survey.boards.survey_views import BY_NAME, GROUPED
+from dtef_pipeline.survey.boards.survey_boards import BY_NAME, GROUPED
 from dtef_pipeline.survey.tables import DRIFT_CHECKS, LEVEL_FIELD, METRICS
 from dtef_pipeline.tables import COSTS, PARSE_RATE_FIELD, description
 
@@ -70,7 +70,7 @@ _COMMON_COLUMNS = (
 )
 _COST = description(COSTS.field("cost_usd")).partition(";")[0]
 EXPERIMENT: Mapping[str, str] = {
-    "condition": "Way of asking, by its name in the experiment; the first is what the others are compared with",
+    "condition": "Setting of asking, by its name in the experiment; the first is what the others are compared with",
     "context_level": description(LEVEL_FIELD),
     "n_pairs": "Pairs of segment and question with a score in this condition and in the first one",
     "score": "Mean score over these pairs, 0-1: higher is better",
@@ -101,7 +101,7 @@ def view_columns(by: str) -> tuple[str, ...]:
 
 def list_subject_columns(by: str) -> tuple[str, ...]:
     """Return the columns of `view_columns` that even a narrow terminal shows."""
-    return (*BY_NAME[by].kept, *(METRICS if _is_by_metric(by) else ()))
+    return (*BY_NAME[by].always_shown, *(METRICS if _is_by_metric(by) else ()))
 
 
 def _is_by_metric(by: str) -> bool:

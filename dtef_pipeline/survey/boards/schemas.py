@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from dtef_pipeline.survey.boards.survey_views import PUBLISHED
+from dtef_pipeline.survey.boards.survey_boards import PUBLISHED
 from dtef_pipeline.survey.tables import (
     ATTRIBUTE_FIELD,
     CONDITION_FIELD,

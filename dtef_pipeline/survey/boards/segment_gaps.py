@@ -113,7 +113,7 @@ def _explain_untested(cells: pd.DataFrame, segments: int, options: BoardOptions)
     model = cells["model"].iloc[0]
     if model in CONTAIN_THE_SEGMENT:
         return WHY_NOT_TESTED
-    if segments == 2 and model in options.subject.of_observed:
+    if segments == 2 and model in options.subject.observed_baselines:
         return _EACH_BY_THE_OTHER
     if not cells["ceiling"].notna().any():
         return _NO_CEILINGS

@@ -11,9 +11,9 @@ from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.boards.boards import load_evidence
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.boards.cuts import select_cut
+from dtef_pipeline.survey.boards.board_rows import view
+from dtef_pipeline.survey.boards.survey_boards import BREAKDOWNS, PUBLISHED
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
-from dtef_pipeline.survey.boards.survey_views import BREAKDOWNS, PUBLISHED
-from dtef_pipeline.survey.boards.views import view
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.site.survey_labels import map_variant_names
 

@@ -14,7 +14,7 @@ from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.site.content import Link
 from dtef_pipeline.site.paths import board_page, choose_file_names, state_address
 from dtef_pipeline.survey.attributes import NON_ANSWER_SQL
-from dtef_pipeline.survey.boards.ways_of_asking import Way, group_by_way
+from dtef_pipeline.survey.boards.asking_settings import Setting, group_by_setting
 from dtef_pipeline.survey.identity import make_round_order
 from dtef_pipeline.survey.site.boards import Boards, load_boards
 from dtef_pipeline.survey.site.survey_labels import format_segment_label, format_way_heading, map_variant_names
@@ -93,24 +93,24 @@ class SurveyContents:
         return map_variant_names(self.overall) if len(self.overall) else {}
 
     @cached_property
-    def ways(self) -> list[Way]:
+    def ways(self) -> list[Setting]:
         """The ways of asking, sorted by most ranked models, not much fewer pairs than others, most context."""
-        ranked_rows = {way: rows[rows["rank"].notna() & ~rows["is_reference"]] for way, rows in group_by_way(self.overall)}
+        ranked_rows = {way: rows[rows["rank"].notna() & ~rows["is_reference"]] for way, rows in group_by_setting(self.overall)}
         pairs = {way: int(rows["n_pairs"].max()) if len(rows) else 0 for way, rows in ranked_rows.items()}
         enough = _ENOUGH_PAIRS * max(pairs.values(), default=0)
         return sorted(ranked_rows, key=lambda way: (-len(ranked_rows[way]), pairs[way] < enough))
 
     @property
-    def main(self) -> Way:
+    def main(self) -> Setting:
         """The way of asking of the first leaderboard, which pages use if they show only one."""
         return self.ways[0]
 
-    def title(self, way: Way) -> str:
+    def title(self, way: Setting) -> str:
         return format_way_heading(way, len({other_way.condition for other_way in self.ways}) > 1)
 
     def format_way_title(self, row: Mapping[str, Any]) -> str:
         """Return a table row's way of asking, in words."""
-        return self.title(Way(str(row["context_level"]), str(row["condition"])))
+        return self.title(Setting(str(row["context_level"]), str(row["condition"])))
 
     @cached_property
     def has_answers(self) -> bool:

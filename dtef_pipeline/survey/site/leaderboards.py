@@ -16,8 +16,8 @@ from dtef_pipeline.site.number_text import show
 from dtef_pipeline.site.verdict_sentences import describe_best_of_models
 from dtef_pipeline.statistics.ranks import rank_numbers
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT
+from dtef_pipeline.survey.boards.asking_settings import Setting
 from dtef_pipeline.survey.boards.survey_subject import SCORED
-from dtef_pipeline.survey.boards.ways_of_asking import Way
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.survey.site.survey_labels import A_PERFECT_MODEL, MARGINAL, MARGINAL_MEANING, describe_baseline
@@ -50,8 +50,8 @@ _BOARD_MORE = (
 def build_ranked_boards(contents: SurveyContents) -> Iterator[RankedBoard]:
     """Yield a board for each way of asking, first that of the front page."""
     for at, way in enumerate(contents.ways):
-        rows = way.rows_of(contents.overall)
-        ranked_rows = _add_ranks(rows, way.rows_of(contents.boards["comparisons"]))
+        rows = way.select_rows(contents.overall)
+        ranked_rows = _add_ranks(rows, way.select_rows(contents.boards["comparisons"]))
         ceiling = rows["ceiling"].median() if "ceiling" in rows else np.nan
         lines = [] if is_unknown(ceiling) else [Reference(f"A {A_PERFECT_MODEL}", float(ceiling))]
         marginals = rows.loc[(rows["model"] == LEAVE_ONE_OUT) & rows["score"].notna(), ["name", "score"]]
@@ -121,11 +121,11 @@ def _describe_shared_pairs(board: RankedBoard, score: float) -> str:
     return " on the pairs that both have" if differs else ""
 
 
-def _compare_with_reference(contents: SurveyContents, way: Way) -> dict[str, dict[str, Any]]:
+def _compare_with_reference(contents: SurveyContents, way: Setting) -> dict[str, dict[str, Any]]:
     """Return each model's comparison with the leave-one-out marginal, by name: `verdict`, `of_model`, `of_reference`, on the pairs of
     both.
     """
-    rows = way.rows_of(contents.boards["comparisons"])
+    rows = way.select_rows(contents.boards["comparisons"])
     comparisons: dict[str, dict[str, Any]] = {}
     for row in convert_to_rows(rows[rows["adjusted_over"] == families.OF_REFERENCE]) if len(rows) else []:
         leads = row["model_variant"] != LEAVE_ONE_OUT

@@ -119,7 +119,7 @@ class SurveyModelSections:
         return {"s": self.means.leads("s"), "q": self.means.leads("q")}
 
     def _build_attribute_rows(self, at: int) -> list[dict[str, Any]]:
-        rows = self.contents.main.rows_of(self.contents.boards["attribute"])
+        rows = self.contents.main.select_rows(self.contents.boards["attribute"])
         model_rows = rows[rows["model_variant"] == self.series[at].variant].sort_values("score", ascending=False, kind="stable")
         return convert_to_rows(model_rows, attribute=format_attribute)
 

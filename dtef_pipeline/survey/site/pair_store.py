@@ -13,9 +13,9 @@ import pandas as pd
 
 from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.boards.cells import cells_sql, has_table, parameters
+from dtef_pipeline.survey.boards.asking_settings import Setting
 from dtef_pipeline.survey.boards.noise import effective_n_sql
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
-from dtef_pipeline.survey.boards.ways_of_asking import Way
 from dtef_pipeline.survey.scoring.matrices import EFFECTIVE
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.tables import STATUSES
@@ -36,7 +36,7 @@ class Series(NamedTuple):
 
     name: str
     variant: str
-    way: Way
+    way: Setting
 
     @property
     def is_reference(self) -> bool:
@@ -94,7 +94,9 @@ def _list_all_series(contents: SurveyContents) -> list[Series]:
     rows = contents.connection.execute(
         "SELECT DISTINCT model_variant, context_level, condition FROM scores ORDER BY ALL"
     ).fetchall()
-    items = [Series(contents.names.get(variant, variant), variant, Way(level, condition)) for variant, level, condition in rows]
+    items = [
+        Series(contents.names.get(variant, variant), variant, Setting(level, condition)) for variant, level, condition in rows
+    ]
     place = {way: at for at, way in enumerate(contents.ways)}
     return sorted(items, key=lambda series: (place.get(series.way, len(place)), series.is_reference, series.name))
 

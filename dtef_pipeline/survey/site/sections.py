@@ -17,9 +17,9 @@ from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE
 from dtef_pipeline.statistics.ranks import rank_numbers
 from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.blueprint.wording import format_attribute
+from dtef_pipeline.survey.boards.asking_settings import Setting
 from dtef_pipeline.survey.boards.segment_gaps import sort_by_significance
 from dtef_pipeline.survey.boards.shared_pairs import restrict_to_shared_pairs
-from dtef_pipeline.survey.boards.ways_of_asking import Way
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.survey.site.survey_labels import METRIC_NAMES, format_condition
 from dtef_pipeline.survey.tables import CORRECTED, DISTANCES, METRICS
@@ -44,7 +44,7 @@ def _build_blocks_by_way(contents: SurveyContents, view: str, make: Callable[[pd
     """Return a block for each way of asking, unfolded for the first leaderboard."""
     blocks: list[Block] = []
     for way in contents.ways:
-        rows = way.rows_of(contents.boards[view])
+        rows = way.select_rows(contents.boards[view])
         block = make(rows) if len(rows) else None
         if block is not None:
             blocks.append(block if way == contents.main else Fold(contents.title(way), [block]))
@@ -66,7 +66,7 @@ def _build_tables(
 
 def _select_main(contents: SurveyContents, view: str) -> pd.DataFrame:
     """Return the models' rows of a view in the way of the first leaderboard."""
-    rows = contents.main.rows_of(contents.boards[view])
+    rows = contents.main.select_rows(contents.boards[view])
     return rows[~rows["is_reference"]] if len(rows) else rows
 
 
@@ -237,7 +237,7 @@ def _build_curves(contents: SurveyContents) -> Iterator[Chart]:
         if rows["context_level"].nunique() < 2:
             continue
         points = [
-            {"label": row["name"], "x": n_shown[Way(row["context_level"], str(condition))], "value": row["score"]}
+            {"label": row["name"], "x": n_shown[Setting(row["context_level"], str(condition))], "value": row["score"]}
             for row in sorted(convert_to_rows(rows), key=lambda row: (row["name"], ContextLevel(row["context_level"]).order))
         ]
         few = f", the best {_MAX_CURVES} models" if len(best) == _MAX_CURVES else ""
@@ -245,14 +245,14 @@ def _build_curves(contents: SurveyContents) -> Iterator[Chart]:
         yield Chart("curves", points, caption, titles={"x": "context questions"})
 
 
-def _count_questions_shown(contents: SurveyContents) -> dict[Way, float]:
+def _count_questions_shown(contents: SurveyContents) -> dict[Setting, float]:
     """Return the average number of context questions in the prompts of each way, or if unknown the requested number."""
     means = {}
     if has_table(contents.connection, "blueprints"):
         rows = contents.connection.execute(
             "SELECT context_level, condition, avg(context_included) FROM blueprints GROUP BY ALL"
         ).fetchall()
-        means = {Way(level, condition): mean for level, condition, mean in rows if mean is not None}
+        means = {Setting(level, condition): mean for level, condition, mean in rows if mean is not None}
     return {way: means.get(way, ContextLevel(way.level).order) for way in contents.ways}
 
 

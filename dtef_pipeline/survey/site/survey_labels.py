@@ -21,7 +21,7 @@ from dtef_pipeline.survey.baselines.names import (
 )
 from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.blueprint.wording import format_attribute
-from dtef_pipeline.survey.boards.ways_of_asking import Way
+from dtef_pipeline.survey.boards.asking_settings import Setting
 
 METRIC_NAMES: Mapping[str, str] = {
     "js": "Jensen-Shannon",
@@ -90,7 +90,7 @@ def _format_flag(flag: str) -> str:
     return _NUMBER_FLAG_WORDS[name].format(value) if name in _NUMBER_FLAG_WORDS else _PLAIN_FLAG_WORDS.get(flag, flag)
 
 
-def format_way_heading(way: Way, several: bool) -> str:
+def format_way_heading(way: Setting, several: bool) -> str:
     """Return `With 5 context questions`, with the condition if there are `several`."""
     heading = ContextLevel(way.level).heading
     return f"{heading}, {format_condition(way.condition)}" if several else heading

@@ -103,7 +103,7 @@ def test_without_an_address_nothing_is_sent(state: Path, monkeypatch: pytest.Mon
 
 
 def test_the_message_is_json_with_the_documented_fields() -> None:
-    changes = [{"what": "parse_rate", "snapshot": "2026-03-07", "before": "parsed 98.0 %", "after": "parsed 60.0 %"}]
+    changes = [{"kind": "parse_rate", "snapshot": "2026-03-07", "before": "parsed 98.0 %", "after": "parsed 60.0 %"}]
     rows = [row("drift", changes=changes, judges_note="the judge moved by -0.20"), row(None, setting="context 5", shift=None)]
     message = json.loads(json.dumps(build_message(rows), allow_nan=False))
     first, second = message["text"].splitlines()

@@ -69,12 +69,12 @@ def predict(
     answers: Answers,
     keys: Sequence[str],
     *models: ModelSpec,
-    models_of: Mapping[str, tuple[ModelSpec, ...]] | None = None,
+    models_by_condition: Mapping[str, tuple[ModelSpec, ...]] | None = None,
     at_a_time: int = 5_000,
     **given: Any,
 ) -> dict[str, pa.Table]:
     """All windows asked and written, as the engine does it."""
-    settings, asked = settings_of_run(**given), ModelSelection(models, models_of or {})
+    settings, asked = settings_of_run(**given), ModelSelection(models, models_by_condition or {})
     predictor = Predictor(house, settings, asked, answers.stored, keys=keys)
     segments = [SegmentPredictions(predictor, key) for key in keys]
     made = {}

@@ -60,7 +60,7 @@ class TestAsking:
         survey = house.read("survey_responses", **at)
         house.write("blueprints", build_blueprints(survey, BlueprintOptions(), BlueprintOptions(show_n=True)), **at)
         warm, plain, shown = ModelSpec(name="warm", model="openai/m", temperature=1), "distribution/attribute-label", "+show-n"
-        made = predict(house, Answers(), KEYS[:1], UNIFORM, LLM, models_of={plain + shown: (warm,)})[KEYS[0]]
+        made = predict(house, Answers(), KEYS[:1], UNIFORM, LLM, models_by_condition={plain + shown: (warm,)})[KEYS[0]]
         asked = {(row["model"], row["condition"]) for row in made.to_pylist()}
         uniform = "baseline/uniform"
         assert asked == {(uniform, plain), (uniform, plain + shown), ("m", plain), ("warm", plain + shown)}

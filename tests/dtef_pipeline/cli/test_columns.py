@@ -12,7 +12,7 @@ from dtef_pipeline.cli.survey.run_summary import _COMPARED
 from dtef_pipeline.families import FAMILIES
 from dtef_pipeline.report.columns import split_description
 from dtef_pipeline.survey.boards.meanings import EXPERIMENT, view_columns
-from dtef_pipeline.survey.boards.survey_views import PUBLISHED
+from dtef_pipeline.survey.boards.survey_boards import PUBLISHED
 from tests.dtef_pipeline.cli.commands import ok, refused
 from tests.strict_json import strict
 

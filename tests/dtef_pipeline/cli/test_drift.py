@@ -56,7 +56,7 @@ class TestModels:
         rows = strict(ok("drift", "--json"))
         assert [(row["model"], row["verdict"], row["n_prompts"]) for row in rows] == [("fake", "watch", 6)] * 2
         assert {row["setting"] for row in rows} == {"context 0", "context 2"}
-        assert all(row["changes"][0]["what"] == "answers" for row in rows)
+        assert all(row["changes"][0]["kind"] == "answers" for row in rows)
 
     def test_the_table_tells_a_newcomer_what_happened(self, reading: Path) -> None:
         text = ok("drift")

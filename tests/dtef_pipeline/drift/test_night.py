@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from benchmarks.drift_panels import Panel, answers, judged, rates
-from dtef_pipeline.drift.night import Night, Scores, choose_control, compute_night
-from dtef_pipeline.drift.paired import paired
+from dtef_pipeline.drift.paired import pair_with_baseline
 from dtef_pipeline.drift.settings import WatchOptions
+from dtef_pipeline.drift.shared_shift import Scores, SharedShift, choose_control, compute_shared_shift
 from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 from dtef_pipeline.drift.verdict_tables import DRIFT, EVIDENCE, SHARED
 from dtef_pipeline.survey.tables import DRIFT_CHECKS
@@ -27,21 +27,21 @@ def verdicts(panel: Panel, seed: int = 1) -> dict[str, Verdict]:
     return judged(answers(panel, np.random.default_rng(seed)), panel.clusters, panel.nights, THRESHOLD)
 
 
-def common(panel: Panel, seed: int = 1) -> Night:
+def common(panel: Panel, seed: int = 1) -> SharedShift:
     pairs = {name: one.pairs for name, one in verdicts(panel, seed).items()}
-    return compute_night(pairs, pairs["m0"].snapshots, baseline=5, threshold=THRESHOLD)
+    return compute_shared_shift(pairs, pairs["m0"].snapshots, baseline=5, threshold=THRESHOLD)
 
 
 class TestControl:
     def test_of_three_models_one_that_moves_does_not_move_the_control_of_another(self) -> None:
         steady, moved = (pd.DataFrame(np.full((4, 10), level), columns=list("abcdefghij")) for level in (0.6, 0.6))
         moved.iloc[:, 6:] -= 0.2
-        own = paired(steady, ["q"] * 4, baseline=5)
+        own = pair_with_baseline(steady, ["q"] * 4, baseline=5)
         control = choose_control(steady, own, {"x": moved, "y": steady})
         assert control is not None
         assert control.models == ("x", "y")
         assert control.beyond == pytest.approx(np.zeros(10))
-        assert control.apart == pytest.approx(np.repeat([0.0, 0.1], [6, 4]))
+        assert control.excess == pytest.approx(np.repeat([0.0, 0.1], [6, 4]))
 
     def test_is_paired_item_by_item_where_both_have_a_score(self) -> None:
         rng = np.random.default_rng(0)
@@ -49,7 +49,7 @@ class TestControl:
         values.iloc[2, 5], other.iloc[4, 6] = np.nan, np.nan
         for frame in (values, other):
             frame.columns = pd.Index([f"n{night}" for night in range(8)])
-        control = choose_control(values, paired(values, list("abcdef"), baseline=5), {"x": other})
+        control = choose_control(values, pair_with_baseline(values, list("abcdef"), baseline=5), {"x": other})
         expected = []
         for night in range(8):
             both = [
@@ -59,7 +59,7 @@ class TestControl:
             ]
             expected.append(sum(both) / len(both))
         assert control is not None
-        assert control.apart == pytest.approx(expected)
+        assert control.excess == pytest.approx(expected)
 
     @pytest.mark.parametrize(
         ("control", "other", "is_one"),

@@ -28,7 +28,7 @@ NAMES = {
 GAMES = Subject(
     family="games",
     keys=Keys(("league", "scenario"), "seed", "deal", ("adapter", "opponent"), "seed"),
-    computed="model = 'referee'",
+    computed_sql="model = 'referee'",
     in_order=str,
     truth="rules",
     truths="rules",

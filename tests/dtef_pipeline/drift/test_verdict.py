@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dtef_pipeline.drift.night import Scores
 from dtef_pipeline.drift.rule import apply_drift_rule
+from dtef_pipeline.drift.shared_shift import Scores
 from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 
 THRESHOLD = math.log10(20)

@@ -153,7 +153,7 @@ def test_another_first_prompt_is_another_item_and_what_served_the_model_is_repor
 
     same = verdicts(rows, turns("p"))["moved"]
     assert same["verdict"] == "drift"
-    assert ("served_model", "old", "new") in {(one["what"], one["before"], one["after"]) for one in same["changes"]}
+    assert ("served_model", "old", "new") in {(one["kind"], one["before"], one["after"]) for one in same["changes"]}
     assert verdicts(rows, turns("q"))["moved"]["verdict"] != "drift"
 
 

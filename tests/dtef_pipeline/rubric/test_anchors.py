@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.drift.judge_verdicts import JudgeDrift, NetDrift, compute_judge_drifts, subtract_judges_of_row
-from dtef_pipeline.drift.night import Scores
 from dtef_pipeline.drift.settings import WatchOptions
+from dtef_pipeline.drift.shared_shift import Scores
 from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 from dtef_pipeline.rubric.labels.label_sheet import build_label_items
 from dtef_pipeline.rubric.rubric_drift import COVERAGE_PART, choose_anchors, convert_rubric_anchor_points

@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
+from dtef_pipeline.survey.boards.board_rows import view
+from dtef_pipeline.survey.boards.survey_boards import PUBLISHED
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
-from dtef_pipeline.survey.boards.survey_views import PUBLISHED
-from dtef_pipeline.survey.boards.views import view
 from dtef_pipeline.survey.scoring.references import compute_reference_scores
 from dtef_pipeline.survey.tables import METRICS
 from tests.made.scores import scores_table, survey_rows

@@ -9,9 +9,9 @@ import duckdb
 import pandas as pd
 import pytest
 
+from dtef_pipeline.survey.boards.board_rows import view
 from dtef_pipeline.survey.boards.shared_pairs import restrict_to_shared_pairs
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
-from dtef_pipeline.survey.boards.views import view
 from tests.made.scores import scores_table
 
 

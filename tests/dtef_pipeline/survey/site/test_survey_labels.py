@@ -7,7 +7,7 @@ import pytest
 
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
-from dtef_pipeline.survey.boards.ways_of_asking import Way
+from dtef_pipeline.survey.boards.asking_settings import Setting
 from dtef_pipeline.survey.site.method import method
 from dtef_pipeline.survey.site.survey_labels import (
     BASELINE_MEANINGS,
@@ -66,7 +66,7 @@ def test_conditions_are_stated_in_words(options: BlueprintOptions, words: str) -
 
 
 def test_ways_and_segments_are_stated_in_words() -> None:
-    way = Way("5", BlueprintOptions().condition)
+    way = Setting("5", BlueprintOptions().condition)
     assert format_way_heading(way, several=False) == "With 5 context questions"
     assert format_way_heading(way, several=True) == "With 5 context questions, asked directly"
     assert format_segment_label("country", "Kenya") == "Kenya"

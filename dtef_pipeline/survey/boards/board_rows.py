@@ -20,10 +20,10 @@ from dtef_pipeline.survey.boards.consistency import (
     estimate_consistency,
     rank_by_spread,
 )
-from dtef_pipeline.survey.boards.noise import DRAWN_FROM
+from dtef_pipeline.survey.boards.noise import SAMPLE_COLUMNS
 from dtef_pipeline.survey.boards.responsiveness import compute_responsiveness, load_context_shown
 from dtef_pipeline.survey.boards.segment_gaps import compute_segment_gaps
-from dtef_pipeline.survey.boards.survey_views import BREAKDOWNS, BY_NAME, PUBLISHED
+from dtef_pipeline.survey.boards.survey_boards import BREAKDOWNS, BY_NAME, PUBLISHED
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import CORRECTED, METRICS
 
@@ -32,7 +32,7 @@ CODED = (*KEYS.row, *KEYS.described)
 """Text columns of `scores` that repeat: as codes they are grouped and sorted several times faster."""
 HELD = {
     "scores": (*CODED, "draw", "status", "circular", "predicted", *METRICS, *CORRECTED),
-    "survey_responses": (*DRAWN_FROM, "question_text", "battery", "options"),
+    "survey_responses": (*SAMPLE_COLUMNS, "question_text", "battery", "options"),
     "reference_scores": ("*",),
     "blueprints": (*KEYS.cell, "context_included"),
 }

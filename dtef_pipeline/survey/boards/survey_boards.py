@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dtef_pipeline.boards.family_views import BoardView
+from dtef_pipeline.boards.named_boards import BoardView
 from dtef_pipeline.survey.keys import KEYS
 
 _MODEL_AT_LEVEL = ("model", "context_level")

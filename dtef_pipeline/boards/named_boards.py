@@ -12,15 +12,15 @@ class TableView:
 
     columns: tuple[str, ...] = ()
     """Columns shown to people, where any row says something in them; `interval` is made of the ends of the `estimate`."""
-    kept: tuple[str, ...] = ()
+    always_shown: tuple[str, ...] = ()
     """Those of the columns that are shown however narrow the terminal is."""
-    first_out: tuple[str, ...] = ()
+    hidden_first: tuple[str, ...] = ()
     """Those that are hidden first where there are too many."""
     estimate: str = ""
     """The column whose interval is shown as one column."""
     notes: str = "note"
     """The column of what is to be known of a row, such as why it has no interval."""
-    who: tuple[str, ...] = ("model",)
+    name_columns: tuple[str, ...] = ("model",)
     """The columns that name the row in front of such a note."""
     ends: tuple[str, str] = ("low", "high")
     """The columns with the ends of the estimate's interval."""
@@ -43,7 +43,7 @@ class BoardView(TableView):
     estimate: str = "score"
     check: str = ""
     """Only rows of this check; empty: all rows."""
-    of_partitions: bool = False
+    filters_partitions: bool = False
     """Whether the command's option for partitions, such as `--blueprint`, chooses among its rows."""
     meanings: Mapping[str, str] = field(default_factory=dict)
     """Of columns that the table does not have."""
@@ -64,6 +64,6 @@ def comparisons_view(shows: str, needs: str, *groups: str, of_partitions: bool =
         shows=shows,
         needs=needs,
         estimate="difference",
-        who=(*groups[:1], "model", "other_model"),
-        of_partitions=of_partitions,
+        name_columns=(*groups[:1], "model", "other_model"),
+        filters_partitions=of_partitions,
     )

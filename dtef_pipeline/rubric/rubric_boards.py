@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dtef_pipeline.boards.family_views import BoardView, comparisons_view
+from dtef_pipeline.boards.named_boards import BoardView, comparisons_view
 
 COMPARE_VIEW, CHAMPIONS_VIEW, LABELS_VIEW = "comparisons", "champions", "labels"
 _NEEDS_RUBRIC_SCORES = "a score: `dtef rubric run` makes responses, judgements and scores"
@@ -22,7 +22,7 @@ def _make_ranked_view(name: str, shows: str, *groups: str, needs: str = _NEEDS_R
         table="rubric_board",
         shows=shows,
         needs=needs,
-        of_partitions="blueprint" in groups,
+        filters_partitions="blueprint" in groups,
     )
 
 
@@ -65,7 +65,7 @@ BOARD_VIEWS = (
         estimate="corrected",
         ends=("corrected_low", "corrected_high"),
         further_intervals={"interval_same_prompts": ("same_prompts_low", "same_prompts_high")},
-        of_partitions=True,
+        filters_partitions=True,
         meanings={
             "interval": "95 % interval of corrected, for other prompts of the kind",
             "interval_same_prompts": "95 % interval of the score that people would give on these prompts",
@@ -90,7 +90,7 @@ BOARD_VIEWS = (
         table="rubric_champions",
         shows="the models with the best mean grade of each dimension; rank 1 is its champion",
         notes="reason",
-        who=("model", "dimension"),
+        name_columns=("model", "dimension"),
         needs="a grade: add a collection `analyst` to the models file; `dtef rubric run` then summarises blueprints and grades models",
     ),
     BoardView(
@@ -102,8 +102,8 @@ BOARD_VIEWS = (
         shows="agreement of judges (Krippendorff's alpha): overall, by blueprint, pair of judges, kind of criterion and language",
         estimate="alpha",
         notes="reason",
-        who=("value",),
-        of_partitions=True,
+        name_columns=("value",),
+        filters_partitions=True,
         needs=_NEEDS_A_JUDGE,
     ),
     BoardView(
@@ -113,7 +113,7 @@ BOARD_VIEWS = (
         name="judges",
         table="rubric_judges",
         shows="each judge's calls: replies without a class, failed calls, mean class, cost",
-        who=("judge",),
+        name_columns=("judge",),
         needs=_NEEDS_A_JUDGE,
     ),
     BoardView(
@@ -125,7 +125,7 @@ BOARD_VIEWS = (
         shows="whether judges favour models of their own maker",
         estimate="gamma",
         notes="reason",
-        who=("judge", "model"),
+        name_columns=("judge", "model"),
         needs=_NEEDS_A_JUDGE,
     ),
 )

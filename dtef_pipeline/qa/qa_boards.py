@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dtef_pipeline.boards.family_views import BoardView, comparisons_view
+from dtef_pipeline.boards.named_boards import BoardView, comparisons_view
 
 _NEEDS_QA_SCORES = "a score: run `dtef qa run --model MODEL`"
 _BOARD_WAYS = ("condition", "metric", "measured_by")
@@ -38,7 +38,7 @@ def _make_ranked_view(name: str, shows: str, level: str = "", *beside: str, need
         shows=shows,
         needs=needs,
         ends=("score_low", "score_high"),
-        who=(level or "suite", "model"),
+        name_columns=(level or "suite", "model"),
     )
 
 
@@ -65,7 +65,7 @@ QA_VIEWS = (
         shows="the chance that at least one of k programs for an item passes its tests",
         estimate="pass_at_k",
         ends=("pass_low", "pass_high"),
-        who=("part", "model"),
+        name_columns=("part", "model"),
         needs="executed programs: run `dtef qa run --part 'humaneval/*' --model MODEL --draws 10`",
     ),
     comparisons_view(
@@ -81,7 +81,7 @@ QA_VIEWS = (
         table="qa_validity",
         shows="whether scores depend on something other than the answer: order of options, judges' agreement, makers, failures, length",
         estimate="value",
-        who=("check", "model"),
+        name_columns=("check", "model"),
         needs="a judgement, or responses to rotated options: run `dtef qa run --order rotated-1`",
     ),
     BoardView(
@@ -92,7 +92,7 @@ QA_VIEWS = (
         table="qa_validity",
         shows="how much each model's mean changes with the order of the options",
         estimate="value",
-        who=("suite", "model"),
+        name_columns=("suite", "model"),
         check="position_bias",
         needs="responses in several orders: run `dtef qa run --order rotated-1`, and once in the file's order",
     ),
@@ -103,7 +103,7 @@ QA_VIEWS = (
         name="retrieval",
         table=RETRIEVAL_STAGE_TABLE,
         shows="how well the chunks of documents with the evidence were found: recall, precision, hit, MRR and nDCG",
-        who=("suite", "part"),
+        name_columns=("suite", "part"),
         needs="items about documents that have quotes: run `dtef qa run`, with or without a model",
         meanings={"n_items": "Items with quotes, which the means are over"},
     ),
