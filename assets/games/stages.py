@@ -302,8 +302,8 @@ GAMES_SCORES_STAGE = Stage(
     "episode_scores",
     """Metrics of each episode: one row per episode and metric, for the seat under test, as a numerator and a denominator.
 
-    A metric of many episodes is the sum of `total` over the sum of `of`; volatility is the standard deviation of its totals. A value that
-    was not observed is unscored with a reason, never 0. Makes no requests.""",
+    A metric of many episodes is the sum of `numerator` over the sum of `denominator`; volatility is the standard deviation of its numerators. A
+    value that was not observed is unscored with a reason, never 0. Makes no requests.""",
     score_episodes,
     after=("episodes",),
     settings=GAMES_STAGE_SETTINGS["episode_scores"],

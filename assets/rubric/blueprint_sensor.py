@@ -39,9 +39,9 @@ class FileObservation:
     stamp: str
     """Hash of the size and modification time of the file and of the model collections."""
     done: bool = False
-    """Nothing is left to do until the stamp changes."""
+    """Whether nothing is left to do until the stamp changes."""
     trouble: str = ""
-    """Why it cannot be run."""
+    """Why the file cannot be run."""
 
 
 class BlueprintFolder:

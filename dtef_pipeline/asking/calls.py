@@ -18,21 +18,21 @@ from dtef_pipeline.identity import request_keys
 from dtef_pipeline.tables import REPLY
 
 Ask = Callable[[Sequence[Request]], Mapping[str, Failure]]
-"""Has requests answered, each key once; returns what failed for good, by request key."""
+"""Sends requests, each key once, and returns the final failures by request key."""
 Then = Callable[[Sequence[str], Mapping[str, Failure]], Sequence[Request]]
-"""Takes keys of requests that are settled now: each has a stored response or one of the failures. Returns what is to be asked because of it."""
+"""Takes the keys of requests that are settled (each has a stored response or one of the failures), and returns their follow-up requests."""
 UNKNOWN_LATENCY_S = 0.0
-"""What the store has in place of the seconds of a call that was made elsewhere, where these are not known: no call takes none."""
+"""Stored duration of imported calls whose duration is unknown; no real call takes 0 seconds."""
 USAGE = (
     *("prompt_tokens", "completion_tokens", "cost_usd", "reported_cost_usd", "cached_tokens", "reasoning_tokens"),
     *("unknown_cost_attempts", "unknown_cost_usd_most"),
 )
-"""The columns that stand at the first row of a request, and are 0 at the others."""
+"""Columns with a request's total in its first row and 0 in its other rows."""
 OF_FAILURES = ("attempts", "cost_usd", "unknown_cost_attempts", "unknown_cost_usd_most")
-"""The columns that a request without a response has of its failure."""
+"""Columns that a failed request takes from its failure."""
 _FROM_RESPONSE = tuple(field.name for field in fields(Response) if field.name in {column.name for column in REPLY})
 TAKEN_OVER = ("request_key", "text", *_FROM_RESPONSE)
-"""The columns of stored responses that a table of calls is made of."""
+"""Columns of stored responses that call tables contain."""
 _UNASKED = Failure("", "was not asked: the run ended before its turn", 0)
 _NOTHING_SHARED: Mapping[str, SharedResponse] = {}
 
@@ -54,7 +54,7 @@ class ModelCalls(NamedTuple):
     """The rows and requests of a model for a table of prompts."""
 
     rows: pa.Table
-    """One per prompt and draw, with all columns that are known before anyone is asked."""
+    """One per prompt and draw, with all columns that are known before a request is sent."""
     requests: RequestsOfModel
 
 
@@ -69,11 +69,11 @@ class CallTable:
     schema: pa.Schema
     """The family's own columns, and those of `tables.CALL`."""
     from_prompt: tuple[str, ...]
-    """The columns that a row takes over from its prompt."""
+    """Columns that a row copies from its prompt."""
     prompt_key: tuple[str, ...]
-    """The columns that tell prompts apart: one text, and so one prompt id, can serve several items."""
+    """Columns that distinguish prompts; one text, and so one prompt id, can serve several items."""
     listed: Listed
-    """What a prompt gives to choose from."""
+    """Returns the options that a prompt offers."""
 
     def requests(
         self,
@@ -168,7 +168,7 @@ class CallTable:
         """Complete the rows with the stored `responses` (any superset, columns TAKEN_OVER); a request without one has its failure's status,
         or `error`.
         """
-        # In one piece: all that follows takes as long for each piece as for the whole.
+        # Combined into one chunk, because the cost of the following steps is per chunk.
         rows, responses = rows.combine_chunks(), responses.combine_chunks()
         places = pc.index_in(rows["request_key"], value_set=responses["request_key"].combine_chunks())
         replies = responses.select(list(TAKEN_OVER)).take(places)

@@ -1,6 +1,6 @@
 """Episodes: each request depends on earlier responses, as in a conversation, or when a reply has to be requested again.
 
-Only the responses of an episode are stored. After a kill the same episode runs against the full store and buys nothing twice.
+Only the responses of an episode are stored. After a kill the same episode continues from the stored responses and pays for none twice.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dtef_pipeline.asking.calls import Ask, AsksOnward
 from dtef_pipeline.asking.request import Failure, Request, Response
 
 Stored = Callable[[Sequence[str]], pa.Table]
-"""The stored responses to request keys: the fields of `Response`."""
+"""Reads the stored responses to request keys; columns are fields of `Response`."""
 _RESPONSE_FIELDS = tuple(member.name for member in fields(Response))
 
 
@@ -36,7 +36,7 @@ class Played:
 
     responses: list[Response] = field(default_factory=list)
     failure: Failure | None = None
-    """Of the request that got no response, which ended the episode; None: it came to its end."""
+    """Failure of the request that ended the episode; None: the episode was completed."""
 
 
 def play(episodes: Sequence[Episode], ask: Ask, lookup: Stored) -> list[Played]:
@@ -57,7 +57,7 @@ def play(episodes: Sequence[Episode], ask: Ask, lookup: Stored) -> list[Played]:
 
 
 class _SideBySide:
-    """Episodes in progress, and the request that each waits for."""
+    """Episodes in progress, and the request that each is waiting for."""
 
     def __init__(self, episodes: Sequence[Episode], lookup: Stored) -> None:
         self._episodes, self._stored = episodes, lookup
@@ -65,11 +65,11 @@ class _SideBySide:
         self.played = [Played() for _ in episodes]
 
     def begin(self) -> list[Request]:
-        """Return the first requests of all episodes, each once."""
+        """Return the first requests of all episodes, without duplicates."""
         return self._next(range(len(self._episodes)))
 
     def continue_settled(self, keys: Sequence[str], failures: Mapping[str, Failure]) -> list[Request]:
-        """Return the next requests, each once, of the episodes that waited for `keys`."""
+        """Return the next requests of the episodes that waited for `keys`, without duplicates."""
         responses = index_responses(self._stored(keys))
         places: list[int] = []
         for key in keys:

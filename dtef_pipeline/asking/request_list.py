@@ -20,14 +20,14 @@ from dtef_pipeline.identity import request_keys
 
 @dataclass(frozen=True, slots=True)
 class RequestsOfModel:
-    """The requests to one model as a candidate, each once."""
+    """The requests to one model as a candidate, without duplicates."""
 
     model: ModelSpec
     keys: Sequence[str]
     make: Callable[[Sequence[str]], list[Request]]
     """Makes the requests of some of the keys, in their order."""
     stored: Sequence[str] = ()
-    """Those of the keys that are known to have a response in the store."""
+    """The keys with a known response in the store."""
 
     def list_missing_keys(self) -> list[str]:
         if len(self.stored) == len(self.keys):
@@ -78,13 +78,13 @@ def list_keys(requests: Sequence[Request]) -> list[str]:
 
 
 SEEN = ("prompt_id", "system", "user", "options", "reading", "response_schema", "answer_tokens")
-"""The columns of a table of prompts that say what is sent."""
+"""The columns of a table of prompts that determine what is sent."""
 Listed = Callable[[Sequence[str], Mapping[str, Any] | None], tuple[str, ...]]
-"""Makes of a prompt's `options` and `reading` what it gives to choose from, in its order; none where the response is no choice."""
+"""Returns the options that a prompt offers, in its order, from its `options` and `reading`; empty if the response is not a choice."""
 
 
 class SharedResponse(NamedTuple):
-    """The request whose response serves another one."""
+    """Request whose response is used for another request."""
 
     prompt_id: str
     request_key: str

@@ -16,9 +16,9 @@ import duckdb
 from dtef_pipeline.asking.snapshot_label import parse_label_time
 
 FIRST_LABEL = "base"
-"""The label of what is asked without another: before the others whose time is not known either."""
+"""The default label; it precedes other labels without a known time."""
 TIMES_TABLE = "snapshot_times"
-"""The table of a connection whose `scores` are not all there are: (snapshot, first_response) of all."""
+"""Table of (snapshot, first_response) for all scores, in a connection whose `scores` are incomplete."""
 
 
 def build_times_sql(scores: str) -> str:

@@ -33,14 +33,14 @@ from dtef_pipeline.errors import NameLeak
 from dtef_pipeline.text.folding import fold_text, skip_marks
 
 MODEL_HIDDEN, COMPANY_HIDDEN, PROVIDER_HIDDEN = "[model]", "[company]", "[provider]"
-"""What stands in the place of a name."""
+"""Placeholder of a name."""
 
 
 class Name(NamedTuple):
     """A name as a pattern of folded text."""
 
     core: str
-    """Its longest part, folded: a text without it does not hold the name."""
+    """Its longest part, folded: a text without it does not contain the name."""
     pattern: str
     letters: str
     """Its letters and digits, folded."""
@@ -85,7 +85,7 @@ def _compile_names(names: tuple[Name, ...], places: tuple[int, ...]) -> re.Patte
 
 
 _SHORTEST_NAME = 3
-# Names that would take these apart are left; providers whose names are words are hidden within model strings alone.
+# Names that overlap these are not hidden; providers whose names are words are hidden only within model strings.
 _NOT_NAMES = frozenset(
     {"model", "models", "company", "provider", "auto", "chat", "free", "local", "replicate", "snowflake", "heroku"}
 )
@@ -121,7 +121,7 @@ class HiddenNames:
     """The names to hide from analysts, made by `collect_hidden_names`."""
 
     names: tuple[Name, ...]
-    """The longest first."""
+    """Names, the longest first."""
 
     def hide(self, text: str) -> str:
         """Replace each name, longest first, by [model], [company] or [provider]; the rest is unchanged."""
@@ -197,7 +197,7 @@ def collect_hidden_names(models: Iterable[str], selectors: Iterable[str] = ()) -
         for part in _split_model_string(text):
             add(part, MODEL_HIDDEN)
         for part in _list_short_parts(text):
-            # A dot: it is not looked for where words are spelled letter by letter.
+            # The dot prevents a match of words that are spelled letter by letter.
             short = Name(part, rf"(?<![a-z\d]){part}(?![a-z\d])", f"{part}.", MODEL_HIDDEN)
             named.setdefault(short.pattern, short)
     for maker in KNOWN_MAKERS:
@@ -268,7 +268,7 @@ _VERSION_BESIDE = re.compile(
     r"[\s_-]{1,3}(?:v\d|\d+\.\d|\d+b(?![a-z])|ai(?![a-z0-9])|labs(?![a-z0-9]))|[\s_-]{1,3}r(?:\+|(?![a-z0-9]))"
 )
 _NEAR = 3
-"""Characters that may stand between a word and the name it stands beside."""
+"""Maximum number of characters between a word and an adjacent name."""
 _SENTENCE_LOOKED_BACK = 200
 _QUOTES = " \t\"'`*_([{<#>~|“”„‘’«»"
 _ENDS_A_SENTENCE = ".!?:;…。！？：；-•–—"
@@ -313,14 +313,14 @@ def _is_inside_a_sentence(text: str, place: int) -> bool:
 
 
 JOINT = r"[\s_-]{1,8}"
-"""What may stand between the parts of a name; more of it than this is not a name any more."""
+"""Separator between the parts of a name; a longer gap ends the name."""
 _NO_JOINT = r"[\s_-]{0,8}"
 _DECIMAL_JOINT = r"[\s_.-]{1,8}"
 _FURTHER_DECIMALS = r"(?:\.\d{1,6}){0,3}"
-"""What goes with a name that ends in a number: GPT-4.1 is hidden whole where GPT-4 is."""
+"""Decimals after a name that ends in a number: GPT-4.1 is hidden completely if GPT-4 is."""
 _PIECES = re.compile(r"[^\W\d_]+|\d+|[\s_-]+|.", re.DOTALL)
 _LETTERS_BEFORE_DIGITS = 3
-"""Letters from which on a number may stand apart that is written at once: gpt4, but not x4, which is what formulas are made of."""
+"""Minimum number of letters before a number that may be separated from them: gpt4, but not x4, which occurs in formulas."""
 _TIED_VERSION_OF_FAMILY = r"[_-]?v?\d{1,6}(?:\.\d{1,6}){0,3}[a-z]?"
 
 
@@ -425,9 +425,9 @@ def _word_edge_pattern(edge: str) -> str:
 
 _NO_ORGANISATIONS = frozenset({*SERVING, "baseline", "imported", "stored", "models", "accounts"})
 _SHORT_FOR_A_MODEL = re.compile(r"[a-z]\d{1,2}|\d{1,2}o")
-"""What people call a model by a part of its name: K2, R1, 4o."""
+"""Short names of models: K2, R1, 4o."""
 _SHORTEST_PART = 4
-"""Letters and digits of the last part of a model string (`org/name`) that is taken for a name of its own."""
+"""Minimum letters and digits of the last part of a model string (`org/name`) to count as a name."""
 _SIZE_IN_BRACKETS = re.compile(r"\s{0,8}\([^()]{0,40}\)\s{0,8}\Z")
 _FIRST_VERSION = re.compile(r"[0-9]{1,6}(?:[._-][0-9]{1,6}(?![0-9a-z])){0,2}")
 
@@ -437,7 +437,7 @@ class ScrubbedText(NamedTuple):
 
     text: str
     replaced: int
-    """Names that were taken out."""
+    """Number of names that were removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,7 +445,7 @@ class Blinding:
     """The names to hide from reviewers, made by `build_blinding`; the longest first."""
 
     sure: tuple[Name, ...]
-    """Names that are names wherever they stand."""
+    """Names that match in any context."""
     everyday: tuple[Name, ...] = ()
     """Names that are everyday words as well."""
 
@@ -514,7 +514,7 @@ def _list_exact_parts(name: str) -> Iterator[str]:
     base = _SIZE_IN_BRACKETS.sub("", name).partition("[")[0].partition("@")[0].strip()
     *folders, last = base.split("/")
     if not folders:
-        # A letter by itself is a label of an imported file.
+        # A single letter is a label in an imported file.
         yield from [base] if len(base) > 1 else ()
         return
     yield from (folder for folder in folders if folder.lower() not in _NO_ORGANISATIONS)
