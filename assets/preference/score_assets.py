@@ -41,7 +41,7 @@ _VOTES = dg.AssetKey("preference_votes")
     ]
 )
 def preference_votes(store: Store) -> dg.ObserveResult:
-    """Looks at the votes that there are now."""
+    """Reads the current votes."""
     votes = read_all_votes(store)
     kinds = {f"votes_{kind}": sum(vote.reviewer_kind == kind for vote in votes) for kind in REVIEWER_KINDS}
     return dg.ObserveResult(asset_key=_VOTES, data_version=dg.DataVersion(compute_votes_version(votes)), metadata=kinds)

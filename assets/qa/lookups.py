@@ -1,4 +1,4 @@
-"""Stored look-ups of a server, so that each text is looked up only once."""
+"""Stored look-ups of a server; each text is looked up only once."""
 
 import json
 from collections import defaultdict

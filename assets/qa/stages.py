@@ -397,7 +397,7 @@ QA_EXECUTIONS_STAGE = Stage(
     """Results of running the code in responses: one row per response to an item with tests, with the verdict and its message.
 
     A program and its tests run in two isolated processes that exchange only plain data. A program that ran before at the same level is not
-    run again. A program that timed out while it waited runs once more after all others, by itself, and that verdict counts. A failure of
+    run again. A program that timed out while it waited runs once more, alone, after all others, and that verdict counts. A failure of
     the sandbox is `sandbox_unavailable` or `sandbox_error` and does not count against the response. Parts without code have no rows.""",
     run_programs,
     after=("qa_responses",),

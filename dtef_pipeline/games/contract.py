@@ -119,7 +119,7 @@ class Scenario(Protocol[State]):
         """Return the state after a command of `read` or `legal`. Raises ValueError for any other command."""
 
     def result(self, state: State) -> GameResult | None:
-        """Return the result; None while the game goes on."""
+        """Return the result; None while the game continues."""
 
     def stop_episode(self, state: State, seat: int | None) -> GameResult:
         """Return the result of an episode that is stopped early, because the seat forfeits or (None) the turn limit is reached."""

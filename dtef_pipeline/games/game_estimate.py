@@ -60,7 +60,7 @@ class _Most:
     model: ModelSpec
     texts: int = 0
     earlier_texts: float = 0.0
-    """Number of texts in their prompts besides the first ones, each counted at the longest length."""
+    """Number of texts in their prompts other than the first ones, each counted at the longest length."""
 
 
 class MostTurns:

@@ -52,7 +52,7 @@ class GameInPlay:
     """Seats with an unlimited number of texts in a turn, such as that of a person at a terminal."""
     state: Any = field(init=False)
     result: GameResult | None = field(init=False, default=None)
-    """None: the game goes on."""
+    """None: the game continues."""
     turn: int = field(init=False, default=0)
     """Number of turns so far, of all seats together."""
     _moves: list[GameMove] = field(init=False, default_factory=list)

@@ -121,7 +121,7 @@ PERSONA_STATUS = "persona_status"
 
 
 def require_approved(players: Iterable[Player], otherwise: str = "") -> None:
-    """Raise ConfigError for draft or retired personas, with their status. `otherwise`: what is allowed besides another persona."""
+    """Raise ConfigError for draft or retired personas, with their status. `otherwise`: what is allowed other than another persona."""
     statuses = {player.persona.name: player.persona.status for player in players if player.persona is not None}
     if names := [f"{name} ({status})" for name, status in sorted(statuses.items()) if status != APPROVED]:
         raise ConfigError(f"persona {', '.join(names)}: not approved; allowed: an approved persona{otherwise}")

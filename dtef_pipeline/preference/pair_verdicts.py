@@ -1,4 +1,4 @@
-"""A model as a reviewer of pairs: its id, what it is asked, in both orders, and the vote that its two verdicts come to.
+"""A model as a reviewer of pairs: its id, its prompts in both orders of the texts, and the vote that follows from its two verdicts.
 
 The judge sees what a person would see, the pair's prompt and two texts without names, and nothing else.
 """
@@ -118,7 +118,7 @@ _SAID_IN_ORDERS = re.compile(r"\[(shown|swapped) (A|B|tie) by ([0-9a-f]{32})\] \
 
 @dataclass(slots=True)
 class PairLook:
-    """A judge's look at a pair in one order: an episode of one request, and of a second one if the first reply is unreadable."""
+    """A judge's view of a pair in one order: an episode of one request, and a second one if the first reply is unreadable."""
 
     pair: BlindedPair
     model: ModelSpec
@@ -134,16 +134,16 @@ class PairLook:
 
 
 class PairVerdict(NamedTuple):
-    """The result of a judge's two looks at a pair."""
+    """The result of a judge's two verdicts on a pair."""
 
     choice: Choice | None
-    """In the order shown to people; tie if the two looks disagree; None if one has no verdict."""
+    """In the order shown to people; tie if the two verdicts disagree; None if one is missing."""
     flipped: bool
-    """Whether the two looks disagree."""
+    """Whether the two verdicts disagree."""
     first: int
-    """Looks that prefer the first text, 0 to 2."""
+    """Number of verdicts for the first text, 0 to 2."""
     decided: int
-    """Looks that prefer one of the texts, 0 to 2."""
+    """Number of verdicts for either text, 0 to 2."""
     reason: str
     """Why there is no vote; empty if there is one."""
     justification: str
@@ -178,7 +178,7 @@ def pair_messages(pair: BlindedPair, order: Order) -> tuple[Message, ...]:
 
 
 def pair_verdict(shown: Sequence[Response | Failure], swapped: Sequence[Response | Failure]) -> PairVerdict:
-    """Return the vote from the outcomes of a pair's two looks. A verdict that changes with the order is a tie."""
+    """Return the vote from the outcomes of a pair's two episodes. A verdict that changes with the order is a tie."""
     looks = [resolve_judgement(outcomes, PAIR_VERDICTS) for outcomes in (shown, swapped)]
     choices = [None if look.name is None else _CHOICE_OF[look.name] for look in looks]
     wins = [choice for choice in choices if choice in ("A", "B")]
@@ -191,7 +191,7 @@ def pair_verdict(shown: Sequence[Response | Failure], swapped: Sequence[Response
 
 
 class OrderedVerdicts(NamedTuple):
-    """The verdicts of both looks behind a judge's vote, each relative to the text at A in it."""
+    """Both verdicts behind a judge's vote, each relative to the text at A."""
 
     shown: Choice
     swapped: Choice

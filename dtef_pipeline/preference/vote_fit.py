@@ -134,13 +134,13 @@ class PreferenceFit:
     votes: int
     """Votes in the input; with ties `drop` some do not count."""
     counted: int
-    """Votes used for scores, or that would be if these were finite."""
+    """Votes used for scores, also if these are not finite."""
     reviewers: int | None
     """Reviewers of the votes that count. None if voters are unknown; then votes are treated as independent."""
     prompts: int | None
     """Prompts of the votes that count; None if unknown."""
     note: str | None
-    """Says that intervals hold for these prompts only; None if they also hold for similar ones."""
+    """Note that intervals hold for these prompts only; None if they also hold for similar ones."""
     separable: bool
     """Whether some component has no finite scores."""
     components: tuple[tuple[str, ...], ...]
@@ -315,7 +315,7 @@ class FilteredVotes:
     votes: tuple[PlayersVote, ...]
     leaks_left_out: int
     self_judged: int
-    """Judges' votes among them on responses of their own maker."""
+    """Included votes of judges on responses of their own maker."""
     self_judged_left_out: int
 
 

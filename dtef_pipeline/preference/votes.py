@@ -19,7 +19,7 @@ ReviewerKind = Literal["person", "judge"]
 REVIEWER_KINDS: tuple[ReviewerKind, ...] = get_args(ReviewerKind)
 MOST_CONFIDENT = 5
 LONGEST_JUSTIFICATION = 2_000
-"""Characters."""
+"""Maximum length in characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Vote:
     """1 to 5: higher is more certain; None if unknown, as in votes of other tools."""
     justification: str
     voted_at: datetime | None
-    """When the server received it; None if unknown, as in votes of other tools."""
+    """Time when the server received it; None if unknown, as in votes of other tools."""
     reviewer_kind: ReviewerKind = "person"
     shown_as_a: Side = "left"
     """The response shown as A for this vote, so that it stays correct in a store with another salt."""

@@ -286,7 +286,7 @@ def add_reply_flags(score: ItemScore, reply: CitedReply) -> ItemScore:
 
 
 def restore_file_letter(score: ItemScore, item: ScoringItem) -> ItemScore:
-    """Add to the score the letter of the answer in the file, besides the letter that was shown."""
+    """Add to the score the letter of the answer in the file, in addition to the displayed letter."""
     letter = score.own.get("letter")
     if item.order is None or not letter:
         return score

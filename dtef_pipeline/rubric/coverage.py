@@ -56,8 +56,8 @@ def compute_coverage(points: pd.DataFrame, policy: ScoringPolicy | None = None) 
     `points` has the keys of the response and of the criterion, `weight` (above 0) and `score` (0-1, already inverted for should_not; null:
     unscored). It may have `low` and `high` (range of the score if all verdicts were known) and `reason` (why it is unscored).
 
-    Columns beside the keys: `coverage` (0-1, higher is better; null: no point is scored), `coverage_low` and `coverage_high` (the same of
-    `low` and `high`; null if points have none), `n_planned`, `n_scored`, `n_partial` (scored although a judgement is missing: low < high),
+    Columns in addition to the keys: `coverage` (0-1, higher is better; null: no point is scored), `coverage_low` and `coverage_high` (the same
+    of `low` and `high`; null if points have none), `n_planned`, `n_scored`, `n_partial` (scored although a judgement is missing: low < high),
     `n_unscored`, and `reasons`, the count of each reason of an unscored point.
 
     Required points of both blocks are averaged by weight, together with one point of weight 1 per block of paths: the highest mean of a

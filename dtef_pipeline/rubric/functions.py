@@ -416,7 +416,7 @@ def _convert_to_number(value: object) -> float:
 
 
 ScriptContext = Mapping[str, Any]
-"""What scripts get besides the response: `messages`, a list of {role, content}, and `modelId`."""
+"""Additional input of scripts: `messages`, a list of {role, content}, and `modelId`."""
 AddedFunction = Callable[[str, Any, ScriptContext], float | bool | FunctionScore]
 """A function of another package: given the response, the argument and the context, a score from 0 to 1."""
 ReadyFunction = Callable[[str, ScriptContext | None], FunctionScore]

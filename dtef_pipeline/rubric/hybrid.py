@@ -89,7 +89,7 @@ class ScoringPolicy:
     should_not_paths: str = WORST_PATH
     """worst | max."""
     embedder: str = OFFLINE_EMBEDDER
-    """The model that makes the vectors whose similarity is measured."""
+    """Default embedding model for similarity."""
 
     def __post_init__(self) -> None:
         require_beta(self.beta)

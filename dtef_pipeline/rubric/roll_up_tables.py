@@ -327,7 +327,7 @@ RUBRIC_ROLLED_UP = {
     "rubric_judges": RUBRIC_JUDGES,
     "rubric_variance_shares": RUBRIC_VARIANCE,
 }
-"""The tables over all blueprints beside the boards, by name."""
+"""Tables over all blueprints other than the boards, by name."""
 
 
 _BY_ADD = "dtef rubric run {options} {models} --max-calls 0 --from ingest"

@@ -1,4 +1,4 @@
-"""Tables over all blueprints beside the boards: champions, agreement and validity of judges.
+"""Tables over all blueprints other than the boards: champions, agreement and validity of judges.
 
 They use the latest run of each blueprint, as the boards do.
 """

@@ -246,7 +246,7 @@ RUBRIC_SCORES = pa.schema(
         field("weight", pa.float64(), "Weight of the prompt in means over its blueprint; null: a row of a variant or model"),
         field("n_planned", pa.int64(), "Parts: points of a cell, prompts of a variant, variants of a model"),
         field("n_scored", pa.int64(), "Planned parts that have a score"),
-        field("n_partial", pa.int64(), "Scored parts of which something is missing"),
+        field("n_partial", pa.int64(), "Parts that have a score although something is missing"),
         field("n_unscored", pa.int64(), "Planned parts that have no score"),
         field("n_responses", pa.int64(), "Planned responses; each draw counts"),
         field("n_responses_scored", pa.int64(), "Responses with a hybrid score"),

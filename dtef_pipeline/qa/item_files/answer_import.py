@@ -1,4 +1,4 @@
-"""Import of answers that models gave elsewhere: rows of published files, each of which names a known item."""
+"""Import of models' answers from published files, whose rows each name a known item."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class _Items:
     numbers: Numbers | None
     _known: set[str] = field(init=False)
     _ends: dict[str, str | None] = field(init=False)
-    """By what stands behind the last slash of an id, the id; None: of several."""
+    """Ids by their part after the last slash; None: several ids have it."""
     _places: dict[str | None, dict[int, int]] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Word problems as GSM8K is published: lines of `{question, answer}`, whose answer ends in `#### number`."""
+"""Word problems in the format of GSM8K: lines of `{question, answer}`, whose answer ends in `#### number`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ALLOWED_ANSWER = f"working, then {FINAL_MARK} and a number, once"
 
 
 def load_gsm8k(path: Path, *, suite: str = "gsm8k", strict: bool = False) -> LoadedItems:
-    """Load the items of a file, or of a folder with a `test` file; the rows of a `train` file beside it are the examples.
+    """Load the items of a file, or of a folder with a `test` file; the rows of a `train` file next to it are the examples.
 
     There is one part, `all`. An item's id is its line, from 0, or the `id` or `index` of its row: `gsm8k/17`. It is its own cluster. The
     reference is the number without commas and currency signs, the solution the working before it. Raises ItemError for a path that does not

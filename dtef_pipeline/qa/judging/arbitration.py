@@ -145,7 +145,7 @@ def compute_arbiter_score(
         return ItemScore(OK_STATUS, fsum(numbers) / len(numbers), JUDGE_SNAPSHOT, flags, details, explanations)
     if why and all(reason == SKIPPED_BUDGET for reason in why.values()):
         limits = [error for name in why if (error := (errors or {}).get(name))]
-        # That of an evaluator whose call failed before the budget ended says what it was spent on.
+        # The reason of an evaluator whose call failed before the budget ended shows what the budget was spent on.
         limit = max(limits, key=lambda error: LAST_ERROR in error, default=None)
         return ItemScore(SKIPPED_BUDGET, None, None, flags, details, describe_over_budget(limit))
     return ItemScore(JUDGE_FAILED, None, None, flags, details, explanations or "no evaluator was used")

@@ -49,7 +49,7 @@ def make_verdict_stand_in(_: JudgementLook, __: Request, text: str) -> str:
 
 
 class JudgedItem(NamedTuple):
-    """A judge's input besides a response, and the evaluators that it applies."""
+    """A judge's input in addition to a response, and the evaluators that it applies."""
 
     question: str
     reference: str
@@ -102,7 +102,7 @@ def iterate_looks_at(item: JudgedItem, response: str, arbiter: Arbiter, snapshot
 
 
 def select_judged_items(items: pa.Table) -> dict[str, JudgedItem]:
-    """Return by item a judge's input besides a response, for items with judged answers or judged reasons.
+    """Return by item a judge's input in addition to a response, for items with judged answers or judged reasons.
 
     `items`: rows of `qa_items`.
     """

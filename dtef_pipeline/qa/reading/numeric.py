@@ -138,7 +138,7 @@ class NumberReading(NamedTuple):
 
 
 class _GivenNumber(NamedTuple):
-    """A number that a marker, a box or a statement gives, and whether the text goes on behind it."""
+    """A number from a marker, a box or a statement, and whether the text continues after it."""
 
     number: Fraction | None
     goes_on: bool

@@ -138,7 +138,7 @@ def _split_items(text: str) -> list[str]:
 
 
 def _order_by_mention(hits: Iterable[NamedValue]) -> list[int]:
-    """Return the numbers of named values, each once, by first mention."""
+    """Return the numbers of the named values, in order of first mention and without duplicates."""
     return list(dict.fromkeys(hit.value for hit in hits))
 
 

@@ -65,7 +65,7 @@ _REMEDIES = {
     "expected <document start>": "write a line --- between documents",
     "expected the node content": "put quotes around the text",
 }
-"""What to do, by a part of what PyYAML says."""
+"""Remedies, by a part of PyYAML's message."""
 
 
 class YamlFault(ValueError):

@@ -205,7 +205,7 @@ def is_left_out_for(level: str, code: str) -> bool:
 
 
 def list_blocking_codes(findings: Iterable[BlueprintFinding]) -> list[str]:
-    """List the codes that prevent a run, each once, in the order of the file."""
+    """List the codes that prevent a run, in the order of the file and without duplicates."""
     return list(dict.fromkeys(finding.code for finding in findings if finding.level == "error"))
 
 

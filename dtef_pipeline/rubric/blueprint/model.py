@@ -10,7 +10,7 @@ from dtef_pipeline.identity import digest
 
 SHOULD, SHOULD_NOT = "should", "should_not"
 BLOCKS = (SHOULD, SHOULD_NOT)
-"""What a response should have, and what it should not have: a criterion of the second block scores 1 minus how far it is met."""
+"""Blocks of criteria: desired and unwanted content. A criterion of the second block scores 1 minus how far it is met."""
 TEXT_KIND, FUNCTION_KIND = "text", "function"
 """A criterion in words, which judges decide, and one that is computed."""
 EXTRACTED = "extracted"
@@ -113,7 +113,7 @@ class Blueprint:
     systems: tuple[str | None, ...] | None
     """System prompts for every prompt; None: there is no list, each prompt has its own."""
     models: tuple[str, ...]
-    """Model strings of litellm, collections replaced by their members, each once, in the order of the file."""
+    """LiteLLM model strings in the order of the file, without duplicates; collections are replaced by their members."""
     judges: tuple[Judge, ...] = ()
     """Judges of `evaluationConfig`; none: the default judges."""
     references: tuple[str, ...] = ()
@@ -149,7 +149,7 @@ class ReadBlueprint:
     None: the file cannot be parsed.
     """
     left_out: int = 0
-    """How many prompts and criteria are not in the blueprint, because each of them has an error."""
+    """Number of prompts and criteria that are not in the blueprint because they have an error."""
 
 
 def hash_prompt(prompt: PromptItem) -> str:

@@ -52,7 +52,7 @@ def convert_to_litellm_name(name: str) -> str:
 
 
 def read_models(header: Mapping[str, Any], collections: Collections | None, log: FindingLog) -> tuple[str, ...]:
-    """Return the models of a header as litellm strings, each once, in order. `collections`: None if unknown."""
+    """Return the models of a header as litellm strings, in order and without duplicates. `collections`: None if unknown."""
     names = header.get("models")
     names = [names] if isinstance(names, (str, dict)) else names
     if names is not None and not isinstance(names, list):

@@ -182,7 +182,7 @@ def measure_known_classes(judgements: pd.DataFrame, items: pd.DataFrame, labels:
 
 
 CORRECTED_READS = (*LABELLED_SCORES_READ, "rubric_scores", "rubric_blueprints", "rubric_judgements")
-"""The tables that corrected scores are made of, beside those of labels."""
+"""Tables that corrected scores are computed from, in addition to those of labels."""
 OUTSIDE_DRAWS = 0.05
 """Largest part of a score that may be due to prompts that no draw included, such as newer ones. Beyond it a row is not corrected, because
 the labels say nothing about these prompts."""

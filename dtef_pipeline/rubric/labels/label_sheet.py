@@ -41,7 +41,7 @@ class LabelSample(NamedTuple):
     sheet: pd.DataFrame
     """One row per item, SHEET_COLUMNS, in random order."""
     drawn: pd.DataFrame
-    """One row per prompt that could have been drawn, DRAWN_COLUMNS: the chance it had, which the corrected scores need. Not for labellers."""
+    """One row per prompt that could have been drawn (DRAWN_COLUMNS), with its probability, which corrected scores need. Not for labellers."""
     items: pd.DataFrame
     """One row per point that a label of the sheet is about: ITEM_KEYS and `item`. Not for labellers."""
 

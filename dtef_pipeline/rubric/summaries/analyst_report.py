@@ -97,7 +97,7 @@ def extract_reasoning(text: str) -> str:
 
 
 INSIGHT_KINDS = ("key_finding", "strength", "weakness", "pattern", "topic")
-"""The blocks of a summary besides its grades, in the order in which they are shown."""
+"""The blocks of a summary other than its grades, in display order."""
 
 _FINDING = re.compile(rf"<({'|'.join(INSIGHT_KINDS)})\b[^>]*>(.*?)</\1\s*>", re.IGNORECASE | re.DOTALL)
 _GRADE = re.compile(r"<grade\b([^>]*)>(.*?)</grade\s*>", re.IGNORECASE | re.DOTALL)
@@ -121,7 +121,7 @@ class SummaryMention:
     """A model, a variant of it, or a maker, in place of the ids that the analyst wrote."""
 
     participant: Participant | None
-    """None: a maker is meant, and none of its models."""
+    """None: the maker itself, not one of its models."""
     maker: str | None = None
     prompt: str | None = None
     """The prompt that is spoken of, if any."""
@@ -181,7 +181,7 @@ def read_replies(replies: tuple[str, ...], ids: Pseudonyms, prompts: Mapping[str
 
 
 def _read_findings(text: str, ids: Pseudonyms, prompts: Mapping[str, str] | None) -> Iterator[AnalystFinding]:
-    """Yield the findings of one reply, each once."""
+    """Yield the findings of one reply, without duplicates."""
     passages = ((match[1].lower(), match[2].strip()) for match in _FINDING.finditer(text))
     for kind, words in dict.fromkeys(passages):
         if words:
@@ -303,7 +303,7 @@ class SummaryMaterial:
     systems: tuple[str | None, ...] = ()
     """The list of system prompts, by place; None in it: none was sent."""
     called: tuple[str, ...] = ()
-    """Further names of the models, to be hidden too: those of the models file, and those of what was served."""
+    """Further names of the models to hide: those in the models file, and those of the served models."""
     names: Mapping[str, str] = field(default_factory=dict)
     """By model string, what tables call the model; one that is not in it is called by its string. No name is sent."""
 
@@ -321,7 +321,7 @@ class AnalystReport:
     share: float
     """Share of each text's length that the report contains, 0 to 1; 1: the whole text."""
     prompts: Mapping[str, str]
-    """Prompt id by what the report calls it: P_1, P_2, ..."""
+    """Prompt ids by their names in the report: P_1, P_2, ..."""
 
 
 @dataclass(frozen=True, slots=True)

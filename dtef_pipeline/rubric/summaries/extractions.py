@@ -152,7 +152,7 @@ def convert_to_criteria(points: Sequence[str]) -> tuple[Criterion, ...]:
 
 
 FOR_KEY_POINTS = " (key points)"
-"""Stands behind the name of a model in an estimate, where it extracts points rather than sums up."""
+"""Suffix of a model's name in an estimate, for extracting key points rather than summarising."""
 USUAL_POINTS = 6
 """An estimate takes an ideal answer to have so many key points, until they are extracted."""
 _USUAL_POINT = "a key point of the ideal answer, such as one that names what has to be done"

@@ -33,7 +33,7 @@ from dtef_pipeline.rubric.summaries.summary import (
 from dtef_pipeline.rubric.tables import RUBRIC_CELL
 
 ANALYSTS = "analyst"
-"""The collection of the models files whose members are the default analysts."""
+"""Collection in the models files with the default analysts."""
 
 
 class MaterialTables(NamedTuple):
@@ -260,7 +260,7 @@ class KeptSummaries(NamedTuple):
     stored: StoredSummaries | None
     """The rows of the analysts that are kept; None: there are none."""
     taken_away: Mapping[str, str]
-    """By analyst whose findings or grades were read and are not kept: why."""
+    """Why a summary is removed, by analyst whose findings or grades were read."""
 
 
 def keep_summaries(tables: StoredSummaries, case: SummaryCase | None, models: Models) -> KeptSummaries:
