@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from assets.engine.stage_assets import stage_assets
 from assets.games.game_catalog import load_known_personas
 from assets.games.scenarios import load_scenario_pack, refuse_unapproved, select_game_items
-from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.request import Request, Response
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILY_BY_NAME
@@ -42,7 +42,7 @@ from dtef_pipeline.games.exact.decision_points import (
     select_points_to_ask,
 )
 from dtef_pipeline.games.exact.strategy_values import StrategyOptions, build_strategy_rows, merge_strategy_values
-from dtef_pipeline.games.game_estimate import MostTurns, write_legal_text
+from dtef_pipeline.games.game_estimate import EpisodeTextLimit, write_legal_text
 from dtef_pipeline.games.pack_files import check_metric_weights
 from dtef_pipeline.games.packs import Pack, name_failing_adapters
 from dtef_pipeline.games.settings import DECISION_STAGE_SETTINGS, GAMES_STAGE_SETTINGS, DecisionSettings, GamesSettings
@@ -131,7 +131,7 @@ class _MostCalls:
     """`MostCalls` for the matches of a scenario."""
 
     def __init__(self, pack: Pack) -> None:
-        self._turns = MostTurns(pack)
+        self._turns = EpisodeTextLimit(pack)
         self.total = self._turns.total
 
     def add(self, game: _MatchPlayed, request: Request) -> None:
@@ -154,9 +154,9 @@ class _League:
 
     def episodes(self) -> Iterator[_MatchPlayed]:
         """Return the episodes with a model."""
-        return (_MatchPlayed(match, self.plan.episode(match)) for match in self.plan.matches() if not match.asks_nobody)
+        return (_MatchPlayed(match, self.plan.episode(match)) for match in self.plan.matches() if not match.needs_no_model)
 
-    def rows(self, games: Sequence[_MatchPlayed], outcomes: Sequence[Played]) -> Tables:
+    def rows(self, games: Sequence[_MatchPlayed], outcomes: Sequence[EpisodeResult]) -> Tables:
         columns, turns = EpisodeColumns(self.plan, self.optima), list[dict[str, Any]]()
         for game, outcome in zip(games, outcomes, strict=True):
             game.episode.next(outcome.responses)
@@ -176,7 +176,7 @@ class _League:
     def _play_baselines(self) -> pa.Table:
         columns, games = EpisodeColumns(self.plan, self.optima), BaselineGames(self.plan.pack)
         for match in self.plan.matches():
-            if match.asks_nobody:
+            if match.needs_no_model:
                 columns.add(match, games.trace(match.item.seed, match.list_seated_players(self.plan.n_seats)))
         return columns.table()
 
@@ -196,7 +196,7 @@ def plan_episodes(inputs: Inputs, settings: GamesSettings) -> EpisodePlan:
     league = _League(inputs, plan)
     if not inputs.is_dry:
         _ = league.optima  # raises an error without the items, before any request
-    n_matches = sum(not match.asks_nobody for match in plan.matches())
+    n_matches = sum(not match.needs_no_model for match in plan.matches())
     # The number of moves is unknown, and episodes share requests: expected are the requests known so far.
     return EpisodePlan(
         list_player_models(everybody),
@@ -340,7 +340,7 @@ def plan_decisions(inputs: Inputs, settings: DecisionSettings) -> EpisodePlan:
     model_players = [player for player in players if player.model is not None]
     plan = DecisionPlan(pack, points, model_players, settings.draws, settings.snapshot)
 
-    def rows(requests: Sequence[PointRequest], outcomes: Sequence[Played]) -> Tables:
+    def rows(requests: Sequence[PointRequest], outcomes: Sequence[EpisodeResult]) -> Tables:
         return {"decision_answers": build_answer_table(list(iterate_answer_rows(plan, requests, outcomes)))}
 
     def written(new: Tables) -> Tables:

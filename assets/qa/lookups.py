@@ -89,7 +89,7 @@ class LookUpCache:
         """
         server = open_retrieval_server(settings)
         lookups = {_LookUp(_hash_lookup(text, k, where), server.where): text for text in texts}
-        self._count_from_now_on([key for key in lookups if self._is_found(key)])
+        self._write_from_now_on([key for key in lookups if self._is_found(key)])
         missing = [key for key in lookups if not self._is_found(key)]
         with ThreadPoolExecutor(LOOK_UPS_AT_ONCE) as pool:
             for start in range(0, len(missing), LOOK_UPS_BETWEEN_WRITINGS):
@@ -109,7 +109,7 @@ class LookUpCache:
         row = self._rows.get(key)
         return row is not None and row["problem"] is None
 
-    def _count_from_now_on(self, keys: Sequence[_LookUp]) -> None:
+    def _write_from_now_on(self, keys: Sequence[_LookUp]) -> None:
         """Write these look-ups after those of other servers for the same texts."""
         last = {key.lookup_id: key for key in self._rows}
         if behind := [key for key in keys if last[key.lookup_id] != key]:

@@ -19,7 +19,7 @@ from assets.qa.vectors import VectorCache
 from assets.stage.request_batches import load_store_models
 from assets.stage.resources import Store
 from dtef_pipeline.asking.daily_budget import DailyBudget
-from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.families import FAMILY_BY_NAME
@@ -42,7 +42,7 @@ from dtef_pipeline.qa.item_files.suite_files import AddedFiles, read_added
 from dtef_pipeline.qa.judging.arbiter import Arbiter, choose_arbiter, judge_snapshot
 from dtef_pipeline.qa.judging.judgement_rows import (
     JUDGED_ITEM_COLUMNS,
-    JudgementLook,
+    JudgementEpisode,
     build_judgement_rows,
     build_skipped_rows,
     iterate_looks,
@@ -161,7 +161,7 @@ QA_ITEMS_STAGE = Stage(
 )
 
 
-class _Make(Protocol):
+class _MakePrompts(Protocol):
     def __call__(self, how: AskSettings, *, asks: bool) -> PromptTables:
         """Return the prompts of a part. `asks`: whether missing look-ups may be requested from a server."""
 
@@ -180,7 +180,7 @@ def make_prompts(inputs: Inputs, settings: QaSettings) -> Tables:
     }
 
 
-def _build_prompt_maker(inputs: Inputs) -> _Make:
+def _build_prompt_maker(inputs: Inputs) -> _MakePrompts:
     """Return a function that makes prompts from the part's present items and documents, which are read once."""
     items, examples, documents = inputs.read("qa_items"), inputs.rows("qa_examples"), inputs.rows("qa_documents")
     warehouse, environment = inputs.outside.warehouse, inputs.outside.settings
@@ -197,7 +197,7 @@ def _build_prompt_maker(inputs: Inputs) -> _Make:
     return make
 
 
-def _make_again(inputs: Inputs, condition: str, make: _Make) -> dict[str, PromptTables]:
+def _make_again(inputs: Inputs, condition: str, make: _MakePrompts) -> dict[str, PromptTables]:
     """Rebuild the prompts of the part's other conditions, without requests to a server."""
     earlier = inputs.earlier("qa_prompts")
     conditions = [] if earlier is None else [way for way in pc.unique(earlier["condition"]).to_pylist() if way != condition]
@@ -293,7 +293,7 @@ def plan_judgements(inputs: Inputs, settings: QaSettings) -> EpisodePlan | Table
     responses, left_out = select_to_judge(inputs.read("qa_responses"), items, arbiter.sample_rate)
     servers = inputs.models.own_servers
 
-    def rows(looks: Sequence[JudgementLook], outcomes: Sequence[Played]) -> Tables:
+    def rows(looks: Sequence[JudgementEpisode], outcomes: Sequence[EpisodeResult]) -> Tables:
         return {"qa_judgements": build_judgement_rows(looks, outcomes, servers)}
 
     def written(new: Tables) -> Tables:

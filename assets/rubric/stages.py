@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from assets.engine.stage_assets import stage_assets
 from assets.rubric.files import read, rubric_files
 from dtef_pipeline.asking.embeddings import identify_embedder
-from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.stage import Check, EpisodePlan, Inputs, Replies, Stage, Tables, make_uniqueness_check
@@ -54,7 +54,7 @@ def plan_blueprint(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | Ta
     result, blueprint = read(file)
     points: dict[str, tuple[str, ...]] = {}
 
-    def rows(batch: Sequence[ExtractionEpisode], outcomes: Sequence[Played]) -> Tables:
+    def rows(batch: Sequence[ExtractionEpisode], outcomes: Sequence[EpisodeResult]) -> Tables:
         points.update({call.prompt: read_extraction(outcome).points for call, outcome in zip(batch, outcomes, strict=True)})
         return {"rubric_extractions": build_extraction_rows(batch, outcomes)}
 

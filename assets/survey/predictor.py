@@ -14,7 +14,14 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.asking.models import COMPUTED, Models, ModelSpec
 from dtef_pipeline.asking.request import Failure
-from dtef_pipeline.asking.request_list import SEEN, RequestList, SharedResponse, count_distinct_requests, same_texts, sources
+from dtef_pipeline.asking.request_list import (
+    PROMPT_COLUMNS,
+    RequestList,
+    SharedResponse,
+    count_distinct_requests,
+    same_texts,
+    sources,
+)
 from dtef_pipeline.asking.variants import parse_variant
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.family.stage import Foreseen
@@ -144,7 +151,7 @@ class Predictor:
                 prompts = self.prompts(key, _OVERVIEW)
                 tables[key] = prompts.chosen
                 if has_duplicates(prompts.survey):
-                    twins |= same_texts(self._read("blueprints", key, SEEN), list_options_in_prompt_order)
+                    twins |= same_texts(self._read("blueprints", key, PROMPT_COLUMNS), list_options_in_prompt_order)
         if not tables:
             return
         chosen_prompts = pa.concat_tables(tables.values())

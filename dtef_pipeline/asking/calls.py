@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.asking.models import IMPORTED, ModelSpec
 from dtef_pipeline.asking.request import Failure, Request, Response
-from dtef_pipeline.asking.request_list import SEEN, Listed, RequestList, RequestsOfModel, SharedResponse
+from dtef_pipeline.asking.request_list import PROMPT_COLUMNS, ListOptions, RequestList, RequestsOfModel, SharedResponse
 from dtef_pipeline.identity import request_keys
 from dtef_pipeline.tables import REPLY
 
 Ask = Callable[[Sequence[Request]], Mapping[str, Failure]]
 """Sends requests, each key once, and returns the final failures by request key."""
-Then = Callable[[Sequence[str], Mapping[str, Failure]], Sequence[Request]]
+PlanFollowUps = Callable[[Sequence[str], Mapping[str, Failure]], Sequence[Request]]
 """Takes the keys of requests that are settled (each has a stored response or one of the failures), and returns their follow-up requests."""
 UNKNOWN_LATENCY_S = 0.0
 """Stored duration of imported calls whose duration is unknown; no real call takes 0 seconds."""
@@ -31,19 +31,19 @@ USAGE = (
 OF_FAILURES = ("attempts", "cost_usd", "unknown_cost_attempts", "unknown_cost_usd_most")
 """Columns that a failed request takes from its failure."""
 _FROM_RESPONSE = tuple(field.name for field in fields(Response) if field.name in {column.name for column in REPLY})
-TAKEN_OVER = ("request_key", "text", *_FROM_RESPONSE)
+STORED_COLUMNS = ("request_key", "text", *_FROM_RESPONSE)
 """Columns of stored responses that call tables contain."""
 _UNASKED = Failure("", "was not asked: the run ended before its turn", 0)
 _NOTHING_SHARED: Mapping[str, SharedResponse] = {}
 
 
 @runtime_checkable
-class AsksOnward(Protocol):
+class AskWithFollowUps(Protocol):
     """An `Ask` that sends follow-up requests as soon as a request is settled, while others are in flight."""
 
     def __call__(self, requests: Sequence[Request]) -> Mapping[str, Failure]: ...
 
-    def ask_until_done(self, requests: Sequence[Request], follow_up: Then) -> object:
+    def ask_until_done(self, requests: Sequence[Request], follow_up: PlanFollowUps) -> object:
         """Send the requests, and all that `follow_up` returns, until none is left.
 
         `follow_up` is called in the caller's thread. A request that is already settled is passed to it again without being sent again.
@@ -68,11 +68,11 @@ class CallTable:
 
     schema: pa.Schema
     """The family's own columns, and those of `tables.CALL`."""
-    from_prompt: tuple[str, ...]
+    prompt_columns: tuple[str, ...]
     """Columns that a row copies from its prompt."""
     prompt_key: tuple[str, ...]
     """Columns that distinguish prompts; one text, and so one prompt id, can serve several items."""
-    listed: Listed
+    listed: ListOptions
     """Returns the options that a prompt offers."""
 
     def requests(
@@ -120,8 +120,8 @@ class CallTable:
         first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
         sent_as = {source.request_key: source.prompt_id for source in sources.values()}
         places = [divmod(first[key], draws) for key in selection]
-        rows = prompts.select(list(SEEN)).take(pa.array([row for row, _ in places], pa.int64()))
-        columns = [rows[name].to_pylist() for name in SEEN]
+        rows = prompts.select(list(PROMPT_COLUMNS)).take(pa.array([row for row, _ in places], pa.int64()))
+        columns = [rows[name].to_pylist() for name in PROMPT_COLUMNS]
         requests = []
         for key, (_, draw), (prompt, system, user, options, reading, schema, tokens) in zip(
             selection, places, zip(*columns, strict=True), strict=True
@@ -136,7 +136,7 @@ class CallTable:
         return self._rows(prompts, model, draws, snapshot, keys)
 
     def _rows(self, prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str, keys: Sequence[str]) -> pa.Table:
-        table = prompts.select(list(self.from_prompt))
+        table = prompts.select(list(self.prompt_columns))
         if draws > 1:
             table = table.take(pa.array(np.repeat(np.arange(len(prompts)), draws)))
         rows = len(table)
@@ -165,13 +165,13 @@ class CallTable:
         return self.settle_rows(self.asked(prompts, model, draws, snapshot, sources).rows, responses, failures)
 
     def settle_rows(self, rows: pa.Table, responses: pa.Table, failures: Mapping[str, Failure]) -> pa.Table:
-        """Complete the rows with the stored `responses` (any superset, columns TAKEN_OVER); a request without one has its failure's status,
+        """Complete the rows with the stored `responses` (any superset, columns STORED_COLUMNS); a request without one has its failure's status,
         or `error`.
         """
         # Combined into one chunk, because the cost of the following steps is per chunk.
         rows, responses = rows.combine_chunks(), responses.combine_chunks()
         places = pc.index_in(rows["request_key"], value_set=responses["request_key"].combine_chunks())
-        replies = responses.select(list(TAKEN_OVER)).take(places)
+        replies = responses.select(list(STORED_COLUMNS)).take(places)
         columns: dict[str, Any] = {name: replies[name] for name in _FROM_RESPONSE}
         columns["latency_s"] = _mask_unknown_latency(rows["model_variant"], replies["latency_s"])
         columns["response"] = replies["text"]

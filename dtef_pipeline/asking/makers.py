@@ -21,7 +21,7 @@ class Maker(NamedTuple):
     """Prefixes of its models' names."""
     said: tuple[str, ...] = ()
     """Names of the company and its models that rarely mean anything else, as people write them."""
-    said_too: tuple[str, ...] = ()
+    everyday_names: tuple[str, ...] = ()
     """Names that are also everyday words: a text with such a word may not be about the maker."""
 
 
@@ -175,7 +175,9 @@ def find_makers_in_name(name: str, makers: Sequence[Maker] = KNOWN_MAKERS) -> tu
     parts = [re.sub(r"[\s_-]+", "-", part).strip("-") for part in name.lower().split("/")]
     matches = []
     for maker in makers:
-        names = {re.sub(r"[\s_-]+", "-", alias.lower()) for alias in (maker.name, *maker.folders, *maker.said, *maker.said_too)}
+        names = {
+            re.sub(r"[\s_-]+", "-", alias.lower()) for alias in (maker.name, *maker.folders, *maker.said, *maker.everyday_names)
+        }
         if not names.isdisjoint(parts) or any(_is_of_family(part, family) for part in parts for family in maker.families):
             matches.append(maker)
     return tuple(matches)

@@ -77,9 +77,9 @@ def list_keys(requests: Sequence[Request]) -> list[str]:
     return requests.keys if isinstance(requests, RequestList) else [request.key for request in requests]
 
 
-SEEN = ("prompt_id", "system", "user", "options", "reading", "response_schema", "answer_tokens")
+PROMPT_COLUMNS = ("prompt_id", "system", "user", "options", "reading", "response_schema", "answer_tokens")
 """The columns of a table of prompts that determine what is sent."""
-Listed = Callable[[Sequence[str], Mapping[str, Any] | None], tuple[str, ...]]
+ListOptions = Callable[[Sequence[str], Mapping[str, Any] | None], tuple[str, ...]]
 """Returns the options that a prompt offers, in its order, from its `options` and `reading`; empty if the response is not a choice."""
 
 
@@ -90,12 +90,12 @@ class SharedResponse(NamedTuple):
     request_key: str
 
 
-def same_texts(prompts: pa.Table, formatter: Listed) -> dict[str, tuple[str, ...]]:
+def same_texts(prompts: pa.Table, formatter: ListOptions) -> dict[str, tuple[str, ...]]:
     """Return, by prompt id, the ids of all prompts that are sent with the same text, in table order.
 
     Prompts with a unique text are left out. `prompts`: of one partition, with the columns SEEN.
     """
-    columns = [prompts[name].to_pylist() for name in SEEN]
+    columns = [prompts[name].to_pylist() for name in PROMPT_COLUMNS]
     groups: dict[tuple[Any, ...], dict[str, None]] = {}
     for prompt, system, user, options, reading, schema, tokens in zip(*columns, strict=True):
         groups.setdefault((system, user, formatter(options, reading), schema, tokens), {})[prompt] = None

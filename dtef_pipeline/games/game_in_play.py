@@ -56,11 +56,11 @@ class GameInPlay:
     turn: int = field(init=False, default=0)
     """Number of turns so far, of all seats together."""
     _moves: list[GameMove] = field(init=False, default_factory=list)
-    _answered_at: list[int | None] = field(init=False, default_factory=list)
+    _reply_places: list[int | None] = field(init=False, default_factory=list)
     """For each move, the place of the reply to it in its seat's conversation; None: a baseline moved, or the game moved for a player."""
     _histories: dict[int, list[Message]] = field(init=False, default_factory=dict)
     """Messages of each seat that writes, without the system message."""
-    _failed: list[Illegal] = field(init=False, default_factory=list)
+    _illegal_texts: list[Illegal] = field(init=False, default_factory=list)
     """Reasons why texts of this turn were not moves."""
     _first_notes: dict[int, str] = field(init=False, default_factory=dict)
     """Note before the next observation, by seat."""
@@ -77,7 +77,7 @@ class GameInPlay:
     @property
     def failed(self) -> Illegal | None:
         """Why the last text of this turn was not a move, or None."""
-        return self._failed[-1] if self._failed else None
+        return self._illegal_texts[-1] if self._illegal_texts else None
 
     def messages(self, seat: int, persona: Persona | None = None) -> tuple[Message, ...]:
         """Return the conversation of the seat to move, up to the text that it must answer now, without text that only others saw."""
@@ -90,7 +90,7 @@ class GameInPlay:
         """Play a command of a baseline at the seat to move. Raises ValueError for an illegal command."""
         seat = self._require_mover()
         self._moves.append(GameMove(seat, self.turn, command))
-        self._answered_at.append(None)
+        self._reply_places.append(None)
         self._apply_command(seat, command)
 
     def writes(self, text: str) -> None:
@@ -104,7 +104,7 @@ class GameInPlay:
         text = replace_surrogates(text)
         history.append(Message("assistant", text if text.strip() else _BLANK_REPLY))
         reading = self.pack.scenario.read(text, self.state, seat)
-        self._answered_at.append(len(history))
+        self._reply_places.append(len(history))
         if isinstance(reading, Illegal):
             self._moves.append(GameMove(seat, self.turn, None, text, plan_of(text, is_move=False), reading))
             self._record_failure(seat, reading)
@@ -133,15 +133,15 @@ class GameInPlay:
         """Return the moves so far; with a result, also the scenario's counts for each seat."""
         moves = tuple(
             move if at is None else replace(move, reaction=self._describe_reaction(move, at))
-            for move, at in zip(self._moves, self._answered_at, strict=True)
+            for move, at in zip(self._moves, self._reply_places, strict=True)
         )
         seats = range(len(self.pack.manifest.seats)) if self.result is not None else ()
         return GameTrace(moves, self.result, tuple(self.pack.scenario.measure_seat(self.state, seat) for seat in seats))
 
     def _record_failure(self, seat: int, illegal: Illegal) -> None:
         manifest = self.pack.manifest
-        self._failed.append(illegal)
-        if len(self._failed) <= manifest.retries or seat in self.patient:
+        self._illegal_texts.append(illegal)
+        if len(self._illegal_texts) <= manifest.retries or seat in self.patient:
             self._histories[seat].append(Message("user", write_again_text(illegal, manifest)))
         elif manifest.on_illegal == "forfeit":
             self.result = _add_flag(self.pack.scenario.stop_episode(self.state, seat), FORFEIT_FLAG)
@@ -149,13 +149,13 @@ class GameInPlay:
             command = self.pack.scenario.default(self.state, seat)
             self._first_notes[seat] = write_default_text(illegal, command)
             self._moves.append(GameMove(seat, self.turn, command, by_default=True))
-            self._answered_at.append(None)
+            self._reply_places.append(None)
             self._apply_command(seat, command)
 
     def _apply_command(self, seat: int, command: str) -> None:
         self.state = self.pack.scenario.step(self.state, seat, command)
         self.turn += 1
-        self._failed.clear()
+        self._illegal_texts.clear()
         self._check_end()
 
     def _check_end(self) -> None:

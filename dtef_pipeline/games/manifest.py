@@ -21,7 +21,7 @@ Sentence = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)
 Weight = Annotated[float, Field(ge=0)]
 
 
-class Weighing(Part):
+class EvaluationWeights(Part):
     """Weights of a scenario: of metrics in its composite score, and of people's votes."""
 
     algorithmic: dict[str, Weight] = {}
@@ -68,7 +68,7 @@ class ScenarioManifest(Part):
     """Id of another scenario whose engine is used, such as `negotiation/allocation`; none: the scenario's own."""
     settings: dict[str, str | int | float | bool] = {}
     """Settings of the engine, such as `price: second`."""
-    evaluation: Weighing = Weighing()
+    evaluation: EvaluationWeights = EvaluationWeights()
 
     @field_validator("seats")
     @classmethod

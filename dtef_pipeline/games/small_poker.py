@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dtef_pipeline.games.contract import Chooses, Count, EpisodeOutcome, GameEnding, GameMetric, GameResult, Illegal
+from dtef_pipeline.games.contract import ChooseCommand, Count, EpisodeOutcome, GameEnding, GameMetric, GameResult, Illegal
 from dtef_pipeline.games.exact.strategies import Strategy
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.reading import find_action, read_command
@@ -67,7 +67,7 @@ class SmallPoker(ABC):
     public_at: int | None = None
     """Place of the public card in the deal; None: there is none."""
     metrics: tuple[GameMetric, ...] = (SMALL_BET_RATE, SMALL_SHOWDOWN_RATE)
-    baselines: Mapping[str, Chooses]
+    baselines: Mapping[str, ChooseCommand]
 
     def __init__(self, manifest: ScenarioManifest) -> None:
         self.name = manifest.id

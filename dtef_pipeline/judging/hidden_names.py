@@ -133,7 +133,7 @@ class HiddenNames:
         plain, places = fold_text(text)
         return [plain[spot.start : spot.end] for spot in self._find_spots(text, plain, places)]
 
-    def keep_absent(self, text: str) -> HiddenNames:
+    def remove_names_in(self, text: str) -> HiddenNames:
         """Return only the names that the text does not contain."""
         plain, _ = fold_text(text)
         names = tuple(name for name in self.names if name.core not in plain or not re.search(name.pattern, plain))
@@ -221,7 +221,7 @@ def _add_maker(name: str, add: Callable[..., None]) -> None:
         return
     for folder in maker.folders:
         add(folder, COMPANY_HIDDEN)
-    for product_name in maker.said_too:
+    for product_name in maker.everyday_names:
         kind = _choose_placeholder(maker, product_name)
         add(product_name, kind, kind == MODEL_HIDDEN)
 
@@ -528,12 +528,12 @@ def _compile_maker_names(names: Iterable[str], makers: Sequence[Maker]) -> dict[
     versions: dict[Maker, set[str]] = {}
     for name in names:
         for maker in find_makers_in_name(name, makers):
-            its = {_fold_name(product_name) for product_name in (*maker.said, *maker.said_too)}
+            its = {_fold_name(product_name) for product_name in (*maker.said, *maker.everyday_names)}
             matches = [] if _fold_name(name) in its else _FIRST_VERSION.findall(_fold_name(name))[:1]
             versions.setdefault(maker, set()).update(matches)
     forms: dict[str, Name | None] = {}
     for known_maker in sorted(versions):
-        for product_name in (known_maker.name, *known_maker.said, *known_maker.said_too):
+        for product_name in (known_maker.name, *known_maker.said, *known_maker.everyday_names):
             of_models = any(product_name.lower().startswith(family.rstrip("-")) for family in known_maker.families)
             for form in _list_forms(product_name) if known_maker in FURTHER_MAKERS else (product_name,):
                 forms[_fold_name(form)] = compile_family_name(form, versions[known_maker]) if of_models else compile_name(form)

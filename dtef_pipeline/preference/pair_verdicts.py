@@ -117,7 +117,7 @@ _SAID_IN_ORDERS = re.compile(r"\[(shown|swapped) (A|B|tie) by ([0-9a-f]{32})\] \
 
 
 @dataclass(slots=True)
-class PairLook:
+class PairEpisode:
     """A judge's view of a pair in one order: an episode of one request, and a second one if the first reply is unreadable."""
 
     pair: BlindedPair

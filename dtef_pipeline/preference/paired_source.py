@@ -40,7 +40,7 @@ class PairedSource:
     """SQL over the tables that returns `SOURCE_COLUMNS`, one row per answered response."""
     metrics: tuple[MetricSource, ...] = ()
     """Metrics to compare preference with; missing tables are skipped."""
-    laid_out: Callable[[BlindedPair], BlindedPair] | None = None
+    layout: Callable[[BlindedPair], BlindedPair] | None = None
     """Converts its pairs to a layout for people, if it differs from the text. Judges, ids and lengths use the text itself."""
 
 

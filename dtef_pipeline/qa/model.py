@@ -71,7 +71,7 @@ class QaItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenResponse:
     """A model's response, as scorers receive it."""
 
     text: str | None
@@ -121,7 +121,7 @@ class ScorerSettings:
     """The lexicon: for each word its synonyms; None: the shipped lexicon."""
 
 
-ScoreWritten = Callable[[Written], ItemScore]
+ScoreResponse = Callable[[WrittenResponse], ItemScore]
 """Scores one reply to the item that it was prepared for."""
 
 
@@ -133,6 +133,6 @@ class Scorer(Protocol):
     version: int
     """Version of the scorer, stored with every score; increased whenever a reply could get another score."""
 
-    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
+    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreResponse:
         """Return a function that scores replies to one item; the reference is parsed only once. Raises ItemError for an unusable
         reference."""

@@ -29,9 +29,9 @@ from dtef_pipeline.qa.model import (
     ItemError,
     ItemScore,
     Scorer,
+    ScoreResponse,
     ScorerSettings,
-    ScoreWritten,
-    Written,
+    WrittenResponse,
 )
 from dtef_pipeline.qa.option_order import find_original_letter, find_shown_letter
 from dtef_pipeline.qa.program import CODE_SCORER, CODE_VERSION
@@ -111,10 +111,10 @@ class PartScoring:
     """Judges with judgements on the part, the latest first."""
     executed_at: Sequence[str] = ("",)
     """Levels of the sandbox at which the part's programs ran. Each also has the responses that needed no run."""
-    _ready: dict[tuple[str, str, str], ScoreWritten | ItemScore] = field(default_factory=dict)
+    _prepared_scorers: dict[tuple[str, str, str], ScoreResponse | ItemScore] = field(default_factory=dict)
     _seen: dict[tuple[str, str, str | None, str | None], list[tuple[Measure, ItemScore]]] = field(default_factory=dict)
 
-    def compute_scores_of(self, place: int, response: Written) -> list[tuple[Measure, ItemScore]]:
+    def compute_scores_of(self, place: int, response: WrittenResponse) -> list[tuple[Measure, ItemScore]]:
         """Return all scores of a response, one per metric."""
         key = self.keys[place]
         item, condition = key[:2]
@@ -139,7 +139,7 @@ class PartScoring:
                 by_item[item][""] = _NO_SCORER
         return {item: list(measures.values()) for item, measures in by_item.items()}
 
-    def is_left_out(self, place: int, measure: Measure) -> bool:
+    def is_outside_sample(self, place: int, measure: Measure) -> bool:
         """Return whether the sample of a measure's judge omits a response."""
         judge = next((record for record in self.judges if record.scorer_text == measure.measured_by), None)
         rows = judge.own(self.judgements.get(self.keys[place], ())) if judge else ()
@@ -169,13 +169,13 @@ class PartScoring:
         graded_by = [f"by type {max(grader.version for grader in graders)}", *(f"lexicon {lexicon}" for lexicon in lexicons)]
         return ", ".join([*graded_by, *([f"reasons by {reader}"] if reader else [])])
 
-    def _score_by_formula(self, item: str, condition: str, response: Written) -> list[tuple[Measure, ItemScore]]:
+    def _score_by_formula(self, item: str, condition: str, response: WrittenResponse) -> list[tuple[Measure, ItemScore]]:
         key = (item, condition, response.text, response.finish_reason)
         if key not in self._seen:
             self._seen[key] = list(self._read(item, condition, response))
         return self._seen[key]
 
-    def _read(self, item: str, condition: str, response: Written) -> Iterator[tuple[Measure, ItemScore]]:
+    def _read(self, item: str, condition: str, response: WrittenResponse) -> Iterator[tuple[Measure, ItemScore]]:
         question = self.asked[item, condition]
         if not any(True for name in question.scorers for _ in self._list_measures_of(name)):
             named = f": {', '.join(question.scorers)}" if question.scorers else ""
@@ -203,18 +203,18 @@ class PartScoring:
             return replace(score, status=row["reason"], reason=f"a judge reads the reasons, but has not judged these: {why}")
         return add_judged_rationale(score, row["score"], row["reason"])
 
-    def _prepare_scorer(self, item: str, condition: str, name: str) -> ScoreWritten | ItemScore:
+    def _prepare_scorer(self, item: str, condition: str, name: str) -> ScoreResponse | ItemScore:
         key = (item, condition, name)
-        if key not in self._ready:
+        if key not in self._prepared_scorers:
             question = self.asked[item, condition]
             reference, options = select_as_shown(question)
             try:
-                self._ready[key] = self.registry[name].prepare_item(reference, options, self.settings)
+                self._prepared_scorers[key] = self.registry[name].prepare_item(reference, options, self.settings)
             except ItemError as error:
-                self._ready[key] = ItemScore("unscorable", reason=str(error))
-        return self._ready[key]
+                self._prepared_scorers[key] = ItemScore("unscorable", reason=str(error))
+        return self._prepared_scorers[key]
 
-    def _score_by_judge(self, key: ResponseKey, response: Written) -> Iterator[tuple[Measure, ItemScore]]:
+    def _score_by_judge(self, key: ResponseKey, response: WrittenResponse) -> Iterator[tuple[Measure, ItemScore]]:
         rows = self.judgements.get(key, ())
         judges = [judge for judge in self.judges if judge.own(rows)]
         for judge in judges or self.judges[:1] or (_NO_JUDGE,):
@@ -239,7 +239,7 @@ class PartScoring:
 
 
 def _iterate_judge_scores(
-    judge: JudgeRecord, rows: Sequence[Mapping[str, Any]], response: Written
+    judge: JudgeRecord, rows: Sequence[Mapping[str, Any]], response: WrittenResponse
 ) -> Iterator[tuple[Measure, ItemScore]]:
     """Yield one judge's scores of a response: the mean of its evaluators, and each of them."""
     scores = {row["evaluator"]: row["score"] for row in rows}
@@ -256,7 +256,7 @@ def _iterate_judge_scores(
         yield judge.measure(name), compute_arbiter_score({name: score}, {name: reasons[name]}, errors=errors)
 
 
-def _score_not_judged(response: Written, reasons: Mapping[str, str | None]) -> ItemScore | None:
+def _score_not_judged(response: WrittenResponse, reasons: Mapping[str, str | None]) -> ItemScore | None:
     """Return the score of a response that no evaluator judged, or None."""
     if not reasons:
         return ItemScore("missing", reason="nobody judged it") if (response.text or "").strip() else BLANK_ANSWER

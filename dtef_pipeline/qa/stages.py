@@ -101,15 +101,15 @@ class _PartRequests:
     """Reason of each failed look-up by prompt id."""
 
     @cached_property
-    def _every_request(self) -> list[Request]:
+    def _all_requests(self) -> list[Request]:
         draws, snapshot = self.settings.draws, self.settings.snapshot
         return [request for spec in self.specs for request in build_qa_requests(self.prompts, spec, draws, snapshot)]
 
     def requests(self) -> list[Request]:
-        return [request for request in self._every_request if request.prompt_id not in self.not_looked_up]
+        return [request for request in self._all_requests if request.prompt_id not in self.not_looked_up]
 
     def keys(self) -> list[str]:
-        return [request.key for request in self._every_request]
+        return [request.key for request in self._all_requests]
 
     def rows(self, responses: pa.Table, failures: Mapping[str, Failure]) -> Tables:
         draws, snapshot = self.settings.draws, self.settings.snapshot
@@ -173,7 +173,7 @@ def score_part(inputs: Inputs, settings: QaSettings) -> Tables:
         list_levels(executions),
     )
     return {
-        "qa_scores": score_rows(responses, items, scoring.compute_scores_of, scoring.measures(), scoring.is_left_out),
+        "qa_scores": score_rows(responses, items, scoring.compute_scores_of, scoring.measures(), scoring.is_outside_sample),
         "qa_citations": citations,
     }
 

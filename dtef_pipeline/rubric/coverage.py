@@ -44,7 +44,7 @@ class _Points(NamedTuple):
     block: Codes
     """(paths,): the block of a response that each path is in."""
     n_blocks: int
-    of_response: Codes
+    response_of_block: Codes
     """(blocks of paths,): the response that each is of."""
     is_worst: npt.NDArray[np.bool_]
     """(blocks of paths,): whether the least score counts, not the highest."""
@@ -113,8 +113,8 @@ def _compute_coverage(points: _Points, score: Floats, policy: ScoringPolicy) -> 
     """Return the coverage of each response from scores (points,); NaN: unscored."""
     of_blocks = _score_blocks(points, score)
     has_score = ~np.isnan(of_blocks)
-    blocks = sum_by_code(points.of_response[has_score], of_blocks[has_score], points.n_responses)
-    n_blocks = count(points.of_response, has_score, points.n_responses)
+    blocks = sum_by_code(points.response_of_block[has_score], of_blocks[has_score], points.n_responses)
+    n_blocks = count(points.response_of_block, has_score, points.n_responses)
     is_required = ~np.isnan(score) & ~points.in_path
     weights = sum_by_code(points.response[is_required], points.weight[is_required], points.n_responses)
     sums = sum_by_code(points.response[is_required], (points.weight * score)[is_required], points.n_responses)

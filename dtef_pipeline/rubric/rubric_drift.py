@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.snapshot_order import among
 from dtef_pipeline.drift.judge_verdicts import JudgeDrift, compute_judge_drifts, sort_night_times, subtract_judges_of_row
 from dtef_pipeline.drift.rule import DriftVerdict, apply_drift_rule, query_first_times, select_answered
@@ -102,7 +102,7 @@ def list_anchor_judgings(anchors: pa.Table, judges: Mapping[str, Sequence[JudgeC
     return episodes
 
 
-def build_anchor_rows(episodes: Sequence[JudgingEpisode], outcomes: Sequence[Played]) -> pa.Table:
+def build_anchor_rows(episodes: Sequence[JudgingEpisode], outcomes: Sequence[EpisodeResult]) -> pa.Table:
     """Return the rows of `rubric_anchors`, in the order of the episodes."""
     rows = build_rubric_judgement_rows("", episodes, outcomes)
     of_anchor: dict[str, Any] = {

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.asking.calls import OF_FAILURES, USAGE
-from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.request import Message, Request, Response
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import Illegal, Scenario
@@ -163,7 +163,7 @@ def build_point_messages(pack: Pack, point: DecisionPoint, player: Player) -> tu
 
 
 def iterate_answer_rows(
-    plan: DecisionPlan, requests: Iterable[PointRequest], outcomes: Iterable[Played]
+    plan: DecisionPlan, requests: Iterable[PointRequest], outcomes: Iterable[EpisodeResult]
 ) -> Iterator[dict[str, Any]]:
     """Yield a row per request with its result; missing values are null."""
     manifest = plan.pack.manifest
@@ -229,7 +229,7 @@ def _read(pack: Pack, point_request: PointRequest, response: Response) -> dict[s
     }
 
 
-def _describe_failed_point(outcome: Played) -> dict[str, Any]:
+def _describe_failed_point(outcome: EpisodeResult) -> dict[str, Any]:
     failure = outcome.failure
     assert failure is not None, "a request has either a response or a failure"
     return {"call_status": failure.status, "error": failure.message} | {name: getattr(failure, name) for name in OF_FAILURES}

@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol, TypeVar
 
-from dtef_pipeline.games.contract import Chooses, Scenario
+from dtef_pipeline.games.contract import ChooseCommand, Scenario
 
 SmallState = TypeVar("SmallState")
 Strategy = Mapping[str, Mapping[str, float]]
@@ -61,7 +61,7 @@ def build_uniform_strategy(scenario: SmallScenario[SmallState]) -> Strategy:
     return build_strategy(scenario, lambda legal: dict.fromkeys(legal, 1 / len(legal)))
 
 
-def make_strategy_baseline(scenario: SmallScenario[SmallState], name: str) -> Chooses:
+def make_strategy_baseline(scenario: SmallScenario[SmallState], name: str) -> ChooseCommand:
     """Make the baseline that plays one of the scenario's strategies; it draws a command if more than one has a probability above 0."""
 
     def choose_command(state: SmallState, seat: int, rng: random.Random) -> str:

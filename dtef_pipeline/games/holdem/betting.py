@@ -113,7 +113,7 @@ class HoldemHand:
     """Chips that each seat has put in, on all streets."""
     bets: int = 1
     """Bets on this street."""
-    acted: int = 0
+    n_street_actions: int = 0
     """Actions on this street."""
     turn: int | None = 0
     """The seat to act; None: the hand is over."""
@@ -165,9 +165,9 @@ def apply_command(hand: HoldemHand, command: str) -> HoldemHand:
     is_raise = command in ("bet", "raise")
     puts = chips_to_call(hand, seat) + BET_SIZES[hand.street] * is_raise
     paid = (hand.paid[0] + puts, hand.paid[1]) if seat == 0 else (hand.paid[0], hand.paid[1] + puts)
-    n_acted = hand.acted + 1
+    n_acted = hand.n_street_actions + 1
     if is_raise or n_acted < 2:
-        return replace(hand, actions=actions, paid=paid, bets=hand.bets + is_raise, acted=n_acted, turn=1 - seat)
+        return replace(hand, actions=actions, paid=paid, bets=hand.bets + is_raise, n_street_actions=n_acted, turn=1 - seat)
     if hand.street == len(STREET_NAMES) - 1:
-        return replace(hand, actions=actions, paid=paid, acted=n_acted, turn=None)
-    return replace(hand, actions=actions, paid=paid, street=hand.street + 1, bets=0, acted=0, turn=1)
+        return replace(hand, actions=actions, paid=paid, n_street_actions=n_acted, turn=None)
+    return replace(hand, actions=actions, paid=paid, street=hand.street + 1, bets=0, n_street_actions=0, turn=1)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.contract import Chooses, Count, EpisodeOutcome, GameEnding, GameMetric, GameResult, Illegal
+from dtef_pipeline.games.contract import ChooseCommand, Count, EpisodeOutcome, GameEnding, GameMetric, GameResult, Illegal
 from dtef_pipeline.games.holdem.betting import (
     BET_SIZES,
     BETS_ALLOWED,
@@ -43,7 +43,7 @@ def _choose_first_allowed(hand: HoldemHand, wishes: tuple[str, ...]) -> str:
     return next(wish for wish in wishes if wish in list_allowed_commands(hand))
 
 
-def _make_constant_player(wishes: tuple[str, ...]) -> Chooses:
+def _make_constant_player(wishes: tuple[str, ...]) -> ChooseCommand:
     def chooses(hand: HoldemHand, _: int, __: random.Random) -> str:
         return _choose_first_allowed(hand, wishes)
 
@@ -61,7 +61,7 @@ def _play_tight(hand: HoldemHand, seat: int, _: random.Random) -> str:
     return _choose_first_allowed(hand, _MOST_CALLS if high else _MOST_FOLDS)
 
 
-HOLDEM_BASELINES: Mapping[str, Chooses] = {
+HOLDEM_BASELINES: Mapping[str, ChooseCommand] = {
     "always-call": _make_constant_player(_MOST_CALLS),
     "always-raise": _make_constant_player(_MOST_RAISES),
     "always-fold": _make_constant_player(_MOST_FOLDS),
@@ -241,7 +241,7 @@ class LimitHoldem:
     unit = "chips"
     zero_sum = True
     metrics: tuple[GameMetric, ...] = HOLDEM_METRICS
-    baselines: Mapping[str, Chooses] = HOLDEM_BASELINES
+    baselines: Mapping[str, ChooseCommand] = HOLDEM_BASELINES
 
     def __init__(self, manifest: ScenarioManifest) -> None:
         self.name = manifest.id

@@ -128,4 +128,4 @@ def _make_count(value: float | None) -> Count:
 
 @lru_cache(maxsize=1024)
 def _judge_fairness(bargain: Bargain, owners: Owners, parties: tuple[str, ...]) -> Fairness:
-    return measure_fairness(bargain.named_values(parties), bargain.named_division(owners, parties))
+    return measure_fairness(bargain.values_by_party(parties), bargain.division_by_party(owners, parties))

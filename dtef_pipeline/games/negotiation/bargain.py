@@ -25,7 +25,7 @@ class StandingOffer(NamedTuple):
     owners: Owners
     by: int
     """Seat that made the offer."""
-    accepted: frozenset[int] = frozenset()
+    accepting_seats: frozenset[int] = frozenset()
     """Seats that have accepted it."""
 
 
@@ -61,7 +61,7 @@ class Bargain:
     def find_agreement(self) -> Owners | None:
         """Return each party's items after all others have accepted an offer, or None without an agreement."""
         offer = self.standing()
-        return offer.owners if offer and len(offer.accepted) == len(self.values) - 1 else None
+        return offer.owners if offer and len(offer.accepting_seats) == len(self.values) - 1 else None
 
     def answers(self) -> Iterator[BargainMove]:
         """Yield each message with the offer that it may answer."""
@@ -75,11 +75,11 @@ class Bargain:
         """Return the value of one seat's bundle to a seat, in points."""
         return sum(value for value, owner in zip(self.values[to], owners, strict=True) if owner == whose)
 
-    def named_values(self, parties: tuple[str, ...]) -> PartyValues:
+    def values_by_party(self, parties: tuple[str, ...]) -> PartyValues:
         """Return the values by party and item."""
         return {party: dict(zip(self.items, points, strict=True)) for party, points in zip(parties, self.values, strict=True)}
 
-    def named_division(self, owners: Owners, parties: tuple[str, ...]) -> dict[str, list[str]]:
+    def division_by_party(self, owners: Owners, parties: tuple[str, ...]) -> dict[str, list[str]]:
         """Return a division by party."""
         return group_by_owner(owners, self.items, parties)
 
@@ -88,13 +88,13 @@ def _update_offer(offer: StandingOffer | None, message: NegotiationMessage, seat
     if message.offer is not None:
         return StandingOffer(message.offer, seat)
     if message.accepts and offer is not None:
-        return offer._replace(accepted=offer.accepted | {seat})
+        return offer._replace(accepting_seats=offer.accepting_seats | {seat})
     return offer
 
 
 def is_answer(move: BargainMove) -> bool:
     """Return whether a message answers another party's offer that its writer has not accepted."""
-    return move.before is not None and move.before.by != move.seat and move.seat not in move.before.accepted
+    return move.before is not None and move.before.by != move.seat and move.seat not in move.before.accepting_seats
 
 
 def draw_bargain(rng: random.Random, n_seats: int, n_items: int | None) -> Bargain:
@@ -146,7 +146,7 @@ def _format_message_lines(state: Bargain, move: BargainMove, number: int, seat: 
 
 
 def _describe_division(state: Bargain, owners: Owners, seat: int, parties: tuple[str, ...]) -> str:
-    bundles = state.named_division(owners, parties)
+    bundles = state.division_by_party(owners, parties)
     division_text = "; ".join(f"{party} gets {', '.join(bundle) or 'nothing'}" for party, bundle in bundles.items())
     return f"{division_text}. Your part is worth {state.worth(owners, seat, seat)} to you."
 
@@ -160,7 +160,7 @@ def _format_standing_offer(state: Bargain, seat: int, parties: tuple[str, ...], 
     elif offer is None:
         yield "No offer stands."
     else:
-        supporters = " and ".join(parties[at] for at in sorted(offer.accepted))
+        supporters = " and ".join(parties[at] for at in sorted(offer.accepting_seats))
         also = f" Accepted so far by {supporters}." if supporters else ""
         yield (
             f"The offer that stands is from {'you' if offer.by == seat else parties[offer.by]}: "

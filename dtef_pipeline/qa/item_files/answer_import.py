@@ -69,7 +69,7 @@ class ImportedFile(NamedTuple):
     answers: list[ImportedAnswer]
     skipped: int
     """Number of skipped rows of unknown items."""
-    other_prompts: int = 0
+    n_foreign_prompts: int = 0
     """Number of rows whose prompt does not contain the text of their item; such a prompt is not used."""
 
 
@@ -77,7 +77,7 @@ class ImportedResponses(NamedTuple):
     """Imported answers in the form of stored responses."""
 
     responses: list[Response]
-    outvoted: int
+    n_conflicting: int
     """Number of answers that are not stored, because an earlier item with the same prompt has another answer."""
 
 
@@ -106,7 +106,7 @@ def read_imported(
             n_skipped += 1
         except RowFault as fault:
             _refuse_row(log, fault, path, row)
-    return ImportedFile(answers, n_skipped, reader.other_prompts)
+    return ImportedFile(answers, n_skipped, reader.n_foreign_prompts)
 
 
 def read_numbers(path: Path) -> Numbers:
@@ -177,13 +177,13 @@ class _Items:
             raise RowFault("item", f"{name} names no item", found=value, allowed=_ALLOWED_ROW)
         subject = next((values[column] for column in _SUBJECT_KEYS if isinstance(values.get(column), str)), None)
         details = f"{subject}/{value}" if subject is not None else str(value)
-        place = self._place(value, subject, details)
+        place = self._find_by_place(value, subject, details)
         for candidate in (str(place), f"{subject}/{place}", self._ends.get(str(place))):
             if candidate in self._known:
                 return candidate
         raise self._make_unknown_item(details)
 
-    def _place(self, value: int | str, subject: str | None, details: str) -> int | str:
+    def _find_by_place(self, value: int | str, subject: str | None, details: str) -> int | str:
         """Return the item's id here."""
         if self.numbers is None or not isinstance(value, int):
             return value
@@ -203,7 +203,7 @@ class _RowReader:
 
     def __init__(self, items: _Items, rules: ImportRules, texts: Mapping[str, str]) -> None:
         self._items, self._rules, self._texts = items, rules, texts
-        self.other_prompts = 0
+        self.n_foreign_prompts = 0
         self._seen: dict[tuple[str, str, int], int] = {}
         self._draws: Counter[tuple[str, str]] = Counter()
 
@@ -216,7 +216,7 @@ class _RowReader:
         for answer in answers:
             self._require_once(answer, row)
         prompt = values.get(_ROW_PROMPT_KEY)
-        self.other_prompts += isinstance(prompt, str) and self._texts.get(item, "").strip() not in prompt
+        self.n_foreign_prompts += isinstance(prompt, str) and self._texts.get(item, "").strip() not in prompt
         return answers
 
     def _read_model(self, values: Mapping[str, Any]) -> str:

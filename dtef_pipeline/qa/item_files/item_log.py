@@ -48,7 +48,7 @@ class ItemFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class GivenAnswer:
+class FileAnswer:
     """An answer in the item file itself, produced elsewhere."""
 
     item_id: str
@@ -73,7 +73,7 @@ class LoadedItems:
     findings: tuple[ItemFinding, ...] = ()
     examples: tuple[QaItem, ...] = ()
     """Development items in file order, which prompts show as examples but never ask."""
-    answers: tuple[GivenAnswer, ...] = ()
+    answers: tuple[FileAnswer, ...] = ()
 
     @property
     def errors(self) -> tuple[ItemFinding, ...]:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from dtef_pipeline.identity import normalize_text
 from dtef_pipeline.qa.item_files.item_log import ItemLog, RowFault
-from dtef_pipeline.qa.item_files.rows import DoubledKeys, SourceRow, has_invalid_text, read_rows
+from dtef_pipeline.qa.item_files.rows import DuplicateKeys, SourceRow, has_invalid_text, read_rows
 from dtef_pipeline.qa.item_files.splits import is_later_shard
 from dtef_pipeline.qa.model import ItemError, QaItem
 
@@ -65,7 +65,7 @@ def _iterate_items_of_file(
             log.part = layout.part(row)
             item_id = layout.item_id(row)
             item = layout.item(row, item_id)
-            take(item_id, item_ids)
+            reserve_id(item_id, item_ids)
         except RowFault as fault:
             log.error(fault, path, row.line, item_id)
         else:
@@ -77,7 +77,7 @@ def _iterate_items_of_file(
     return behind
 
 
-def take(item_id: str, item_ids: set[str]) -> None:
+def reserve_id(item_id: str, item_ids: set[str]) -> None:
     """Add an id to those in use. Raises RowFault if it is in use: the first row keeps it."""
     if item_id in item_ids:
         raise RowFault("duplicate_id", "the id occurs twice; its first row is kept", found=item_id, allowed="each id once")
@@ -127,7 +127,7 @@ def require_mapping(row: SourceRow, keys: Iterable[str]) -> Mapping[str, Any]:
     """Return the values of a row by their names. Raises RowFault for a row that is not a mapping, and for a name that occurs twice."""
     if not isinstance(row.values, dict):
         raise RowFault("no_object", "the row is not an object", found=row.values, allowed=f"an object with {', '.join(keys)}")
-    if isinstance(row.values, DoubledKeys):
+    if isinstance(row.values, DuplicateKeys):
         raise RowFault("doubled_key", "a key occurs twice", found=row.values.doubled, allowed="each key once")
     return row.values
 

@@ -38,7 +38,7 @@ class SourceRow(NamedTuple):
     """Cells of a CSV file without a header, else the row's value: a mapping if it is valid."""
 
 
-class DoubledKeys(dict[str, Any]):
+class DuplicateKeys(dict[str, Any]):
     """A JSON object in which a key occurs twice."""
 
     doubled: str
@@ -86,7 +86,7 @@ def _mark_doubled_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(mapping) == len(pairs):
         return mapping
     keys: set[str] = set()
-    result = DoubledKeys(mapping)
+    result = DuplicateKeys(mapping)
     result.doubled = next(key for key, _ in pairs if key in keys or keys.add(key))  # type: ignore[func-returns-value]
     return result
 

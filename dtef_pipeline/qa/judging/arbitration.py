@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import fsum
 from typing import Any
 
-from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import LAST_ERROR, Failure, Request, Response
 from dtef_pipeline.judging.judgement import CALL_FAILED, CUT_SHORT, JUDGE_ROLE, OVER_BUDGET
@@ -88,7 +88,7 @@ class EvaluatorVerdict:
     """Why there is no reply; None: there is a reply."""
 
 
-def read_verdict(task: Arbitration, result: Played) -> EvaluatorVerdict:
+def read_verdict(task: Arbitration, result: EpisodeResult) -> EvaluatorVerdict:
     """Read the verdict of a judgement from its last reply."""
     if result.failure is not None or not result.responses:
         budget = result.failure is not None and result.failure.status == OVER_BUDGET
@@ -100,7 +100,9 @@ def read_verdict(task: Arbitration, result: Played) -> EvaluatorVerdict:
     return EvaluatorVerdict(task.evaluator, reply.score, reason, reply.explanation, None)
 
 
-def make_verdict_row(task: Arbitration, result: Played, judged_model: str, own_servers: Collection[str] = ()) -> dict[str, Any]:
+def make_verdict_row(
+    task: Arbitration, result: EpisodeResult, judged_model: str, own_servers: Collection[str] = ()
+) -> dict[str, Any]:
     """Return the columns of `qa_judgements` that a judgement fills; `judged_model`: model string or variant of the judged model;
     `own_servers`: see `is_self_judged`."""
     verdict = read_verdict(task, result)

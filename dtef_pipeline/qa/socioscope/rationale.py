@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dtef_pipeline.qa.metric import METRIC_PLACE, MetricValue, parse_metric_json, read_metric_values
-from dtef_pipeline.qa.model import OK_STATUS, ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
+from dtef_pipeline.qa.model import OK_STATUS, ItemError, ItemScore, ScoreResponse, ScorerSettings, WrittenResponse
 from dtef_pipeline.qa.socioscope.lists import (
     UNPARSED,
     Coverage,
@@ -83,7 +83,7 @@ class YesNoRationale:
     version = 3
     uses_lexicon = True
 
-    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
+    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreResponse:
         """See `Scorer`; `options` do not matter.
 
         If a judge reads the reasons, a right answer has no value yet: its status is `missing` and its flag `judged`, and
@@ -95,7 +95,7 @@ class YesNoRationale:
         reader = YesNo()
         coverage = Coverage(metric.reasons, settings) if metric.reasons is not None else None
 
-        def score(response: Written) -> ItemScore:
+        def score(response: WrittenResponse) -> ItemScore:
             text = extract_folded_answer(read_cited(response.text).answer_with_reasons)
             read = reader.read(text)
             if read.is_yes is None:

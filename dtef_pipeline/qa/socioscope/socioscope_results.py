@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from math import fsum
 from typing import Any
 
-from dtef_pipeline.qa.item_files.item_log import GivenAnswer
-from dtef_pipeline.qa.model import ItemError, ItemScore, QaItem, ScorerSettings, Written
+from dtef_pipeline.qa.item_files.item_log import FileAnswer
+from dtef_pipeline.qa.model import ItemError, ItemScore, QaItem, ScorerSettings, WrittenResponse
 from dtef_pipeline.qa.scorers import find_scorer, make_unscored_scorer
 from dtef_pipeline.qa.transcripts.citations import CheckedCitation, check_citations, compute_pooled_existence, read_named_source
 from dtef_pipeline.qa.transcripts.metadata import Corpus
@@ -91,7 +91,7 @@ class SocioscopeResults:
 
 
 def score_given_answers(
-    items: Sequence[QaItem], answers: Iterable[GivenAnswer], corpus: Corpus, settings: ScorerSettings
+    items: Sequence[QaItem], answers: Iterable[FileAnswer], corpus: Corpus, settings: ScorerSettings
 ) -> list[ScoredAnswer]:
     """Score the answers in the file of questions, and look up their quotations.
 
@@ -132,9 +132,9 @@ def _compute_existence(answers: Sequence[ScoredAnswer]) -> float | None:
 def _score(item: QaItem, text: str | None, settings: ScorerSettings) -> ItemScore:
     scorer = find_scorer(item.type)
     if scorer is None:
-        return make_unscored_scorer(item.type)(Written(text))
+        return make_unscored_scorer(item.type)(WrittenResponse(text))
     try:
-        return scorer.prepare_item(item.reference, item.options, settings)(Written(text))
+        return scorer.prepare_item(item.reference, item.options, settings)(WrittenResponse(text))
     except ItemError as error:
         return ItemScore("unscorable", reason=str(error))
 

@@ -93,7 +93,7 @@ class SourceLines:
 
 
 @dataclass(frozen=True)
-class ReadDocuments:
+class ParsedDocuments:
     """The documents of a file without null ones. Keys of mappings are texts."""
 
     values: tuple[Any, ...]
@@ -106,7 +106,7 @@ class ReadDocuments:
         return self.begin[place] if place < len(self.begin) else None
 
 
-def read_yaml(text: str) -> ReadDocuments:
+def read_yaml(text: str) -> ParsedDocuments:
     """Parse a YAML text. Raises YamlFault if it is invalid, has a duplicate key, or exceeds the limits."""
     _check_length(text)
     try:
@@ -118,10 +118,10 @@ def read_yaml(text: str) -> ReadDocuments:
     except yaml.YAMLError as error:
         line, problem = describe_yaml_problem(error, text)
         raise YamlFault(f"{problem}{_describe_column(error)}{_describe_remedy(error, text)}", line) from error
-    return ReadDocuments(tuple(value for value, _ in documents), loader.lines, tuple(line for _, line in documents))
+    return ParsedDocuments(tuple(value for value, _ in documents), loader.lines, tuple(line for _, line in documents))
 
 
-def read_json(text: str) -> ReadDocuments:
+def read_json(text: str) -> ParsedDocuments:
     """Parse a JSON text, without lines of members. Raises YamlFault as `read_yaml` does."""
     _check_length(text)
     try:
@@ -140,7 +140,7 @@ def read_json(text: str) -> ReadDocuments:
         raise YamlFault(f"not JSON: {error.msg}, at column {error.colno}", error.lineno) from error
     except UnicodeEncodeError as error:
         raise YamlFault("a text has half a character: a `\\ud...` escape without its second half", None) from error
-    return ReadDocuments((value,) if value is not None else (), SourceLines())
+    return ParsedDocuments((value,) if value is not None else (), SourceLines())
 
 
 def format_scalar(value: Any) -> str:

@@ -16,8 +16,8 @@ from dtef_pipeline.rubric.blueprint.model import (
     Blueprint,
     BlueprintFinding,
     Criterion,
+    ParsedBlueprint,
     PromptItem,
-    ReadBlueprint,
 )
 
 USUAL_JUDGES = 2
@@ -33,7 +33,7 @@ _OTHER_SCRIPTS = (
 _LATIN_AMONG_THEM = range(0x1D00, 0x1F00)
 
 
-def summarise_file(path: str, identifier: str, read: ReadBlueprint) -> dict[str, Any]:
+def summarise_file(path: str, identifier: str, read: ParsedBlueprint) -> dict[str, Any]:
     """Return a file's id, counts and findings, ready for JSON. If it cannot be parsed, `line` replaces the counts."""
     findings = read.findings
     summary: dict[str, Any] = {"path": path, "id": identifier, "parses": read.structure is not None}

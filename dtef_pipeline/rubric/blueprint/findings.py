@@ -176,7 +176,7 @@ class FindingLog:
         """Add a finding with its code's level. `text`: what is wrong and what to write."""
         self.found.append(BlueprintFinding(code, BLUEPRINT_FINDINGS[code].level, spot.place, text, spot.line))
 
-    def spot(self, place: str, container: object, key: object = None) -> Spot:
+    def find_member_place(self, place: str, container: object, key: object = None) -> Spot:
         """Return the place of a member of a list or mapping."""
         return Spot(place, self.lines.find_member_line(container, key))
 
@@ -186,7 +186,7 @@ class FindingLog:
         for key in values:
             if key not in known_keys:
                 text = f"`{shorten_value(key)}` is unknown here and is ignored{_suggest_key(key, known_keys)}"
-                self.add("unknown-key", self.spot(place, values, key), text)
+                self.add("unknown-key", self.find_member_place(place, values, key), text)
 
     def check_second_names(self, values: Mapping[str, object], names: Iterable[str], place: str) -> None:
         """Add one finding per redundant alias of a key; the first is used."""
@@ -194,7 +194,7 @@ class FindingLog:
         for name in aliases[1:]:
             self.add(
                 "unknown-key",
-                self.spot(place, values, name),
+                self.find_member_place(place, values, name),
                 f"`{name}` is ignored, because `{aliases[0]}` is given; remove one of the two",
             )
 

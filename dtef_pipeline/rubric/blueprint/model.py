@@ -137,7 +137,7 @@ class BlueprintFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadBlueprint:
+class ParsedBlueprint:
     """The readable part of a file's blueprint, and all findings."""
 
     blueprint: Blueprint | None

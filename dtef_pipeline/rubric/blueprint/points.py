@@ -60,7 +60,7 @@ class PointReader:
         criteria: list[Criterion] = []
         paths = 0
         for position, value in enumerate(values):
-            spot = self.log.spot(f"{place} {block}[{position}]", values, position)
+            spot = self.log.find_member_place(f"{place} {block}[{position}]", values, position)
             if isinstance(value, list):
                 path = self._read_path(value, Criterion(block, paths, 0, TEXT_KIND, None), spot)
                 paths += bool(path)
@@ -76,7 +76,7 @@ class PointReader:
         members = [(position, value) for position, value in enumerate(values) if value is not None and value != []]
         criteria = []
         for position, value in members:
-            at = self.log.spot(f"{spot.place}[{position}]", values, position)
+            at = self.log.find_member_place(f"{spot.place}[{position}]", values, position)
             if isinstance(value, list):
                 self._leave_out(
                     "nested-too-deep", at, f"a list in a path: {shorten_value(value)}; write its criteria into the path"

@@ -176,7 +176,7 @@ def blind_rows(rows: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
 
     @cache
     def hide_in_row(blueprint: str, conversation: str, criterion: str) -> HiddenNames:
-        return names[blueprint].keep_absent(f"{conversation}\n{criterion}")
+        return names[blueprint].remove_names_in(f"{conversation}\n{criterion}")
 
     columns = (rows[name].tolist() for name in ("blueprint", "shown", "criterion", "text"))
     hidden_texts = [

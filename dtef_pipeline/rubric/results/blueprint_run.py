@@ -93,11 +93,11 @@ class BlueprintRun:
     run: StoredRow
     prompts: Sequence[StoredRow]
     findings: Sequence[StoredRow]
-    criteria: ByPrompt
-    responses: ByPrompt
-    points: ByPrompt
-    judgements: ByPrompt
-    similarities: ByPrompt
+    criteria: RowsByPrompt
+    responses: RowsByPrompt
+    points: RowsByPrompt
+    judgements: RowsByPrompt
+    similarities: RowsByPrompt
     scores: Sequence[StoredRow]
     has_several: frozenset[str]
     """Those of temperature, system_index and draw that differ between its responses."""
@@ -203,17 +203,17 @@ def read_run(rows: StoredRows, blueprint: str, snapshot: str | None) -> Blueprin
         findings=rows.rows(
             "rubric_findings", ("level", "code", "place", "line", "text"), of_blueprint, ("line", "place", "code", "text")
         ),
-        criteria=ByPrompt(rows.table("rubric_criteria", _CRITERION_WANTED, of_blueprint, ("prompt", *_OF_CRITERION_KEY))),
-        responses=ByPrompt(responses),
-        points=ByPrompt(points),
-        judgements=ByPrompt(judgements),
-        similarities=ByPrompt(rows.table("rubric_similarities", _SIMILARITY_WANTED, of_run, ("prompt", "place"))),
+        criteria=RowsByPrompt(rows.table("rubric_criteria", _CRITERION_WANTED, of_blueprint, ("prompt", *_OF_CRITERION_KEY))),
+        responses=RowsByPrompt(responses),
+        points=RowsByPrompt(points),
+        judgements=RowsByPrompt(judgements),
+        similarities=RowsByPrompt(rows.table("rubric_similarities", _SIMILARITY_WANTED, of_run, ("prompt", "place"))),
         scores=rows.rows("rubric_scores", _SCORE_WANTED, of_run, ("level", *key)),
         has_several=frozenset(name for name in varying if len(set(responses[name].to_pylist())) > 1),
     )
 
 
-class ByPrompt:
+class RowsByPrompt:
     """Rows of one blueprint, stored as columns and returned as mappings, one prompt at a time: a large blueprint has 100,000 rows."""
 
     def __init__(self, rows: pa.Table) -> None:

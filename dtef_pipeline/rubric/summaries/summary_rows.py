@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.models import Models, ModelSpec, resolve_known_selector
 from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.errors import ConfigError
@@ -128,7 +128,7 @@ def build_not_asked_row(blueprint: str, snapshot: str, reason: str, status: str 
     return pa.Table.from_pylist([row], schema=RUBRIC_SUMMARIES)
 
 
-def build_summary_rows(episodes: Sequence[SummaryEpisode], outcomes: Sequence[Played]) -> pa.Table:
+def build_summary_rows(episodes: Sequence[SummaryEpisode], outcomes: Sequence[EpisodeResult]) -> pa.Table:
     """Return the rows of `rubric_summaries` of one case, in the order of its analysts."""
     tables = [RUBRIC_SUMMARIES.empty_table()]
     for episode, outcome in zip(episodes, outcomes, strict=True):
@@ -139,7 +139,7 @@ def build_summary_rows(episodes: Sequence[SummaryEpisode], outcomes: Sequence[Pl
     return pa.concat_tables(tables)
 
 
-def build_grade_rows(episodes: Sequence[SummaryEpisode], outcomes: Sequence[Played]) -> pa.Table:
+def build_grade_rows(episodes: Sequence[SummaryEpisode], outcomes: Sequence[EpisodeResult]) -> pa.Table:
     """Return the rows of `rubric_grades` of one case, with the models' names in tables."""
     tables = [RUBRIC_GRADES.empty_table()]
     for episode, outcome in zip(episodes, outcomes, strict=True):
@@ -149,7 +149,7 @@ def build_grade_rows(episodes: Sequence[SummaryEpisode], outcomes: Sequence[Play
     return pa.concat_tables(tables)
 
 
-def _resolve_episode_summary(episode: SummaryEpisode, outcome: Played) -> ExecutiveSummary:
+def _resolve_episode_summary(episode: SummaryEpisode, outcome: EpisodeResult) -> ExecutiveSummary:
     outcomes: list[Response | Failure] = [*outcome.responses, *([outcome.failure] if outcome.failure else [])]
     return resolve_summary(episode.case, outcomes)
 
@@ -254,7 +254,7 @@ class StoredSummaries(NamedTuple):
     """`analyst_ids`."""
 
 
-class KeptSummaries(NamedTuple):
+class RemainingSummaries(NamedTuple):
     """The rest of the stored summaries: each analyst's summary is stored unchanged or removed."""
 
     stored: StoredSummaries | None
@@ -263,7 +263,7 @@ class KeptSummaries(NamedTuple):
     """Why a summary is removed, by analyst whose findings or grades were read."""
 
 
-def keep_summaries(tables: StoredSummaries, case: SummaryCase | None, models: Models) -> KeptSummaries:
+def keep_summaries(tables: StoredSummaries, case: SummaryCase | None, models: Models) -> RemainingSummaries:
     """Return the stored summaries whose first request would be the same now. `case`: of the current report; None: remove all summaries."""
     rows = tables.summaries.filter(pc.is_valid(tables.summaries["analyst"]))
     stored_rows = rows.select(["analyst", "analyst_variant", "test_hash", "status", "request_keys", "n_grades"]).to_pylist()
@@ -280,10 +280,12 @@ def keep_summaries(tables: StoredSummaries, case: SummaryCase | None, models: Mo
     }
     variants = pa.array([variant for variant, reason in why.items() if reason is None], pa.string())
     if not len(variants):
-        return KeptSummaries(None, removals)
+        return RemainingSummaries(None, removals)
     parts = [table.filter(pc.is_in(table["analyst_variant"], variants)) for table in (rows, tables.grades)]
     # Parquet has a name of its own for the items of a list, by which rows would seem to be others.
-    return KeptSummaries(StoredSummaries(parts[0].cast(RUBRIC_SUMMARIES), parts[1].cast(RUBRIC_GRADES), tables.ids), removals)
+    return RemainingSummaries(
+        StoredSummaries(parts[0].cast(RUBRIC_SUMMARIES), parts[1].cast(RUBRIC_GRADES), tables.ids), removals
+    )
 
 
 def build_analyst_ids(case: SummaryCase) -> pa.Table:

@@ -16,7 +16,7 @@ from resources.responses.store import RESPONSES
 TASK, HASH = field("task_id", pa.string(), "Task"), field("blueprint_hash", pa.string(), "Hash of the prompts")
 CALLS = CallTable(
     pa.schema([TASK, HASH, *CALL]),
-    from_prompt=("task_id", "prompt_id", "blueprint_hash"),
+    prompt_columns=("task_id", "prompt_id", "blueprint_hash"),
     prompt_key=("prompt_id", "task_id"),
     listed=lambda options, reading: tuple(options) if reading is None else (),
 )

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.games.contract import GameEnding, GameResult
 from dtef_pipeline.games.episode import GameEpisode, LeaguePlan, play_baselines
 from dtef_pipeline.games.episode_items import GameItem
@@ -177,7 +177,7 @@ def test_the_last_reaction_of_each_model_has_the_ending_and_no_other_has_it() ->
         assert request is not None
         history.append(response_to(request, text))
     assert episode.next(history) is None
-    rows = list(iterate_turn_rows(plan, match, episode, episode.trace(), Played(history)))
+    rows = list(iterate_turn_rows(plan, match, episode, episode.trace(), EpisodeResult(history)))
     has = ["3 words were said." in row["reaction"] for row in rows]
     assert has == [False, False, True, False, True]
     assert rows[2]["reaction"].startswith("The game is over: ")

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dtef_pipeline.games.contract import Chooses, Illegal, list_baselines, make_baseline_rng
+from dtef_pipeline.games.contract import ChooseCommand, Illegal, list_baselines, make_baseline_rng
 from dtef_pipeline.games.episode import GameEpisode, play_baselines, replay
 from dtef_pipeline.games.game_in_play import GameInPlay, build_opening_messages, decode_trace, encode_trace, hash_trace
 from dtef_pipeline.games.manifest import read_manifests
@@ -280,7 +280,9 @@ def _after(pack: Pack, seed: int, command: str) -> Any:
 
 def test_a_baseline_or_an_observation_that_looks_at_the_other_hand_is_noticed() -> None:
     class PeekingBaseline(ShowCards):
-        baselines: Mapping[str, Chooses] = {"peeks": lambda state, seat, _: "show" if state.cards[1 - seat] < 5 else "wait"}
+        baselines: Mapping[str, ChooseCommand] = {
+            "peeks": lambda state, seat, _: "show" if state.cards[1 - seat] < 5 else "wait"
+        }
 
     class PeekingObservation(ShowCards):
         def observation(self, state: ShowState, seat: int) -> str:

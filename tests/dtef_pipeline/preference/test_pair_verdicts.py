@@ -10,7 +10,7 @@ import pytest
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Response
 from dtef_pipeline.preference.pair_verdicts import (
-    PairLook,
+    PairEpisode,
     is_own_pair,
     judge_reviewer_id,
     pair_messages,
@@ -75,7 +75,7 @@ def test_a_look_without_a_verdict_is_no_vote_and_says_why(outcome: Response | Fa
 
 
 def test_a_reply_that_cannot_be_read_is_asked_for_once_more_as_a_judge() -> None:
-    look = PairLook(PAIR, JUDGE, "shown")
+    look = PairEpisode(PAIR, JUDGE, "shown")
     first = look.next([])
     assert first is not None
     assert first.role == "judge"

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from dtef_pipeline.qa.item_files.item_rows import truth_id
-from dtef_pipeline.qa.model import ItemScore, Written
+from dtef_pipeline.qa.model import ItemScore, WrittenResponse
 from dtef_pipeline.qa.score_rows import Measure, score_rows
 from dtef_pipeline.qa.tables import QA_SCORES
 from tests.made.qa_items import BIRD, ROWERS, responses_to, rows_of_items
@@ -20,7 +20,7 @@ ITEMS = rows_of_items(OTHER, BIRD, ROWERS)
 MEASURES = {item: [LENGTH, LETTERS_USED] for item in ("sea_birds/0", "sea_birds/1", "gsm8k/0")}
 
 
-def by_length(place: int, written: Written) -> Sequence[tuple[Measure, ItemScore]]:
+def by_length(place: int, written: WrittenResponse) -> Sequence[tuple[Measure, ItemScore]]:
     text = written.text or ""
     own = {"place": place, "cut": written.was_cut}
     return [

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.qa.model import ItemError, ItemScore, ScorerSettings, Written
+from dtef_pipeline.qa.model import ItemError, ItemScore, ScorerSettings, WrittenResponse
 from dtef_pipeline.qa.reading.numeric import Numeric, read_number
 from dtef_pipeline.text.numbers import is_same_number, parse_exact_number
 from tests.dtef_pipeline.qa.reading.published import BENCHMARKS, json_rows, vectors
@@ -211,7 +211,7 @@ PIECES = (
 
 
 def scored(response: str | None, reference: str, finish_reason: str | None = None) -> ItemScore:
-    return Numeric().prepare_item(reference, (), ScorerSettings())(Written(response, finish_reason))
+    return Numeric().prepare_item(reference, (), ScorerSettings())(WrittenResponse(response, finish_reason))
 
 
 @pytest.mark.parametrize(("how", "text"), [(how, text) for how, texts in BY_RULE.items() for text in texts])
