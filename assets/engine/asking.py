@@ -62,7 +62,7 @@ def answer_calls(
     rows = lookup(keys, STORED_COLUMNS)
     stored_keys = set(rows["request_key"].to_pylist())
     lists = [part for part in requests if isinstance(part, RequestList)]
-    together: Sequence[Request] = RequestList.together(lists).mark_stored(stored_keys)
+    together: Sequence[Request] = RequestList.concatenate(lists).mark_stored(stored_keys)
     if len(lists) < len(requests):
         together = [request for group in requests for request in group]
     failures = ask(together) if together else {}

@@ -85,9 +85,9 @@ def read_items(inputs: Inputs, _: QaSettings) -> Tables:
     corpus = Path(source.corpus) if source.corpus else None
     place = (source.suite, source.path, source.corpus, source.suites, part)
     files: AddedFiles = inputs.remember(place, lambda: read_added(spec, Path(source.path), corpus, part=part))
-    tables = build_item_tables(source.suite, source.part, files.loaded, files.scorers_of)
+    tables = build_item_tables(source.suite, source.part, files.loaded_items, files.scorers_of)
     if not len(tables.qa_items):
-        errors = files.loaded.errors
+        errors = files.loaded_items.errors
         raise DtefError(f"{source.key}: it has no usable item{f': {errors[0]}' if errors else ''}")
     return {**tables._asdict(), "qa_documents": _build_documents(source, files.documents)}
 

@@ -185,7 +185,7 @@ class Predictor:
             if not len(selection := self._select_prompts(prompts.chosen, model)):
                 continue
             reuse = self._find_shared_responses(selection["prompt_id"].to_pylist(), model, twins) if twins else {}
-            rows, of_model = CALLS.asked(selection, model, self.settings.draws, self.settings.snapshot, reuse)
+            rows, of_model = CALLS.plan_calls(selection, model, self.settings.draws, self.settings.snapshot, reuse)
             tables.append(rows)
             requests.append(of_model)
         return pa.concat_tables(tables) if tables else None, RequestList(requests)
@@ -245,7 +245,7 @@ class Predictor:
                 continue
             batch = self._choose_smallest_sample(prompts, survey, model) if twins else prompts
             reuse = sources(batch["prompt_id"].to_pylist(), twins, model.variant, entry.draws, snapshot, self._find_known_keys)
-            rows, requests = CALLS.asked(batch, model, entry.draws, snapshot, reuse)
+            rows, requests = CALLS.plan_calls(batch, model, entry.draws, snapshot, reuse)
             rows = CALLS.settle_rows(rows, self._stored(requests.keys), {})
             tables.append(rows.filter(pc.not_equal(rows["call_status"], "error")))
         if prompt_ids := {*known_prompts, *pa.concat_tables(tables)["prompt_id"].to_pylist()}:

@@ -68,7 +68,7 @@ class PlannedTotals:
 
     rows: dict[tuple[str, str], PlannedCalls] = field(default_factory=dict)
     """Keyed by role and name of the model."""
-    _seen: set[bytes] = field(default_factory=set)
+    _seen_keys: set[bytes] = field(default_factory=set)
 
     def row(self, role: str, model: ModelSpec, behind_name: str = "") -> PlannedCalls:
         name = model.name + behind_name
@@ -77,9 +77,9 @@ class PlannedTotals:
     def is_new(self, key: str) -> bool:
         """Return whether the request key is new, and remember it."""
         short = bytes.fromhex(key)
-        if short in self._seen:
+        if short in self._seen_keys:
             return False
-        self._seen.add(short)
+        self._seen_keys.add(short)
         return True
 
     def list_sorted_rows(self) -> list[PlannedCalls]:

@@ -72,7 +72,7 @@ class CallTable:
     """Columns that a row copies from its prompt."""
     prompt_key: tuple[str, ...]
     """Columns that distinguish prompts; one text, and so one prompt id, can serve several items."""
-    listed: ListOptions
+    list_options: ListOptions
     """Returns the options that a prompt offers."""
 
     def requests(
@@ -87,9 +87,9 @@ class CallTable:
 
         `sources`: requests that are replaced by another one with the same text (see `duplicate_prompts.sources`).
         """
-        return list(RequestList([self.asked(prompts, model, draws, snapshot, sources).requests]))
+        return list(RequestList([self.plan_calls(prompts, model, draws, snapshot, sources).requests]))
 
-    def asked(
+    def plan_calls(
         self,
         prompts: pa.Table,
         model: ModelSpec,
@@ -126,7 +126,7 @@ class CallTable:
         for key, (_, draw), (prompt, system, user, options, reading, schema, tokens) in zip(
             selection, places, zip(*columns, strict=True), strict=True
         ):
-            prompt_id, texts = sent_as.get(key, prompt), self.listed(options, reading)
+            prompt_id, texts = sent_as.get(key, prompt), self.list_options(options, reading)
             requests.append(Request(prompt_id, system, user, model, draw, snapshot, texts, schema, tokens, key))
         return requests
 
@@ -162,7 +162,7 @@ class CallTable:
         sources: Mapping[str, SharedResponse] = _NOTHING_SHARED,
     ) -> pa.Table:
         """Return the rows of a language model (see `settle_rows`). `sources`: see `requests`."""
-        return self.settle_rows(self.asked(prompts, model, draws, snapshot, sources).rows, responses, failures)
+        return self.settle_rows(self.plan_calls(prompts, model, draws, snapshot, sources).rows, responses, failures)
 
     def settle_rows(self, rows: pa.Table, responses: pa.Table, failures: Mapping[str, Failure]) -> pa.Table:
         """Complete the rows with the stored `responses` (any superset, columns STORED_COLUMNS); a request without one has its failure's status,

@@ -46,7 +46,7 @@ def play(episodes: Sequence[Episode], ask: Ask, lookup: ReadStored) -> list[Epis
     and the slowest holds up all episodes. A request that episodes share is sent once. Stored responses are replayed.
     """
     side_by_side = _ConcurrentEpisodes(episodes, lookup)
-    requests = side_by_side.begin()
+    requests = side_by_side.list_first_requests()
     if isinstance(ask, AskWithFollowUps):
         if requests:
             ask.ask_until_done(requests, side_by_side.continue_settled)
@@ -64,7 +64,7 @@ class _ConcurrentEpisodes:
         self._waiting: dict[str, list[int]] = {}
         self.played = [EpisodeResult() for _ in episodes]
 
-    def begin(self) -> list[Request]:
+    def list_first_requests(self) -> list[Request]:
         """Return the first requests of all episodes, without duplicates."""
         return self._list_next_requests(range(len(self._episodes)))
 

@@ -19,7 +19,7 @@ class Maker(NamedTuple):
     """Parts of model strings that identify the company, such as `meta-llama`."""
     families: tuple[str, ...]
     """Prefixes of its models' names."""
-    said: tuple[str, ...] = ()
+    product_names: tuple[str, ...] = ()
     """Names of the company and its models that rarely mean anything else, as people write them."""
     everyday_names: tuple[str, ...] = ()
     """Names that are also everyday words: a text with such a word may not be about the maker."""
@@ -176,7 +176,8 @@ def find_makers_in_name(name: str, makers: Sequence[Maker] = KNOWN_MAKERS) -> tu
     matches = []
     for maker in makers:
         names = {
-            re.sub(r"[\s_-]+", "-", alias.lower()) for alias in (maker.name, *maker.folders, *maker.said, *maker.everyday_names)
+            re.sub(r"[\s_-]+", "-", alias.lower())
+            for alias in (maker.name, *maker.folders, *maker.product_names, *maker.everyday_names)
         }
         if not names.isdisjoint(parts) or any(_is_of_family(part, family) for part in parts for family in maker.families):
             matches.append(maker)

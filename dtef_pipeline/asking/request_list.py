@@ -24,15 +24,15 @@ class RequestsOfModel:
 
     model: ModelSpec
     keys: Sequence[str]
-    make: Callable[[Sequence[str]], list[Request]]
+    make_requests: Callable[[Sequence[str]], list[Request]]
     """Makes the requests of some of the keys, in their order."""
-    stored: Sequence[str] = ()
+    stored_keys: Sequence[str] = ()
     """The keys with a known response in the store."""
 
     def list_missing_keys(self) -> list[str]:
-        if len(self.stored) == len(self.keys):
+        if len(self.stored_keys) == len(self.keys):
             return []
-        stored_keys = set(self.stored)
+        stored_keys = set(self.stored_keys)
         return [key for key in self.keys if key not in stored_keys]
 
 
@@ -43,7 +43,7 @@ class RequestList(Sequence[Request]):
         self.parts = tuple(parts)
 
     @classmethod
-    def together(cls, lists: Iterable[RequestList]) -> Self:
+    def concatenate(cls, lists: Iterable[RequestList]) -> Self:
         return cls(part for requests in lists for part in requests.parts)
 
     @property
@@ -52,7 +52,7 @@ class RequestList(Sequence[Request]):
 
     def mark_stored(self, stored_keys: Collection[str]) -> RequestList:
         """Return the list with these request keys marked as stored."""
-        return RequestList(replace(part, stored=[key for key in part.keys if key in stored_keys]) for part in self.parts)
+        return RequestList(replace(part, stored_keys=[key for key in part.keys if key in stored_keys]) for part in self.parts)
 
     def list_missing_keys(self) -> list[str]:
         """Return the keys of requests not known to have a response."""
@@ -60,13 +60,13 @@ class RequestList(Sequence[Request]):
 
     def iterate_missing(self) -> Iterator[Request]:
         """Iterate over the requests that are not known to have a response."""
-        return chain.from_iterable(part.make(keys) for part in self.parts if (keys := part.list_missing_keys()))
+        return chain.from_iterable(part.make_requests(keys) for part in self.parts if (keys := part.list_missing_keys()))
 
     def __len__(self) -> int:
         return sum(len(part.keys) for part in self.parts)
 
     def __iter__(self) -> Iterator[Request]:
-        return chain.from_iterable(part.make(part.keys) for part in self.parts)
+        return chain.from_iterable(part.make_requests(part.keys) for part in self.parts)
 
     def __getitem__(self, place: Any) -> Any:
         return list(self)[place]

@@ -54,9 +54,9 @@ class GameResult:
 class GameEnding(NamedTuple):
     """Description of a finished episode in sentences, in addition to rewards and outcomes."""
 
-    shown: tuple[str, ...]
+    public_facts: tuple[str, ...]
     """What all seats learn, such as the cards of a showdown."""
-    hidden: tuple[str, ...] = ()
+    private_facts: tuple[str, ...] = ()
     """What only people who read the episode see: cards that were not shown, private values, the optimum."""
 
 
@@ -184,7 +184,7 @@ class GameMove:
     illegal: Illegal | None = None
     reaction: str = ""
     """The game's reply to the player: why the text was not a move, else the next observation or the result."""
-    by_default: bool = False
+    is_default: bool = False
     """Whether the game played the command for the player, because its texts were not moves."""
 
 
@@ -195,7 +195,7 @@ class GameTrace:
     moves: tuple[GameMove, ...]
     result: GameResult | None
     """None: the episode stopped early, because a request got no response."""
-    measured: tuple[Mapping[str, Count], ...] = field(default=())
+    metric_counts: tuple[Mapping[str, Count], ...] = field(default=())
     """By seat, for an episode with a result."""
 
 

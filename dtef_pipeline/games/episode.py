@@ -119,14 +119,14 @@ def replay(trace: GameTrace, pack: Pack, seed: int, seating: tuple[int, ...] = (
     """
     game = GameInPlay(pack, seed, seating)
     for move in trace.moves:
-        if move.by_default:
+        if move.is_default:
             continue
         if game.seat != move.seat:
             raise ValueError(f"turn {move.turn}: the trace has seat {move.seat} move, the game seat {game.seat}")
         if move.text is not None:
             game.writes(move.text)
         elif move.command is not None:
-            game.plays(move.command)
+            game.play_command(move.command)
     if trace.result is None and game.seat is not None:
         game.messages(game.seat)
     return game.trace()
@@ -153,7 +153,7 @@ def _play_on(game: GameInPlay, baselines: _Automatic) -> None:
     """Play until it is the turn of a seat without a baseline, or the game is over."""
     while (seat := game.seat) is not None and seat in baselines:
         chooses, rng = baselines[seat]
-        game.plays(chooses(game.state, seat, rng))
+        game.play_command(chooses(game.state, seat, rng))
 
 
 def check_replay(pack: Pack, seed: int, trace: str, stored_hash: str) -> str | None:

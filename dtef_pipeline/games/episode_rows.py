@@ -92,7 +92,7 @@ class EpisodeColumns:
             "reward": float(result.rewards[seat]) if result else None,
             "rewards": [float(reward) for reward in result.rewards] if result else [],
             "flags": list(result.flags) if result else [],
-            "metric_counts": [(name, *count) for name, count in sorted(trace.measured[seat].items())] if result else [],
+            "metric_counts": [(name, *count) for name, count in sorted(trace.metric_counts[seat].items())] if result else [],
             "trace": text,
             "trace_hash": trace_hash,
             "answered_at": min((response.answered_at for response in play.responses), default=None),
@@ -109,7 +109,12 @@ class EpisodeColumns:
         seat = match.item.seat
         counts = count_seat(trace, seat)
         steps = next(
-            (trace.measured[seat][name] for name in OWN_STEPS if trace.measured and name in trace.measured[seat]), None
+            (
+                trace.metric_counts[seat][name]
+                for name in OWN_STEPS
+                if trace.metric_counts and name in trace.metric_counts[seat]
+            ),
+            None,
         )
         moves = sum(move.command is not None for move in trace.moves if move.seat == seat)
         return {
@@ -119,7 +124,7 @@ class EpisodeColumns:
             "unparsed": counts.unparsed,
             "refused": counts.refused,
             "forfeits": int(counts.forfeited),
-            "defaults": counts.by_default,
+            "defaults": counts.n_default,
             **(
                 _sum_usage_of_responses(select_own_responses(trace, play, seat))
                 if match.player.model

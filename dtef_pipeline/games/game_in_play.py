@@ -75,7 +75,7 @@ class GameInPlay:
         return None if self.result is not None else self.pack.scenario.seat_to_move(self.state)
 
     @property
-    def failed(self) -> Illegal | None:
+    def last_fault(self) -> Illegal | None:
         """Why the last text of this turn was not a move, or None."""
         return self._illegal_texts[-1] if self._illegal_texts else None
 
@@ -86,7 +86,7 @@ class GameInPlay:
             history.append(Message("user", write_turn_text(self.pack, self.state, seat, self._first_notes.pop(seat, ""))))
         return (Message("system", write_system_text(self.pack.manifest, seat, persona)), *history)
 
-    def plays(self, command: str) -> None:
+    def play_command(self, command: str) -> None:
         """Play a command of a baseline at the seat to move. Raises ValueError for an illegal command."""
         seat = self._require_mover()
         self._moves.append(GameMove(seat, self.turn, command))
@@ -148,7 +148,7 @@ class GameInPlay:
         else:
             command = self.pack.scenario.default(self.state, seat)
             self._first_notes[seat] = write_default_text(illegal, command)
-            self._moves.append(GameMove(seat, self.turn, command, by_default=True))
+            self._moves.append(GameMove(seat, self.turn, command, is_default=True))
             self._reply_places.append(None)
             self._apply_command(seat, command)
 
@@ -275,12 +275,12 @@ def describe_end(result: GameResult, seat: int, unit: str, ending: GameEnding) -
     """Describe what a seat learns when an episode is over: how it ended for the seat, and what all seats see."""
     flags = f" ({', '.join(result.flags).replace('_', ' ')})" if result.flags else ""
     outcome = result.outcomes[seat].replace("_", " ")
-    return "\n".join([f"The game is over: {outcome}, {format_units(result.rewards[seat], unit)}{flags}", *ending.shown])
+    return "\n".join([f"The game is over: {outcome}, {format_units(result.rewards[seat], unit)}{flags}", *ending.public_facts])
 
 
 def encode_ending(ending: GameEnding | None) -> dict[str, Any] | None:
     """Return the ending as JSON values, or None before the end."""
-    return None if ending is None else {"shown": list(ending.shown), "hidden": list(ending.hidden)}
+    return None if ending is None else {"shown": list(ending.public_facts), "hidden": list(ending.private_facts)}
 
 
 class SeatCounts(NamedTuple):
@@ -294,7 +294,7 @@ class SeatCounts(NamedTuple):
     """Number of texts that were not moves, including `unparsed` and `refused`."""
     unparsed: int
     refused: int
-    by_default: int
+    n_default: int
     """Number of commands played for it."""
     forfeited: bool
 
@@ -316,7 +316,7 @@ def decode_trace(text: str) -> GameTrace:
     return GameTrace(
         moves=tuple(_decode_move(move) for move in data["moves"]),
         result=GameResult(**{name: tuple(values) for name, values in result.items()}) if result else None,
-        measured=tuple({name: Count(*count) for name, count in counts.items()} for counts in data["measured"]),
+        metric_counts=tuple({name: Count(*count) for name, count in counts.items()} for counts in data["measured"]),
     )
 
 
@@ -331,7 +331,7 @@ def count_seat(trace: GameTrace, seat: int) -> SeatCounts:
         illegal=len(kinds),
         unparsed=kinds.count("unparsed"),
         refused=kinds.count("refused"),
-        by_default=sum(move.by_default for move in moves),
+        n_default=sum(move.is_default for move in moves),
         forfeited=is_forfeit and trace.moves[-1].seat == seat and trace.moves[-1].command is None,
     )
 
@@ -340,7 +340,7 @@ def _convert_to_plain(trace: GameTrace) -> dict[str, Any]:
     return {
         "moves": [asdict(move) for move in trace.moves],
         "result": asdict(trace.result) if trace.result else None,
-        "measured": [{name: list(count) for name, count in counts.items()} for counts in trace.measured],
+        "measured": [{name: list(count) for name, count in counts.items()} for counts in trace.metric_counts],
     }
 
 

@@ -238,7 +238,7 @@ def _play_baseline(pack: Pack, name: str) -> Iterator[int]:
         yield game.turn
         if game.turn < _TURNS_LOOKED_AT and name == "random":
             _check_state(pack, game.state, seat)
-        game.plays(chooses(game.state, seat, rngs[seat]))
+        game.play_command(chooses(game.state, seat, rngs[seat]))
     _check_ended_game(pack, game, seed)
 
 
@@ -270,12 +270,12 @@ def _check_ended_game(pack: Pack, game: GameInPlay, seed: int) -> None:
         )
     if pack.scenario.zero_sum and abs(sum(result.rewards)) > 1e-9:
         raise _ContractFault(f"`zero_sum` is true, but the rewards are {', '.join(map(str, result.rewards))}")
-    for text in (*ending.shown, *ending.hidden):
+    for text in (*ending.public_facts, *ending.private_facts):
         if not isinstance(text, str):
             raise _ContractFault(f"`ending` contains {type(text).__name__}; allowed: strings")
     json.dumps(pack.scenario.encode_state(game.state))
     trace, names = game.trace(), {metric.name for metric in pack.scenario.metrics}
-    if unknown := sorted({name for counts in trace.measured for name in counts} - names):
+    if unknown := sorted({name for counts in trace.metric_counts for name in counts} - names):
         raise _ContractFault(f"`measure_seat` counts {', '.join(unknown)}, which is not in `metrics`")
     if hash_trace(replay(decode_trace(encode_trace(trace)), pack, seed)) != hash_trace(trace):
         raise _ContractFault("replaying the commands of an episode does not give the same trace")

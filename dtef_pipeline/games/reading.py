@@ -137,7 +137,7 @@ class _Commands(NamedTuple):
     normalise: Callable[[str], str]
     commands_by_spelling: dict[str, str]
     anywhere_pattern: re.Pattern[str]
-    alone: tuple[str, ...]
+    standalone: tuple[str, ...]
 
     def read_action_command(self, action_text: str) -> str | Illegal:
         """Return the command that the words after `ACTION:` are, or begin with if they name no other one before a bracket."""
@@ -160,7 +160,7 @@ class _Commands(NamedTuple):
         return None
 
     def find_mentioned(self, words: str) -> set[str]:
-        return {self.commands_by_spelling[match[0]] for match in self.anywhere_pattern.finditer(words)} - set(self.alone)
+        return {self.commands_by_spelling[match[0]] for match in self.anywhere_pattern.finditer(words)} - set(self.standalone)
 
 
 @lru_cache(maxsize=1024)

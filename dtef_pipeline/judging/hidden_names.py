@@ -44,7 +44,7 @@ class Name(NamedTuple):
     pattern: str
     letters: str
     """Its letters and digits, folded."""
-    hidden: str = MODEL_HIDDEN
+    replacement: str = MODEL_HIDDEN
     everyday: bool = False
     """Whether it is an everyday word unless it has a capital letter or a version."""
 
@@ -54,14 +54,14 @@ class _Spot(NamedTuple):
 
     start: int
     end: int
-    hidden: str = MODEL_HIDDEN
+    replacement: str = MODEL_HIDDEN
 
 
 def _replace_spots(text: str, places: Sequence[int], spots: Iterable[_Spot]) -> str:
     """Replace each spot, in order, by its placeholder, including marks over the last letter of a name."""
     parts, end = [], 0
     for spot in spots:
-        parts += [text[end : places[spot.start]], spot.hidden]
+        parts += [text[end : places[spot.start]], spot.replacement]
         end = skip_marks(text, places[spot.end - 1] + 1)
     return "".join([*parts, text[end:]]) if parts else text
 
@@ -139,7 +139,7 @@ class HiddenNames:
         names = tuple(name for name in self.names if name.core not in plain or not re.search(name.pattern, plain))
         return HiddenNames(names)
 
-    def refuse(self, text: str, where: str) -> None:
+    def check_leaks(self, text: str, where: str) -> None:
         """Raise NameLeak if the text still contains a name. `where`: description of the text, for the message."""
         if leaks := sorted(set(self.find_names(text))):
             raise NameLeak(
@@ -150,7 +150,7 @@ class HiddenNames:
     def _find_spots(self, text: str, plain: str, places: Sequence[int]) -> list[_Spot]:
         """Return the positions of names in the folded text, in order."""
         spots = [
-            _Spot(*match.span(), name.hidden)
+            _Spot(*match.span(), name.replacement)
             for name, match in _iterate_matches(self.names, plain)
             if not name.everyday or _is_name(match, plain, text[places[match.start()]])
         ]
@@ -169,7 +169,7 @@ def _find_spelled_out(names: tuple[Name, ...], plain: str) -> Iterator[_Spot]:
     for run in _SPELLED_OUT.finditer(plain):
         letters = [place for place in range(run.start(), run.end()) if plain[place].isalpha()]
         for match in _compile_letters(names).finditer("".join(plain[place] for place in letters)):
-            hidden = names[int((match.lastgroup or "n0")[1:])].hidden
+            hidden = names[int((match.lastgroup or "n0")[1:])].replacement
             yield _Spot(letters[match.start()], letters[match.end() - 1] + 1, hidden)
 
 
@@ -201,12 +201,12 @@ def collect_hidden_names(models: Iterable[str], selectors: Iterable[str] = ()) -
             short = Name(part, rf"(?<![a-z\d]){part}(?![a-z\d])", f"{part}.", MODEL_HIDDEN)
             named.setdefault(short.pattern, short)
     for maker in KNOWN_MAKERS:
-        for product_name in maker.said:
+        for product_name in maker.product_names:
             add(product_name, _choose_placeholder(maker, product_name))
     for maker_here in sorted({match for model in strings if (match := find_maker(model))}):
         _add_maker(maker_here, add)
     for maker in {match for model in strings for match in find_makers_in_name(model, FURTHER_MAKERS)}:
-        for product_name in maker.said:
+        for product_name in maker.product_names:
             add(product_name, _choose_placeholder(maker, product_name))
     providers = {text.partition("/")[0] for text in strings if "/" in text}
     for provider in sorted({*SERVING, *_PLATFORMS} - _WORDS_TOO | providers):
@@ -436,7 +436,7 @@ class ScrubbedText(NamedTuple):
     """A text without names."""
 
     text: str
-    replaced: int
+    n_replaced: int
     """Number of names that were removed."""
 
 
@@ -444,21 +444,22 @@ class ScrubbedText(NamedTuple):
 class Blinding:
     """The names to hide from reviewers, made by `build_blinding`; the longest first."""
 
-    sure: tuple[Name, ...]
+    certain_names: tuple[Name, ...]
     """Names that match in any context."""
     everyday: tuple[Name, ...] = ()
     """Names that are everyday words as well."""
 
     def add_pair_names(self, names: Iterable[str]) -> Blinding:
         """Add the exact names of a pair of models, however short, which may be words in other texts."""
-        further = compile_exact_names(frozenset(names)).difference(self.sure)
-        return Blinding(_sort_by_length([*self.sure, *further]), self.everyday) if further else self
+        further = compile_exact_names(frozenset(names)).difference(self.certain_names)
+        return Blinding(_sort_by_length([*self.certain_names, *further]), self.everyday) if further else self
 
     def scrub(self, text: str) -> ScrubbedText:
         """Replace each name by `[model]`. Linear in the length of the text."""
         plain, places = fold_text(text)
         spots, words = (
-            [_Spot(*match.span()) for _, match in _iterate_matches(names, plain)] for names in (self.sure, self.everyday)
+            [_Spot(*match.span()) for _, match in _iterate_matches(names, plain)]
+            for names in (self.certain_names, self.everyday)
         )
         if words:
             spots = _merge_spots(spots, select_capitalised_names(text, plain, places, words, spots))
@@ -528,12 +529,12 @@ def _compile_maker_names(names: Iterable[str], makers: Sequence[Maker]) -> dict[
     versions: dict[Maker, set[str]] = {}
     for name in names:
         for maker in find_makers_in_name(name, makers):
-            its = {_fold_name(product_name) for product_name in (*maker.said, *maker.everyday_names)}
+            its = {_fold_name(product_name) for product_name in (*maker.product_names, *maker.everyday_names)}
             matches = [] if _fold_name(name) in its else _FIRST_VERSION.findall(_fold_name(name))[:1]
             versions.setdefault(maker, set()).update(matches)
     forms: dict[str, Name | None] = {}
     for known_maker in sorted(versions):
-        for product_name in (known_maker.name, *known_maker.said, *known_maker.everyday_names):
+        for product_name in (known_maker.name, *known_maker.product_names, *known_maker.everyday_names):
             of_models = any(product_name.lower().startswith(family.rstrip("-")) for family in known_maker.families)
             for form in _list_forms(product_name) if known_maker in FURTHER_MAKERS else (product_name,):
                 forms[_fold_name(form)] = compile_family_name(form, versions[known_maker]) if of_models else compile_name(form)
@@ -562,4 +563,4 @@ def _iterate_names_of_model(name: str, variant: str) -> Iterator[str]:
     if maker is not None:
         yield maker
     if maker is not None and (record := get_known_maker(maker)) is not None:
-        yield from record.said
+        yield from record.product_names

@@ -86,7 +86,7 @@ def _read(response: Response, scale: ClassScale) -> JudgeReply:
     """Read the reply, with reasons known only from the provider. A bare name in a cut reply may be a passing thought: no verdict."""
     reply = _read_last_reply(response.text, scale)
     cut = response.finish_reason == _LENGTH
-    if reply.name is not None and (reply.tagged or not cut):
+    if reply.name is not None and (reply.is_tagged or not cut):
         return reply
     reason = CUT_SHORT if cut else DECLINED if response.finish_reason == _FILTERED else reply.reason
     return JudgeReply(None, reason, reply.reflection)

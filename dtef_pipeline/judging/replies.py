@@ -38,7 +38,7 @@ class JudgeReply:
     """unreadable | empty | declined; None: there is a class."""
     reflection: str | None
     """The judge's explanation; None: it gave none."""
-    tagged: bool = False
+    is_tagged: bool = False
     """Whether the class was in its tags. A bare name counts only if the reply is complete."""
 
 

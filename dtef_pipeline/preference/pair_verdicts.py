@@ -123,14 +123,14 @@ class PairEpisode:
     pair: BlindedPair
     model: ModelSpec
     order: Order
-    _first: Request | None = None
+    _first_request: Request | None = None
 
     def next(self, history: Sequence[Response]) -> Request | None:
         """Return the first request; then, once, a request for a readable reply."""
-        if self._first is None:
+        if self._first_request is None:
             messages = pair_messages(self.pair, self.order)
-            self._first = Request.build_request(messages, self.model, 0, PAIR_SNAPSHOT, role=JUDGE_ROLE)
-        return build_next_request(self._first, history, PAIR_VERDICTS) if history else self._first
+            self._first_request = Request.build_request(messages, self.model, 0, PAIR_SNAPSHOT, role=JUDGE_ROLE)
+        return build_next_request(self._first_request, history, PAIR_VERDICTS) if history else self._first_request
 
 
 class PairVerdict(NamedTuple):
@@ -138,11 +138,11 @@ class PairVerdict(NamedTuple):
 
     choice: Choice | None
     """In the order shown to people; tie if the two verdicts disagree; None if one is missing."""
-    flipped: bool
+    is_flipped: bool
     """Whether the two verdicts disagree."""
     first: int
     """Number of verdicts for the first text, 0 to 2."""
-    decided: int
+    n_decided: int
     """Number of verdicts for either text, 0 to 2."""
     reason: str
     """Why there is no vote; empty if there is one."""
@@ -193,13 +193,13 @@ def pair_verdict(shown: Sequence[Response | Failure], swapped: Sequence[Response
 class OrderedVerdicts(NamedTuple):
     """Both verdicts behind a judge's vote, each relative to the text at A."""
 
-    shown: Choice
-    swapped: Choice
+    shown_choice: Choice
+    swapped_choice: Choice
 
     @property
-    def flipped(self) -> bool:
+    def is_flipped(self) -> bool:
         """Whether the verdict changed with the order."""
-        return self.shown != _SWAPPED[self.swapped]
+        return self.shown_choice != _SWAPPED[self.swapped_choice]
 
 
 def parse_order_verdicts(justification: str) -> OrderedVerdicts | None:

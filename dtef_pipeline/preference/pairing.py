@@ -67,7 +67,7 @@ def normalize_for_comparison(text: str, player: str, names: Blinding) -> str:
 def count_replaced_names(names: Blinding, pairs: Iterable[tuple[str, PairedResponse, PairedResponse]]) -> dict[str, int]:
     """Return how many names are removed from a pair's two texts, by pair id."""
     cache: dict[tuple[str, frozenset[Name]], int] = {}
-    sure_names = frozenset(names.sure)
+    sure_names = frozenset(names.certain_names)
 
     def count(response: PairedResponse, blinding: Blinding, further: frozenset[Name]) -> int:
         # Most texts contain no further name, so they are scrubbed once for all pairs.
@@ -75,13 +75,13 @@ def count_replaced_names(names: Blinding, pairs: Iterable[tuple[str, PairedRespo
         present = frozenset(name for name in further if name.core in plain)
         key = response.response_id, present
         if key not in cache:
-            cache[key] = (blinding if present else names).scrub(response.text).replaced
+            cache[key] = (blinding if present else names).scrub(response.text).n_replaced
         return cache[key]
 
     counts = {}
     for pair_id, left, right in pairs:
         blinding = names.add_pair_names((*left.names, *right.names))
-        further = frozenset(blinding.sure) - sure_names
+        further = frozenset(blinding.certain_names) - sure_names
         counts[pair_id] = count(left, blinding, further) + count(right, blinding, further)
     return counts
 

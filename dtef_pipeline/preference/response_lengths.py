@@ -116,14 +116,14 @@ def collect_vote_lengths(votes: VoteColumns, lengths: Lengths) -> Floats:
     Raises ConfigError if the votes have no prompt ids, or a response is missing.
     """
     if votes.prompt_ids is None:
-        raise ConfigError(f"{votes.where}: no column prompt_id; length control needs to know which responses the votes are on")
+        raise ConfigError(f"{votes.source}: no column prompt_id; length control needs to know which responses the votes are on")
     sizes = np.empty((len(votes.left), 2))
     for row, prompt_id in enumerate(votes.prompt_ids):
         for side, player in enumerate((votes.left[row], votes.right[row])):
             key = (prompt_id, votes.players[player])
             if key not in lengths:
                 raise ConfigError(
-                    f"{votes.where}: no response of {key[1]!r} to prompt_id {prompt_id!r} in the file of responses"
+                    f"{votes.source}: no response of {key[1]!r} to prompt_id {prompt_id!r} in the file of responses"
                 )
             sizes[row, side] = lengths[key]
     return sizes

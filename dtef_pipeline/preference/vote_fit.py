@@ -123,7 +123,7 @@ class LengthEffect:
     se: float | None
     low: float | None
     high: float | None
-    longer: LongerShare
+    longer_share: LongerShare
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class PreferenceFit:
     settings: VoteSettings
     votes: int
     """Votes in the input; with ties `drop` some do not count."""
-    counted: int
+    n_counted: int
     """Votes used for scores, also if these are not finite."""
     reviewers: int | None
     """Reviewers of the votes that count. None if voters are unknown; then votes are treated as independent."""
@@ -162,7 +162,7 @@ class PreferenceFit:
         if self.length is None:
             del values["length"]
         else:
-            values["length"]["longer"] = self.length.longer._asdict()
+            values["length"]["longer"] = self.length.longer_share._asdict()
         return values
 
 
@@ -187,7 +187,7 @@ def fit_votes(
     return PreferenceFit(
         settings=settings,
         votes=votes.votes,
-        counted=int(counts.times.sum()),
+        n_counted=int(counts.times.sum()),
         reviewers=None if counts.cluster is None else len(np.unique(counts.cluster)),
         prompts=prompts,
         note=_find_note(fit, ends, prompts),
@@ -207,7 +207,7 @@ def _build_outcomes(votes: VoteColumns, settings: VoteSettings, lengths: Floats 
     if settings.weight == "confidence":
         if votes.confidence is None:
             raise ConfigError(
-                f"{votes.where}: no column confidence; `weight: confidence` needs 1 to {MOST_CONFIDENT} in every vote"
+                f"{votes.source}: no column confidence; `weight: confidence` needs 1 to {MOST_CONFIDENT} in every vote"
             )
         weight = votes.confidence / MOST_CONFIDENT
     if settings.control and lengths is None:
@@ -215,7 +215,7 @@ def _build_outcomes(votes: VoteColumns, settings: VoteSettings, lengths: Floats 
     reviewer, prompt = map(_encode_names, (votes.reviewer_ids, votes.prompt_ids))
     control = compute_doublings(lengths) if settings.control and lengths is not None else np.zeros((n, 0))
     return PairedOutcomes(
-        len(votes.players), votes.left, votes.right, votes.outcome, weight, votes.times, reviewer, control, prompt
+        len(votes.players), votes.left, votes.right, votes.outcome, weight, votes.counts, reviewer, control, prompt
     )
 
 

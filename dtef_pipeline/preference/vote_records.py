@@ -344,7 +344,7 @@ class ExportNames:
 
     key: bytes
 
-    def reviewer(self, reviewer_id: str) -> str:
+    def make_pseudonym(self, reviewer_id: str) -> str:
         """Return the reviewer's pseudonym: reviewer- and 24 hexadecimal digits."""
         return PSEUDONYM_PREFIX + self._hash("reviewer", reviewer_id)[:24]
 
@@ -352,11 +352,11 @@ class ExportNames:
         """Return the id of a vote of such a reviewer: 32 hexadecimal digits."""
         return self._hash("vote", vote_id)[:32]
 
-    def hidden(self, kind: str, record: Record) -> Record:
+    def hide_names(self, kind: str, record: Record) -> Record:
         """Return a record, vote or void of such a reviewer with pseudonyms, and with times reduced to days (UTC)."""
         public_record = dict(record)
         if "reviewer_id" in record:
-            public_record["reviewer_id"] = self.reviewer(record["reviewer_id"])
+            public_record["reviewer_id"] = self.make_pseudonym(record["reviewer_id"])
         if "vote_id" in record:
             public_record["vote_id"] = self.vote(record["vote_id"])
         if kind == "void":

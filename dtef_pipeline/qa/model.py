@@ -79,7 +79,7 @@ class WrittenResponse:
     """The provider's finish reason: `stop`, or `length` if the text was cut off."""
 
     @property
-    def was_cut(self) -> bool:
+    def is_truncated(self) -> bool:
         """Whether the token limit cut off the text."""
         return self.finish_reason == "length"
 
@@ -96,7 +96,7 @@ class ItemScore:
     """Rule that read the reply: `statement`, `line`, `option_text`, `boxed`, ...; None: no rule could."""
     flags: tuple[str, ...] = ()
     """Flags: `multi`, `ambiguous`, `several`, `truncated`, ..."""
-    own: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
     """Further output of the scorer, as JSON values: `letter`, `number`, `raw`, `binary`, `rationale`, ..."""
     reason: str | None = None
     """Why there is no value, in words; None: there is a value, or the status says enough."""

@@ -127,7 +127,7 @@ def _describe_score(score: ItemScore) -> dict[str, Any]:
         "read_by": score.read_by,
         "flags": list(score.flags),
         "reason": score.reason,
-        **score.own,
+        **score.details,
     }
 
 

@@ -117,7 +117,7 @@ def _build_score_table(responses: pa.Table, items: pa.Table, results: _ScoreColu
         "score": [score.score for score in results.score],
         "read_by": [score.read_by for score in results.score],
         "flags": [list(score.flags) for score in results.score],
-        "detail": [_encode_own(score.own) for score in results.score],
+        "detail": [_encode_own(score.details) for score in results.score],
         "reason": [score.reason for score in results.score],
     }
     arrays = [

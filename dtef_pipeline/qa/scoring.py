@@ -84,7 +84,7 @@ class JudgeRecord(NamedTuple):
     def measure(self, metric: str = JUDGED_METRIC) -> Measure:
         return Measure(JUDGE_SCORER, ARBITER_VERSION, metric, self.scorer_text)
 
-    def own(self, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    def select_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """Return the judge's rows among those of a response."""
         return [row for row in rows if (row["judge_variant"], row["judge_snapshot"]) == (self.variant, self.snapshot)]
 
@@ -96,7 +96,7 @@ _NO_JUDGE = JudgeRecord()
 class PartScoring:
     """The scoring of one part and snapshot's responses."""
 
-    asked: Mapping[tuple[str, str], ScoringItem]
+    items: Mapping[tuple[str, str], ScoringItem]
     """Keyed by item and condition."""
     registry: Mapping[str, Scorer]
     settings: ScorerSettings = field(default_factory=ScorerSettings)
@@ -112,14 +112,14 @@ class PartScoring:
     executed_at: Sequence[str] = ("",)
     """Levels of the sandbox at which the part's programs ran. Each also has the responses that needed no run."""
     _prepared_scorers: dict[tuple[str, str, str], ScoreResponse | ItemScore] = field(default_factory=dict)
-    _seen: dict[tuple[str, str, str | None, str | None], list[tuple[Measure, ItemScore]]] = field(default_factory=dict)
+    _results: dict[tuple[str, str, str | None, str | None], list[tuple[Measure, ItemScore]]] = field(default_factory=dict)
 
     def compute_scores_of(self, place: int, response: WrittenResponse) -> list[tuple[Measure, ItemScore]]:
         """Return all scores of a response, one per metric."""
         key = self.keys[place]
         item, condition = key[:2]
         pairs = [(entry, self._add_rationale(key, score)) for entry, score in self._score_by_formula(item, condition, response)]
-        names = self.asked[item, condition].scorers
+        names = self.items[item, condition].scorers
         if JUDGE_SCORER in names:
             pairs += self._score_by_judge(key, response)
         if CODE_SCORER in names:
@@ -131,7 +131,7 @@ class PartScoring:
     def measures(self) -> dict[str, list[Measure]]:
         """Return the measures by item, for calls without a response."""
         by_item: dict[str, dict[str, Measure]] = defaultdict(dict)
-        for (item, _), question in self.asked.items():
+        for (item, _), question in self.items.items():
             for name in question.scorers:
                 for measure in self._list_measures_of(name):
                     by_item[item][f"{measure.metric} {measure.scorer} {measure.measured_by}"] = measure
@@ -142,7 +142,7 @@ class PartScoring:
     def is_outside_sample(self, place: int, measure: Measure) -> bool:
         """Return whether the sample of a measure's judge omits a response."""
         judge = next((record for record in self.judges if record.scorer_text == measure.measured_by), None)
-        rows = judge.own(self.judgements.get(self.keys[place], ())) if judge else ()
+        rows = judge.select_rows(self.judgements.get(self.keys[place], ())) if judge else ()
         return bool(rows) and all(row["reason"] == SKIPPED_SAMPLE for row in rows)
 
     def _list_measures_of(self, name: str) -> Iterator[Measure]:
@@ -171,12 +171,12 @@ class PartScoring:
 
     def _score_by_formula(self, item: str, condition: str, response: WrittenResponse) -> list[tuple[Measure, ItemScore]]:
         key = (item, condition, response.text, response.finish_reason)
-        if key not in self._seen:
-            self._seen[key] = list(self._read(item, condition, response))
-        return self._seen[key]
+        if key not in self._results:
+            self._results[key] = list(self._read(item, condition, response))
+        return self._results[key]
 
     def _read(self, item: str, condition: str, response: WrittenResponse) -> Iterator[tuple[Measure, ItemScore]]:
-        question = self.asked[item, condition]
+        question = self.items[item, condition]
         if not any(True for name in question.scorers for _ in self._list_measures_of(name)):
             named = f": {', '.join(question.scorers)}" if question.scorers else ""
             yield _NO_SCORER, ItemScore("no_scorer", reason=f"this type of question has no scorer{named}")
@@ -206,7 +206,7 @@ class PartScoring:
     def _prepare_scorer(self, item: str, condition: str, name: str) -> ScoreResponse | ItemScore:
         key = (item, condition, name)
         if key not in self._prepared_scorers:
-            question = self.asked[item, condition]
+            question = self.items[item, condition]
             reference, options = select_as_shown(question)
             try:
                 self._prepared_scorers[key] = self.registry[name].prepare_item(reference, options, self.settings)
@@ -216,9 +216,9 @@ class PartScoring:
 
     def _score_by_judge(self, key: ResponseKey, response: WrittenResponse) -> Iterator[tuple[Measure, ItemScore]]:
         rows = self.judgements.get(key, ())
-        judges = [judge for judge in self.judges if judge.own(rows)]
+        judges = [judge for judge in self.judges if judge.select_rows(rows)]
         for judge in judges or self.judges[:1] or (_NO_JUDGE,):
-            yield from _iterate_judge_scores(judge, judge.own(rows), response)
+            yield from _iterate_judge_scores(judge, judge.select_rows(rows), response)
 
     def _score_by_tests(self, key: ResponseKey) -> Iterator[tuple[Measure, ItemScore]]:
         row = self.executions.get(key)
@@ -235,7 +235,7 @@ class PartScoring:
                 details = {"found": count, "citations": len(rows)}
                 yield measure, ItemScore(OK_STATUS, count / len(rows), None, (), details)
             else:
-                yield measure, ItemScore("missing", own={"citations": 0}, reason=CITES_NOTHING)
+                yield measure, ItemScore("missing", details={"citations": 0}, reason=CITES_NOTHING)
 
 
 def _iterate_judge_scores(
@@ -287,10 +287,10 @@ def add_reply_flags(score: ItemScore, reply: CitedReply) -> ItemScore:
 
 def restore_file_letter(score: ItemScore, item: ScoringItem) -> ItemScore:
     """Add to the score the letter of the answer in the file, in addition to the displayed letter."""
-    letter = score.own.get("letter")
+    letter = score.details.get("letter")
     if item.order is None or not letter:
         return score
-    return replace(score, own={**score.own, "file_letter": find_original_letter(letter, item.order)})
+    return replace(score, details={**score.details, "file_letter": find_original_letter(letter, item.order)})
 
 
 def score_execution(row: Mapping[str, Any]) -> ItemScore:

@@ -115,7 +115,7 @@ class _ReplacedScore(NamedTuple):
     model: str
     tags: Sequence[str]
     """Tags of the blueprint."""
-    by: str
+    newer_snapshot: str
     """Snapshot of the latest run."""
 
 
@@ -135,7 +135,7 @@ def _find_replaced_scores(table: pd.DataFrame, order: Sequence[str], tags: Mappi
 
 def _list_replacement_notes(old_scores: Sequence[_ReplacedScore], model: str, tag: str | None) -> Iterator[str]:
     """Yield the note on a model's replaced scores, if any; `tag` limits them on a board by tag."""
-    of_row = Counter(score.by for score in old_scores if score.model == model and tag in (None, *score.tags))
+    of_row = Counter(score.newer_snapshot for score in old_scores if score.model == model and tag in (None, *score.tags))
     if of_row:
         named = ", ".join(f"{by} ({format_count(n, 'blueprint')})" for by, n in of_row.most_common())
         yield f"later runs without this model replaced its scores: snapshot {named}"

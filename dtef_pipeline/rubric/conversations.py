@@ -42,7 +42,7 @@ class Script:
         return digest("script", self.system, [[turn.role, turn.text] for turn in self.turns])
 
     @property
-    def generated(self) -> int:
+    def n_generated_turns(self) -> int:
         """Number of turns that the model writes."""
         return sum(turn.text is None for turn in self.turns) + (self.turns[-1].role == "user")
 

@@ -35,13 +35,13 @@ class JudgingEpisode:
     case: Case
     judge: JudgeConfig
     draw: int
-    _first: Request | None = None
+    _first_request: Request | None = None
 
     def next(self, history: Sequence[Response]) -> Request | None:
         """Return the first request, then one for a readable reply if needed, or None at the end."""
-        if self._first is None:
-            self._first = build_first_request(self.case, self.judge, self.draw, self.response["snapshot"])
-        return build_next_request(self._first, history, self.judge.scale) if history else self._first
+        if self._first_request is None:
+            self._first_request = build_first_request(self.case, self.judge, self.draw, self.response["snapshot"])
+        return build_next_request(self._first_request, history, self.judge.scale) if history else self._first_request
 
 
 def make_judgement_stand_in(episode: JudgingEpisode, _: Request, text: str) -> str:

@@ -301,7 +301,7 @@ class Intake:
         stored_keys, replays = list[str](), list[Arrival]()
         if isinstance(requests, RequestList):
             for part in requests.parts:
-                stored_keys += part.stored
+                stored_keys += part.stored_keys
                 replays += self._take_replayed(part)
             requests = requests.iterate_missing()
         again, new = list[str](), dict[str, Request]()
@@ -325,7 +325,7 @@ class Intake:
 
     def _take_replayed(self, requests: RequestsOfModel) -> list[Arrival]:
         """Return arrivals for stored requests that are new here."""
-        new = [key for key in requests.stored if key not in self._seen]
+        new = [key for key in requests.stored_keys if key not in self._seen]
         self._seen.update(new)
         self._settled.update(new)
         return [Arrival(self._queue_of(requests.model, CANDIDATE), None)] * len(new) if new else []

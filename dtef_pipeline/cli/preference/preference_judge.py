@@ -144,12 +144,12 @@ def _take(
     for place, pair in enumerate(pairs):
         verdict = pair_verdict(_list_outcomes(outcomes[2 * place]), _list_outcomes(outcomes[2 * place + 1]))
         tally.first += verdict.first
-        tally.decided += verdict.decided
+        tally.decided += verdict.n_decided
         if verdict.choice is None:
             tally.unvoted[verdict.reason] += 1
             continue
         tally.ties += verdict.choice == "tie"
-        tally.flipped += verdict.flipped
+        tally.flipped += verdict.is_flipped
         votes.append(Ballot(pair.pair_id, reviewer_id, verdict.choice, 1, verdict.justification))
     tally.votes += len(votes)
     store_judge_votes(store, votes)

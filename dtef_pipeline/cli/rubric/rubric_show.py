@@ -304,7 +304,7 @@ def _show_table(run: BlueprintRun, models: Sequence[str], score: str, output: st
     nothing: Mapping[str, float | None] = dict.fromkeys(_SCORES_SHOWN)
     if output != "table":
         rows = [
-            {"prompt": prompt, "model": model, **run.by_model.get((prompt, model), nothing)}
+            {"prompt": prompt, "model": model, **run.model_means.get((prompt, model), nothing)}
             for prompt in prompts
             for model in models
         ]
@@ -313,7 +313,7 @@ def _show_table(run: BlueprintRun, models: Sequence[str], score: str, output: st
     totals = {row["model"]: row[score] for row in run.list_scores_at("model")}
     columns: dict[str, list[Any]] = {"prompt": [*prompts, _ALL_PROMPTS]}
     for model in models:
-        of_prompts = [run.by_model.get((prompt, model), nothing)[score] for prompt in prompts]
+        of_prompts = [run.model_means.get((prompt, model), nothing)[score] for prompt in prompts]
         columns[model] = [*of_prompts, totals.get(model)]
     click.echo(
         f"{escape_terminal(str(run.about['title'] or run.id))}, snapshot {run.snapshot}: {score}, 0-1, higher is better\n"

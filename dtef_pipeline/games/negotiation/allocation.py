@@ -95,9 +95,9 @@ class Allocation:
         """Return the message in a text, with its words, as canonical JSON, or why there is none."""
         if self.seat_to_move(state) != seat:
             return Illegal("It is not your turn.")
-        offer = state.standing()
+        offer = state.open_offer()
         table = NegotiationTable(
-            state.items, self.seats, seat, offer.by if offer else None, bool(offer and seat in offer.accepting_seats)
+            state.items, self.seats, seat, offer.seat if offer else None, bool(offer and seat in offer.accepting_seats)
         )
         message = read_message(text, table)
         return message if isinstance(message, Illegal) else message.command(state.items, self.seats)
@@ -117,8 +117,8 @@ class Allocation:
         return parse_message(command, state.items, self.seats)
 
     def _can_accept(self, state: Bargain, seat: int) -> bool:
-        offer = state.standing()
-        return offer is not None and offer.by != seat and seat not in offer.accepting_seats
+        offer = state.open_offer()
+        return offer is not None and offer.seat != seat and seat not in offer.accepting_seats
 
     def result(self, state: Bargain) -> GameResult | None:
         """Return the result: with an agreement, the value of each party's items in points; without one, 0 for all."""
@@ -130,7 +130,9 @@ class Allocation:
     def _find_agreement(self, state: Bargain, owners: Owners) -> GameResult:
         seats = range(len(self.seats))
         agreement: EpisodeOutcome = "agreement"
-        return GameResult(tuple(float(state.worth(owners, seat, seat)) for seat in seats), (agreement,) * len(seats))
+        return GameResult(
+            tuple(float(state.compute_bundle_value(owners, seat, seat)) for seat in seats), (agreement,) * len(seats)
+        )
 
     def stop_episode(self, state: Bargain, seat: int | None) -> GameResult:
         """Return the result without an agreement: nobody gets anything, and a seat that forfeits has lost."""
@@ -156,7 +158,8 @@ class Allocation:
             "items": list(state.items),
             "values": {party: dict(points) for party, points in state.values_by_party(self.seats).items()},
             "messages": [
-                {"party": self.seats[move.seat], **self._describe_message(state, move.message)} for move in state.answers()
+                {"party": self.seats[move.seat], **self._describe_message(state, move.message)}
+                for move in state.iterate_answers()
             ],
             "agreement": None if owners is None else state.division_by_party(owners, self.seats),
             "referee": None if owners is None else judge_division(state, owners, self.seats),
@@ -257,17 +260,17 @@ def _make_baseline(speaks: ChooseMessage, parties: tuple[str, ...]) -> ChooseCom
 
 def _find_open_offer(state: Bargain, seat: int) -> StandingOffer | None:
     """Return another party's open offer that the seat has not accepted yet."""
-    offer = state.standing()
-    return offer if offer and offer.by != seat and seat not in offer.accepting_seats else None
+    offer = state.open_offer()
+    return offer if offer and offer.seat != seat and seat not in offer.accepting_seats else None
 
 
 def _is_waiting(state: Bargain, seat: int) -> bool:
     """Return whether the seat agrees to the open offer."""
-    return state.standing() is not None and _find_open_offer(state, seat) is None
+    return state.open_offer() is not None and _find_open_offer(state, seat) is None
 
 
 def _offer_equal_split(state: Bargain, seat: int, offer: StandingOffer | None) -> NegotiationMessage:
-    if offer and state.worth(offer.owners, seat, seat) * len(state.values) >= sum(state.values[seat]):
+    if offer and state.compute_bundle_value(offer.owners, seat, seat) * len(state.values) >= sum(state.values[seat]):
         return ACCEPTANCE
     return (
         SILENCE
@@ -278,7 +281,7 @@ def _offer_equal_split(state: Bargain, seat: int, offer: StandingOffer | None) -
 
 def _offer_greedily(state: Bargain, seat: int, offer: StandingOffer | None) -> NegotiationMessage:
     most, of = _GREEDY_SHARE
-    if offer and state.worth(offer.owners, seat, seat) * of >= sum(state.values[seat]) * most:
+    if offer and state.compute_bundle_value(offer.owners, seat, seat) * of >= sum(state.values[seat]) * most:
         return ACCEPTANCE
     rival = (seat + 1) % len(state.values)
     owners = tuple(seat if value else rival for value in state.values[seat])

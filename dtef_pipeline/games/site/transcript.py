@@ -37,8 +37,8 @@ def transcript(scenario: ScenarioResults, row: StoredRow) -> dict[str, Any]:
         more=f"{format_count(n_more, 'more move')} not shown; see the table `episodes`." if n_more > 0 else "",
         unknown="" if scenario.playable else "The table is not shown, because another version of the scenario is installed.",
         state=_build_state(playback.last_state),
-        shown=playback.ending.shown if playback.ending else (),
-        hidden=playback.ending.hidden if playback.ending else (),
+        shown=playback.ending.public_facts if playback.ending else (),
+        hidden=playback.ending.private_facts if playback.ending else (),
         results=[
             [format_outcome_words(outcome), format_units(reward, scenario.unit)]
             for outcome, reward in zip(trace.result.outcomes, trace.result.rewards, strict=True)
@@ -85,7 +85,7 @@ def _build_move(step: EpisodeStep, before: Sequence[EpisodeStep]) -> dict[str, A
 
 
 def _classify_move(move: GameMove) -> str:
-    if move.by_default:
+    if move.is_default:
         return "made for the player"
     if move.illegal:
         return _ILLEGAL_WORDS.get(move.illegal.kind, move.illegal.kind)
@@ -158,7 +158,7 @@ def _play_again(trace: GameTrace, game: GameInPlay) -> Iterator[EpisodeStep]:
     scenario = game.pack.scenario
     before = scenario.encode_state(game.state)
     for move in trace.moves:
-        if move.by_default:  # the game has played it already, after the text before it
+        if move.is_default:  # the game has played it already, after the text before it
             yield EpisodeStep(move, before)
             continue
         if game.seat != move.seat:
@@ -168,7 +168,7 @@ def _play_again(trace: GameTrace, game: GameInPlay) -> Iterator[EpisodeStep]:
         if move.text is not None:
             game.writes(move.text)
         elif move.command is not None:
-            game.plays(move.command)
+            game.play_command(move.command)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from dtef_pipeline.games.solitaire.tableau import CARDS, Tableau, apply_card_com
 
 class _SearchNode(NamedTuple):
     table: Tableau
-    before: int
+    previous: int
     """Index of the previous table in the list of reached tables."""
     command: str
     """Command that led here from the previous table."""
@@ -74,5 +74,5 @@ def _trace_way(place: int, nodes: list[_SearchNode]) -> tuple[str, ...]:
     commands: list[str] = []
     while place:
         commands.append(nodes[place].command)
-        place = nodes[place].before
+        place = nodes[place].previous
     return tuple(reversed(commands))

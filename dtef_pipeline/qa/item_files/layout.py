@@ -67,7 +67,7 @@ def _iterate_items_of_file(
             item = layout.item(row, item_id)
             reserve_id(item_id, item_ids)
         except RowFault as fault:
-            log.error(fault, path, row.line, item_id)
+            log.log_error(fault, path, row.line, item_id)
         else:
             if warn:
                 warn_of_flags(item, path, log)
@@ -88,7 +88,7 @@ def warn_of_flags(item: QaItem, path: Path, log: ItemLog) -> None:
     """Log the flags of an item's options."""
     for flag in item.flags:
         if flag in _FLAG_TEXTS:
-            log.warning(
+            log.log_warning(
                 RowFault(flag, _FLAG_TEXTS[flag], found=_find_repeated_option(item.options)),
                 path,
                 item.source_line,
@@ -104,7 +104,7 @@ def _warn_of_repeat(item: QaItem, questions: dict[tuple[str, ...], QaItem], path
         fault = RowFault(
             REPEATED_TEXT, "an earlier row has the same question and options; both are kept, and count twice", found=place
         )
-        log.warning(fault, path, item.source_line, item.item_id)
+        log.log_warning(fault, path, item.source_line, item.item_id)
 
 
 def _find_repeated_option(options: Sequence[str]) -> str:
@@ -128,7 +128,7 @@ def require_mapping(row: SourceRow, keys: Iterable[str]) -> Mapping[str, Any]:
     if not isinstance(row.values, dict):
         raise RowFault("no_object", "the row is not an object", found=row.values, allowed=f"an object with {', '.join(keys)}")
     if isinstance(row.values, DuplicateKeys):
-        raise RowFault("doubled_key", "a key occurs twice", found=row.values.doubled, allowed="each key once")
+        raise RowFault("doubled_key", "a key occurs twice", found=row.values.duplicate_key, allowed="each key once")
     return row.values
 
 

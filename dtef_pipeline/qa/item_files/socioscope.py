@@ -74,7 +74,7 @@ def load_socioscope(
     try:
         pairs = _list_pairs(read_whole_json(path))
     except RowFault as fault:
-        log.error(fault, path)
+        log.log_error(fault, path)
         return LoadedItems(findings=log.findings)
     reader = _PairReader(path, suite, part, log, check_metric, turn_text)
     read = [entry for row in pairs for entry in reader.read(row)]
@@ -117,7 +117,7 @@ class _PairReader:
                 _check_item_metric(item, self._check_metric)
             reserve_id(item_id, self._taken)
         except RowFault as fault:
-            self._log.error(fault, self._path, row.line, item_id)
+            self._log.log_error(fault, self._path, row.line, item_id)
             return
         self._warn(item)
         yield item, list(self._read_answers(pair.get("answers"), item))
@@ -178,12 +178,12 @@ class _PairReader:
         return _quote_fault(replace(quote, turn=None), turn_text)
 
     def _log_warning(self, item: QaItem, fault: RowFault) -> None:
-        self._log.warning(fault, self._path, item.source_line, item.item_id)
+        self._log.log_warning(fault, self._path, item.source_line, item.item_id)
 
     def _read_answers(self, answers: object, item: QaItem) -> Iterator[FileAnswer]:
         if not isinstance(answers, list | None):
             fault = RowFault(ANSWERS_CODE, "answers is not a list", found=answers, allowed=f"a list of {_ANSWER_ALLOWED}")
-            self._log.error(fault, self._path, item.source_line, item.item_id)
+            self._log.log_error(fault, self._path, item.source_line, item.item_id)
             return
         for number, answer in enumerate(answers or ()):
             try:
@@ -192,7 +192,7 @@ class _PairReader:
                 yield entry
             except RowFault as fault:
                 fault.code = ANSWERS_CODE  # whatever is wrong with it, its item is kept
-                self._log.error(fault, self._path, item.source_line, item.item_id)
+                self._log.log_error(fault, self._path, item.source_line, item.item_id)
 
 
 def _require_question(value: object) -> Mapping[str, Any]:
@@ -204,7 +204,7 @@ def _require_question(value: object) -> Mapping[str, Any]:
             allowed="an object with text, type, metric and, for types that choose, options",
         )
     if isinstance(value, DuplicateKeys):
-        raise RowFault("doubled_key", "a key of the question occurs twice", found=value.doubled, allowed="each key once")
+        raise RowFault("doubled_key", "a key of the question occurs twice", found=value.duplicate_key, allowed="each key once")
     return value
 
 
@@ -213,7 +213,7 @@ def _read_metric_text(value: object) -> str:
     if isinstance(value, str):
         return require_readable(value, "metric")
     if isinstance(value, DuplicateKeys):
-        raise RowFault("metric", "a value of the metric occurs twice", found=value.doubled, allowed="each value once")
+        raise RowFault("metric", "a value of the metric occurs twice", found=value.duplicate_key, allowed="each value once")
     return "" if value is None else require_readable(json.dumps(value, ensure_ascii=False), "metric")
 
 

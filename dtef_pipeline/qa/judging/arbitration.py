@@ -36,14 +36,14 @@ class Arbitration:
     judge: ModelSpec
     snapshot: str = JUDGE_SNAPSHOT
     """`judge`, or a value of `judge_snapshot`."""
-    _first: Request | None = None
+    _first_request: Request | None = None
 
     def next(self, history: Sequence[Response]) -> Request | None:
         """Return the first request, or after an unreadable reply the same request as another draw, or None at the end."""
-        if self._first is None:
-            self._first = self._build_judge_request(self.judge, 0)
+        if self._first_request is None:
+            self._first_request = self._build_judge_request(self.judge, 0)
         if not history:
-            return self._first
+            return self._first_request
         if len(history) > 1 or _read(history[0]).score is not None:
             return None
         return self._build_judge_request(_double_room(self.judge) if _is_cut(history[0]) else self.judge, 1)

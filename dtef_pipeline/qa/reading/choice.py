@@ -106,12 +106,12 @@ class ExactChoice:
         texts = OptionTexts(options)
 
         def score(response: WrittenResponse) -> ItemScore:
-            read = _read(response.text, texts if options else None, letters, was_cut=response.was_cut)
+            read = _read(response.text, texts if options else None, letters, was_cut=response.is_truncated)
             details = {"letter": read.letter}
             if not expected:
                 return ItemScore("unscorable", None, read.read_by, read.flags, details, NOTHING_EXPECTED)
             if read.letter is None:
-                return ItemScore(UNPARSEABLE_STATUS, flags=read.flags, own=details)
+                return ItemScore(UNPARSEABLE_STATUS, flags=read.flags, details=details)
             return ItemScore(OK_STATUS, float(read.letter == expected), read.read_by, read.flags, details)
 
         return score

@@ -108,12 +108,12 @@ class Numeric:
         expected = _parse_expected_number(reference)
 
         def score(response: WrittenResponse) -> ItemScore:
-            read = read_number(response.text, was_cut=response.was_cut)
+            read = read_number(response.text, was_cut=response.is_truncated)
             details = {"number": None if read.number is None else convert_to_json_number(read.number)}
             if not reference.strip():
                 return ItemScore("unscorable", None, read.read_by, read.flags, details, NOTHING_EXPECTED)
             if read.number is None:
-                return ItemScore(UNPARSEABLE_STATUS, flags=read.flags, own=details)
+                return ItemScore(UNPARSEABLE_STATUS, flags=read.flags, details=details)
             if expected is None:
                 return ItemScore(
                     OK_STATUS, None, read.read_by, read.flags, details, f"{NOTHING_EXPECTED}: the number is read but not scored"
@@ -149,7 +149,7 @@ class _StatedNumber(NamedTuple):
     """A number from a marker, a box or a statement, and whether the text continues after it."""
 
     number: Fraction | None
-    goes_on: bool
+    continues: bool
     is_blank: bool = False
     is_clear: bool = True
     """As in FoundNumber."""
@@ -172,11 +172,11 @@ def read_number(text: str | None, *, was_cut: bool = False) -> NumberReading:
 def _read_stated_number(text: str, was_cut: bool) -> NumberReading:
     lower = align_lower(text)
     for how, candidates in (("marker", _find_marked(text)), ("boxed", _find_boxed_numbers(text))):
-        with_number = [entry for entry in candidates if entry.number is not None and (entry.goes_on or not was_cut)]
+        with_number = [entry for entry in candidates if entry.number is not None and (entry.continues or not was_cut)]
         if with_number:
             return _choose_last(with_number, how)
     statements = list(_iterate_statements(text, lower))
-    counting = [statement for statement in statements if statement.goes_on or not was_cut]
+    counting = [statement for statement in statements if statement.continues or not was_cut]
     with_number = [statement for statement in counting if statement.number is not None]
     if with_number and not counting[-1].is_blank:
         return _choose_last(with_number, "statement")

@@ -45,7 +45,7 @@ class ListOne:
                 return score_unreadable(EMPTY_ANSWER)
             hits = names.find_values(text)
             if not hits:
-                return ItemScore(OK_STATUS, 0.0, own={"found": []})
+                return ItemScore(OK_STATUS, 0.0, details={"found": []})
             named = _order_by_mention(hits)
             value = 0.0 if settings.strict and len(named) > 1 else clip_to_0_1(values[named[0]].weight)
             return ItemScore(OK_STATUS, value, hits[0].read_by, flag_values(hits), {"found": [values[at].text for at in named]})
@@ -164,7 +164,7 @@ class _Claim(NamedTuple):
 
     kind: int
     """Place in NAME_KINDS."""
-    against: float
+    negated_weight: float
     """The negated weight."""
     value: int
 
@@ -248,7 +248,7 @@ AMBIGUOUS, SHARED_SYNONYM = "ambiguous", "ambiguous_synonym"
 
 def score_unreadable(flag: str, **details: Any) -> ItemScore:
     """Return the score of an unreadable reply, with its flag."""
-    return ItemScore(UNPARSEABLE_STATUS, flags=(flag,), own=details)
+    return ItemScore(UNPARSEABLE_STATUS, flags=(flag,), details=details)
 
 
 def make_unscorable(reason: str = "the metric is empty") -> ScoreResponse:

@@ -39,7 +39,7 @@ class OptionPick(NamedTuple):
     options: list[int]
     read_by: str | None
     """`letter`, `option_text` or `closest`; None: no option is chosen."""
-    others: int = 0
+    n_other_items: int = 0
     """Number of items in the answer that are not options."""
 
 
@@ -109,7 +109,7 @@ class _Choice(NamedTuple):
 
     def score(self, pick: OptionPick, value: float) -> ItemScore:
         return ItemScore(
-            OK_STATUS, clip_to_0_1(value), pick.read_by, own={"found": [self.texts[index] for index in pick.options]}
+            OK_STATUS, clip_to_0_1(value), pick.read_by, details={"found": [self.texts[index] for index in pick.options]}
         )
 
 
@@ -157,8 +157,8 @@ class PickMany:
             if not pick.options:
                 return score_unreadable(UNPARSED, raw=None)
             weights = [choice.weights[index] for index in pick.options]
-            raw = math.fsum(weight or 0.0 for weight in weights) - penalty * (pick.others + weights.count(None))
+            raw = math.fsum(weight or 0.0 for weight in weights) - penalty * (pick.n_other_items + weights.count(None))
             result = choice.score(pick, raw / most)
-            return replace(result, own={"raw": raw, **result.own})
+            return replace(result, details={"raw": raw, **result.details})
 
         return score

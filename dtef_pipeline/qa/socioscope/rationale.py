@@ -105,20 +105,22 @@ class YesNoRationale:
                 return _score_without_judge(is_right, metric.weight)
             named = coverage.score(coverage.names.find_values(split_listed_words(text[read.end :]).words))
             result = _combine_rationale(is_right, named.value or 0.0, metric.weight)
-            return replace(result, flags=named.flags, own={**result.own, "found": named.own["found"]})
+            return replace(result, flags=named.flags, details={**result.details, "found": named.details["found"]})
 
         return score
 
 
 def _combine_rationale(is_right: bool, rationale: float, weight: float) -> ItemScore:
     value = weight * is_right + (1 - weight) * is_right * rationale
-    return ItemScore(OK_STATUS, value, "first_word", own={"binary": int(is_right), "rationale": rationale, "weight": weight})
+    return ItemScore(
+        OK_STATUS, value, "first_word", details={"binary": int(is_right), "rationale": rationale, "weight": weight}
+    )
 
 
 def _score_without_judge(is_right: bool, weight: float) -> ItemScore:
     details = {"binary": int(is_right), "rationale": None, "weight": weight}
     if not is_right:
-        return ItemScore(OK_STATUS, 0.0, "first_word", own=details)
+        return ItemScore(OK_STATUS, 0.0, "first_word", details=details)
     return ItemScore("missing", None, "first_word", (RATIONALE_JUDGED,), details, "a judge reads the reasons")
 
 
@@ -139,5 +141,5 @@ def add_judged_rationale(score: ItemScore, rationale: float | None, reason: str 
         return score
     if rationale is None:
         return replace(score, status="judge_failed", reason=reason)
-    result = _combine_rationale(True, clip_to_0_1(rationale), score.own["weight"])
+    result = _combine_rationale(True, clip_to_0_1(rationale), score.details["weight"])
     return replace(result, flags=(RATIONALE_JUDGED,))

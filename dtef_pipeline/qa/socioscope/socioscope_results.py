@@ -61,7 +61,7 @@ class SocioscopeResults:
     def document(self) -> dict[str, Any]:
         """Return everything as JSON values: `qa_pairs` in the documented form, and both averages."""
         return {
-            "qa_pairs": [self._pair(item) for item in self.items],
+            "qa_pairs": [self._build_pair(item) for item in self.items],
             "averages": {"score": _describe_averages(self.scores()), "existence_score": _describe_averages(self.existence())},
         }
 
@@ -77,7 +77,7 @@ class SocioscopeResults:
         without = table.pop(None, [])
         return compute_transcript_averages({name: values for name, values in table.items() if name is not None}, items, without)
 
-    def _pair(self, item: QaItem) -> dict[str, Any]:
+    def _build_pair(self, item: QaItem) -> dict[str, Any]:
         question = {"text": item.text, "type": item.type, "metric": item.reference}
         answers = self.select_answers_of_item(item)
         transcripts = list(_group_by_transcript(item, answers)) or [_find_evidence(item)]
@@ -154,7 +154,13 @@ def _describe_answer(answer: ScoredAnswer) -> dict[str, Any]:
         "reason": score.reason,
     }
     who = {name: value for name, value in (("source", answer.source), ("model", answer.model)) if value is not None}
-    return {"answer": answer.text, **who, **fields, **score.own, "citations": [dict(citation) for citation in answer.citations]}
+    return {
+        "answer": answer.text,
+        **who,
+        **fields,
+        **score.details,
+        "citations": [dict(citation) for citation in answer.citations],
+    }
 
 
 def _describe_averages(means: TranscriptAverages) -> dict[str, Any]:
@@ -168,7 +174,11 @@ def _describe_averages(means: TranscriptAverages) -> dict[str, Any]:
         "n": means.micro.n_scored,
         "n_skipped": means.micro.n_skipped,
     }
-    without = {"mean": means.without.value, "n": means.without.n_scored, "n_skipped": means.without.n_skipped}
+    without = {
+        "mean": means.without_transcript.value,
+        "n": means.without_transcript.n_scored,
+        "n_skipped": means.without_transcript.n_skipped,
+    }
     return {**overall, "transcripts": per, "without_transcript": without}
 
 
@@ -192,7 +202,7 @@ class TranscriptAverages:
     """Mean over items, so that a transcript weighs by its items."""
     macro: MeanOfScores
     """Mean over transcripts that have a mean; `n_skipped`: number of transcripts with nulls only."""
-    without: MeanOfScores = MeanOfScores(None, 0, 0)
+    without_transcript: MeanOfScores = MeanOfScores(None, 0, 0)
     """Mean over items without a transcript, which count only in `micro`."""
 
 

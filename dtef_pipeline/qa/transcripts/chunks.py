@@ -125,7 +125,7 @@ def _iterate_pieces(transcript: Transcript) -> Iterator[_Piece]:
     """Yield the turns, or the paragraphs of turns that are longer than a chunk."""
     start = 0
     for turn in transcript.turns:
-        text = turn.spoken
+        text = turn.transcript_line
         size = _measure_size(text)
         if size <= CHUNK_WORDS:
             yield _Piece(turn.number, 0, start, start + len(text), size)

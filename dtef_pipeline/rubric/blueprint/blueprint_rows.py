@@ -91,6 +91,6 @@ def _iterate_criterion_rows(blueprint: Blueprint) -> Iterator[Mapping[str, Any]]
                 "weight": criterion.weight,
                 "citation": criterion.citation,
                 "source": criterion.source,
-                "repaired": criterion.repaired,
+                "repaired": criterion.is_repaired,
                 "fault": criterion.fault,
             }

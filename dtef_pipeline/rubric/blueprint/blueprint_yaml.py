@@ -80,15 +80,15 @@ class YamlFault(ValueError):
 class SourceLines:
     """The line of each member of a list or mapping."""
 
-    _of: dict[int, tuple[int, dict[Any, int]]] = field(default_factory=dict)
+    _lines_by_id: dict[int, tuple[int, dict[Any, int]]] = field(default_factory=dict)
 
     def note(self, container: list[Any] | dict[str, Any], line: int, members: dict[Any, int]) -> None:
         """Store the first `line` of a container and those of its `members`, by key or place."""
-        self._of[id(container)] = (line, members)
+        self._lines_by_id[id(container)] = (line, members)
 
     def find_member_line(self, container: object, key: object = None) -> int | None:
         """Return the line, from 1, of a member, or of the container if it has no such member; None if unknown, as in JSON."""
-        line, members = self._of.get(id(container), (None, {}))
+        line, members = self._lines_by_id.get(id(container), (None, {}))
         return members.get(key, line)
 
 
@@ -98,12 +98,12 @@ class ParsedDocuments:
 
     values: tuple[Any, ...]
     lines: SourceLines
-    begin: tuple[int | None, ...] = ()
+    first_lines: tuple[int | None, ...] = ()
     """The line in which each document begins; empty where it is not known, as in JSON."""
 
     def find_line(self, place: int) -> int | None:
         """Return the first line of a document, by its place from 0, or None if unknown."""
-        return self.begin[place] if place < len(self.begin) else None
+        return self.first_lines[place] if place < len(self.first_lines) else None
 
 
 def read_yaml(text: str) -> ParsedDocuments:

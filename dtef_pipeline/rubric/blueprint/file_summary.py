@@ -95,7 +95,7 @@ def _summarise_criteria(criteria: list[Criterion], blueprint: Blueprint) -> dict
         "or_paths": len(paths),
         "path_criteria": sum(criterion.path is not None for criterion in criteria),
         "functions": dict(sorted(Counter(criterion.fn for criterion in criteria if criterion.fn is not None).items())),
-        "repaired_strings": sum(criterion.repaired for criterion in criteria),
+        "repaired_strings": sum(criterion.is_repaired for criterion in criteria),
         "refs": sum(criterion.ref is not None for criterion in criteria),
         "function_only": bool(criteria) and not kinds[TEXT_KIND],
     }
@@ -109,7 +109,7 @@ def _count_planned(blueprint: Blueprint) -> dict[str, int]:
     with_ideal = sum(prompt.ideal is not None for prompt in blueprint.prompts)
     return {
         "planned_responses": variants * len(blueprint.prompts),
-        "planned_candidate_calls": variants * sum(prompt.generated for prompt in blueprint.prompts),
+        "planned_candidate_calls": variants * sum(prompt.n_generated_turns for prompt in blueprint.prompts),
         "judge_pairs": pairs,
         "judge_calls_default": USUAL_JUDGES * pairs,
         "embeddings_planned": with_ideal + variants * with_ideal,

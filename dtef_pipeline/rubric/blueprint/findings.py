@@ -25,7 +25,7 @@ class FindingKind(NamedTuple):
     """One kind of finding."""
 
     level: str
-    means: str
+    meaning: str
     """A sentence without its full stop."""
     remedy: str
     """What to do, beginning with a verb."""
@@ -170,11 +170,11 @@ class FindingLog:
     """The findings so far, and the lines of the file's values."""
 
     lines: SourceLines = field(default_factory=SourceLines)
-    found: list[BlueprintFinding] = field(default_factory=list)
+    findings: list[BlueprintFinding] = field(default_factory=list)
 
     def add(self, code: str, spot: Spot, text: str) -> None:
         """Add a finding with its code's level. `text`: what is wrong and what to write."""
-        self.found.append(BlueprintFinding(code, BLUEPRINT_FINDINGS[code].level, spot.place, text, spot.line))
+        self.findings.append(BlueprintFinding(code, BLUEPRINT_FINDINGS[code].level, spot.place, text, spot.line))
 
     def find_member_place(self, place: str, container: object, key: object = None) -> Spot:
         """Return the place of a member of a list or mapping."""

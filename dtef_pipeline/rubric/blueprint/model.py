@@ -56,7 +56,7 @@ class Criterion:
     """Name of its definition in the header; None: it is defined in the prompt."""
 
     @property
-    def repaired(self) -> bool:
+    def is_repaired(self) -> bool:
         """Whether the text in the file differs from the criterion that is computed."""
         return self.source not in (None, EXTRACTED)
 
@@ -85,7 +85,7 @@ class PromptItem:
     """Display format of its responses: markdown | html | plaintext."""
 
     @property
-    def generated(self) -> int:
+    def n_generated_turns(self) -> int:
         """Number of turns that the model under test writes."""
         blanks = sum(turn.text is None for turn in self.turns)
         return blanks + (self.turns[-1].role == "user")
@@ -148,7 +148,7 @@ class ParsedBlueprint:
 
     None: the file cannot be parsed.
     """
-    left_out: int = 0
+    n_omitted: int = 0
     """Number of prompts and criteria that are not in the blueprint because they have an error."""
 
 

@@ -62,7 +62,7 @@ def read_models(header: Mapping[str, Any], collections: Collections | None, log:
             f"models is {shorten_value(names)}; write a list",
         )
         return ()
-    before = len(log.found)
+    before = len(log.findings)
     if not names:
         names = [USUAL_COLLECTION]
         log.add(
@@ -72,7 +72,7 @@ def read_models(header: Mapping[str, Any], collections: Collections | None, log:
         )
     reading = _ModelReader(header, names, collections, log)
     models: dict[str, None] = {}
-    for name in reading.all():
+    for name in reading.read_all():
         if name in models:
             log.add(
                 "model-twice",
@@ -80,7 +80,7 @@ def read_models(header: Mapping[str, Any], collections: Collections | None, log:
                 f"{name} is named more than once and is used once",
             )
         models[name] = None
-    wrong = any(finding.level == "error" or finding.code in TO_BE_NAMED for finding in log.found[before:])
+    wrong = any(finding.level == "error" or finding.code in TO_BE_NAMED for finding in log.findings[before:])
     if not models and not wrong:
         text = "every named collection is empty; name a model, or give --model to the run"
         log.add("no-models-left", log.find_member_place(HEADER_PLACE, header, "models"), text)
@@ -93,7 +93,7 @@ class _ModelReader:
     def __init__(self, header: Mapping[str, Any], names: list[Any], collections: Collections | None, log: FindingLog) -> None:
         self._header, self._names, self._collections, self._log = header, names, collections, log
 
-    def all(self) -> Iterator[str]:
+    def read_all(self) -> Iterator[str]:
         for place, value in enumerate(self._names):
             self._spot = self._log.find_member_place(HEADER_PLACE, self._names, place)
             if self._spot.line is None:

@@ -52,7 +52,7 @@ class CompiledPattern(NamedTuple):
     machine: Any
     """A compiled pattern of the package `regex`."""
 
-    def matches_in(self, text: str) -> bool:
+    def has_match(self, text: str) -> bool:
         """Return whether the pattern matches anywhere in the text. Raises SearchTooLong after `LONGEST_SEARCH` seconds."""
         try:
             return self.machine.search(replace_folding_letters(text), timeout=LONGEST_SEARCH) is not None

@@ -44,24 +44,24 @@ class PromptReader:
     log: FindingLog
     points: PointReader
     settings: SharedSettings
-    left_out: int = field(default=0, init=False)
+    n_omitted: int = field(default=0, init=False)
     _ids: set[str] = field(default_factory=set, init=False)
     _times: dict[str, int] = field(default_factory=dict, init=False)
 
     def read_prompt_item(self, value: Any, place: str, spot: Spot) -> PromptItem | None:
         """Read a prompt, or return None if it has an error."""
         if not isinstance(value, dict):
-            return self._leave_out(
+            return self._log_omission(
                 "bad-prompt", spot, f"{shorten_value(value)} is not a prompt; write a mapping with `prompt:`"
             )
         self.log.check_unknown_keys(value, _KNOWN_PROMPT_KEYS, place)
         for names in (PROMPT_TEXT_KEYS, IDEAL_KEYS, SHOULD_KEYS, IMPORTANCE_KEYS):
             self.log.check_second_names(value, names, place)
-        before = len(self.log.found)
+        before = len(self.log.findings)
         item = self._read(value, place, spot)
         # An error in a criterion leaves the criterion out, and the prompt in.
-        if item is None or any(finding.level == "error" and finding.place == place for finding in self.log.found[before:]):
-            self.left_out += 1
+        if item is None or any(finding.level == "error" and finding.place == place for finding in self.log.findings[before:]):
+            self.n_omitted += 1
             return None
         return self._assign_id(value, item, spot)
 
@@ -69,14 +69,14 @@ class PromptReader:
         turns = self._read_turns(value, place, spot)
         if turns is None:
             return None
-        wrong = self.points.left_out
+        wrong = self.points.n_omitted
         criteria = self._read_criteria(value, place, spot)
         weight = read_weight(value, IMPORTANCE_KEYS)
         if weight is None:
             got = next(value[key] for key in IMPORTANCE_KEYS if value.get(key) is not None)
             self.log.add("weight-out-of-range", spot, f"the weight is {format_bad_weight(got)}; write a number from 0.1 to 10")
         ideal = self._read_prompt_text(value, IDEAL_KEYS, place)
-        if criteria or wrong == self.points.left_out:
+        if criteria or wrong == self.points.n_omitted:
             self._check_criteria(criteria, ideal, spot)
         return PromptItem(
             id="",
@@ -224,9 +224,9 @@ class PromptReader:
         self._ids.add(name)
         return replace(item, id=name)
 
-    def _leave_out(self, code: str, spot: Spot, text: str) -> PromptItem | None:
+    def _log_omission(self, code: str, spot: Spot, text: str) -> PromptItem | None:
         """Log an error and return no prompt."""
-        self.left_out += 1
+        self.n_omitted += 1
         self.log.add(code, spot, text)
         return None
 

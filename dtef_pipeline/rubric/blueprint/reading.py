@@ -109,7 +109,7 @@ def read_blueprint(
     models = read_models(parts.header, collections, log)
     judges = read_judges(parts.header, log)
     blueprint = _build_blueprint(identifier, parts.header, items, models, judges, prompts.settings) if items else None
-    return ParsedBlueprint(blueprint, tuple(log.found), parts.structure, prompts.left_out + points.left_out)
+    return ParsedBlueprint(blueprint, tuple(log.findings), parts.structure, prompts.n_omitted + points.n_omitted)
 
 
 def _load_documents(source: str | Path, as_json: bool) -> ParsedDocuments:

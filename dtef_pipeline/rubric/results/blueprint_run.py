@@ -99,15 +99,15 @@ class BlueprintRun:
     judgements: RowsByPrompt
     similarities: RowsByPrompt
     scores: Sequence[StoredRow]
-    has_several: frozenset[str]
+    varying_settings: frozenset[str]
     """Those of temperature, system_index and draw that differ between its responses."""
 
     def label(self, row: Mapping[str, Any], *, draw: bool = True) -> str:
         """Return the name of a response's variant: `gpt-4o[temp:0.5][sp_idx:1]`, with the parts that differ between responses."""
-        temperature = row["temperature"] if "temperature" in self.has_several else None
-        several = 2 if "system_index" in self.has_several and not is_unknown(row["system_index"]) else 1
+        temperature = row["temperature"] if "temperature" in self.varying_settings else None
+        several = 2 if "system_index" in self.varying_settings and not is_unknown(row["system_index"]) else 1
         name = display_id(str(row["model"]), temperature, row["system_index"], several)
-        has_draws = draw and "draw" in self.has_several and not is_unknown(row.get("draw"))
+        has_draws = draw and "draw" in self.varying_settings and not is_unknown(row.get("draw"))
         return f"{name}[draw:{row['draw']}]" if has_draws else name
 
     @cached_property
@@ -122,7 +122,7 @@ class BlueprintRun:
         return [row for row in self.scores if row["level"] == level]
 
     @cached_property
-    def called(self) -> dict[str, str]:
+    def models_by_name(self) -> dict[str, str]:
         """The models by name, and by model string, as in older summaries."""
         strings = {str(row["model_variant"]).partition("[")[0]: row["model"] for row in self.variants}
         return {**strings, **{name: name for name in self.models}}
@@ -140,7 +140,7 @@ class BlueprintRun:
         return self.list_scores_at(VARIANT_LEVEL)
 
     @cached_property
-    def by_model(self) -> dict[tuple[str, str], dict[str, float | None]]:
+    def model_means(self) -> dict[tuple[str, str], dict[str, float | None]]:
         """The means of coverage, similarity and hybrid score over variants, by (prompt, model)."""
         groups: dict[tuple[str, str], list[StoredRow]] = {}
         for row in self.list_scores_at(CELL_LEVEL):
@@ -209,7 +209,7 @@ def read_run(rows: StoredRows, blueprint: str, snapshot: str | None) -> Blueprin
         judgements=RowsByPrompt(judgements),
         similarities=RowsByPrompt(rows.table("rubric_similarities", _SIMILARITY_WANTED, of_run, ("prompt", "place"))),
         scores=rows.rows("rubric_scores", _SCORE_WANTED, of_run, ("level", *key)),
-        has_several=frozenset(name for name in varying if len(set(responses[name].to_pylist())) > 1),
+        varying_settings=frozenset(name for name in varying if len(set(responses[name].to_pylist())) > 1),
     )
 
 

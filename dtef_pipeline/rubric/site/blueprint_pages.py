@@ -149,7 +149,7 @@ def _describe_hardest(run: BlueprintRun) -> str:
     means = [
         (score, run.positions[row["prompt"]])
         for row in run.prompts
-        if (score := mean(run.by_model.get((row["prompt"], model), {}).get("hybrid") for model in run.models)) is not None
+        if (score := mean(run.model_means.get((row["prompt"], model), {}).get("hybrid") for model in run.models)) is not None
     ]
     if len(means) < 2:
         return ""
@@ -186,13 +186,13 @@ def _build_prompts_section(rows: RubricRows, run: BlueprintRun, data: Mapping[st
 
 
 def _build_prompt_matrix(rows: RubricRows, run: BlueprintRun) -> Iterator[TemplateBlock]:
-    if not run.by_model or len(run.prompts) < 2:
+    if not run.model_means or len(run.prompts) < 2:
         return
     lines = []
     for prompt in run.prompts:
         name = prompt["prompt"]
         number, words = rows.prompts.get((run.id, name), (run.positions[name], name))
-        cells = [Cell(one["hybrid"]) if (one := run.by_model.get((name, model))) else None for model in run.models]
+        cells = [Cell(one["hybrid"]) if (one := run.model_means.get((name, model))) else None for model in run.models]
         lines.append(
             MatrixRow(
                 Link(f"{number}. {shorten_to_line(words, _PROMPT_HEADING)}", rows.build_prompt_address(run.id, name)), cells
@@ -230,7 +230,7 @@ def _build_grades_blocks(rows: RubricRows, run: BlueprintRun) -> Iterator[Block]
     grades = pd.DataFrame(rows.rows.rows("rubric_grades", ("model", "dimension", "grade"), where))
     if not len(grades):
         return
-    grades["model"] = [run.called.get(name, name) for name in grades["model"]]
+    grades["model"] = [run.models_by_name.get(name, name) for name in grades["model"]]
     means = grades.groupby(["dimension", "model"])["grade"].mean()
     models = [model for model in run.models if model in set(grades["model"])]
     lines = [

@@ -147,9 +147,9 @@ class AnalystReply:
     findings: tuple[AnalystFinding, ...]
     grades: tuple[DimensionGrade, ...]
     """At most one for each model and dimension: the last one written."""
-    dropped: Mapping[str, int]
+    dropped_grades: Mapping[str, int]
     """Grades that are not counted, by reason: unknown model, unknown dimension, twice."""
-    missing: tuple[str, ...]
+    missing_blocks: tuple[str, ...]
     """The missing blocks: kinds of findings, and `MK_5000/MD_6000 clarity`."""
 
 
@@ -302,7 +302,7 @@ class SummaryMaterial:
     prompts: tuple[ReportedPrompt, ...]
     systems: tuple[str | None, ...] = ()
     """The list of system prompts, by place; None in it: none was sent."""
-    called: tuple[str, ...] = ()
+    model_aliases: tuple[str, ...] = ()
     """Further names of the models to hide: those in the models file, and those of the served models."""
     names: Mapping[str, str] = field(default_factory=dict)
     """By model string, what tables call the model; one that is not in it is called by its string. No name is sent."""
@@ -362,7 +362,7 @@ def build_analyst_report(material: SummaryMaterial, ids: Pseudonyms, names: Hidd
         )
     texts = (part if isinstance(part, str) else _cut_text(part.text, share, names) for part in parts)
     report = _write_opening(share) + "".join(texts) + _CLOSING
-    names.refuse(report, f"the report on {material.blueprint} for the analyst")
+    names.check_leaks(report, f"the report on {material.blueprint} for the analyst")
     return AnalystReport(report, share, {_prompt_ref(place): prompt.id for place, prompt in enumerate(material.prompts)})
 
 

@@ -54,13 +54,17 @@ class SummaryEpisode:
 
     case: SummaryCase
     analyst: ModelSpec
-    _first: Request | None = None
+    _first_request: Request | None = None
 
     def next(self, history: Sequence[Response]) -> Request | None:
         """Return the first request, then one for missing blocks if needed, or None at the end."""
-        if self._first is None:
-            self._first = build_summary_request(self.case, self.analyst)
-        return build_further_summary_request(self.case, self._first, [r.text for r in history]) if history else self._first
+        if self._first_request is None:
+            self._first_request = build_summary_request(self.case, self.analyst)
+        return (
+            build_further_summary_request(self.case, self._first_request, [r.text for r in history])
+            if history
+            else self._first_request
+        )
 
 
 def choose_analysts(named: Sequence[str], models: Models) -> tuple[ModelSpec, ...]:
@@ -101,7 +105,7 @@ def build_summary_material(tables: MaterialTables, snapshot: str) -> SummaryMate
         test_hash=head["test_hash"],
         prompts=list_reported_prompts(tables.prompts, tables.criteria, by_prompt),
         systems=systems,
-        called=tuple(sorted({*named, *strings, *(model for model in served_models if model)})),
+        model_aliases=tuple(sorted({*named, *strings, *(model for model in served_models if model)})),
         names={string: name for name, string in named.items()},
     )
 
@@ -257,9 +261,9 @@ class StoredSummaries(NamedTuple):
 class RemainingSummaries(NamedTuple):
     """The rest of the stored summaries: each analyst's summary is stored unchanged or removed."""
 
-    stored: StoredSummaries | None
+    rows: StoredSummaries | None
     """The rows of the analysts that are kept; None: there are none."""
-    taken_away: Mapping[str, str]
+    removal_reasons: Mapping[str, str]
     """Why a summary is removed, by analyst whose findings or grades were read."""
 
 

@@ -18,7 +18,7 @@ CALLS = CallTable(
     pa.schema([TASK, HASH, *CALL]),
     prompt_columns=("task_id", "prompt_id", "blueprint_hash"),
     prompt_key=("prompt_id", "task_id"),
-    listed=lambda options, reading: tuple(options) if reading is None else (),
+    list_options=lambda options, reading: tuple(options) if reading is None else (),
 )
 MODEL = ModelSpec(name="mini", model="openai/mini")
 PROMPTS = pa.Table.from_pylist(

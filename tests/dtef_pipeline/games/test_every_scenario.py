@@ -62,7 +62,7 @@ def _situations(name: str) -> tuple[tuple[Any, int], ...]:
         rng, game = random.Random(seed), GameInPlay(pack, seed)
         while (seat := game.seat) is not None:
             found.append((game.state, seat))
-            game.plays(rng.choice(pack.scenario.legal(game.state, seat)))
+            game.play_command(rng.choice(pack.scenario.legal(game.state, seat)))
     return tuple(found)
 
 
@@ -190,7 +190,7 @@ def test_rewards_are_of_every_seat_and_sum_to_nothing_where_the_scenario_says_so
 def test_what_is_measured_is_what_the_scenario_says_that_it_measures(pack: Pack) -> None:
     names = {metric.name for metric in pack.scenario.metrics}
     for seed in SEEDS:
-        measured = random_texts(pack, seed).trace().measured
+        measured = random_texts(pack, seed).trace().metric_counts
         assert len(measured) == len(pack.manifest.seats)
         for counts in measured:
             assert set(counts) <= names
@@ -224,8 +224,8 @@ def test_a_text_that_is_no_move_changes_nothing(pack: Pack) -> None:
     for text in texts:
         game.writes(text)
         assert (game.state, game.seat, game.turn) == (state, seat, 0)
-        assert isinstance(game.failed, Illegal)
-        assert game.failed.reason
+        assert isinstance(game.last_fault, Illegal)
+        assert game.last_fault.reason
 
 
 @every_pack

@@ -79,7 +79,7 @@ class TestScores:
         scores = results.scores()
         means = {name: one.value for name, one in scores.transcripts.items()}
         assert means == {"a.csv": 1.0, "b.csv": 0.0, "light.csv": 1.0}
-        assert (scores.without.value, scores.without.n_scored) == (0.0, 1)
+        assert (scores.without_transcript.value, scores.without_transcript.n_scored) == (0.0, 1)
         assert (scores.micro.value, scores.micro.n_scored) == (pytest.approx((1 / 3 + 1) / 2), 2)
         assert scores.macro.value == pytest.approx(2 / 3)
         assert [pair["transcript"] for pair in results.document()["qa_pairs"]] == [None, "light.csv"]

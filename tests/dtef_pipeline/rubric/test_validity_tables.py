@@ -33,9 +33,9 @@ def made() -> dict[str, tuple[pd.DataFrame, pa.Schema]]:
         "judges": (judge_table(MADE.judgements, SPENT), tables.RUBRIC_JUDGES),
         "self-preference": (estimate_self_preference(MADE.judgements, {"x": "X", "a": "X"}.get), tables.RUBRIC_SELF_PREFERENCE),
         "variance": (compute_variance_shares(MADE.judgements), tables.RUBRIC_VARIANCE_SHARES),
-        "corrected": (compute_corrected(RESPONSES, SAMPLE.drawn), tables.RUBRIC_CORRECTED),
+        "corrected": (compute_corrected(RESPONSES, SAMPLE.draws), tables.RUBRIC_CORRECTED),
         "classes": (measure_known_classes(MADE.judgements, ITEMS, LABELS), tables.RUBRIC_KNOWN_CLASSES),
-        "drawn": (SAMPLE.drawn, tables.RUBRIC_DRAWN),
+        "drawn": (SAMPLE.draws, tables.RUBRIC_DRAWN),
     }
 
 

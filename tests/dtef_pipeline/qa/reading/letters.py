@@ -15,4 +15,4 @@ def score_choice(response: str | None, reference: str, options: Sequence[str], f
 def read_letter(text: str, options: Sequence[str] = (), *, was_cut: bool = False) -> LetterReading:
     """What the scorer of an item without a reference reads."""
     score = score_choice(text, "", options, "length" if was_cut else None)
-    return LetterReading(score.own["letter"], score.read_by, score.flags)
+    return LetterReading(score.details["letter"], score.read_by, score.flags)
