@@ -97,7 +97,7 @@ qa_drift, qa_no_drift = build_drift_assets(
 
 
 @asset_check(asset=qa_drift)
-def qa_judge_stands_still(store: Store) -> dg.AssetCheckResult:
+def qa_judge_is_stable(store: Store) -> dg.AssetCheckResult:
     """Warns of a judge whose scores of the same stored answers changed, on its own or together with other judges."""
     rows = store.warehouse.read_or_empty("judge_drift", family="qa").to_pylist()
     offenders = [

@@ -140,7 +140,7 @@ QA_ITEMS_STAGE = Stage(
     checks=(
         make_uniqueness_check("qa_items_unique", "Each item id occurs only once in its part.", "qa_items", ("item_id",)),
         Check(
-            "qa_rows_left_out",
+            "qa_rows_usable",
             "Warns of unusable rows of files.",
             "qa_findings",
             ("level", "file", "line", "text"),
@@ -223,7 +223,7 @@ def _compute_retrieval_means(tables: Tables) -> Mapping[str, Any]:
     hits, context = tables["qa_retrieval"], tables["qa_context"]
     means = hits.group_by("condition").aggregate([(name, "mean") for name in ("recall", "mrr", "hit")]) if len(hits) else hits
     failures = pc.unique(context.filter(pc.is_valid(context["problem"]))["item_id"])
-    return {**({"retrieval": means} if len(hits) else {}), **({"look_ups_failed": len(failures)} if len(failures) else {})}
+    return {**({"retrieval": means} if len(hits) else {}), **({"n_failed_look_ups": len(failures)} if len(failures) else {})}
 
 
 def _list_missed_evidence(_: Inputs, rows: pa.Table) -> Iterator[str]:
@@ -250,7 +250,7 @@ QA_PROMPTS_STAGE = Stage(
             "qa_prompts_unique", "Each item has one prompt per condition.", "qa_prompts", ("item_id", "condition")
         ),
         Check(
-            "qa_evidence_found",
+            "qa_evidence_is_retrieved",
             "Warns of parts where fewer than 80 % of the items have a chunk with the evidence among those shown.",
             "qa_retrieval",
             ("condition", "hit"),
@@ -405,7 +405,7 @@ QA_EXECUTIONS_STAGE = Stage(
     version="2",
     checks=(
         Check(
-            "qa_code_was_run",
+            "qa_programs_run",
             "Warns if code could not be run, or could read files on this machine.",
             "qa_executions",
             ("verdict", "message", "flags"),

@@ -117,7 +117,7 @@ RUBRIC_BLUEPRINTS_STAGE = Stage(
             RUBRIC_POINT,
         ),
         Check(
-            "rubric_parts_left_out",
+            "rubric_parts_usable",
             "Warns of blueprints with broken parts that were left out (`--skip-broken`).",
             "rubric_findings",
             ("level", "code", "place"),
@@ -151,7 +151,7 @@ def _add_vectors(inputs: Inputs, rows: pa.Table, batch: EmbeddingResult) -> pa.T
     vectors = batch.vectors
     new = vectors.add_column(0, RUBRIC_EMBEDDINGS.field("blueprint"), pa.repeat(inputs.key, len(vectors)))
     first = [failure.message for failure in batch.failures.values()][:5]
-    inputs.describe(embedded_now=len(vectors), failed=len(batch.failures), first_failures=first, cost_usd=batch.usage.cost_usd)
+    inputs.describe(n_embedded=len(vectors), failed=len(batch.failures), first_failures=first, cost_usd=batch.usage.cost_usd)
     in_order = [("embedder", "ascending"), ("text_hash", "ascending")]
     return pa.concat_tables([rows, new.cast(RUBRIC_EMBEDDINGS)]).sort_by(in_order)
 

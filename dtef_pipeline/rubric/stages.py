@@ -372,7 +372,7 @@ RUBRIC_SUMMARIES_STAGE = Stage(
             ("analyst_variant", "snapshot"),
         ),
         Check(
-            "rubric_no_name_leaked",
+            "rubric_summaries_contain_no_names",
             "Fails if a report to an analyst still contains the name of a maker, model or provider. Such a report is not sent.",
             "rubric_summaries",
             ("snapshot", "status", "reason"),
