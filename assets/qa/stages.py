@@ -200,7 +200,7 @@ def _build_prompt_maker(inputs: Inputs) -> _MakePrompts:
 def _make_again(inputs: Inputs, condition: str, make: _MakePrompts) -> dict[str, PromptTables]:
     """Rebuild the prompts of the part's other conditions, without requests to a server."""
     earlier = inputs.earlier("qa_prompts")
-    conditions = [] if earlier is None else [way for way in pc.unique(earlier["condition"]).to_pylist() if way != condition]
+    conditions = [] if earlier is None else [name for name in pc.unique(earlier["condition"]).to_pylist() if name != condition]
     prompts = {}
     for name in conditions:
         # A condition that is no longer possible, such as one with too many examples, keeps its valid rows.

@@ -1,4 +1,4 @@
-"""Drift detection for the games family: how models play the same items night by night, in addition to the documented rule.
+"""Drift detection for the games family: how models play the same items in successive snapshots, in addition to the documented rule.
 
 A series is a model variant as one persona against one opponent, under one metric on 0-1, over all scenarios. Chips, points and moves have
 no bounds, so no threshold of a share fits them and they are not watched. Changed rules, another version of a scenario or another first
@@ -95,14 +95,14 @@ def _load_seeds(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
     ).df()
 
 
-def _describe_way_of_playing(row: Mapping[str, Any]) -> str:
+def _describe_play_condition(row: Mapping[str, Any]) -> str:
     return f"persona {row['persona']} against {row['opponent']}, {row['metric']}"
 
 
 GAMES_WATCHED = Subject(
     family="games",
     keys=GAMES_WATCHED_KEYS,
-    way=_describe_way_of_playing,
+    way=_describe_play_condition,
     truth="rules",
     truths="rules",
     reads=("episode_scores", "episode_turns"),

@@ -43,8 +43,7 @@ def find_missing_score_reasons(fit: StrengthFit, counts: PairedOutcomes, players
 
 def find_missing_interval_reasons(fit: StrengthFit, errors: ClusteredErrors, votes: npt.NDArray[np.float64]) -> list[str]:
     """Return the reason for each player's missing interval, if it has none. `votes` (players,): those that count."""
-    ways = list_dependences(fit.rows)
-    nouns = ["prompt" if way is fit.rows.item else "reviewer" for way in ways] or ["vote"]
+    nouns = ["prompt" if units is fit.rows.item else "reviewer" for units in list_dependences(fit.rows)] or ["vote"]
     return [
         _find_interval_reason(dict(zip(nouns, errors.effective[:, at], strict=False)), int(n)) for at, n in enumerate(votes)
     ]

@@ -224,7 +224,7 @@ def _encode_names(names: tuple[str, ...] | None) -> Codes | None:
 
 
 def _find_note(fit: StrengthFit, ends: Bounds, prompts: int | None) -> str | None:
-    if not np.isfinite(ends.se).any() or any(way is fit.rows.item for way in list_dependences(fit.rows)):
+    if not np.isfinite(ends.se).any() or any(units is fit.rows.item for units in list_dependences(fit.rows)):
         return None
     reason = (
         "the votes have no prompt ids"

@@ -1,4 +1,4 @@
-"""Drift detection for the qa family: scores of items by night, in addition to the documented rule.
+"""Drift detection for the qa family: scores of items by snapshot, in addition to the documented rule.
 
 A series is a model variant under one condition, metric and `measured_by`, over all parts. An edited item, a changed expected answer,
 another version of a scorer or another judge counts as different items.
@@ -96,18 +96,18 @@ def _assign_fifth(scores: pd.Series) -> pd.Series:
     return (scores.astype("float64") * _FIFTHS).clip(0, _FIFTHS - 1).astype("int64")
 
 
-def iterate_anchor_looks(anchors: pa.Table, arbiter: Arbiter, night: str) -> Iterator[JudgementEpisode]:
-    """Yield a judgement per evaluator and anchor, with a new request under the label of the night."""
+def iterate_anchor_looks(anchors: pa.Table, arbiter: Arbiter, snapshot: str) -> Iterator[JudgementEpisode]:
+    """Yield a judgement per evaluator and anchor, with a new request in the snapshot."""
     for row in anchors.to_pylist():
-        arguments = (row["text"], row["reference"], row["response"], arbiter, judge_snapshot(night), row["evaluators"])
+        arguments = (row["text"], row["reference"], row["response"], arbiter, judge_snapshot(snapshot), row["evaluators"])
         for task in iterate_arbitrations(*arguments):
             yield JudgementEpisode(row, task, "")
 
 
-def build_qa_anchor_rows(night: str, looks: Sequence[JudgementEpisode], outcomes: Sequence[EpisodeResult]) -> pa.Table:
+def build_qa_anchor_rows(snapshot: str, looks: Sequence[JudgementEpisode], outcomes: Sequence[EpisodeResult]) -> pa.Table:
     """Return the rows of `qa_anchors`, in the order of `looks`."""
     rows = [
-        {**look.response, **make_verdict_row(look.arbitration, outcome, look.response["model_variant"]), "snapshot": night}
+        {**look.response, **make_verdict_row(look.arbitration, outcome, look.response["model_variant"]), "snapshot": snapshot}
         for look, outcome in zip(looks, outcomes, strict=True)
     ]
     return pa.Table.from_pylist(rows, schema=QA_ANCHORS)
@@ -184,14 +184,14 @@ _WATCHED_ITEM_SCORES = """
 """
 
 
-def _describe_way_of_answering(row: Mapping[str, Any]) -> str:
+def _describe_answer_condition(row: Mapping[str, Any]) -> str:
     return f"{row['condition']}, {row['metric']} by {row['measured_by']}"
 
 
 QA_WATCHED = Subject(
     family="qa",
     keys=QA_WATCHED_KEYS,
-    way=_describe_way_of_answering,
+    way=_describe_answer_condition,
     truth="expected answer",
     truths="expected answers",
     reads=("qa_scores", "qa_responses"),

@@ -1,6 +1,7 @@
 """Averages of scores: draws to a cell, cells to a variant, variants to a model in one run of a blueprint.
 
-Means are over scored parts only. Each level has the number of planned parts and the reasons of missing ones.
+Means are over what has a score: points of a cell, prompts of a variant, variants of a model. Each level has the number of planned ones
+and the reasons of missing ones.
 """
 
 from __future__ import annotations
@@ -74,10 +75,10 @@ def compute_blueprint_scores(
 
     `coverage`, `similarity` and `hybrid` (0-1 except the similarity, higher is better) are means: of a cell over its draws, of a variant
     over its cells by the weights of their prompts, of a model over its variants, unweighted; null if nothing is scored. `hybrid` is intercept +
-    beta slope at every level. `components`: the parts that the prompts define. Keys that a level does not have are null.
+    beta slope at every level. `components`: the components that the prompts define. Keys that a level does not have are null.
 
     `n_planned`, `n_scored`, `n_partial` and `n_unscored` count the points of all draws of a cell, the prompts of a variant, and the
-    variants of a model. Partial parts have a score from which something is missing. `n_responses` counts planned responses, each draw
+    variants of a model. Partial ones have a score although something is missing. `n_responses` counts planned responses, each draw
     separately, `n_responses_scored` those with a hybrid score, and `reasons` why the others have none. Raises ConfigError if a column is
     missing, two rows have one key, or a prompt has no weight.
     """

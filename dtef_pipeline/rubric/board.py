@@ -186,7 +186,7 @@ def _select_latest(table: pd.DataFrame, order: Sequence[str]) -> pd.DataFrame:
 
 
 def _split_by_blueprint(table: pd.DataFrame, tags: Mapping[str, Sequence[str]]) -> pd.DataFrame:
-    """Return the parts of an overall board: one row per model and blueprint."""
+    """Return the rows that an overall board averages: one per model and blueprint."""
     models = sort_unique(table[table["level"] == MODEL_LEVEL], MODEL_KEYS, "scores")
     is_test = models["blueprint"].map(lambda blueprint: TEST_TAG in tags.get(blueprint, ())).astype(bool)
     return models[~is_test].reset_index(drop=True).assign(part=lambda rows: rows["blueprint"], portion=1.0)
@@ -199,13 +199,13 @@ def _split_by_tag(table: pd.DataFrame, tags: Mapping[str, Sequence[str]]) -> pd.
 
 
 def _split_by_prompt(table: pd.DataFrame, _: Mapping[str, Sequence[str]]) -> pd.DataFrame:
-    """Return the parts of a prompt's board: one row per variant."""
+    """Return the rows that a prompt's board averages: one per variant."""
     cells = sort_unique(table[table["level"] == CELL_LEVEL], CELL_KEYS, "scores")
     return cells.assign(part=np.arange(len(cells)), portion=1.0)
 
 
 def _split_within_blueprint(table: pd.DataFrame, _: Mapping[str, Sequence[str]]) -> pd.DataFrame:
-    """Return the parts of a blueprint's board: one row per cell. The portions make the mean that of the variants' weighted means."""
+    """Return the rows that a blueprint's board averages: one per cell. The portions make the mean that of the variants' weighted means."""
     cells = sort_unique(table[table["level"] == CELL_LEVEL], CELL_KEYS, "scores")
     variants = group_rows(cells, VARIANT_KEYS)
     models = group_rows(variants.keys, MODEL_KEYS)
@@ -223,11 +223,11 @@ _VIEWS: dict[str, tuple[tuple[str, ...], str, Callable[[pd.DataFrame, Mapping[st
     "blueprint": (RUN_KEYS, "prompt", _split_within_blueprint),
     "prompt": (PROMPT_KEYS, "variant", _split_by_prompt),
 }
-"""For each view, the keys of a group, the parts that its scores are means over, and the function that lists these."""
+"""For each board, the keys of a group, the noun of the rows that its scores average, and the function that lists these rows."""
 
 
 def _average_parts(rows: RowGroups, parts: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per model of a group: means over its parts by their portions, and counts."""
+    """Return one row per model of a group: means over its rows of `parts`, weighted by their portions, and counts."""
     size, portion = len(rows), parts["portion"].to_numpy(dtype=np.float64)
     has_score = parts["hybrid"].notna().to_numpy()
     means = {

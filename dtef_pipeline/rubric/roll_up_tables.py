@@ -224,7 +224,7 @@ RUBRIC_ANCHORS = pa.schema(
         field("reason", pa.string(), "Why the class is missing: unreadable, cut, empty, declined, error or budget"),
     ]
 )
-"""One row per judgement of an anchor in a night."""
+"""One row per judgement of an anchor in a snapshot."""
 
 _DRAW_OF_LABELS = field(
     "draw_id", pa.string(), "Hash of a draw of prompts to label: equal for the same draw from the same tables"
@@ -273,7 +273,7 @@ RUBRIC_ANCHOR_ITEMS = pa.schema(
         field("seed", pa.int64(), "Seed of the choice"),
     ]
 )
-"""One row per anchor: a stored response and a criterion that judges judge every night, even if the blueprint has changed."""
+"""One row per anchor: a stored response and a criterion that judges judge in every snapshot, even if the blueprint has changed."""
 
 RUBRIC_CORRECTIONS = {"rubric_corrected": RUBRIC_CORRECTED_ROWS, "rubric_known_classes": RUBRIC_KNOWN_CLASSES}
 """By name: what follows from the labels."""

@@ -168,7 +168,7 @@ def apply_rule_to_runs(connection: duckdb.DuckDBPyConnection) -> Iterator[dict[s
         named = dict(zip(_RULED_BY, map(str, keys), strict=True))
         snapshots = among(order, run_snapshots[named["partition"], named["test"]])
         when = {snapshot: times.get((named["partition"], snapshot)) for snapshot in snapshots}
-        yield {**named, "way": describe_way_of_judging(named), **asdict(_judge_cells(cells, snapshots, when))}
+        yield {**named, "way": describe_judge_condition(named), **asdict(_judge_cells(cells, snapshots, when))}
 
 
 def _judge_cells(cells: pd.DataFrame, snapshots: Sequence[str], times: Mapping[str, datetime | None]) -> DriftVerdict:
@@ -192,7 +192,7 @@ def _make_not_compared(n_snapshots: int, missing: Sequence[str]) -> DriftVerdict
     return DriftVerdict(n_snapshots, 0, None, None, None, None, None, False, why)
 
 
-def describe_way_of_judging(row: Row) -> str:
+def describe_judge_condition(row: Row) -> str:
     return f"judged by {row['judges']}"
 
 
@@ -202,7 +202,7 @@ def subtract_judges(rows: Sequence[Row], anchors: pa.Table, options: WatchOption
     `rows`: see `ModelDrift`. `anchors`: the rows of `rubric_anchors` of these snapshots.
     """
     frame = convert_rubric_anchor_points(anchors)
-    nights = sort_night_times(frame["snapshot"].unique().tolist())
+    snapshots = sort_night_times(frame["snapshot"].unique().tolist())
     drifts: dict[str | None, list[JudgeDrift]] = {}
     for row in rows:
         if not len(frame):
@@ -210,7 +210,9 @@ def subtract_judges(rows: Sequence[Row], anchors: pa.Table, options: WatchOption
             continue
         since = options.find_since(row["model"], row["model_variant"])
         if since not in drifts:
-            drifts[since] = compute_judge_drifts(frame, nights, options.settings_for_judges(row["model"], row["model_variant"]))
+            drifts[since] = compute_judge_drifts(
+                frame, snapshots, options.settings_for_judges(row["model"], row["model_variant"])
+            )
         judges = [drift for drift in drifts[since] if drift.judge in row["judges"].split(", ")]
         yield subtract_judges_of_row(row, judges, COVERAGE_PART)._asdict()
 
@@ -218,7 +220,7 @@ def subtract_judges(rows: Sequence[Row], anchors: pa.Table, options: WatchOption
 WATCHED = Subject(
     family="rubric",
     keys=WATCHED_KEYS,
-    way=describe_way_of_judging,
+    way=describe_judge_condition,
     truth="rubric",
     truths="rubrics, judges or policies",
     reads=("rubric_scores", "rubric_runs", "rubric_responses"),

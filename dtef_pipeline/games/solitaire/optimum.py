@@ -41,7 +41,7 @@ def find_solution(table: Tableau) -> tuple[str, ...] | None:
         _, minus_steps, place = heappop(waiting)
         parent, steps = nodes[place].table, 1 - minus_steps
         if parent.is_solved:
-            return _trace_way(place, nodes)
+            return _trace_path(place, nodes)
         for command in _list_worth_trying(parent):
             child = apply_card_command(parent, command)
             if steps < fewest.get(key := _sort_columns(child), steps + 1):
@@ -70,7 +70,7 @@ def _sort_columns(table: Tableau) -> Tableau:
     return table._replace(columns=tuple(sorted(table.columns)))
 
 
-def _trace_way(place: int, nodes: list[_SearchNode]) -> tuple[str, ...]:
+def _trace_path(place: int, nodes: list[_SearchNode]) -> tuple[str, ...]:
     commands: list[str] = []
     while place:
         commands.append(nodes[place].command)

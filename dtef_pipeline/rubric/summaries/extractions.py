@@ -29,7 +29,7 @@ POINTS_AT_MOST = 12
 POINT_CHARACTERS = 300
 """The most key points of an ideal answer, and the most characters of one. A reply with more is not read."""
 EXTRACTED_IN = "base"
-"""The snapshot of every extraction: all nights judge by the same points."""
+"""The snapshot of every extraction, so that all snapshots are judged by the same points."""
 
 EXTRACTION_TOKENS = 2_048
 """A reply may take at least so many, whatever the model's own limit."""
