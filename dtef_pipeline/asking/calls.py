@@ -63,7 +63,7 @@ class CallTable:
     """The layout of a family's call table, and how its rows follow from the family's table of prompts.
 
     A row is one draw of one prompt by one model variant in one snapshot. A table of prompts has the column `prompt_id`, for `requests` the
-    columns `duplicate_prompts.SEEN`, and a `blueprint_hash` if the call table has one.
+    columns `request_list.PROMPT_COLUMNS`, and a `blueprint_hash` if the call table has one.
     """
 
     schema: pa.Schema
@@ -85,7 +85,7 @@ class CallTable:
     ) -> list[Request]:
         """Return one request per (prompt, draw), in the order of `keys`; items that share a prompt share its requests.
 
-        `sources`: requests that are replaced by another one with the same text (see `duplicate_prompts.sources`).
+        `sources`: requests that are replaced by another one with the same text (see `request_list.sources`).
         """
         return list(RequestList([self.plan_calls(prompts, model, draws, snapshot, sources).requests]))
 

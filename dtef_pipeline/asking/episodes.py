@@ -42,7 +42,7 @@ class EpisodeResult:
 def play(episodes: Sequence[Episode], ask: Ask, lookup: ReadStored) -> list[EpisodeResult]:
     """Play the episodes to their ends and return their results, in order.
 
-    If `ask` is an `AsksOnward`, each episode continues as soon as its request is settled; otherwise all next requests are sent together,
+    If `ask` is an `AskWithFollowUps`, each episode continues as soon as its request is settled; otherwise all next requests are sent together,
     and the slowest holds up all episodes. A request that episodes share is sent once. Stored responses are replayed.
     """
     side_by_side = _ConcurrentEpisodes(episodes, lookup)

@@ -93,7 +93,7 @@ class SharedResponse(NamedTuple):
 def same_texts(prompts: pa.Table, formatter: ListOptions) -> dict[str, tuple[str, ...]]:
     """Return, by prompt id, the ids of all prompts that are sent with the same text, in table order.
 
-    Prompts with a unique text are left out. `prompts`: of one partition, with the columns SEEN.
+    Prompts with a unique text are left out. `prompts`: of one partition, with the columns PROMPT_COLUMNS.
     """
     columns = [prompts[name].to_pylist() for name in PROMPT_COLUMNS]
     groups: dict[tuple[Any, ...], dict[str, None]] = {}

@@ -184,7 +184,7 @@ class GameMove:
     illegal: Illegal | None = None
     reaction: str = ""
     """The game's reply to the player: why the text was not a move, else the next observation or the result."""
-    is_default: bool = False
+    by_default: bool = False
     """Whether the game played the command for the player, because its texts were not moves."""
 
 

@@ -119,7 +119,7 @@ def replay(trace: GameTrace, pack: Pack, seed: int, seating: tuple[int, ...] = (
     """
     game = GameInPlay(pack, seed, seating)
     for move in trace.moves:
-        if move.is_default:
+        if move.by_default:
             continue
         if game.seat != move.seat:
             raise ValueError(f"turn {move.turn}: the trace has seat {move.seat} move, the game seat {game.seat}")

@@ -148,7 +148,7 @@ class GameInPlay:
         else:
             command = self.pack.scenario.default(self.state, seat)
             self._first_notes[seat] = write_default_text(illegal, command)
-            self._moves.append(GameMove(seat, self.turn, command, is_default=True))
+            self._moves.append(GameMove(seat, self.turn, command, by_default=True))
             self._reply_places.append(None)
             self._apply_command(seat, command)
 
@@ -331,7 +331,7 @@ def count_seat(trace: GameTrace, seat: int) -> SeatCounts:
         illegal=len(kinds),
         unparsed=kinds.count("unparsed"),
         refused=kinds.count("refused"),
-        n_default=sum(move.is_default for move in moves),
+        n_default=sum(move.by_default for move in moves),
         forfeited=is_forfeit and trace.moves[-1].seat == seat and trace.moves[-1].command is None,
     )
 

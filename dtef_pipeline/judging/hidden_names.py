@@ -45,7 +45,7 @@ class Name(NamedTuple):
     letters: str
     """Its letters and digits, folded."""
     replacement: str = MODEL_HIDDEN
-    everyday: bool = False
+    is_everyday: bool = False
     """Whether it is an everyday word unless it has a capital letter or a version."""
 
 
@@ -152,7 +152,7 @@ class HiddenNames:
         spots = [
             _Spot(*match.span(), name.replacement)
             for name, match in _iterate_matches(self.names, plain)
-            if not name.everyday or _is_name(match, plain, text[places[match.start()]])
+            if not name.is_everyday or _is_name(match, plain, text[places[match.start()]])
         ]
         extras = list(_find_spelled_out(self.names, plain))
         return _merge_spots(spots, extras) if extras else spots
@@ -175,7 +175,9 @@ def _find_spelled_out(names: tuple[Name, ...], plain: str) -> Iterator[_Spot]:
 
 @lru_cache(maxsize=16)
 def _compile_letters(names: tuple[Name, ...]) -> re.Pattern[str]:
-    choices = [(place, name) for place, name in enumerate(names) if re.fullmatch("[a-z]+", name.letters) and not name.everyday]
+    choices = [
+        (place, name) for place, name in enumerate(names) if re.fullmatch("[a-z]+", name.letters) and not name.is_everyday
+    ]
     return re.compile("|".join(f"(?P<n{place}>{name.letters})" for place, name in choices))
 
 
@@ -446,20 +448,20 @@ class Blinding:
 
     certain_names: tuple[Name, ...]
     """Names that match in any context."""
-    everyday: tuple[Name, ...] = ()
+    everyday_names: tuple[Name, ...] = ()
     """Names that are everyday words as well."""
 
     def add_pair_names(self, names: Iterable[str]) -> Blinding:
         """Add the exact names of a pair of models, however short, which may be words in other texts."""
         further = compile_exact_names(frozenset(names)).difference(self.certain_names)
-        return Blinding(_sort_by_length([*self.certain_names, *further]), self.everyday) if further else self
+        return Blinding(_sort_by_length([*self.certain_names, *further]), self.everyday_names) if further else self
 
     def scrub(self, text: str) -> ScrubbedText:
         """Replace each name by `[model]`. Linear in the length of the text."""
         plain, places = fold_text(text)
         spots, words = (
             [_Spot(*match.span()) for _, match in _iterate_matches(names, plain)]
-            for names in (self.certain_names, self.everyday)
+            for names in (self.certain_names, self.everyday_names)
         )
         if words:
             spots = _merge_spots(spots, select_capitalised_names(text, plain, places, words, spots))

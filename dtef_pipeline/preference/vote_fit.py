@@ -162,7 +162,7 @@ class PreferenceFit:
         if self.length is None:
             del values["length"]
         else:
-            values["length"]["longer"] = self.length.longer_share._asdict()
+            values["length"]["longer_share"] = self.length.longer_share._asdict()
         return values
 
 
@@ -354,7 +354,7 @@ def build_vote_columns(where: str, votes: Sequence[PlayersVote]) -> VoteColumns:
     return vote_columns(
         where,
         [(vote.left, vote.right) for vote in votes],
-        np.array([_SIGN_OF[vote.preferred] for vote in votes], dtype=np.int64),
+        np.array([_SIGN_OF[vote.preferred_side] for vote in votes], dtype=np.int64),
         np.ones(len(votes)),
         reviewer_ids=tuple(
             parse_judge_model(vote.reviewer_id) if vote.reviewer_kind == "judge" else vote.reviewer_id for vote in votes

@@ -89,7 +89,7 @@ class PlayersVote:
     left: str
     """A player."""
     right: str
-    preferred: PreferredSide
+    preferred_side: PreferredSide
     """The side with the better response."""
     reviewer_id: str
     reviewer_kind: str

@@ -68,7 +68,7 @@ class AnswerLine:
     """A line and the function that scores it."""
 
     item: dict[str, Any]
-    written: WrittenResponse
+    response: WrittenResponse
     score: ScoreResponse
 
 
@@ -102,7 +102,7 @@ def read_answer_lines(
 def score_answer_lines(lines: Iterable[AnswerLine], statuses: Counter[str] | None = None) -> Iterator[str]:
     """Yield each line with its score, as strict JSON, in order. `statuses`: counts the statuses of the scores."""
     for line in lines:
-        score = line.score(line.written)
+        score = line.score(line.response)
         if statuses is not None:
             statuses[score.status] += 1
         yield _ENCODER.encode({**line.item, **_describe_score(score)})

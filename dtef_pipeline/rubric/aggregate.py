@@ -119,7 +119,7 @@ class _SortedResponses(NamedTuple):
     """Planned responses, sorted by key."""
 
     rows: pd.DataFrame  # keys, weight, numbers, counts of points, components
-    why: pd.Series  # (rows,) why there is no hybrid score, null where there is one
+    reasons: pd.Series  # (rows,) why there is no hybrid score, null where there is one
 
 
 def _score_planned(
@@ -191,7 +191,7 @@ def _aggregate_level(below: pd.DataFrame, names: Sequence[str], weights: Floats,
         weight=np.nan,
         n_responses=sum_by_code(above.code, below["n_responses"], size).astype(np.int64),
         n_responses_scored=sum_by_code(above.code, below["n_responses_scored"], size).astype(np.int64),
-        reasons=_collect_group_reasons(group_rows(responses.rows, names), responses.why),
+        reasons=_collect_group_reasons(group_rows(responses.rows, names), responses.reasons),
     )
 
 

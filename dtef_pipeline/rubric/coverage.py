@@ -38,7 +38,7 @@ class _Points(NamedTuple):
     response: Codes
     n_responses: int
     weight: Floats
-    in_path: npt.NDArray[np.bool_]
+    is_in_path: npt.NDArray[np.bool_]
     path: Codes
     """(points in paths,): the path that each is in, of a block of a response."""
     block: Codes
@@ -115,7 +115,7 @@ def _compute_coverage(points: _Points, score: Floats, policy: ScoringPolicy) -> 
     has_score = ~np.isnan(of_blocks)
     blocks = sum_by_code(points.response_of_block[has_score], of_blocks[has_score], points.n_responses)
     n_blocks = count(points.response_of_block, has_score, points.n_responses)
-    is_required = ~np.isnan(score) & ~points.in_path
+    is_required = ~np.isnan(score) & ~points.is_in_path
     weights = sum_by_code(points.response[is_required], points.weight[is_required], points.n_responses)
     sums = sum_by_code(points.response[is_required], (points.weight * score)[is_required], points.n_responses)
     if policy.or_paths == DOCUMENT:
@@ -126,7 +126,7 @@ def _compute_coverage(points: _Points, score: Floats, policy: ScoringPolicy) -> 
 
 def _score_blocks(points: _Points, score: Floats) -> Floats:
     """Return the mean of the path that counts, (blocks of paths,); NaN: no path has a score."""
-    means = weighted_mean(points.path, score[points.in_path], points.weight[points.in_path], len(points.block))
+    means = weighted_mean(points.path, score[points.is_in_path], points.weight[points.is_in_path], len(points.block))
     has_score = ~np.isnan(means)
     worst, best = np.full(points.n_blocks, np.inf), np.full(points.n_blocks, -np.inf)
     np.minimum.at(worst, points.block[has_score], means[has_score])

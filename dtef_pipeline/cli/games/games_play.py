@@ -81,7 +81,7 @@ def _describe_move(move: GameMove, seat: str, name: str) -> Iterator[str]:
     if move.illegal is not None:
         yield f"{number}  no move ({move.illegal.kind}): {move.illegal.reason}"
     else:
-        yield f"{number}  {move.command}{'  (played for the seat)' if move.is_default else ''}"
+        yield f"{number}  {move.command}{'  (played for the seat)' if move.by_default else ''}"
     for line in move.plan.splitlines():
         yield f"       | {line}"
     if move.illegal is None:

@@ -316,7 +316,7 @@ def _show_table(run: BlueprintRun, models: Sequence[str], score: str, output: st
         of_prompts = [run.model_means.get((prompt, model), nothing)[score] for prompt in prompts]
         columns[model] = [*of_prompts, totals.get(model)]
     click.echo(
-        f"{escape_terminal(str(run.about['title'] or run.id))}, snapshot {run.snapshot}: {score}, 0-1, higher is better\n"
+        f"{escape_terminal(str(run.header['title'] or run.id))}, snapshot {run.snapshot}: {score}, 0-1, higher is better\n"
     )
     frame = escape_frame(pd.DataFrame(columns))
     click.echo(render(frame, "table", as_named=True, fit=compute_terminal_fit(["prompt"], list(frame.columns[:0:-1]))))

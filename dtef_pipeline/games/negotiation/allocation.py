@@ -60,7 +60,7 @@ class Allocation:
     unit = "points"
     zero_sum = False
     metrics = ALLOCATION_METRICS
-    why_nobody_wins = "nobody wins or loses a negotiation"
+    no_winner_reason = "nobody wins or loses a negotiation"
 
     def __init__(
         self, name: str, seats: tuple[str, ...], most_messages: int, knowledge: Knowledge, n_items: int | None = None

@@ -85,7 +85,7 @@ def _build_move(step: EpisodeStep, before: Sequence[EpisodeStep]) -> dict[str, A
 
 
 def _classify_move(move: GameMove) -> str:
-    if move.is_default:
+    if move.by_default:
         return "made for the player"
     if move.illegal:
         return _ILLEGAL_WORDS.get(move.illegal.kind, move.illegal.kind)
@@ -158,7 +158,7 @@ def _play_again(trace: GameTrace, game: GameInPlay) -> Iterator[EpisodeStep]:
     scenario = game.pack.scenario
     before = scenario.encode_state(game.state)
     for move in trace.moves:
-        if move.is_default:  # the game has played it already, after the text before it
+        if move.by_default:  # the game has played it already, after the text before it
             yield EpisodeStep(move, before)
             continue
         if game.seat != move.seat:

@@ -38,13 +38,13 @@ class _NumberLayout:
     """The rows of one file. `of`: prefix of the row number in the ids of examples."""
 
     suite: str
-    of: str = ""
+    split_prefix: str = ""
 
     def part(self, row: SourceRow | None) -> str:
         return ONE_PART
 
     def item_id(self, row: SourceRow) -> str:
-        return f"{self.suite}/{self.of}{number_row(row, row.values if isinstance(row.values, dict) else {})}"
+        return f"{self.suite}/{self.split_prefix}{number_row(row, row.values if isinstance(row.values, dict) else {})}"
 
     def item(self, row: SourceRow, item_id: str) -> QaItem:
         values = require_mapping(row, ("question", "answer"))

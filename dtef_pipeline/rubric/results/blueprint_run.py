@@ -89,7 +89,7 @@ class BlueprintRun:
     id: str
     snapshot: str | None
     """None: it was never run."""
-    about: StoredRow
+    header: StoredRow
     run: StoredRow
     prompts: Sequence[StoredRow]
     findings: Sequence[StoredRow]
@@ -197,7 +197,7 @@ def read_run(rows: StoredRows, blueprint: str, snapshot: str | None) -> Blueprin
     return BlueprintRun(
         id=blueprint,
         snapshot=snapshot,
-        about=next(iter(rows.rows("rubric_blueprints", _ABOUT_WANTED, of_blueprint)), dict.fromkeys(_ABOUT_WANTED)),
+        header=next(iter(rows.rows("rubric_blueprints", _ABOUT_WANTED, of_blueprint)), dict.fromkeys(_ABOUT_WANTED)),
         run=next(iter(rows.rows("rubric_runs", _RUN_WANTED, of_run)), dict.fromkeys(_RUN_WANTED)),
         prompts=rows.rows("rubric_prompts", _PROMPT_WANTED, of_blueprint, ("position", "prompt")),
         findings=rows.rows(

@@ -94,8 +94,8 @@ def _camel_case_name(name: str) -> str:
 def _describe_run(run: BlueprintRun) -> dict[str, Any]:
     return {
         "configId": run.id,
-        "configTitle": run.about["title"],
-        **convert_to_camel_case({name: run.about[name] for name in ("description", "tags", "references")}),
+        "configTitle": run.header["title"],
+        **convert_to_camel_case({name: run.header[name] for name in ("description", "tags", "references")}),
         "snapshot": run.snapshot,
         **convert_to_camel_case({name: value for name, value in run.run.items() if name != "snapshot"}),
         "evalMethodsUsed": ["embedding", "llm-coverage"],

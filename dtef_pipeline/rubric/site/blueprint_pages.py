@@ -125,7 +125,7 @@ def _build_page(rows: RubricRows, run: BlueprintRun, data: Mapping[str, DataFile
         rows.title(run.id),
         f"{describe_best_model(ranked)}{_describe_hardest(run)}" if run.snapshot is not None else "Not run yet.",
         sections,
-        introduction=_extract_introduction(run.about["description"]),
+        introduction=_extract_introduction(run.header["description"]),
         crumbs=[RUBRIC_CRUMB],
         scripts=("rubric.js",),
     )
@@ -264,7 +264,7 @@ def _build_findings_section(run: BlueprintRun) -> Section:
 
 
 def _build_about_section(rows: RubricRows, run: BlueprintRun) -> Section:
-    about, run_row = run.about, run.run
+    about, run_row = run.header, run.run
     facts: dict[str, Any] = {
         "Tags": [rows.tag_link(str(tag)) for tag in rows.about[run.id]["tags"] or ()],
         "Id": run.id,

@@ -72,7 +72,7 @@ def test_where_the_manifest_says_so_a_command_is_played_for_the_seat_and_it_is_r
     assert "This was played for you: wait" in sent[1][3]
     assert "Said so far: wait, wait." in sent[1][3]
     illegal, played, _, _ = trace.moves
-    assert (illegal.turn, played.turn, played.command, played.is_default, played.text) == (0, 0, "wait", True, None)
+    assert (illegal.turn, played.turn, played.command, played.by_default, played.text) == (0, 0, "wait", True, None)
     assert count_seat(trace, 0).n_default == 1
     assert illegal.reaction == sent[1][3]
 

@@ -57,7 +57,7 @@ def test_replacements_are_counted() -> None:
     names = build_blinding(["alpha"])
     assert names.scrub("Alpha, alphabet, ALPHA") == ("[model], alphabet, [model]", 2)
     nothing = build_blinding(["", "-", "??", "a", "7", "4.1"])
-    assert nothing.certain_names == nothing.everyday == ()
+    assert nothing.certain_names == nothing.everyday_names == ()
 
 
 def test_a_model_is_known_by_its_string_its_last_part_and_its_maker() -> None:
