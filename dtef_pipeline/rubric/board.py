@@ -68,7 +68,7 @@ def board(
     than `min_blueprints`), `model`, `score` (mean hybrid score over blueprints; within a blueprint the model's, of a prompt the mean over
     variants; 0-1, higher is better), `low` and `high` (95 %; null with fewer than 5 blueprints or prompts, and by prompt), `rank_low` and
     `rank_high` (range of the true rank among the ranked models, see `rank_bounds_of_means`), `coverage`, `similarity`, `intercept` and `slope`
-    (the score at weight beta of the similarity is intercept + beta slope), `n_parts` (blueprints, prompts or variants with a score),
+    (the score at weight beta of the similarity is intercept + beta slope), `n_scored` (blueprints, prompts or variants with a score),
     `n_planned`, `n_responses`, `n_responses_scored`, `note` (why there is no interval or rank). Raises ConfigError if `by` is unknown.
     """
     if by not in _VIEWS:
@@ -78,7 +78,7 @@ def board(
     rows = group_rows(parts, (*names, "model"))
     means = _average_parts(rows, parts)
     over_blueprints = noun == "blueprint"
-    few = means["n_parts"] < min_blueprints if over_blueprints else means["n_parts"] < 1
+    few = means["n_scored"] < min_blueprints if over_blueprints else means["n_scored"] < 1
     group = group_rows(rows.keys, names).code if names else np.zeros(len(rows), dtype=np.int64)
     means["rank"] = pd.Series(rank_numbers(means["score"].where(~few), group)).astype("Int64")
     of_parts = by != "prompt"
@@ -98,7 +98,7 @@ def board(
                 *(_list_replacement_notes(old_scores, model, tag) if is_few else ()),
             )
         )
-        for n, is_few, model, tag in zip(means["n_parts"].tolist(), few, rows.keys["model"], tag_of_row, strict=True)
+        for n, is_few, model, tag in zip(means["n_scored"].tolist(), few, rows.keys["model"], tag_of_row, strict=True)
     ]
     return _sort_best_first(means, names)
 
@@ -244,7 +244,7 @@ def _average_parts(rows: RowGroups, parts: pd.DataFrame) -> pd.DataFrame:
     return rows.keys.assign(
         score=means.pop("hybrid"),
         **means,
-        n_parts=np.bincount(scored_codes, minlength=size),
+        n_scored=np.bincount(scored_codes, minlength=size),
         n_planned=np.bincount(planned_codes, minlength=size),
         **counts,
     )
@@ -281,7 +281,7 @@ def _sort_best_first(rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
         "high",
         *_RANGES,
         *_MEASURES,
-        "n_parts",
+        "n_scored",
         "n_planned",
         "n_responses",
         "n_responses_scored",

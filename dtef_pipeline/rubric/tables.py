@@ -281,9 +281,10 @@ RUBRIC_BOARD = pa.schema(
         field("intercept", pa.float64(), "Score if similarity had weight 0, 0-1"),
         field("slope", pa.float64(), "Change of the score as the weight of similarity goes from 0 to 1, -1 to 1"),
         field(
-            "n_parts",
+            "n_scored",
             pa.int64(),
-            "Number of blueprints with a score (with --by blueprint: of prompts; with --by prompt: of variants)",
+            "Number of blueprints with a score (with --by blueprint: prompts; with --by prompt: variants; with --by criterion: "
+            "points)",
         ),
         field(
             "n_planned",
@@ -294,7 +295,6 @@ RUBRIC_BOARD = pa.schema(
         field("n_responses", pa.int64(), "Planned responses"),
         field("n_responses_scored", pa.int64(), "Responses with a hybrid score"),
         field("note", pa.string(), "Why there is no rank or no interval; empty: both exist"),
-        field("n_scored", pa.int64(), "Points of the criterion that have a score"),
     ]
 )
 """Models ranked over all blueprints, by tag, in each blueprint, at each prompt and at each criterion. One row per cut and model."""
@@ -303,7 +303,7 @@ RUBRIC_CUTS = {
     "tag": ("tag",),
     "blueprint": ("blueprint", "snapshot"),
     "prompt": ("blueprint", "snapshot", "prompt"),
-    "criterion": ("blueprint", "snapshot", "prompt", *(column.name for column in _OF_CRITERION), "n_scored"),
+    "criterion": ("blueprint", "snapshot", "prompt", *(column.name for column in _OF_CRITERION)),
 }
 """By the name of each cut of RUBRIC_BOARD, the columns that only some cuts have."""
 
