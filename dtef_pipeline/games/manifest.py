@@ -16,7 +16,7 @@ SEVERITY_WEIGHTS = {"low": 1, "medium": 3, "high": 10}
 """Weight of a violation in the weighted rate of red flags."""
 ScenarioName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,40}/[a-z0-9][a-z0-9-]{0,60}$")]
 ScenarioStatus = Literal["experimental", "production", "retired"]
-"""From the first status to the last."""
+"""Statuses, from first to last."""
 Sentence = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 Weight = Annotated[float, Field(ge=0)]
 

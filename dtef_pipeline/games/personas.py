@@ -19,7 +19,7 @@ _TraitName = Annotated[str, StringConstraints(max_length=100)]
 _TraitText = Annotated[str, StringConstraints(max_length=1_000)]
 _MOST_TRAITS = 50
 PersonaStatus = Literal["draft", "approved", "retired"]
-"""From the first status to the last."""
+"""Statuses, from first to last."""
 
 
 class Persona(Part):

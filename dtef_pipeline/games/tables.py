@@ -269,7 +269,7 @@ GAMES_TABLES: Mapping[str, TableSpec] = {
     "strategy_values": TableSpec(STRATEGY_VALUES, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_DECISIONS),
     "persona_results": TableSpec(PERSONA_RESULTS, remake=_BY_GAMES_ROLL_UP),
 }
-"""By name. The first of the space is the one that ingest writes: it says which partitions there are."""
+"""The family's tables by name. The first one with the space is written by ingest and defines the partitions."""
 # An opening of an episode is the same request as its decision point: it counts once.
 GAMES_CALL_TABLES = FamilyCalls(
     LEAGUE_SPACE,

@@ -42,7 +42,7 @@ from dtef_pipeline.rubric.levels import (
 
 CELL_LEVEL, VARIANT_LEVEL, MODEL_LEVEL = "cell", "variant", "model"
 SCORE_NUMBERS = ("coverage", "similarity", "hybrid", "intercept", "slope")
-"""What is averaged at every level."""
+"""Numbers that are averaged at every level."""
 _POINT_COUNTS = ("n_planned", "n_scored", "n_partial", "n_unscored")
 SCORE_COLUMNS = (
     "level",

@@ -74,7 +74,7 @@ class SearchTarget(NamedTuple):
     """A text or pattern to search for."""
 
     label: str
-    """As explanations show it."""
+    """Text shown in explanations."""
     has_match: Callable[[str], bool]
 
 
@@ -248,7 +248,7 @@ class ToolCall(NamedTuple):
 
     name: str
     arguments: Any
-    """As JSON has them; None: the call has none."""
+    """Arguments as JSON values; None: the call has none."""
 
 
 @functools.lru_cache(maxsize=256)

@@ -276,7 +276,7 @@ RUBRIC_ANCHOR_ITEMS = pa.schema(
 """One row per anchor: a stored response and a criterion that judges judge in every snapshot, even if the blueprint has changed."""
 
 RUBRIC_CORRECTIONS = {"rubric_corrected": RUBRIC_CORRECTED_ROWS, "rubric_known_classes": RUBRIC_KNOWN_CLASSES}
-"""By name: what follows from the labels."""
+"""Tables computed from labels, by name."""
 
 
 RUBRIC_SUMMARIES = pa.schema(
@@ -368,7 +368,7 @@ RUBRIC_TABLES: Mapping[str, TableSpec] = {
         for name, schema in {"rubric_board": tables.RUBRIC_BOARD, **RUBRIC_ROLLED_UP}.items()
     },
 }
-"""By name. The first of the space is the one that ingest writes: it says which partitions there are."""
+"""The family's tables by name. The first one with the space is written by ingest and defines the partitions."""
 _ASKED_OF_ANALYSTS = {"role": "'analyst'", "model": "analyst", "variant": "analyst_variant"}
 RUBRIC_CALL_TABLES = FamilyCalls(
     RUBRIC_SPACE,

@@ -176,7 +176,7 @@ def _judge_cells(cells: pd.DataFrame, snapshots: Sequence[str], times: Mapping[s
     items = ["prompt", "system"]
     weights = cells.groupby(items, sort=True)["weight"].first().to_numpy(dtype=np.float64)
     grid = cells.pivot(index=items, columns="snapshot", values="hybrid")  # noqa: PD010 - pivot_table loses items without a score
-    # In rows, one after the other: sums have the same bits whatever the layout in memory was.
+    # Row by row, so that sums do not depend on the memory layout, to the last bit.
     values = np.ascontiguousarray(grid.reindex(columns=list(snapshots)), dtype=np.float64)
     run_scores = select_answered(pd.DataFrame(values, columns=list(snapshots)))
     if missing := [label for label in snapshots if label not in run_scores.columns]:

@@ -41,7 +41,7 @@ _RESOLVERS = {
     ),
     "merge": (r"<<\Z", ["<"]),
 }
-"""By tag: the scalars without quotes that have it, and what they begin with."""
+"""By tag, the pattern of its unquoted scalars, and their possible first characters."""
 _OLD_BREAKS = {0x85: 0xF0085, 0x2028: 0xF2028, 0x2029: 0xF2029}
 """Characters that end a line in YAML 1.1 only, with their substitutes while a file is parsed."""
 _BREAKS_OF_STAND_INS = {stand_in: character for character, stand_in in _OLD_BREAKS.items()}

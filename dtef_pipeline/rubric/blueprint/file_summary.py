@@ -21,7 +21,7 @@ from dtef_pipeline.rubric.blueprint.model import (
 )
 
 USUAL_JUDGES = 2
-"""How many judges decide on each criterion in words, where a blueprint names none."""
+"""Default number of judges per criterion in words, if a blueprint names none."""
 _OTHER_SCRIPTS = (
     range(0x370, 0x2000),
     range(0x2E80, 0x3000),

@@ -28,7 +28,7 @@ class FindingKind(NamedTuple):
     meaning: str
     """A sentence without its full stop."""
     remedy: str
-    """What to do, beginning with a verb."""
+    """The remedy, beginning with a verb."""
 
 
 def _make_error_kind(means: str, remedy: str) -> FindingKind:

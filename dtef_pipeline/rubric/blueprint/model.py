@@ -104,11 +104,11 @@ class Blueprint:
     """The contents of one file."""
 
     id: str
-    """From the file's path below the folder of blueprints: `/` becomes `__`."""
+    """Path of the file below the folder of blueprints: `/` becomes `__`."""
     title: str
     description: str | None
     tags: tuple[str, ...]
-    """In their normal form."""
+    """Tags in their normal form."""
     prompts: tuple[PromptItem, ...]
     systems: tuple[str | None, ...] | None
     """System prompts for every prompt; None: there is no list, each prompt has its own."""
