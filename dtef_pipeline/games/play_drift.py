@@ -79,12 +79,12 @@ _SERVED_PLAY = f"""
     ) AS served USING (league, item_id, persona, model, model_variant, snapshot)
 """
 _MOVED_BASELINES = f"""
-    SELECT league || '/' || scenario || ' ' || model || ', ' || metric || ' of ' || item_id AS said,
+    SELECT league || '/' || scenario || ' ' || model || ', ' || metric || ' of ' || item_id AS series,
         min(value) AS least, max(value) AS most
     FROM episode_scores
     WHERE starts_with(model, '{BASELINE_PREFIX}') AND (opponent = '' OR starts_with(opponent, '{BASELINE_PREFIX}'))
     GROUP BY league, scenario, version, truth_id, model, metric, item_id
-    HAVING count(DISTINCT value) > 1 ORDER BY said
+    HAVING count(DISTINCT value) > 1 ORDER BY series
 """
 
 

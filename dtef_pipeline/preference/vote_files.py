@@ -207,7 +207,7 @@ def _iterate_csv_rows(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
     for name in (*CSV_NEEDS, *CSV_MAY_HAVE):
         if head.count(name) > 1 or (name in CSV_NEEDS and name not in head):
             choices = f"one each of {', '.join(CSV_NEEDS)}; at most one each of {', '.join(CSV_MAY_HAVE)}"
-            raise _make_source_error(path, 1, f"the column {name} stands {head.count(name)} times", ", ".join(head), choices)
+            raise _make_source_error(path, 1, f"the column {name} occurs {head.count(name)} times", ", ".join(head), choices)
     for line, row in rows:
         if len(row) != len(head):
             raise _make_source_error(path, line, "has another number of cells than the header", str(len(row)), str(len(head)))

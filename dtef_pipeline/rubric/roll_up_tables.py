@@ -96,7 +96,7 @@ RUBRIC_JUDGES = pa.schema(
 RUBRIC_SELF_PREFERENCE = pa.schema(
     [
         field("judge", pa.string(), "Judge, as approach(model); all: all judges together"),
-        field("model", pa.string(), "Model of the judge's maker; all: all of them"),
+        field("model", pa.string(), "Model of the judge's maker; all: all of its models"),
         field("maker", pa.string(), "Maker of both; null: in the row of all judges"),
         field(
             "gamma",

@@ -58,7 +58,7 @@ def test_json_holds_votes_or_wins_and_a_pair_that_never_won_is_no_vote(tmp_path:
 @pytest.mark.parametrize(
     ("text", "line", "got"),
     [
-        ("left,right\na,b\n", 1, "choice stands 0 times"),
+        ("left,right\na,b\n", 1, "choice occurs 0 times"),
         ("left,left,right,choice\n", 1, "left stands 2 times"),
         ("left,right,choice,confidence,confidence\n", 1, "confidence stands 2 times"),
         (HEADER + "a,b,A\na,b,C\n", 3, "got 'C'; allowed: A, B, tie"),
