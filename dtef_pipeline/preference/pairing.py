@@ -150,7 +150,7 @@ def _make_item_pairs(
 
 
 def _list_candidates(responses: Sequence[PairedResponse], names: Blinding) -> Iterator[_Candidates]:
-    """Yield all possible pairs in the order of a tournament: in rounds in which every player plays once."""
+    """Yield all possible pairs in the order of a tournament: in turns in which every player plays once."""
     groups: dict[tuple[int, str], list[PairedResponse]] = defaultdict(list)
     for response in responses:
         groups[response.draw, response.snapshot].append(response)
@@ -163,7 +163,7 @@ def _list_candidates(responses: Sequence[PairedResponse], names: Blinding) -> It
 
 
 def _schedule_tournament(seats: Sequence[PairedResponse]) -> Iterator[_Candidates]:
-    """Yield the rounds of a round-robin tournament by the circle method. With an odd number of players, one pauses in each round."""
+    """Yield the turns of an all-play-all tournament by the circle method. With an odd number of players, one pauses in each turn."""
     circle: list[PairedResponse | None] = [*seats, *([None] if len(seats) % 2 else [])]
     half = len(circle) // 2
     for _ in range(len(circle) - 1):
