@@ -21,7 +21,7 @@ from assets.engine.stage_inputs import Shared, StageInputs, is_first_snapshot_st
 from assets.stage.snapshots import require_snapshot
 from dtef_pipeline.asking.call_plan import PlannedCalls, PlannedTotals, prompt_tokens
 from dtef_pipeline.asking.embeddings import hash_text, split_text_batches
-from dtef_pipeline.asking.episodes import Episode, Played, index_responses, split_into_windows
+from dtef_pipeline.asking.episodes import Episode, EpisodeResult, index_responses, split_into_windows
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import CANDIDATE, EMBEDDER, Failure, Message, Request, Response
 from dtef_pipeline.errors import DtefError
@@ -343,7 +343,7 @@ class _Partition:
 
 class _Asked(NamedTuple):
     episode: Episode
-    came: Played
+    came: EpisodeResult
     request: Request
 
 
@@ -356,9 +356,9 @@ class _Playing:
         self._sent: dict[str, Request] = {}
         """By key, those that are sent, and what they may lead to is not counted yet."""
 
-    def play(self, episodes: Sequence[Episode]) -> list[Played]:
+    def play(self, episodes: Sequence[Episode]) -> list[EpisodeResult]:
         """Play episodes to their ends, one request of each at a time."""
-        outcomes = [Played() for _ in episodes]
+        outcomes = [EpisodeResult() for _ in episodes]
         going = list(zip(episodes, outcomes, strict=True))
         while going:
             calls = []
@@ -375,7 +375,7 @@ class _Playing:
         for spec, calls, prompt, reply in self._most.total() if self._most else ():
             self._planner.found.counts.row(CANDIDATE, spec).may_send(prompt, reply, calls)
 
-    def _answer(self, calls: Sequence[_Asked]) -> list[tuple[Episode, Played]]:
+    def _answer(self, calls: Sequence[_Asked]) -> list[tuple[Episode, EpisodeResult]]:
         """Count these requests and add their replies. Returns the episodes that continue."""
         responses = index_responses(self._planner.store.responses([call.request.key for call in calls]))
         going = []
@@ -406,7 +406,7 @@ class _Playing:
             self._count_further(episode, outcome)
         return text is not None
 
-    def _count_further(self, episode: Episode, outcome: Played) -> None:
+    def _count_further(self, episode: Episode, outcome: EpisodeResult) -> None:
         """Count the request that a finished episode would send if its last reply, a stand-in, were truncated and unreadable."""
         last = self._sent.pop(outcome.responses[-1].request_key, None) if outcome.responses else None
         if last is None:

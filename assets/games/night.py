@@ -1,4 +1,4 @@
-"""The nightly schedule of the games family: plays the panel's scenarios again in a snapshot of the night."""
+"""The nightly schedule of the games family: plays the panel's scenarios in a new snapshot."""
 
 from collections.abc import Mapping, Sequence
 

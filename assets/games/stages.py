@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from assets.engine.stage_assets import stage_assets
 from assets.games.game_catalog import load_known_personas
 from assets.games.scenarios import load_scenario_pack, refuse_unapproved, select_game_items
-from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.request import Request, Response
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILY_BY_NAME
@@ -32,7 +32,7 @@ from dtef_pipeline.games.episode import BaselineGames, GameEpisode, LeaguePlan, 
 from dtef_pipeline.games.episode_items import NO_OPPONENT, build_game_prompt_rows, build_item_rows
 from dtef_pipeline.games.episode_rows import EpisodeColumns, build_turn_table, iterate_turn_rows, merge_episodes, merge_turns
 from dtef_pipeline.games.episode_scores import compute_episode_scores, merge_episode_scores
-from dtef_pipeline.games.game_estimate import MostTurns, write_legal_text
+from dtef_pipeline.games.game_estimate import EpisodeTextLimit, write_legal_text
 from dtef_pipeline.games.pack_files import check_metric_weights
 from dtef_pipeline.games.packs import Pack, name_failing_adapters
 from dtef_pipeline.games.settings import GAMES_STAGE_SETTINGS, GamesSettings
@@ -123,7 +123,7 @@ class _MostCalls:
     """`MostCalls` for the matches of a scenario."""
 
     def __init__(self, pack: Pack) -> None:
-        self._turns = MostTurns(pack)
+        self._turns = EpisodeTextLimit(pack)
         self.total = self._turns.total
 
     def add(self, game: _MatchPlayed, request: Request) -> None:
@@ -146,9 +146,9 @@ class _League:
 
     def episodes(self) -> Iterator[_MatchPlayed]:
         """Return the episodes with a model."""
-        return (_MatchPlayed(match, self.plan.episode(match)) for match in self.plan.matches() if not match.asks_nobody)
+        return (_MatchPlayed(match, self.plan.episode(match)) for match in self.plan.matches() if not match.needs_no_model)
 
-    def rows(self, games: Sequence[_MatchPlayed], outcomes: Sequence[Played]) -> Tables:
+    def rows(self, games: Sequence[_MatchPlayed], outcomes: Sequence[EpisodeResult]) -> Tables:
         columns, turns = EpisodeColumns(self.plan, self.optima), list[dict[str, Any]]()
         for game, outcome in zip(games, outcomes, strict=True):
             game.episode.next(outcome.responses)
@@ -168,7 +168,7 @@ class _League:
     def _play_baselines(self) -> pa.Table:
         columns, games = EpisodeColumns(self.plan, self.optima), BaselineGames(self.plan.pack)
         for match in self.plan.matches():
-            if match.asks_nobody:
+            if match.needs_no_model:
                 columns.add(match, games.trace(match.item.seed, match.list_seated_players(self.plan.n_seats)))
         return columns.table()
 
@@ -188,7 +188,7 @@ def plan_episodes(inputs: Inputs, settings: GamesSettings) -> EpisodePlan:
     league = _League(inputs, plan)
     if not inputs.is_dry:
         _ = league.optima  # raises an error without the items, before any request
-    n_matches = sum(not match.asks_nobody for match in plan.matches())
+    n_matches = sum(not match.needs_no_model for match in plan.matches())
     # The number of moves is unknown, and episodes share requests: expected are the requests known so far.
     return EpisodePlan(
         list_player_models(everybody),
@@ -295,8 +295,8 @@ GAMES_SCORES_STAGE = Stage(
     "episode_scores",
     """Metrics of each episode: one row per episode and metric, for the seat under test, as a numerator and a denominator.
 
-    A metric of many episodes is the sum of `total` over the sum of `of`; volatility is the standard deviation of its totals. A value that
-    was not observed is unscored with a reason, never 0. Makes no requests.""",
+    A metric of many episodes is the sum of `numerator` over the sum of `denominator`; volatility is the standard deviation of its numerators. A
+    value that was not observed is unscored with a reason, never 0. Makes no requests.""",
     score_episodes,
     after=("episodes",),
     settings=GAMES_STAGE_SETTINGS["episode_scores"],

@@ -1,4 +1,4 @@
-"""The nightly schedule of the qa family: runs and judges the panel's parts again in a snapshot of the night."""
+"""The nightly schedule of the qa family: runs and judges the panel's parts in a new snapshot."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -65,7 +65,7 @@ qa_validity = build_board_asset(
         "qa_validity",
         """Validity of the scores: one row per suite, condition, model variant, check, metric and `measured_by`.
 
-        `position_bias`: how far a model's mean moves with the order of the options. The other checks are on judges: how often the arbiter
+        `position_bias`: how much a model's mean changes with the order of the options. The other checks are on judges: how often the arbiter
         and the number in the answer disagree, how many judgements are by a model of the same maker, how many failed, and whether longer
         answers get better scores. `is_suspect` marks values that need a look.""",
         lambda connection, _: {"qa_validity": validity_of_scores(connection)},
@@ -78,7 +78,7 @@ qa_validity = build_board_asset(
 
 @asset_check(asset=qa_validity)
 def qa_scores_are_valid(store: Store) -> dg.AssetCheckResult:
-    """Warns of a model or a judge whose scores may depend on something besides the answer; see `qa_validity`."""
+    """Warns of a model or judge whose scores may depend on something other than the answer; see `qa_validity`."""
     rows = store.warehouse.read("qa_validity").to_pylist()
     offenders = [f"{row['check']} {row['suite']} {row['model']}: {row['value']:.3f}" for row in rows if row["is_suspect"]]
     return verdict(offenders, n_checked=len(rows), severity=dg.AssetCheckSeverity.WARN)
@@ -96,7 +96,7 @@ qa_drift, qa_no_drift = build_drift_assets(
 
 
 @asset_check(asset=qa_drift)
-def qa_judge_stands_still(store: Store) -> dg.AssetCheckResult:
+def qa_judge_is_stable(store: Store) -> dg.AssetCheckResult:
     """Warns of a judge whose scores of the same stored answers changed, on its own or together with other judges."""
     rows = store.warehouse.read_or_empty("judge_drift", family="qa").to_pylist()
     offenders = [

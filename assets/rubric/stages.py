@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from assets.engine.stage_assets import stage_assets
 from assets.rubric.files import read, rubric_files
 from dtef_pipeline.asking.embeddings import identify_embedder
-from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.stage import Check, EpisodePlan, Inputs, Replies, Stage, Tables, make_uniqueness_check
@@ -54,7 +54,7 @@ def plan_blueprint(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | Ta
     result, blueprint = read(file)
     points: dict[str, tuple[str, ...]] = {}
 
-    def rows(batch: Sequence[ExtractionEpisode], outcomes: Sequence[Played]) -> Tables:
+    def rows(batch: Sequence[ExtractionEpisode], outcomes: Sequence[EpisodeResult]) -> Tables:
         points.update({call.prompt: read_extraction(outcome).points for call, outcome in zip(batch, outcomes, strict=True)})
         return {"rubric_extractions": build_extraction_rows(batch, outcomes)}
 
@@ -117,7 +117,7 @@ RUBRIC_BLUEPRINTS_STAGE = Stage(
             RUBRIC_POINT,
         ),
         Check(
-            "rubric_parts_left_out",
+            "rubric_parts_usable",
             "Warns of blueprints with broken parts that were left out (`--skip-broken`).",
             "rubric_findings",
             ("level", "code", "place"),
@@ -152,7 +152,7 @@ def _add_vectors(inputs: Inputs, rows: pa.Table, batch: EmbeddingResult) -> pa.T
     vectors = batch.vectors
     new = vectors.add_column(0, RUBRIC_EMBEDDINGS.field("blueprint"), pa.repeat(inputs.key, len(vectors)))
     first = [failure.message for failure in batch.failures.values()][:5]
-    inputs.describe(embedded_now=len(vectors), failed=len(batch.failures), first_failures=first, cost_usd=batch.usage.cost_usd)
+    inputs.describe(n_embedded=len(vectors), failed=len(batch.failures), first_failures=first, cost_usd=batch.usage.cost_usd)
     in_order = [("embedder", "ascending"), ("text_hash", "ascending")]
     return pa.concat_tables([rows, new.cast(RUBRIC_EMBEDDINGS)]).sort_by(in_order)
 

@@ -322,7 +322,7 @@ class StageEvents:
         self._context = context
         self._stage = context.asset_key.to_user_string()
         self._is_told = QUEUE_TAG in context.run.tags
-        self._answered_at = 0.0
+        self._reply_places = 0.0
         store.track_calls(CallsOfStage(self._report_progress, self._report_calls) if self._is_told else None)
 
     def item(self, key: str, done: int, of: int, reason: str | None = None) -> None:
@@ -332,9 +332,9 @@ class StageEvents:
 
     def _report_progress(self, counts: CallCounts, of: int) -> None:
         """Report the number of answered requests, at long intervals since events are stored permanently."""
-        if time.monotonic() - self._answered_at < ANSWERS_TOLD_EVERY_S:
+        if time.monotonic() - self._reply_places < ANSWERS_TOLD_EVERY_S:
             return
-        self._answered_at = time.monotonic()
+        self._reply_places = time.monotonic()
         progress_data = {"answered": counts.answered, "failed": counts.failed, "skipped": counts.skipped, "of": of}
         self._emit_event(f"{counts.answered:,} of {of:,} requests are answered", progress_data)
 

@@ -13,7 +13,7 @@ from pydantic import PrivateAttr
 from assets.stage.call_counts import CallsOfStage
 from assets.stage.dagster_internals import HIDDEN_TAG_PREFIX
 from assets.stage.shared_gateway import Command
-from dtef_pipeline.asking.calls import Ask, Then
+from dtef_pipeline.asking.calls import Ask, PlanFollowUps
 from dtef_pipeline.asking.daily_budget import DailyBudget
 from dtef_pipeline.asking.models import Budget
 from dtef_pipeline.asking.request import Failure, Request
@@ -55,10 +55,10 @@ class _Asks:
     def __call__(self, requests: Sequence[Request]) -> Mapping[str, Failure]:
         return self._answer_requests(requests, None)
 
-    def ask_until_done(self, requests: Sequence[Request], follow_up: Then) -> object:
+    def ask_until_done(self, requests: Sequence[Request], follow_up: PlanFollowUps) -> object:
         return self._answer_requests(requests, follow_up)
 
-    def _answer_requests(self, requests: Sequence[Request], follow_up: Then | None) -> Mapping[str, Failure]:
+    def _answer_requests(self, requests: Sequence[Request], follow_up: PlanFollowUps | None) -> Mapping[str, Failure]:
         self.progress.is_open = follow_up is not None
         failures: Mapping[str, Failure]
         if self.heard is None:
@@ -68,7 +68,9 @@ class _Asks:
         self.progress.window_done()
         return failures
 
-    def _call_listener(self, requests: Sequence[Request], follow_up: Then | None, calls: CallsOfStage) -> Mapping[str, Failure]:
+    def _call_listener(
+        self, requests: Sequence[Request], follow_up: PlanFollowUps | None, calls: CallsOfStage
+    ) -> Mapping[str, Failure]:
         def show(models: tuple[ModelProgress, ...]) -> None:
             self.progress(models)
             calls.update_progress(models)

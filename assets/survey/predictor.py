@@ -14,7 +14,14 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.asking.models import COMPUTED, Models, ModelSpec
 from dtef_pipeline.asking.request import Failure
-from dtef_pipeline.asking.request_list import SEEN, RequestList, SharedResponse, count_distinct_requests, same_texts, sources
+from dtef_pipeline.asking.request_list import (
+    PROMPT_COLUMNS,
+    RequestList,
+    SharedResponse,
+    count_distinct_requests,
+    same_texts,
+    sources,
+)
 from dtef_pipeline.asking.variants import parse_variant
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.family.stage import Forecast
@@ -148,7 +155,7 @@ class Predictor:
                 prompts = self.prompts(key, _OVERVIEW)
                 tables[key] = prompts.chosen
                 if has_duplicates(prompts.survey):
-                    twins |= same_texts(self._read("blueprints", key, SEEN), list_options_in_prompt_order)
+                    twins |= same_texts(self._read("blueprints", key, PROMPT_COLUMNS), list_options_in_prompt_order)
         if not tables:
             return
         chosen_prompts = pa.concat_tables(tables.values())
@@ -182,7 +189,7 @@ class Predictor:
             if not len(selection := self._select_prompts(prompts.chosen, model)):
                 continue
             reuse = self._find_shared_responses(selection["prompt_id"].to_pylist(), model, twins) if twins else {}
-            rows, of_model = CALLS.asked(selection, model, self.settings.draws, self.settings.snapshot, reuse)
+            rows, of_model = CALLS.plan_calls(selection, model, self.settings.draws, self.settings.snapshot, reuse)
             tables.append(rows)
             requests.append(of_model)
         return pa.concat_tables(tables) if tables else None, RequestList(requests)
@@ -242,7 +249,7 @@ class Predictor:
                 continue
             batch = self._choose_smallest_sample(prompts, survey, model) if twins else prompts
             reuse = sources(batch["prompt_id"].to_pylist(), twins, model.variant, entry.draws, snapshot, self._find_known_keys)
-            rows, requests = CALLS.asked(batch, model, entry.draws, snapshot, reuse)
+            rows, requests = CALLS.plan_calls(batch, model, entry.draws, snapshot, reuse)
             rows = CALLS.settle_rows(rows, self._stored(requests.keys), {})
             tables.append(rows.filter(pc.not_equal(rows["call_status"], "error")))
         if prompt_ids := {*known_prompts, *pa.concat_tables(tables)["prompt_id"].to_pylist()}:

@@ -19,7 +19,7 @@ from assets.survey.drift_question_texts import add_question_texts
 from assets.survey.predictor import Predictor, SegmentPredictions, resolve_asked_models
 from assets.survey.round_sources import sources_of
 from assets.survey.rounds import refuse_losses, survey_files
-from dtef_pipeline.asking.calls import TAKEN_OVER
+from dtef_pipeline.asking.calls import STORED_COLUMNS
 from dtef_pipeline.asking.models import COMPUTED
 from dtef_pipeline.asking.snapshot_order import snapshot_order
 from dtef_pipeline.boards.costs import sum_usage_by_model
@@ -370,7 +370,7 @@ def _build_predictor(inputs: Inputs, settings: SurveySettings) -> Predictor:
         return inputs.at(key).read(table, columns)
 
     def make() -> Predictor:
-        lookup, in_store = partial(store.responses.responses, columns=TAKEN_OVER), store.responses.models
+        lookup, in_store = partial(store.responses.responses, columns=STORED_COLUMNS), store.responses.models
         selection, keys = resolve_asked_models(settings, inputs.models), inputs.all_keys
         return Predictor(store.warehouse, settings, selection, lookup, in_store, keys, read, is_dry=inputs.is_dry)
 

@@ -103,7 +103,10 @@ def _import_answers(
         n_added = store.add(batch.responses)
         n_present = len(batch.responses) - n_added
         click.echo(f"{store.name}: {format_count(n_added, 'response')} added from {path}, {n_present:,} stored before")
-    for line in (*_describe_left_out_answers(file, batch.outvoted, n_conflicts), *_describe_models(batch.responses, suite)):
+    for line in (
+        *_describe_left_out_answers(file, batch.n_conflicting, n_conflicts),
+        *_describe_models(batch.responses, suite),
+    ):
         say(line, err=line.startswith("warning"))
 
 
@@ -145,8 +148,8 @@ def _count_conflicting(store: ResponseStore, responses: Sequence[Response]) -> i
 def _describe_left_out_answers(file: ImportedFile, n_outvoted: int, n_conflicts: int) -> Iterator[str]:
     if file.skipped:
         yield f"warning: {format_count(file.skipped, 'line')} skipped, because their questions were not added"
-    if file.other_prompts:
-        skipped_text = f"{format_count(file.other_prompts, 'line')} name a prompt that words the question differently"
+    if file.n_foreign_prompts:
+        skipped_text = f"{format_count(file.n_foreign_prompts, 'line')} name a prompt that words the question differently"
         yield f"warning: {skipped_text}; the text of the question is used, also before an answer that completes a program"
     if n_outvoted:
         yield (

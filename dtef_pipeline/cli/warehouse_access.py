@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import click
 
-from dtef_pipeline.asking.snapshot_order import has_several, take_times, times
+from dtef_pipeline.asking.snapshot_order import has_several_snapshots, read_snapshot_times, take_times
 from dtef_pipeline.boards.mixed_models import list_mixed_served
 from dtef_pipeline.cli.options import USUAL_FAMILY
 from dtef_pipeline.cli.place_checks import diagnose_absent
@@ -87,7 +87,11 @@ def query_rounds(
 
     if not rounds:
         return warehouse.query(use, only=only)
-    of_all = warehouse.query(times, only=["scores"]) if warehouse.query(has_several, only=["scores"], first=rounds) else None
+    of_all = (
+        warehouse.query(read_snapshot_times, only=["scores"])
+        if warehouse.query(has_several_snapshots, only=["scores"], first=rounds)
+        else None
+    )
     clusters = warehouse.query(load_question_clusters, only=["survey_responses"])
 
     def run_query(connection: duckdb.DuckDBPyConnection) -> Out:

@@ -311,7 +311,13 @@ class _Comparison:
         threshold: float | None,
         peers: Mapping[str, Sequence[Snapshot]],
     ) -> None:
-        self._one, self._snapshots, self._labels, self._subject, self._options = history, snapshots, labels, subject, options
+        self._read_entry, self._snapshots, self._labels, self._subject, self._options = (
+            history,
+            snapshots,
+            labels,
+            subject,
+            options,
+        )
         panels = build_panels(snapshots, options.baseline, history.times, pairs)
         groups = [
             [JudgedPanel(part, labels, subject, history.times, history.temperature, threshold, peers) for part in parts]
@@ -332,8 +338,8 @@ class _Comparison:
         evidence = {**verdict.row(), **night.row()} if verdict else {}
         changes = self._collect_changes()
         return {
-            **self._one.keys,
-            **self._subject.series_columns(self._one.keys),
+            **self._read_entry.keys,
+            **self._subject.series_columns(self._read_entry.keys),
             "partitions": sorted(set(self._asked[self._subject.keys.space[0]]), key=self._subject.in_order),
             "n_prompts": len(self._asked),
             "latest_snapshot": self._snapshots[-1].label,
@@ -400,7 +406,7 @@ class _Comparison:
         for snapshot in self._snapshots:
             at = places.get(snapshot.label)
             row = {
-                **self._subject.series_columns(self._one.keys),
+                **self._subject.series_columns(self._read_entry.keys),
                 "snapshot": snapshot.label,
                 "compared": at is not None,
                 "in_baseline": at is not None and at < self.pairs.baseline,

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.asking.daily_budget import DailyBudget
-from dtef_pipeline.asking.episodes import Episode, Played
+from dtef_pipeline.asking.episodes import Episode, EpisodeResult
 from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.asking.request import Failure, Request
 
@@ -120,7 +120,7 @@ class EpisodePlan:
     """Episodes, as far as that is known before."""
     episodes: Callable[[], Iterable[Episode]]
     """Makes them one by one, when their turn comes."""
-    rows: Callable[[Sequence[Any], Sequence[Played]], Tables]
+    rows: Callable[[Sequence[Any], Sequence[EpisodeResult]], Tables]
     """The new rows of some of the episodes, and what came of each; of none, tables without rows."""
     merge_with_stored: Callable[[Tables], Tables] = lambda new: new
     """What is written, of all new rows: merged with those that are there, while no other run writes them."""

@@ -53,7 +53,7 @@ def resolve_seeds(text: str | None, manifest: ScenarioManifest) -> list[int]:
 
 
 def parse_seeds(text: str) -> list[int]:
-    """Return the seeds in `1-100` or `1-10,42`, each once. Raises ConfigError for another form."""
+    """Return the distinct seeds in `1-100` or `1-10,42`. Raises ConfigError for another form."""
     return list(dict.fromkeys(seed for first, last in parse_seed_spans(text) for seed in range(first, last + 1)))
 
 
@@ -95,7 +95,7 @@ def build_game_items(manifest: ScenarioManifest, seeds: str | None, opponents: S
 
 
 def truth_id(manifest: ScenarioManifest) -> str:
-    """Return a hash of what determines a game besides its players' texts: version, settings and limits. The wording of rules is part of
+    """Return a hash of what determines a game other than its players' texts: version, settings and limits. The wording of rules is part of
     prompts."""
     limits = (manifest.turn_limit, manifest.retries, manifest.on_illegal, manifest.show_legal)
     adapter = () if manifest.adapter_name == manifest.id else (manifest.adapter_name,)

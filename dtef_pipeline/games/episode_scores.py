@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.games.contract import GameMetric, NobodyWins
+from dtef_pipeline.games.contract import GameMetric, WinnerlessScenario
 from dtef_pipeline.games.episode_items import KnowsDeals
 from dtef_pipeline.games.episode_rows import PLAYED_EPISODE
 from dtef_pipeline.games.game_in_play import FORFEIT_FLAG
@@ -131,8 +131,8 @@ def _count_metric(name: str, episodes: pa.Table, pack: Pack) -> _MetricCounts:
         return _compute_over_optimal(episodes, charge=name == OVER_OPTIMAL_CHARGED)
     if name in (RED_FLAG_RATE, RED_FLAG_WEIGHTED):
         return _MetricCounts(_sum_red_flags(episodes, pack, weighted=name == RED_FLAG_WEIGHTED), ones, none)
-    if isinstance(pack.scenario, NobodyWins):
-        return _MetricCounts(np.full(n, np.nan), ones, _fill_texts(n, pack.scenario.why_nobody_wins))
+    if isinstance(pack.scenario, WinnerlessScenario):
+        return _MetricCounts(np.full(n, np.nan), ones, _fill_texts(n, pack.scenario.no_winner_reason))
     return _MetricCounts(np.asarray(_convert_to_texts(episodes["outcome"]) == "win", dtype=np.float64), ones, none)
 
 

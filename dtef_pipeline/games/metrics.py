@@ -35,7 +35,7 @@ RED_FLAG_RATE, RED_FLAG_WEIGHTED = "red_flag_rate", "red_flag_weighted"
 class TaggedAction(NamedTuple):
     """An action at a decision point: whether the scenario tags the point as a chance to cooperate, and whether the action cooperated."""
 
-    tagged: bool
+    is_tagged: bool
     cooperative: bool
 
 
@@ -83,7 +83,7 @@ def volatility(rewards: Sequence[float]) -> float | None:
 def cooperation_rate(actions: Sequence[TaggedAction]) -> float | None:
     """Return cooperative over tagged actions, 0-1, higher is more cooperative; untagged actions never count. None without tagged
     actions."""
-    return _mean([float(action.cooperative) for action in actions if action.tagged])
+    return _mean([float(action.cooperative) for action in actions if action.is_tagged])
 
 
 def red_flag_rate(n: int, violations: Sequence[str]) -> RedFlagRates:

@@ -251,7 +251,7 @@ def _add_composite(frame: pd.DataFrame) -> pd.DataFrame:
         return frame
     upward = np.where(parts["direction"] == "higher", parts["mean"], 1 - parts["mean"])
     missing = parts["mean"].isna()
-    # Who forfeits every episode does nothing that could be measured: what is missing is the worst, and counts 0 in the sum.
+    # A player that forfeits every episode does nothing measurable: missing values count as the worst, 0 in the sum.
     is_worst = missing & (parts[FORFEIT_RATE] >= 1)
     keys = [*_PLAYER_COLUMNS, "opponent", *BESIDE_METRICS]
     parts = parts.assign(

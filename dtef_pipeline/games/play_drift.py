@@ -1,4 +1,4 @@
-"""Drift detection for the games family: how models play the same items night by night, in addition to the documented rule.
+"""Drift detection for the games family: how models play the same items in successive snapshots, in addition to the documented rule.
 
 A series is a model variant as one persona against one opponent, under one metric on 0-1, over all scenarios. Chips, points and moves have
 no bounds, so no threshold of a share fits them and they are not watched. Changed rules, another version of a scenario or another first
@@ -79,12 +79,12 @@ _SERVED_PLAY = f"""
     ) AS served USING (league, item_id, persona, model, model_variant, snapshot)
 """
 _MOVED_BASELINES = f"""
-    SELECT league || '/' || scenario || ' ' || model || ', ' || metric || ' of ' || item_id AS said,
+    SELECT league || '/' || scenario || ' ' || model || ', ' || metric || ' of ' || item_id AS series,
         min(value) AS least, max(value) AS most
     FROM episode_scores
     WHERE starts_with(model, '{BASELINE_PREFIX}') AND (opponent = '' OR starts_with(opponent, '{BASELINE_PREFIX}'))
     GROUP BY league, scenario, version, truth_id, model, metric, item_id
-    HAVING count(DISTINCT value) > 1 ORDER BY said
+    HAVING count(DISTINCT value) > 1 ORDER BY series
 """
 
 
@@ -95,14 +95,14 @@ def _load_seeds(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
     ).df()
 
 
-def _describe_setting(row: Mapping[str, Any]) -> str:
+def _describe_play_condition(row: Mapping[str, Any]) -> str:
     return f"persona {row['persona']} against {row['opponent']}, {row['metric']}"
 
 
 GAMES_WATCHED = Subject(
     family="games",
     keys=GAMES_WATCHED_KEYS,
-    describe_setting=_describe_setting,
+    describe_setting=_describe_play_condition,
     truth="rules",
     truths="rules",
     reads=("episode_scores", "episode_turns"),

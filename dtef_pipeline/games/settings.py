@@ -50,9 +50,9 @@ class GamesSettings(PlaySettings):
     """Player: a model or collection that `dtef models` lists, PERSONA@MODEL, baseline/NAME, or `baselines` for all baselines of each
     scenario."""
     models: Annotated[list[str], Setting(ONLY_PANEL)] = []
-    """Models, or collections of them, that play each night."""
+    """Models, or collections of them, that play in nightly runs."""
     baselines: Annotated[list[str], Setting(ONLY_PANEL)] = ["all"]
-    """Baselines that play each night, by their names without `baseline/`. They cost nothing and show whether the games stay the same."""
+    """Baselines that play in nightly runs, by their names without `baseline/`. They cost nothing and show whether the games stay the same."""
     opponents: Annotated[list[str], Setting(option="--opponent", metavar="NAME", unset="those of each scenario")] = []
     """Player of the other seats: a baseline, a model, or PERSONA@MODEL. Scenarios with one seat have no opponents."""
     seeds: Annotated[

@@ -219,7 +219,7 @@ GAMES_TABLES: Mapping[str, TableSpec] = {
     "episode_scores": TableSpec(EPISODE_SCORES, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_GAMES_RUN),
     "persona_results": TableSpec(PERSONA_RESULTS, remake=_BY_GAMES_ROLL_UP),
 }
-"""By name. The first of the space is the one that ingest writes: it says which partitions there are."""
+"""The family's tables by name. The first one with the space is written by ingest and defines the partitions."""
 GAMES_CALL_TABLES = FamilyCalls(
     LEAGUE_SPACE,
     (calls_by_key("episode_turns", purpose="persona"),),

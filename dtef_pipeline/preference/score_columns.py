@@ -46,7 +46,7 @@ _OF_FIT = (
     field(
         "first_share",
         pa.float64(),
-        "Share of judges' decisions for the text that stood first, 0-1; .5: the position has no effect; null: people voted",
+        "Share of judges' decisions for the text shown first, 0-1; .5: the position has no effect; null: people voted",
     ),
     field(
         "votes_version", pa.string(), "Version of all votes in the store that the table was made of: their number and a hash"

@@ -52,7 +52,7 @@ class FileVote(NamedTuple):
 class VoteColumns:
     """Votes as columns, one row per vote or per several equal ones; arrays of (rows,)."""
 
-    where: str
+    source: str
     """The file's name in errors."""
     players: tuple[str, ...]
     """Sorted by name."""
@@ -61,7 +61,7 @@ class VoteColumns:
     right: Codes
     outcome: Codes
     """1: the left one is better, -1: the right one, 0: a tie."""
-    times: Floats
+    counts: Floats
     """Number of votes in the row."""
     reviewer_ids: tuple[str, ...] | None = None
     """None: voters unknown."""
@@ -72,7 +72,7 @@ class VoteColumns:
 
     @property
     def votes(self) -> int:
-        return int(self.times.sum())
+        return int(self.counts.sum())
 
 
 def read_votes(path: Path) -> VoteColumns:

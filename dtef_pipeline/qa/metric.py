@@ -148,7 +148,7 @@ def fold_to_ascii(text: str) -> str:
 def _convert_to_ascii(match: re.Match[str]) -> str:
     from anyascii import anyascii
 
-    # NFKC makes of an acute accent by itself a space with an accent above, and people write it for an apostrophe.
+    # NFKC turns a lone acute accent, which people use as an apostrophe, into a space with a combining accent.
     return anyascii(unicodedata.normalize("NFKC", match[0].replace("´", "'")))
 
 

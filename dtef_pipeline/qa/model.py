@@ -71,7 +71,7 @@ class QaItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenResponse:
     """A model's response, as scorers receive it."""
 
     text: str | None
@@ -79,7 +79,7 @@ class Written:
     """The provider's finish reason: `stop`, or `length` if the text was cut off."""
 
     @property
-    def was_cut(self) -> bool:
+    def is_truncated(self) -> bool:
         """Whether the token limit cut off the text."""
         return self.finish_reason == "length"
 
@@ -96,7 +96,7 @@ class ItemScore:
     """Rule that read the reply: `statement`, `line`, `option_text`, `boxed`, ...; None: no rule could."""
     flags: tuple[str, ...] = ()
     """Flags: `multi`, `ambiguous`, `several`, `truncated`, ..."""
-    own: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
     """Further output of the scorer, as JSON values: `letter`, `number`, `raw`, `binary`, `rationale`, ..."""
     reason: str | None = None
     """Why there is no value, in words; None: there is a value, or the status says enough."""
@@ -121,7 +121,7 @@ class ScorerSettings:
     """The lexicon: for each word its synonyms; None: the shipped lexicon."""
 
 
-ScoreWritten = Callable[[Written], ItemScore]
+ScoreResponse = Callable[[WrittenResponse], ItemScore]
 """Scores one reply to the item that it was prepared for."""
 
 
@@ -133,6 +133,6 @@ class Scorer(Protocol):
     version: int
     """Version of the scorer, stored with every score; increased whenever a reply could get another score."""
 
-    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
+    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreResponse:
         """Return a function that scores replies to one item; the reference is parsed only once. Raises ItemError for an unusable
         reference."""

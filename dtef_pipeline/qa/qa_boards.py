@@ -5,7 +5,7 @@ from __future__ import annotations
 from dtef_pipeline.boards.named_boards import BoardView, comparisons_view
 
 _NEEDS_QA_SCORES = "a score: run `dtef qa run --model MODEL`"
-_BOARD_WAYS = ("condition", "metric", "measured_by")
+_BOARD_CONDITION = ("condition", "metric", "measured_by")
 RETRIEVAL_STAGE_TABLE = "qa_retrieval"
 """Computed when it is shown, not by a roll-up."""
 
@@ -17,7 +17,7 @@ def _make_ranked_view(name: str, shows: str, level: str = "", *beside: str, need
             *(
                 "suite",
                 *([level] if level else []),
-                *_BOARD_WAYS,
+                *_BOARD_CONDITION,
                 "rank",
                 "model",
                 "score",
@@ -71,7 +71,7 @@ QA_VIEWS = (
     comparisons_view(
         "every pair of models on the items scored for both: paired differences, adjusted over all pairs of a suite",
         "two models with a score for the same item: run `dtef qa run --model A --model B`",
-        *("suite", *_BOARD_WAYS),
+        *("suite", *_BOARD_CONDITION),
     ),
     BoardView(
         ("check", "suite", "condition", "model", "metric", "value", "interval", "n", "is_suspect"),

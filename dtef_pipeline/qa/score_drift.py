@@ -1,4 +1,4 @@
-"""Drift detection for the qa family: scores of items by night, in addition to the documented rule.
+"""Drift detection for the qa family: scores of items by snapshot, in addition to the documented rule.
 
 A series is a model variant under one condition, metric and `measured_by`, over all parts. An edited item, a changed expected answer,
 another version of a scorer or another judge counts as different items.
@@ -13,7 +13,7 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.drift.judge_verdicts import JudgeDrift, compute_judge_drifts, sort_night_times, subtract_judges_of_row
 from dtef_pipeline.drift.settings import WatchOptions
 from dtef_pipeline.drift.subject import AnchorSubject, Row, Subject, build_statements
@@ -23,7 +23,7 @@ from dtef_pipeline.keys import Keys
 from dtef_pipeline.qa.judging.arbiter import Arbiter, judge_snapshot
 from dtef_pipeline.qa.judging.arbiter_prompts import ARBITER_VERSION
 from dtef_pipeline.qa.judging.arbitration import iterate_arbitrations, make_verdict_row
-from dtef_pipeline.qa.judging.judgement_rows import JUDGE_SCORER, JudgedItem, JudgementLook, select_judged_items
+from dtef_pipeline.qa.judging.judgement_rows import JUDGE_SCORER, JudgedItem, JudgementEpisode, select_judged_items
 from dtef_pipeline.qa.scoring import JUDGED_METRIC
 from dtef_pipeline.qa.tables import QA_ANCHOR_ITEMS, QA_ANCHORS
 from dtef_pipeline.tables import convert_to_schema
@@ -96,18 +96,18 @@ def _assign_fifth(scores: pd.Series) -> pd.Series:
     return (scores.astype("float64") * _FIFTHS).clip(0, _FIFTHS - 1).astype("int64")
 
 
-def iterate_anchor_looks(anchors: pa.Table, arbiter: Arbiter, night: str) -> Iterator[JudgementLook]:
-    """Yield a judgement per evaluator and anchor, with a new request under the label of the night."""
+def iterate_anchor_looks(anchors: pa.Table, arbiter: Arbiter, snapshot: str) -> Iterator[JudgementEpisode]:
+    """Yield a judgement per evaluator and anchor, with a new request in the snapshot."""
     for row in anchors.to_pylist():
-        arguments = (row["text"], row["reference"], row["response"], arbiter, judge_snapshot(night), row["evaluators"])
+        arguments = (row["text"], row["reference"], row["response"], arbiter, judge_snapshot(snapshot), row["evaluators"])
         for task in iterate_arbitrations(*arguments):
-            yield JudgementLook(row, task, "")
+            yield JudgementEpisode(row, task, "")
 
 
-def build_qa_anchor_rows(night: str, looks: Sequence[JudgementLook], outcomes: Sequence[Played]) -> pa.Table:
+def build_qa_anchor_rows(snapshot: str, looks: Sequence[JudgementEpisode], outcomes: Sequence[EpisodeResult]) -> pa.Table:
     """Return the rows of `qa_anchors`, in the order of `looks`."""
     rows = [
-        {**look.response, **make_verdict_row(look.arbitration, outcome, look.response["model_variant"]), "snapshot": night}
+        {**look.response, **make_verdict_row(look.arbitration, outcome, look.response["model_variant"]), "snapshot": snapshot}
         for look, outcome in zip(looks, outcomes, strict=True)
     ]
     return pa.Table.from_pylist(rows, schema=QA_ANCHORS)
@@ -184,14 +184,14 @@ _WATCHED_ITEM_SCORES = """
 """
 
 
-def _describe_setting(row: Mapping[str, Any]) -> str:
+def _describe_answer_condition(row: Mapping[str, Any]) -> str:
     return f"{row['condition']}, {row['metric']} by {row['measured_by']}"
 
 
 QA_WATCHED = Subject(
     family="qa",
     keys=QA_WATCHED_KEYS,
-    describe_setting=_describe_setting,
+    describe_setting=_describe_answer_condition,
     truth="expected answer",
     truths="expected answers",
     reads=("qa_scores", "qa_responses"),

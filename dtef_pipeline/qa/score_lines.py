@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.model import ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
+from dtef_pipeline.qa.model import ItemError, ItemScore, ScoreResponse, ScorerSettings, WrittenResponse
 from dtef_pipeline.qa.scorers import describe_scorers, find_scorer, list_scorer_names, make_unscored_scorer
 from dtef_pipeline.text.first_line import shorten_to_line
 from dtef_pipeline.text.quantity_words import format_count, list_first_names
 from dtef_pipeline.text.strict_json import JsonFault, parse_json
 
-MakeScoreWritten = Callable[[Mapping[str, Any]], ScoreWritten]
+MakeScoreWritten = Callable[[Mapping[str, Any]], ScoreResponse]
 """Prepares the scoring of a line's response; raises ItemError or ConfigError if the line lacks information."""
 OUTSIDE_SCORERS = ("code_execution", "judge", "verbatim")
 """Scorers that need more than a text and its reference: a sandbox, a model or documents, which the caller must provide."""
@@ -67,8 +67,8 @@ class AnswerLine:
     """A line and the function that scores it."""
 
     item: dict[str, Any]
-    written: Written
-    score: ScoreWritten
+    response: WrittenResponse
+    score: ScoreResponse
 
 
 def read_answer_lines(
@@ -101,7 +101,7 @@ def read_answer_lines(
 def score_answer_lines(lines: Iterable[AnswerLine], statuses: Counter[str] | None = None) -> Iterator[str]:
     """Yield each line with its score, as strict JSON, in order. `statuses`: counts the statuses of the scores."""
     for line in lines:
-        score = line.score(line.written)
+        score = line.score(line.response)
         if statuses is not None:
             statuses[score.status] += 1
         yield _ENCODER.encode({**line.item, **_describe_score(score)})
@@ -126,7 +126,7 @@ def _describe_score(score: ItemScore) -> dict[str, Any]:
         "read_by": score.read_by,
         "flags": list(score.flags),
         "reason": score.reason,
-        **score.own,
+        **score.details,
     }
 
 
@@ -135,7 +135,7 @@ class _Reader:
 
     def __init__(self, outside: Mapping[str, MakeScoreWritten]) -> None:
         self._outside = outside
-        self._ready: dict[tuple[str, str, tuple[str, ...], str], ScoreWritten] = {}
+        self._prepared_scorers: dict[tuple[str, str, tuple[str, ...], str], ScoreResponse] = {}
         self._settings: dict[str, ScorerSettings] = {}
 
     def read(self, line: str) -> AnswerLine:
@@ -148,9 +148,9 @@ class _Reader:
             _refuse_value("response", None, _KINDS_OF_VALUE["response"][1])
         response = item.get("response")
         text = json.dumps(response, ensure_ascii=False) if isinstance(response, list) else response
-        return AnswerLine(item, Written(text, item.get("finish_reason")), self._prepare_line_scorer(item))
+        return AnswerLine(item, WrittenResponse(text, item.get("finish_reason")), self._prepare_line_scorer(item))
 
-    def _prepare_line_scorer(self, item: dict[str, Any]) -> ScoreWritten:
+    def _prepare_line_scorer(self, item: dict[str, Any]) -> ScoreResponse:
         name = item.get("scorer")
         if not isinstance(name, str):
             _refuse_value("scorer", name, ", ".join(list_scorer_names()))
@@ -163,9 +163,9 @@ class _Reader:
             return make_unscored_scorer(name, tuple(self._outside))
         reference, options = _read_reference(item), tuple(item.get("options") or ())
         key = (scorer.name, reference, options, _hash_settings(item))
-        if key not in self._ready:
-            self._ready[key] = scorer.prepare_item(reference, options, self._read_line_settings(item, key[-1]))
-        return self._ready[key]
+        if key not in self._prepared_scorers:
+            self._prepared_scorers[key] = scorer.prepare_item(reference, options, self._read_line_settings(item, key[-1]))
+        return self._prepared_scorers[key]
 
     def _read_line_settings(self, item: dict[str, Any], key: str) -> ScorerSettings:
         """Return a line's settings, shared with lines of equal settings, and with them the lexicon."""

@@ -376,7 +376,7 @@ QA_ROLLED_UP = {
 _ANCHOR = field("anchor", pa.string(), "Hash of question, expected answer and response, as shown to the judge")
 _OF_JUDGE = tuple(QA_JUDGEMENTS.field(name) for name in ("judge_model", "judge_variant", "evaluator"))
 _KEPT_OF_JUDGEMENT = ("score", "reason", "raw", "request_keys", "prompt_tokens", "completion_tokens", "cost_usd")
-_NIGHT_OF_ANCHOR = field("snapshot", pa.string(), "Night of the judgement")
+_SNAPSHOT_OF_ANCHOR = field("snapshot", pa.string(), "Snapshot of the judgement")
 
 QA_ANCHOR_ITEMS = pa.schema(
     [
@@ -393,14 +393,14 @@ QA_ANCHOR_ITEMS = pa.schema(
 
 QA_ANCHORS = pa.schema(
     [
-        _NIGHT_OF_ANCHOR,
+        _SNAPSHOT_OF_ANCHOR,
         _ANCHOR,
         *(entry for entry in OF_ONE_RESPONSE if entry.name not in ("temperature", "snapshot")),
         *_OF_JUDGE,
         *(QA_JUDGEMENTS.field(name) for name in _KEPT_OF_JUDGEMENT),
     ]
 )
-"""One row per night, anchor and evaluator."""
+"""One row per snapshot, anchor and evaluator."""
 
 
 _BY_QA_ADD = "dtef qa run {options} {models} --max-calls 0 --from ingest"

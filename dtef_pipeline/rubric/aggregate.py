@@ -1,6 +1,7 @@
 """Averages of scores: draws to a cell, cells to a variant, variants to a model in one run of a blueprint.
 
-Means are over scored parts only. Each level has the number of planned parts and the reasons of missing ones.
+Means are over what has a score: points of a cell, prompts of a variant, variants of a model. Each level has the number of planned ones
+and the reasons of missing ones.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from dtef_pipeline.rubric.levels import (
 
 CELL_LEVEL, VARIANT_LEVEL, MODEL_LEVEL = "cell", "variant", "model"
 SCORE_NUMBERS = ("coverage", "similarity", "hybrid", "intercept", "slope")
-"""What is averaged at every level."""
+"""Numbers that are averaged at every level."""
 _POINT_COUNTS = ("n_planned", "n_scored", "n_partial", "n_unscored")
 SCORE_COLUMNS = (
     "level",
@@ -74,10 +75,10 @@ def compute_blueprint_scores(
 
     `coverage`, `similarity` and `hybrid` (0-1 except the similarity, higher is better) are means: of a cell over its draws, of a variant
     over its cells by the weights of their prompts, of a model over its variants, unweighted; null if nothing is scored. `hybrid` is intercept +
-    beta slope at every level. `components`: the parts that the prompts define. Keys that a level does not have are null.
+    beta slope at every level. `components`: the components that the prompts define. Keys that a level does not have are null.
 
     `n_planned`, `n_scored`, `n_partial` and `n_unscored` count the points of all draws of a cell, the prompts of a variant, and the
-    variants of a model. Partial parts have a score from which something is missing. `n_responses` counts planned responses, each draw
+    variants of a model. Partial ones have a score although something is missing. `n_responses` counts planned responses, each draw
     separately, `n_responses_scored` those with a hybrid score, and `reasons` why the others have none. Raises ConfigError if a column is
     missing, two rows have one key, or a prompt has no weight.
     """
@@ -118,7 +119,7 @@ class _SortedResponses(NamedTuple):
     """Planned responses, sorted by key."""
 
     rows: pd.DataFrame  # keys, weight, numbers, counts of points, components
-    why: pd.Series  # (rows,) why there is no hybrid score, null where there is one
+    reasons: pd.Series  # (rows,) why there is no hybrid score, null where there is one
 
 
 def _score_planned(
@@ -190,7 +191,7 @@ def _aggregate_level(below: pd.DataFrame, names: Sequence[str], weights: Floats,
         weight=np.nan,
         n_responses=sum_by_code(above.code, below["n_responses"], size).astype(np.int64),
         n_responses_scored=sum_by_code(above.code, below["n_responses_scored"], size).astype(np.int64),
-        reasons=_collect_group_reasons(group_rows(responses.rows, names), responses.why),
+        reasons=_collect_group_reasons(group_rows(responses.rows, names), responses.reasons),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.models import LOCAL_EMBEDDER, Models, ModelSpec, resolve_known_selector, strip_settings
 from dtef_pipeline.asking.request import Message, Request, Response
 from dtef_pipeline.errors import ConfigError
@@ -42,7 +42,7 @@ class Script:
         return digest("script", self.system, [[turn.role, turn.text] for turn in self.turns])
 
     @property
-    def generated(self) -> int:
+    def n_generated_turns(self) -> int:
         """Number of turns that the model writes."""
         return sum(turn.text is None for turn in self.turns) + (self.turns[-1].role == "user")
 
@@ -90,7 +90,7 @@ def iterate_scripts(prompts: pa.Table) -> Iterator[tuple[Script, tuple[float, ..
             yield Script(prompt, place, system, turns), tuple(temperatures)
 
 
-def build_response_rows(blueprint: str, conversations: Sequence[Conversation], outcomes: Sequence[Played]) -> pa.Table:
+def build_response_rows(blueprint: str, conversations: Sequence[Conversation], outcomes: Sequence[EpisodeResult]) -> pa.Table:
     """Return the rows of `rubric_responses`, in the order of the conversations."""
     hashes: dict[tuple[str, int], str] = {}
     rows = []
@@ -116,7 +116,7 @@ def build_response_rows(blueprint: str, conversations: Sequence[Conversation], o
     return pa.Table.from_pylist(rows, schema=RUBRIC_RESPONSES)
 
 
-def _describe_outcome(script: Script, outcome: Played) -> Mapping[str, Any]:
+def _describe_outcome(script: Script, outcome: EpisodeResult) -> Mapping[str, Any]:
     responses, failure = outcome.responses, outcome.failure
     texts = [response.text for response in responses]
     sent_messages, _ = script.list_messages_until(texts)

@@ -23,9 +23,9 @@ class Hybrid(NamedTuple):
     """The hybrid score of each row at every weight of the similarity, (rows,) each; NaN: unscored."""
 
     intercept: Floats
-    """The score where similarity weighs nothing, 0-1."""
+    """The score if similarity has weight 0, 0-1."""
     slope: Floats
-    """What the score gains as the weight goes from 0 to 1, -1 to 1."""
+    """Change of the score as the weight goes from 0 to 1, -1 to 1."""
     components: npt.NDArray[np.object_]
     """coverage+similarity | coverage | similarity | none: the parts that the prompt defines, scored or not."""
 
@@ -74,7 +74,7 @@ OR_PATHS = (DOCUMENT, TWO_GROUP)
 """How alternative paths count: as one point of weight 1 (weval methodology, 4.2), or as much as all required points (upstream's code)."""
 WORST_PATH, HIGHEST_PATH = "worst", "max"
 SHOULD_NOT_PATHS = (WORST_PATH, HIGHEST_PATH)
-"""Which of the alternative paths of what a response is not to have counts: the most fulfilled one, or the least (upstream's code)."""
+"""Which alternative path of should_not counts: the most fulfilled one, or the least (upstream's code)."""
 OFFLINE_EMBEDDER = "local/minilm-l6-int8"
 
 
@@ -89,7 +89,7 @@ class ScoringPolicy:
     should_not_paths: str = WORST_PATH
     """worst | max."""
     embedder: str = OFFLINE_EMBEDDER
-    """The model that makes the vectors whose similarity is measured."""
+    """Default embedding model for similarity."""
 
     def __post_init__(self) -> None:
         require_beta(self.beta)

@@ -96,7 +96,7 @@ RUBRIC_JUDGES = pa.schema(
 RUBRIC_SELF_PREFERENCE = pa.schema(
     [
         field("judge", pa.string(), "Judge, as approach(model); all: all judges together"),
-        field("model", pa.string(), "Model of the judge's maker; all: all of them"),
+        field("model", pa.string(), "Model of the judge's maker; all: all of its models"),
         field("maker", pa.string(), "Maker of both; null: in the row of all judges"),
         field(
             "gamma",
@@ -210,7 +210,7 @@ RUBRIC_ANCHORS = pa.schema(
         field("reason", pa.string(), "Why the class is missing: unreadable, cut, empty, declined, error or budget"),
     ]
 )
-"""One row per judgement of an anchor in a night."""
+"""One row per judgement of an anchor in a snapshot."""
 
 _DRAW_OF_LABELS = field(
     "draw_id", pa.string(), "Hash of a draw of prompts to label: equal for the same draw from the same tables"
@@ -258,10 +258,10 @@ RUBRIC_ANCHOR_ITEMS = pa.schema(
         field("criteria", pa.list_(pa.string()), "All criteria in words of the prompt, for judges that see the list"),
     ]
 )
-"""One row per anchor: a stored response and a criterion that judges judge every night, even if the blueprint has changed."""
+"""One row per anchor: a stored response and a criterion that judges judge in every snapshot, even if the blueprint has changed."""
 
 RUBRIC_CORRECTIONS = {"rubric_corrected": RUBRIC_CORRECTED_ROWS, "rubric_known_classes": RUBRIC_KNOWN_CLASSES}
-"""By name: what follows from the labels."""
+"""Tables computed from labels, by name."""
 
 
 RUBRIC_SUMMARIES = pa.schema(
@@ -300,7 +300,7 @@ RUBRIC_ROLLED_UP = {
     "rubric_self_preference": RUBRIC_SELF_PREFERENCE,
     "rubric_judges": RUBRIC_JUDGES,
 }
-"""The tables over all blueprints beside the boards, by name."""
+"""Tables over all blueprints other than the boards, by name."""
 
 
 _BY_ADD = "dtef rubric run {options} {models} --max-calls 0 --from ingest"
@@ -341,7 +341,7 @@ RUBRIC_TABLES: Mapping[str, TableSpec] = {
         for name, schema in {"rubric_board": tables.RUBRIC_BOARD, **RUBRIC_ROLLED_UP}.items()
     },
 }
-"""By name. The first of the space is the one that ingest writes: it says which partitions there are."""
+"""The family's tables by name. The first one with the space is written by ingest and defines the partitions."""
 _ASKED_OF_ANALYSTS = {"role": "'analyst'", "model": "analyst", "variant": "analyst_variant"}
 RUBRIC_CALL_TABLES = FamilyCalls(
     RUBRIC_SPACE,

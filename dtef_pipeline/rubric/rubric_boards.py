@@ -8,7 +8,7 @@ COMPARE_VIEW, CHAMPIONS_VIEW, LABELS_VIEW = "comparisons", "champions", "labels"
 _NEEDS_RUBRIC_SCORES = "a score: `dtef rubric run` makes responses, judgements and scores"
 _COLUMNS_RANKED = (
     *("rank", "model", "score", "interval", "coverage", "similarity"),
-    *("n_parts", "n_planned", "n_responses_scored", "n_scored"),
+    *("n_scored", "n_planned", "n_responses_scored"),
 )
 _NEEDS_A_JUDGE = "a judgement: `dtef rubric run --judge APPROACH=MODEL` makes some; criteria that are functions have none"
 

@@ -1,4 +1,4 @@
-"""Tables over all blueprints beside the boards: champions, agreement and validity of judges.
+"""Tables over all blueprints other than the boards: champions, agreement and validity of judges.
 
 They use the latest run of each blueprint, as the boards do.
 """
@@ -35,7 +35,7 @@ from dtef_pipeline.text.quantity_words import format_count
 MIN_GRADED = 5
 """Blueprints that a model must be graded in to become a champion."""
 LATEST_GRADES, LEAST_STEADY, STEADY_GRADE = 5, 0.8, 5.0
-"""With the switch for consistency: of this many latest blueprints this share must have at least this grade."""
+"""For consistent champions: this share of this many latest blueprints must have at least this grade."""
 
 
 def rank_champions(

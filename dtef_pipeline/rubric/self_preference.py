@@ -27,7 +27,7 @@ Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 
 MakerOf = Callable[[str], str | None]
-"""A model's maker by its name; None: not known, and then the same as nobody's."""
+"""A model's maker by the model's name; None: unknown, and different from every other maker."""
 ALL_JUDGES = "all"
 FAVOURED_AT = 0.05
 _NO_OTHER_JUDGE = "no judge of another maker judged the same responses"

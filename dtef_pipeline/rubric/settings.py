@@ -79,7 +79,7 @@ RUBRIC_STAGE_SETTINGS = {
     "rubric_scores": ("snapshot", "beta", "or_paths", "should_not_paths", "embedder", "no_own_judge"),
     "rubric_summaries": (*ASKING_SETTINGS, "analysts", "report_characters"),
 }
-"""By stage, the settings that it takes."""
+"""Settings by stage."""
 RUBRIC_ANCHOR_SETTINGS = (*ASKING_SETTINGS, "judges", "scale", "anchors", "anchor_seed")
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.asking.embeddings import identify_embedder
-from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.errors import ConfigError, NameLeak
 from dtef_pipeline.family.stage import (
     TAKEN_AWAY,
@@ -91,7 +91,7 @@ def plan_responses(inputs: Inputs, settings: RubricSettings) -> EpisodePlan:
     ]
     conversation_keys = [(script.prompt, script.system_index, script.conversation_hash) for script, _ in prompt_scripts]
 
-    def rows(batch: Sequence[Conversation], outcomes: Sequence[Played]) -> Tables:
+    def rows(batch: Sequence[Conversation], outcomes: Sequence[EpisodeResult]) -> Tables:
         return {"rubric_responses": build_response_rows(inputs.key, batch, outcomes)}
 
     def written(new: Tables) -> Tables:
@@ -146,7 +146,7 @@ def plan_judgements(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | T
         responses, criteria, prompts = (inputs.read(name) for name in ("rubric_responses", "rubric_criteria", "rubric_prompts"))
         return iterate_judgings(responses, criteria, prompts, judges, settings.judge_draws)
 
-    def rows(batch: Sequence[JudgingEpisode], outcomes: Sequence[Played]) -> Tables:
+    def rows(batch: Sequence[JudgingEpisode], outcomes: Sequence[EpisodeResult]) -> Tables:
         return {"rubric_judgements": build_rubric_judgement_rows(inputs.key, batch, outcomes) if batch else nothing}
 
     specs = list({judge.model.variant: judge.model for judge in judges}.values())
@@ -282,7 +282,7 @@ def plan_summaries(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | Ta
         return _build_summary_tables(case)
     episodes = [SummaryEpisode(case, analyst) for analyst in analysts]
 
-    def rows(batch: Sequence[SummaryEpisode], outcomes: Sequence[Played]) -> Tables:
+    def rows(batch: Sequence[SummaryEpisode], outcomes: Sequence[EpisodeResult]) -> Tables:
         if not batch:
             return _build_summary_tables(RUBRIC_SUMMARIES.empty_table())
         return _build_summary_tables(build_summary_rows(batch, outcomes), build_grade_rows(batch, outcomes))
@@ -375,7 +375,7 @@ RUBRIC_SUMMARIES_STAGE = Stage(
             ("analyst_variant", "snapshot"),
         ),
         Check(
-            "rubric_no_name_leaked",
+            "rubric_summaries_contain_no_names",
             "Fails if a report to an analyst still contains the name of a maker, model or provider. Such a report is not sent.",
             "rubric_summaries",
             ("snapshot", "status", "reason"),

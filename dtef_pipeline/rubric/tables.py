@@ -240,12 +240,14 @@ RUBRIC_SCORES = pa.schema(
         field("hybrid", pa.float64(), "Hybrid score, 0-1: higher is better; null: unscored"),
         field("intercept", pa.float64(), "Hybrid score if similarity had weight 0, 0-1"),
         field("slope", pa.float64(), "Change of the hybrid score as the weight of similarity goes from 0 to 1, -1 to 1"),
-        field("components", pa.string(), "Parts of the hybrid score that are defined: coverage, similarity, both, or none"),
+        field(
+            "components", pa.string(), "Components of the hybrid score that are defined: coverage, similarity, both, or none"
+        ),
         field("weight", pa.float64(), "Weight of the prompt in means over its blueprint; null: a row of a variant or model"),
-        field("n_planned", pa.int64(), "Parts: points of a cell, prompts of a variant, variants of a model"),
-        field("n_scored", pa.int64(), "Planned parts that have a score"),
-        field("n_partial", pa.int64(), "Scored parts of which something is missing"),
-        field("n_unscored", pa.int64(), "Planned parts that have no score"),
+        field("n_planned", pa.int64(), "Planned points (level cell), prompts (variant) or variants (model)"),
+        field("n_scored", pa.int64(), "Planned points, prompts or variants with a score"),
+        field("n_partial", pa.int64(), "Points, prompts or variants that have a score although something is missing"),
+        field("n_unscored", pa.int64(), "Planned points, prompts or variants without a score"),
         field("n_responses", pa.int64(), "Planned responses; each draw counts"),
         field("n_responses_scored", pa.int64(), "Responses with a hybrid score"),
         field("reasons", pa.map_(pa.string(), pa.int64()), "Why responses have no hybrid score, with the number of responses"),
@@ -277,9 +279,10 @@ RUBRIC_BOARD = pa.schema(
         field("intercept", pa.float64(), "Score if similarity had weight 0, 0-1"),
         field("slope", pa.float64(), "Change of the score as the weight of similarity goes from 0 to 1, -1 to 1"),
         field(
-            "n_parts",
+            "n_scored",
             pa.int64(),
-            "Number of blueprints with a score (with --by blueprint: of prompts; with --by prompt: of variants)",
+            "Number of blueprints with a score (with --by blueprint: prompts; with --by prompt: variants; with --by criterion: "
+            "points)",
         ),
         field(
             "n_planned",
@@ -290,7 +293,6 @@ RUBRIC_BOARD = pa.schema(
         field("n_responses", pa.int64(), "Planned responses"),
         field("n_responses_scored", pa.int64(), "Responses with a hybrid score"),
         field("note", pa.string(), "Why there is no rank or no interval; empty: both exist"),
-        field("n_scored", pa.int64(), "Points of the criterion that have a score"),
     ]
 )
 """Models ranked over all blueprints, by tag, in each blueprint, at each prompt and at each criterion. One row per cut and model."""
@@ -299,7 +301,7 @@ RUBRIC_CUTS = {
     "tag": ("tag",),
     "blueprint": ("blueprint", "snapshot"),
     "prompt": ("blueprint", "snapshot", "prompt"),
-    "criterion": ("blueprint", "snapshot", "prompt", *(column.name for column in _OF_CRITERION), "n_scored"),
+    "criterion": ("blueprint", "snapshot", "prompt", *(column.name for column in _OF_CRITERION)),
 }
 """By the name of each cut of RUBRIC_BOARD, the columns that only some cuts have."""
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from dtef_pipeline.asking.calls import Then
+from dtef_pipeline.asking.calls import PlanFollowUps
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import CANDIDATE, EMBEDDER, Failure, Request
 from dtef_pipeline.asking.request_list import RequestList, RequestsOfModel
@@ -119,7 +119,7 @@ class Gateway:
         return dict(self.accounts.by_role)
 
     def answer(
-        self, requests: Iterable[Request], *, on_progress: OnProgress | None = None, follow_up: Then | None = None
+        self, requests: Iterable[Request], *, on_progress: OnProgress | None = None, follow_up: PlanFollowUps | None = None
     ) -> Outcome:
         """Ensure that every request has a response in the store, or a failure with its reason.
 
@@ -268,7 +268,9 @@ def _list_new_queues(arrivals: Sequence[Arrival], queues: Sequence[ModelQueue]) 
 class Intake:
     """The division of requests into those to send and those settled. Runs in the caller's thread."""
 
-    def __init__(self, store: ResponseStore, queue_of: Callable[[ModelSpec, str], ModelQueue], follow_up: Then | None) -> None:
+    def __init__(
+        self, store: ResponseStore, queue_of: Callable[[ModelSpec, str], ModelQueue], follow_up: PlanFollowUps | None
+    ) -> None:
         self._store, self._queue_of, self._then = store, queue_of, follow_up
         self._seen, self._settled = set[str](), set[str]()
         self.failures: dict[str, Failure] = {}
@@ -299,7 +301,7 @@ class Intake:
         stored_keys, replays = list[str](), list[Arrival]()
         if isinstance(requests, RequestList):
             for part in requests.parts:
-                stored_keys += part.stored
+                stored_keys += part.stored_keys
                 replays += self._take_replayed(part)
             requests = requests.iterate_missing()
         again, new = list[str](), dict[str, Request]()
@@ -323,7 +325,7 @@ class Intake:
 
     def _take_replayed(self, requests: RequestsOfModel) -> list[Arrival]:
         """Return arrivals for stored requests that are new here."""
-        new = [key for key in requests.stored if key not in self._seen]
+        new = [key for key in requests.stored_keys if key not in self._seen]
         self._seen.update(new)
         self._settled.update(new)
         return [Arrival(self._queue_of(requests.model, CANDIDATE), None)] * len(new) if new else []

@@ -184,7 +184,8 @@ def _hide_reviewers(records: Mapping[str, list[Record]], names: ExportNames) -> 
     theirs = {row["vote_id"] for row in records["vote"] if row["reviewer_id"] in hidden}
     return {
         kind: [
-            names.hidden(kind, row) if row.get("reviewer_id") in hidden or row.get("vote_id") in theirs else row for row in rows
+            names.hide_names(kind, row) if row.get("reviewer_id") in hidden or row.get("vote_id") in theirs else row
+            for row in rows
         ]
         for kind, rows in records.items()
     }
@@ -443,7 +444,9 @@ def _collect_own_names(connection: sa.Connection, database: ResponseDatabase, sa
         for reviewer_id in connection.scalars(sa.select(table.c.reviewer_id).distinct())
     }
     for names in _iterate_export_names(connection, salt):
-        own_names = {name: reviewer_id for reviewer_id in everybody if (name := names.reviewer(reviewer_id)) in pseudonyms}
+        own_names = {
+            name: reviewer_id for reviewer_id in everybody if (name := names.make_pseudonym(reviewer_id)) in pseudonyms
+        }
         result.reviewers |= own_names.keys()
         for vote in _read_records(connection, database, "vote", "reviewer_id", set(own_names.values())):
             result.votes[names.vote(vote["vote_id"])] = vote

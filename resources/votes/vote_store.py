@@ -352,7 +352,7 @@ def read_player_votes(store: VoteStore, *, family: str | None = None, reviewer_k
 def _build_players_vote(row: Mapping[str, Any]) -> PlayersVote:
     values = {name: row[name] for name in PlayersVote.__slots__ if name in row}
     side = find_preferred_side(row["choice"], row["shown_as_a"])
-    return PlayersVote(**{**values, "preferred": side, "leak_risk": row["replaced"] > 0})
+    return PlayersVote(**{**values, "preferred_side": side, "leak_risk": row["replaced"] > 0})
 
 
 def find_equal_text_votes(store: VoteStore) -> tuple[int, list[str]]:

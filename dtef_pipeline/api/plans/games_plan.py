@@ -295,7 +295,7 @@ def _count_episodes(manifest: GamesManifest, entry: _Entry, most: int) -> int:
     """Count the requested episodes. Raises UnfitManifest for more than `most`."""
     seats: list[Player | None] = list(entry.opponents) or [None]
     meets = [Match(GameItem(0, 0, NO_OPPONENT), player, opponent) for player in entry.players for opponent in seats]
-    per_deal = sum([1 if match.asks_nobody else manifest.draws for match in meets])
+    per_deal = sum([1 if match.needs_no_model else manifest.draws for match in meets])
     scenario = entry.pack.manifest
     episodes = _count_seeds(manifest, scenario) * len(scenario.seats) * per_deal
     if episodes > most:

@@ -120,17 +120,17 @@ def _require_parts(warehouse: Warehouse, keys: Sequence[str], how: AskSettings, 
     from assets.qa.part_checks import check_parts, require_server
 
     checks = check_parts(warehouse, keys, how)
-    for key, error in checks.refused.items():
+    for key, error in checks.refusals.items():
         usual = AskSettings()
         for field in _PART_SETTINGS:
             without = check_parts(warehouse, [key], replace(how, **{field: getattr(usual, field)}))
-            if str(without.refused.get(key)) != str(error):
+            if str(without.refusals.get(key)) != str(error):
                 raise UnfitManifest(field, str(error))
         raise UnfitManifest("parts", str(error))
-    if checks.about_documents:
+    if checks.has_documents:
         with rejections("retriever"):
             require_server(how.retriever, server)
-    return checks.judged
+    return checks.needs_judge
 
 
 QA_PLANS = QaPlans(PlanSource("qa", QA_SPACE, QaSettings, QA_STAGE_SETTINGS, "qa_items", "qa_responses"))

@@ -110,11 +110,11 @@ class EventStream(EventSourceResponse):
             send_timeout=_UNREAD_S,
             headers={"Cache-Control": "no-store"},
         )
-        self._place = get_watchers(request).place()
+        self._find_by_place = get_watchers(request).place()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Raises Problem 503 if all places for watchers are taken."""
-        with self._place:
+        with self._find_by_place:
             try:
                 await super().__call__(scope, receive, send)
             except SendTimeoutError:

@@ -38,7 +38,7 @@ class RubricResults(FamilyResults):
     trace_columns = answer_keys
     extra_tables = ("rubric_prompts", "rubric_blueprints", "rubric_runs", "rubric_points")
     board = "rubric_board"
-    ends, known = ("low", "high"), "n_parts"
+    ends, known = ("low", "high"), "n_scored"
     board_columns = ("n_planned", "n_responses")
     shared_members = {"direction": "higher"}
 
@@ -145,7 +145,7 @@ class RubricResults(FamilyResults):
 
     def _read_parts(self, row: dict[Any, Any], reasons: Mapping[str, str]) -> Iterator[dict[Any, Any]]:
         """Read a row for the score and for each part of it, without numbers if others have judged since."""
-        counts = {"n_parts": row["n_parts"], "n_responses": int(row["n_responses_scored"]), "n_asked": row["n_planned"]}
+        counts = {"n_parts": row["n_scored"], "n_responses": int(row["n_responses_scored"]), "n_asked": row["n_planned"]}
         if self.other_judges:
             counts |= {"n_parts": 0, "n_responses": 0}
         for part in ("score", "coverage", "similarity"):

@@ -63,7 +63,10 @@ def print_end(game: GameInPlay, names: Sequence[str], *, tells_all: bool) -> Non
     if result is None or ending is None:
         say(f"not over after {format_count(game.turn, 'turn')}")
         return
-    for line in (*ending.shown, *(f"({NOT_SHOWN_TO_PLAYERS}) {sentence}" for sentence in ending.hidden if tells_all)):
+    for line in (
+        *ending.public_facts,
+        *(f"({NOT_SHOWN_TO_PLAYERS}) {sentence}" for sentence in ending.private_facts if tells_all),
+    ):
         say(escape_terminal(line))
     for seat, name in enumerate(names):
         outcome = result.outcomes[seat].replace("_", " ")
@@ -224,7 +227,7 @@ def ask_person(game: GameInPlay, seat: int, *, to_stderr: bool) -> str:
     manifest, scenario, messages = game.pack.manifest, game.pack.scenario, game.messages(seat)
     if len(messages) == 2:
         _print_text(f"{manifest.rules.strip()}\n\n{manifest.reply_format.strip()}\n\n{describe_input(scenario)}\n", to_stderr)
-    _print_text(f"Nothing was played: {game.failed.reason}" if game.failed else messages[-1].text, to_stderr)
+    _print_text(f"Nothing was played: {game.last_fault.reason}" if game.last_fault else messages[-1].text, to_stderr)
     while True:
         line = _read_line(f"{manifest.seats[seat]}> ", to_stderr)
         legal = scenario.legal(game.state, seat)
@@ -406,7 +409,7 @@ def _play(game: GameInPlay, seating: Seating, options: PlayOptions, settings: Se
         while (seat := game.seat) is not None:
             player = seating.players[seat]
             if player is not None and player.baseline is not None:
-                game.plays(find_baseline(game.pack.scenario, player.baseline)(game.state, seat, rngs[seat]))
+                game.play_command(find_baseline(game.pack.scenario, player.baseline)(game.state, seat, rngs[seat]))
             elif player is not None:
                 game.writes(models.text(game, seat, player))
             elif seating.names[seat] == AS_WRITTEN:

@@ -246,7 +246,7 @@ def _show(where: str, result: PreferenceFit, facts: dict[str, Any], output: str)
 def _describe_further(result: PreferenceFit, judges: Sequence[str]) -> Iterator[str]:
     if result.note:
         yield result.note
-    if left_out := result.votes - result.counted:
+    if left_out := result.votes - result.n_counted:
         yield f"{format_count(left_out, 'tie')} left out"
     if result.nu is not None:
         chance, ends = result.nu / (2 + result.nu), _format_ends(result.nu_low, result.nu_high)

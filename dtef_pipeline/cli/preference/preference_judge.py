@@ -11,7 +11,7 @@ import click
 
 from assets.preference.preference_panel import vote_settings
 from dtef_pipeline.asking.calls import Ask
-from dtef_pipeline.asking.episodes import Played, play
+from dtef_pipeline.asking.episodes import EpisodeResult, play
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.cli.role_budgets import parse_budgets
@@ -20,7 +20,7 @@ from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.preference.ballots import Ballot
-from dtef_pipeline.preference.pair_verdicts import PAIR_ORDERS, PairLook, judge_reviewer_id, pair_judges, pair_verdict
+from dtef_pipeline.preference.pair_verdicts import PAIR_ORDERS, PairEpisode, judge_reviewer_id, pair_judges, pair_verdict
 from dtef_pipeline.text.quantity_words import format_count
 from resources.evaluations.run_manifests import describe_this_run
 from resources.gateway import Gateway
@@ -139,23 +139,23 @@ def _take(
     """Judge the pairs in both orders, and store the votes."""
     names = store.hidden_names()
     pairs = [store.reviewer_view(pair_id, names) for pair_id in pair_ids]
-    outcomes = play([PairLook(pair, spec, order) for pair in pairs for order in PAIR_ORDERS], ask, gateway.store.responses)
+    outcomes = play([PairEpisode(pair, spec, order) for pair in pairs for order in PAIR_ORDERS], ask, gateway.store.responses)
     votes = []
     for place, pair in enumerate(pairs):
         verdict = pair_verdict(_list_outcomes(outcomes[2 * place]), _list_outcomes(outcomes[2 * place + 1]))
         tally.first += verdict.first
-        tally.decided += verdict.decided
+        tally.decided += verdict.n_decided
         if verdict.choice is None:
             tally.unvoted[verdict.reason] += 1
             continue
         tally.ties += verdict.choice == "tie"
-        tally.flipped += verdict.flipped
+        tally.flipped += verdict.is_flipped
         votes.append(Ballot(pair.pair_id, reviewer_id, verdict.choice, 1, verdict.justification))
     tally.votes += len(votes)
     store_judge_votes(store, votes)
 
 
-def _list_outcomes(outcome: Played) -> list[Response | Failure]:
+def _list_outcomes(outcome: EpisodeResult) -> list[Response | Failure]:
     return [*outcome.responses, *([outcome.failure] if outcome.failure else [])]
 
 

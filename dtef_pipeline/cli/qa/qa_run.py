@@ -172,7 +172,7 @@ def _summarize_run(context: RunContextOfCommand, keys: Sequence[str], _: StagesR
 
 
 def _describe_uncounted(plan: DryRun) -> Iterator[str]:
-    if waiting := sum(plan.said["not_looked_up"]):
+    if waiting := sum(plan.said["n_failed_look_ups"]):
         summary_text = f"{format_count(waiting, 'question')} without a look-up"
         yield f"not counted: {summary_text}; `dtef qa run --retriever remote` without --model asks the server"
 

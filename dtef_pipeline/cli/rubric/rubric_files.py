@@ -13,7 +13,7 @@ from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.rubric.blueprint.file_summary import summarise_file
 from dtef_pipeline.rubric.blueprint.findings import FINDING_LEVELS, HEADER_PLACE, TO_BE_NAMED, is_left_out_for
-from dtef_pipeline.rubric.blueprint.model import BlueprintFinding, ReadBlueprint
+from dtef_pipeline.rubric.blueprint.model import BlueprintFinding, ParsedBlueprint
 from dtef_pipeline.rubric.blueprint.named_models import read_collections
 from dtef_pipeline.rubric.blueprint.reading import BLUEPRINT_SUFFIXES, is_blueprint_file, make_blueprint_id, read_blueprint
 from dtef_pipeline.rubric.tables import RUBRIC_SPACE
@@ -64,7 +64,7 @@ class CheckedFile:
     path: str
     """Relative to the folder that ids are relative to."""
     id: str
-    read: ReadBlueprint
+    read: ParsedBlueprint
 
 
 def _check(paths: Sequence[Path], models_dir: Path | None, root: Path | None) -> CheckReport:

@@ -76,7 +76,7 @@ def sample(
         warehouse.write(_LABEL_DRAWS, draws)
     warehouse.refresh_database()
     again = ", as drawn before" if len(draws) == len(before) else ""
-    n_drawn, n_of = int(draw.drawn["drawn"].sum()), len(draw.drawn)
+    n_drawn, n_of = int(draw.draws["drawn"].sum()), len(draw.draws)
     click.echo(
         f"{out}: {format_count(len(draw.sheet), 'row')} of {n_drawn:,} of {format_count(n_of, 'prompt')} {_CAN_BE_LABELLED}, draw {name}{again}"
     )

@@ -21,7 +21,7 @@ from dtef_pipeline.report.row_reader import StoredRows
 from dtef_pipeline.report.terminal import format_column_intervals, render
 from dtef_pipeline.rubric.blueprint.model import EXTRACTED
 from dtef_pipeline.rubric.levels import display_id
-from dtef_pipeline.rubric.results.blueprint_run import BlueprintRun, ByPrompt, make_response_key, read_run
+from dtef_pipeline.rubric.results.blueprint_run import BlueprintRun, RowsByPrompt, make_response_key, read_run
 from dtef_pipeline.rubric.results.point_judgements import describe_judges_answered, group_judgements
 from dtef_pipeline.rubric.results.result_file import list_assessments, write_result_chunks
 from dtef_pipeline.rubric.rubric_drift import WATCHED
@@ -80,11 +80,11 @@ def load_stored_run(warehouse: Warehouse, blueprint: str, snapshot: str | None) 
     return run
 
 
-def read_full_judgements(warehouse: Warehouse, blueprint: str, snapshot: str) -> ByPrompt:
+def read_full_judgements(warehouse: Warehouse, blueprint: str, snapshot: str) -> RowsByPrompt:
     """Return every judgement of a run, with unchanged replies."""
     rows = warehouse.rows("rubric_judgements", blueprint=blueprint, snapshot=snapshot)
     order = [(name, "ascending") for name in (*_ORDER_OF_JUDGEMENTS, "judge", "judge_draw")]
-    return ByPrompt(rows.take(pc.sort_indices(rows, order)))
+    return RowsByPrompt(rows.take(pc.sort_indices(rows, order)))
 
 
 def require_models(models: Sequence[str], names: Sequence[str]) -> None:
@@ -304,7 +304,7 @@ def _show_table(run: BlueprintRun, models: Sequence[str], score: str, output: st
     nothing: Mapping[str, float | None] = dict.fromkeys(_SCORES_SHOWN)
     if output != "table":
         rows = [
-            {"prompt": prompt, "model": model, **run.by_model.get((prompt, model), nothing)}
+            {"prompt": prompt, "model": model, **run.model_means.get((prompt, model), nothing)}
             for prompt in prompts
             for model in models
         ]
@@ -313,10 +313,10 @@ def _show_table(run: BlueprintRun, models: Sequence[str], score: str, output: st
     totals = {row["model"]: row[score] for row in run.list_scores_at("model")}
     columns: dict[str, list[Any]] = {"prompt": [*prompts, _ALL_PROMPTS]}
     for model in models:
-        of_prompts = [run.by_model.get((prompt, model), nothing)[score] for prompt in prompts]
+        of_prompts = [run.model_means.get((prompt, model), nothing)[score] for prompt in prompts]
         columns[model] = [*of_prompts, totals.get(model)]
     click.echo(
-        f"{escape_terminal(str(run.about['title'] or run.id))}, snapshot {run.snapshot}: {score}, 0-1, higher is better\n"
+        f"{escape_terminal(str(run.header['title'] or run.id))}, snapshot {run.snapshot}: {score}, 0-1, higher is better\n"
     )
     frame = escape_frame(pd.DataFrame(columns))
     click.echo(render(frame, "table", as_named=True, fit=compute_terminal_fit(["prompt"], list(frame.columns[:0:-1]))))

@@ -37,8 +37,8 @@ def transcript(scenario: ScenarioResults, row: StoredRow) -> dict[str, Any]:
         more=f"{format_count(n_more, 'more move')} not shown; see the table `episodes`." if n_more > 0 else "",
         unknown="" if scenario.playable else "The table is not shown, because another version of the scenario is installed.",
         state=_build_state(playback.last_state),
-        shown=playback.ending.shown if playback.ending else (),
-        hidden=playback.ending.hidden if playback.ending else (),
+        shown=playback.ending.public_facts if playback.ending else (),
+        hidden=playback.ending.private_facts if playback.ending else (),
         results=[
             [format_outcome_words(outcome), format_units(reward, scenario.unit)]
             for outcome, reward in zip(trace.result.outcomes, trace.result.rewards, strict=True)
@@ -168,7 +168,7 @@ def _play_again(trace: GameTrace, game: GameInPlay) -> Iterator[EpisodeStep]:
         if move.text is not None:
             game.writes(move.text)
         elif move.command is not None:
-            game.plays(move.command)
+            game.play_command(move.command)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Import of answers that models gave elsewhere: rows of published files, each of which names a known item."""
+"""Import of models' answers from published files, whose rows each name a known item."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ImportedAnswer(NamedTuple):
     """The model's name, without `imported/`."""
     draw: int
     text: str
-    used: Mapping[str, Any]
+    usage: Mapping[str, Any]
     """`finish_reason`, `prompt_tokens`, `completion_tokens`, `cost_usd` and `latency_s`, as far as the row has them."""
 
 
@@ -69,7 +69,7 @@ class ImportedFile(NamedTuple):
     answers: list[ImportedAnswer]
     skipped: int
     """Number of skipped rows of unknown items."""
-    other_prompts: int = 0
+    n_foreign_prompts: int = 0
     """Number of rows whose prompt does not contain the text of their item; such a prompt is not used."""
 
 
@@ -77,7 +77,7 @@ class ImportedResponses(NamedTuple):
     """Imported answers in the form of stored responses."""
 
     responses: list[Response]
-    outvoted: int
+    n_conflicting: int
     """Number of answers that are not stored, because an earlier item with the same prompt has another answer."""
 
 
@@ -106,7 +106,7 @@ def read_imported(
             n_skipped += 1
         except RowFault as fault:
             _refuse_row(log, fault, path, row)
-    return ImportedFile(answers, n_skipped, reader.other_prompts)
+    return ImportedFile(answers, n_skipped, reader.n_foreign_prompts)
 
 
 def read_numbers(path: Path) -> Numbers:
@@ -133,7 +133,7 @@ def build_imported_responses(
         spec, prompt = specs[answer.model], prompt_ids[answer.item_id]
         key = request_key(prompt, spec.variant, answer.draw, snapshot)
         usual: dict[str, Any] = {"finish_reason": None, "prompt_tokens": None, "completion_tokens": None, "cost_usd": None}
-        details = {**usual, "latency_s": UNKNOWN_LATENCY_S, **answer.used}
+        details = {**usual, "latency_s": UNKNOWN_LATENCY_S, **answer.usage}
         origin: dict[str, Any] = {"served_model": None, "fingerprint": None, "attempts": 1, "answered_at": at}
         response = Response(key, prompt, spec.name, spec.variant, answer.draw, snapshot, answer.text, **details, **origin)
         n_outvoted += responses.setdefault(key, response).text != answer.text
@@ -146,7 +146,7 @@ def build_imported_model(name: str) -> ModelSpec:
 
 
 def _refuse_row(log: ItemLog, fault: RowFault, path: Path, row: SourceRow) -> None:
-    log.error(fault, path, row.number + 1 if row.line is None else row.line)
+    log.log_error(fault, path, row.number + 1 if row.line is None else row.line)
 
 
 @dataclass(slots=True)
@@ -156,20 +156,22 @@ class _Items:
     suite: str
     ids: Sequence[str]
     numbers: Numbers | None
-    _known: set[str] = field(init=False)
-    _ends: dict[str, str | None] = field(init=False)
-    """By what stands behind the last slash of an id, the id; None: of several."""
-    _places: dict[str | None, dict[int, int]] = field(init=False)
+    _known_ids: set[str] = field(init=False)
+    _ids_by_ending: dict[str, str | None] = field(init=False)
+    """Ids by their part after the last slash; None: several ids have it."""
+    _ids_by_place: dict[str | None, dict[int, int]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._known, self._ends = set(self.ids), {}
+        self._known_ids, self._ids_by_ending = set(self.ids), {}
         for item_id in self.ids:
             end = item_id.rpartition("/")[2]
-            self._ends[end] = None if end in self._ends else item_id
+            self._ids_by_ending[end] = None if end in self._ids_by_ending else item_id
         groups: Mapping[Any, Sequence[int]] = self.numbers if isinstance(self.numbers, Mapping) else {None: self.numbers or ()}
-        self._places = {group: {number: place for place, number in enumerate(numbers)} for group, numbers in groups.items()}
+        self._ids_by_place = {
+            group: {number: place for place, number in enumerate(numbers)} for group, numbers in groups.items()
+        }
 
-    def named(self, values: Mapping[str, Any], key: str | None) -> str:
+    def resolve_id(self, values: Mapping[str, Any], key: str | None) -> str:
         """Return the id of a row's item. Raises RowFault if it names no known item."""
         name = key or next((column for column in ITEM_NAMED_BY if values.get(column) is not None), ITEM_NAMED_BY[0])
         value = values.get(name)
@@ -177,17 +179,17 @@ class _Items:
             raise RowFault("item", f"{name} names no item", found=value, allowed=_ALLOWED_ROW)
         subject = next((values[column] for column in _SUBJECT_KEYS if isinstance(values.get(column), str)), None)
         details = f"{subject}/{value}" if subject is not None else str(value)
-        place = self._place(value, subject, details)
-        for candidate in (str(place), f"{subject}/{place}", self._ends.get(str(place))):
-            if candidate in self._known:
+        place = self._find_by_place(value, subject, details)
+        for candidate in (str(place), f"{subject}/{place}", self._ids_by_ending.get(str(place))):
+            if candidate in self._known_ids:
                 return candidate
         raise self._make_unknown_item(details)
 
-    def _place(self, value: int | str, subject: str | None, details: str) -> int | str:
+    def _find_by_place(self, value: int | str, subject: str | None, details: str) -> int | str:
         """Return the item's id here."""
         if self.numbers is None or not isinstance(value, int):
             return value
-        places = self._places.get(subject if isinstance(self.numbers, Mapping) else None, {})
+        places = self._ids_by_place.get(subject if isinstance(self.numbers, Mapping) else None, {})
         if value not in places:
             raise self._make_unknown_item(f"{details} (not among the given numbers)")
         return places[value]
@@ -203,20 +205,20 @@ class _RowReader:
 
     def __init__(self, items: _Items, rules: ImportRules, texts: Mapping[str, str]) -> None:
         self._items, self._rules, self._texts = items, rules, texts
-        self.other_prompts = 0
+        self.n_foreign_prompts = 0
         self._seen: dict[tuple[str, str, int], int] = {}
         self._draws: Counter[tuple[str, str]] = Counter()
 
     def read(self, row: SourceRow) -> list[ImportedAnswer]:
         values = require_mapping(row, (*ITEM_NAMED_BY[:1], *ANSWER_UNDER[:1], "model"))
         model, texts, usage = self._read_model(values), _read_texts(values), _read_usage(values)
-        item = self._items.named(values, self._rules.key)
+        item = self._items.resolve_id(values, self._rules.key)
         first = self._find_first_draw(values, model, item, len(texts))
         answers = [ImportedAnswer(item, model, first + place, text, usage) for place, text in enumerate(texts)]
         for answer in answers:
             self._require_once(answer, row)
         prompt = values.get(_ROW_PROMPT_KEY)
-        self.other_prompts += isinstance(prompt, str) and self._texts.get(item, "").strip() not in prompt
+        self.n_foreign_prompts += isinstance(prompt, str) and self._texts.get(item, "").strip() not in prompt
         return answers
 
     def _read_model(self, values: Mapping[str, Any]) -> str:

@@ -132,6 +132,6 @@ def is_in_sample(item_ids: Iterable[str], variants: Iterable[str], rate: float) 
 
 
 def _hash_to_share(item_id: str, variant: str) -> float:
-    # As JSON, so that no two pairs are spelled alike; ASCII, so that every text can be hashed.
+    # JSON keeps different pairs different; ASCII allows every text to be hashed.
     digest = hashlib.sha256(json.dumps([item_id, variant]).encode()).digest()
     return int.from_bytes(digest[:8], "big") / _ALL_HASHES

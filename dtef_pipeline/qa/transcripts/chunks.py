@@ -13,7 +13,7 @@ from dtef_pipeline.qa.transcripts.metadata import BETWEEN_TURNS, METADATA_COLUMN
 from dtef_pipeline.tables import field
 
 CHUNK_WORDS = 220
-"""Largest number of words of a chunk of several turns or paragraphs; a longer paragraph is a chunk by itself. Typical chunks have 150-200
+"""Largest number of words of a chunk of several turns or paragraphs; a longer paragraph is a chunk of its own. Typical chunks have 150-200
 words."""
 _CHARACTERS_OF_A_WORD = 10
 """If words are longer than this on average, as in scripts without spaces, characters are counted instead."""
@@ -33,7 +33,7 @@ DOCUMENT_FIELDS = (
     field("name", pa.string(), "Name of the person or group interviewed; null: unknown"),
     field("country", pa.string(), "Country of the interview; null: unknown"),
     field("geography", pa.string(), "Place of the interview; null: unknown"),
-    field("file", pa.string(), "Name of the transcript, which tells interviews apart"),
+    field("file", pa.string(), "Name of the transcript, which identifies the interview"),
     field("type", pa.string(), "Kind of the document, such as interview; null: unknown"),
     field("record_lang", pa.string(), "Language of the recording, such as en; null: unknown"),
 )
@@ -123,7 +123,7 @@ def _iterate_pieces(transcript: Transcript) -> Iterator[_Piece]:
     """Yield the turns, or the paragraphs of turns that are longer than a chunk."""
     start = 0
     for turn in transcript.turns:
-        text = turn.spoken
+        text = turn.transcript_line
         size = _measure_size(text)
         if size <= CHUNK_WORDS:
             yield _Piece(turn.number, 0, start, start + len(text), size)

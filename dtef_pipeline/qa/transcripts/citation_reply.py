@@ -38,7 +38,7 @@ class CitedReply:
     problem: str | None = None
     """Why no answer can be read (the answer is then empty); None: it was read."""
     rationale: str = ""
-    """The reasons given beside the answer in its object, as words; empty: none."""
+    """The reasons in the same object as the answer, as text; empty: none."""
 
     @property
     def answer_with_reasons(self) -> str:

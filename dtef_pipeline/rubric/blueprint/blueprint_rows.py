@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric import tables
-from dtef_pipeline.rubric.blueprint.model import Blueprint, Criterion, ReadBlueprint, test_hash
+from dtef_pipeline.rubric.blueprint.model import Blueprint, Criterion, ParsedBlueprint, test_hash
 
 
 class BlueprintTables(NamedTuple):
@@ -22,7 +22,7 @@ class BlueprintTables(NamedTuple):
     rubric_findings: pa.Table
 
 
-def build_blueprint_tables(read: ReadBlueprint, blueprint: Blueprint, path: str) -> BlueprintTables:
+def build_blueprint_tables(read: ParsedBlueprint, blueprint: Blueprint, path: str) -> BlueprintTables:
     """Return the tables of a blueprint that was read from `path`; excluded parts have only findings."""
     of = {"blueprint": blueprint.id}
     findings = [

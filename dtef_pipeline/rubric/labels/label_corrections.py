@@ -68,7 +68,7 @@ def compute_corrected(
     """Return one row per board row: its columns `row` and CORRECTED_COLUMNS.
 
     `responses`: one row per scored response with the keys of a response, the prompt's `weight`, `judge_score` (its score by judges) and
-    `labelled` (its score with labels in place of all judged points; NaN if a label is missing). `draws`: `drawn` of `LabelSample`, of one
+    `labelled` (its score with labels in place of all judged points; NaN if a label is missing). `draws`: as in `LabelSample`, of one
     draw or several stacked; labels of prompts that were never drawn are ignored.
 
     `corrected_low` to `corrected_high` treats the prompts as a sample of their kind, as the board's interval does; `same_prompts_low` to
@@ -182,7 +182,7 @@ def measure_known_classes(judgements: pd.DataFrame, items: pd.DataFrame, labels:
 
 
 CORRECTED_READS = (*LABELLED_SCORES_READ, "rubric_scores", "rubric_blueprints", "rubric_judgements")
-"""The tables that corrected scores are made of, beside those of labels."""
+"""Tables that corrected scores are computed from, in addition to those of labels."""
 OUTSIDE_DRAWS = 0.05
 """Largest part of a score that may be due to prompts that no draw included, such as newer ones. Beyond it a row is not corrected, because
 the labels say nothing about these prompts."""

@@ -17,8 +17,8 @@ from dtef_pipeline.judging.judges import consensus_id
 from dtef_pipeline.report.row_reader import StoredRow
 from dtef_pipeline.rubric.results.blueprint_run import (
     BlueprintRun,
-    ByPrompt,
     ResponseKey,
+    RowsByPrompt,
     make_criterion_key,
     make_response_key,
 )
@@ -52,7 +52,7 @@ def list_assessments(key: ResponseKey, criteria: Sequence[StoredRow], index: Jud
 
 
 def write_result_chunks(
-    run: BlueprintRun, judgements: ByPrompt, summaries: Sequence[StoredRow], grades: Sequence[StoredRow]
+    run: BlueprintRun, judgements: RowsByPrompt, summaries: Sequence[StoredRow], grades: Sequence[StoredRow]
 ) -> Iterator[str]:
     """Yield the JSON text of a run in pieces, prompt by prompt, so that memory never holds all of it. It contains no NaN.
 
@@ -94,8 +94,8 @@ def _camel_case_name(name: str) -> str:
 def _describe_run(run: BlueprintRun) -> dict[str, Any]:
     return {
         "configId": run.id,
-        "configTitle": run.about["title"],
-        **convert_to_camel_case({name: run.about[name] for name in ("description", "tags", "references")}),
+        "configTitle": run.header["title"],
+        **convert_to_camel_case({name: run.header[name] for name in ("description", "tags", "references")}),
         "snapshot": run.snapshot,
         **convert_to_camel_case({name: value for name, value in run.run.items() if name != "snapshot"}),
         "evalMethodsUsed": ["embedding", "llm-coverage"],
@@ -139,7 +139,7 @@ def _list_similarities(rows: Sequence[StoredRow]) -> list[list[float | None]]:
     return json_entries
 
 
-def _describe_coverage(run: BlueprintRun, prompt: str, judgements: ByPrompt) -> list[dict[str, Any]]:
+def _describe_coverage(run: BlueprintRun, prompt: str, judgements: RowsByPrompt) -> list[dict[str, Any]]:
     """Return one mapping per response: the scores of its cell, and its points."""
     criteria = run.criteria.list_rows_of_prompt(prompt)
     index = group_judgements(run.points.list_rows_of_prompt(prompt), judgements.list_rows_of_prompt(prompt))

@@ -125,7 +125,7 @@ def _build_page(rows: RubricRows, run: BlueprintRun, data: Mapping[str, DataFile
         rows.title(run.id),
         f"{describe_best_model(ranked)}{_describe_hardest(run)}" if run.snapshot is not None else "Not run yet.",
         sections,
-        introduction=_extract_introduction(run.about["description"]),
+        introduction=_extract_introduction(run.header["description"]),
         crumbs=[RUBRIC_CRUMB],
         scripts=("rubric.js",),
     )
@@ -149,7 +149,7 @@ def _describe_hardest(run: BlueprintRun) -> str:
     means = [
         (score, run.positions[row["prompt"]])
         for row in run.prompts
-        if (score := mean(run.by_model.get((row["prompt"], model), {}).get("hybrid") for model in run.models)) is not None
+        if (score := mean(run.model_means.get((row["prompt"], model), {}).get("hybrid") for model in run.models)) is not None
     ]
     if len(means) < 2:
         return ""
@@ -186,13 +186,13 @@ def _build_prompts_section(rows: RubricRows, run: BlueprintRun, data: Mapping[st
 
 
 def _build_prompt_matrix(rows: RubricRows, run: BlueprintRun) -> Iterator[TemplateBlock]:
-    if not run.by_model or len(run.prompts) < 2:
+    if not run.model_means or len(run.prompts) < 2:
         return
     lines = []
     for prompt in run.prompts:
         name = prompt["prompt"]
         number, words = rows.prompts.get((run.id, name), (run.positions[name], name))
-        cells = [Cell(one["hybrid"]) if (one := run.by_model.get((name, model))) else None for model in run.models]
+        cells = [Cell(one["hybrid"]) if (one := run.model_means.get((name, model))) else None for model in run.models]
         lines.append(
             MatrixRow(
                 Link(f"{number}. {shorten_to_line(words, _PROMPT_HEADING)}", rows.build_prompt_address(run.id, name)), cells
@@ -230,7 +230,7 @@ def _build_grades_blocks(rows: RubricRows, run: BlueprintRun) -> Iterator[Block]
     grades = pd.DataFrame(rows.rows.rows("rubric_grades", ("model", "dimension", "grade"), where))
     if not len(grades):
         return
-    grades["model"] = [run.called.get(name, name) for name in grades["model"]]
+    grades["model"] = [run.models_by_name.get(name, name) for name in grades["model"]]
     means = grades.groupby(["dimension", "model"])["grade"].mean()
     models = [model for model in run.models if model in set(grades["model"])]
     lines = [
@@ -264,7 +264,7 @@ def _build_findings_section(run: BlueprintRun) -> Section:
 
 
 def _build_about_section(rows: RubricRows, run: BlueprintRun) -> Section:
-    about, run_row = run.about, run.run
+    about, run_row = run.header, run.run
     facts: dict[str, Any] = {
         "Tags": [rows.tag_link(str(tag)) for tag in rows.about[run.id]["tags"] or ()],
         "Id": run.id,

@@ -93,7 +93,7 @@ def _describe_best(rows: RubricRows, board: RankedBoard) -> str:
     score, interval = show(best.score, "score"), show_interval(best.score, "score")
     numbers = f"{score} ({interval})" if interval else score
     if not board.models:
-        most = int(np.nanmax([row.more["n_parts"] or 0 for row in board.rows]))
+        most = int(np.nanmax([row.more["n_scored"] or 0 for row in board.rows]))
         return (
             f"No model is ranked yet, because a rank needs {MIN_BLUEPRINTS} blueprints. Over {format_count(most, 'blueprint')} "
             f"{best.model} has the highest mean of {format_count(len(board.rows), 'model')}: {numbers}."

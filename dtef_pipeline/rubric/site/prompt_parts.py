@@ -50,7 +50,7 @@ def build_prompt_part(
         "id": address_id(name),
         "name": name,
         "words": prompt_words(prompt["messages"]),
-        "score": mean(run.by_model.get((name, model), {}).get("hybrid") for model in run.models),
+        "score": mean(run.model_means.get((name, model), {}).get("hybrid") for model in run.models),
         "facts": _describe_prompt(prompt),
         "systems": list(prompt["systems"] or ()),
         "turns": [(message["role"], message["text"]) for message in prompt["messages"] or ()],
@@ -139,7 +139,7 @@ def _build_point_cell(keys: Sequence[ResponseKey], criterion: StoredRow, index: 
 
 
 def _score_rows(run: BlueprintRun, prompt: str, models: Sequence[str]) -> list[MatrixRow]:
-    scores = [run.by_model.get((prompt, model), dict.fromkeys(_SCORE_PARTS)) for model in models]
+    scores = [run.model_means.get((prompt, model), dict.fromkeys(_SCORE_PARTS)) for model in models]
     names = [part for part in _SCORE_PARTS if any(not is_unknown(score[part]) for score in scores)]
     parts = names if len(names) == len(_SCORE_PARTS) else names[:1]  # with a single part, the score equals the part
     return [MatrixRow(_SCORE_PARTS[part], [Cell(score[part]) for score in scores]) for part in parts]

@@ -16,7 +16,7 @@ def ranked_board(measure: str, rows: Iterable[Mapping[str, Any]], parts: str, ho
     columns = (
         Column("coverage", "Coverage", "number", "Weighted share of the criteria that are met, 0-1"),
         Column("similarity", "Similarity", "number", "Cosine similarity to the ideal answer, -1 to 1"),
-        Column("n_parts", parts, "count", more=True),
+        Column("n_scored", parts, "count", more=True),
         Column("n_responses_scored", "Responses", "count", "Responses with a score", more=True),
     )
     board_rows = [BoardRow.from_row(row, Estimate.from_row(row, "score", "low", "high"), columns) for row in rows]

@@ -63,7 +63,7 @@ def _build_lines(rows: RubricRows) -> list[dict[str, Any]]:
             "model": str(row["model"]),
             "intercept": row["intercept"],
             "slope": row["slope"],
-            "ranked": row["n_parts"] >= MIN_BLUEPRINTS,
+            "ranked": row["n_scored"] >= MIN_BLUEPRINTS,
         }
         for row in convert_to_rows(rows.cut("overall"))
     ]

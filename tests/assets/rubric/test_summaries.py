@@ -31,7 +31,7 @@ def test_a_run_ends_with_a_summary_of_each_blueprint_that_no_name_reached(scored
     ids = scored.rows("analyst_ids", blueprint="first", snapshot="base")
     assert set(ids["kind"]) == {"maker", "model", "temperature"}
     assert set(ids[ids["kind"] == "model"]["name"]) == set(names)
-    assert scored.checks(outcome)["rubric_no_name_leaked"]
+    assert scored.checks(outcome)["rubric_summaries_contain_no_names"]
 
 
 SUMMARIES: dict[str, Any] = {"keys": ["first"], "stages": ["rubric_summaries"]}

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from assets.engine.asking import answer_calls
 from assets.survey.predictor import ModelSelection, Predictor, SegmentPredictions
-from dtef_pipeline.asking.calls import TAKEN_OVER, Then
+from dtef_pipeline.asking.calls import STORED_COLUMNS, PlanFollowUps
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.asking.request_list import RequestList, RequestsOfModel
@@ -108,7 +108,7 @@ class Asked:
     def _show(self, models: tuple[ModelProgress, ...]) -> None:
         self.progress = models
 
-    def _follow(self) -> Then:
+    def _follow(self) -> PlanFollowUps:
         def follow(settled: Sequence[str], _: Mapping[str, Failure]) -> Sequence[Request]:
             self.settled += settled
             return ()
@@ -125,7 +125,7 @@ def replayed(house: Warehouse, store: ResponseStore, ask: Asked) -> list[dict[st
 
 def segments_of(house: Warehouse, store: ResponseStore, keys: Sequence[str], draws: int = 1) -> list[SegmentPredictions]:
     asked = ModelSelection((ASKED, IMPORTED) if draws > 1 else (ASKED,))
-    stored = partial(store.responses, columns=TAKEN_OVER)
+    stored = partial(store.responses, columns=STORED_COLUMNS)
     predictor = Predictor(house, settings_of_run(draws=draws), asked, stored, keys=keys)
     return [SegmentPredictions(predictor, key) for key in keys]
 

@@ -237,24 +237,24 @@ def test_real_votes_come_in_and_travel_without_a_change(state: Path, monkeypatch
 
 
 def fitted(votes: Sequence[PlayersVote]) -> dict[str, float | None]:
-    outcome = np.array([{"left": 1, "right": -1, "tie": 0}[vote.preferred] for vote in votes])
+    outcome = np.array([{"left": 1, "right": -1, "tie": 0}[vote.preferred_side] for vote in votes])
     columns = vote_columns("the store", [(vote.left, vote.right) for vote in votes], outcome, np.ones(len(votes)))
     return {score.model: score.beta for score in fit_votes(columns).scores}
 
 
 def _preferred(vote: Any) -> tuple[str, str, str]:
     first, second = sorted((vote.left, vote.right))
-    return first, second, "tie" if vote.preferred == "tie" else getattr(vote, vote.preferred)
+    return first, second, "tie" if vote.preferred_side == "tie" else getattr(vote, vote.preferred_side)
 
 
 def test_a_csv_without_responses_counts_and_is_not_served(state: Path) -> None:
     (state / "v.csv").write_text("left,right,choice\nx,y,A\nx,y,B\ny,x,A\n")
     assert "2 responses, 1 pair, 3 votes added" in ok("import", "votes", state / "v.csv")
     with store(state) as votes:
-        assert sorted(getattr(vote, vote.preferred) for vote in read_player_votes(votes)) == ["x", "y", "y"]
+        assert sorted(getattr(vote, vote.preferred_side) for vote in read_player_votes(votes)) == ["x", "y", "y"]
         assert not votes.waiting("somebody")
     for text, said in (
-        ("left,right,choice,choice\n", r"v\.csv:1: the column choice stands 2 times"),
+        ("left,right,choice,choice\n", r"v\.csv:1: the column choice occurs 2 times"),
         ("left,right,choice,reviewer_id\nx,y,A,\x1b[2J\n", r"v\.csv:2: reviewer_id; got .*allowed: nothing, or 200 printable"),
         ("left,right,choice,reviewer_id\nx,y,A,r\nx,y,B,r\n", r"v\.csv:3: .*allowed: one vote of a reviewer on a pair"),
         ("left,right\n", r"v\.csv:1: the column choice is missing"),

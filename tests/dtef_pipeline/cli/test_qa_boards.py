@@ -266,7 +266,7 @@ def test_the_panel_says_how_loud_drift_is_and_from_when_on_it_is_accepted(
     made: tuple[Path, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The section `drift` of the panel was read for surveys alone."""
-    from assets.qa.roll_ups import qa_drift, qa_judge_stands_still, qa_no_drift
+    from assets.qa.roll_ups import qa_drift, qa_judge_is_stable, qa_no_drift
     from assets.stage.drift_webhook import build_message
 
     shutil.copytree(made[0] / "warehouse", tmp_path / "warehouse")
@@ -275,14 +275,14 @@ def test_the_panel_says_how_loud_drift_is_and_from_when_on_it_is_accepted(
     def rolled_up(panel: str, config: Mapping[str, Any] | None = None) -> dict[str, Any]:
         (tmp_path / "panel.yaml").write_text(panel, encoding="utf-8")
         monkeypatch.setenv("DTEF_PANEL", str(tmp_path / "panel.yaml"))
-        assets = [qa_drift, qa_no_drift, qa_judge_stands_still]
+        assets = [qa_drift, qa_no_drift, qa_judge_is_stable]
         run_config = {"ops": {"qa_drift": {"config": config or {}}}}
         result = dg.materialize(assets, resources={"store": Store()}, run_config=run_config)
         return {one.check_name: one for one in result.get_asset_check_evaluations()}
 
     checks = rolled_up("drift: {severity: {drift: WARN}}\n")
     assert (checks["qa_no_drift"].passed, checks["qa_no_drift"].severity) == (False, dg.AssetCheckSeverity.WARN)
-    assert not checks["qa_judge_stands_still"].passed, "a judge alone is to watch at most, and was not told"
+    assert not checks["qa_judge_is_stable"].passed, "a judge alone is to watch at most, and was not told"
     checks = rolled_up("drift: {since: {good: 2026-01-08}}\nqa: {models: [nobody-yet]}\n", {"baseline": 3})
     assert checks["qa_no_drift"].metadata["drift"].value == 0
     series = Warehouse(tmp_path / "warehouse").read("drift_series", family="qa").to_pylist()

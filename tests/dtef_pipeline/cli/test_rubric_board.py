@@ -147,7 +147,7 @@ def test_every_view_is_of_a_table_whose_columns_it_shows_and_the_help_says_what_
             schema = TABLES[view.table].schema
             assert schema is not None
             known = {*schema.names, "interval", *view.further_intervals}
-            own = {name for name in view.columns if name not in ("n_parts", "n_planned", "n_responses_scored", "n_scored")}
+            own = {name for name in view.columns if name not in ("n_scored", "n_planned", "n_responses_scored")}
             assert (own | {*view.name_columns}) - known <= {"coverage", "similarity"}, view.name
             assert {*view.always_shown, *view.hidden_first} <= {*view.columns}
 

@@ -8,7 +8,7 @@ import pytest
 
 from dtef_pipeline.games.episode_items import build_game_items, build_item_rows, resolve_opponents, truth_id
 from dtef_pipeline.games.game_in_play import write_system_text
-from dtef_pipeline.games.manifest import Weighing, read_manifests
+from dtef_pipeline.games.manifest import EvaluationWeights, read_manifests
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.persona_results import compute_game_results
 from tests.made.game_pages import SCENARIOS
@@ -73,7 +73,7 @@ def test_a_player_that_forfeits_every_episode_has_the_worst_composite() -> None:
 @pytest.mark.parametrize("name", sorted(MANIFESTS))
 def test_weights_change_no_prompt_no_item_and_no_rule(name: str) -> None:
     own = MANIFESTS[name]
-    other = own.model_copy(update={"evaluation": Weighing(algorithmic={"success_rate": 7}, human=1)})
+    other = own.model_copy(update={"evaluation": EvaluationWeights(algorithmic={"success_rate": 7}, human=1)})
     assert truth_id(own) == truth_id(other)
     assert [write_system_text(own, seat, None) for seat in range(len(own.seats))] == [
         write_system_text(other, seat, None) for seat in range(len(own.seats))

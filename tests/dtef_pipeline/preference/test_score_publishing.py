@@ -29,7 +29,7 @@ def votes() -> list[PlayersVote]:
         replace(
             VOTE,
             item_id=f"{'st'[at % 2]}/all/{at}",
-            preferred=sides[at % 4],
+            preferred_side=sides[at % 4],
             reviewer_id=f"r{at % 7}",
             left=f"p{at % 3}",
             right="q",
@@ -73,7 +73,7 @@ def test_each_judge_is_a_fit_of_its_own() -> None:
     judges = {f"pairs(openai/gpt-4o[temperature={heat}])#01234567": heat for heat in (0, 1)}
     for_judge = {name: "left" if heat else "right" for name, heat in judges.items()}
     some = [
-        replace(said(first, other), item_id=f"s/{at}", reviewer_id=name, preferred=for_judge[name], confidence=None)  # type: ignore[arg-type]
+        replace(said(first, other), item_id=f"s/{at}", reviewer_id=name, preferred_side=for_judge[name], confidence=None)  # type: ignore[arg-type]
         for name in judges
         for at in range(6)
         for first, other in [("A", "AB"[at % 2 and judges[name]])]

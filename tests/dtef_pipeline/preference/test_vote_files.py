@@ -50,7 +50,7 @@ def test_a_column_that_is_empty_throughout_is_not_there(tmp_path: Path) -> None:
 
 def test_json_holds_votes_or_wins_and_a_pair_that_never_won_is_no_vote(tmp_path: Path) -> None:
     wins = read(tmp_path, '{"wins": [["a", "b", 3], ["b", "c", 0]], "source": "x"}')
-    assert (wins.players, wins.times.tolist(), wins.votes) == (("a", "b", "c"), [3.0], 3)
+    assert (wins.players, wins.counts.tolist(), wins.votes) == (("a", "b", "c"), [3.0], 3)
     votes = read(tmp_path, '{"votes": [["b", "a", "B"], [" a", "b", "tie"]]}')
     assert (votes.players, votes.left.tolist(), votes.outcome.tolist()) == (("a", "b"), [1, 0], [-1, 0])
 
@@ -113,7 +113,7 @@ def test_length_control_takes_the_lengths_of_responses(tmp_path: Path) -> None:
     votes = read(tmp_path, "left,right,choice,prompt_id\na,b,A,1\nb,a,B,1\na,b,B,1\na,b,tie,1\n")
     found = fit_votes(votes, lengths=lengths)
     assert found.length is not None
-    assert found.length.longer.share == pytest.approx(2 / 3)
+    assert found.length.longer_share.share == pytest.approx(2 / 3)
     only_two = fit_votes(votes, VoteSettings(control="length"), lengths)
     assert {score.reason for score in only_two.scores} == {
         "no score: the effect of lengths cannot be separated from that of players"

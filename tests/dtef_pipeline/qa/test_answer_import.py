@@ -43,8 +43,8 @@ def test_prompts_in_which_the_item_does_not_stand_are_counted(tmp_path: Path) ->
     path = tmp_path / "answers.jsonl"
     rows = [{"index": 1, "model": "m", "draw": draw, "text": "3", "prompt": one} for draw, one in enumerate(prompts)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    assert read_imported(path, "sums", SUMS, ImportRules(), {"sums/1": "Add 1 and 2."}).other_prompts == 1
-    assert read_imported(path, "sums", SUMS, ImportRules()).other_prompts == 0
+    assert read_imported(path, "sums", SUMS, ImportRules(), {"sums/1": "Add 1 and 2."}).n_foreign_prompts == 1
+    assert read_imported(path, "sums", SUMS, ImportRules()).n_foreign_prompts == 0
 
 
 def named(file: ImportedFile) -> list[tuple[str, str, int, str]]:
@@ -179,7 +179,7 @@ class TestStored:
     def test_items_of_one_prompt_share_the_first_answer_and_others_are_counted(self) -> None:
         answers = [ImportedAnswer(f"sums/{at}", "m", 0, text, {}) for at, text in enumerate("aab")]
         made = build_imported_responses(answers, dict.fromkeys(SUMS, "p" * 32), "base", NOW)
-        assert ([one.text for one in made.responses], made.outvoted) == (["a"], 1)
+        assert ([one.text for one in made.responses], made.n_conflicting) == (["a"], 1)
 
     @given(st.lists(st.tuples(st.sampled_from(SUMS), st.sampled_from("mn"), st.integers(0, 3)), unique=True))
     def test_every_answer_has_a_key_of_its_own(self, drawn: list[tuple[str, str, int]]) -> None:

@@ -137,7 +137,7 @@ def test_a_line_that_is_not_usable_is_named_before_anything_is_scored(line: Any,
 def test_callers_bring_scorers_of_the_outside_world() -> None:
     line = json.dumps({"scorer": "code_execution", "response": "pass", "task": "HumanEval/4"})
     read = read_answer_lines(
-        [line], "x", {"code_execution": lambda item: lambda written: ItemScore("ok", 1.0, own={"ran": item["task"]})}
+        [line], "x", {"code_execution": lambda item: lambda written: ItemScore("ok", 1.0, details={"ran": item["task"]})}
     )
     (found,) = map(strict, score_answer_lines(read))
     assert (found["score"], found["ran"]) == (1, "HumanEval/4")

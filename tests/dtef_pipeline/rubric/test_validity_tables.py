@@ -32,9 +32,9 @@ def made() -> dict[str, tuple[pd.DataFrame, pa.Schema]]:
         "disagreed": (list_disagreed_criteria(MADE.judgements, MADE.criteria, least=0.1), tables.RUBRIC_DISAGREED),
         "judges": (judge_table(MADE.judgements, SPENT), tables.RUBRIC_JUDGES),
         "self-preference": (estimate_self_preference(MADE.judgements, {"x": "X", "a": "X"}.get), tables.RUBRIC_SELF_PREFERENCE),
-        "corrected": (compute_corrected(RESPONSES, SAMPLE.drawn), tables.RUBRIC_CORRECTED),
+        "corrected": (compute_corrected(RESPONSES, SAMPLE.draws), tables.RUBRIC_CORRECTED),
         "classes": (measure_known_classes(MADE.judgements, ITEMS, LABELS), tables.RUBRIC_KNOWN_CLASSES),
-        "drawn": (SAMPLE.drawn, tables.RUBRIC_DRAWN),
+        "drawn": (SAMPLE.draws, tables.RUBRIC_DRAWN),
     }
 
 

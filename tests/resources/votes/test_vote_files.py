@@ -85,7 +85,9 @@ def test_a_store_that_made_the_same_pairs_itself_takes_the_votes_on_them_under_i
         assert "pair" not in done.added
         assert done.added["vote"] == len(store.votes())
         assert {pair.pair_id for pair in other.pairs()} == own
-        there, here = (sorted((one.item_id, one.left, one.preferred) for one in read_player_votes(s)) for s in (other, store))
+        there, here = (
+            sorted((one.item_id, one.left, one.preferred_side) for one in read_player_votes(s)) for s in (other, store)
+        )
         assert there == here
         assert import_votes(other, tmp_path / "x.jsonl").added == {}
 

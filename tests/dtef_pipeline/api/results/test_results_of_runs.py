@@ -133,7 +133,7 @@ def test_a_run_of_rubrics_has_the_numbers_of_the_board(tmp_path: Path, monkeypat
     for model in ("openai/model-0", "openai/model-1"):
         said, shown = by_metric(body, model)["score"], board[model]
         assert [said[name] for name in ("value", "low", "high", "n")] == [
-            shown[name] for name in ("score", "low", "high", "n_parts")
+            shown[name] for name in ("score", "low", "high", "n_scored")
         ]
     assert own["coverage"]["low"] is None
     assert own["coverage"]["reason"]

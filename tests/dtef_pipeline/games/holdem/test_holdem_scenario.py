@@ -182,7 +182,9 @@ class TestHowItEnds:
     def test_no_hand_reaches_the_limit_of_turns(self) -> None:
         def slowly(hand: HoldemHand, _: random.Random) -> str:
             """Checks first on each street, then everyone raises as often as possible."""
-            wishes = ("raise", "call") if hand.street == 0 else ("raise", "bet", "call") if hand.acted else ("check",)
+            wishes = (
+                ("raise", "call") if hand.street == 0 else ("raise", "bet", "call") if hand.n_street_actions else ("check",)
+            )
             return next(one for one in wishes if one in list_allowed_commands(hand))
 
         assert len(walk(1, slowly)[-1].actions) == 4 + 3 * 6

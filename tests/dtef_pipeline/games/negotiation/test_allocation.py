@@ -137,7 +137,7 @@ def test_an_offer_stands_until_another_is_made() -> None:
     state = after(game, a_bargain(), TAKE_BOAT, NOTHING, NOTHING)
     assert ACCEPT in game.legal(state, 1)
     state = after(game, state, TAKE_ALL)
-    assert state.standing() is not None
+    assert state.open_offer() is not None
     assert "from B" in game.observation(state, 0)
 
 
