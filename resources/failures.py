@@ -40,7 +40,7 @@ class ErrorLink(NamedTuple):
     """One error of a chain. `kind`: its class, with the module unless built-in. `said`: its message."""
 
     kind: str
-    said: str
+    message: str
 
 
 def links(error: BaseException) -> list[ErrorLink]:
@@ -68,18 +68,18 @@ def describe_error(chain: Iterable[ErrorLink], home: str | None = None) -> str |
     """
     for link in chain:
         if link.kind.startswith(_OURS):
-            return link.said
+            return link.message
         if link.kind.startswith(_DATABASES):
             place = home or str(Settings.read_environment().dagster_home)
-            if link.said.removeprefix("(").startswith(_SERVERS) or link.kind.startswith(_SERVERS):
+            if link.message.removeprefix("(").startswith(_SERVERS) or link.kind.startswith(_SERVERS):
                 return f"cannot use the database of Dagster that {place}/dagster.yaml names: {find_first_line(link)}"
             return f"cannot read or write the storage of Dagster in {place}: {find_first_line(link)}"
         if link.kind.startswith(_DUCKDB):
-            action = "written" if "Could not write" in link.said else "read"
+            action = "written" if "Could not write" in link.message else "read"
             return f"the tables cannot be {action}: {find_first_line(link)}"
-        if _OF_THE_DISK.match(link.said):
-            paths = _PATH.findall(link.said)
-            return f"cannot {f'use {paths[-1]}' if paths else 'read or write a file'}: {reason(link.said)}"
+        if _OF_THE_DISK.match(link.message):
+            paths = _PATH.findall(link.message)
+            return f"cannot {f'use {paths[-1]}' if paths else 'read or write a file'}: {reason(link.message)}"
     return None
 
 
@@ -105,7 +105,7 @@ def describe_start_failure(home: Path, error: Exception) -> str:
 def find_unset_variables(error: BaseException) -> list[str]:
     """Return the unset environment variables that Dagster's settings name, if they are the only reason why it does not start."""
     faults = [str(entry.message) for entry in getattr(error, "errors", None) or ()]
-    error_lines = faults or [link.said for link in links(error)]
+    error_lines = faults or [link.message for link in links(error)]
     matches = [_NOT_SET.search(line) for line in error_lines]
     # Of a list, each fault is to be one: a file that is wrong as well needs mending.
     if faults and not all(matches):
@@ -115,7 +115,7 @@ def find_unset_variables(error: BaseException) -> list[str]:
 
 def find_first_line(link: ErrorLink) -> str:
     """Return the first non-empty line of the message, without the class names that libraries put before it."""
-    lines = [line.strip() for line in link.said.splitlines() if line.strip()]
+    lines = [line.strip() for line in link.message.splitlines() if line.strip()]
     if link.kind.endswith(".ValidationError") and len(lines) > 2:  # pydantic: a count, the field, what is wrong with it
         return f"{lines[0]}: {lines[1]}: {lines[2].partition(' [type=')[0]}"
     return escape_control_characters(re.sub(r"^\((?:\w+\.)+\w+\) ", "", lines[0])) if lines else ""

@@ -375,13 +375,13 @@ class Warehouse:
         self, table: str, files: Sequence[str], columns: Sequence[str] | None, broken: dict[str, UnreadableFile] | None
     ) -> pa.Table | None:
         """Return the rows of the files. `broken`: takes unreadable ones; if None, the first of them is raised."""
-        results = self.each(lambda file: self._read_one(table, file, columns, skipping=broken is not None), files)
+        results = self.map_files(lambda file: self._read_one(table, file, columns, skipping=broken is not None), files)
         if broken is not None:
             broken |= {fault.path: fault for fault in results if isinstance(fault, UnreadableFile)}
         tables = [rows for rows in results if isinstance(rows, pa.Table)]
         return pa.concat_tables(tables) if tables else None
 
-    def each(self, do: Callable[[str], One], files: Sequence[str]) -> list[One]:
+    def map_files(self, do: Callable[[str], One], files: Sequence[str]) -> list[One]:
         """Return each file's result, in order; in an object store several are read at the same time."""
         if self.is_local or len(files) == 1:
             return [do(file) for file in files]
@@ -436,7 +436,7 @@ class Warehouse:
         for table in [table for table in tables if f"{self.folder(table)}/" in message] or tables:
             files = [path for path in self.files(table, first) if path not in without]
             look = partial(self._find_file_fault, TABLES[table].schema, message)
-            faults |= {fault.path: fault for fault in self.each(look, files) if fault}
+            faults |= {fault.path: fault for fault in self.map_files(look, files) if fault}
         damage = {path: fault for path, fault in faults.items() if fault.kind != "other columns"}
         lacks_columns = isinstance(error, duckdb.BinderException) or any(path in message for path in faults)
         return damage or (faults if lacks_columns else {})

@@ -50,7 +50,7 @@ def assemble(family: Family) -> FamilyAssets:
     run = f"dtef {family.name} run"
     costs = build_costs_asset(family, [stage.name for stage in stages if stage.asks])
     drift, *drift_checks = build_drift_assets(
-        FamilyDrift(item_subject(family), code_version="1", besides="", scores=(family.scored, family.part, run))
+        FamilyDrift(item_subject(family), code_version="1", details="", scores=(family.scored, family.part, run))
     )
     boards = [build_board_asset(family, board) for board in (build_item_board(family), *family.boards)]
     roll_ups = [*boards, costs, drift, report]

@@ -316,7 +316,7 @@ def _show(finding: Diagnosis) -> None:
     first = f"{finding.state:<8} {finding.check:<{_NAME_WIDTH}} "
     width = max(60, min(_WIDEST, shutil.get_terminal_size().columns)) - len(first)
     words, *commands = _BEFORE_A_COMMAND.split(finding.remedy)
-    message = [finding.found, *([f"-> {words}{':' if commands else ''}"] if words else [])]
+    message = [finding.message, *([f"-> {words}{':' if commands else ''}"] if words else [])]
     lines = [
         line for text in message for line in textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
     ] + commands

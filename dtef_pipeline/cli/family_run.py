@@ -51,7 +51,7 @@ class RunContextOfCommand:
     family: Family
     options: Any
     """The settings of the family."""
-    beside: RunFlags
+    flags: RunFlags
     environment: Settings
     warehouse: Warehouse
 
@@ -168,7 +168,7 @@ def run(record: FamilyRun, options: Any, beside: RunFlags) -> int:
 
 def list_failed_calls(record: FamilyRun, context: RunContextOfCommand, keys: Sequence[str]) -> Iterator[str]:
     """Yield the lines of `describe_unanswered` of these partitions, unless responses were only judged."""
-    if not record.failure_columns or context.beside.first == "judge":
+    if not record.failure_columns or context.flags.first == "judge":
         return
     (table, noun), names = record.sized_by, ["model", *record.failure_columns]
     calls: list[tuple[str, str, str | None]] = []
@@ -182,7 +182,7 @@ def list_failed_calls(record: FamilyRun, context: RunContextOfCommand, keys: Seq
 def start(record: FamilyRun, context: RunContextOfCommand, selection: RunSelection) -> tuple[RunContextOfCommand, StagesRun]:
     """Check everything that can be refused, run the stages and update the boards. Returns the context with its budgets, and the run."""
     check_home_path(context.environment)
-    options, beside = context.options, context.beside
+    options, beside = context.options, context.flags
     require_safe(options.snapshot)
     require_imported(selection.specs, options.snapshot, context.environment)
     options = apply_budgets(options, beside, selection.names, context.models)

@@ -97,7 +97,7 @@ class FamilyFiles:
     """Reads the files of `add`: (warehouse, **options). Raises an error if nothing can be added."""
     check: Callable[..., CheckReport]
     """Reads the files of `check`: (**options)."""
-    listed: Callable[..., Mapping[str, Sequence[Mapping[str, Any]]]]
+    list_tables: Callable[..., Mapping[str, Sequence[Mapping[str, Any]]]]
     """Returns the tables of `list` by name: (warehouse, **options)."""
     counted_rows: Mapping[str, str]
     """Nouns for the rows of the tables that are counted on removal; responses come first."""
@@ -180,7 +180,7 @@ def check_files(family: str, output: str, **options: Any) -> int:
 def list_parts(family: str, output: str, **options: Any) -> int:
     """Print the partitions. Returns 1 if a file was skipped."""
     files, warehouse = family_files(family), open_warehouse(new=True)
-    tables = {name: rows for name, rows in files.listed(warehouse, **options).items() if rows}
+    tables = {name: rows for name, rows in files.list_tables(warehouse, **options).items() if rows}
     if not tables:
         raise ConfigError(f"no {format_plural(files.noun)} in {warehouse.root} yet: `{files.adds}` adds some")
     if output == "csv" and len(tables) > 1:

@@ -50,7 +50,7 @@ def open_warehouse(*, new: bool = False) -> Warehouse:
         )
     if not new:
         if (place := diagnose_absent("warehouse", root, "DTEF_WAREHOUSE")).state == "problem":
-            raise WarehouseError(f"there is no warehouse {root}: {place.found}; name another place in DTEF_WAREHOUSE")
+            raise WarehouseError(f"there is no warehouse {root}: {place.message}; name another place in DTEF_WAREHOUSE")
         raise WarehouseError(
             f"there is no warehouse {root}: `{_find_making_command()}` makes it, or name another in DTEF_WAREHOUSE"
         )

@@ -56,7 +56,7 @@ def last_event_at(store: EvaluationStore) -> datetime | None:
     return max([*filter(None, map(decode_time, times)), *event_times], default=None)
 
 
-def sum_bought_by(store: EvaluationStore, queue_id: str) -> dict[str, Any]:
+def sum_call_costs_by(store: EvaluationStore, queue_id: str) -> dict[str, Any]:
     """Return the cost of all calls that an evaluation's runs made themselves: `usd` (None if no cost is known), `calls` answered,
     `prompt_tokens`, `completion_tokens`, and `unpriced`, the attempts of unknown cost, which cost at most `unpriced_usd_most` where that
     is known. Cache hits cost nothing.

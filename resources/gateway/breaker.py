@@ -40,7 +40,7 @@ class Breaker:
         """None: closed."""
 
     @property
-    def exhausted(self) -> bool:
+    def is_exhausted(self) -> bool:
         """Whether too many probes failed for the run to wait longer."""
         return self.failed_probes >= (self._rules.probes if self._was_reached else self._rules.first_probes)
 

@@ -275,7 +275,7 @@ class Dispatch:
                 f"{job.last_error}; call after call fails, so no more calls are sent to this model for {breaker.open_until - now:.3g} s"
             )
             queue.ask_undecided_again(now + backoff.wait(1))
-        if breaker.exhausted:
+        if breaker.is_exhausted:
             self._give_up(
                 queue,
                 f"given up after {format_count(breaker.failed_probes, 'probe')}: {job.last_error}",

@@ -52,7 +52,7 @@ NOTHING_EMBEDDED = EmbeddingResult(EMBEDDING_SCHEMA.empty_table(), {}, Usage())
 
 
 @dataclass(slots=True)
-class _Found:
+class _EmbeddedPieces:
     """Vectors of pieces or their failures, by place."""
 
     vectors: dict[int, Vectors] = field(default_factory=dict)
@@ -140,9 +140,9 @@ def _embed_by_server(
     return vectors, failures
 
 
-def _embed_pieces(flat: Sequence[Piece], spec: ModelSpec, gateway: Gateway, on_progress: OnProgress | None) -> _Found:
+def _embed_pieces(flat: Sequence[Piece], spec: ModelSpec, gateway: Gateway, on_progress: OnProgress | None) -> _EmbeddedPieces:
     """Embed pieces in batches; pieces of failed batches are sent once more, one per request."""
-    result, again = _Found(), _Found()
+    result, again = _EmbeddedPieces(), _EmbeddedPieces()
     _ask(split_text_batches([piece.text for piece in flat]), flat, spec, gateway, on_progress, result)
     alone = [place for place in sorted(result.failures) if _is_asked(result.failures[place])]
     if alone and len(flat) > 1:
@@ -165,7 +165,7 @@ def _ask(
     spec: ModelSpec,
     gateway: Gateway,
     on_progress: OnProgress | None,
-    result: _Found,
+    result: _EmbeddedPieces,
 ) -> None:
     """Send one request per batch and add results to `result`. Batches with the same texts share a request."""
     requests: dict[str, Request] = {}
@@ -186,7 +186,7 @@ def _ask(
                 _add(text, part, spec, key, result)
 
 
-def _add(text: str, part: range, spec: ModelSpec, key: str, result: _Found) -> None:
+def _add(text: str, part: range, spec: ModelSpec, key: str, result: _EmbeddedPieces) -> None:
     """Add the vectors of a stored response. An imported response may hold anything."""
     try:
         vectors = decode_stored_vectors(text)

@@ -40,7 +40,7 @@ from resources.responses.writer import ResponseWriter
 
 _log = logging.getLogger("dtef.gateway")
 _NO_BUDGET = Budget()
-_Asked = tuple[str, bool]
+_ModelKey = tuple[str, bool]
 """A variant, and whether it is asked for embeddings."""
 
 
@@ -104,7 +104,7 @@ class Gateway:
             (False, True): LitellmEmbedding(self._environ),
         }
         self.providers: dict[str, ProviderSlots] = {}
-        self._models: dict[_Asked, ModelState] = {}
+        self._models: dict[_ModelKey, ModelState] = {}
         self._checked: dict[str, dict[str, ModelSpec]] = defaultdict(dict)
         """By role and variant, the models of which it was looked up what their providers are sent."""
 
@@ -134,7 +134,7 @@ class Gateway:
             StoreError: the store cannot be read or written.
             KeyboardInterrupt: after calls in flight have had `grace` seconds to end, and their responses are committed.
         """
-        queues: dict[_Asked, ModelQueue] = {}
+        queues: dict[_ModelKey, ModelQueue] = {}
         intake = Intake(self.store, partial(self._get_queue, queues), follow_up)
         for arrival in intake.take(requests):
             arrival.enter(in_front=False)
@@ -215,14 +215,14 @@ class Gateway:
         intake.failures |= dispatch.failures
         return dispatch.sent
 
-    def _get_queue(self, queues: dict[_Asked, ModelQueue], model: ModelSpec, role: str) -> ModelQueue:
+    def _get_queue(self, queues: dict[_ModelKey, ModelQueue], model: ModelSpec, role: str) -> ModelQueue:
         """Return the queue of a model in a role, created if missing."""
         key = model.variant, role == EMBEDDER
         if (queue := queues.get(key)) is None:
             queue = queues[key] = ModelQueue(self._get_state(model, key), role)
         return queue
 
-    def _get_state(self, spec: ModelSpec, key: _Asked) -> ModelState:
+    def _get_state(self, spec: ModelSpec, key: _ModelKey) -> ModelState:
         if spec.is_computed:
             raise ValueError(f"{spec.name} is refused: its answers are computed, not requested")
         if (state := self._models.get(key)) is None:

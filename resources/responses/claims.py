@@ -65,7 +65,7 @@ class Claims:
         return self._database.write(work, alone=True) if keys else ClaimOutcome(set(), set())
 
     @contextmanager
-    def alone(self, keys: Sequence[str]) -> Iterator[None]:
+    def hold_all(self, keys: Sequence[str]) -> Iterator[None]:
         """Hold all of the keys, after waiting while another living owner holds one. The keys may be any hashes of 32 digits."""
         # Of two owners that hold a part each, both let go, and try again after pauses that differ.
         pause_s = 0.01 + int(self._owner[:4], 16) % 40 / 1000
@@ -119,7 +119,7 @@ class Claims:
 
     def _prepare_statements(self) -> None:
         """Prepare the statements on the keys of `listed`."""
-        key_query, claims = self._database.listed, db.claims.c
+        key_query, claims = self._database.key_query, db.claims.c
         # SQLite cannot tell ON CONFLICT from a join's ON after a SELECT without WHERE.
         free = key_query.add_columns(sa.literal(self._owner)).where(sa.true())
         take = self._database.insert(db.claims).from_select(["request_key", "owner"], free)

@@ -187,9 +187,9 @@ evaluation_responses = sa.Table(
     sa.Column("queue_id", sa.String(32), nullable=False, index=True),
 )
 
-Returned = TypeVar("Returned")
+Result = TypeVar("Result")
 """What work on the store returns to its caller."""
-Work = Callable[[sa.Connection], Returned]
+Work = Callable[[sa.Connection], Result]
 """Statements of one transaction. It may be run again from the start, so it changes nothing but the database."""
 
 
@@ -227,13 +227,11 @@ class ResponseDatabase:
         except sa.exc.SQLAlchemyError as error:
             raise self._build_store_error("open", error) from None
 
-    def read(self, work: Work[Returned]) -> Returned:
+    def read(self, work: Work[Result]) -> Result:
         """Return the work's result, in one reading transaction."""
         return self._run_patiently("read", lambda: self._read_once(work))
 
-    def write(
-        self, work: Work[Returned], *, alone: bool = False, find_committed: Work[Returned | None] | None = None
-    ) -> Returned:
+    def write(self, work: Work[Result], *, alone: bool = False, find_committed: Work[Result | None] | None = None) -> Result:
         """Return the work's result, in one writing transaction, committed completely or not at all.
 
         `alone`: without any other writer (in SQLite always). `find_committed`: called before a retry, as the previous commit may have
@@ -241,7 +239,7 @@ class ResponseDatabase:
         """
         tries = count()
 
-        def attempt() -> Returned:
+        def attempt() -> Result:
             is_first = next(tries) == 0
             return self._write_once(
                 work if is_first or find_committed is None else partial(_run_unless_committed, find_committed, work), alone
@@ -254,7 +252,7 @@ class ResponseDatabase:
         return postgresql.insert(table) if self.is_postgresql else sqlite.insert(table)
 
     @property
-    def listed(self) -> sa.Select[tuple[str]]:
+    def key_query(self) -> sa.Select[tuple[str]]:
         """A select of the request keys of `keys(...)`, passed as one parameter. Thousands of parameters are slow to compile."""
         if self.is_postgresql:
             return sa.select(sa.func.unnest(sa.bindparam("keys", type_=postgresql.ARRAY(sa.Text))))
@@ -268,7 +266,7 @@ class ResponseDatabase:
         """
         if self.is_postgresql:
             return column == sa.any_(sa.bindparam("keys", type_=postgresql.ARRAY(sa.Text)))
-        return column.in_(self.listed)
+        return column.in_(self.key_query)
 
     def keys(self, keys: Sequence[str]) -> dict[str, Any]:
         """Return the parameters of a statement with `listed`."""
@@ -295,11 +293,11 @@ class ResponseDatabase:
     def close(self) -> None:
         self._engine.dispose()
 
-    def _read_once(self, work: Work[Returned]) -> Returned:
+    def _read_once(self, work: Work[Result]) -> Result:
         with self._engine.connect() as connection:
             return work(connection)
 
-    def _write_once(self, work: Work[Returned], alone: bool) -> Returned:
+    def _write_once(self, work: Work[Result], alone: bool) -> Result:
         with self._wait_for_turn(), self._engine.connect().execution_options(writes=True) as connection, connection.begin():
             if self.is_postgresql:
                 # A claim must see all or nothing of a response's commit, and two that lock rows in another order must not meet.
@@ -320,7 +318,7 @@ class ResponseDatabase:
         finally:
             self._writers.release()
 
-    def _run_patiently(self, action: str, attempt: Callable[[], Returned]) -> Returned:
+    def _run_patiently(self, action: str, attempt: Callable[[], Result]) -> Result:
         deadline = time.monotonic() + self._patience_s
         while True:
             try:
@@ -378,7 +376,7 @@ class ResponseDatabase:
         connection.execute(sa.insert(versions).values(schema_version=SCHEMA_VERSION))
 
 
-def _run_unless_committed(find_committed: Work[Returned | None], work: Work[Returned], connection: sa.Connection) -> Returned:
+def _run_unless_committed(find_committed: Work[Result | None], work: Work[Result], connection: sa.Connection) -> Result:
     result = find_committed(connection)
     return work(connection) if result is None else result
 

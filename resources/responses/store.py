@@ -246,7 +246,7 @@ class ResponseStore:
         parts = [self.database.read(partial(_query_rows, statement, {}))[0][0] for statement in (*statements, unanswered_query)]
         return math.fsum(float(part or 0.0) for part in parts)
 
-    def sum_bought(self, keys: Iterable[str], queue_id: str) -> CostInStore:
+    def sum_call_costs(self, keys: Iterable[str], queue_id: str) -> CostInStore:
         """Return the cost of the responses to these request keys that an evaluation's runs requested themselves."""
         column, link = db.responses.c, db.evaluation_responses.c
         of_evaluation = sa.select(link.request_key).where(link.queue_id == queue_id)

@@ -52,7 +52,7 @@ class SandboxLevel:
 
     level: str | None
     """None: none can be used; programs are not checked."""
-    not_better: Mapping[str, str]
+    reasons: Mapping[str, str]
     """Each better level, or each, where none is left: why it is not used."""
 
     @property
@@ -63,7 +63,7 @@ class SandboxLevel:
     @property
     def words(self) -> str:
         """A one-line description."""
-        reasons = "; ".join(f"no {level}: {why}" for level, why in self.not_better.items())
+        reasons = "; ".join(f"no {level}: {why}" for level, why in self.reasons.items())
         return f"{self.level or 'none'}{f' ({reasons})' if reasons else ''}"
 
 

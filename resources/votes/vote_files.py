@@ -90,7 +90,7 @@ def map_pair_ids(connection: sa.Connection, database: ResponseDatabase, lines: L
     """
     pair_ids = {_get_sides(line.record): line.record["pair_id"] for line in reversed(lines["pair"])}
     columns = tables.pairs.c
-    statement = sa.select(columns.pair_id, columns.left_id, columns.right_id).where(columns.left_id.in_(database.listed))
+    statement = sa.select(columns.pair_id, columns.left_id, columns.right_id).where(columns.left_id.in_(database.key_query))
     for row in tables.query_listed_rows(connection, database, statement, {left for left, _ in pair_ids}):
         pair_ids[_get_sides(row)] = row["pair_id"]
     own_id = {line.record["pair_id"]: pair_ids[_get_sides(line.record)] for line in lines["pair"]}
@@ -290,9 +290,9 @@ def _read_existing(connection: sa.Connection, database: ResponseDatabase, kind: 
     yield from _read_records(connection, database, kind, key, {line.record[key] for line in lines})
     if kind == "vote":
         # Pairs may have many more votes than those that are asked for. The ids of pairs are equally long, and looked up by an index.
-        vote, subquery = tables.votes, database.listed.subquery()
+        vote, subquery = tables.votes, database.key_query.subquery()
         pair_ids = sa.select(sa.func.substr(subquery.c[0], 1, _LENGTH_OF_PAIR_ID))
-        condition = sa.and_(vote.c.pair_id.in_(pair_ids), (vote.c.pair_id + vote.c.reviewer_id).in_(database.listed))
+        condition = sa.and_(vote.c.pair_id.in_(pair_ids), (vote.c.pair_id + vote.c.reviewer_id).in_(database.key_query))
         keys = {line.record["pair_id"] + line.record["reviewer_id"] for line in lines}
         for row in tables.query_listed_rows(connection, database, sa.select(vote).where(condition), keys):
             yield tables.record_of(kind, row)
@@ -384,7 +384,7 @@ def _read_records(
 ) -> Iterator[Record]:
     """Yield stored records of a kind with one of these values in a field."""
     table = tables.TABLE_OF_KIND[kind]
-    statement = sa.select(table).where(table.c[name].in_(database.listed))
+    statement = sa.select(table).where(table.c[name].in_(database.key_query))
     return (tables.record_of(kind, row) for row in tables.query_listed_rows(connection, database, statement, values))
 
 

@@ -262,7 +262,7 @@ def find_judges(connection: sa.Connection, database: ResponseDatabase, ids: Coll
     for table in (tables.reviewers, tables.votes):
         columns = table.c
         query = sa.select(columns.reviewer_id).where(
-            columns.reviewer_kind == JUDGE_KIND, columns.reviewer_id.in_(database.listed)
+            columns.reviewer_kind == JUDGE_KIND, columns.reviewer_id.in_(database.key_query)
         )
         judges |= {
             row["reviewer_id"] for row in tables.query_listed_rows(connection, database, query.distinct(), set(ids) - judges)

@@ -372,7 +372,7 @@ def _collect_runs(connection: sa.Connection, database: ResponseDatabase, paired:
     statement = (
         sa.select(responses.c.request_key, run.code_version, run.config_hash)
         .join(asking_runs, run.run_id == responses.c.run_id)
-        .where(responses.c.request_key.in_(database.listed))
+        .where(responses.c.request_key.in_(database.key_query))
     )
     asked_by = {
         row["request_key"]: AskingRun(row["code_version"], row["config_hash"])

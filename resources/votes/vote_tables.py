@@ -178,7 +178,7 @@ def join_sides(statement: sa.Select[Any]) -> sa.Select[Any]:
 def query_listed_rows(
     connection: sa.Connection, database: ResponseDatabase, statement: sa.Select[Any], values: Iterable[str]
 ) -> Iterator[sa.RowMapping]:
-    """Yield the rows of a statement on `database.listed`, for any number of values."""
+    """Yield the rows of a statement on `database.key_query`, for any number of values."""
     for chunk in chunks(sorted(values)):
         yield from connection.execute(statement, database.keys(chunk)).mappings()
 

@@ -56,7 +56,7 @@ class Results(NamedTuple):
     metrics: list[dict[str, Any]]
     outcomes: dict[str, Any]
     cost: UsageTotals
-    bought: UsageTotals
+    call_costs: UsageTotals
     """Those of these calls that were made in a Dagster run of this evaluation."""
     traces: list[str]
 
@@ -71,7 +71,7 @@ def make_results(family: FamilyResults) -> Results:
     counts, traces = family.counts(), family.traces()
     # What was bought for rows that are not there yet is nobody's cost: the evaluation as a whole knows it.
     unknown = UsageTotals(usd=None)
-    cost, purchase = (family.cost(), family.run.sum_bought(family.request_keys())) if traces else (unknown, unknown)
+    cost, purchase = (family.cost(), family.run.sum_call_costs(family.request_keys())) if traces else (unknown, unknown)
     return Results(family.metrics(counts), build_outcomes_body(counts, family.unit), cost, purchase, traces)
 
 

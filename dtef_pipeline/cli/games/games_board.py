@@ -228,7 +228,7 @@ GAMES_COMMANDS = CommandFamily(
     GAMES_WATCHED,
     show=show,
     drift_lines=_describe_moved_baselines,
-    explained={
+    explained_columns={
         "games": ExplainedColumns("dtef_pipeline.cli.games.games_board.GAME_BOARD_COLUMNS", "persona_results"),
         "games/estimate": ExplainedColumns("dtef_pipeline.cli.games.games_run.LEAGUE_ESTIMATE"),
         "games/decisions": ExplainedColumns("dtef_pipeline.cli.games.games_decisions.DECISION_COLUMNS", "strategy_values"),

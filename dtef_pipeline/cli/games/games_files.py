@@ -197,7 +197,7 @@ GAMES_FILES = FamilyFiles(
     adds="dtef games run",
     read=_read,
     check=_check,
-    listed=_list_documents,
+    list_tables=_list_documents,
     counted_rows={"episodes": "episode", "decision_answers": "decision"},
     list_hint="`dtef games play SCENARIO` plays one; a player is human, baseline/NAME, a model, or PERSONA@MODEL",
 )

@@ -166,7 +166,7 @@ GAMES = FamilyWords(
     """,
     part="scenario",
     pattern="LEAGUE/SCENARIO, such as poker/kuhn, or a pattern such as 'poker/*'",
-    stays="The scenario itself stays, so that it can be played again.",
+    removal_note="The scenario itself stays, so that it can be played again.",
     add=Verb(
         "Add the personas or scenarios of a file.",
         """Add what `dtef export` wrote to FILE: personas to the folder that DTEF_PERSONAS names, scenarios to the response store, as those made
@@ -246,6 +246,6 @@ GAMES = FamilyWords(
     ),
     run=run,
     who="--player",
-    more=(play,),
+    extra_commands=(play,),
 )
 games = build_family_group(GAMES)

@@ -318,7 +318,7 @@ class Seating:
     players: tuple[Player | None, ...]
 
     @property
-    def written(self) -> frozenset[int]:
+    def human_seats(self) -> frozenset[int]:
         """Seats of a person or of scripted commands, which may write any number of texts in a turn."""
         return frozenset(seat for seat, player in enumerate(self.players) if player is None)
 
@@ -330,7 +330,7 @@ def play(options: PlayOptions) -> int:
     manifests = load_known_scenarios(settings)
     scenario_pack = pack(resolve_scenario_id(options.scenario, manifests), manifests)
     seating = _assign_seats(scenario_pack, options, settings)
-    game = GameInPlay(scenario_pack, options.seed, patient=seating.written)
+    game = GameInPlay(scenario_pack, options.seed, patient=seating.human_seats)
     code = 0
     try:
         _play(game, seating, options, settings)

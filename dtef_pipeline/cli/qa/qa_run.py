@@ -158,7 +158,7 @@ def _choose(context: RunContextOfCommand) -> RunSelection:
 
 
 def _list_steps(context: RunContextOfCommand, keys: Sequence[str], stages: Sequence[Stage]) -> Steps:
-    return [(stage, keys) for stage in stages[_STAGE_TO_BEGIN_WITH[context.beside.first] :]]
+    return [(stage, keys) for stage in stages[_STAGE_TO_BEGIN_WITH[context.flags.first] :]]
 
 
 def _summarize_run(context: RunContextOfCommand, keys: Sequence[str], _: StagesRun) -> AfterRun:
@@ -167,12 +167,12 @@ def _summarize_run(context: RunContextOfCommand, keys: Sequence[str], _: StagesR
         describe_nothing_scored(warehouse, keys, options.snapshot, _list_imported_models(context.environment, options.snapshot))
     )
     is_failed = bool(nothing) and options.judge not in (None, "none")
-    look_ups = () if context.beside.first == "judge" else list_failed_look_ups(warehouse, keys, options.how)
+    look_ups = () if context.flags.first == "judge" else list_failed_look_ups(warehouse, keys, options.how)
     return AfterRun((*nothing, *look_ups), is_failed)
 
 
 def _describe_uncounted(plan: DryRun) -> Iterator[str]:
-    if waiting := sum(plan.said["not_looked_up"]):
+    if waiting := sum(plan.descriptions["not_looked_up"]):
         summary_text = f"{format_count(waiting, 'question')} without a look-up"
         yield f"not counted: {summary_text}; `dtef qa run --retriever remote` without --model asks the server"
 

@@ -158,7 +158,7 @@ RUBRIC = FamilyWords(
     """,
     part="blueprint",
     pattern="an id, or a pattern such as 'compass__*'",
-    stays="People's labels and anchors stay too.",
+    removal_note="People's labels and anchors stay too.",
     check=Verb(
         "Check blueprints and report their faults.",
         """Read blueprints and report faults: a line per finding with file, line, place and correction.
@@ -207,6 +207,6 @@ RUBRIC = FamilyWords(
     ),
     run=run,
     views=BOARD_VIEWS,
-    more=(show,),
+    extra_commands=(show,),
 )
 rubric = build_family_group(RUBRIC)

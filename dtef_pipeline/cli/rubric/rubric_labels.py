@@ -225,5 +225,5 @@ def _lock_labels() -> Iterator[None]:
     from resources.responses.claims import Claims
     from resources.responses.store import ResponseStore
 
-    with Claims(ResponseStore(Settings.read_environment().responses_url)) as claims, claims.alone([digest(_LABELS)]):
+    with Claims(ResponseStore(Settings.read_environment().responses_url)) as claims, claims.hold_all([digest(_LABELS)]):
         yield

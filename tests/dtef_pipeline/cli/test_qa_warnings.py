@@ -42,7 +42,7 @@ def test_models_whose_calls_failed_are_counted_over_all_parts(tmp_path: Path) ->
         "warning: c: 1 response of 1 failed; the same command sends them again",
     ]
     assert list(list_failed_calls(QA_RUN, given, ["mmlu/winds"])) == []
-    judging = replace(given, beside=RunFlags(first="judge"))
+    judging = replace(given, flags=RunFlags(first="judge"))
     assert list(list_failed_calls(QA_RUN, judging, ["gsm8k/all"])) == [], "the same command would not ask again"
 
 

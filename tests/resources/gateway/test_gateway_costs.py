@@ -218,9 +218,9 @@ def test_an_evaluation_learns_what_it_lost(store: ResponseStore) -> None:
         ]
     )
     own.add([one])
-    found = own.sum_bought([one.request_key, other.request_key], "q")
+    found = own.sum_call_costs([one.request_key, other.request_key], "q")
     assert (found.calls, found.cost_usd, found.unpriced, found.most_usd) == (1, pytest.approx(0.75), 1, 2.0)
-    assert own.sum_bought([other.request_key], "another").most_usd is None
+    assert own.sum_call_costs([other.request_key], "another").most_usd is None
     own.close()
 
 
