@@ -201,7 +201,9 @@ def start(record: FamilyRun, context: RunContextOfCommand, selection: RunSelecti
             if running.outcome.failures and names[-1] != stages[-1].name:
                 running.done = ()
                 break
-        if beside.no_roll_ups or running.is_without_result:
+        if running.is_without_result:
+            return context, running
+        if beside.no_roll_ups:
             context.warehouse.refresh_database()
         else:
             record.roll_up(context, running)
