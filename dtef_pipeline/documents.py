@@ -23,21 +23,21 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.member_docstrings import DescribedMembers
 
 Place = tuple[int | str, ...]
-"""Where a value stands in a document: keys and places in lists, from the outside in."""
+"""The path of a value in a document: keys and list indexes, from the outside in."""
 _Model = TypeVar("_Model", bound=BaseModel)
 _LONGEST_ECHO = 80
 _KNOWN = "; known: "
 _MOST_IN_LINE = 20
-"""Reasons."""
+"""Maximum number of reasons in a message."""
 _OF_KEY = "[key]"
-"""What pydantic adds to the place of a key that is wrong itself."""
+"""Pydantic's suffix of the path if the key itself is wrong."""
 _IN_OUR_WORDS: Mapping[str, str] = {
     "string_type": "text",
     "bool_type": "true or false",
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
     **dict.fromkeys(("float_type", "float_parsing"), "a number"),
 }
-"""What is allowed, by pydantic's name of the fault."""
+"""Allowed values, by pydantic's name of the fault."""
 _YAML_REMEDIES = {
     "mapping values are not allowed": "put quotes around a text with `: ` in it, and check the indentation",
     "violates indentation": "indent with spaces",
@@ -122,7 +122,7 @@ class Document:
         if not isinstance(value, dict):
             raise self.error(place, f"got {format_value(value)}; allowed: a mapping")
         if known_keys is not None and (unknown := [str(key) for key in value if key not in (known_keys := list(known_keys))]):
-            # The keys alone: a value may be an API key in the wrong place.
+            # Only the keys: a value may be an API key in the wrong place.
             raise ConfigError(_join_faults([self._format_place((*place, key), _unknown(known_keys)) for key in unknown]))
         return value
 
@@ -170,7 +170,7 @@ def convert_pydantic_errors(faults: Iterable[Mapping[str, Any]], model: type[Bas
             yield Reason(place, _unknown(_find_owner(model, place).model_fields))
         elif kind == "missing":
             yield Reason(place, "is missing")
-        elif kind == "value_error":  # a check of ours, which says what arrived
+        elif kind == "value_error":  # raised by our own checks, with the value
             yield Reason(place, message.removeprefix("Value error, "))
         else:
             choices = (
@@ -415,7 +415,7 @@ class UniqueKeys(yaml.SafeLoader):
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
             return super().construct_object(node, deep)
-        except ValueError as error:  # what looks like a date or a number and is none
+        except ValueError as error:  # an invalid date or number
             is_date = node.tag == "tag:yaml.org,2002:timestamp"
             example = "a date such as 2026-03-01" if is_date else "a number such as 5 or 0.7"
             problem = (

@@ -66,9 +66,9 @@ def build_family_rows(rows: pd.DataFrame, schema: pa.Schema, family: str) -> pa.
 
 STATUSES = ("ok", "unparseable", "wrong_length", "error", "refused", "missing", "budget")
 ANSWERED = ("ok", "unparseable", "wrong_length", "refused")
-"""Statuses of a prediction whose model responded: a parse rate is the share of these that could be read."""
+"""Statuses of predictions with a response; the parse rate is the share of these that could be read."""
 READ_ENOUGH = 0.9
-"""Share of a model's responses that could be read, below which it is warned of."""
+"""Minimum share of a model's responses that must be readable; below it, commands print a warning."""
 
 FAMILY_FIELD = field("family", pa.string(), "Family of evaluations that the row is of")
 CUT_FIELD = field("cut", pa.string(), "What the boards are cut by, such as overall; columns that only other cuts have are null")
@@ -96,7 +96,7 @@ REQUEST = (
         "Key of the response in the store: hash of a prompt of this text, model variant, draw, snapshot",
     ),
 )
-"""Who is asked, and under which key the response is stored."""
+"""Columns that identify the model and the key of the stored response."""
 REPLY = (
     field("call_status", pa.string(), "State of the call: answered, error, missing or budget"),
     field("response", pa.string(), "Raw text as served"),
@@ -126,9 +126,9 @@ REPLY = (
     field("attempts", pa.int32(), "Calls sent until it was answered or given up"),
     ANSWERED_AT_FIELD,
 )
-"""What came back."""
+"""Columns of the response."""
 CALL = (SNAPSHOT_FIELD, PROMPT_FIELD, *REQUEST, *REPLY)
-"""The columns of every table of model calls. Usage stands once per request: at the first of the rows that share it."""
+"""Columns of every table of model calls. If several rows share a request, the first one has its usage."""
 
 PARSE_RATE_FIELD = field("parse_rate", pa.float64(), "Share of responses that could be read, 0-1: higher is better")
 COUNTS = (
@@ -143,7 +143,7 @@ COUNTS = (
     field("n_budget", pa.int64(), "Predictions not asked for, because a budget was reached"),
     PARSE_RATE_FIELD,
 )
-"""Predictions by what became of them."""
+"""Numbers of predictions by outcome."""
 
 COSTS = pa.schema(
     [
@@ -218,9 +218,9 @@ class TableSpec:
 
     schema: pa.Schema | None
     space: Space | None = None
-    """Whose partitions it is about, from the first level on; None: it is one file."""
+    """The partition space of the table; None: the table is one file."""
     levels: tuple[str, ...] = ()
-    """The folder levels above its files."""
+    """Folder levels above the table's files."""
     remake: str = "dtef board --refresh"
     """The command that makes a file again. `{options}` stands for its levels, such as `--suite S --part P --snapshot base`, and
     `{family}` for that level alone, and `{models}`, `{personas}` or `{players}` for who was asked, as other tables of the partition tell.

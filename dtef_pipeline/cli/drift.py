@@ -46,7 +46,7 @@ NOTHING_COMPARED = 5
 TOO_EARLY = 4
 """Exit code of `dtef drift --fail-on drift` if no series drifted and one has too few snapshots to tell."""
 SERIES_NAMED = 10
-"""How many series without a verdict are listed by name."""
+"""Maximum number of series without a verdict that are listed by name."""
 _RULE_VIEW = TableView(
     (
         *("partition", "model", "way", "flagged", "investigate", "gap", "lowest", "lowest_snapshot"),

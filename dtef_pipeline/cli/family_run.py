@@ -122,7 +122,7 @@ class FamilyRun:
     """Registers partitions with Dagster's instance; by default they are registered elsewhere."""
     config: Callable[[Any, Sequence[Stage]], Mapping[str, Mapping[str, Any]]] = stage_config
     introduce: Callable[[RunContextOfCommand, RunSelection], Iterable[str]] = lambda context, selection: ()
-    """Lines on the selection, shown before a run and above an estimate."""
+    """Lines that describe the selection, shown before a run and above an estimate."""
     roll_up: Callable[[RunContextOfCommand, StagesRun], None] = roll_up_all
     after: Callable[[RunContextOfCommand, Sequence[str], StagesRun], AfterRun] = lambda context, keys, running: AfterRun()
     makes_warehouse: bool = False
@@ -134,7 +134,7 @@ class FamilyRun:
     assumes: Callable[[DryRun], Iterable[str]] = lambda plan: ()
     """Returns the assumptions of an estimate."""
     explained_as: str = ESTIMATE
-    """The name by which `dtef explain` knows the columns of an estimate."""
+    """Name of an estimate's columns in `dtef explain`."""
     daily: Callable[[RunContextOfCommand], Mapping[str, float | None]] = lambda context: {}
     """Daily budget in US dollars by role."""
 

@@ -12,7 +12,7 @@ from dtef_pipeline.asking.models import ModelSpec
 from resources.gateway.prices import Price, price
 
 COST_HEADER = "x-litellm-response-cost"
-"""In which a proxy of litellm's states what a call cost."""
+"""Header in which a LiteLLM proxy reports the cost of a call."""
 _TOKENS_AS_TEXT = re.compile(r"[0-9]{1,15}")
 _NO_USAGE: Mapping[str, Any] = {}
 
@@ -23,10 +23,10 @@ class Bill(NamedTuple):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cost_usd: float | None = None
-    """US dollars, as the provider states them, else by the price and the tokens."""
+    """US dollars as reported by the provider, or else computed from price and tokens."""
     reported_cost_usd: float | None = None
     cached_tokens: int | None = None
-    """At most `prompt_tokens`, of which they are a part."""
+    """Number of `prompt_tokens` that were read from the provider's cache."""
     reasoning_tokens: int | None = None
 
     @property
@@ -102,7 +102,7 @@ def _parse_reported_cost(usage: Mapping[str, Any]) -> float | None:
     """Return the stated cost: a number (OpenRouter), or parts with their sum (Perplexity)."""
     value = usage.get("cost")
     cost = parse_dollars(value.get("total_cost") if isinstance(value, Mapping) else value)
-    # With a key of one's own, OpenRouter's `cost` is its fee, and what the host charges stands beside it.
+    # If the user brings a provider key, OpenRouter's `cost` is its fee, and the provider's charge is in another field.
     upstream = (
         parse_dollars(_get_part(usage, "cost_details").get("upstream_inference_cost")) if usage.get("is_byok") is True else None
     )

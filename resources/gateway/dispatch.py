@@ -27,7 +27,7 @@ from resources.gateway.single_flight import Claiming, SingleFlight
 from resources.gateway.transport import CallError, Reply, Scope, Scrubber, Transport
 from resources.responses.writer import ResponseWriter
 
-# Whatever might go unnoticed costs a moment and not the run.
+# Maximum wait, so that a missed event delays the run for a moment only.
 _LONGEST_SLEEP_S = 5.0
 
 
@@ -153,7 +153,7 @@ class Dispatch:
         """Return whether run, provider and model have a slot left; each keeps slots for queues with nothing in flight."""
         slots, name = queue.state.slots, queue.spec.name
         siblings = [sibling for sibling in self._queues if sibling.state.slots is slots]
-        # A model that is asked at several temperatures has as many queues.
+        # A model with several temperatures has one queue for each.
         peers = [sibling for sibling in siblings if sibling.spec.name == name]
         return (
             _is_slot_left(self._rules.limit, len(self._calls), queue, self._queues)
@@ -166,8 +166,8 @@ class Dispatch:
         """Start one call if the budget allows it."""
         job = queue.take(now)
         usage = self._accounts.estimate(job.request, queue.state.price, queue.ceiling)
-        # The first call of a model whose price only its bills tell is made alone: nothing bounds what others would cost. Under a limit that
-        # counts tokens, so is that of any other: its reply may show that calls use more than is estimated.
+        # If a model's price is known only from its bills, its first call is made alone: nothing bounds the cost of others. Under a limit on
+        # tokens, every model's first call is made alone, because its reply may show that calls use more than estimated.
         is_early = bool(queue.in_flight) and (
             self._is_price_missing(queue) or (usage.tokens > 0 and not queue.ceiling.may_begin(queue.in_flight))
         )
@@ -211,11 +211,11 @@ class Dispatch:
             queue.state.learn(bill, job.request)
             usage = compute_failed_usage(error, job.request, queue.state.price, queue.ceiling)
             if (unanswered := make_unanswered_call(job, usage)) is not None:
-                # Before it is settled: a daily budget reads again what the store has.
+                # Before it is settled, because a daily budget reads the store again.
                 await self._writer.commit(unanswered)
             self._handle_failure(queue, job, error, began)
         except asyncio.CancelledError:
-            # It was sent, and may be answered and billed yet.
+            # It was sent, so it may still be answered and billed.
             usage = count_unknown_cost(job.request, queue.state.price, queue.ceiling)
             if (unanswered := make_unanswered_call(job, usage)) is not None:
                 self._writer.take(unanswered)
@@ -299,7 +299,7 @@ class Dispatch:
         wait = max(error.retry_after or 0.0, backoff.wait(job.rate_limits))
         job.waited += wait
         if wait > backoff.patience or job.waited > backoff.patience:
-            # So long a wait would hold up the provider's other models.
+            # Such a long wait would block the provider's other models.
             model.slots.rate_limited(began, now, None)
             return self._fail(queue, job, f"{job.last_error} (the limit of {backoff.patience:g} s of waiting is reached)")
         model.slots.rate_limited(began, now, error.retry_after)
@@ -311,7 +311,7 @@ class Dispatch:
 
     def _give_up(self, queue: ModelQueue, why: str) -> None:
         if queue.state.dead is None:
-            # Where the reason is the message of a call, it names the model already.
+            # If the reason is the message of a call, it names the model already.
             queue.state.dead = f"{queue.spec.name}: {why.replace(f'{queue.spec.name}: ', '', 1)}"
             self._tell(f"{queue.state.dead}; this run sends it no more requests")
 
@@ -325,7 +325,7 @@ class Dispatch:
 
     def _fail_rest(self, queue: ModelQueue, why: str, status: str) -> None:
         jobs = queue.drain()
-        # An error says more than the budget that ended the trials: of a request its own, else the last that is not mended.
+        # An error is more useful than the budget that ended the attempts: the request's own error, or else the last one that persists.
         errors = {job.key: job.last_error for job in jobs if job.last_error} if status == "budget" else {}
         last = next(reversed(errors.values()), queue.last_error) if status == "budget" else ""
         if jobs and status == "budget" and not queue.stopped:

@@ -30,10 +30,10 @@ from resources.gateway.gateway import Gateway
 from resources.gateway.local_embedder import embed_locally
 from resources.gateway.progress import ModelProgress, OnProgress
 
-# A text's embedding is the same in every snapshot, so what one has bought serves all.
+# A text has the same embedding in every snapshot, so all snapshots share it.
 _EVERY_SNAPSHOT = "base"
 _READ_AT_ONCE = 16
-"""Batches whose stored responses are held in memory at once: some 10 MB."""
+"""Number of batches whose stored responses are held in memory together, about 10 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ class EmbeddingResult:
     """The outcome for a set of texts."""
 
     vectors: pa.Table
-    """`EMBEDDING_SCHEMA`: one row per text that could be embedded, sorted by text hash."""
+    """Table with `EMBEDDING_SCHEMA`: one row per embedded text, sorted by text hash."""
     failures: Mapping[str, Failure]
-    """By text hash; its `status` says whether the call failed for good (error) or a budget was reached before it (budget)."""
+    """Failures by text hash. `status`: error if the call failed for good, budget if a budget was reached before it."""
     usage: Usage
-    """What was used for it now, failed calls included; what had been bought before costs nothing again."""
+    """Usage of these calls, failed ones included; cache hits cost nothing."""
 
 
 NOTHING_EMBEDDED = EmbeddingResult(EMBEDDING_SCHEMA.empty_table(), {}, Usage())
@@ -147,7 +147,7 @@ def _embed_pieces(flat: Sequence[Piece], spec: ModelSpec, gateway: Gateway, on_p
     alone = [place for place in sorted(result.failures) if _is_asked(result.failures[place])]
     if alone and len(flat) > 1:
         _ask([range(place, place + 1) for place in alone], flat, spec, gateway, on_progress, again)
-        # Where the model is not asked again, the first failure says more.
+        # If the model is not called again, the first failure is more informative.
         sent_failures = {place: failure for place, failure in again.failures.items() if _is_asked(failure)}
         result.failures = {place: old for place, old in result.failures.items() if place not in again.vectors} | sent_failures
         result.vectors |= again.vectors

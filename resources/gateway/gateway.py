@@ -41,7 +41,7 @@ from resources.responses.writer import ResponseWriter
 _log = logging.getLogger("dtef.gateway")
 _NO_BUDGET = Budget()
 _ModelKey = tuple[str, bool]
-"""A variant, and whether it is asked for embeddings."""
+"""A variant, and whether the requests are for embeddings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,11 @@ class Outcome:
     """The outcome of a set of requests. The responses are in the store, under their request keys."""
 
     failures: dict[str, Failure]
-    """By request key; these have no row in the store, so a rerun asks them again."""
+    """Failures by request key. They are not stored, so a rerun sends these requests again."""
     asked: int
-    """Distinct requests sent to a model now, whether they got a response or failed."""
+    """Number of distinct requests sent to a model now, with or without a response."""
     replayed: int
-    """Distinct requests whose response was in the store already."""
+    """Number of distinct requests with a response that was stored before."""
 
 
 class Gateway:
@@ -96,7 +96,7 @@ class Gateway:
         self._rules = Rules(max_concurrency, backoff or Backoff(), grace)
         self._breaker_rules, self.tell = breaker or BreakerRules(), tell
         self._local = LocalTransport()
-        # By whether litellm is left out, and whether embeddings are asked for.
+        # By whether LiteLLM is bypassed, and whether the requests are for embeddings.
         self._hosted: dict[tuple[bool, bool], Transport] = {
             (True, False): DirectTransport(self._environ),
             (True, True): DirectEmbedding(self._environ),
@@ -106,7 +106,7 @@ class Gateway:
         self.providers: dict[str, ProviderSlots] = {}
         self._models: dict[_ModelKey, ModelState] = {}
         self._checked: dict[str, dict[str, ModelSpec]] = defaultdict(dict)
-        """By role and variant, the models of which it was looked up what their providers are sent."""
+        """Models whose request settings were checked, by role and variant."""
 
     @property
     def models(self) -> tuple[ModelState, ...]:
@@ -229,7 +229,7 @@ class Gateway:
             if (slots := self.providers.get(find_provider(spec))) is None:
                 slots = self.providers[find_provider(spec)] = ProviderSlots(self._rules.limit, self._rules.backoff)
                 if not spec.is_local:
-                    slots.share(0)  # until it has a part of what all runs may have in flight
+                    slots.share(0)  # until the run has its share of the calls that all runs may have in flight
             transport = self._local if spec.is_local else self._hosted[is_direct(spec), key[1]]
             state = self._models[key] = ModelState(spec, transport, slots, Breaker(self._breaker_rules))
         return state
@@ -272,7 +272,7 @@ class Intake:
         self._store, self._queue_of, self._then = store, queue_of, follow_up
         self._seen, self._settled = set[str](), set[str]()
         self.failures: dict[str, Failure] = {}
-        """By request key."""
+        """Failures by request key."""
 
     @property
     def is_followed(self) -> bool:

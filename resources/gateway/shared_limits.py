@@ -42,7 +42,7 @@ class SharedLimits:
     async def around(self, work: Coroutine[Any, Any, None]) -> None:
         """Do the work with a share of each limit."""
         for slots in self._collect_slots().values():
-            slots.share(slots.in_flight)  # nothing, until it has its part
+            slots.share(slots.in_flight)  # nothing until it has its share
         looking = asyncio.create_task(self._run_looks())
         try:
             await work
@@ -86,14 +86,14 @@ class SharedLimits:
             in_flight=slots.in_flight,
             answered=slots.answers - answers,
             limited_before_s=now - slots.limited_at if slots.limited_at > limited_at else None,
-            # Told of as one's own, the pause of another run would grow by the time that each telling takes.
+            # If the pause of another run were reported as its own, each report would extend it.
             pause_s=max(0.0, slots.paused_until - now) if slots.paused_until != self._paused_by_others.get(name) else 0.0,
         )
 
     def _apply(self, slots: Mapping[str, ProviderSlots], shares: Mapping[str, Share]) -> None:
         now = time.monotonic()
         for name, share in shares.items():
-            # Let go here first: nothing is sent beyond the fair part, and what is in flight beyond it ends. Then another takes it.
+            # Release first: the run sends nothing beyond its fair share, and calls in flight beyond it end. Then another run takes them.
             slots[name].share(min(share.calls, share.fair))
             if share.pause_s > 0 and now + share.pause_s > slots[name].paused_until:
                 slots[name].pause(now + share.pause_s)
