@@ -70,7 +70,7 @@ BEAT_S = 2.0
 _GONE_AFTER = "gone_after_seconds"
 _FORGOTTEN_AFTER_S = 24 * 3600.0
 _WORKER_PID = os.getpid()
-"""In a worker: runs are in forks of this process."""
+"""In a worker: the process whose forks execute the runs."""
 _ended: dict[str, threading.Event] = {}
 """Events by task, set when it ends."""
 _reports: list[subprocess.Popen[bytes]] = []

@@ -28,7 +28,7 @@ class RubricFile:
     models_dir: str | None
     """Folder of the model collections that the file may name."""
     skip_broken: bool
-    """Parts with an error are left out; otherwise such a file is not run."""
+    """Whether parts with an error are left out; otherwise a file with one is not run."""
     content_hash: str
 
     @property

@@ -41,12 +41,12 @@ TABLES: Mapping[str, TableSpec] = families.TABLES
 _NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.EEXIST)
 One = TypeVar("One")
 Broken = Mapping[str, UnreadableFile]
-"""By path, why a file cannot be read."""
+"""Reasons why files cannot be read, by path."""
 _FILE = "part-0.parquet"
 FILES_NAMED = 5
-"""Of the files that are skipped together, at most so many are named."""
+"""Maximum number of skipped files that are named in one message."""
 _TRIES = 3
-"""Attempts at a query that fails although no file is broken: one was replaced or removed while it was read."""
+"""Attempts at a query that fails without a broken file, because a file was replaced or removed while it was read."""
 _NO_FAULT_OF_A_FILE = (duckdb.ParserException, duckdb.CatalogException, duckdb.InterruptException)
 _REQUESTS_AT_ONCE = 8
 """Files read at the same time from an object store, where each waits for the network."""
@@ -65,7 +65,7 @@ class Warehouse:
         self._views_file = ViewsFile(Path(self.root) / "dtef.duckdb")
         self.warn = warn
         self.skipped: dict[str, str] = {}
-        """By path, the line on it."""
+        """Messages on skipped files, by path."""
 
     @property
     def is_local(self) -> bool:
@@ -253,8 +253,10 @@ class Warehouse:
         files to leave out; a table left without any has no rows.
         """
         connection = duckdb.connect()
-        connection.execute("SET python_enable_replacements = false")  # a name is a view, never a variable of this process
-        connection.execute("SET enable_progress_bar = false")  # it would stand in the output that other programs read
+        # So that a name refers to a view, never to a variable of this process.
+        connection.execute("SET python_enable_replacements = false")
+        # The progress bar would mix with output for other programs.
+        connection.execute("SET enable_progress_bar = false")
         for table in TABLES if only is None else only:
             if self.is_local:
                 if sql := self._view_sql(table, first, without):

@@ -126,7 +126,7 @@ class _Planner:
         self.family, self.settings, self.outside, self.store = family, settings, outside, outside.responses
         self.keys, self._stages, self._only = keys, stages, only
         self.partitions: dict[str, _Partition] = {}
-        """Those of which tables may be held."""
+        """Partitions whose tables may be kept in memory."""
         self.models = load_known_models(outside.settings, COMPUTED_MODELS)
         self.result, self.opened = DryRun(), ExitStack()
         self.shared = {stage.name: Shared() for stage in stages}
@@ -237,9 +237,9 @@ class _Partition:
         self._waiting: dict[str, Callable[[], Tables]] = {
             stage.name: partial(self._make_tables, stage) for stage in stages if stage.name not in planner.asking
         }
-        """By stage, what makes its tables once somebody reads one."""
+        """Functions that make a stage's tables when they are first read, by stage."""
         self._longer: dict[str, float] = {}
-        """By the mark of a stand-in, the tokens that the reply may have beyond those of the stand-in."""
+        """Tokens that a reply may have beyond those of its stand-in, by the stand-in's mark."""
 
     def plan(self) -> None:
         """Plan the stages one after the other."""
@@ -354,7 +354,7 @@ class _Playing:
         self._partition, self._stage, self._plan, self._planner = partition, stage, plan, partition.planner
         self._most = plan.most_calls() if plan.most_calls else None
         self._sent: dict[str, Request] = {}
-        """By key, those that are sent, and what they may lead to is not counted yet."""
+        """Requests that are sent and whose follow-ups are not counted yet, by key."""
 
     def play(self, episodes: Sequence[Episode]) -> list[Played]:
         """Play episodes to their ends, one request of each at a time."""

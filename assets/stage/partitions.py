@@ -61,7 +61,7 @@ class StageName(NamedTuple):
 
 
 _STAGES: dict[str, StageName] = {}
-"""By asset."""
+"""Stage names by asset."""
 
 
 def name_stage(asset: str, name: StageName) -> None:

@@ -17,9 +17,9 @@ from resources.responses.response_removal import UnansweredCost, has_no_response
 from resources.votes.vote_tables import decode_time
 
 _REPORTED_DECIMALS = 12
-"""Far below the price of a token."""
+"""Decimals of dollars in reports, far below the price of a token."""
 _LATELY_SUBMITTED = 200
-"""Evaluations that run among which the last event of all is looked for."""
+"""Number of running evaluations among which the newest event is sought."""
 _UNENDED = sa.select(sa.func.count().label("n")).select_from(tables.evaluations).where(tables.has_not_ended())
 
 

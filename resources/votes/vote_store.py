@@ -62,7 +62,7 @@ from resources.votes.vote_queries import (
 from resources.votes.vote_tables import LEFT_SIDE, RIGHT_SIDE, SIDE_TEXTS, join_sides
 
 _LOOKED_AT_TOGETHER = 500
-"""Pairs whose texts are compared."""
+"""Number of pairs whose texts are compared together."""
 
 _VOTED_TEXTS = join_sides(
     sa.select(tables.votes.c.vote_id, tables.pairs.c.pair_id, *SIDE_TEXTS)
@@ -82,7 +82,7 @@ class VoteStore(DatabaseStore):
         super().__init__(location, clock)
         self.name = self.database.name
         self.salt = tables.make_vote_tables(self.database)
-        """Decides what is shown as A; never served, and in no export."""
+        """Determines which response is shown as A; it is never served or exported."""
 
     def add_pairs(
         self, responses: Iterable[PairedResponse], pairs: Sequence[VotePair], manifest: RunManifest | None = None, who: str = ""
