@@ -81,7 +81,7 @@ class Keys:
 
     @property
     def cell(self) -> tuple[str, ...]:
-        """Columns of a pair in one condition: what all models are asked alike."""
+        """Columns of a pair in one condition, which all models share."""
         return (*self.pair, *self.asked)
 
     @property
@@ -101,7 +101,7 @@ class Keys:
 
     @property
     def tested_columns(self) -> tuple[str, ...]:
-        """Columns that two snapshots must share to be compared: what was asked, and what the response is scored against and with."""
+        """Columns in which two compared snapshots must agree: those of the request, of the reference and of the metric."""
         return (*self.pair, "prompt_id", "truth_id", "metric")
 
     @property

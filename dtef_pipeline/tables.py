@@ -70,7 +70,7 @@ ANSWERED = ("ok", "unparseable", "wrong_length", "refused")
 READ_ENOUGH = 0.9
 """Minimum share of a model's responses that must be readable; below it, commands print a warning."""
 
-FAMILY_FIELD = field("family", pa.string(), "Family of evaluations that the row is of")
+FAMILY_FIELD = field("family", pa.string(), "Family of the row's evaluation")
 CUT_FIELD = field("cut", pa.string(), "What the boards are cut by, such as overall; columns that only other cuts have are null")
 SNAPSHOT_FIELD = field("snapshot", pa.string(), "Label of one evaluation pass: base, or the date of a night")
 PROMPT_FIELD = field("prompt_id", pa.string(), "Hash of everything the model sees, and of the target")
@@ -84,7 +84,7 @@ SAMPLE_FIELDS = (
 )
 METRIC_FIELD = field("metric", pa.string(), "Metric behind the score")
 ANSWERED_AT_FIELD = field(
-    "answered_at", pa.timestamp("us", tz="UTC"), "Time when the response arrived; null: no model was asked"
+    "answered_at", pa.timestamp("us", tz="UTC"), "Time when the response arrived; null: no model was called"
 )
 
 REQUEST = (
@@ -223,5 +223,5 @@ class TableSpec:
     """Folder levels above the table's files."""
     remake: str = "dtef board --refresh"
     """The command that makes a file again. `{options}` stands for its levels, such as `--suite S --part P --snapshot base`, and
-    `{family}` for that level alone, and `{models}`, `{personas}` or `{players}` for who was asked, as other tables of the partition tell.
+    `{family}` for that level alone, and `{models}`, `{personas}` or `{players}` for the models, which other tables of the partition list.
     """

@@ -1,4 +1,4 @@
-"""Notes on the source files of blueprints, in the warehouse beside the tables."""
+"""Notes on the source files of blueprints, in the warehouse next to the tables."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ _SERVERS = ("psycopg.", "psycopg2.")
 
 
 class ErrorLink(NamedTuple):
-    """One error of a chain. `kind`: its class, with the module unless built-in. `said`: its message."""
+    """One error of a chain. `kind`: its class, with the module unless built-in. `message`: its text."""
 
     kind: str
     message: str

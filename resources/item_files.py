@@ -1,4 +1,4 @@
-"""Notes on the sources of qa items, per part, in the warehouse beside the tables."""
+"""Notes on the sources of qa items, per part, in the warehouse next to the tables."""
 
 from __future__ import annotations
 

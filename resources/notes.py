@@ -1,4 +1,4 @@
-"""Small JSON notes on each partition's source, in the warehouse beside the tables."""
+"""Small JSON notes on each partition's source, in the warehouse next to the tables."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def _make_column_error(path: str, difference: str) -> UnreadableFile:
 
 
 def _make_unreadable(path: str, error: Exception, is_local: bool) -> UnreadableFile:
-    """Return the error. Raises WarehouseError if the object store cannot be reached: nothing is known of the file then."""
+    """Return the error. Raises WarehouseError if the object store cannot be reached: the state of the file is unknown then."""
     if isinstance(error, OSError) and not is_local and not isinstance(error, pa.ArrowException):
         raise WarehouseError(f"cannot read {path}: {error}") from error
     # The first of several sentences says what is wrong.

@@ -49,7 +49,7 @@ class Settings(BaseModel):
     models: Path | None = Field(None, description="a YAML file that adds to the shipped models")
     surveys: Path = Field(HOME / "surveys", description="the folder that the sensor `new_round` watches")
     blueprints: Path | None = Field(None, description="the folder that the sensor `new_blueprint` watches")
-    panel: Path | None = Field(None, description="a YAML file that says what is asked every night")
+    panel: Path | None = Field(None, description="a YAML file with the nightly runs")
     scenarios: Path | None = Field(None, description="a folder of `<league>/<scenario>.yaml` that adds to the shipped ones")
     personas: Path | None = Field(None, description="a folder of `*.yaml` that `dtef games add` writes to")
     webhook: str | None = Field(None, repr=False, description="the URL that verdicts on drift are sent to: a secret")
@@ -57,7 +57,7 @@ class Settings(BaseModel):
     socioscope_auth_env: Annotated[str | None, BeforeValidator(_mark_secret)] = Field(
         None, validation_alias=SOCIOSCOPE_AUTH, description="its secret, of which only the variable's name is kept"
     )
-    socioscope_model: str | None = Field(None, description="the model that the server is asked to answer with")
+    socioscope_model: str | None = Field(None, description="the model that the server answers with")
     sandbox: Literal["auto", "sandlock", "bwrap", "unshare", "rlimits", "off"] = Field(
         "auto", description="auto, sandlock, bwrap, unshare, rlimits or off: how programs that models wrote are isolated"
     )

@@ -43,7 +43,7 @@ def assemble(family: Family) -> FamilyAssets:
         family.name,
         partitions,
         f"The file of each {family.part}: one partition, observed when it is added (`dtef {family.name} add`). Its data version is a hash of "
-        f"the file: where it is newer than what `{family.ingested}` was made from, that partition is stale at once.",
+        f"the file: if the file is newer than the data in `{family.ingested}`, the partition is stale at once.",
     )
     stages = all_stages(family)
     assets = stage_assets(family, stages)
@@ -77,10 +77,10 @@ def build_item_board(family: Family) -> FamilyBoard:
     return FamilyBoard(
         family.board,
         f"""Models ranked by their mean score over items: one row per cut, metric and model variant, with a 95 % interval by whole
-    {format_plural(family.scores.cluster_noun)}. The cut `{OVERALL}` is of all, `part` of each {family.part}.
+    {format_plural(family.scores.cluster_noun)}. The cut `{OVERALL}` is over all items, the cut `part` over each {family.part}.
 
     Of each {family.part} the latest snapshot counts that scored at least half of its items. A model is ranked that has a score for nine
-    tenths of the items. Beside it stands the family's part of `comparisons` (every two models, paired by item).""",
+    tenths of the items. It also writes the family's part of `comparisons`: every two models, paired by item.""",
         make,
         reads=(family.scored,),
         previews={"board": Preview(family.board, columns, cut=OVERALL)},

@@ -51,11 +51,11 @@ class FamilyDrift:
 
     @property
     def description(self) -> str:
-        return f"""Whether scores of the same items moved between snapshots, in the part `{self.name}` of four tables.
+        return f"""Whether scores of the same items changed between snapshots, in the part `{self.name}` of four tables.
 
 `drift` has the verdict on each model: `drift` where the documented rule flags it and there is strong evidence however often one looks, `watch`
-where the rule alone does; `night_verdict` says whether all models moved together. `drift_series` is the timeline behind it. `drift_rule` has
-what the documented rule says of each partition: a gap of 0.05 and 10 % between the lowest and the highest snapshot, at temperature 0.
+where only the rule does; `night_verdict` says whether the scores of all models changed together. `drift_series` is the timeline behind it.
+`drift_rule` has the result of the documented rule for each partition: a gap of 0.05 and 10 % between the lowest and the highest snapshot, at temperature 0.
 `judge_drift` has judges that were shown stored answers again. {self.details} The panel's section `drift` says by which settings."""
 
 

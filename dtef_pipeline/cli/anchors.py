@@ -1,4 +1,4 @@
-"""`dtef anchors`: judge stored responses again, and show whether a judge has moved."""
+"""`dtef anchors`: judge stored responses again, and show whether a judge has changed."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def run(family: str, options: Options) -> int:
     config = {name: value for name, value in options.items() if name not in ("max_cost_usd", "max_calls") and value is not None}
     if not _judge_again(warehouse, family, {**config, **parse_budgets(costs, calls)}):
         return 1
-    say(f"`dtef anchors --family {family} --show` says which judges have moved")
+    say(f"`dtef anchors --family {family} --show` shows which judges have changed")
     return 0
 
 

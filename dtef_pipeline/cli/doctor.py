@@ -28,7 +28,7 @@ _DAMAGE_SEARCH_S = 10.0
 _UNSET = re.compile(r"environment variable (\S+) is not set")
 _START_DAEMON = "start it, on a server with `systemctl restart dtef-daemon`, elsewhere with: dtef ui"
 _MEND_CODE = "see `journalctl -u dtef-code`, or the terminal of `dtef ui`; correct what it names, and start it again"
-_MEND_PANEL = "correct the file (docs/how-to/nightly.md says what it may hold), or go on without: unset DTEF_PANEL"
+_MEND_PANEL = "correct the file (docs/how-to/nightly.md lists its keys), or run without it: unset DTEF_PANEL"
 
 
 def check_python(settings: Settings) -> Diagnosis:

@@ -186,7 +186,7 @@ def _verdicts_as_data(rows: Sequence[Row], schema: pa.Schema, output: str) -> st
 
 
 def _judges_lines(subject: Subject, judgements: pa.Table, options: WatchOptions, rows: Sequence[Row]) -> Iterator[str]:
-    """Yield notes on judges' drift in the series of models, and the judges that moved."""
+    """Yield notes on judges' drift in the series of models, and the judges that changed."""
     yield from (f"{format_series(row, subject.keys)}: {row['judges_note']}" for row in rows if row["judges_note"])
     yield from list_moved_judges(judge_drift(subject, judgements, options).to_pylist())
 

@@ -151,7 +151,7 @@ def drift(family: str, rounds: tuple[str, ...], by: str, since: tuple[str, ...],
     none    the rule is not met
     A row without a verdict was not compared, and says why.
 
-    The verdict is about one model: if other models were asked in the same nights, it concerns only the change that they do not share. The
+    The verdict is about one model: if other models have scores in the same snapshots, it concerns only the change that they do not share. The
     column night has the verdict on the change that all models share, such as after a change of provider, network or prompts. It is watch at
     most, because no unchanged model is left to compare with. --fail-on counts both.
 

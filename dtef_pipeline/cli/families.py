@@ -80,7 +80,7 @@ class CommandFamily:
     no_series_reason: str = "no snapshot of a language model"
     """Why there is no series, if no other reason is known."""
     explained_columns: Mapping[str, ExplainedColumns] = field(default_factory=dict)
-    """Entries of `dtef explain` besides its views."""
+    """Further entries of `dtef explain`."""
 
     @property
     def record(self) -> Family:
@@ -141,7 +141,7 @@ def _fitting_any(frame: pd.DataFrame, columns: Sequence[str], patterns: Sequence
 
 
 def filter_by_model(frame: pd.DataFrame, patterns: Sequence[str], by: str) -> pd.DataFrame:
-    """Return the rows of matching models, or all without patterns; a comparison is of both its models. Raises ConfigError if the rows
+    """Return the rows of matching models, or all without patterns; a comparison matches by either model. Raises ConfigError if the rows
     have no models.
     """
     if patterns and "model" not in frame:

@@ -46,7 +46,7 @@ class Addition(Protocol):
         """Return the results in sentences. `outcome`: the run that made the tables, or None if nothing was to be made."""
 
     def problems(self) -> Iterable[str]:
-        """Return what was not read, or left out."""
+        """Return the files and parts that were not read."""
 
     @property
     def is_clean(self) -> bool:
@@ -204,7 +204,7 @@ def _format_value(value: Any) -> Any:
 
 
 def remove_parts(family: str, patterns: Sequence[str], output: str) -> int:
-    """Remove the matching partitions, and print what was removed and what stays. Raises ConfigError if a pattern matches nothing."""
+    """Remove the matching partitions, and print the removed and the remaining rows. Raises ConfigError if a pattern matches nothing."""
     files, record = family_files(family), FAMILY_BY_NAME[family]
     check_home_path(Settings.read_environment())
     warehouse = open_warehouse()

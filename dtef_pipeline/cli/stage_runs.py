@@ -79,9 +79,7 @@ def open_dagster_instance() -> Iterator[Any]:
 def describe_start_problem(error: Exception, template: str) -> str:
     """Return the remedy if Dagster cannot start with its settings: `template`, unless only variables are missing."""
     if unset := find_unset_variables(error):  # The template would replace settings for several machines by those for one.
-        return (
-            f"set {' and '.join(unset)}, as for the services (`set -a; . /etc/dtef/dtef.env; set +a` where they have that file)"
-        )
+        return f"set {' and '.join(unset)}, as for the services (`set -a; . /etc/dtef/dtef.env; set +a` if that file exists)"
     return template
 
 

@@ -1,4 +1,4 @@
-"""The store of evaluations requested over HTTP, beside the responses: append-only, shared by the API, Dagster and its runs.
+"""The store of evaluations requested over HTTP, in the database of responses: append-only, shared by the API, Dagster and its runs.
 
 A run's progress is read from Dagster's event log; the store holds an evaluation's request and its result.
 """

@@ -46,7 +46,7 @@ def parse_bill(usage: object, rate: Price | None, header: object = None) -> Bill
         rate: the model's price, used if the provider states no cost; None if unknown.
         header: the value of COST_HEADER, if any; `usage.cost` takes precedence.
 
-    A cost stated by the provider takes precedence over prices, except 0 beside a price above 0: it is from a proxy that knows no price.
+    A cost reported by the provider takes precedence over prices, except 0 if the price is above 0: it is from a proxy without prices.
     """
     fields: Mapping[str, Any] = usage if isinstance(usage, Mapping) else _NO_USAGE
     prompt, completion = count_of(fields.get("prompt_tokens")), count_of(fields.get("completion_tokens"))

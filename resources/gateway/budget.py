@@ -202,7 +202,7 @@ class Accounts:
             account.settle(reservation, actual)
 
     def charge(self, model: str, usage: Usage, role: str = CANDIDATE) -> None:
-        """Count usage of calls beyond what was settled."""
+        """Count further usage of settled calls."""
         for account in self._list_accounts(model, role):
             account.reserve(Usage())
         self.settle(model, Usage(), usage, role)
@@ -242,8 +242,8 @@ class Ceiling:
     """The usage counted for those calls so far."""
 
     def may_begin(self, in_flight: int) -> bool:
-        """Return whether another call may start beside those in flight: until a reply reports its prompt tokens, one may, plus one for each
-        call that ended without a report.
+        """Return whether another call may start. Until a reply reports its prompt tokens, only one may be in flight, plus one for each call
+        that ended without a report.
         """
         return self.is_stated or in_flight <= self._silent
 

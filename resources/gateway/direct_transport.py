@@ -157,7 +157,7 @@ def _build_address(api_base: str, path: str) -> str:
 
 
 def _split_reasoning(message: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    """Return the response and the reasoning, which servers send beside the response or in front of it."""
+    """Return the response and the reasoning, which servers send in a separate field or before the response."""
     text = message.get("content")
     if isinstance(text, Sequence) and not isinstance(text, str):
         text = "".join(part["text"] for part in text if part.get("type", "text") == "text")

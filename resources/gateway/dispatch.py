@@ -142,7 +142,7 @@ class Dispatch:
         self._changed.clear()
 
     def _send_ready(self, now: float) -> None:
-        """Send calls one by one, always of the model with the fewest in flight, so that none starves beside a slow one."""
+        """Send calls one by one, always of the model with the fewest in flight, so that a slow model does not starve others."""
         able = [queue for queue in self._queues if queue.may_send(now)]
         while able:
             queue = min(able, key=lambda queue: queue.in_flight)

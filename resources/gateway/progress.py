@@ -50,7 +50,7 @@ class ModelProgress:
     """Known costs of the run so far; None: none is known."""
     unknown_cost_attempts: int = 0
     unknown_cost_usd_most: float | None = None
-    """Of the run so far, as in `Response`."""
+    """The most that calls of unknown cost in the run may have cost, as in `Response`."""
     seconds_left: float | None = None
     """At the present rate; None: there was no response lately."""
 

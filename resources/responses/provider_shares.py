@@ -1,7 +1,7 @@
 """Limits of the calls in flight to a provider over all runs that share the response store, and each run's share.
 
 A limit adapts as that of a single run (additive increase, multiplicative decrease), and is divided among the provider's active runs by
-demand. A run may use what it holds. It takes what nobody holds and releases what it does not use, so the sum never exceeds the limit,
+demand. A run may use what it holds. It takes free calls and releases those it does not use, so the sum never exceeds the limit,
 except for calls in flight when the limit was cut. Runs that are gone hold nothing.
 """
 

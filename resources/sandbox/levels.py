@@ -179,7 +179,7 @@ def start(
 
 
 def _list_hidden_places() -> list[str]:
-    """Return the top-level paths beside the system: they hold the items with their solutions, and the warehouse."""
+    """Return the top-level paths outside the system: they hold the items with their solutions, and the warehouse."""
     top = [entry.path for entry in os.scandir("/") if not entry.is_symlink() and entry.path not in _LEFT_VISIBLE]
     return [*sorted(top), "/dev/shm"]  # noqa: S108 - it is made empty
 

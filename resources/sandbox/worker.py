@@ -256,7 +256,7 @@ def candidate(pipe: Pipe, program: str, name: str) -> None:
         except NotPlain as error:
             pipe.send(b"U", encode_value(words(error)))
         except BaseException as error:
-            pipe.send(b"U", encode_value("a value that cannot be told: " + words(error)))
+            pipe.send(b"U", encode_value("a value that cannot be encoded: " + words(error)))
 
 
 class CalledFunction:

@@ -1,4 +1,4 @@
-"""The store of preference votes, beside the responses they concern: append-only, shared by threads, processes and machines."""
+"""The store of preference votes, in the database of responses: append-only, shared by threads, processes and machines."""
 
 from __future__ import annotations
 

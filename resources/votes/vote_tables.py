@@ -92,7 +92,7 @@ pairs = sa.Table(
     sa.Column("blinding", sa.Integer, nullable=False),
     sa.Column("made_at", _Time),
 )
-# Pair ids depend on a key, so two of them could be of the same responses; this prevents it.
+# Pair ids depend on a key, so that two of them could have the same responses; this index prevents it.
 sa.Index("preference_pairs_of_two", pairs.c.left_id, pairs.c.right_id, unique=True)
 # Recorded consent of reviewers with its time; the last entry holds.
 reviewers = sa.Table(

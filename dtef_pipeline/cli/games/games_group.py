@@ -71,7 +71,7 @@ def run(decisions: bool, is_estimate: bool, output: str, **given: Any) -> None:
     before they are used: the same command after a crash, or again, requests nothing twice. An episode that a budget ends keeps its turns and
     continues in a later run.
 
-    How long an episode lasts is not known before it is played. For the usual numbers of --estimate, moves of the scenario's opponents continue
+    The length of an episode is unknown before it is played. For the usual numbers of --estimate, moves of the scenario's opponents continue
     what is stored; requests with the same text are counted once, because they are sent once. A response has as many tokens as earlier ones of
     the model on average, or 400. The highest numbers are a bound: every game lasts to its limit of turns, every turn takes all its retries, and
     every response is as long as max_tokens of the model allows. A budget `would be reached` by the usual numbers, and `may be reached` by the
@@ -130,7 +130,7 @@ def play(output: str, **given: Any) -> None:
     Responses of models are kept in the response store: the same episode requests nothing twice. Writes nothing to the tables.
 
     The end shows what every seat learns, such as the cards of a showdown, all bids, or the agreement. If no person plays, and with --trace, it
-    also shows what was hidden from the players, marked as such.
+    also shows hidden information, marked as such.
 
     With --json the object has rewards (by seat; null: the episode is not over), outcome (of the first seat), ending (sentences: shown to all
     seats, hidden from players; null: not over), actions as pairs of seat and command, illegal (number of illegal texts),

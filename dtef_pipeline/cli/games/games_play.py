@@ -285,7 +285,7 @@ class ModelSeats:
             provider_limits=self._settings.provider_limits,
         )
         if sys.stderr.isatty():
-            click.echo(f"{player.name} is asked", err=True)
+            click.echo(f"waiting for {player.name}", err=True)
         failures = gateway.answer([request]).failures
         if (failure := failures.get(request.key)) is not None:
             raise NoResponse(f"{player.name} gave no response: {failure.message}")

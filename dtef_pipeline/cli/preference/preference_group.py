@@ -235,7 +235,7 @@ def board(file: Path | None, now: bool, refresh: bool, output: str, **given: Any
     reviewers and prompts each vote counts as independent.
 
     With --metric the table has the players with both votes and a metric, and how far the two orders agree. Agreement is Kendall's tau: 1 the
-    same order, 0 unrelated, -1 reversed; its 95 % interval is over other such players and needs 8 of them. Metrics of which less is better are
+    same order, 0 unrelated, -1 reversed; its 95 % interval is over other such players and needs 8 of them. Metrics for which lower is better are
     reversed first. The scores of judge models count as a metric next to people's votes. The table has the metrics that can be compared; JSON
     and CSV have all rows, with the reason if there is no tau.
 

@@ -54,7 +54,10 @@ of_blueprints = several(
     help="Of two runs: rows of --json and --csv, one per model or one per prompt.",
 )
 @whole_number(
-    "--top", least=0, default=10, help="Of two runs, the number of prompts to show, those that moved most first; 0: all."
+    "--top",
+    least=0,
+    default=10,
+    help="Number of prompts to show when comparing two runs, those that changed most first; 0: all.",
 )
 @choice("--fail-on", among=["regression"], help="Exit with code 3 if a model is worse in B than in A.")
 @writes_a_table
@@ -71,11 +74,11 @@ def show(
 ) -> None:
     """Show the scores of a blueprint: a row per prompt, a column per model, means over temperatures, system prompts and draws.
 
-    With PROMPT, show what is asked, each response to it, and of each criterion the score, the judges' classes and their reasons.
+    With PROMPT, show the prompt, each response to it, and for each criterion the score, the judges' classes and their reasons.
 
     With --before and --after, or --drift, compare two runs: pairs are what one variant of a model answered to one prompt in both. A difference
     is B less A, its 95 % interval resamples whole prompts, and p is adjusted over the models (Holm). The verdict is regression or improvement
-    if the adjusted p is below .05, else equivalent if the 90 % interval lies within 0.01 of 0, else undecided. The prompts that moved most are
+    if the adjusted p is below .05, else equivalent if the 90 % interval lies within 0.01 of 0, else undecided. The prompts that changed most are
     listed last. With few prompts even a large fall may be chance: --fail-on warns of the models for which this holds.
 
     \b

@@ -83,7 +83,7 @@ def _describe_segments(connection: duckdb.DuckDBPyConnection, options: SurveyBoa
 
 
 def _count_places_drawn(connection: duckdb.DuckDBPyConnection, column: str, options: SurveyBoardOptions) -> int | None:
-    """Return the most questions of a round, or segments of a question, that can be drawn, or None if nothing is known of the rounds."""
+    """Return the most questions of a round, or segments of a question, that can be drawn, or None if the rounds are unknown."""
     ((count,),) = connection.execute(
         f"SELECT max({column}) + 1 FROM survey_responses WHERE list_contains($1, round)", [list(options.rounds)]
     ).fetchall()
@@ -200,7 +200,7 @@ def describe_unranked(frame: pd.DataFrame, without_score: Mapping[tuple[str, ...
 
 
 def _describe_readable_only(frame: pd.DataFrame) -> str:
-    """Return where readable responses alone differ from the published policy, a line for each of the first; empty if nowhere."""
+    """Return lines on the first rows whose readable responses give another result than the published policy; empty if there are none."""
     if "parsed_note" not in frame:
         return ""
     column_meanings = rename_variants(frame[frame["parsed_note"].fillna("") != ""])
