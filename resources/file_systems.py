@@ -42,6 +42,8 @@ def _describe_store_error(message: str) -> str:
         return "its server cannot be reached; check the network, the bucket's name and the region"
     if "ACCESS_DENIED" in message or "Forbidden" in message:
         return "access is denied; check the keys of this user and the bucket's name"
+    if "Unrecognized filesystem type" in message:
+        return "there is no such kind of storage; use a folder, or an address such as s3://bucket/prefix"
     return message
 
 

@@ -62,7 +62,7 @@ class Settings(BaseModel):
         "auto", description="auto, sandlock, bwrap, unshare, rlimits or off: how programs that models wrote are isolated"
     )
     api_tokens: Path | None = Field(None, description="a YAML file with the hashes of the tokens that the HTTP API takes")
-    api_any_model: bool = Field(False, description="1: the HTTP API takes any model that litellm knows")
+    api_any_model: bool = Field(False, description="1 or 0: whether the HTTP API accepts any model that LiteLLM knows")
     allowed_hosts: Annotated[tuple[str, ...], BeforeValidator(parse_hosts)] = Field(
         (), description="names of hosts, such as dtef.example.org, under which browsers reach Dagster and the HTTP API"
     )
@@ -72,7 +72,7 @@ class Settings(BaseModel):
     provider_limits: Annotated[dict[str, int], BeforeValidator(_limits)] = Field(
         {}, description="PROVIDER=CALLS, calls in flight at once, each provider once, such as openai=60,anthropic=20"
     )
-    traceback: bool = Field(False, description="1: commands show the traceback of every error")
+    traceback: bool = Field(False, description="1 or 0: whether commands show the traceback of every error")
 
     @classmethod
     def read_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:

@@ -116,7 +116,7 @@ def vote(reviewer: str | None, judges: tuple[str, ...], **given: Any) -> None:
     Exit code: 0 done; 1 some pairs got no vote of a judge; 2 an option or the set-up is wrong.
     """
     if bool(judges) == (reviewer is not None):
-        raise click.UsageError("give --reviewer or --judge, not both.")
+        raise click.UsageError("give either --reviewer or --judge.")
     if judges:
         refuse_others(("judges", *_JUDGE_OPTIONS), "--judge")
         from dtef_pipeline.cli.preference import preference_judge
