@@ -59,7 +59,7 @@ def find_missing_below(warehouse: Warehouse, folders: Iterable[Path]) -> list[Ru
     tops = [Path(normpath(folder.absolute())) for folder in folders]
     return [
         file
-        for file in BLUEPRINT_NOTES.all(warehouse)
+        for file in BLUEPRINT_NOTES.read_all(warehouse)
         if any(Path(normpath(file.path)).is_relative_to(top) for top in tops) and file.is_gone
     ]
 

@@ -48,7 +48,7 @@ class Notes(Generic[Note]):
         if self._is_there(warehouse, file := self._build_path(warehouse, key)):
             warehouse.fs.delete_file(file)
 
-    def all(self, warehouse: Warehouse) -> list[Note]:
+    def read_all(self, warehouse: Warehouse) -> list[Note]:
         """Return all notes by key, skipping broken ones."""
         folder = pafs.FileSelector(f"{warehouse.root}/{self.folder}", allow_not_found=True)
         infos = warehouse.fs.get_file_info(folder)

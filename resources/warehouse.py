@@ -455,7 +455,7 @@ class Warehouse:
         if (more := len(new) - FILES_NAMED) > 0:
             self.warn(f"skipped, because they cannot be read: {format_count(more, 'more file')}")
 
-    def drop_mended(self) -> None:
+    def drop_readable_skips(self) -> None:
         """Drop files from `skipped` that are readable again."""
         for path in list(self.skipped):
             if find_fault(self.fs, path, _get_spec(self.place(path)[0]).schema, in_full=True) is None:

@@ -41,7 +41,7 @@ class FamilyDrift:
     """The table of scores, the noun for a partition, and the command that makes the table."""
     group: str = ""
     """Its group of assets; empty: the family's name."""
-    after: Sequence[str] = ()
+    dependencies: Sequence[str] = ()
     """The assets that it follows; empty: the table of scores."""
     freshness: dg.FreshnessPolicy | None = None
 
@@ -64,7 +64,7 @@ def build_drift_assets(family: FamilyDrift) -> tuple[dg.AssetsDefinition, dg.Ass
     """The asset `FAMILY_drift` and its check `FAMILY_no_drift`."""
     name, subject = family.name, family.subject
     settings = {**roll_up("drift", code_version=family.code_version), "group_name": family.group or name}
-    deps = [dg.AssetKey(key) for key in family.after or family.scores[:1]]
+    deps = [dg.AssetKey(key) for key in family.dependencies or family.scores[:1]]
 
     @dg.asset(name=f"{name}_drift", deps=deps, description=family.description, freshness_policy=family.freshness, **settings)
     def asset(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:

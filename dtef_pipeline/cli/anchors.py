@@ -91,7 +91,7 @@ def _judge_again(warehouse: Warehouse, family: str, config: Options) -> bool:
 
         with open_dagster_instance() as instance, command([]) as running:
             outcome = materialize(instance, [stage], [], {stage: config}, {**running.tags, SNAPSHOT_TAG: snapshot})
-    print_usage(running.gateway.used if running.gateway else {})
+    print_usage(running.gateway.usage_by_role if running.gateway else {})
     report_run_end(warehouse, outcome)
     if outcome.failures:
         return False

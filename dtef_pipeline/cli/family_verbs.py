@@ -249,7 +249,7 @@ def _find_known_parts(instance: Any, warehouse: Warehouse, family: Family, files
     for key in dict.fromkeys(keys):
         parts.setdefault(space.split(key)[0] if files.by_first else key, []).append(key)
     if files.notes:
-        for note in files.notes.all(warehouse):
+        for note in files.notes.read_all(warehouse):
             parts.setdefault(files.notes.key_of(note), [])
     return parts
 

@@ -191,7 +191,9 @@ class StagesRun:
     @property
     def is_without_result(self) -> bool:
         """Whether every partition failed and no model was called, so that boards and costs cannot have changed."""
-        return bool(self.outcome.failures) and not self.done and not (self.command.gateway and self.command.gateway.used)
+        return (
+            bool(self.outcome.failures) and not self.done and not (self.command.gateway and self.command.gateway.usage_by_role)
+        )
 
     def materialize(self, names: Sequence[str], keys: Sequence[str], config: Mapping[str, Mapping[str, Any]]) -> None:
         """Run these stages for the partitions. `config`: run configuration by stage."""
@@ -221,7 +223,7 @@ class StagesRun:
 
     def say_used(self) -> None:
         """Print a line per role that was called."""
-        print_usage(self.command.gateway.used if self.command.gateway else {})
+        print_usage(self.command.gateway.usage_by_role if self.command.gateway else {})
 
 
 @contextmanager

@@ -81,7 +81,7 @@ class FamilyWords:
     run: click.Command
     views: Sequence[ViewChoice] = ()
     """The choices of `board --by`; empty for a single board."""
-    who: str = "--model"
+    model_option: str = "--model"
     """The option that filters a board by model or player."""
     removal_note: str = ""
     """What else stays when partitions are removed, in a sentence."""
@@ -174,7 +174,7 @@ def _build_board_verb(words: FamilyWords) -> Verb:
         help="View to show, as listed below.",
     )
     who = click.option(
-        words.who,
+        words.model_option,
         "models",
         multiple=True,
         metavar="NAME|PATTERN",

@@ -103,7 +103,7 @@ def warn_skipped(outcome: LaunchResult, warehouse: Warehouse) -> None:
     """Warn of files that a run skipped and did not rewrite, unless already done. Adds them to `warehouse.skipped`."""
     before = set(warehouse.skipped)
     warehouse.skipped |= dict(outcome.skipped)
-    warehouse.drop_mended()
+    warehouse.drop_readable_skips()
     for path, line in warehouse.skipped.items():
         if path not in before:
             say(f"warning: {line}", err=True)

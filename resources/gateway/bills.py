@@ -30,7 +30,7 @@ class Bill(NamedTuple):
     reasoning_tokens: int | None = None
 
     @property
-    def stated(self) -> Bill | None:
+    def unless_empty(self) -> Bill | None:
         """The bill, or None if empty."""
         return None if self == NO_BILL else self
 

@@ -58,7 +58,7 @@ class Breaker:
         self._failures = self.failed_probes = 0
         self._probing, self.open_until = False, None
 
-    def failed(self, now: float, *, probe: bool, reached: bool = True, alone: bool = False) -> bool:
+    def record_failure(self, now: float, *, probe: bool, reached: bool = True, alone: bool = False) -> bool:
         """Record a failure that may be due to the server's state; return whether it opened the breaker or kept it open.
 
         `reached`: a server was reached. `alone`: the request itself seems at fault, which counts only for a probe.

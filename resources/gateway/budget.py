@@ -80,7 +80,7 @@ class Account:
         self._reserved = Usage()
 
     @property
-    def why_reached(self) -> str:
+    def reached_limit_text(self) -> str:
         """The limit reached and, unless it is one of calls, the usage it counts for calls of unknown cost."""
         unknown = describe_unknown_cost(self.spent.unpriced, self.spent.most_usd)
         counts_unknown = self.spent.most_usd and " max_calls " not in str(self.reached)
@@ -161,7 +161,7 @@ class Accounts:
         accounts = self._list_accounts(model, role)
         return any(account.limits.max_cost_usd is not None or account.daily is not None for account in accounts)
 
-    def unpriced(self, prices: Iterable[tuple[ModelSpec, Price | None]], role: str = CANDIDATE) -> list[str]:
+    def find_unpriced(self, prices: Iterable[tuple[ModelSpec, Price | None]], role: str = CANDIDATE) -> list[str]:
         """Return models without a known price to which a limit in dollars applies and whose provider states no costs."""
         return [spec.name for spec, price in prices if self.is_price_missing(spec, price, role) and not is_cost_stated(spec)]
 
@@ -171,7 +171,7 @@ class Accounts:
 
     def refuse_unpriced(self, prices: Iterable[tuple[ModelSpec, Price | None]], role: str = CANDIDATE) -> None:
         """Raise UnpricedModels if any of these models is `unpriced`."""
-        if unknown := self.unpriced(prices, role):
+        if unknown := self.find_unpriced(prices, role):
             by_day = all(account.limits.max_cost_usd is None for name in unknown for account in self._list_accounts(name, role))
             limit = "the daily budget" if by_day else "max_cost_usd"
             raise UnpricedModels(
@@ -207,9 +207,9 @@ class Accounts:
             account.reserve(Usage())
         self.settle(model, Usage(), usage, role)
 
-    def reached(self, model: str, role: str = CANDIDATE) -> str | None:
+    def find_reached_limit(self, model: str, role: str = CANDIDATE) -> str | None:
         """Return why this model gets no more requests in this role (`the run's max_cost_usd of 5 was reached`), or None."""
-        return next((account.why_reached for account in self._list_accounts(model, role) if account.reached), None)
+        return next((account.reached_limit_text for account in self._list_accounts(model, role) if account.reached), None)
 
     def _list_accounts(self, model: str, role: str) -> tuple[Account, ...]:
         of_role = self.roles.get(role)
@@ -260,9 +260,9 @@ class Ceiling:
         if response and bill.completion_tokens is not None:
             self.response_ratio = max(self.response_ratio, bill.completion_tokens / response)
         if bill.cost_usd is not None and price is not None:
-            self.extra_usd += max(0.0, bill.cost_usd - self.most_of(1, prompt, response, price).cost_usd)
+            self.extra_usd += max(0.0, bill.cost_usd - self.estimate_maximum(1, prompt, response, price).cost_usd)
 
-    def most_of(self, calls: int, prompt: int, response: int, price: Price | None) -> Usage:
+    def estimate_maximum(self, calls: int, prompt: int, response: int, price: Price | None) -> Usage:
         """Return the maximum usage of calls with these estimated total tokens."""
         prompt, response = ceil(self.prompt_ratio * prompt), ceil(self.response_ratio * response)
         return Usage(calls, prompt + response, price.compute_cost(prompt, response) + calls * self.extra_usd if price else 0.0)
@@ -276,7 +276,7 @@ class Ceiling:
 
     def take_uncounted(self, price: Price | None) -> Usage:
         """Return the usage that calls of unknown cost may have beyond their counted usage, given later replies, and count it."""
-        more = self.most_of(*self._unknown, price) - self._counted
+        more = self.estimate_maximum(*self._unknown, price) - self._counted
         cost = max(0.0, more.cost_usd)
         usage = Usage(tokens=max(0, more.tokens), cost_usd=cost, most_usd=cost)
         self._counted += usage
@@ -293,7 +293,7 @@ def _estimate_tokens(request: Request) -> tuple[int, int]:
 
 def compute_max_usage(request: Request, price: Price | None, ceiling: Ceiling | None = None) -> Usage:
     """Return the maximum usage of one call."""
-    return (ceiling or Ceiling()).most_of(1, *_estimate_tokens(request), price)
+    return (ceiling or Ceiling()).estimate_maximum(1, *_estimate_tokens(request), price)
 
 
 def count_unknown_cost(request: Request, price: Price | None, ceiling: Ceiling | None = None) -> Usage:

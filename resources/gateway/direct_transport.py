@@ -91,7 +91,7 @@ class DirectTransport:
             return self._build_reply(spec, reply, request, self._read_bill(spec, reply.get("usage"), cost_header))
         except CallError as error:
             # The usage that a reply reports counts, even if the reply is faulty otherwise.
-            error.bill = self._read_bill(spec, find_usage(answer.content), cost_header).stated
+            error.bill = self._read_bill(spec, find_usage(answer.content), cost_header).unless_empty
             raise
 
     def _read_bill(self, spec: ModelSpec, usage: object, header: str | None) -> Bill:

@@ -173,7 +173,7 @@ class Dispatch:
         )
         if is_early or not self._accounts.reserve(queue.spec.name, usage, job.request.role):
             queue.put_back(job)
-            if self._accounts.reached(queue.spec.name, job.request.role):
+            if self._accounts.find_reached_limit(queue.spec.name, job.request.role):
                 self._changed.set()
             return False
         job.reserved = usage
@@ -259,7 +259,7 @@ class Dispatch:
         model.breaker.record_answer()
         self._end_undecided(queue)
         if error.rate_limited:
-            return self._rate_limited(queue, job, error, began, now)
+            return self._retry_rate_limited(queue, job, error, began, now)
         if error.scope is Scope.MODEL:
             self._give_up(queue, error.message)
         elif not error.of_prompt and model.record_refusal(error.message):
@@ -270,7 +270,7 @@ class Dispatch:
         """Retry; a later response or the opening of the breaker shows whether the request was at fault."""
         breaker, backoff = queue.state.breaker, self._rules.backoff
         alone = job.is_own_failure(queue.state, is_late=queue.is_late)
-        if breaker.failed(now, probe=job.probe, reached=reached, alone=alone) and breaker.open_until is not None:
+        if breaker.record_failure(now, probe=job.probe, reached=reached, alone=alone) and breaker.open_until is not None:
             self._tell(
                 f"{job.last_error}; call after call fails, so no more calls are sent to this model for {breaker.open_until - now:.3g} s"
             )
@@ -280,7 +280,7 @@ class Dispatch:
                 queue,
                 f"given up after {format_count(breaker.failed_probes, 'probe')}: {job.last_error}",
             )
-        if job.failed(breaker) > queue.spec.retries:
+        if job.count_failure(breaker) > queue.spec.retries:
             queue.undecided.append(job)
         else:
             queue.retry(job, now + backoff.wait(max(1, job.failures)))
@@ -291,7 +291,7 @@ class Dispatch:
         for job in jobs:
             self._fail(queue, job, job.last_error)
 
-    def _rate_limited(self, queue: ModelQueue, job: Job, error: CallError, began: float, now: float) -> None:
+    def _retry_rate_limited(self, queue: ModelQueue, job: Job, error: CallError, began: float, now: float) -> None:
         """Retry after the server's wait, without counting a failure, or fail if waits exceed `patience`."""
         model, backoff = queue.state, self._rules.backoff
         model.rate_limited += 1
@@ -300,9 +300,9 @@ class Dispatch:
         job.waited += wait
         if wait > backoff.patience or job.waited > backoff.patience:
             # Such a long wait would block the provider's other models.
-            model.slots.rate_limited(began, now, None)
+            model.slots.record_rate_limit(began, now, None)
             return self._fail(queue, job, f"{job.last_error} (the limit of {backoff.patience:g} s of waiting is reached)")
-        model.slots.rate_limited(began, now, error.retry_after)
+        model.slots.record_rate_limit(began, now, error.retry_after)
         if model.limited_since is None:
             model.limited_since = now
         elif now - model.limited_since > backoff.patience:
@@ -320,7 +320,7 @@ class Dispatch:
         for queue in self._queues:
             if queue.state.dead is not None:
                 self._fail_rest(queue, queue.state.dead, "error")
-            elif (limit := self._accounts.reached(queue.spec.name, queue.role)) is not None:
+            elif (limit := self._accounts.find_reached_limit(queue.spec.name, queue.role)) is not None:
                 self._fail_rest(queue, limit, "budget")
 
     def _fail_rest(self, queue: ModelQueue, why: str, status: str) -> None:

@@ -84,14 +84,14 @@ def embed(
     by_hash = dict(sorted((hash_text(text), text) for text in texts))
     blank = {key: Failure(key, "a blank text has no embedding", 0) for key, text in by_hash.items() if not text.strip()}
     nonblank = {key: text for key, text in by_hash.items() if key not in blank}
-    before = gateway.used.get(EMBEDDER, Usage())
+    before = gateway.usage_by_role.get(EMBEDDER, Usage())
     vectors, failures = (
         (_embed_locally(nonblank, spec, on_progress), {})
         if spec.is_local
         else _embed_by_server(nonblank, spec, gateway, on_progress)
     )
     result = EmbeddingResult(
-        build_vector_table(embedder, vectors), {**blank, **failures}, gateway.used.get(EMBEDDER, Usage()) - before
+        build_vector_table(embedder, vectors), {**blank, **failures}, gateway.usage_by_role.get(EMBEDDER, Usage()) - before
     )
     _refuse_none(result, spec, n_known)
     return result

@@ -114,7 +114,7 @@ class Gateway:
         return tuple(self._models.values())
 
     @property
-    def used(self) -> Mapping[str, Usage]:
+    def usage_by_role(self) -> Mapping[str, Usage]:
         """The usage of all `answer` calls so far, failed calls included, by role."""
         return dict(self.accounts.by_role)
 
@@ -269,7 +269,7 @@ class Intake:
     """The division of requests into those to send and those settled. Runs in the caller's thread."""
 
     def __init__(self, store: ResponseStore, queue_of: Callable[[ModelSpec, str], ModelQueue], follow_up: Then | None) -> None:
-        self._store, self._queue_of, self._then = store, queue_of, follow_up
+        self._store, self._queue_of, self._follow_up = store, queue_of, follow_up
         self._seen, self._settled = set[str](), set[str]()
         self.failures: dict[str, Failure] = {}
         """Failures by request key."""
@@ -277,22 +277,22 @@ class Intake:
     @property
     def is_followed(self) -> bool:
         """Whether a response may have follow-ups."""
-        return self._then is not None
+        return self._follow_up is not None
 
     def take(self, requests: Iterable[Request]) -> list[Arrival]:
         """Return the arrivals of these requests and of the follow-ups of settled ones, later steps of an episode first."""
         arrivals: list[Arrival] = []
         keys, new_arrivals = self._sort_requests(requests)
-        while keys and self._then is not None:
+        while keys and self._follow_up is not None:
             arrivals = new_arrivals + arrivals
-            keys, new_arrivals = self._sort_requests(self._then(keys, self.failures))
+            keys, new_arrivals = self._sort_requests(self._follow_up(keys, self.failures))
         return new_arrivals + arrivals
 
     def follow(self, keys: Sequence[str], failures: Mapping[str, Failure]) -> list[Arrival]:
         """Return the follow-ups of requests settled just now. `failures`: all so far, by request key."""
         self._settled.update(keys)
         self.failures |= {key: failures[key] for key in keys if key in failures}
-        return self.take(self._then(keys, self.failures)) if self._then is not None else []
+        return self.take(self._follow_up(keys, self.failures)) if self._follow_up is not None else []
 
     def _sort_requests(self, requests: Iterable[Request]) -> tuple[list[str], list[Arrival]]:
         """Return the settled keys and the new arrivals."""

@@ -177,7 +177,7 @@ async def call_in_time(
         raise make_answer_timeout(spec) from None
     except Exception as error:
         fault = call_error(spec, error)
-        fault.bill = read_bill(spec, *read_error_usage(error)).stated
+        fault.bill = read_bill(spec, *read_error_usage(error)).unless_empty
         raise fault from None
 
 
@@ -187,7 +187,7 @@ def _build_reply(litellm: Any, spec: ModelSpec, completion: Any) -> Reply:
         return _build_reply_at(spec, completion, bill)
     except CallError as error:
         # The usage that a reply reports counts, even if the reply is faulty otherwise.
-        error.bill = bill.stated
+        error.bill = bill.unless_empty
         raise
 
 
@@ -253,7 +253,7 @@ class LitellmEmbedding(LitellmTransport):
             vectors = decode_vectors([_convert_entry(entry) for entry in answer.data or ()], len(texts))
         except ValueError as error:
             fault = make_unreadable_error(spec, str(error))
-            fault.bill = bill.stated
+            fault.bill = bill.unless_empty
             raise fault from None
         return Reply(
             text=encode_stored_vectors(vectors),

@@ -65,7 +65,7 @@ class Job:
         self._alone = self._alone or is_again or model.last_answered > self.call
         return self._alone
 
-    def failed(self, breaker: Breaker) -> int:
+    def count_failure(self, breaker: Breaker) -> int:
         """Count a failed call that the breaker knows; return the attempts used up."""
         self.failures += not self._forget_outage(breaker)
         return self.failures
@@ -112,7 +112,7 @@ class ModelState:
         self.last_answered = max(self.last_answered, job.call)
         self.limited_since = None
         self.breaker.record_answer()
-        self.slots.answered()
+        self.slots.record_answer()
 
     def learn(self, bill: Reply | Bill | None, request: Request) -> None:
         """Learn from an ended call, with its bill if any: later calls may cost as much."""

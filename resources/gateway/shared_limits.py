@@ -35,7 +35,7 @@ class SharedLimits:
         stop: called if the database fails.
         """
         self._queues, self._shares, self._writer, self._changed, self._stop = queues, shares, writer, on_change, stop
-        self._told: dict[str, tuple[int, float]] = {}
+        self._reported: dict[str, tuple[int, float]] = {}
         self._paused_by_others: dict[str, float] = {}
         self._fault: BaseException | None = None
 
@@ -76,8 +76,8 @@ class SharedLimits:
 
     def _report(self, name: str, slots: ProviderSlots) -> Report:
         now = time.monotonic()
-        answers, limited_at = self._told.get(name, (slots.answers, slots.limited_at))
-        self._told[name] = slots.answers, slots.limited_at
+        answers, limited_at = self._reported.get(name, (slots.answers, slots.limited_at))
+        self._reported[name] = slots.answers, slots.limited_at
         # The number that it reports as held does not grow until it receives its new share.
         slots.share(slots.limit)
         return Report(

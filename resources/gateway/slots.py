@@ -57,11 +57,11 @@ class ProviderSlots:
     def pause(self, until: float) -> None:
         self.paused_until = max(self.paused_until, until)
 
-    def answered(self) -> None:
+    def record_answer(self) -> None:
         self.answers += 1
         self._cuts = 0
 
-    def rate_limited(self, began: float, now: float, retry_after: float | None) -> None:
+    def record_rate_limit(self, began: float, now: float, retry_after: float | None) -> None:
         """Record a 429 of a call that began at `began` and still counts as in flight."""
         self.limited_at = max(self.limited_at, began)
         if retry_after is not None:

@@ -171,7 +171,7 @@ class GameDocumentStore(DatabaseStore):
         make_vote_tables(self.database)
         make_tables(self.database, document_schemas, DOCUMENT_SCHEMA_VERSION, _WHAT_WAS_WRITTEN)
 
-    def all(self, kind: GameDocumentKind | None = None, document_id: str | None = None) -> DocumentSnapshot:
+    def read_all(self, kind: GameDocumentKind | None = None, document_id: str | None = None) -> DocumentSnapshot:
         """Return all current documents, of a kind or one document if given, from one reading transaction."""
         return self.database.read(lambda connection: read_documents_from(connection, kind, document_id))
 

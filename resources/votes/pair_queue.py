@@ -94,7 +94,7 @@ class WaitingPairs:
             number = sum(self._serve_pair(pair_id) is not None for pair_id in ids) if is_exact else len(ids)
             return ReviewerProgress(n_voted, number, is_exact)
 
-    def voted(self, pair_id: str, reviewer_id: str) -> None:
+    def release(self, pair_id: str, reviewer_id: str) -> None:
         """Release a pair after the store has taken a vote on it."""
         with self._lock:
             for key in [key for key, hold in self._in_hand.items() if key[0] == reviewer_id and hold.pair_id == pair_id]:

@@ -245,7 +245,7 @@ GAMES = FamilyWords(
         ),
     ),
     run=run,
-    who="--player",
+    model_option="--player",
     extra_commands=(play,),
 )
 games = build_family_group(GAMES)

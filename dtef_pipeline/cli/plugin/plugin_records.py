@@ -73,7 +73,7 @@ def _check(family: Family, paths: Sequence[Path]) -> CheckReport:
 
 
 def _list_parts(family: Family, warehouse: Warehouse) -> Mapping[str, list[dict[str, Any]]]:
-    paths = {note.key: note.path for note in open_part_notes(family.name).all(warehouse)}
+    paths = {note.key: note.path for note in open_part_notes(family.name).read_all(warehouse)}
     rows = []
     for key in list_stored_keys(warehouse, family):
         at = family.space.levels(key)
