@@ -53,11 +53,22 @@ _YAML_REMEDIES = {
     "scanning a block scalar": "put quotes around a text that begins with | or >",
     "could not find expected ':'": "write `key: value`, or put quotes around the text",
     "expected key": "check the indentation, and put a text with quotes in it into other quotes",
+    "expected <block end>": "check the indentation",
     "expected '-' indicator": "begin each member of the list with `- `, all with the same indentation",
     "expected <document start>": "write a line --- between documents",
     "expected the node content": "put quotes around the text",
 }
 """What to do, by a part of PyYAML's message."""
+_YAML_CONSTRUCTS: Mapping[str, str] = {
+    "flow sequence": "list in brackets",
+    "flow mapping": "mapping in braces",
+    "flow node": "list or mapping in brackets",
+    "block mapping": "mapping",
+    "block sequence": "list",
+    "block collection": "list",
+    "quoted scalar": "quoted text",
+}
+"""Our words for PyYAML's constructs."""
 _LIMITS = {"ge": "{} or more", "gt": "more than {}", "le": "at most {}", "lt": "less than {}"}
 _SEVERAL: Mapping[Any, str] = {str: "texts", int: "whole numbers", float: "numbers"}
 
@@ -351,8 +362,12 @@ def describe_yaml_problem(error: yaml.YAMLError, text: str) -> tuple[int, str]:
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
         begins = f" that begins in line {error.context_mark.line + 1}" if error.context_mark else ""
-        context = f"in the {_name_yaml_construct(error.context)}{begins}: " if error.context else ""
-        return (mark.line + 1 if mark else 1), f"{context}{error.problem}"
+        line, construct = mark.line + 1 if mark else 1, _name_yaml_construct(error.context or "")
+        if " flow " in (error.context or ""):
+            return line, f"the {construct}{begins} has no end, or lacks a comma"
+        if "expected <block end>" in (error.problem or ""):
+            return line, f"the line is not indented like the {construct}{begins}"
+        return line, f"in the {construct}{begins}: {error.problem}" if construct else str(error.problem)
     if isinstance(error, yaml.reader.ReaderError):
         return text.count("\n", 0, error.position) + 1, f"the character {chr(error.character)!r} is not allowed in YAML"
     return 1, str(error)
@@ -360,14 +375,8 @@ def describe_yaml_problem(error: yaml.YAMLError, text: str) -> tuple[int, str]:
 
 def _name_yaml_construct(context: str) -> str:
     """Return `list in brackets` for PyYAML's `while parsing a flow sequence`."""
-    name = re.sub(r"^while (?:parsing|scanning|constructing) (?:an? |the )?", "", context)
-    return {
-        "flow sequence": "list in brackets",
-        "flow mapping": "mapping in braces",
-        "flow node": "list or mapping in brackets",
-    }.get(
-        name, name.replace("block mapping", "mapping").replace("block sequence", "list").replace("quoted scalar", "quoted text")
-    )
+    name = re.sub(r"^while (?:parsing|scanning|constructing) (?:an? |the |for the next token)?", "", context)
+    return _YAML_CONSTRUCTS.get(name, name)
 
 
 def describe_yaml_remedy(error: yaml.YAMLError, text: str) -> str:

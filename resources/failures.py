@@ -18,6 +18,7 @@ from resources.settings import Settings
 _OURS = "dtef_pipeline.errors."
 _DATABASES = ("sqlalchemy.", "sqlite3.", "psycopg", "alembic.")
 _DUCKDB = ("duckdb.", "_duckdb.")
+_LACKED_COLUMN = re.compile(r'Binder Error: (?:Referenced column|Table "\w+" does not have a column named) "(?P<name>\w+)"')
 _OF_THE_DISK = re.compile(r"\[Errno \d+\] (?P<why>[^:\n]*)")
 _DETAIL = re.compile(r"Detail: \[errno \d+\] (?P<why>[^\n]*)")
 """The system's message, at the end of a pyarrow error."""
@@ -75,6 +76,11 @@ def describe_error(chain: Iterable[ErrorLink], home: str | None = None) -> str |
                 return f"cannot use the database of Dagster that {place}/dagster.yaml names: {find_first_line(link)}"
             return f"cannot read or write the storage of Dagster in {place}: {find_first_line(link)}"
         if link.kind.startswith(_DUCKDB):
+            if column := _LACKED_COLUMN.search(link.message):
+                return (
+                    f"the stored tables have no column {column['name']}, as tables of another version; run the family again, which costs "
+                    "nothing where responses are stored"
+                )
             action = "written" if "Could not write" in link.message else "read"
             return f"the tables cannot be {action}: {find_first_line(link)}"
         if _OF_THE_DISK.match(link.message):
