@@ -71,7 +71,7 @@ READ_ENOUGH = 0.9
 """Minimum share of a model's responses that must be readable; below it, commands print a warning."""
 
 FAMILY_FIELD = field("family", pa.string(), "Family of the row's evaluation")
-CUT_FIELD = field("cut", pa.string(), "What the boards are cut by, such as overall; columns that only other cuts have are null")
+CUT_FIELD = field("cut", pa.string(), "Cut of the board, such as overall; columns of other cuts only are null")
 SNAPSHOT_FIELD = field("snapshot", pa.string(), "Label of one evaluation pass: base, or the date of a night")
 PROMPT_FIELD = field("prompt_id", pa.string(), "Hash of everything the model sees, and of the target")
 MODEL_FIELDS = (
@@ -102,7 +102,7 @@ REPLY = (
     field("response", pa.string(), "Raw text as served"),
     field("error", pa.string(), "Explanation of why there is no response"),
     field("finish_reason", pa.string(), "Reason the provider gives for the end of the response, such as stop or length"),
-    field("served_model", pa.string(), "Model the provider says it served"),
+    field("served_model", pa.string(), "Served model as reported by the provider"),
     field("fingerprint", pa.string(), "Provider's name for the configuration that answered"),
     field("prompt_tokens", pa.int32(), "Tokens of the prompt; 0 at all but the first of the rows that share one request"),
     field("completion_tokens", pa.int32(), "Tokens of the response; 0 at all but the first of the rows that share one request"),
@@ -111,9 +111,9 @@ REPLY = (
         pa.float64(),
         "Known cost of the request's calls in US dollars; 0 at all but the first row of a request; null: unknown",
     ),
-    field("reported_cost_usd", pa.float64(), "US dollars that the provider states for the response; null: it states none"),
-    field("cached_tokens", pa.int32(), "Prompt tokens the provider read from its cache; null: it does not say"),
-    field("reasoning_tokens", pa.int32(), "Tokens the model thought in, as the provider counts; null: it does not say"),
+    field("reported_cost_usd", pa.float64(), "US dollars reported by the provider for the response; null: not reported"),
+    field("cached_tokens", pa.int32(), "Prompt tokens that the provider read from its cache; null: not reported"),
+    field("reasoning_tokens", pa.int32(), "Tokens of reasoning, as counted by the provider; null: not reported"),
     field("unknown_cost_attempts", pa.int32(), "Calls that may have been billed at an unknown cost; null: not counted"),
     field(
         "unknown_cost_usd_most",
@@ -139,8 +139,8 @@ COUNTS = (
     field("n_wrong_length", pa.int64(), "Responses with another number of options"),
     field("n_refused", pa.int64(), "Responses that declined to answer, or that a content filter stopped"),
     field("n_error", pa.int64(), "Calls that failed"),
-    field("n_missing", pa.int64(), "Predictions for which there was nothing to ask or to read"),
-    field("n_budget", pa.int64(), "Predictions not asked for, because a budget was reached"),
+    field("n_missing", pa.int64(), "Predictions without a request or a response"),
+    field("n_budget", pa.int64(), "Predictions that were not requested, because a budget was reached"),
     PARSE_RATE_FIELD,
 )
 """Numbers of predictions by outcome."""
@@ -181,10 +181,10 @@ COMPARISONS = pa.schema(
         FAMILY_FIELD,
         field("first_level", pa.string(), "Suite; null: all partitions of the family are compared together"),
         field("context_level", pa.string(), "Context that was shown; null: the family has no such levels"),
-        field("condition", pa.string(), "Condition in which the models were asked; null: the family has none"),
+        field("condition", pa.string(), "Condition of the requests; null: the family has none"),
         field("targets", pa.string(), "Items that count: clean (those that are a fair test) or all; null: the family knows no others"),
         METRIC_FIELD,
-        field("measured_by", pa.string(), "What the metric was measured by; null: the metric says it"),
+        field("measured_by", pa.string(), "Measure behind the metric; null: the metric names it"),
         *MODEL_FIELDS,
         field("other_model", pa.string(), "Model that the first one is compared with"),
         field("other_variant", pa.string(), "Variant of the model that the first one is compared with"),
@@ -195,8 +195,8 @@ COMPARISONS = pa.schema(
         field("score", pa.float64(), "Mean score of the better model on what both have a score for, 0-1: higher is better"),
         field("other_score", pa.float64(), "Mean score of the other model on the same, 0-1: higher is better"),
         field("n_items", pa.int64(), "Different items that both models have a score for"),
-        field("n_pairs", pa.int64(), "Items as they were asked in each partition that both models have a score for"),
-        field("n_clusters", pa.int64(), "Clusters that intervals and tests go by; where a family has too few, items"),
+        field("n_pairs", pa.int64(), "Pairs of item and partition for which both models have a score"),
+        field("n_clusters", pa.int64(), "Clusters of intervals and tests; items if a family has too few clusters"),
         field("effect_size", pa.float64(), "Difference in units of the standard deviation of the clusters' differences"),
         field("p", pa.float64(), "Two-sided p of the t test by whole clusters, 0-1; null: too few clusters"),
         field("among", pa.string(), "Comparisons that p is adjusted over, such as models (of two language models); null: all of the board"),

@@ -108,7 +108,7 @@ def _build_schedule(family: Family, stages: tuple[Stage, ...]) -> dg.ScheduleDef
         job=f"{family.name}_pipeline",
         at=(4, 0),
         description=(
-            f"the {format_plural(family.part)} that the panel's section `{family.name}` (DTEF_PANEL) names are asked "
+            f"requests the {format_plural(family.part)} that the panel's section `{family.name}` (DTEF_PANEL) names "
             "again, in a snapshot named after the date."
         ),
         label=family.name,

@@ -154,7 +154,9 @@ def _handle_missing_run(tick: _Tick, evaluation: Evaluation, asked_by: str | Non
     if requests is None:
         tick.store.end(evaluation.queue_id, "failed", {"reason": "its run was deleted in Dagster"})
     elif requests >= MOST_REQUESTS:
-        reason = f"Dagster made no run of it after {MOST_REQUESTS} requests; the ticks of the sensor evaluation_queue have the reason"
+        reason = (
+            f"Dagster created no run after {MOST_REQUESTS} requests; the ticks of the sensor evaluation_queue have the reason"
+        )
         tick.store.end(evaluation.queue_id, "failed", {"reason": reason})
     else:
         return _request(tick.context, evaluation)

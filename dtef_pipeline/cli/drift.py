@@ -240,5 +240,5 @@ def exit_code(rows: Sequence[Mapping[str, Any]], fail_on: str | None, subject: S
     early = [f"{who} ({words})" for who, row in named if fail_on == "drift" and (words := describe_too_early(row))]
     if early:
         share = f"{len(early)} of {len(rows)} series"
-        say(f"warning: --fail-on drift cannot tell yet of {share}: {list_first_names(early, SERIES_NAMED)}", err=True)
+        say(f"warning: it is too early for --fail-on drift to judge {share}: {list_first_names(early, SERIES_NAMED)}", err=True)
     return 3 if is_at_least(rows, fail_on) else TOO_EARLY if early else 0 if series else NOTHING_COMPARED

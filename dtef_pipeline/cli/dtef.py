@@ -127,7 +127,7 @@ def costs(by: tuple[str, ...], family: str | None, rounds: tuple[str, ...], snap
 @several(
     "--since",
     metavar="[MODEL=]DATE",
-    help="Leave out snapshots before this date, to accept a known drift: of all models, or of one model or judge",
+    help="Leave out snapshots before this date, of all models or of one model or judge, to accept a known drift",
 )
 @choice(
     "--fail-on",
@@ -318,7 +318,7 @@ def score(file: Path, family: str, tasks: Path | None, trust_answers: bool, corp
     "judges",
     multiple=True,
     metavar="MODEL|APPROACH=MODEL",
-    help="Judge to be watched: of rubrics APPROACH=MODEL, and may be repeated; of qa a model.  [default: those of the blueprint, of the "
+    help="Judge to watch: APPROACH=MODEL for rubrics, which may be repeated; a model for qa.  [default: those of the blueprint, of the "
     "collection `judges`, or of the file of judges]",
 )
 @several("--max-cost-usd", metavar="[MODEL=]USD", help="Most US dollars that this may cost")

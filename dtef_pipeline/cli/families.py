@@ -145,7 +145,7 @@ def filter_by_model(frame: pd.DataFrame, patterns: Sequence[str], by: str) -> pd
     have no models.
     """
     if patterns and "model" not in frame:
-        raise ConfigError(f"--model with --by {by}: allowed where rows are about models")
+        raise ConfigError(f"--model does not work with --by {by}, whose rows are not about models")
     return _fitting_any(frame, [name for name in ("model", "other_model") if name in frame], patterns, "--model")
 
 

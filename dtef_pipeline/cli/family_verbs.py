@@ -209,7 +209,7 @@ def remove_parts(family: str, patterns: Sequence[str], output: str) -> int:
     check_home_path(Settings.read_environment())
     warehouse = open_warehouse()
     with keep_terminal():
-        with waiting("looking at what is known"):
+        with waiting("reading what is stored"):
             from assets.stage.file_notes import remove_files  # takes seconds
         with open_dagster_instance() as instance:
             parts = _find_known_parts(instance, warehouse, record, files)

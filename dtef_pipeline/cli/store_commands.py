@@ -109,7 +109,7 @@ def _transfer(transfer: _Transfer, path: Path, options: Mapping[str, Any]) -> No
     "--round", "rounds", type=str.upper, metavar="ROUND", multiple=True, help="Of prompts: the round whose prompts are written."
 )
 @several("--context", "contexts", help="Of prompts: only this number of context questions")
-@several("--condition", "conditions", help="Of prompts: only those of this condition")
+@several("--condition", "conditions", help="For prompts: only those of this condition")
 @several("--model", "models", metavar="NAME", help="Of responses: only this model")
 @click.option(
     "--snapshot",
@@ -128,7 +128,7 @@ def _transfer(transfer: _Transfer, path: Path, options: Mapping[str, Any]) -> No
     "--blueprint",
     "blueprints",
     metavar="ID|PATTERN",
-    help="Of labels: only this blueprint, or those that fit",
+    help="For labels: only this blueprint, or those that match",
     usual="all but those with the tag test",
 )
 @whole_number("--prompts", "n_prompts", least=1, default=40, help="Of labels: number of prompts to draw.")
@@ -172,7 +172,7 @@ def export_file(what: str, path: Path, **given: Any) -> None:
 @click.option(
     "--suite",
     metavar="SUITE",
-    help="Of responses: FILE holds answers made elsewhere to the questions of this suite, as `dtef qa list` names it.",
+    help="For responses: FILE has answers from elsewhere to the questions of this suite (see `dtef qa list`).",
 )
 @several("--part", "parts", metavar="PART|PATTERN", help="For a suite: only questions of this part")
 @click.option(
@@ -188,7 +188,7 @@ def export_file(what: str, path: Path, **given: Any) -> None:
 @existing_path(
     "--items",
     kind="file",
-    help="For a suite: JSON list of the numbers by which FILE calls the questions, in the order of those that were added; or an object of lists "
+    help="For a suite: JSON list of FILE's numbers of the questions, in the order in which they were added; or an object of lists "
     "by subject.",
 )
 @flag(
@@ -201,7 +201,7 @@ def export_file(what: str, path: Path, **given: Any) -> None:
 )
 @existing_path("--prompts", kind="file", help="Of votes in a CSV: JSON lines with prompt_id and text.")
 @of_admin
-@click.option("--author", help="Of labels: name of the person who filled in the rows whose column author is empty.")
+@click.option("--author", help="For labels: name of the person who filled in rows without an author.")
 @reports_errors
 @lines_as_json
 def import_file(what: str, file: Path, **given: Any) -> None:

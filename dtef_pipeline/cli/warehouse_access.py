@@ -52,7 +52,7 @@ def open_warehouse(*, new: bool = False) -> Warehouse:
         if (place := diagnose_absent("warehouse", root, "DTEF_WAREHOUSE")).state == "problem":
             raise WarehouseError(f"there is no warehouse {root}: {place.message}; name another place in DTEF_WAREHOUSE")
         raise WarehouseError(
-            f"there is no warehouse {root}: `{_find_making_command()}` makes it, or name another in DTEF_WAREHOUSE"
+            f"there is no warehouse {root}: `{_find_making_command()}` creates it, or name another one in DTEF_WAREHOUSE"
         )
     return warehouse
 

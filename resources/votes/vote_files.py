@@ -342,7 +342,7 @@ def _check_references(connection: sa.Connection, database: ResponseDatabase, fre
             if response is None:
                 raise _make_refusal(line, f"{name}: {line.record[name]} {_NEITHER}")
             if any(response[column] != line.record[column] for column in _SHARED_BY_SIDES):
-                raise _make_refusal(line, f"{name}: {line.record[name]} is of another family, item or draw than the pair")
+                raise _make_refusal(line, f"{name}: {line.record[name]} has another family, item or draw than the pair")
 
 
 def _check_requests(connection: sa.Connection, database: ResponseDatabase, fresh: Lines) -> None:

@@ -150,7 +150,7 @@ def _add_personas(file: Path, data: bytes) -> str:
     for line, path in zip(new, files, strict=True):
         if path.exists():
             raise SourceError(
-                f"{path} holds another persona: give that file another name",
+                f"{path} holds another persona; rename that file",
                 where=str(file),
                 line=line,
                 arrived=format_version_name(new[line]),

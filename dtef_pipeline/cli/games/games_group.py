@@ -111,7 +111,7 @@ def run(decisions: bool, is_estimate: bool, output: str, **given: Any) -> None:
 @click.option(
     "--commands", metavar="'X; Y'", help="Commands that the first seat plays, one after the other; then the episode stops."
 )
-@flag("--trace", "with_trace", help="Show the episode move by move, with the texts of players and the replies to them.")
+@flag("--trace", "with_trace", help="Show the episode move by move, with the messages to players and their replies.")
 @whole_number("--draw", least=0, default=0, help="Number of the draw of a model's responses, from 0.")
 @click.option("--snapshot", default="base", show_default=True, help="Label of the responses.")
 @click.option("--max-cost-usd", type=click.FloatRange(min=0), help="Most US dollars that models may cost.  [default: no limit]")
@@ -236,7 +236,7 @@ GAMES = FamilyWords(
                 "--games",
                 among=["own", "shared"],
                 default="own",
-                help="Games that a mean is over: all that a player has, or only those that all players shown have.",
+                help="Games that a mean covers: all of a player, or only those that all players shown share.",
             ),
             click.option(
                 "--snapshot",

@@ -32,7 +32,7 @@ def vote_family_option(help: str) -> Option:
 _PAIRS_ON_A_PAGE = 50
 
 
-@click.group(short_help="Pair responses, take votes, and rank by them.")
+@click.group(short_help="Pair responses, collect votes, and rank by them.")
 def preference() -> None:
     """Work with votes: which of two responses a reviewer prefers.
 
@@ -61,7 +61,9 @@ def preference() -> None:
 @click.option("--snapshot", default="base", show_default=True, metavar="LABEL", help="Snapshot whose responses are paired.")
 @flag("--baselines", help="Pair responses of baselines too, which were computed; their numbers are shown with 2 decimals.")
 @whole_number("--most", least=1, help="Most new pairs in all.  [default: all there can be]")
-@whole_number("--per-item", least=1, help="Most pairs of one item, with those there are already.  [default: all there can be]")
+@whole_number(
+    "--per-item", least=1, help="Maximum number of pairs of one item, existing ones included.  [default: all possible pairs]"
+)
 @of_admin
 @reports_errors
 @lines_as_json
@@ -192,7 +194,7 @@ def votes(
     default="all",
     show_default=True,
     metavar="NAME",
-    help="Votes on items of this suite, blueprint, league or ROUND; all: those on the whole family.",
+    help="Votes on items of this suite, blueprint, league or ROUND; all: on the whole family.",
 )
 @choice("--reviewer-kind", among=["person", "judge"], help="Only this kind of reviewers.  [default: each separately]")
 @click.option(

@@ -54,7 +54,7 @@ def list_failed_look_ups(warehouse: Warehouse, keys: Sequence[str], how: AskSett
         summary_text = list_first_names(
             [f"{reason} ({number:,})" for reason, number in reasons.most_common()], _REASONS_NAMED, "; "
         )
-        failed_of = f"{format_count(n_failed, 'look-up')} of {total:,} failed, so no model was asked"
+        failed_of = f"{format_count(n_failed, 'look-up')} of {total:,} failed, so no model was called"
         yield f"warning: {failed_of}: {summary_text}; the same command looks up again"
 
 

@@ -220,7 +220,7 @@ def _describe_left_out_parts(warehouse: Warehouse, keys: Sequence[str]) -> Itera
             nobody.append(key)
     if nobody:
         yield (
-            f"warning: the models of these are not known: {list_first_names(nobody, _PARTS_NAMED)}; give the folder of collections with "
+            f"warning: these blueprints name no known models: {list_first_names(nobody, _PARTS_NAMED)}; give the folder of collections with "
             "--models-dir, or name models with --model when you run them"
         )
 

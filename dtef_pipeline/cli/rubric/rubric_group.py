@@ -192,16 +192,16 @@ RUBRIC = FamilyWords(
     """,
         (
             *_BLUEPRINT_FILES,
-            flag("--skip-broken", help="Leave out the parts of a file that have errors, and take the rest."),
+            flag("--skip-broken", help="Leave out the parts of a file that have errors, and add the rest."),
         ),
     ),
     list=Verb(
         "List the blueprints that are known.",
-        "List blueprints: prompts, criteria, what is wrong with them, snapshots with scores, and the file that each comes from.",
+        "List blueprints with their prompts, criteria, faults, snapshots with scores, and source files.",
     ),
     board=Verb(
         "Rank models over blueprints, compare them, and test the judges.",
-        f"""Rank models by their mean hybrid score with 95 % intervals, over the latest run of each blueprint; or test what the scores rest on.
+        f"""Rank models by their mean hybrid score with 95 % intervals, over the latest run of each blueprint; or test how robust the scores are.
 
     With --by comparisons, intervals need at least 5 blueprints, or 5 prompts if --blueprint names one blueprint.
     --blueprint is not allowed with views over all blueprints: {", ".join(entry.name for entry in BOARD_VIEWS if not entry.of_partitions)}.

@@ -140,7 +140,7 @@ SURVEY_COMMANDS = CommandFamily(
     SUBJECT,
     PUBLISHED,
     show=show,
-    wait_hint=" `dtef board --snapshot LABEL` shows the scores of each of them now.",
+    wait_hint=" `dtef board --snapshot LABEL` shows the scores of each now.",
     no_series_reason="only baselines are scored, and they do not drift; segments of people who gave no answer are ignored",
     explained_columns={"survey/experiment": ExplainedColumns("dtef_pipeline.survey.boards.meanings.EXPERIMENT")},
 )

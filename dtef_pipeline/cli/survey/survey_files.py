@@ -193,7 +193,7 @@ class _Round:
         from assets.survey.rounds import register_round
 
         self.start = time.monotonic()
-        with waiting(f"{self.survey.round}: noting what is new"):
+        with waiting(f"{self.survey.round}: registering the round"):
             sources = _open_sources(self.warehouse)
             self.previous = sources.before(self.survey.round)
             self.registration = register_round(instance, sources, self.survey, self.path, **self.options)
