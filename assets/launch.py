@@ -46,7 +46,7 @@ GAMES_STAGE_NAMES = ["scenario_items", "episode_prompts", "episodes", "episode_s
 RUBRIC_STAGE_NAMES = [
     f"rubric_{name}" for name in ("blueprints", "responses", "judgements", "embeddings", "points", "scores", "summaries")
 ]
-_STARTED = {
+_ASSETS_BY_FAMILY = {
     "survey": {*STAGE_NAMES, *ROLL_UP_NAMES},
     "rubric": {*RUBRIC_STAGE_NAMES, *RUBRIC_ROLL_UP_NAMES, "rubric_anchors"},
     "qa": {*QA_STAGE_NAMES, *QA_ROLL_UP_NAMES, "qa_anchors"},
@@ -175,7 +175,7 @@ def _run(
 @cache
 def _load_definitions(names: frozenset[str]) -> dg.Definitions:
     """Return the definitions of the family with these assets, or of all."""
-    families = [family for family, assets in _STARTED.items() if names <= assets]
+    families = [family for family, assets in _ASSETS_BY_FAMILY.items() if names <= assets]
     return dg.Definitions(**plugin_assets.collect_plugin_assets(*(families or plugin_assets.EVERY_FAMILY)))
 
 
@@ -225,5 +225,5 @@ def _list_failures(result: dg.ExecuteInProcessResult, keys: Sequence[str], home:
         text = (
             describe_stage_failure(data, result.dagster_run, home) if reasons is None else format_failures(reasons, len(keys))
         )
-        lines.append(add_remedy(f"{get_stage_verb(event.step_key)}: {text}"))
+        lines.append(add_remedy(f"{get_stage_verb(str(event.step_key))}: {text}"))
     return lines

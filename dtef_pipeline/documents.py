@@ -23,21 +23,21 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.member_docstrings import DescribedMembers
 
 Place = tuple[int | str, ...]
-"""Where a value stands in a document: keys and places in lists, from the outside in."""
+"""The path of a value in a document: keys and list indexes, from the outside in."""
 _Model = TypeVar("_Model", bound=BaseModel)
 _LONGEST_ECHO = 80
 _KNOWN = "; known: "
 _MOST_IN_LINE = 20
-"""Reasons."""
+"""Maximum number of reasons in a message."""
 _OF_KEY = "[key]"
-"""What pydantic adds to the place of a key that is wrong itself."""
+"""Pydantic's suffix of the path if the key itself is wrong."""
 _IN_OUR_WORDS: Mapping[str, str] = {
     "string_type": "text",
     "bool_type": "true or false",
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
     **dict.fromkeys(("float_type", "float_parsing"), "a number"),
 }
-"""What is allowed, by pydantic's name of the fault."""
+"""Allowed values, by pydantic's name of the fault."""
 _YAML_REMEDIES = {
     "mapping values are not allowed": "put quotes around a text with `: ` in it, and check the indentation",
     "violates indentation": "indent with spaces",
@@ -53,11 +53,22 @@ _YAML_REMEDIES = {
     "scanning a block scalar": "put quotes around a text that begins with | or >",
     "could not find expected ':'": "write `key: value`, or put quotes around the text",
     "expected key": "check the indentation, and put a text with quotes in it into other quotes",
+    "expected <block end>": "check the indentation",
     "expected '-' indicator": "begin each member of the list with `- `, all with the same indentation",
     "expected <document start>": "write a line --- between documents",
     "expected the node content": "put quotes around the text",
 }
 """What to do, by a part of PyYAML's message."""
+_YAML_CONSTRUCTS: Mapping[str, str] = {
+    "flow sequence": "list in brackets",
+    "flow mapping": "mapping in braces",
+    "flow node": "list or mapping in brackets",
+    "block mapping": "mapping",
+    "block sequence": "list",
+    "block collection": "list",
+    "quoted scalar": "quoted text",
+}
+"""Our words for PyYAML's constructs."""
 _LIMITS = {"ge": "{} or more", "gt": "more than {}", "le": "at most {}", "lt": "less than {}"}
 _SEVERAL: Mapping[Any, str] = {str: "texts", int: "whole numbers", float: "numbers"}
 
@@ -122,7 +133,7 @@ class Document:
         if not isinstance(value, dict):
             raise self.error(place, f"got {format_value(value)}; allowed: a mapping")
         if known_keys is not None and (unknown := [str(key) for key in value if key not in (known_keys := list(known_keys))]):
-            # The keys alone: a value may be an API key in the wrong place.
+            # Only the keys: a value may be an API key in the wrong place.
             raise ConfigError(_join_faults([self._format_place((*place, key), _unknown(known_keys)) for key in unknown]))
         return value
 
@@ -170,7 +181,7 @@ def convert_pydantic_errors(faults: Iterable[Mapping[str, Any]], model: type[Bas
             yield Reason(place, _unknown(_find_owner(model, place).model_fields))
         elif kind == "missing":
             yield Reason(place, "is missing")
-        elif kind == "value_error":  # a check of ours, which says what arrived
+        elif kind == "value_error":  # raised by our own checks, with the value
             yield Reason(place, message.removeprefix("Value error, "))
         else:
             choices = (
@@ -351,8 +362,12 @@ def describe_yaml_problem(error: yaml.YAMLError, text: str) -> tuple[int, str]:
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
         begins = f" that begins in line {error.context_mark.line + 1}" if error.context_mark else ""
-        context = f"in the {_name_yaml_construct(error.context)}{begins}: " if error.context else ""
-        return (mark.line + 1 if mark else 1), f"{context}{error.problem}"
+        line, construct = mark.line + 1 if mark else 1, _name_yaml_construct(error.context or "")
+        if " flow " in (error.context or ""):
+            return line, f"the {construct}{begins} has no end, or lacks a comma"
+        if "expected <block end>" in (error.problem or ""):
+            return line, f"the line is not indented like the {construct}{begins}"
+        return line, f"in the {construct}{begins}: {error.problem}" if construct else str(error.problem)
     if isinstance(error, yaml.reader.ReaderError):
         return text.count("\n", 0, error.position) + 1, f"the character {chr(error.character)!r} is not allowed in YAML"
     return 1, str(error)
@@ -360,14 +375,8 @@ def describe_yaml_problem(error: yaml.YAMLError, text: str) -> tuple[int, str]:
 
 def _name_yaml_construct(context: str) -> str:
     """Return `list in brackets` for PyYAML's `while parsing a flow sequence`."""
-    name = re.sub(r"^while (?:parsing|scanning|constructing) (?:an? |the )?", "", context)
-    return {
-        "flow sequence": "list in brackets",
-        "flow mapping": "mapping in braces",
-        "flow node": "list or mapping in brackets",
-    }.get(
-        name, name.replace("block mapping", "mapping").replace("block sequence", "list").replace("quoted scalar", "quoted text")
-    )
+    name = re.sub(r"^while (?:parsing|scanning|constructing) (?:an? |the |for the next token)?", "", context)
+    return _YAML_CONSTRUCTS.get(name, name)
 
 
 def describe_yaml_remedy(error: yaml.YAMLError, text: str) -> str:
@@ -415,7 +424,7 @@ class UniqueKeys(yaml.SafeLoader):
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
             return super().construct_object(node, deep)
-        except ValueError as error:  # what looks like a date or a number and is none
+        except ValueError as error:  # an invalid date or number
             is_date = node.tag == "tag:yaml.org,2002:timestamp"
             example = "a date such as 2026-03-01" if is_date else "a number such as 5 or 0.7"
             problem = (

@@ -66,7 +66,7 @@ def build_family_rows(rows: pd.DataFrame, schema: pa.Schema, family: str) -> pa.
 
 STATUSES = ("ok", "unparseable", "wrong_length", "error", "refused", "missing", "budget")
 ANSWERED = ("ok", "unparseable", "wrong_length", "refused")
-"""Statuses of a prediction whose model responded: a parse rate is the share of these that could be read."""
+"""Statuses of predictions with a response; the parse rate is the share of these that could be read."""
 READ_ENOUGH = 0.9
 """Share of a model's responses that could be read below which a warning is shown."""
 
@@ -84,7 +84,7 @@ SAMPLE_FIELDS = (
 )
 METRIC_FIELD = field("metric", pa.string(), "Metric behind the score")
 ANSWERED_AT_FIELD = field(
-    "answered_at", pa.timestamp("us", tz="UTC"), "Time when the response arrived; null: no model was asked"
+    "answered_at", pa.timestamp("us", tz="UTC"), "Time when the response arrived; null: no model was called"
 )
 
 REQUEST = (
@@ -197,10 +197,10 @@ class TableSpec:
 
     schema: pa.Schema | None
     space: Space | None = None
-    """Whose partitions it is about, from the first level on; None: it is one file."""
+    """The partition space of the table; None: the table is one file."""
     levels: tuple[str, ...] = ()
-    """The folder levels above its files."""
+    """Folder levels above the table's files."""
     remake: str = "dtef board --refresh"
     """The command that makes a file again. `{options}` stands for its levels, such as `--suite S --part P --snapshot base`, and
-    `{family}` for that level alone, and `{models}`, `{personas}` or `{players}` for who was asked, as other tables of the partition tell.
+    `{family}` for that level alone, and `{models}`, `{personas}` or `{players}` for the models, which other tables of the partition list.
     """

@@ -1,4 +1,4 @@
-"""Pages of the site with documents of the installation beside their tables, such as the rules of a scenario."""
+"""Pages of the site that need documents of the installation in addition to tables, such as the rules of a scenario."""
 
 from collections.abc import Iterator
 from importlib import import_module

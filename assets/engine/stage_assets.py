@@ -201,7 +201,7 @@ class _StageRun:
     def _write(self, inputs: StageInputs, tables: Tables) -> None:
         inputs.keep(tables)
         version = None if self.stage.follows else self._version(tables)
-        self.run.done(inputs.key, self._describe_tables(tables, inputs.said), version)
+        self.run.done(inputs.key, self._describe_tables(tables, inputs.metadata), version)
 
     def _version(self, tables: Tables) -> str:
         version = content_version(tables[self.stage.name].drop_columns(list(self.stage.unversioned)))

@@ -51,7 +51,7 @@ def build_drift_result(rows: pa.Table, n_checked: int, severity: Severity, subje
 
 
 def describe_verdict(row: Mapping[str, Any], series: str) -> str:
-    """A verdict on a series: how much, since when, what the judges made of it, what changed besides, and what all models did."""
+    """A verdict on a series: how much, since when, what is due to judges, what else changed, and what all models did."""
     who = f"{row['verdict'] or 'not compared'}: {series}"
     night = f"; the night: {describe_shared_shift(row)}" if has_shared_shift(row) else ""
     judges = f"; {words}" if (words := describe_judges(row)) else ""
@@ -63,7 +63,7 @@ def describe_verdict(row: Mapping[str, Any], series: str) -> str:
     changes = "".join(f"; {change['before']} -> {change['after']}" for change in row.get("changes") or ())
     items = format_moved_items((row["top_changes"] or ())[:3])
     about = "".join(f"; {line}" for line in row["shift_notes"] or ())
-    return f"{who}: {size}{bounds}{since}{judges}{about}{changes}{f'; moved most: {items}' if items else ''}{night}"
+    return f"{who}: {size}{bounds}{since}{judges}{about}{changes}{f'; largest changes: {items}' if items else ''}{night}"
 
 
 def read_drift(store: Store, family: str) -> pa.Table:

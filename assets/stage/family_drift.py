@@ -35,13 +35,13 @@ class FamilyDrift:
 
     subject: Subject
     code_version: str
-    besides: str
+    details: str
     """Further sentences of the description, specific to the family."""
     scores: tuple[str, str, str]
     """The table of scores, the noun for a partition, and the command that makes the table."""
     group: str = ""
     """Its group of assets; empty: the family's name."""
-    after: Sequence[str] = ()
+    dependencies: Sequence[str] = ()
     """The assets that it follows; empty: the table of scores."""
     freshness: dg.FreshnessPolicy | None = None
 
@@ -51,19 +51,19 @@ class FamilyDrift:
 
     @property
     def description(self) -> str:
-        return f"""Whether scores of the same items moved between snapshots, in the part `{self.name}` of four tables.
+        return f"""Whether scores of the same items changed between snapshots, in the part `{self.name}` of four tables.
 
 `drift` has the verdict on each model: `drift` where the documented rule flags it and there is strong evidence however often one looks, `watch`
-where the rule alone does; `shared_verdict` says whether all models moved together. `drift_series` is the timeline behind it. `drift_rule` has
-what the documented rule says of each partition: a gap of 0.05 and 10 % between the lowest and the highest snapshot, at temperature 0.
-`judge_drift` has judges that were shown stored answers again. {self.besides} The panel's section `drift` says by which settings."""
+where only the rule does; `shared_verdict` says whether the scores of all models changed together. `drift_series` is the timeline behind it. `drift_rule` has
+the result of the documented rule for each partition: a gap of 0.05 and 10 % between the lowest and the highest snapshot, at temperature 0.
+`judge_drift` has judges that were shown stored answers again. {self.details} The panel's section `drift` says by which settings."""
 
 
 def build_drift_assets(family: FamilyDrift) -> tuple[dg.AssetsDefinition, dg.AssetChecksDefinition]:
     """The asset `FAMILY_drift` and its check `FAMILY_no_drift`."""
     name, subject = family.name, family.subject
     settings = {**roll_up("drift", code_version=family.code_version), "group_name": family.group or name}
-    deps = [dg.AssetKey(key) for key in family.after or family.scores[:1]]
+    deps = [dg.AssetKey(key) for key in family.dependencies or family.scores[:1]]
 
     @dg.asset(name=f"{name}_drift", deps=deps, description=family.description, freshness_policy=family.freshness, **settings)
     def asset(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:

@@ -61,7 +61,7 @@ class StageName(NamedTuple):
 
 
 _STAGES: dict[str, StageName] = {}
-"""By asset."""
+"""Stage names by asset."""
 
 
 def name_stage(asset: str, name: StageName) -> None:
@@ -160,7 +160,7 @@ class PartitionRun:
 
     def _title(self) -> str:
         """Return `predict (stage 3 of 6)`, since the displayed remaining time is the stage's."""
-        asset = self.context.asset_key.to_user_string()
+        asset = str(self.context.asset_key.to_user_string())
         if (stage := _STAGES.get(asset)) is None:
             return asset
         count = sum(other.pipeline == stage.pipeline for other in _STAGES.values())

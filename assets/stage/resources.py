@@ -50,7 +50,7 @@ class _Asks:
 
     gateway: Gateway
     progress: RunProgress
-    heard: CallsOfStage | None
+    listener: CallsOfStage | None
 
     def __call__(self, requests: Sequence[Request]) -> Mapping[str, Failure]:
         return self._answer_requests(requests, None)
@@ -61,10 +61,10 @@ class _Asks:
     def _answer_requests(self, requests: Sequence[Request], follow_up: PlanFollowUps | None) -> Mapping[str, Failure]:
         self.progress.is_open = follow_up is not None
         failures: Mapping[str, Failure]
-        if self.heard is None:
+        if self.listener is None:
             failures = self.gateway.answer(requests, on_progress=self.progress, follow_up=follow_up).failures
         else:
-            failures = self._call_listener(requests, follow_up, self.heard)
+            failures = self._call_listener(requests, follow_up, self.listener)
         self.progress.window_done()
         return failures
 
@@ -145,7 +145,7 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
     @contextmanager
     def writing(self, table: str, keys: Sequence[str]) -> Iterator[None]:
         """Lock these partitions of a table for a stage that changes them, against all runs with the same response store."""
-        with Claims(self.responses) as claims, claims.alone([digest(table, key) for key in keys]):
+        with Claims(self.responses) as claims, claims.hold_all([digest(table, key) for key in keys]):
             yield
 
     @contextmanager

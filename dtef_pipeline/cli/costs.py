@@ -44,7 +44,7 @@ def costs(
         raise ConfigError(f"--by {', '.join(unknown)} does not work with {of}; choose from {', '.join(columns)}")
     frame = _filter_rows(_read_cost_rows(warehouse, families, family), rounds, snapshot)
     if not len(frame) and output == "table":
-        click.echo("no language model was asked: baselines cost nothing")
+        click.echo("no language model was called, and baselines cost nothing")
         return
     named = {"model_variant" if name == "variant" else name: columns[name] for name in by}
     totals = _sum_by_columns(frame.rename(columns={column: name for name, column in named.items()}), list(named))

@@ -46,7 +46,7 @@ NOTHING_COMPARED = 5
 TOO_EARLY = 4
 """Exit code of `dtef drift --fail-on drift` if no series drifted and one has too few snapshots to tell."""
 SERIES_NAMED = 10
-"""How many series without a verdict are listed by name."""
+"""Maximum number of series without a verdict that are listed by name."""
 _RULE_VIEW = TableView(
     (
         *("partition", "model", "setting", "flagged", "is_largest_gap", "gap", "lowest", "lowest_snapshot"),
@@ -67,7 +67,7 @@ _WAIT = "The snapshots are less than {:.0f} hours apart, but drift compares nigh
 def drift(name: str, rounds: Sequence[str], by: str, since: Sequence[str], fail_on: str | None, output: str) -> int:
     """Print drift, and return the exit code (see `exit_code`). `rounds`: of surveys; `by`: model or a level of the family."""
     family = family_record(name)
-    space = family.stored.space
+    space = family.record.space
     choices = ("model", space.first, space.second) if name == USUAL_FAMILY else ("model", space.last)
     if by not in choices:
         raise ConfigError(f"--by {by} does not work with --family {name}; choose from {', '.join(choices)}")
@@ -82,7 +82,7 @@ def drift(name: str, rounds: Sequence[str], by: str, since: Sequence[str], fail_
 @reads_tables
 def _show_rule(warehouse: Warehouse, family: CommandFamily, output: str) -> None:
     """Print the documented rule's results, the largest gap first."""
-    require_rolled_up(warehouse, family.name, "drift_rule", family.stored.scored)
+    require_rolled_up(warehouse, family.name, "drift_rule", family.record.scored)
     frame: pd.DataFrame = warehouse.rows("drift_rule", family=family.name).to_pandas()
     if not len(frame):
         raise NothingToShowError("nothing to show: drift needs scores at temperature 0, and there are none")
@@ -117,7 +117,7 @@ def _show_verdicts(
     # Only the table of models has a row for a model without a counted snapshot.
     is_late = by == "model" and bool(options.since) and checks["latest_snapshot"].null_count == len(checks)
     if not len(checks) or is_late:
-        return _handle_no_series(_why_no_series(warehouse, family, options), fail_on)
+        return _handle_no_series(_explain_no_series(warehouse, family, options), fail_on)
     code = _print_verdicts(checks, family, fail_on, output)
     if output == "table" and by == "model":
         judges = _judges_lines(subject, judgements, options, checks.to_pylist()) if subject.anchors else ()
@@ -126,12 +126,12 @@ def _show_verdicts(
     return code
 
 
-def _why_no_series(warehouse: Warehouse, family: CommandFamily, options: WatchOptions) -> str:
+def _explain_no_series(warehouse: Warehouse, family: CommandFamily, options: WatchOptions) -> str:
     if warehouse.skipped:
         return "no score of a language model in the files that can be read"
     if options.since:
         return f"no snapshot of a language model since {' or '.join(sorted(set(options.since.values())))}"
-    return family.nothing_watched
+    return family.no_series_reason
 
 
 def _model_checks(
@@ -170,7 +170,7 @@ def _print_verdicts(checks: pa.Table, family: CommandFamily, fail_on: str | None
     if all(row["verdict"] is None for row in rows):
         is_close = any(row["reason"].startswith(TOO_CLOSE) for row in rows)
         say(
-            f"\n{_WAIT.format(MIN_HOURS) + family.until_then if is_close else _ASK_AGAIN.format(family.run)}",
+            f"\n{_WAIT.format(MIN_HOURS) + family.wait_hint if is_close else _ASK_AGAIN.format(family.run)}",
             err=output != "table",
         )
     return exit_code(rows, fail_on, family.subject)
@@ -186,13 +186,13 @@ def _verdicts_as_data(rows: Sequence[Row], schema: pa.Schema, output: str) -> st
 
 
 def _judges_lines(subject: Subject, judgements: pa.Table, options: WatchOptions, rows: Sequence[Row]) -> Iterator[str]:
-    """Yield notes on judges' drift in the series of models, and the judges that moved."""
+    """Yield notes on judges' drift in the series of models, and the judges that changed."""
     yield from (f"{format_series(row, subject.keys)}: {row['judges_note']}" for row in rows if row["judges_note"])
     yield from list_moved_judges(judge_drift(subject, judgements, options).to_pylist())
 
 
 def _drift_options(warehouse: Warehouse, family: CommandFamily, since: Sequence[str]) -> WatchOptions:
-    record = family.stored
+    record = family.record
     if not warehouse.values(record.scored, record.space.first):
         raise WarehouseError(f"no {record.scored} in {warehouse.root} yet: `{family.run} --snapshot LABEL` asks and scores")
     options = panel_drift(Settings.read_environment(), warehouse)
@@ -240,5 +240,5 @@ def exit_code(rows: Sequence[Mapping[str, Any]], fail_on: str | None, subject: S
     early = [f"{who} ({words})" for who, row in named if fail_on == "drift" and (words := describe_too_early(row))]
     if early:
         share = f"{len(early)} of {len(rows)} series"
-        say(f"warning: --fail-on drift cannot tell yet of {share}: {list_first_names(early, SERIES_NAMED)}", err=True)
+        say(f"warning: it is too early for --fail-on drift to judge {share}: {list_first_names(early, SERIES_NAMED)}", err=True)
     return 3 if is_at_least(rows, fail_on) else TOO_EARLY if early else 0 if series else NOTHING_COMPARED

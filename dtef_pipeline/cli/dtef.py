@@ -127,7 +127,7 @@ def costs(by: tuple[str, ...], family: str | None, rounds: tuple[str, ...], snap
 @several(
     "--since",
     metavar="[MODEL=]DATE",
-    help="Leave out snapshots before this date, to accept a known drift: of all models, or of one model or judge",
+    help="Leave out snapshots before this date, of all models or of one model or judge, to accept a known drift",
 )
 @choice(
     "--fail-on",
@@ -151,7 +151,7 @@ def drift(family: str, rounds: tuple[str, ...], by: str, since: tuple[str, ...],
     none    the rule is not met
     A row without a verdict was not compared, and says why.
 
-    The verdict is about one model: if other models were asked in the same nights, it concerns only the change that they do not share. The
+    The verdict is about one model: if other models have scores in the same snapshots, it concerns only the change that they do not share. The
     column night has the verdict on the change that all models share, such as after a change of provider, network or prompts. It is watch at
     most, because no unchanged model is left to compare with. --fail-on counts both.
 
@@ -318,7 +318,7 @@ def score(file: Path, family: str, tasks: Path | None, trust_answers: bool, corp
     "judges",
     multiple=True,
     metavar="MODEL|APPROACH=MODEL",
-    help="Judge to be watched: of rubrics APPROACH=MODEL, and may be repeated; of qa a model.  [default: those of the blueprint, of the "
+    help="Judge to watch: APPROACH=MODEL for rubrics, which may be repeated; a model for qa.  [default: those of the blueprint, of the "
     "collection `judges`, or of the file of judges]",
 )
 @several("--max-cost-usd", metavar="[MODEL=]USD", help="Most US dollars that this may cost")

@@ -135,7 +135,7 @@ def _print_error(error: Exception) -> int:
     whose = find_adapter_at_fault(error)
     says = f"{whose} fails" if whose else "this is a bug of dtef-pipeline"
     say(
-        f"error: {says}: {format_one_line(chain)}; what is stored is kept; "
+        f"error: {says}: {format_one_line(chain)}; stored data is kept; "
         f"the traceback, to send with a bug report, is in {_write_traceback(error)}",
         err=True,
     )

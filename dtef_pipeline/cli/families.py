@@ -75,15 +75,15 @@ class CommandFamily:
     """Prints its board, given all options, or None if `show_view` does."""
     drift_lines: Callable[[Warehouse], Iterable[str]] = lambda _: ()
     """Lines printed below the drift verdicts."""
-    until_then: str = ""
+    wait_hint: str = ""
     """The command that shows scores while snapshots are too close together to compare."""
-    nothing_watched: str = "no snapshot of a language model"
+    no_series_reason: str = "no snapshot of a language model"
     """Why there is no series, if no other reason is known."""
-    explained: Mapping[str, ExplainedColumns] = field(default_factory=dict)
-    """Entries of `dtef explain` besides its views."""
+    explained_columns: Mapping[str, ExplainedColumns] = field(default_factory=dict)
+    """Further entries of `dtef explain`."""
 
     @property
-    def stored(self) -> Family:
+    def record(self) -> Family:
         """The family's record in the shared rooms."""
         return FAMILY_BY_NAME[self.name]
 
@@ -111,19 +111,19 @@ def show_view(
     lines = family.lines(warehouse, view, frame, parts)
     print_rows(view, frame, output, lines, f"{name}/{by}")
     if output == "table" and "rank" in view.columns:
-        warn_mixed(warehouse, family.stored.responses)
+        warn_mixed(warehouse, family.record.responses)
 
 
 def make_stored_view(warehouse: Warehouse, family: CommandFamily, view: BoardView) -> pd.DataFrame:
     """Return the stored rows of a view. Raises WarehouseError without a roll-up."""
-    require_rolled_up(warehouse, family.name, view.table, family.stored.scored)
+    require_rolled_up(warehouse, family.name, view.table, family.record.scored)
     return view_frame(family, view, warehouse.rows(view.table, **build_family_levels(view.table, family.name)))
 
 
 def view_frame(family: CommandFamily, view: BoardView, rows: pa.Table) -> pd.DataFrame:
     """Return a view's rows from its table's."""
     frame = whole_frame(rows)
-    return select_cut(frame, view.name, family.cuts) if view.table == family.stored.board else frame
+    return select_cut(frame, view.name, family.cuts) if view.table == family.record.board else frame
 
 
 def fitting_rows(frame: pd.DataFrame, column: str, patterns: Sequence[str], given_as: str) -> pd.DataFrame:
@@ -141,11 +141,11 @@ def _fitting_any(frame: pd.DataFrame, columns: Sequence[str], patterns: Sequence
 
 
 def filter_by_model(frame: pd.DataFrame, patterns: Sequence[str], by: str) -> pd.DataFrame:
-    """Return the rows of matching models, or all without patterns; a comparison is of both its models. Raises ConfigError if the rows
+    """Return the rows of matching models, or all without patterns; a comparison matches by either model. Raises ConfigError if the rows
     have no models.
     """
     if patterns and "model" not in frame:
-        raise ConfigError(f"--model with --by {by}: allowed where rows are about models")
+        raise ConfigError(f"--model does not work with --by {by}, whose rows are not about models")
     return _fitting_any(frame, [name for name in ("model", "other_model") if name in frame], patterns, "--model")
 
 
@@ -202,7 +202,10 @@ def _views(families: Iterable[str]) -> dict[str, BoardView]:
 
 
 def _list_explained(families: Iterable[str]) -> dict[str, ExplainedColumns]:
-    return {**_EXPLAINED, **{name: columns for family in families for name, columns in family_record(family).explained.items()}}
+    return {
+        **_EXPLAINED,
+        **{name: columns for family in families for name, columns in family_record(family).explained_columns.items()},
+    }
 
 
 def _merge(shown: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:

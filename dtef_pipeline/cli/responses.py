@@ -242,9 +242,8 @@ def remove_responses(which: ResponseSelection, family: str | None, output: str) 
             return
         _print_summary(store.summarize_keys(keys), output)
         say(
-            f"{format_count(remove_responses_by_key(store.database, keys), 'response')} removed: the next run of the same "
-            "snapshot asks them again. What they cost "
-            "stays in costs",
+            f"{format_count(remove_responses_by_key(store.database, keys), 'response')} removed; the next run of the same "
+            "snapshot requests them again. Their cost stays in `dtef costs`.",
             err=output != "table",
         )
 

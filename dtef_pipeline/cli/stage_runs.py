@@ -79,9 +79,7 @@ def open_dagster_instance() -> Iterator[Any]:
 def describe_start_problem(error: Exception, template: str) -> str:
     """Return the remedy if Dagster cannot start with its settings: `template`, unless only variables are missing."""
     if unset := find_unset_variables(error):  # The template would replace settings for several machines by those for one.
-        return (
-            f"set {' and '.join(unset)}, as for the services (`set -a; . /etc/dtef/dtef.env; set +a` where they have that file)"
-        )
+        return f"set {' and '.join(unset)}, as for the services (`set -a; . /etc/dtef/dtef.env; set +a` if that file exists)"
     return template
 
 
@@ -193,7 +191,9 @@ class StagesRun:
     @property
     def is_without_result(self) -> bool:
         """Whether every partition failed and no model was called, so that boards and costs cannot have changed."""
-        return bool(self.outcome.failures) and not self.done and not (self.command.gateway and self.command.gateway.used)
+        return (
+            bool(self.outcome.failures) and not self.done and not (self.command.gateway and self.command.gateway.usage_by_role)
+        )
 
     def materialize(self, names: Sequence[str], keys: Sequence[str], config: Mapping[str, Mapping[str, Any]]) -> None:
         """Run these stages for the partitions. `config`: run configuration by stage."""
@@ -219,7 +219,7 @@ class StagesRun:
 
     def say_used(self) -> None:
         """Print a line per role that was called."""
-        print_usage(self.command.gateway.used if self.command.gateway else {})
+        print_usage(self.command.gateway.usage_by_role if self.command.gateway else {})
 
 
 @contextmanager

@@ -109,7 +109,7 @@ def _transfer(transfer: _Transfer, path: Path, options: Mapping[str, Any]) -> No
     "--round", "rounds", type=str.upper, metavar="ROUND", multiple=True, help="Of prompts: the round whose prompts are written."
 )
 @several("--context", "contexts", help="Of prompts: only this number of context questions")
-@several("--condition", "conditions", help="Of prompts: only those of this condition")
+@several("--condition", "conditions", help="For prompts: only those of this condition")
 @several("--model", "models", metavar="NAME", help="Of responses: only this model")
 @click.option(
     "--snapshot",
@@ -128,7 +128,7 @@ def _transfer(transfer: _Transfer, path: Path, options: Mapping[str, Any]) -> No
     "--blueprint",
     "blueprints",
     metavar="ID|PATTERN",
-    help="Of labels: only this blueprint, or those that fit",
+    help="For labels: only this blueprint, or those that match",
     usual="all but those with the tag test",
 )
 @whole_number("--prompts", "n_prompts", least=1, default=40, help="Of labels: number of prompts to draw.")
@@ -172,35 +172,36 @@ def export_file(what: str, path: Path, **given: Any) -> None:
 @click.option(
     "--suite",
     metavar="SUITE",
-    help="Of responses: FILE holds answers made elsewhere to the questions of this suite, as `dtef qa list` names it.",
+    help="For responses: FILE has answers from elsewhere to the questions of this suite (see `dtef qa list`).",
 )
-@several("--part", "parts", metavar="PART|PATTERN", help="Of a suite: only questions of this part")
+@several("--part", "parts", metavar="PART|PATTERN", help="For a suite: only questions of this part")
 @click.option(
     "--condition",
     metavar="CONDITION",
-    help="Of a suite: way of asking that the answers are taken for.  [default: that of a plain `dtef qa run`]",
+    help="For a suite: condition that the answers belong to.  [default: that of a plain `dtef qa run`]",
 )
-@click.option("--snapshot", metavar="LABEL", help="Of a suite: snapshot to store the answers in.  [default: base]")
-@click.option("--model", metavar="NAME", help="Of a suite: model of lines that name none.")
+@click.option("--snapshot", metavar="LABEL", help="For a suite: snapshot to store the answers in.  [default: base]")
+@click.option("--model", metavar="NAME", help="For a suite: model of lines that name none.")
 @click.option(
-    "--key", metavar="FIELD", help="Of a suite: field that names the question.  [default: item_id, task_id, id or index]"
+    "--key", metavar="FIELD", help="For a suite: field that names the question.  [default: item_id, task_id, id or index]"
 )
 @existing_path(
     "--items",
     kind="file",
-    help="Of a suite: JSON list of the numbers by which FILE calls the questions, in the order of those that were added; or an object of lists "
+    help="For a suite: JSON list of FILE's numbers of the questions, in the order in which they were added; or an object of lists "
     "by subject.",
 )
 @flag(
-    "--repeats-are-draws", help="Of a suite: treat several lines of the same model and question as draws, in the order of FILE."
+    "--repeats-are-draws",
+    help="For a suite: treat several lines of the same model and question as draws, in the order of FILE.",
 )
-@click.option("--skip-unknown", is_flag=True, help="Of a suite: skip lines about questions that were not added.")
+@click.option("--skip-unknown", is_flag=True, help="For a suite: skip lines about questions that were not added.")
 @existing_path(
     "--responses", kind="file", help="Of votes in a CSV: JSON lines with prompt_id, model and text; also maker and api_id."
 )
 @existing_path("--prompts", kind="file", help="Of votes in a CSV: JSON lines with prompt_id and text.")
 @of_admin
-@click.option("--author", help="Of labels: name of the person who filled in the rows whose column author is empty.")
+@click.option("--author", help="For labels: name of the person who filled in rows without an author.")
 @reports_errors
 @lines_as_json
 def import_file(what: str, file: Path, **given: Any) -> None:
@@ -209,7 +210,7 @@ def import_file(what: str, file: Path, **given: Any) -> None:
     \b
     responses  what `dtef export responses` wrote; with --suite answers that models gave elsewhere
     votes      pairs, responses and votes: what `dtef export votes` or the page of a reviewer wrote, or a CSV of another tool
-    labels     a filled-in sheet of `dtef export labels`: a class per row, and a reason where they like
+    labels     a filled-in sheet of `dtef export labels`: a class per row, and an optional reason
 
     Answers that models gave elsewhere are JSON lines (.jsonl, .jsonl.gz) or Parquet (.parquet), one answer a line:
 
@@ -218,7 +219,7 @@ def import_file(what: str, file: Path, **given: Any) -> None:
         {"subject": "astronomy", "index": 2, "model": "mine", "text": "B"}
         {"index": 17, "model": "mine", "samples": ["... A: 3", "... A: 4"]}
 
-    A line names its question (item_id, task_id, or index, beside subject where there are several), the model, and the text (text, response or
+    A line names its question (item_id, task_id, or index, and subject if there are several), the model, and the text (text, response or
     completion; or samples, a list with a text per draw). It may hold draw, finish_reason, prompt_tokens, completion_tokens, cost_usd and
     latency_s; other fields are ignored. A number counts the questions of the file that was added, from 0. Where the numbers are those of
     a larger file, --items gives them. The model `mine` is then called imported/mine. It is never asked and needs no key: `dtef qa run --suite

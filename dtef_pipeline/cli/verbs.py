@@ -81,11 +81,11 @@ class FamilyWords:
     run: click.Command
     views: Sequence[ViewChoice] = ()
     """The choices of `board --by`; empty for a single board."""
-    who: str = "--model"
+    model_option: str = "--model"
     """The option that filters a board by model or player."""
-    stays: str = ""
+    removal_note: str = ""
     """What else stays when partitions are removed, in a sentence."""
-    more: tuple[click.Command, ...] = ()
+    extra_commands: tuple[click.Command, ...] = ()
     """Commands that only this family has."""
 
 
@@ -134,7 +134,7 @@ def build_family_group(words: FamilyWords) -> click.Group:
         "board": (_build_board_verb(words), writes_a_table),
     }
     commands = [_build_command(words, name, verb, output) for name, (verb, output) in verbs.items()]
-    for command in (*commands[:-1], words.run, commands[-1], *words.more):
+    for command in (*commands[:-1], words.run, commands[-1], *words.extra_commands):
         group.add_command(command)
     return group
 
@@ -157,7 +157,7 @@ def _remove(words: FamilyWords) -> Verb:
     `dtef {words.name} board --refresh`, or at once if no scores are left.
 
     {metavar} is {words.pattern}. Files and stored responses stay: if the {words.part} is added and run again, no response is
-    paid for twice. {words.stays}
+    paid for twice. {words.removal_note}
 
     \b
     Exit code: 0 done; 2 a name matches no {words.part}, and nothing was changed.
@@ -174,7 +174,7 @@ def _build_board_verb(words: FamilyWords) -> Verb:
         help="View to show, as listed below.",
     )
     who = click.option(
-        words.who,
+        words.model_option,
         "models",
         multiple=True,
         metavar="NAME|PATTERN",

@@ -50,9 +50,9 @@ def open_warehouse(*, new: bool = False) -> Warehouse:
         )
     if not new:
         if (place := diagnose_absent("warehouse", root, "DTEF_WAREHOUSE")).state == "problem":
-            raise WarehouseError(f"there is no warehouse {root}: {place.found}; name another place in DTEF_WAREHOUSE")
+            raise WarehouseError(f"there is no warehouse {root}: {place.message}; name another place in DTEF_WAREHOUSE")
         raise WarehouseError(
-            f"there is no warehouse {root}: `{_find_making_command()}` makes it, or name another in DTEF_WAREHOUSE"
+            f"there is no warehouse {root}: `{_find_making_command()}` creates it, or name another one in DTEF_WAREHOUSE"
         )
     return warehouse
 
@@ -107,7 +107,7 @@ def warn_skipped(outcome: LaunchResult, warehouse: Warehouse) -> None:
     """Warn of files that a run skipped and did not rewrite, unless already done. Adds them to `warehouse.skipped`."""
     before = set(warehouse.skipped)
     warehouse.skipped |= dict(outcome.skipped)
-    warehouse.drop_mended()
+    warehouse.drop_readable_skips()
     for path, line in warehouse.skipped.items():
         if path not in before:
             say(f"warning: {line}", err=True)

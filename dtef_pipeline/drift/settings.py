@@ -35,7 +35,7 @@ def _read_dates(value: Any) -> Any:
 def _check_dates(since: Mapping[str, str]) -> Mapping[str, str]:
     for model, day in since.items():
         if not _is_date(day):
-            raise ValueError(f"{f'{model}={day}' if model else day!r}: allowed: a date such as 2026-03-01")
+            raise ValueError(f"{f'{model}={day}' if model else day!r} is not a date such as 2026-03-01")
     return since
 
 

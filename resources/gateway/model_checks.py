@@ -127,9 +127,9 @@ class ModelRoute(NamedTuple):
     """The route to a model."""
 
     transport: Literal["direct", "litellm", "local", ""]
-    """`local`: the model is in this process. Empty: nobody is asked."""
+    """`local`: the model runs in this process. Empty: no model is called."""
     address: str
-    """Of a server of one's own (`api_base`); empty: the provider's, or none."""
+    """Address of the user's own server (`api_base`); empty: the provider's, or none."""
 
 
 def resolve_route(spec: ModelSpec, environ: Mapping[str, str]) -> ModelRoute:
@@ -138,6 +138,6 @@ def resolve_route(spec: ModelSpec, environ: Mapping[str, str]) -> ModelRoute:
         return ModelRoute("", "")
     if spec.is_local:
         return ModelRoute("local", "")
-    # Shortened before the scrubber cuts it, and again, as that writes [key] for what was left out.
+    # Redacted before the scrubber shortens it, and again because the scrubber writes [key] for what it removes.
     address = redact_address(Scrubber(environ, [spec])(redact_address(spec.api_base))) if spec.api_base else ""
     return ModelRoute("direct" if is_direct(spec) else "litellm", address)

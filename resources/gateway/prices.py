@@ -15,7 +15,7 @@ class Price:
     prompt: float
     completion: float
     cached: float | None = None
-    """Of a prompt token that is read from the provider's cache; None: unknown, so that of any prompt token."""
+    """Price of a prompt token that is read from the provider's cache; None: unknown, so the price of other prompt tokens applies."""
 
     def compute_cost(self, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0) -> float:
         """Return US dollars for these tokens; `cached_tokens` of the prompt were read from a cache, which never costs more."""
@@ -61,11 +61,11 @@ def _find_listed_price(model: str) -> Price | None:
     try:
         litellm = load_litellm()
         info = litellm.get_model_info(model)
-    except Exception:  # litellm raises a bare Exception for a model it has no entry of
+    except Exception:  # LiteLLM raises a bare Exception for a model without an entry
         return None
     prompt, completion = info.get("input_cost_per_token"), info.get("output_cost_per_token")
     if not prompt and not completion and info.get("key") not in litellm.model_cost:
-        return None  # of a model of OpenRouter that its list does not have, litellm may say that it is free
+        return None  # LiteLLM may report a model of OpenRouter that is not in its list as free
     cached = info.get("cache_read_input_token_cost")
     read = None if cached is None else cached * 1e6
     return None if prompt is None or completion is None else Price(prompt * 1e6, completion * 1e6, read)

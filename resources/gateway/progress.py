@@ -50,7 +50,7 @@ class ModelProgress:
     """Known costs of the run so far; None: none is known."""
     unknown_cost_attempts: int = 0
     unknown_cost_usd_most: float | None = None
-    """Of the run so far, as in `Response`."""
+    """The most that calls of unknown cost in the run may have cost, as in `Response`."""
     seconds_left: float | None = None
     """At the present rate; None: there was no response lately."""
 
@@ -192,14 +192,14 @@ def _format_duration(seconds: float) -> str:
 @lru_cache(maxsize=1)
 def _make_bars(errors: TextIO) -> Progress:
     """Make a terminal's bars of models and stages together: it can have only one live display."""
-    # What is too wide is cut off the bar first, then off the end of the line.
+    # If the line is too wide, the bar is cut first, then the end of the line.
     columns = (
         BarColumn(bar_width=30),
         TextColumn("{task.description}", markup=False),
         TimeElapsedColumn(table_column=Column(no_wrap=True)),
     )
     console = Console(file=errors, force_terminal=True)
-    # Dagster keeps what a step writes to stdout and stderr in files.
+    # Dagster stores a step's stdout and stderr in files.
     return Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
 
 

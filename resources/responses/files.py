@@ -39,7 +39,7 @@ class ImportResult(NamedTuple):
 
     added: int
     known: int
-    """Already there, under the same request key; left as they were."""
+    """Responses that exist already under the same request key; they are unchanged."""
 
 
 def export_responses(store: ResponseStore, path: Path, *, models: Iterable[str] = (), snapshots: Iterable[str] = ()) -> int:
@@ -92,7 +92,7 @@ def _write_parquet(_: Path, file: BinaryIO, pages: Iterable[pa.Table]) -> int:
 def _write_json_lines(path: Path, file: BinaryIO, pages: Iterable[pa.Table]) -> int:
     n_written = 0
     is_compressed = _find_suffix(path).endswith(".gz")
-    # No name and no time in the compressed file, which would make it other bytes each time.
+    # Without name and time in the compressed file, so that equal contents give equal bytes.
     stream = gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) if is_compressed else file
     for page in pages:
         stream.write("".join(map(_format_json_line, page.to_pylist())).encode())
@@ -171,7 +171,7 @@ def _is_time(value: object) -> bool:
 
 
 _Check = tuple[str, Callable[[Any], bool]]
-"""What is allowed, and whether a value is."""
+"""Description of the allowed values, and a function that checks a value."""
 _CHECKS: Mapping[Any, _Check] = {
     Hash: ("32 hexadecimal digits", _is_hash),
     str: ("text", lambda value: isinstance(value, str)),

@@ -177,5 +177,5 @@ def test_a_stage_that_fails_as_a_whole_is_reported_in_the_projects_words_or_by_k
     (run_id,) = outcome.run_ids
     assert sorted(outcome.failures) == [
         "costs: p.yaml:2: rouds: unknown key",
-        f"report: KeyError: 'no one expected this'; the whole account is in the log of run {run_id} (`dtef ui`)",
+        f"report: KeyError: 'no one expected this'; details are in the log of run {run_id} (`dtef ui`)",
     ]

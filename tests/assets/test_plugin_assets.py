@@ -67,7 +67,7 @@ def test_partitions_of_commands_are_those_of_the_assets() -> None:
 def test_a_family_is_loaded_by_itself_as_within_the_whole(family: str) -> None:
     """A run of a command and one that the UI starts are of the same assets, checks included."""
     alone = dg.Definitions(**plugin_assets.collect_plugin_assets(family)).resolve_asset_graph()
-    own = [dg.AssetKey(name) for name in launch._STARTED[family]]
+    own = [dg.AssetKey(name) for name in launch._ASSETS_BY_FAMILY[family]]
     assert set(own) <= alone.materializable_asset_keys
     for key in own:
         here, there = alone.get(key), WHOLE.get(key)

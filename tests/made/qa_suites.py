@@ -181,7 +181,9 @@ def _interviews(made: QaMade, words: str) -> None:
         made.asked("socioscope", "talks", item, condition)
         named = {"suite": "socioscope", "part": "talks", "item_id": item, "condition": condition}
         for rank in range(2):
-            made.add("qa_context", **named, rank=rank, doc_id=f"{file}#{rank}.0", relevance=2.0 - rank, contains_quote=rank == 0)
+            made.add(
+                "qa_context", **named, rank=rank, doc_id=f"{file}#{rank}.0", relevance=2.0 - rank, contains_quote=rank == 0
+            )
         made.add("qa_retrieval", **named, k=2, precision=0.5, recall=1.0, hit=1.0, mrr=1.0, ndcg=1.0)
         for model in MODELS:
             _cited(made, {**named, "model": model}, cluster, f"{file}#0.0", words)

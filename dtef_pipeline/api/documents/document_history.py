@@ -105,7 +105,7 @@ class KnownDocuments:
     def load_documents(
         cls, of: DocumentsOfKind, settings: Settings, store: GameDocumentStore, document_id: str | None = None
     ) -> KnownDocuments:
-        snapshot, conflicts = store.all(of.kind, document_id), dict[str, str]()
+        snapshot, conflicts = store.read_all(of.kind, document_id), dict[str, str]()
         return cls(of, of.load_versions(settings, snapshot, conflicts), snapshot, conflicts)
 
     def latest(self) -> dict[str, GameDocument]:

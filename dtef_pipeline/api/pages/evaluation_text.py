@@ -162,5 +162,5 @@ def _describe_event(event: Event, family: str) -> str:
 def _describe_end(data: Mapping[str, Any]) -> str:
     by = f"requested by {data['by']}" if "by" in data else None
     calls = format_calls(data["calls"]) if data.get("calls") else None
-    cost = f"cost: {format_call_cost(data['bought'])}" if data.get("bought") else None
+    cost = f"cost: {format_call_cost(data['call_costs'])}" if data.get("call_costs") else None
     return "; ".join(str(text) for text in (data.get("reason"), by, calls, data.get("warning"), cost) if text)

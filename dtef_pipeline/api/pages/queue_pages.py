@@ -121,7 +121,7 @@ def _evaluation_values(services: ServicesDep, queue_id: QueueId, look: HealthDep
         **_state_values(view),
         "progress": progress,
         "calls": format_calls_by_stage(progress.calls),
-        "bought": format_call_cost(progress.bought) if progress.bought else None,
+        "call_costs": format_call_cost(progress.call_costs) if progress.call_costs else None,
         "cancelled_by": view.cancelled_by,
         "why_they_wait": _find_wait_reason([view], look),
         "runs": runs,

@@ -37,7 +37,7 @@ def run_page(request: Request, services: ServicesDep, held: OperatorToken, asked
     """One run with its results so far."""
     run, results = asked.run, results_kept.get_results(asked)
     state = compute_progress(asked.evaluation, services.evaluations.events(run.queue_id)).runs[run.run_id]
-    cost, purchase = (format_call_cost(usage._asdict()) for usage in (results.cost, results.bought))
+    cost, purchase = (format_call_cost(usage._asdict()) for usage in (results.cost, results.call_costs))
     return page(
         request,
         "run",

@@ -52,8 +52,8 @@ class EvaluationProgress(NamedTuple):
     steps: EvaluationSteps
     calls: Mapping[str, Any] | None
     """Counts of all requests: `asked`, `answered`, `failed`, `skipped`, and the same by `stages`; None: not reported."""
-    bought: Mapping[str, Any] | None
-    """At the end, the cost of the calls made for it, see `sum_bought_by`; None: not reported."""
+    call_costs: Mapping[str, Any] | None
+    """At the end, the cost of the calls made for it, see `sum_call_costs_by`; None: not reported."""
     warning: str | None
     """At the end, the requests without a response, if others have one."""
     restarts: int
@@ -91,7 +91,7 @@ def compute_progress(evaluation: Evaluation, events: Sequence[Event]) -> Evaluat
             asked=n_asked,
         ),
         calls=_sum_calls(end, events),
-        bought=end.data.get("bought") if end else None,
+        call_costs=end.data.get("call_costs") if end else None,
         warning=end.data.get("warning") if end else None,
         restarts=sum("restarted" in item for item in items),
         runs={run.run_id: _run_progress(run, status, end, by_key.get(run.key, {}), stages) for run in evaluation.runs},

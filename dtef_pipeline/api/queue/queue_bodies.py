@@ -88,7 +88,7 @@ class EvaluationBody(AnswerBody):
     """At the end, the requests without a response, if others have one."""
     calls: EvaluationRequests | None
     """Null: no requests were made, or none have been reported yet."""
-    bought: CallCosts | None
+    call_costs: CallCosts | None
     """At the end, the cost of the calls made for it; responses stored before cost nothing. Null: it has not ended."""
     links: EvaluationLinks
 
@@ -204,7 +204,7 @@ class DataOfEnd(AnswerBody):
     dagster_run_id: str = make_optional()
     calls: EvaluationRequests = make_optional()
     """Present if requests were made."""
-    bought: CallCosts = make_optional()
+    call_costs: CallCosts = make_optional()
     """Cost of the calls made for it."""
     warning: str = make_optional()
     """Requests without a response."""

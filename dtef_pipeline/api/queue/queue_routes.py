@@ -84,7 +84,7 @@ async def read_evaluation(
     `wait` seconds.
 
     `calls` counts requests to models: asked, answered, failed, and skipped because a budget was used up, and the same by `stages`; null: no
-    requests were made, or none have been reported yet. `warning`: those without a response. `bought`: at the end, the cost of the calls
+    requests were made, or none have been reported yet. `warning`: those without a response. `call_costs`: at the end, the cost of the calls
     made for it; responses stored before cost nothing. `waiting_before`: number of evaluations waiting before this one; null: it is no
     longer waiting. `restarts`: number of times that Dagster has restarted its run.
     """
@@ -187,7 +187,7 @@ def _build_summary(view: EvaluationView) -> dict[str, Any]:
         "reason": progress.reason,
         "warning": progress.warning,
         "calls": progress.calls,
-        "bought": progress.bought,
+        "call_costs": progress.call_costs,
         "links": {"self": path, "events": f"{path}/events", "history": f"{path}/events/history"},
     }
     evaluation_json: dict[str, Any] = convert_to_json(summary)

@@ -62,11 +62,11 @@ class MetricOfRun(AnswerBody):
 class CostOfRun(CallCosts):
     """Cost of the calls behind the rows of a run, whoever paid for them; each counts once.
 
-    If two runs of an evaluation share a call, both include its cost. Before a run has rows, `usd` is null; `bought` in the evaluation's
+    If two runs of an evaluation share a call, both include its cost. Before a run has rows, `usd` is null; `call_costs` in the evaluation's
     last event has its total.
     """
 
-    bought: CallCosts
+    call_costs: CallCosts
     """Calls made for this evaluation while it ran; the others were stored before."""
 
 
@@ -141,7 +141,7 @@ def read_run(request: Request, services: ServicesDep, held: OperatorToken, asked
         "snapshot": asked.snapshot,
         "outcomes": results.outcomes,
         "metrics": results.metrics,
-        "cost": {**_build_cost_body(results.cost), "bought": _build_cost_body(results.bought)},
+        "cost": {**_build_cost_body(results.cost), "call_costs": _build_cost_body(results.call_costs)},
         **_build_page(asked, results.traces, "", MAX_TRACES),
     }
     return build_tagged_response(request, body)

@@ -103,9 +103,9 @@ class RunContext(NamedTuple):
         """Find the stored responses to request keys, for rows that share calls."""
         return lambda keys: self._read_store(lambda store: store.responses(keys))
 
-    def sum_bought(self, keys: Iterable[str]) -> UsageTotals:
+    def sum_call_costs(self, keys: Iterable[str]) -> UsageTotals:
         """Sum the cost of those calls that were made in a Dagster run of this evaluation."""
-        totals = self._read_store(lambda store: store.sum_bought(keys, self.run.queue_id))
+        totals = self._read_store(lambda store: store.sum_call_costs(keys, self.run.queue_id))
         return UsageTotals(
             totals.cost_usd, totals.calls, totals.prompt_tokens, totals.completion_tokens, totals.unpriced, totals.most_usd
         )

@@ -56,7 +56,7 @@ class Results(NamedTuple):
     metrics: list[dict[str, Any]]
     outcomes: dict[str, Any]
     cost: UsageTotals
-    bought: UsageTotals
+    call_costs: UsageTotals
     """Cost of the calls that a Dagster run of this evaluation made."""
     traces: list[str]
 
@@ -71,7 +71,7 @@ def make_results(family: FamilyResults) -> Results:
     counts, traces = family.counts(), family.traces()
     # Without rows the cost of this run is unknown; the evaluation reports the cost of its calls.
     unknown = UsageTotals(usd=None)
-    cost, purchase = (family.cost(), family.run.sum_bought(family.request_keys())) if traces else (unknown, unknown)
+    cost, purchase = (family.cost(), family.run.sum_call_costs(family.request_keys())) if traces else (unknown, unknown)
     return Results(family.metrics(counts), build_outcomes_body(counts, family.unit), cost, purchase, traces)
 
 

@@ -159,7 +159,7 @@ def store_vote(ballot: Ballot, held: TokenHolder, services: Services, feedback: 
         message = f"a reviewer may send at most {feedback.rate.most} votes per minute; send the next in {wait} s"
         raise Problem(429, message, {"Retry-After": str(wait)})
     vote_id = services.votes.take(ballot)
-    feedback.waiting.voted(ballot.pair_id, ballot.reviewer_id)
+    feedback.waiting.release(ballot.pair_id, ballot.reviewer_id)
     return vote_id
 
 

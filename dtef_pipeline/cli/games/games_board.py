@@ -214,12 +214,12 @@ def _filter_metric(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def _describe_moved_baselines(warehouse: Warehouse) -> list[str]:
-    """Return a line on moved baselines, which show that games changed."""
+    """Return a line on baselines whose scores changed, which shows that the games changed."""
     baselines = warehouse.query(lambda connection: list(find_moved_baselines(connection)), only=["episode_scores"])
     if not baselines:
         return []
     return [
-        f"baselines moved, so the games themselves changed, and shifts are not only of models: {list_first_names(baselines, 3, '; ')}"
+        f"scores of baselines changed, so the games changed, and shifts are not due to models alone: {list_first_names(baselines, 3, '; ')}"
     ]
 
 
@@ -228,7 +228,7 @@ GAMES_COMMANDS = CommandFamily(
     GAMES_WATCHED,
     show=show,
     drift_lines=_describe_moved_baselines,
-    explained={
+    explained_columns={
         "games": ExplainedColumns("dtef_pipeline.cli.games.games_board.GAME_BOARD_COLUMNS", "persona_results"),
         "games/estimate": ExplainedColumns("dtef_pipeline.cli.games.games_run.LEAGUE_ESTIMATE"),
     },

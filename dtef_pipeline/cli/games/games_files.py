@@ -150,7 +150,7 @@ def _add_personas(file: Path, data: bytes) -> str:
     for line, path in zip(new, files, strict=True):
         if path.exists():
             raise SourceError(
-                f"{path} holds another persona: give that file another name",
+                f"{path} holds another persona; rename that file",
                 where=str(file),
                 line=line,
                 arrived=format_version_name(new[line]),
@@ -197,7 +197,7 @@ GAMES_FILES = FamilyFiles(
     adds="dtef games run",
     read=_read,
     check=_check,
-    listed=_list_documents,
+    list_tables=_list_documents,
     counted_rows={"episodes": "episode"},
     list_hint="`dtef games play SCENARIO` plays one; a player is human, baseline/NAME, a model, or PERSONA@MODEL",
 )

@@ -53,7 +53,7 @@ def run(is_estimate: bool, output: str, **given: Any) -> None:
     before they are used: the same command after a crash, or again, requests nothing twice. An episode that a budget ends keeps its turns and
     continues in a later run.
 
-    How long an episode lasts is not known before it is played. For the usual numbers of --estimate, moves of the scenario's opponents continue
+    The length of an episode is unknown before it is played. For the usual numbers of --estimate, moves of the scenario's opponents continue
     what is stored; requests with the same text are counted once, because they are sent once. A response has as many tokens as earlier ones of
     the model on average, or 400. The highest numbers are a bound: every game lasts to its limit of turns, every turn takes all its retries, and
     every response is as long as max_tokens of the model allows. A budget `would be reached` by the usual numbers, and `may be reached` by the
@@ -80,7 +80,7 @@ def run(is_estimate: bool, output: str, **given: Any) -> None:
 @click.option(
     "--commands", metavar="'X; Y'", help="Commands that the first seat plays, one after the other; then the episode stops."
 )
-@flag("--trace", "with_trace", help="Show the episode move by move, with the texts of players and the replies to them.")
+@flag("--trace", "with_trace", help="Show the episode move by move, with the messages to players and their replies.")
 @whole_number("--draw", least=0, default=0, help="Number of the draw of a model's responses, from 0.")
 @click.option("--snapshot", default="base", show_default=True, help="Label of the responses.")
 @click.option("--max-cost-usd", type=click.FloatRange(min=0), help="Most US dollars that models may cost.  [default: no limit]")
@@ -99,7 +99,7 @@ def play(output: str, **given: Any) -> None:
     Responses of models are kept in the response store: the same episode requests nothing twice. Writes nothing to the tables.
 
     The end shows what every seat learns, such as the cards of a showdown, all bids, or the agreement. If no person plays, and with --trace, it
-    also shows what was hidden from the players, marked as such.
+    also shows hidden information, marked as such.
 
     With --json the object has rewards (by seat; null: the episode is not over), outcome (of the first seat), ending (sentences: shown to all
     seats, hidden from players; null: not over), actions as pairs of seat and command, illegal (number of illegal texts),
@@ -134,7 +134,7 @@ GAMES = FamilyWords(
     """,
     part="scenario",
     pattern="LEAGUE/SCENARIO, such as poker/kuhn, or a pattern such as 'poker/*'",
-    stays="The scenario itself stays, so that it can be played again.",
+    removal_note="The scenario itself stays, so that it can be played again.",
     add=Verb(
         "Add the personas or scenarios of a file.",
         """Add what `dtef export` wrote to FILE: personas to the folder that DTEF_PERSONAS names, scenarios to the response store, as those made
@@ -204,7 +204,7 @@ GAMES = FamilyWords(
                 "--games",
                 among=["own", "shared"],
                 default="own",
-                help="Games that a mean is over: all that a player has, or only those that all players shown have.",
+                help="Games that a mean covers: all of a player, or only those that all players shown share.",
             ),
             click.option(
                 "--snapshot",
@@ -213,7 +213,7 @@ GAMES = FamilyWords(
         ),
     ),
     run=run,
-    who="--player",
-    more=(play,),
+    model_option="--player",
+    extra_commands=(play,),
 )
 games = build_family_group(GAMES)

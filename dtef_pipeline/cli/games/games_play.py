@@ -288,7 +288,7 @@ class ModelSeats:
             provider_limits=self._settings.provider_limits,
         )
         if sys.stderr.isatty():
-            click.echo(f"{player.name} is asked", err=True)
+            click.echo(f"waiting for {player.name}", err=True)
         failures = gateway.answer([request]).failures
         if (failure := failures.get(request.key)) is not None:
             raise NoResponse(f"{player.name} gave no response: {failure.message}")
@@ -321,7 +321,7 @@ class Seating:
     players: tuple[Player | None, ...]
 
     @property
-    def written(self) -> frozenset[int]:
+    def human_seats(self) -> frozenset[int]:
         """Seats of a person or of scripted commands, which may write any number of texts in a turn."""
         return frozenset(seat for seat, player in enumerate(self.players) if player is None)
 
@@ -333,7 +333,7 @@ def play(options: PlayOptions) -> int:
     manifests = load_known_scenarios(settings)
     scenario_pack = pack(resolve_scenario_id(options.scenario, manifests), manifests)
     seating = _assign_seats(scenario_pack, options, settings)
-    game = GameInPlay(scenario_pack, options.seed, patient=seating.written)
+    game = GameInPlay(scenario_pack, options.seed, patient=seating.human_seats)
     code = 0
     try:
         _play(game, seating, options, settings)

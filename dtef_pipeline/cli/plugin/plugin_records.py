@@ -34,7 +34,7 @@ def plugin_files(family: Family) -> FamilyFiles:
         adds=f"dtef {family.name} add PATH",
         read=partial(_read, family),
         check=partial(_check, family),
-        listed=partial(_list_parts, family),
+        list_tables=partial(_list_parts, family),
         counted_rows={family.responses: "response"},
         stage=family.ingested,
         notes=open_part_notes(family.name),
@@ -73,7 +73,7 @@ def _check(family: Family, paths: Sequence[Path]) -> CheckReport:
 
 
 def _list_parts(family: Family, warehouse: Warehouse) -> Mapping[str, list[dict[str, Any]]]:
-    paths = {note.key: note.path for note in open_part_notes(family.name).all(warehouse)}
+    paths = {note.key: note.path for note in open_part_notes(family.name).read_all(warehouse)}
     rows = []
     for key in list_stored_keys(warehouse, family):
         at = family.space.levels(key)
@@ -116,7 +116,7 @@ def _choose(context: RunContextOfCommand) -> RunSelection:
 
 def _steps(context: RunContextOfCommand, keys: Sequence[str], stages: Sequence[Stage]) -> Steps:
     """Return all stages; the first, which loads files, only if the run begins with it."""
-    return [(stage, keys) for stage in (stages if context.beside.first == "ingest" else stages[1:])]
+    return [(stage, keys) for stage in (stages if context.flags.first == "ingest" else stages[1:])]
 
 
 _RANKED = ("rank", "model", "score", "interval", "rank_low", "rank_high", "n_items", "n_clusters", "coverage", "parse_rate")

@@ -1,4 +1,4 @@
-"""`dtef preference board`: of the stored scores, with `--now` of votes as they are, and beside metrics."""
+"""`dtef preference board`: stored scores, with `--now` scores of the current votes, and the comparison with metrics."""
 
 from __future__ import annotations
 

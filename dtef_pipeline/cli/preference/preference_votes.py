@@ -150,7 +150,7 @@ def write_page(out: Path, reviewer: str, family: str | None, most: int) -> None:
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror or error}") from None
     click.echo(
-        f"{path}: {format_count(len(pairs), 'pair')}; `dtef import votes FILE` takes the votes that the reviewer downloads"
+        f"{path}: {format_count(len(pairs), 'pair')}; `dtef import votes FILE` adds the votes that the reviewer downloads"
     )
 
 

@@ -17,7 +17,7 @@ from resources.warehouse import Warehouse, build_family_levels
 
 def _rows(warehouse: Warehouse, family: CommandFamily, view: BoardView, suites: Sequence[str]) -> pd.DataFrame:
     if view.table != RETRIEVAL_STAGE_TABLE:
-        require_rolled_up(warehouse, family.name, view.table, family.stored.scored)
+        require_rolled_up(warehouse, family.name, view.table, family.record.scored)
     frame = view_frame(family, view, warehouse.rows(view.table, **build_family_levels(view.table, family.name)))
     frame = fitting_rows(frame.rename(columns={"first_level": "suite"}), "suite", suites, "--suite")
     if view.check:

@@ -43,11 +43,11 @@ class ItemLoss:
     earlier: str
     """The file that the part was read from."""
     items: Sequence[str]
-    scored: int
+    n_scored: int
     """The number of their responses that have a score."""
 
     def __str__(self) -> str:
-        return f"{format_count(len(self.items), 'item')} with {format_count(self.scored, 'scored response')}"
+        return f"{format_count(len(self.items), 'item')} with {format_count(self.n_scored, 'scored response')}"
 
 
 def refuse_replacing(losses: Sequence[ItemLoss], spec: SuiteSpec) -> None:
@@ -174,7 +174,7 @@ def _read(
     def lines(parts: AddResult) -> Iterator[str]:
         for loss in losses:
             yield f"{loss.source.key}: gone with {loss.earlier}: {loss}; stored responses stay"
-        if any(loss.scored for loss in losses):
+        if any(loss.n_scored for loss in losses):
             yield describe_board_update(warehouse, FAMILY_BY_NAME["qa"])
         yield f"{parts.line('part', f' of {suite}')}: {_summarize_added(files)}"
 
@@ -271,7 +271,7 @@ QA_FILES = FamilyFiles(
     adds="dtef qa add SUITE PATH",
     read=_read,
     check=_check,
-    listed=_list_all_parts,
+    list_tables=_list_all_parts,
     notes=ITEM_NOTES,
     counted_rows={"qa_responses": "response"},
     stage="qa_items",

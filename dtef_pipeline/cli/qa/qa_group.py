@@ -111,7 +111,7 @@ QA = FamilyWords(
         _QUESTION_FILES,
     ),
     add=Verb(
-        "Add questions, so that they can be asked.",
+        "Add questions to the pipeline.",
         """Add the questions of a suite at PATH to the pipeline: a partition per part (a subject, or a file). Makes no calls.
 
     SUITE is mmlu, gsm8k, humaneval, socioscope, or one of the file that --suites names. Rows that are not usable are listed and left out.

@@ -54,7 +54,7 @@ def list_failed_look_ups(warehouse: Warehouse, keys: Sequence[str], how: AskSett
         summary_text = list_first_names(
             [f"{reason} ({number:,})" for reason, number in reasons.most_common()], _REASONS_NAMED, "; "
         )
-        failed_of = f"{format_count(n_failed, 'look-up')} of {total:,} failed, so no model was asked"
+        failed_of = f"{format_count(n_failed, 'look-up')} of {total:,} failed, so no model was called"
         yield f"warning: {failed_of}: {summary_text}; the same command looks up again"
 
 
@@ -158,7 +158,7 @@ def _choose(context: RunContextOfCommand) -> RunSelection:
 
 
 def _list_steps(context: RunContextOfCommand, keys: Sequence[str], stages: Sequence[Stage]) -> Steps:
-    return [(stage, keys) for stage in stages[_STAGE_TO_BEGIN_WITH[context.beside.first] :]]
+    return [(stage, keys) for stage in stages[_STAGE_TO_BEGIN_WITH[context.flags.first] :]]
 
 
 def _summarize_run(context: RunContextOfCommand, keys: Sequence[str], _: StagesRun) -> AfterRun:
@@ -167,12 +167,12 @@ def _summarize_run(context: RunContextOfCommand, keys: Sequence[str], _: StagesR
         describe_nothing_scored(warehouse, keys, options.snapshot, _list_imported_models(context.environment, options.snapshot))
     )
     is_failed = bool(nothing) and options.judge not in (None, "none")
-    look_ups = () if context.beside.first == "judge" else list_failed_look_ups(warehouse, keys, options.ask_settings)
+    look_ups = () if context.flags.first == "judge" else list_failed_look_ups(warehouse, keys, options.ask_settings)
     return AfterRun((*nothing, *look_ups), is_failed)
 
 
 def _describe_uncounted(plan: DryRun) -> Iterator[str]:
-    if waiting := sum(plan.said["n_failed_look_ups"]):
+    if waiting := sum(plan.descriptions["n_failed_look_ups"]):
         summary_text = f"{format_count(waiting, 'question')} without a look-up"
         yield f"not counted: {summary_text}; `dtef qa run --retriever remote` without --model asks the server"
 

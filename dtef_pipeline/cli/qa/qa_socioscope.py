@@ -61,7 +61,7 @@ _MOST_OF_A_TITLE, _MOST_OF_A_FILE_NAME = 26, 80
 
 
 class SocioscopeInput(NamedTuple):
-    """The command's input besides the run settings."""
+    """The command's input in addition to the run settings."""
 
     questions: Path
     corpus: Path

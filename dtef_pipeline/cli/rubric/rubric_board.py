@@ -141,5 +141,5 @@ RUBRIC_COMMANDS = CommandFamily(
     _read_rows,
     _describe_view,
     _show,
-    explained={"rubric/runs": ExplainedColumns("dtef_pipeline.cli.rubric.rubric_show.RUN_COMPARISON_COLUMNS")},
+    explained_columns={"rubric/runs": ExplainedColumns("dtef_pipeline.cli.rubric.rubric_show.RUN_COMPARISON_COLUMNS")},
 )

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _LABEL_DRAWS, _LABEL_ITEMS, _LABELS = "rubric_label_draws", "rubric_label_items", "rubric_labels"
 _SAMPLE_READS = ("rubric_responses", "rubric_criteria", "rubric_prompts", "rubric_scores", "rubric_runs", "rubric_blueprints")
 _CAN_BE_LABELLED = "that judges decide on"
-"""Follows a number of prompts: a board has others too, with only functions or an ideal answer, or without a response."""
+"""Appended to a number of prompts: a board also has prompts with only functions or an ideal answer, or without a response."""
 
 
 def sample(
@@ -227,5 +227,5 @@ def _lock_labels() -> Iterator[None]:
     from resources.responses.claims import Claims
     from resources.responses.store import ResponseStore
 
-    with Claims(ResponseStore(Settings.read_environment().responses_url)) as claims, claims.alone([digest(_LABELS)]):
+    with Claims(ResponseStore(Settings.read_environment().responses_url)) as claims, claims.hold_all([digest(_LABELS)]):
         yield

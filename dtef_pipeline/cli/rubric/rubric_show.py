@@ -133,7 +133,7 @@ RUN_COMPARISON_COLUMNS = {
     "n_prompts": "Prompts with a pair",
     "n_pairs": "Pairs of a prompt and a variant with responses in both runs",
     "p_adjusted": "Probability of so large a difference by chance, adjusted over the models (Holm)",
-    "moved_model": "Model that moved most on the prompt",
+    "moved_model": "Model whose score changed most on the prompt",
     "model_difference": "Its mean hybrid score on the prompt in B less that in A",
 }
 
@@ -213,7 +213,7 @@ def _find_drifted_pair(warehouse: Warehouse, blueprint: str, snapshots: Sequence
     row = max(comparisons, key=lambda entry: float(entry["gap"]))
     pair = [label for label in snapshots if label in (row["lowest_snapshot"], row["highest_snapshot"])]
     if len(pair) != 2:
-        raise ConfigError(f"--drift {model!r}: its lowest and its highest run are the same, {pair[0]}: nothing moved")
+        raise ConfigError(f"--drift {model!r}: its lowest and its highest run are the same, {pair[0]}: nothing changed")
     return pair[0], pair[1]
 
 
@@ -236,7 +236,7 @@ def _print(warehouse: Warehouse, blueprint: str, pair: tuple[str, str], models: 
         ],
     )
     prompt_rows = escape_frame(prompts)
-    click.echo(f"\n{format_count(len(prompt_rows), 'prompt')} that moved most\n")
+    click.echo(f"\n{format_count(len(prompt_rows), 'prompt')} that changed most\n")
     print_table(prompt_rows, "rubric/runs", kept=["prompt", "difference"], first_out=["n_pairs"])
 
 

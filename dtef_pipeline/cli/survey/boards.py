@@ -83,7 +83,7 @@ def _describe_segments(connection: duckdb.DuckDBPyConnection, options: SurveyBoa
 
 
 def _count_places_drawn(connection: duckdb.DuckDBPyConnection, column: str, options: SurveyBoardOptions) -> int | None:
-    """Return the most questions of a round, or segments of a question, that can be drawn, or None if nothing is known of the rounds."""
+    """Return the most questions of a round, or segments of a question, that can be drawn, or None if the rounds are unknown."""
     ((count,),) = connection.execute(
         f"SELECT max({column}) + 1 FROM survey_responses WHERE list_contains($1, round)", [list(options.rounds)]
     ).fetchall()
@@ -200,11 +200,11 @@ def describe_unranked(frame: pd.DataFrame, without_score: Mapping[tuple[str, ...
 
 
 def _describe_readable_only(frame: pd.DataFrame) -> str:
-    """Return where readable responses alone differ from the published policy, a line for each of the first; empty if nowhere."""
+    """Return lines on the first rows whose readable responses give another result than the published policy; empty if there are none."""
     if "parsed_note" not in frame:
         return ""
     column_meanings = rename_variants(frame[frame["parsed_note"].fillna("") != ""])
-    lines = [f"{who}: {words}" for who, words in zip(_who(column_meanings), column_meanings["parsed_note"], strict=True)]
+    lines = [f"{who}: {words}" for who, words in zip(_list_names(column_meanings), column_meanings["parsed_note"], strict=True)]
     n_more = len(lines) - _MOST_NOTES
     more = [f"{format_count(n_more, 'more row')}: --csv has them all, as parsed_note"] if n_more > 0 else []
     return _format_list("by only the readable responses:", [*lines[:_MOST_NOTES], *more])
@@ -214,7 +214,7 @@ def _build_notes(table: pd.DataFrame, column: str) -> str:
     """Return the notes of a column that does not fit the table: each note once, with its rows."""
     rows = table[table[column].fillna("") != ""]
     of_note: dict[str, dict[str, None]] = {}
-    for who, note in zip(_who(rows), rows[column], strict=True):
+    for who, note in zip(_list_names(rows), rows[column], strict=True):
         of_note.setdefault(note, {})[who] = None
     of_all = len(of_note) == 1 and len(rows) == len(table)
     lines = [
@@ -223,7 +223,7 @@ def _build_notes(table: pd.DataFrame, column: str) -> str:
     return _format_list("notes:", lines)
 
 
-def _who(frame: pd.DataFrame) -> Iterator[str]:
+def _list_names(frame: pd.DataFrame) -> Iterator[str]:
     rivals = frame["other_model"] if "other_model" in frame else [None] * len(frame)
     attributes = frame["attribute"] if "attribute" in frame else [None] * len(frame)
     for model, rival, attribute in zip(frame["model"], rivals, attributes, strict=True):
@@ -274,13 +274,13 @@ def _choose_columns(by: str, table: pd.DataFrame) -> list[str]:
     return [*columns[:after], "condition", *columns[after:]]
 
 
-_BESIDE = {"parsed_score": "score", "adjusted_score": "score"}
+_SUBSTITUTES = {"parsed_score": "score", "adjusted_score": "score"}
 """Columns that equal another one if every response is readable and all models have the same questions."""
 
 
 def _is_informative(name: str, table: pd.DataFrame) -> bool:
-    if name in _BESIDE:  # only if the numbers differ
-        return bool((table[name] - table[_BESIDE[name]]).abs().gt(5e-5).any())
+    if name in _SUBSTITUTES:  # only if the numbers differ
+        return bool((table[name] - table[_SUBSTITUTES[name]]).abs().gt(5e-5).any())
     if name == "parsed_verdict":  # only if it differs from the verdict
         return bool(
             (table["parsed_note"].fillna("") if "parsed_note" in table else table[name].ne(table["verdict"])).astype(bool).any()

@@ -32,7 +32,7 @@ from resources.warehouse import Warehouse
 _TABLES_OF_PAIRS = ("survey_responses", "reference_scores", "scores")
 _SERIES_OF_SCORES = ["way", "model_variant"]
 _LEAST_READ = 0.5
-"""Least parse rate for a model's scores to predict differences: unreadable responses all score alike."""
+"""Minimum parse rate at which a model's scores predict differences: unreadable responses all have the same score."""
 
 
 class _Spread(NamedTuple):

@@ -84,7 +84,7 @@ def _describe_unread(connection: duckdb.DuckDBPyConnection, snapshot: str, param
         )
         yield (
             f"{model}: {share} of {format_count(n_answered, 'response')} could be read ({unread / n_answered:.1%} unread){little}; "
-            f'most often: {reason}; see what it wrote: dtef sql "{texts}"'
+            f'most often: {reason}; its responses: dtef sql "{texts}"'
         )
 
 
@@ -218,7 +218,7 @@ def compare_ways(
     frame = _compute_comparison(warehouse, ways, options, margin)
     if not len(frame):
         raise ConfigError(
-            f"nothing is scored for the experiment {name} in snapshot {snapshot}; it is asked by "
+            f"nothing is scored for the experiment {name} in snapshot {snapshot}; run it with "
             f"`{_format_ask_command(experiment, name, snapshot)}`; "
             f"snapshots: {', '.join(_list_snapshots(warehouse))}"
         )

@@ -140,7 +140,7 @@ SURVEY_COMMANDS = CommandFamily(
     SUBJECT,
     PUBLISHED,
     show=show,
-    until_then=" `dtef board --snapshot LABEL` shows the scores of each of them now.",
-    nothing_watched="only baselines are scored, and they do not drift; segments of people who gave no answer are ignored",
-    explained={"survey/experiment": ExplainedColumns("dtef_pipeline.survey.boards.meanings.EXPERIMENT")},
+    wait_hint=" `dtef board --snapshot LABEL` shows the scores of each now.",
+    no_series_reason="only baselines are scored, and they do not drift; segments of people who gave no answer are ignored",
+    explained_columns={"survey/experiment": ExplainedColumns("dtef_pipeline.survey.boards.meanings.EXPERIMENT")},
 )

@@ -139,12 +139,12 @@ SURVEY = FamilyWords(
     ),
     list=Verb(
         "List the rounds that are known.",
-        "List rounds: segments, questions, pairs of both, what is in quarantine, and the file that each comes from.",
-        (click.option("--experiments", is_flag=True, help="List the experiments that --experiment takes, instead of rounds."),),
+        "List rounds with their segments, questions, pairs, quarantine and source files.",
+        (click.option("--experiments", is_flag=True, help="List the experiments for --experiment instead of rounds."),),
     ),
     board=Verb(
         "Rank models by their mean score, overall or in groups.",
-        """Rank models by their mean score with 95 % intervals, overall or within groups; or test what the ranks show.
+        """Rank models by their mean score with 95 % intervals, overall or within groups; or test the ranking.
 
     With --experiment, compare the conditions (ways of asking) of an experiment, which `dtef run --experiment NAME` asks. Every condition is
     compared with the first one:

@@ -69,7 +69,7 @@ def _steps(context: RunContextOfCommand, keys: Sequence[str], stages: Sequence[S
 
     If files are read again and no condition is given, later stages run only for partitions with prompts.
     """
-    is_ingest = context.beside.first == "ingest"
+    is_ingest = context.flags.first == "ingest"
     later = with_blueprints(context.warehouse, keys) if is_ingest and not context.options.conditions else keys
     return [*([(stages[0], keys)] if is_ingest else []), *((stage, later) for stage in stages[1:])]
 
@@ -89,7 +89,7 @@ def _after(context: RunContextOfCommand, _: Sequence[str], running: StagesRun) -
     if not context.options.from_store:
         with keep_terminal():
             all_answered = report_after_run(context)
-    if context.beside.no_roll_ups:
+    if context.flags.no_roll_ups:
         say("no roll-ups: `dtef board --refresh` or the next run updates boards, costs, drift of models and the report")
     return AfterRun(_warn_of_superseded(running.outcome.superseded), exit_code=0 if all_answered else SOME_MODEL_SILENT)
 

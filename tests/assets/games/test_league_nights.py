@@ -118,7 +118,7 @@ def test_a_player_that_got_worse_is_seen_and_so_is_a_baseline_that_moved(
     said = " ".join(ok("drift", "--family", "games").split())
     assert "legal" in said
     assert "watch" in said
-    assert "baselines moved" not in said
+    assert "scores of baselines changed" not in said
     (shown,) = json.loads(ok("drift", "--family", "games", "--by", "scenario", "--json"))
     assert (shown["partition"], shown["lowest_snapshot"]) == (ruled["partition"], "2026-03-02")
     accepted = ok("drift", "--family", "games", "--since", "legal=2026-03-02", "--json")
@@ -127,7 +127,7 @@ def test_a_player_that_got_worse_is_seen_and_so_is_a_baseline_that_moved(
     move_a_baseline(league)
     check = checks_of_drift()["baselines_are_unchanged"]
     assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.ERROR)
-    assert "baselines moved, so the games themselves changed" in " ".join(ok("drift", "--family", "games").split())
+    assert "scores of baselines changed, so the games changed" in " ".join(ok("drift", "--family", "games").split())
 
 
 def run_of(request: dg.RunRequest, league: League) -> None:

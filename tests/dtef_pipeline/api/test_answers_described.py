@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 from dtef_pipeline.api.description import operations
 from dtef_pipeline.families import FAMILIES
 from resources.evaluations.evaluation_calls import CallCounts, EvaluationCalls, StageCalls
-from resources.evaluations.evaluation_counts import sum_bought_by
+from resources.evaluations.evaluation_counts import sum_call_costs_by
 from resources.evaluations.evaluation_store import EvaluationStore
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.api.asked_runs import asked_games, asked_qa, asked_rubric, asked_survey
@@ -73,7 +73,7 @@ def with_events(store: EvaluationStore, games: str, failed: str) -> None:
     tell(store, games, "item", {**stage, **calls.build_json()})
     tell(store, games, "item", {**stage, "key": "poker/kuhn", "done": 1, "of": 1, "status": "done"})
     told = EvaluationCalls({"episodes": calls})
-    end = {**of_run, "calls": told.build_json(), "warning": told.unanswered_note, "bought": sum_bought_by(store, games)}
+    end = {**of_run, "calls": told.build_json(), "warning": told.unanswered_note, "call_costs": sum_call_costs_by(store, games)}
     tell(store, games, "completed", end)
     part = {"stage": "qa_responses", "key": "mmlu/law", "done": 1, "of": 1, "status": "failed", "reason": "no space left"}
     tell(store, failed, "item", part)

@@ -43,13 +43,13 @@ def house(state: Path) -> Warehouse:
     [
         ("anchors --family qa --judge none", "anchors need a judge"),
         ("anchors --family qa --judge nobody", "nobody"),
-        ("anchors --family qa --judge openai/j --max-calls judge=x", "a whole number from 0"),
+        ("anchors --family qa --judge openai/j --max-calls judge=x", "a whole number of 0 or more"),
         ("anchors --family qa --judge openai/j --snapshot ../x", "snapshot"),
         ("anchors --family rubric --n 3", "error: no judge is named"),
         ("anchors --family rubric --judge lenient=openai/j", "one of standard, prompt-aware, holistic"),
         (
             "anchors --family rubric --judge standard=openai/j --max-calls opnai/j=1",
-            "a role or a model of this run: openai/j, ",
+            "roles and models: openai/j, ",
         ),
     ],
 )

@@ -119,7 +119,7 @@ class TestRefused:
     def test_a_comparison_of_which_nothing_is_scored(self, reading: Path) -> None:
         message = refused("board", "--experiment", "reasoning")
         command = "dtef run --experiment reasoning --round ROUND --model MODEL"
-        assert f"nothing is scored for the experiment reasoning in snapshot base; it is asked by `{command}`" in message
+        assert f"nothing is scored for the experiment reasoning in snapshot base; run it with `{command}`" in message
         assert "; snapshots: 2026-01-01, 2026-01-03" in message
         assert f"`{command} --snapshot 2026-01-01`" in refused("board", "--experiment", "reasoning", "--snapshot", "2026-01-01")
 

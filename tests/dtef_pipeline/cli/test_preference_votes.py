@@ -254,7 +254,7 @@ def test_a_csv_without_responses_counts_and_is_not_served(state: Path) -> None:
         assert sorted(getattr(vote, vote.preferred_side) for vote in read_player_votes(votes)) == ["x", "y", "y"]
         assert not votes.waiting("somebody")
     for text, said in (
-        ("left,right,choice,choice\n", r"v\.csv:1: the column choice occurs 2 times"),
+        ("left,right,choice,choice\n", r"v\.csv:1: the column choice occurs twice"),
         ("left,right,choice,reviewer_id\nx,y,A,\x1b[2J\n", r"v\.csv:2: reviewer_id; got .*allowed: nothing, or 200 printable"),
         ("left,right,choice,reviewer_id\nx,y,A,r\nx,y,B,r\n", r"v\.csv:3: .*allowed: one vote of a reviewer on a pair"),
         ("left,right\n", r"v\.csv:1: the column choice is missing"),

@@ -28,8 +28,7 @@ class TestConditions:
             printed = run_stages(*ROUND, "--model", "fake", "--condition", "distribution", "--condition", "shift+reversed")
             assert server.answered == 6
         assert "1 partition, snapshot base" in printed
-        assert "  fake, distribution/attribute-label: 3 responses, " in printed
-        assert "  fake, shift/attribute-label+reversed: 3 responses, " in printed
+        assert "sent as candidate: 6 calls, " in printed
         for table in (printed, ok("board"), ok("board", "--by", "segment")):
             assert "condition" in table
             assert "shift/attribute-label+reversed" in table
@@ -65,7 +64,7 @@ class TestBudgets:
             printed = run_stages(*what, "--max-calls", "5")
             assert server.answered == 5
             assert "3 budget" in printed
-            assert "fake: 5 responses" in printed
+            assert "sent as candidate: 5 calls, " in printed
             assert "fake: a budget was reached, 3 calls not made: " in printed
             counted = query(
                 "SELECT status, count(*) AS n, count(score) AS scored FROM scores WHERE model = 'fake' GROUP BY 1 ORDER BY 1"

@@ -59,8 +59,8 @@ def test_json_holds_votes_or_wins_and_a_pair_that_never_won_is_no_vote(tmp_path:
     ("text", "line", "got"),
     [
         ("left,right\na,b\n", 1, "the column choice is missing"),
-        ("left,left,right,choice\n", 1, "left stands 2 times"),
-        ("left,right,choice,confidence,confidence\n", 1, "confidence stands 2 times"),
+        ("left,left,right,choice\n", 1, "left occurs twice"),
+        ("left,right,choice,confidence,confidence\n", 1, "confidence occurs twice"),
         (HEADER + "a,b,A\na,b,C\n", 3, "got 'C'; allowed: A, B, tie"),
         (HEADER + "a,,A\n", 2, "right"),
         (HEADER + "a,a,A\n", 2, "got 'a'"),

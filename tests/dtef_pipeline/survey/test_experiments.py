@@ -118,7 +118,7 @@ class TestFaults:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("name: [", r"mine\.yaml:1: not a readable experiment file: in the list or mapping in brackets"),
+            ("name: [", r"mine\.yaml:1: not a readable experiment file: the list or mapping in brackets"),
             ("- a", "mine\\.yaml:1: not a readable experiment file: got \\['a'\\]; allowed: a mapping with name, hypothesis"),
         ],
     )

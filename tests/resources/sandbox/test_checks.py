@@ -293,10 +293,10 @@ def test_the_ladder_goes_down_with_a_reason_for_each_step(monkeypatch: pytest.Mo
     monkeypatch.setattr(levels.shutil, "which", lambda name: None)
     found = choose_level("auto")
     assert found.level is None
-    assert list(found.not_better) == list(LEVELS)
+    assert list(found.reasons) == list(LEVELS)
     assert "this kernel has 3" in found.words
-    assert found.not_better["bwrap"] == found.not_better["unshare"] == "its program is not installed"
-    assert "--trust-answers" in found.not_better["rlimits"]
+    assert found.reasons["bwrap"] == found.reasons["unshare"] == "its program is not installed"
+    assert "--trust-answers" in found.reasons["rlimits"]
     if sys.platform == "linux":
         assert choose_level("auto", trust_answers=True).level == "rlimits"
 

@@ -64,7 +64,7 @@ def test_events_are_reported_in_words_and_each_stage_once(tmp_path: Path) -> Non
 def test_the_end_says_what_became_of_all_calls_and_what_they_cost(tmp_path: Path) -> None:
     calls = {"asked": 24, "answered": 21, "failed": 2, "skipped": 1}
     _, found = told(
-        tmp_path, ("completed", {"calls": calls, "warning": "2 failed", "bought": {"usd": 0.5, "calls": 3, "unpriced": 0}})
+        tmp_path, ("completed", {"calls": calls, "warning": "2 failed", "call_costs": {"usd": 0.5, "calls": 3, "unpriced": 0}})
     )
     end = found[0]
     assert isinstance(end, TimelineEvent)

@@ -266,7 +266,7 @@ def test_what_the_evaluation_bought_is_reported_from_what_was_there(tmp_path: Pa
     cost = run_of(tmp_path, evaluation)["cost"]
     assert (cost["usd"], cost["calls"]) == (2.5, 4)  # the request that failed cost 0.5 too
     known = {"usd": 0.5, "calls": 1, "prompt_tokens": 10, "completion_tokens": 5}
-    assert cost["bought"] == {**known, "unpriced": 0, "unpriced_usd_most": None}
+    assert cost["call_costs"] == {**known, "unpriced": 0, "unpriced_usd_most": None}
 
 
 def test_a_dagster_run_of_an_evaluation_notes_what_it_buys(tmp_path: Path) -> None:
@@ -279,7 +279,7 @@ def test_a_dagster_run_of_an_evaluation_notes_what_it_buys(tmp_path: Path) -> No
     for tags in ({QUEUE_TAG: "a" * 32}, {}):
         dg.materialize([buys], resources={"store": Store(responses_url=url)}, tags=tags)
     with ResponseStore(url) as store:
-        assert store.sum_bought([response(1).request_key], "a" * 32).calls == 1
+        assert store.sum_call_costs([response(1).request_key], "a" * 32).calls == 1
 
 
 def kept_run(run_id: str, written: list[int]) -> RunContext:
