@@ -1,4 +1,7 @@
-"""Every shell block of README and docs is valid shell, and every `dtef` command in it runs on small data."""
+"""Every shell block of README and docs is valid shell, and every `dtef` command in it runs on small data.
+
+Other programs: tests/dtef_pipeline/api/test_guide.py sends the requests of `curl`, tests/test_operate.py starts the services.
+"""
 
 from __future__ import annotations
 
@@ -64,9 +67,16 @@ NAMES = {"/var/lib/dtef/surveys/GD4": "path/to/GD4", "$round": "GD5"}
 """Words of the pages, and what the folder here has in their place."""
 
 
+COMMAND = re.compile(
+    r"(?:^|^echo '(?P<stdin>.*)' \| |\$\(|; do )(?P<settings>(?:[A-Z_]+=\S+ )*)dtef (?P<words>[^\n]*?)(?:; done|\)|&)?$",
+    re.MULTILINE,
+)
+
+
 class Documented(NamedTuple):
     """A command of the pages."""
 
+    stdin: str | None
     environment: tuple[str, ...]
     words: tuple[str, ...]
 
@@ -89,11 +99,9 @@ def documented_commands() -> list[Documented]:
     """Return each command once, in the order of the pages."""
     found = {}
     for _, block in shell_blocks():
-        lines = block.replace("\\\n", " ")
-        for setting, rest in re.findall(
-            r"(?:^|\$\(|; do )((?:[A-Z_]+=\S+ )*)dtef ([^\n]*?)(?:; done|\)|&)?$", lines, re.MULTILINE
-        ):
-            found[Documented(tuple(setting.split()), tuple(shlex.split(rest, comments=True)))] = True
+        for match in COMMAND.finditer(block.replace("\\\n", " ")):
+            words = tuple(shlex.split(match["words"], comments=True))
+            found[Documented(match["stdin"], tuple(match["settings"].split()), words)] = True
     return list(found)
 
 
@@ -108,7 +116,9 @@ def find_stand_in(command: Documented) -> str | None:
     return next((test for pattern, test in NOT_RUN.items() if re.search(pattern, str(command))), None)
 
 
-@pytest.mark.parametrize("command", filter(find_stand_in, documented_commands()), ids=lambda command: command.text)
+@pytest.mark.parametrize(
+    "command", [command for command in documented_commands() if find_stand_in(command)], ids=lambda command: command.text
+)
 def test_a_command_that_is_not_run_here_can_be_read(command: Documented) -> None:
     assert (ROOT / str(find_stand_in(command))).is_file()
     found: click.Command = main
@@ -124,7 +134,7 @@ def test_a_command_that_is_not_run_here_can_be_read(command: Documented) -> None
 @pytest.mark.timeout(1500)  # on a busy machine; as a rule two minutes
 def test_every_other_command_ends_well(tmp_path: Path) -> None:
     commands = [command for command in documented_commands() if find_stand_in(command) is None]
-    assert len(commands) > 130
+    assert len(commands) > 120
     with documented_world(tmp_path):
         assert [fault for command in commands for fault in run_documented(command)] == []
 
@@ -139,7 +149,7 @@ def run_documented(command: Documented) -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch:
         for setting in command.environment:
             patch.setenv(*setting.split("=", 1))
-        result = dtef(*(fill_in(word) for word in command.words), *lessen(command))
+        result = dtef(*(fill_in(word) for word in command.words), *lessen(command), stdin=command.stdin)
     if result.exit_code != 0:
         yield f"{command.text}: {result.output[-300:]}"
 
