@@ -63,7 +63,7 @@ BEFORE: Mapping[str, Sequence[str | Callable[[], None]]] = {
 """By command: what the reader of the page, a reviewer or a schedule did before."""
 ROLLED_UP = r"^run --round GD4$|^rubric run --blueprint demo|^qa run --suite (demo-\*|mmlu)|^games run --(scenario|league)"
 """Runs whose boards are shown."""
-NAMES = {"/var/lib/dtef/surveys/GD4": "path/to/GD4", "$round": "GD5"}
+NAMES = {"/var/lib/dtef/surveys/GD4": "path/to/GD4", "$round": "GD5", "1-10": "1-5", "1-20": "1-5"}
 """Words of the pages, and what the folder here has in their place."""
 
 
