@@ -62,9 +62,9 @@ def share(value: float) -> str:
 
 
 def drift_rule(sets: int = 500) -> str:
-    nights = (2, 5, 10, 20, 50, 100)
-    flagged = [share(drift_panels.rule_flags(number, sets)) for number in nights]
-    return table(["nights", *map(str, nights)], [["flagged without any drift", *flagged]])
+    numbers = (2, 5, 10, 20, 50, 100)
+    flagged = [share(drift_panels.rule_flags(number, sets)) for number in numbers]
+    return table(["snapshots", *map(str, numbers)], [["flagged without any drift", *flagged]])
 
 
 def drift_false(sets: int = 100) -> str:
@@ -76,7 +76,7 @@ def drift_false(sets: int = 100) -> str:
     }
     found = {name: drift_panels.rates(replace(drift_panels.SHARED, **given), sets, 1) for name, given in panels.items()}
     rows = ([name, share(one.first), share(one.other), share(one.night)] for name, one in found.items())
-    return table(["two models", "the first", "the other", "the night, dated"], rows)
+    return table(["two models", "the first", "the other", "all models"], rows)
 
 
 def drift_found(sets: int = 50) -> str:
@@ -90,7 +90,7 @@ def drift_found(sets: int = 50) -> str:
     for name, given in panels.items():
         shifted = [replace(drift_panels.SHARED, shift=-0.08, since=at, nights=at + 10, **given) for at in (5, 10, 40)]
         rows.append([name, *(share(drift_panels.rates(panel, sets, 2, looks=1).first) for panel in shifted)])
-    return table(["panel", "night 6", "11", "41"], rows)
+    return table(["panel", "snapshot 6", "11", "41"], rows)
 
 
 def survey_coverage(sets: int = 50) -> str:
@@ -123,7 +123,7 @@ def vote_coverage(sets: int = 100) -> str:
         "equal players, 25 reviewers, Zipf 1",
     )
     found = {name: preference_coverage.coverage(preference_coverage.WORLDS_OF_VOTES[name], sets) for name in names}
-    return table(["simulated votes", "coverage"], ([name, share(one["published"])] for name, one in found.items()))
+    return table(["simulated votes", "interval coverage"], ([name, share(one["published"])] for name, one in found.items()))
 
 
 def question_coverage(sets: int = 40) -> str:
@@ -146,7 +146,7 @@ def blueprint_coverage(sets: int = 50) -> str:
     for name, one in found.items():
         part = "board" if "board" in one else "within"
         rows.append([name, share(one[part]), share(one[f"{part}, half width"])])
-    return table(["simulated board", "coverage", "half width"], rows)
+    return table(["simulated board", "interval coverage", "half width"], rows)
 
 
 def exact_values(scenario: str, plays: Mapping[str, str]) -> str:

@@ -77,7 +77,7 @@ def write_rounds(folder: Path) -> Path:
     return file
 
 
-def test_a_worker_killed_in_the_middle_loses_nothing_and_has_nothing_bought_twice(
+def test_a_killed_worker_loses_no_response_and_repeats_no_request(
     machines: tuple[Machines, FakeLLM, Gate], tmp_path: Path
 ) -> None:
     house, server, gate = machines

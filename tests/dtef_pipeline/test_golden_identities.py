@@ -133,7 +133,7 @@ def test_requests_and_predictions_carry_the_same_keys() -> None:
         ({"temperature": None, "reasoning_effort": "high"}, "[max_tokens=256,reasoning_effort=high]"),
     ],
 )
-def test_model_variants_list_what_is_set_in_alphabetical_order(settings: dict[str, Any], spelled: str) -> None:
+def test_model_variants_list_settings_in_alphabetical_order(settings: dict[str, Any], spelled: str) -> None:
     assert ModelSpec(name="m", model="openai/gpt-4.1-mini", **settings).variant == f"openai/gpt-4.1-mini{spelled}"
 
 
@@ -165,7 +165,7 @@ def test_model_variants_list_what_is_set_in_alphabetical_order(settings: dict[st
         (BlueprintOptions(seed=7), "distribution/attribute-label"),
     ],
 )
-def test_conditions_are_spelled_in_one_way(options: BlueprintOptions, spelled: str) -> None:
+def test_each_condition_has_one_spelling(options: BlueprintOptions, spelled: str) -> None:
     assert options.condition == spelled
 
 

@@ -165,7 +165,7 @@ for value in range(20):
     assert log.get_event_records(dg.EventRecordsFilter(dg.DagsterEventType.ASSET_MATERIALIZATION, asset_key=ASSET), limit=1)
 
 
-def test_one_slot_of_a_pool_is_given_to_one_of_two_runs_that_claim_it_at_once(log: EventLog, tmp_path: Path) -> None:
+def test_a_slot_of_a_pool_goes_to_one_of_two_runs(log: EventLog, tmp_path: Path) -> None:
     """Both see a free place in the queue before either joins it, and a free slot before either takes it: Dagster's own gives it to both."""
     log.set_concurrency_slots("openai", 1)
     logs = [log, EventLog(str(tmp_path / "runs"))]

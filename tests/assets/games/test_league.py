@@ -42,7 +42,7 @@ def test_baselines_play_every_seed_in_all_seats(league: League) -> None:
     assert sum(own) == 0
 
 
-def test_models_are_asked_and_rerun_buys_nothing(league: League) -> None:
+def test_a_rerun_of_a_league_sends_no_request(league: League) -> None:
     assert league.run("legal", "sloppy", seeds="1-3", personas=["none", "calm"]).failures == ()
     episodes, turns = league.rows("episodes"), league.rows("episode_turns")
     assert len(episodes) == 2 * 2 * 3 * 2

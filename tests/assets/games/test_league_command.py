@@ -58,7 +58,7 @@ def know_players(server: FakeLLM, folder: Path, monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr("resources.gateway.gateway.Backoff", partial(Backoff, first=0.01, longest=0.1))
 
 
-def test_killed_in_the_midst_of_episodes_nothing_is_bought_twice_and_no_turn_is_lost(
+def test_a_run_killed_during_episodes_repeats_no_request_and_loses_no_turn(
     state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = ["games", "run", "--no-roll-ups", "--scenario", "thirteen", "--player", "legal", "--seeds", "1-2"]

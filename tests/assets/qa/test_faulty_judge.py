@@ -24,7 +24,7 @@ def failing(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[QaPipeline
         yield made
 
 
-def test_no_half_and_no_zero_comes_from_a_judge_that_fails(failing: QaPipeline) -> None:
+def test_a_failed_judge_gives_neither_a_half_nor_a_zero(failing: QaPipeline) -> None:
     failing.add("gsm8k", SUMS)
     failing.players.usual = "I try for the ATTEMPT. time: it is twelve.\n#### 12"
     judging = {"judge": "arbiter", "sample_rate": 1.0}

@@ -148,7 +148,7 @@ def test_killed_while_programs_run_no_process_is_left_and_the_rest_is_run(kept: 
     assert {row["score"] for row in kept.rows("qa_scores")} == {0.0}
 
 
-def test_the_key_is_found_nowhere(kept: QaPipeline) -> None:
+def test_the_api_key_appears_nowhere(kept: QaPipeline) -> None:
     kept.add("gsm8k", SHIPPED / "gsm8k")
     kept.add("humaneval", SHIPPED / "humaneval")
     kept.server.latency = 0.0

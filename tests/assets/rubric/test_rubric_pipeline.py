@@ -45,7 +45,7 @@ def near(value: float | None) -> Any:
 
 
 class TestTables:
-    def test_they_hold_what_was_stated_and_the_scores_that_plain_loops_find(self, paths: RubricPipeline) -> None:
+    def test_tables_have_the_stated_inputs_and_the_scores_of_plain_loops(self, paths: RubricPipeline) -> None:
         hand = by_hand(paths)
         responses = {cell_of(row): (row["status"], row["text"] or "") for row in paths.rows("rubric_responses")}
         assert responses == {at: tuple(reply) for at, reply in hand.replies.items()}
@@ -93,7 +93,7 @@ class TestTables:
             assert row["high"] - row["low"] == pytest.approx(0.5)
         assert all(row["low"] == row["high"] == row["score"] for row in judged if row["n_answered"] == 2)
 
-    def test_each_request_is_asked_once_and_a_rerun_asks_nothing(self, paths: RubricPipeline) -> None:
+    def test_each_request_is_sent_once_and_a_rerun_sends_none(self, paths: RubricPipeline) -> None:
         answered = paths.players.answered
         assert set(answered.values()) == {1}
         before = {table: paths.table(table) for table in ("rubric_judgements", "rubric_points", "rubric_scores")}

@@ -14,7 +14,7 @@ from dtef_pipeline.rubric.summaries.summary_rows import BY_NO_KNOWN_ANALYST, GRA
 from tests.assets.rubric.reviews import FIRST, Reviews
 
 
-def test_a_run_ends_with_a_summary_of_each_blueprint_that_no_name_reached(scored: Reviews) -> None:
+def test_a_run_summarises_each_blueprint_without_names(scored: Reviews) -> None:
     outcome = scored.run(stages=["rubric_summaries"], rubric_summaries={"analysts": ["analyst-b"]})
     assert outcome.failures == ()
     (row,) = scored.rows("rubric_summaries", blueprint="first", snapshot="base").to_dict("records")

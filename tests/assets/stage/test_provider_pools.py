@@ -157,7 +157,7 @@ class TestClaims:
             assert storage.get_concurrency_info("anthropic").active_slot_count == 0
 
 
-def test_predictions_ask_within_the_pools_of_their_models(done: Pipeline, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_predictions_respect_the_pools_of_their_models(done: Pipeline, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The pools are entered, here for a run that is then stopped; `TestRuns` shows what that does to runs at once."""
     entered: list[str] = []
 

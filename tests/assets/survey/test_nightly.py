@@ -117,7 +117,7 @@ class TestItsRun:
         for asset in NIGHTLY:
             assert set(nights.pipeline.status(asset).values()) == {"MATERIALIZED"}
 
-    def test_a_night_stops_at_its_budget_then_goes_on_where_it_stopped_and_fires_again_without_a_call(
+    def test_a_nightly_run_stops_at_its_budget_and_a_later_one_continues(
         self, nights: Nights
     ) -> None:
         prompts = 3 * 3  # both rounds ask the same

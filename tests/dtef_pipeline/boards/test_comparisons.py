@@ -91,7 +91,7 @@ def by_definition(frame: pd.DataFrame, model: str, other: str) -> dict[str, floa
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_every_pair_as_plain_loops_over_lopsided_cells_say(seed: int) -> None:
+def test_comparisons_agree_with_plain_loops_over_lopsided_cells(seed: int) -> None:
     frame = lopsided(seed)
     table = compare_all_pairs(frame, OPTIONS)
     assert len(table) == 3

@@ -131,7 +131,7 @@ ROWS = st.lists(
 
 
 @given(ROWS, st.sampled_from(["model", "first_level", "second_level", "snapshot", "purpose"]))
-def test_sums_are_those_of_a_plain_loop_over_requests_in_any_view(rows: list[dict[str, Any]], view: str) -> None:
+def test_sums_agree_with_a_plain_loop_over_requests(rows: list[dict[str, Any]], view: str) -> None:
     by_request: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         by_request[row["request_key"]].append(prediction(**row))

@@ -1,37 +1,91 @@
-"""Every shell block of README and docs is valid shell, and every `dtef` command in it can be read. Those that the demo has data for are run."""
+"""Every shell block of README and docs is valid shell, and every `dtef` command in it runs on small data.
+
+Other programs: tests/dtef_pipeline/api/test_guide.py sends the requests of `curl`, tests/test_operate.py starts the services.
+"""
 
 from __future__ import annotations
 
 import re
 import shlex
-import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 import pytest
 
 from dtef_pipeline.cli import main
 from tests.conftest import ROOT
-from tests.dtef_pipeline.cli.commands import dtef, ok, use
+from tests.dtef_pipeline.cli.commands import dtef, ok
+from tests.dtef_pipeline.cli.documented_world import documented_world, fill_sheet, remove_sheet, write_votes
+from tests.strict_json import strict
 
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FIRST = ("README.md", "first-evaluation.md", "rubric.md", "qa.md", "games.md", "preference.md")
+"""Pages whose data the others use."""
+PAGES = sorted(
+    (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")),
+    key=lambda page: (FIRST.index(page.name) if page.name in FIRST else len(FIRST), page),
+)
 NOT_RUN = {
-    "a provider or a model": r"gpt-|\bcore\b|\bmine\b|local/|retriever remote",
-    "a server": r"^ui\b|^api\b|postgresql",
-    "somebody's own files or answers": (
-        r"path/to|/var/lib|GD5|human|\bPAIR\b|\bVOTE\b|\bNAME\b|votes\.jsonl$|votes\.csv|class-of-may|vote --reviewer"
-    ),
-    "data that the demo lacks": r"mmlu|--family qa|^qa |anchors|experiment reasoning|--after|corrected|demo-letters$|partition poker|travel",
-    "the time of a run or a roll-up, which other tests have": (
-        r"^run\b|^rubric run|^games run|^(rubric |preference )?board --refresh|^report$|^report --out report$"
-    ),
-    "a folder of blueprints; tests/dtef_pipeline/rubric/test_write_a_blueprint.py has one": r"blueprints\b(?!/)",
+    r"^ui$": "tests/test_operate.py",
+    r"^api$": "tests/dtef_pipeline/api/test_guide.py",
+    r"postgresql": "tests/test_several_machines.py",
 }
-"""By what a command needs: which ones are only read."""
-SAME = {"GD4": "S1", "2026-01-31": "2026-01-01"}
-"""Names of the pages, and what the state here has in their place."""
+"""By a pattern of commands that do not end by themselves: the test that runs the like."""
+LABEL = (
+    "export labels sheet.csv --prompts 5",
+    fill_sheet,
+    "import labels sheet.csv --author Ada",
+    remove_sheet,
+    "rubric board --refresh",
+)
+VOTE = (write_votes, "import votes votes.jsonl", "preference board --refresh")
+BEFORE: Mapping[str, Sequence[str | Callable[[], None]]] = {
+    "rubric board --by corrected": LABEL,
+    "import labels sheet.csv --author Ada": (fill_sheet,),
+    "preference pairs --family qa --per-item 3": ("qa run --suite mmlu --model gpt-4.1 --limit 5",),
+    "import votes votes.jsonl": (write_votes,),
+    "anchors --family rubric --snapshot 2026-01-31 --n 200": ("rubric remove demo-letters", "rubric remove demo-facts"),
+    "preference board --family games --partition poker --metric *expected_return": (
+        "preference pairs --family games --per-item 1",
+        *VOTE,
+    ),
+    "export responses january.jsonl.gz --snapshot 2026-01-31 --model gpt-4.1-mini": (
+        "run --round GD4 --model gpt-4.1-mini --questions 2 --snapshot 2026-01-31 --no-roll-ups",
+    ),
+    "run --round GD4 --round GD5 --round GD6 --context 0 --model baselines": ("add path/to/GD5 path/to/GD6",),
+    "anchors --family qa --snapshot 2026-03-01": (
+        "qa add gsm8k data/questions/gsm8k",
+        "qa run --suite gsm8k --model gpt-4.1-mini --limit 5 --judge gpt-4.1 --no-roll-ups",
+    ),
+}
+"""By command: what the reader of the page, a reviewer or a schedule did before."""
+ROLLED_UP = r"^run --round GD4$|^rubric run --blueprint demo|^qa run --suite (demo-\*|mmlu)|^games run --(scenario|league)"
+"""Runs whose boards are shown."""
+NAMES = {"/var/lib/dtef/surveys/GD4": "path/to/GD4", "$round": "GD5", "1-10": "1-5", "1-20": "1-5"}
+"""Words of the pages, and what the folder here has in their place."""
+
+
+COMMAND = re.compile(
+    r"(?:^|^echo '(?P<stdin>.*)' \| |\$\(|; do )(?P<settings>(?:[A-Z_]+=\S+ )*)dtef (?P<words>[^\n]*?)(?:; done|\)|&)?$",
+    re.MULTILINE,
+)
+
+
+class Documented(NamedTuple):
+    """A command of the pages."""
+
+    stdin: str | None
+    environment: tuple[str, ...]
+    words: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.words)
+
+    def __str__(self) -> str:
+        return " ".join((*self.environment, *self.words))
 
 
 def shell_blocks() -> Iterator[tuple[str, str]]:
@@ -41,17 +95,14 @@ def shell_blocks() -> Iterator[tuple[str, str]]:
             yield page.name, re.sub(rf"^{indent}", "", block, flags=re.MULTILINE)
 
 
-def documented_commands() -> list[tuple[str, ...]]:
-    """The words after `dtef` of each command that begins a line, once each."""
+def documented_commands() -> list[Documented]:
+    """Return each command once, in the order of the pages."""
     found = {}
     for _, block in shell_blocks():
-        for line in re.findall(r"^(?:[A-Z_]+=\S+ )*dtef (.*?)&?$", block.replace("\\\n", " "), re.MULTILINE):
-            found[tuple(shlex.split(line, comments=True))] = True
+        for match in COMMAND.finditer(block.replace("\\\n", " ")):
+            words = tuple(shlex.split(match["words"], comments=True))
+            found[Documented(match["stdin"], tuple(match["settings"].split()), words)] = True
     return list(found)
-
-
-def is_run(words: tuple[str, ...]) -> bool:
-    return not any(re.search(pattern, " ".join(words)) for pattern in NOT_RUN.values())
 
 
 @pytest.mark.parametrize(("page", "block"), list(shell_blocks()))
@@ -60,44 +111,57 @@ def test_a_shell_block_is_valid_shell(page: str, block: str) -> None:
     assert (page, checked.stderr) == (page, "")
 
 
-@pytest.mark.parametrize("words", documented_commands(), ids=" ".join)
-def test_a_command_can_be_read(words: tuple[str, ...]) -> None:
-    command: click.Command = main
-    context = click.Context(main)
-    rest = list(words)
-    while isinstance(command, click.Group):
-        name, below, rest = command.resolve_command(context, rest)
+def find_stand_in(command: Documented) -> str | None:
+    """Return the test that runs the like of a command, None if it is run here."""
+    return next((test for pattern, test in NOT_RUN.items() if re.search(pattern, str(command))), None)
+
+
+@pytest.mark.parametrize(
+    "command", [command for command in documented_commands() if find_stand_in(command)], ids=lambda command: command.text
+)
+def test_a_command_that_is_not_run_here_can_be_read(command: Documented) -> None:
+    assert (ROOT / str(find_stand_in(command))).is_file()
+    found: click.Command = main
+    context, rest = click.Context(main), list(command.words)
+    while isinstance(found, click.Group):
+        name, below, rest = found.resolve_command(context, rest)
         assert below is not None
-        command, context = below, click.Context(below, parent=context, info_name=name)
-    values, left_over, _ = command.make_parser(context).parse_args(rest)
+        found, context = below, click.Context(below, parent=context, info_name=name)
+    _, left_over, _ = found.make_parser(context).parse_args(rest)
     assert left_over == []
-    lacking = [
-        one.name
-        for one in command.params
-        if isinstance(one, click.Argument) and one.required and not values.get(one.name or "")
-    ]
-    assert lacking == []
 
 
-@pytest.fixture(scope="module")
-def documented(rubric_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A checkout's folder with the state of the rubric demo, and of a few games."""
-    folder = tmp_path_factory.mktemp("documented")
-    (folder / "data").symlink_to(ROOT / "data")
+@pytest.mark.timeout(1500)  # on a busy machine; as a rule two minutes
+def test_every_other_command_ends_well(tmp_path: Path) -> None:
+    commands = [command for command in documented_commands() if find_stand_in(command) is None]
+    assert len(commands) > 120
+    with documented_world(tmp_path):
+        assert [fault for command in commands for fault in run_documented(command)] == []
+
+
+def run_documented(command: Documented) -> Iterator[str]:
+    """Yield the output of a command that fails."""
+    for step in BEFORE.get(command.text, ()):
+        if callable(step):
+            step()
+        else:
+            ok(*step.split())
     with pytest.MonkeyPatch.context() as patch:
-        use(Path(shutil.copytree(rubric_demo, folder / ".dtef")), patch)
-        patch.setenv("DTEF_API_TOKENS", str(folder / "tokens.yaml"))
-        patch.chdir(folder)
-        ok("games", "run", "--scenario", "poker/*", "--player", "baselines", "--seeds", "1-5")
-        yield folder
+        for setting in command.environment:
+            patch.setenv(*setting.split("=", 1))
+        result = dtef(*(fill_in(word) for word in command.words), *lessen(command), stdin=command.stdin)
+    if result.exit_code != 0:
+        yield f"{command.text}: {result.output[-300:]}"
 
 
-def test_the_commands_that_need_nothing_else_end_well(documented: Path) -> None:
-    run = [words for words in documented_commands() if is_run(words)]
-    assert len(run) > 25
-    failed = []
-    for words in run:
-        result = dtef(*(SAME.get(word, word).replace("GD4", "S1") for word in words))
-        if result.exit_code != 0:
-            failed.append((" ".join(words), result.output[-200:]))
-    assert failed == []
+def lessen(command: Documented) -> Sequence[str]:
+    """Return `--no-roll-ups` for a run whose boards no page shows: they take most of its time."""
+    is_lessened = "run" in command.words[:2] and not re.search(f"{ROLLED_UP}|--estimate|--decisions", command.text)
+    return ["--no-roll-ups"] if is_lessened else []
+
+
+def fill_in(word: str) -> str:
+    """Return the word, or what the folder here has in its place."""
+    if word == "VOTE":
+        return str(strict(ok("preference", "votes", "--json"))[0]["vote"])
+    return NAMES.get(word, word)

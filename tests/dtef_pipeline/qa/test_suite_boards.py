@@ -260,7 +260,7 @@ def naive(rows: Sequence[Row]) -> dict[tuple[str, str], dict[str, Any]]:
 
 @settings(max_examples=10)
 @given(st.lists(ROW, min_size=20, max_size=60))
-def test_boards_are_those_of_a_plain_loop(drawn: list[tuple[Any, ...]]) -> None:
+def test_boards_agree_with_a_plain_loop(drawn: list[tuple[Any, ...]]) -> None:
     rows = []
     for suite, part, item, model, snapshot, draw, status, value in {row[:6]: row for row in drawn}.values():
         time_of = {"snapshot": snapshot, "answered_at": night(snapshot != "base")["answered_at"]}

@@ -13,7 +13,7 @@ from dtef_pipeline.statistics.multiplicity import holm
 
 
 @given(st.lists(st.floats(0, 1), max_size=12))
-def test_as_stepping_down_by_plain_loops(p: list[float]) -> None:
+def test_holm_adjustment_agrees_with_plain_loops(p: list[float]) -> None:
     least, found = 0.0, dict[int, float]()
     for place, at in enumerate(sorted(range(len(p)), key=p.__getitem__)):
         least = max(least, p[at] * (len(p) - place))

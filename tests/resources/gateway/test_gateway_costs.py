@@ -92,7 +92,7 @@ def test_a_reply_without_text_is_stored_with_its_cost_and_not_bought_again(
 
 
 @pytest.mark.parametrize("fault", [Fault("status", status=500), NO_USAGE])
-def test_a_budget_in_dollars_holds_where_every_call_may_be_billed(store: ResponseStore, fault: Fault) -> None:
+def test_a_dollar_budget_holds_even_if_every_call_is_billed(store: ResponseStore, fault: Fault) -> None:
     """Failed attempts counted as $0: a run spent eight times its limit and said nothing of money."""
     limit, lines = 10.5 * MOST, list[str]()
     with FakeLLM(fault=always(fault)) as server:

@@ -37,7 +37,7 @@ def start(store: Path, server: FakeLLM, *, timeout: float = 20, grace: float = 3
 
 
 class TestInterruption:
-    def test_a_killed_run_loses_nothing_committed_and_buys_nothing_twice(self, tmp_path: Path) -> None:
+    def test_a_killed_run_loses_no_committed_response_and_buys_none_twice(self, tmp_path: Path) -> None:
         path = tmp_path / "responses.sqlite"
         with FakeLLM(latency=0.02) as server:
             for goal in (60, 140):

@@ -59,7 +59,7 @@ def has_ended(store: EvaluationStore, queue_id: str) -> bool:
 EXPECTED = [*enumerate(["queued", "started", *["item"] * (2 * ITEMS + 1), "completed"], 1)]
 
 
-def test_a_stream_is_taken_up_after_a_kill_with_every_event_once(tmp_path: Path) -> None:
+def test_a_stream_continues_after_a_kill_with_each_event_once(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/responses.sqlite"
     store, instance = opened(url, tmp_path)
     with store, instance:
