@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dtef_pipeline.site.content import is_unknown
 from dtef_pipeline.site.family_view import BoardRow, RankedBoard
-from dtef_pipeline.site.number_text import show, show_interval
+from dtef_pipeline.site.number_text import show, show_with_interval
 
 
 def describe_best_of_models(board: RankedBoard, verb: str = "scores") -> str:
@@ -13,16 +13,11 @@ def describe_best_of_models(board: RankedBoard, verb: str = "scores") -> str:
     if not models:
         return "No model is ranked yet."
     best = models[0]
-    first = f"{best.model} {verb} {show(best.score, 'score')}{_format_interval(best)}"
+    first = f"{best.model} {verb} {show_with_interval(best.score, 'score')}"
     if len(models) == 1:
         return f"{first}; no other model is ranked."
     second = models[1]
     return f"Best of {len(models)} models: {first}; next is {second.model}, {show(second.score, 'score')}{_compare_models(best, second)}."
-
-
-def _format_interval(row: BoardRow) -> str:
-    text = show_interval(row.score, "score")
-    return f" ({text})" if text else ""
 
 
 def _compare_models(first: BoardRow, second: BoardRow) -> str:

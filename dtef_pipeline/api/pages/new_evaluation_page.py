@@ -21,6 +21,7 @@ from dtef_pipeline.api.pages.forms import (
 )
 from dtef_pipeline.api.pages.manifest_forms import manifest_form, read_manifest_form
 from dtef_pipeline.api.pages.page_routes import build_page_router, redirect_to_page
+from dtef_pipeline.api.pages.part_words import family_title
 from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.plans.manifest_examples import manifest_examples
 from dtef_pipeline.api.plans.manifests import FAMILY_OF_UNNAMED, load_all_plans
@@ -28,8 +29,6 @@ from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.queue.evaluation_routes import post_evaluation
 from dtef_pipeline.api.services import Services, ServicesDep
 from dtef_pipeline.errors import DtefError
-
-_TITLES = {"survey": "Surveys", "rubric": "Rubrics", "qa": "Questions", "games": "Games"}
 
 router = build_page_router()
 
@@ -86,6 +85,9 @@ def _parse_object(words: str) -> dict[str, Any]:
 
 def _render_new_page(request: Request, services: Services, family: str, form: TypedForm, refusal: Refusal) -> Response:
     """Render the form of a family and, below it, a manifest as JSON; a refused one keeps the typed values."""
+    # The families bring pandas, which the API starts without.
+    from dtef_pipeline.families import FAMILY_BY_NAME
+
     family = family or FAMILY_OF_UNNAMED
     is_manifest = "manifest" in form
     fields = manifest_form(family, _find_plans(family), services.settings, {} if is_manifest else form)
@@ -98,9 +100,7 @@ def _render_new_page(request: Request, services: Services, family: str, form: Ty
         "New evaluation",
         status=refusal.status,
         family=family,
-        families={
-            name: _TITLES.get(name, name) for name in [*_TITLES, *(key for key in load_all_plans() if key not in _TITLES)]
-        },
+        families={name: family_title(name) for name in FAMILY_BY_NAME},
         form=fields,
         manifest=FormField("manifest", "Manifest (JSON)", "code", [words], hint, rows=16),
         is_manifest=is_manifest,

@@ -17,7 +17,7 @@ from dtef_pipeline.api.answer_schemas import convert_to_json
 from dtef_pipeline.api.etags import ETAG_HEADER, UNCHANGED, build_tagged_response, compute_weak_etag, matches, read_header
 from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.api.problems import make_fault_problem
-from dtef_pipeline.api.queue.evaluation_progress import ProgressStatus
+from dtef_pipeline.api.queue.evaluation_progress import PartProgress, ProgressStatus
 from dtef_pipeline.api.queue.evaluation_views import EvaluationView, load_evaluation_view, load_evaluation_views
 from dtef_pipeline.api.queue.event_stream import (
     EVENTS_EVERY_S,
@@ -30,7 +30,7 @@ from dtef_pipeline.api.queue.event_stream import (
 from dtef_pipeline.api.queue.queue_bodies import EvaluationDetails, PageOfEvaluations, PageOfEvents
 from dtef_pipeline.api.services import ServicesDep
 from dtef_pipeline.errors import UnknownEvaluation
-from resources.evaluations.evaluation_store import Evaluation, EvaluationStore
+from resources.evaluations.evaluation_store import Evaluation, EvaluationRun, EvaluationStore
 
 QUEUE_PATH = "/api/evaluations/queue"
 LONGEST_WAIT_S = 30
@@ -64,9 +64,6 @@ def list_evaluations(
 ) -> Response:
     """The evaluations, newest first. `next` is the cursor of the next page, or null on the last; `progress` is null after the end of an
     evaluation.
-
-    `calls` counts requests to models: asked, answered, failed, and skipped because a budget was used up; `warning` names those without a
-    response.
     """
     evaluations, next_cursor = _list_page(services.evaluations, status, cursor, limit)
     return build_tagged_response(request, {"evaluations": evaluations, "next": next_cursor})
@@ -82,11 +79,6 @@ async def read_evaluation(
 ) -> Response:
     """An evaluation with its state. With `wait` and a matching If-None-Match, the response comes when the state changes, or is 304 after
     `wait` seconds.
-
-    `calls` counts requests to models: asked, answered, failed, and skipped because a budget was used up, and the same by `stages`; null: no
-    requests were made, or none have been reported yet. `warning`: those without a response. `bought`: at the end, the cost of the calls
-    made for it; responses stored before cost nothing. `waiting_before`: number of evaluations waiting before this one; null: it is no
-    longer waiting. `restarts`: number of times that Dagster has restarted its run.
     """
     read = partial(build_evaluation_body, services.evaluations, queue_id)
     etag = read_header(request, "if-none-match")
@@ -149,17 +141,7 @@ async def _wait_for_change(request: Request, read: Callable[[], dict[str, Any]],
 def build_evaluation_body(evaluations: EvaluationStore, queue_id: str) -> dict[str, Any]:
     """Build the body of one evaluation, which is the same on every server. Raises UnknownEvaluation."""
     view = load_evaluation_view(evaluations, queue_id)
-    parts = view.progress.runs
-    runs = [
-        {
-            "run_id": run.run_id,
-            "key": run.key,
-            "asks": run.asks,
-            "status": parts[run.run_id].status,
-            "reason": parts[run.run_id].reason,
-        }
-        for run in view.evaluation.runs
-    ]
+    runs = [build_run_body(run, view.progress.runs[run.run_id]) for run in view.evaluation.runs]
     return {
         **_build_summary(view),
         "cancel_asked_by": view.cancelled_by,
@@ -168,6 +150,11 @@ def build_evaluation_body(evaluations: EvaluationStore, queue_id: str) -> dict[s
         "progress": view.progress.steps.model_dump(),
         "runs": runs,
     }
+
+
+def build_run_body(run: EvaluationRun, part: PartProgress) -> dict[str, Any]:
+    """Build the body of a run with its state."""
+    return {"run_id": run.run_id, "key": run.key, "asks": dict(run.asks), "status": part.status, "reason": part.reason}
 
 
 def _build_summary(view: EvaluationView) -> dict[str, Any]:

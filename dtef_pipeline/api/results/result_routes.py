@@ -16,6 +16,7 @@ from dtef_pipeline.api.etags import UNCHANGED, build_tagged_response
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.queue.evaluation_progress import compute_progress
 from dtef_pipeline.api.queue.queue_bodies import CallCosts, RunOfEvaluation
+from dtef_pipeline.api.queue.queue_routes import build_run_body
 from dtef_pipeline.api.results.run_context import RunContext, UsageTotals
 from dtef_pipeline.api.results.run_results import ResultsCache, add_board_columns, load_results
 from dtef_pipeline.api.results.trace_bodies import TraceBody
@@ -131,13 +132,9 @@ def read_run(request: Request, services: ServicesDep, held: OperatorToken, asked
     state = compute_progress(evaluation, events).runs[run.run_id]
     results = results_kept.get_results(asked)
     body = {
-        "run_id": run.run_id,
+        **build_run_body(run, state),
         "queue_id": run.queue_id,
         "family": evaluation.family,
-        "asks": dict(run.asks),
-        "key": run.key,
-        "status": state.status,
-        "reason": state.reason,
         "snapshot": asked.snapshot,
         "outcomes": results.outcomes,
         "metrics": results.metrics,

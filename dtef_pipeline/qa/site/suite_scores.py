@@ -103,6 +103,11 @@ class QaScores:
         return board.assign(**texts, model=board["model_variant"].map(self.names).fillna(board["model"]))
 
     @cached_property
+    def overall(self) -> pd.DataFrame:
+        """The rows of the board over whole suites; empty without the table."""
+        return self.board[self.board["cut"] == "overall"] if len(self.board) else self.board
+
+    @cached_property
     def suites(self) -> dict[str, SuiteScores]:
         """Every suite with items or scores, by name."""
         names: set[str] = set()
