@@ -30,7 +30,7 @@ from dtef_pipeline.api.pages import (
 )
 from dtef_pipeline.api.pages.page_routes import handle_errors_with_pages
 from dtef_pipeline.api.problems import ProblemBody, answer_problems
-from dtef_pipeline.api.queue import evaluation_routes, queue_routes
+from dtef_pipeline.api.queue import queue_routes
 from dtef_pipeline.api.queue.event_stream import Watchers
 from dtef_pipeline.api.results import result_routes
 from dtef_pipeline.api.review import feedback_routes
@@ -51,7 +51,6 @@ _ROUTERS = (
     build_document_router(PERSONAS),
     scenario_templates.router,
     build_document_router(SCENARIOS),
-    evaluation_routes.router,
     queue_routes.router,
     result_routes.router,
     feedback_routes.router,

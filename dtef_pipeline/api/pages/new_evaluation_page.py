@@ -26,7 +26,7 @@ from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.plans.manifest_examples import manifest_examples
 from dtef_pipeline.api.plans.manifests import FAMILY_OF_UNNAMED, load_all_plans
 from dtef_pipeline.api.problems import Problem
-from dtef_pipeline.api.queue.evaluation_routes import post_evaluation
+from dtef_pipeline.api.queue.queue_routes import post_evaluation
 from dtef_pipeline.api.services import Services, ServicesDep
 from dtef_pipeline.errors import DtefError
 
