@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dtef_pipeline.api.pages.part_words import metric_words, part_words, persona_words, way_words
-from dtef_pipeline.api.queue.evaluation_views import EvaluationView
+from dtef_pipeline.api.queue.evaluation_progress import EvaluationView
 from dtef_pipeline.api.results.result_routes import results_kept, run_context
 from dtef_pipeline.api.results.run_outcomes import format_remarks
 from dtef_pipeline.api.services import Services

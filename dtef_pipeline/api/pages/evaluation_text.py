@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from dtef_pipeline.api.pages.part_words import part_words
-from dtef_pipeline.api.queue.evaluation_views import EvaluationView
+from dtef_pipeline.api.queue.evaluation_progress import EvaluationView
 from dtef_pipeline.text.quantity_words import format_count
 from dtef_pipeline.text.unknown_cost import describe_unknown_cost
 from resources.evaluations.evaluation_store import Event

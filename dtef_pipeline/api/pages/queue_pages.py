@@ -22,7 +22,7 @@ from dtef_pipeline.api.pages.evaluation_text import (
 from dtef_pipeline.api.pages.page_routes import build_login_path, build_page_router, redirect_to_page
 from dtef_pipeline.api.pages.part_words import describe_run_request, family_title, find_family, part_words, persona_words
 from dtef_pipeline.api.pages.rendering import page, part
-from dtef_pipeline.api.queue.evaluation_views import (
+from dtef_pipeline.api.queue.evaluation_progress import (
     EvaluationView,
     describe_models,
     describe_personas,

@@ -19,8 +19,14 @@ from dtef_pipeline.api.etags import ETAG_HEADER, UNCHANGED, build_tagged_respons
 from dtef_pipeline.api.plans.manifests import read_manifest, use_manifest_schema
 from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.api.problems import Problem, make_fault_problem
-from dtef_pipeline.api.queue.evaluation_progress import PartProgress, ProgressStatus, compute_progress
-from dtef_pipeline.api.queue.evaluation_views import EvaluationView, load_evaluation_view, load_evaluation_views
+from dtef_pipeline.api.queue.evaluation_progress import (
+    EvaluationView,
+    PartProgress,
+    ProgressStatus,
+    compute_progress,
+    load_evaluation_view,
+    load_evaluation_views,
+)
 from dtef_pipeline.api.queue.event_stream import (
     EVENTS_EVERY_S,
     EventStream,
