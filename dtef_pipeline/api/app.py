@@ -15,8 +15,6 @@ from dtef_pipeline.api.documents import scenario_templates
 from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS
 from dtef_pipeline.api.documents.document_routes import build_document_router
 from dtef_pipeline.api.pages import (
-    action_pages,
-    board_page,
     game_document_pages,
     health_pages,
     login_pages,
@@ -63,8 +61,6 @@ _ROUTERS = (
     game_document_pages.persona_router,
     game_document_pages.scenario_router,
     vote_pages.router,
-    action_pages.router,
-    board_page.router,
     report_files.router,
     health_pages.pages_of_health,
     review_pages.router,
