@@ -10,13 +10,13 @@ from urllib.parse import urlencode
 from fastapi import Depends, Query, Request, Response
 
 from dtef_pipeline.api.access import OperatorToken
-from dtef_pipeline.api.pages.evaluation_scores import main_values
 from dtef_pipeline.api.pages.evaluation_text import (
     build_story,
     describe_state,
     format_call_cost,
     format_calls,
     format_calls_by_stage,
+    main_values,
     steps,
 )
 from dtef_pipeline.api.pages.page_routes import build_login_path, build_page_router, redirect_to_page
