@@ -17,7 +17,6 @@ from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.boards.survey_subject import SCORED
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.scoring import metrics
-from dtef_pipeline.survey.site.conditions import build_conditions_section
 from dtef_pipeline.survey.site.contents import FAMILY, SurveyContents
 from dtef_pipeline.survey.site.data_sections import data_sections, describe_policy
 from dtef_pipeline.survey.site.detail_pages import DetailPages
@@ -27,7 +26,7 @@ from dtef_pipeline.survey.site.means import Means
 from dtef_pipeline.survey.site.model_sections import SurveyModelSections
 from dtef_pipeline.survey.site.pair_pages import PairPages
 from dtef_pipeline.survey.site.pair_store import store_pairs
-from dtef_pipeline.survey.site.sections import sections
+from dtef_pipeline.survey.site.sections import build_conditions_section, sections
 from dtef_pipeline.survey.site.survey_labels import (
     METRIC_NAMES,
     describe_asking,
