@@ -10,8 +10,7 @@ import numpy as np
 from dtef_pipeline.identity import digest
 from dtef_pipeline.qa.site.explorer_items import OTHER_CHARACTERS, RESPONSE_CHARACTERS, BatchItem, ItemEntry, ItemReader
 from dtef_pipeline.qa.site.qa_labels import format_metric, format_part_title, format_way, scorer_words
-from dtef_pipeline.qa.site.qa_run_choice import RUN_OF_A_PART
-from dtef_pipeline.qa.site.suite_scores import SHOWN_RUNS, BoardMeasure, QaScores, Scores, SuiteScores
+from dtef_pipeline.qa.site.suite_scores import RUN_OF_A_PART, SHOWN_RUNS, BoardMeasure, QaScores, Scores, SuiteScores
 from dtef_pipeline.site.content import DataFile
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.site.paths import address_id

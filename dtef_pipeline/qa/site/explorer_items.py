@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from dtef_pipeline.qa.score_rows import ANSWERED_CALL
-from dtef_pipeline.qa.site.qa_run_choice import RUN_OF_A_PART
-from dtef_pipeline.qa.site.suite_scores import SHOWN_RUNS, BoardMeasure, QaScores, SuiteScores
+from dtef_pipeline.qa.site.suite_scores import RUN_OF_A_PART, SHOWN_RUNS, BoardMeasure, QaScores, SuiteScores
 from dtef_pipeline.report.row_reader import StoredRow
 
 RESPONSE_CHARACTERS, ITEM_CHARACTERS, CHUNK_CHARACTERS, OTHER_CHARACTERS = 2_000, 8_000, 6_000, 800

@@ -12,9 +12,8 @@ import pyarrow as pa
 
 from dtef_pipeline.qa.site.boards import SuiteBoard
 from dtef_pipeline.qa.site.qa_labels import format_part_title, format_suite_title
-from dtef_pipeline.qa.site.qa_run_choice import RUN_OF_A_PART
 from dtef_pipeline.qa.site.suite_page import build_item_address
-from dtef_pipeline.qa.site.suite_scores import RIGHT_FROM, SHOWN_RUNS, QaScores, SuiteScores
+from dtef_pipeline.qa.site.suite_scores import RIGHT_FROM, RUN_OF_A_PART, SHOWN_RUNS, QaScores, SuiteScores
 from dtef_pipeline.site.content import Column, Link, Section, Table, convert_to_rows, is_unknown
 from dtef_pipeline.site.leads import compare_with_others, leads_section
 from dtef_pipeline.site.number_text import show
