@@ -12,7 +12,7 @@ from dtef_pipeline.games.personas import NO_PERSONA, PERSONA_STATUS, Persona
 from dtef_pipeline.games.site.boards import BoardPage, describe_board
 from dtef_pipeline.games.site.episode_list import build_episodes_section, build_transcript_files
 from dtef_pipeline.games.site.game_labels import format_unit
-from dtef_pipeline.games.site.league_rows import ScenarioResults
+from dtef_pipeline.games.site.league_rows import ScenarioResults, compare_on_seeds, describe_difference
 from dtef_pipeline.games.site.metric_tables import (
     build_form_section,
     build_mean_estimate,
@@ -21,7 +21,6 @@ from dtef_pipeline.games.site.metric_tables import (
     build_players_section,
     build_same_games_section,
 )
-from dtef_pipeline.games.site.same_seeds import compare_on_seeds, describe_difference
 from dtef_pipeline.games.site.strategy_section import build_strategies_section
 from dtef_pipeline.site.content import (
     Block,
