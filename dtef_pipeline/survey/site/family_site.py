@@ -21,8 +21,7 @@ from dtef_pipeline.survey.site.contents import FAMILY, SurveyContents
 from dtef_pipeline.survey.site.data_sections import data_sections, describe_policy
 from dtef_pipeline.survey.site.detail_pages import DetailPages
 from dtef_pipeline.survey.site.leaderboards import build_ranked_boards, verdict
-from dtef_pipeline.survey.site.lists import lists
-from dtef_pipeline.survey.site.means import Means
+from dtef_pipeline.survey.site.means import Means, lists
 from dtef_pipeline.survey.site.model_sections import SurveyModelSections
 from dtef_pipeline.survey.site.pair_pages import PairPages
 from dtef_pipeline.survey.site.pair_store import store_pairs
