@@ -29,7 +29,7 @@ from dtef_pipeline.text.json_values import simplify_value
 MAX_COLUMNS = 8
 WIDE = 240
 """Width of a table that is not drawn for a terminal: for pipes and files."""
-HOW = "--wide shows them, --csv has every column"
+HINT = "--wide shows them, --csv has every column"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +38,21 @@ class Fit:
 
     width: int | None = None
     """Of the terminal; None: there is none."""
-    kept: Sequence[str] = ()
+    required: Sequence[str] = ()
     """Columns that are always shown, because the table is about them. Without any, the first one."""
-    first_out: Sequence[str] = ()
+    hidden_first: Sequence[str] = ()
     """Columns that are hidden before all others, in this order; the others follow from the last one on."""
-    how: str = HOW
+    hint: str = HINT
     """How to see the hidden columns."""
-    most: int | None = None
-    """Number of columns shown at most, those kept included; None: all."""
+    max_columns: int | None = None
+    """Number of columns shown at most, including the required ones; None: all."""
 
 
 def choose_shown_columns(columns: Sequence[str], fit: Fit) -> list[str]:
     """Return the columns to show, in order."""
     hidden: set[str] = set()
     for name in _iterate_least_important(columns, fit):
-        if fit.most is None or len(columns) - len(hidden) <= fit.most:
+        if fit.max_columns is None or len(columns) - len(hidden) <= fit.max_columns:
             break
         hidden.add(name)
     return [name for name in columns if name not in hidden]
@@ -60,9 +60,9 @@ def choose_shown_columns(columns: Sequence[str], fit: Fit) -> list[str]:
 
 def _iterate_least_important(columns: Sequence[str], fit: Fit) -> Iterator[str]:
     """Iterate over the columns that may be hidden, least important first."""
-    essential = fit.kept or columns[:1]
-    yield from (name for name in fit.first_out if name in columns and name not in essential)
-    yield from (name for name in reversed(columns) if name not in essential and name not in fit.first_out)
+    essential = fit.required or columns[:1]
+    yield from (name for name in fit.hidden_first if name in columns and name not in essential)
+    yield from (name for name in reversed(columns) if name not in essential and name not in fit.hidden_first)
 
 
 _UNBREAKABLE = "\N{NO-BREAK SPACE}"
@@ -254,7 +254,7 @@ def _describe_hidden(frame: pd.DataFrame, columns: Sequence[str], fit: Fit) -> l
     """Return a line with the names of hidden columns, and of those with only zeros; none if all columns are shown."""
     visible = choose_shown_columns(columns, fit)
     hidden = [f"{heading(name)}{_describe_zeros(frame[name])}" for name in columns if name not in visible]
-    return [wrap_line(f"not shown: {', '.join(hidden)}; {fit.how}", fit.width)] if hidden else []
+    return [wrap_line(f"not shown: {', '.join(hidden)}; {fit.hint}", fit.width)] if hidden else []
 
 
 def _describe_zeros(values: pd.Series) -> str:

@@ -54,9 +54,9 @@ class Steps(NamedTuple):
 
 def describe_state(view: EvaluationView) -> str | None:
     """Describe its place in the queue; None: it is no longer waiting."""
-    if view.before is None or view.state != "queued":
+    if view.n_before is None or view.state != "queued":
         return None
-    return f"{format_count(view.before, 'evaluation')} before it" if view.before else "the next to start"
+    return f"{format_count(view.n_before, 'evaluation')} before it" if view.n_before else "the next to start"
 
 
 def steps(view: EvaluationView) -> Steps | None:

@@ -170,7 +170,7 @@ class EvaluationView(NamedTuple):
     progress: EvaluationProgress
     cancelled_by: str | None
     """Who cancelled it; None: it was not cancelled."""
-    before: int | None
+    n_before: int | None
     """Number of evaluations waiting before it; None: it is no longer waiting."""
 
     @property

@@ -174,7 +174,7 @@ def _build_summary(view: EvaluationView) -> dict[str, Any]:
         "queue_id": evaluation.queue_id,
         "family": evaluation.family,
         "status": progress.status,
-        "waiting_before": view.before,
+        "waiting_before": view.n_before,
         "submitted_by": evaluation.submitted_by,
         "submitted_at": evaluation.submitted_at,
         "started_at": progress.started_at,
@@ -278,7 +278,7 @@ def post_evaluation(
     if entry is None:
         _refuse_more_than_wait(store, holder.name)
         plan = form.plan(services.settings)
-        entry, is_new = store.submit(form.family, form.values, plan.build_plan_json(), plan.asked, holder.name, idempotency_key)
+        entry, is_new = store.submit(form.family, form.values, plan.build_plan_json(), plan.runs, holder.name, idempotency_key)
     body = _build_queued_body(entry, "queued" if is_new else compute_progress(entry, store.events(entry.queue_id)).status)
     return JSONResponse(body, 202, {"Location": f"{QUEUE_PATH}/{entry.queue_id}", "Cache-Control": "no-store"})
 

@@ -40,7 +40,7 @@ _GAME_COLUMNS = (
 class BoardPage(NamedTuple):
     """A board with its scenario and persona."""
 
-    found: ScenarioResults
+    scenario: ScenarioResults
     persona: str
     """Persona of its models; empty: they play as themselves."""
     board: RankedBoard
@@ -48,7 +48,7 @@ class BoardPage(NamedTuple):
 
 def sort_boards(boards: Iterable[BoardPage]) -> list[BoardPage]:
     """Sort boards for the page: most models first."""
-    return sorted(boards, key=lambda page: (-len(page.board.models), -len(page.found.episodes), page.board.title))
+    return sorted(boards, key=lambda page: (-len(page.board.models), -len(page.scenario.episodes), page.board.title))
 
 
 def build_boards_of_scenario(scenario: ScenarioResults) -> list[BoardPage]:

@@ -37,7 +37,7 @@ class WorstItem(NamedTuple):
     item: str
     part: str
     variant: str
-    others: float
+    mean_of_others: float
     """Mean score of the other models; NaN: there are no others."""
 
 
@@ -113,7 +113,7 @@ class QaModelSections:
             if self._scores.names[miss.variant] == name:
                 texts = self._texts.get((miss.suite.suite, miss.part, miss.item, miss.variant), {})
                 link = Link(f"{format_suite_title(miss.suite.suite)} {miss.item}", build_item_address(miss.suite, miss.item))
-                yield {"item": link, **texts, "others": miss.others}
+                yield {"item": link, **texts, "others": miss.mean_of_others}
 
 
 def _build_truncated_column(name: str) -> str:

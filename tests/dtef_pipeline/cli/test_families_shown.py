@@ -17,7 +17,7 @@ from tests.dtef_pipeline.boards.test_families import TESTS, panel, unread
 def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """A terminal of 80 columns."""
     monkeypatch.setattr(
-        boards, "compute_terminal_fit", lambda kept=(), first_out=(), how="": Fit(80, kept, first_out, most=MAX_COLUMNS)
+        boards, "compute_terminal_fit", lambda kept=(), first_out=(), how="": Fit(80, kept, first_out, max_columns=MAX_COLUMNS)
     )
 
 
