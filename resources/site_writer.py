@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow.fs as pafs
 
-from dtef_pipeline.site.marks import PAGE_MARK, SCRIPT_MARK
-from dtef_pipeline.site.paths import SITE_FOLDER
+from dtef_pipeline.site.paths import PAGE_MARK, SCRIPT_MARK, SITE_FOLDER
 
 if TYPE_CHECKING:
     from resources.warehouse import Warehouse

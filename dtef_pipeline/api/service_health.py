@@ -19,7 +19,7 @@ from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName
 from dtef_pipeline.api.documents.document_history import KnownDocuments
 from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS
 from dtef_pipeline.api.pages.part_words import part_words
-from dtef_pipeline.api.queue.evaluation_views import EvaluationView, describe_subject, load_evaluation_views
+from dtef_pipeline.api.queue.evaluation_progress import EvaluationView, describe_subject, load_evaluation_views
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.errors import ConfigError, StoreError
 from dtef_pipeline.text.quantity_words import format_count

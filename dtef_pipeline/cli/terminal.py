@@ -13,7 +13,7 @@ import pyarrow as pa
 from dtef_pipeline.boards.named_boards import TableView
 from dtef_pipeline.cli.options import WIDE_META
 from dtef_pipeline.report.terminal import (
-    HOW,
+    HINT,
     MAX_COLUMNS,
     Ends,
     Fit,
@@ -35,7 +35,7 @@ def compute_terminal_fit(kept: Sequence[str] = (), first_out: Sequence[str] = ()
     context = click.get_current_context(silent=True)
     is_wide = context is not None and context.meta.get(WIDE_META, False)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() and not is_wide else None
-    return Fit(width, kept, first_out, how or HOW, None if is_wide else MAX_COLUMNS)
+    return Fit(width, kept, first_out, how or HINT, None if is_wide else MAX_COLUMNS)
 
 
 def say(text: str, *, err: bool = False) -> None:

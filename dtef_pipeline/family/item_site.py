@@ -15,7 +15,7 @@ from dtef_pipeline.report.row_reader import StoredRows
 from dtef_pipeline.report.terminal import rename_variants
 from dtef_pipeline.site.content import Column, Estimate, Section, Table, convert_to_rows
 from dtef_pipeline.site.family_view import BoardRow, FamilySite, FamilyView, RankedBoard
-from dtef_pipeline.site.verdict_sentences import describe_best_of_models
+from dtef_pipeline.site.leaderboard import describe_best_of_models
 from dtef_pipeline.text.quantity_words import format_count, format_plural
 
 _ITEM_MEASURE = "Mean score over items, 0-1, higher is better"

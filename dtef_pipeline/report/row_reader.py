@@ -82,7 +82,7 @@ def count_decimals(value: float, low: float = math.nan, high: float = math.nan) 
 
     Two digits of the interval's half-width decide: ±0.047 gives 3 decimals, ±12 none, ±970 tens. If only one end is finite, its
     distance to the value replaces the half-width. Without an interval of positive width, a number up to 1 has 3 decimals, and a
-    larger one two digits. Never more than MOST_DECIMALS.
+    larger one two digits. Never more than MAX_DECIMALS.
     """
     ends = [end for end in (low, high) if pd.notna(end) and math.isfinite(end)]
     half = abs(ends[1] - ends[0]) / 2 if len(ends) == 2 else abs(ends[0] - value) if ends else 0.0

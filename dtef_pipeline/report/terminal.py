@@ -29,7 +29,7 @@ from dtef_pipeline.text.json_values import simplify_value
 MAX_COLUMNS = 8
 WIDE = 240
 """Width of a table that is not drawn for a terminal: for pipes and files."""
-HOW = "--wide shows them, --csv has every column"
+HINT = "--wide shows them, --csv has every column"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,10 @@ class Fit:
     """Columns that are always shown, because the table is about them. Without any, the first one."""
     hidden_first: Sequence[str] = ()
     """Columns that are hidden before all others, in this order; the others follow from the last one on."""
-    hint: str = HOW
+    hint: str = HINT
     """How to see the hidden columns."""
     max_columns: int | None = None
-    """Number of columns shown at most, those kept included; None: all."""
+    """Number of columns shown at most, including the required ones; None: all."""
 
 
 def choose_shown_columns(columns: Sequence[str], fit: Fit) -> list[str]:

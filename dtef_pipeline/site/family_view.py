@@ -139,7 +139,7 @@ class FamilySite:
     title: str
     """In the navigation: `Games`."""
     part: str
-    """Name of a partition, such as segment."""
+    """Name of a partition."""
     tables: tuple[str, ...]
     """Tables that it reads, in addition to those over all families."""
     scored: str

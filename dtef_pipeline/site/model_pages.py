@@ -11,7 +11,7 @@ from dtef_pipeline.site.content import Block, Column, Estimate, Link, Page, Sect
 from dtef_pipeline.site.contents import FamilyEntry, SiteContents
 from dtef_pipeline.site.cost_tables import COST_COLUMNS, describe_costs, sum_costs
 from dtef_pipeline.site.drift_page import build_timelines, build_verdict_table
-from dtef_pipeline.site.number_text import show, show_interval
+from dtef_pipeline.site.number_text import show_with_interval
 from dtef_pipeline.site.paths import COMPARE_PAGE, state_address
 from dtef_pipeline.text.quantity_words import format_count
 
@@ -77,7 +77,7 @@ def _build_model_page(contents: SiteContents, name: str, path: str) -> Page:
 def _describe_places(family: FamilyEntry, name: str) -> str:
     row = family.find_board_row(name)
     assert row is not None, f"{name} is on no board of {family.name}"
-    score = f"{show(row.score, 'score')} ({show_interval(row.score)})" if show_interval(row.score) else show(row.score, "score")
+    score = show_with_interval(row.score, "score")
     board = next(board for board in family.view.boards if row in board.rows)
     where = family.name_board(board)
     if row.rank is None:

@@ -60,3 +60,9 @@ def _simplify_name(name: str) -> str:
 
 def _hash(name: str) -> str:
     return digest("page", name)[:_HASH_DIGITS]
+
+
+PAGE_MARK = '<meta name="generator" content="dtef">'
+"""In every page."""
+SCRIPT_MARK = "/* dtef */"
+"""How every style sheet, script and data file begins."""

@@ -155,7 +155,7 @@ def _fit(fit: pd.DataFrame, scores: pd.DataFrame, metrics: pd.DataFrame) -> Iter
         yield Chart("intervals", points, "Strength in logits, with 95% intervals where there are any")
     beside = _compare_metrics(fit, scores, metrics)
     lines = [_build_agreement_row(name, rows) for name, rows in beside.groupby("metric", sort=True)] if len(beside) else []
-    yield Table("Beside automated metrics", _METRIC_COLUMNS, lines)
+    yield Table("Compared with automated metrics", _METRIC_COLUMNS, lines)
 
 
 def _build_strength_row(row: Mapping[Any, Any]) -> dict[str, Any]:

@@ -32,8 +32,8 @@ from dtef_pipeline.site.content import (
     list_constant_columns,
     list_shown_columns,
 )
-from dtef_pipeline.site.marks import PAGE_MARK, SCRIPT_MARK
 from dtef_pipeline.site.number_text import show, show_interval
+from dtef_pipeline.site.paths import PAGE_MARK, SCRIPT_MARK
 from dtef_pipeline.text.json_values import simplify_value
 from dtef_pipeline.text.printable import make_visible
 

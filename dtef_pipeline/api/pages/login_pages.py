@@ -12,8 +12,7 @@ from dtef_pipeline.api.pages.forms import read_form_fields
 from dtef_pipeline.api.pages.page_routes import LOGIN_PATH, build_page_router, redirect_to_page
 from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.services import Services, get_services
-from dtef_pipeline.api.sessions import LOGGED_IN_S
-from dtef_pipeline.api.tokens import TokenHolder
+from dtef_pipeline.api.tokens import LOGGED_IN_S, TokenHolder
 from dtef_pipeline.errors import DtefError
 
 _log = logging.getLogger(__name__)

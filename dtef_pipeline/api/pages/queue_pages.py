@@ -10,19 +10,19 @@ from urllib.parse import urlencode
 from fastapi import Depends, Query, Request, Response
 
 from dtef_pipeline.api.access import OperatorToken
-from dtef_pipeline.api.pages.evaluation_scores import main_values
 from dtef_pipeline.api.pages.evaluation_text import (
     build_story,
     describe_state,
     format_call_cost,
     format_calls,
     format_calls_by_stage,
+    main_values,
     steps,
 )
 from dtef_pipeline.api.pages.page_routes import build_login_path, build_page_router, redirect_to_page
 from dtef_pipeline.api.pages.part_words import describe_run_request, family_title, find_family, part_words, persona_words
 from dtef_pipeline.api.pages.rendering import page, part
-from dtef_pipeline.api.queue.evaluation_views import (
+from dtef_pipeline.api.queue.evaluation_progress import (
     EvaluationView,
     describe_models,
     describe_personas,

@@ -12,8 +12,7 @@ from urllib.parse import quote
 from fastapi import Request, Response
 
 from dtef_pipeline.api.access import OperatorToken
-from dtef_pipeline.api.pages.evaluation_scores import build_value_rows
-from dtef_pipeline.api.pages.evaluation_text import format_call_cost
+from dtef_pipeline.api.pages.evaluation_text import build_value_rows, format_call_cost
 from dtef_pipeline.api.pages.page_routes import build_page_router
 from dtef_pipeline.api.pages.part_words import describe_run_request, part_words
 from dtef_pipeline.api.pages.rendering import page

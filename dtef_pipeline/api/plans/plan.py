@@ -81,7 +81,7 @@ class PlannedEvaluation(NamedTuple):
     config: Mapping[str, Mapping[str, Any]]
     """Configuration of the stages that run, in the order of the pipeline."""
     snapshot: str
-    asked: Sequence[RunSpec]
+    runs: Sequence[RunSpec]
     new_keys: bool = False
     """Whether partitions that Dagster does not know yet are added."""
     warnings: Sequence[str] = ()
@@ -89,7 +89,7 @@ class PlannedEvaluation(NamedTuple):
 
     def build_plan_json(self) -> dict[str, Any]:
         """Return the stored form of an evaluation's plan."""
-        base = {name: value for name, value in self._asdict().items() if name not in ("asked", "warnings")}
+        base = {name: value for name, value in self._asdict().items() if name not in ("runs", "warnings")}
         warnings = {"warnings": list(self.warnings)} if self.warnings else {}
         return {**base, **warnings, "keys": list(self.keys), "config": {stage: dict(one) for stage, one in self.config.items()}}
 

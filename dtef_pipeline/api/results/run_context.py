@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class UsageTotals(NamedTuple):
-    """Calls and their known cost: the members of `SpentOnCalls`."""
+    """Calls and their known cost: the members of `CallCosts`."""
 
     usd: float | None = 0.0
     calls: int = 0

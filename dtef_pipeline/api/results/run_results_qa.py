@@ -39,7 +39,6 @@ _PROMPT_SETTINGS = ("template", "few_shot", "few_shot_as", "order", "retriever",
 class QaResults(FamilyResults):
     """A part of a suite."""
 
-    answers = "qa_responses"
     answer_keys = ("item_id", "condition", "model_variant", "draw")
     choice_columns = ("model", "draw", "condition", "item_id")
     call_tables = ("qa_responses", "qa_judgements")

@@ -32,7 +32,6 @@ _NO_INTERVAL = "no interval is computed for this part of the score"
 class RubricResults(FamilyResults):
     """A blueprint. The cost of embedders is known only for the whole store."""
 
-    answers = "rubric_responses"
     status = "status"
     answer_keys = ("blueprint", *RUBRIC_RESPONSE, "snapshot")
     trace_columns = answer_keys

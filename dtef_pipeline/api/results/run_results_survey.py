@@ -43,7 +43,6 @@ class SurveyResults(FamilyResults):
     """A segment of a round."""
 
     unit = Unit("prediction", "given")
-    answers = "predictions"
     answer_keys = ("question_id", "condition", "context_level", "model_variant", "draw")
     way = ("model", "condition", "context_level")
     choice_columns = ("model", "draw", *KEYS.asked, KEYS.item)

@@ -37,7 +37,7 @@ _EXPORT_ENDINGS = (".jsonl", ".jsonl.gz")
 
 
 def make_pairs(who: str | None, **wanted: Any) -> None:
-    """`wanted`: the fields of `PairsWanted`."""
+    """`wanted`: the fields of `PairRequest`."""
     settings, request = Settings.read_environment(), PairRequest.model_construct(**wanted)
     with _store() as store:
         result = pair_stored(store, open_warehouse(), settings, request, who or get_user_name())

@@ -25,8 +25,7 @@ from dtef_pipeline.games.site.game_labels import (
 )
 from dtef_pipeline.games.site.league_rows import ScenarioResults, list_unplayed, load_scenario_results
 from dtef_pipeline.games.site.model_sections import GameModelSections
-from dtef_pipeline.games.site.personas_section import build_persona_rows, personas_section
-from dtef_pipeline.games.site.scenario_page import build_scenario_pages
+from dtef_pipeline.games.site.scenario_page import build_persona_rows, build_scenario_pages, personas_section
 from dtef_pipeline.games.tables import GAMES_TABLES
 from dtef_pipeline.identity import digest
 from dtef_pipeline.report.row_reader import StoredRows

@@ -73,8 +73,8 @@ def _build_move(step: EpisodeStep, before: Sequence[EpisodeStep]) -> dict[str, A
         seat=move.seat,
         kind=_classify_move(move),
         state=_build_state(step.state),
-        seen="" if move.text is None else _truncate_text(_find_last_reaction(move.seat, before) or step.seen),
-        text=[_truncate_text(parts.plan), _truncate_text(parts.action), _truncate_text(parts.after)]
+        seen="" if move.text is None else _truncate_text(_find_last_reaction(move.seat, before) or step.observation),
+        text=[_truncate_text(parts.plan), _truncate_text(parts.action), _truncate_text(parts.rest)]
         if move.text is not None
         else None,
         whole=_truncate_text(move.text or "") if parts.has_thinking else "",
@@ -116,7 +116,7 @@ class EpisodeStep:
     move: GameMove
     state: dict[str, Any] | None = None
     """Complete state before the move, see `Scenario.encode_state`; None: unknown."""
-    seen: str = ""
+    observation: str = ""
     """The view of the seat before the move; empty: unknown."""
     answer: str = ""
     """For the last text of a seat: how the game ended for it."""
@@ -179,7 +179,7 @@ class TextParts:
     """Text before the action."""
     action: str
     """Line that was read as the action; empty: no line."""
-    after: str
+    rest: str
     has_thinking: bool
     """Whether the whole text has thinking, which is in none of the parts."""
 

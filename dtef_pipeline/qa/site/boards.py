@@ -20,8 +20,8 @@ from dtef_pipeline.qa.site.qa_labels import (
 from dtef_pipeline.qa.site.suite_scores import BoardMeasure, QaScores
 from dtef_pipeline.site.content import Column, Estimate, convert_to_rows
 from dtef_pipeline.site.family_view import BoardRow, RankedBoard
-from dtef_pipeline.site.number_text import show, show_interval
-from dtef_pipeline.site.verdict_sentences import describe_best_of_models
+from dtef_pipeline.site.leaderboard import describe_best_of_models
+from dtef_pipeline.site.number_text import show, show_with_interval
 from dtef_pipeline.text.quantity_words import format_count
 
 _BOARD_COLUMNS = (
@@ -134,7 +134,10 @@ def verdict(boards: Sequence[SuiteBoard]) -> str:
         return "No model is ranked on a suite yet."
     models = {row.model for board in ranked.values() for row in board.models}
     if len(models) == 1:
-        numbers = "; ".join(f"{format_suite_title(suite)} {_format_number(board.models[0])}" for suite, board in ranked.items())
+        numbers = "; ".join(
+            f"{format_suite_title(suite)} {show_with_interval(board.models[0].score, 'score')}"
+            for suite, board in ranked.items()
+        )
         return f"{models.pop()} is the only model: {numbers}."
     if len(ranked) == 1:
         ((suite, board),) = ranked.items()
@@ -160,14 +163,9 @@ def _describe_best(names: Sequence[str], suites: Sequence[str], ranked: Mapping[
     return f"{names[0]} is best in {of} ({numbers}){lead}{where}"
 
 
-def _format_number(row: BoardRow) -> str:
-    interval = show_interval(row.score, "score")
-    return show(row.score, "score") + (f" ({interval})" if interval else "")
-
-
 def describe_unscored(scores: QaScores) -> Iterator[str]:
     """Describe the boards without any score."""
-    overall = scores.board[scores.board["cut"] == "overall"] if len(scores.board) else scores.board
+    overall = scores.overall
     for suite, group in overall.groupby("suite", sort=True) if len(overall) else ():
         for key, rows in _group_by_measure(group):
             if rows["score"].isna().all():

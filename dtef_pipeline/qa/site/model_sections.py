@@ -12,9 +12,8 @@ import pyarrow as pa
 
 from dtef_pipeline.qa.site.boards import SuiteBoard
 from dtef_pipeline.qa.site.qa_labels import format_part_title, format_suite_title
-from dtef_pipeline.qa.site.qa_run_choice import RUN_OF_A_PART
 from dtef_pipeline.qa.site.suite_page import build_item_address
-from dtef_pipeline.qa.site.suite_scores import RIGHT_FROM, SHOWN_RUNS, QaScores, SuiteScores
+from dtef_pipeline.qa.site.suite_scores import RIGHT_FROM, RUN_OF_A_PART, SHOWN_RUNS, QaScores, SuiteScores
 from dtef_pipeline.site.content import Column, Link, Section, Table, convert_to_rows, is_unknown
 from dtef_pipeline.site.leads import compare_with_others, leads_section
 from dtef_pipeline.site.number_text import show
@@ -38,7 +37,7 @@ class WorstItem(NamedTuple):
     item: str
     part: str
     variant: str
-    others: float
+    mean_of_others: float
     """Mean score of the other models; NaN: there are no others."""
 
 
@@ -114,7 +113,7 @@ class QaModelSections:
             if self._scores.names[miss.variant] == name:
                 texts = self._texts.get((miss.suite.suite, miss.part, miss.item, miss.variant), {})
                 link = Link(f"{format_suite_title(miss.suite.suite)} {miss.item}", build_item_address(miss.suite, miss.item))
-                yield {"item": link, **texts, "others": miss.others}
+                yield {"item": link, **texts, "others": miss.mean_of_others}
 
 
 def _build_truncated_column(name: str) -> str:

@@ -23,7 +23,7 @@ from dtef_pipeline.rubric.site.small_boards import ranked_board
 from dtef_pipeline.rubric.site.weights import build_alike_section, build_weight_section
 from dtef_pipeline.site.content import DataFile, Page, convert_to_rows
 from dtef_pipeline.site.family_view import ITEM_COLUMNS, FamilySite, FamilyView, RankedBoard
-from dtef_pipeline.site.number_text import show, show_interval
+from dtef_pipeline.site.number_text import show_with_interval
 from dtef_pipeline.site.paths import address_id, state_address
 from dtef_pipeline.text.quantity_words import format_count, list_first_names
 
@@ -90,8 +90,7 @@ def _describe_best(rows: RubricRows, board: RankedBoard) -> str:
     if not board.rows:
         return "There is no leaderboard yet; `dtef rubric board --refresh` makes it."
     best = board.models[0] if board.models else board.rows[0]
-    score, interval = show(best.score, "score"), show_interval(best.score, "score")
-    numbers = f"{score} ({interval})" if interval else score
+    numbers = show_with_interval(best.score, "score")
     if not board.models:
         most = int(np.nanmax([row.more["n_scored"] or 0 for row in board.rows]))
         return (

@@ -10,7 +10,7 @@ import pandas as pd
 from dtef_pipeline.rubric.blueprint.findings import FINDING_LEVELS
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows, judge_words
 from dtef_pipeline.site.content import Block, Column, Estimate, Fold, Section, Table, convert_to_rows, is_unknown
-from dtef_pipeline.site.number_text import show, show_interval
+from dtef_pipeline.site.number_text import show, show_with_interval
 from dtef_pipeline.statistics.ranks import rank_numbers
 from dtef_pipeline.text.quantity_words import format_count, list_first_names
 
@@ -132,9 +132,8 @@ def _build_agreement_section(rows: RubricRows) -> Section:
 
 def format_agreement(row: dict[Any, Any]) -> str:
     """Format a row of `rubric_agreement` as `Judges agree with alpha 0.96 (0.93 to 0.98): reliable`."""
-    alpha = Estimate.from_row(row, "alpha", "low", "high")
-    interval = f" ({show_interval(alpha)})" if show_interval(alpha) else ""
-    return f"Judges agree with alpha {show(alpha)}{interval}: {row['reading'] or 'no reading'}"
+    alpha = show_with_interval(Estimate.from_row(row, "alpha", "low", "high"))
+    return f"Judges agree with alpha {alpha}: {row['reading'] or 'no reading'}"
 
 
 def _format_scale(row: dict[str, Any], n: int) -> str:
@@ -164,8 +163,7 @@ def _build_self_preference_section(rows: RubricRows) -> Section:
     table_rows = convert_to_rows(estimates, judge=judge_words)
     favours = [f"{row['judge']} favours {row['maker']}" for row in table_rows if row.get("flagged") and row["judge"] != "all"]
     overall = next((Estimate.from_row(row, "gamma", "low", "high") for row in table_rows if row["judge"] == "all"), None)
-    interval = show_interval(overall, "signed") if overall else ""
-    answer = f"All judges together: {show(overall, 'signed')}{f' ({interval})' if interval else ''}. " if overall else ""
+    answer = f"All judges together: {show_with_interval(overall, 'signed')}. " if overall else ""
     answer += f"{list_first_names(favours, 3)}." if favours else "No judge is found to favour models of its maker."
     return Section(
         "self-preference",

@@ -7,7 +7,7 @@ from typing import Any
 
 from dtef_pipeline.site.content import Column, Estimate, is_unknown
 from dtef_pipeline.site.family_view import BoardRow, RankedBoard
-from dtef_pipeline.site.number_text import show, show_interval
+from dtef_pipeline.site.number_text import show, show_with_interval
 from dtef_pipeline.text.quantity_words import format_count
 
 
@@ -28,8 +28,7 @@ def describe_best_model(board: RankedBoard) -> str:
     scored_rows = [row for row in board.rows if not is_unknown(row.score)]
     if not scored_rows:
         return "No model has a score yet."
-    best, interval = scored_rows[0], show_interval(scored_rows[0].score, "score")
-    numbers = f"{show(best.score, 'score')} ({interval})" if interval else show(best.score, "score")
+    best, numbers = scored_rows[0], show_with_interval(scored_rows[0].score, "score")
     if len(scored_rows) == 1:
         return f"{best.model}, the only model, scores {numbers}."
     mean = sum(float(row.score.value or 0.0) for row in scored_rows) / len(scored_rows)

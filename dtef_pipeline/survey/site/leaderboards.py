@@ -12,8 +12,8 @@ from dtef_pipeline.boards import families
 from dtef_pipeline.boards.comparisons import rank_ranges
 from dtef_pipeline.site.content import Column, Estimate, convert_to_rows, is_unknown
 from dtef_pipeline.site.family_view import BoardRow, RankedBoard, Reference
+from dtef_pipeline.site.leaderboard import describe_best_of_models
 from dtef_pipeline.site.number_text import show
-from dtef_pipeline.site.verdict_sentences import describe_best_of_models
 from dtef_pipeline.statistics.ranks import rank_numbers
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT
 from dtef_pipeline.survey.boards.asking_settings import Setting

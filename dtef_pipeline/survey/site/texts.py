@@ -44,15 +44,15 @@ class PairSample(NamedTuple):
     """The pairs whose texts the site contains, and the number of pairs with texts."""
 
     places: Sequence[Place]
-    of: int
+    n_pairs: int
 
     @property
     def words(self) -> str:
         """A sentence about omitted texts; empty if there are none."""
-        if len(self.places) == self.of:
+        if len(self.places) == self.n_pairs:
             return ""
         return (
-            f"The site contains prompts and responses of {len(self.places):,} of {format_count(self.of, 'pair')}, a random sample (seed "
+            f"The site contains prompts and responses of {len(self.places):,} of {format_count(self.n_pairs, 'pair')}, a random sample (seed "
             f"{SEED}). All of them: dtef export responses."
         )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dtef_pipeline.api.pages.evaluation_text import StageStory, TimelineEvent, build_story
-from dtef_pipeline.api.queue.evaluation_views import load_evaluation_view
+from dtef_pipeline.api.queue.evaluation_progress import load_evaluation_view
 from resources.evaluations.evaluation_store import EvaluationStore, RunSpec
 from tests.dtef_pipeline.api.browsed import browsing, text_of, tree_of
 from tests.dtef_pipeline.api.made import settings_in

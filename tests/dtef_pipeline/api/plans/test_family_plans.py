@@ -69,7 +69,7 @@ def test_a_run_stands_for_each_partition(settings: Settings) -> None:
     for family, planned in FAMILIES.items():
         plan = planned(settings)
         assert list(plan.keys) == expected[family]
-        assert [one.asks for one in plan.asked] == [{"partition": key} for key in expected[family]]
+        assert [one.asks for one in plan.runs] == [{"partition": key} for key in expected[family]]
         assert not plan.new_keys
 
 

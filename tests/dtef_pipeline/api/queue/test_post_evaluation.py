@@ -268,7 +268,7 @@ def test_a_retired_scenario_is_played_no_more(client: TestClient) -> None:
 
 
 def test_who_has_too_many_that_wait_is_sent_away(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dtef_pipeline.api.queue.evaluation_routes.MAX_UNENDED", 1)
+    monkeypatch.setattr("dtef_pipeline.api.queue.queue_routes.MAX_UNENDED", 1)
     assert post(client, "first").status_code == 202
     answer = post(client)
     assert (answer.status_code, "retry-after" in answer.headers) == (429, True)

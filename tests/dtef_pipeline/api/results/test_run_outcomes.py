@@ -14,8 +14,8 @@ import pytest
 from assets.games.game_catalog import load_known_scenarios
 from assets.stage.resources import Store
 from dtef_pipeline.api.results.family_results import FamilyResults
+from dtef_pipeline.api.results.result_routes import Results, ResultsCache
 from dtef_pipeline.api.results.run_context import RunContext, UsageTotals
-from dtef_pipeline.api.results.run_results import Results, ResultsCache
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS, EPISODES, LEAGUE_SPACE
 from dtef_pipeline.rubric.tables import RUBRIC_RESPONSES, RUBRIC_SCORES

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from dtef_pipeline.qa.site import explorer
-from dtef_pipeline.qa.site.explorer import is_kept
-from dtef_pipeline.qa.site.explorer_items import RESPONSE_CHARACTERS
+from dtef_pipeline.qa.site.explorer import RESPONSE_CHARACTERS, is_kept
 from dtef_pipeline.qa.site.suite_scores import QaScores
 from tests.made.qa_scores import night
 from tests.made.qa_site import connected_qa, data_of, items_of, pages_of, view_of

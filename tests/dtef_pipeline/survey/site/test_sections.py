@@ -9,9 +9,9 @@ import pytest
 
 from dtef_pipeline.site.content import Chart, Section, Table
 from dtef_pipeline.survey.boards.schemas import RESPONSIVENESS, SEGMENT_GAPS
-from dtef_pipeline.survey.site.conditions import build_conditions_section
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.survey.site.data_sections import data_sections
+from dtef_pipeline.survey.site.sections import build_conditions_section
 from dtef_pipeline.survey.site.sections import sections as board_sections
 from dtef_pipeline.survey.tables import SURVEY_FINDINGS, SURVEY_QUARANTINE
 from tests.dtef_pipeline.survey.site.conftest import Open

@@ -8,7 +8,7 @@ import pytest
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.boards.asking_settings import Setting
-from dtef_pipeline.survey.site.method import method
+from dtef_pipeline.survey.site.family_site import method
 from dtef_pipeline.survey.site.survey_labels import (
     BASELINE_MEANINGS,
     METRIC_NAMES,
