@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assets.engine.asking import answer_calls
-from assets.survey.predictor import ModelSelection, Predictor, SegmentPredictions
+from assets.survey.predictor import Predictor, SegmentPredictions
 from dtef_pipeline.asking.calls import TAKEN_OVER, Then
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import Failure, Request, Response
@@ -124,7 +124,7 @@ def replayed(house: Warehouse, store: ResponseStore, ask: Asked) -> list[dict[st
 
 
 def segments_of(house: Warehouse, store: ResponseStore, keys: Sequence[str], draws: int = 1) -> list[SegmentPredictions]:
-    asked = ModelSelection((ASKED, IMPORTED) if draws > 1 else (ASKED,))
+    asked = (ASKED, IMPORTED) if draws > 1 else (ASKED,)
     stored = partial(store.responses, columns=TAKEN_OVER)
     predictor = Predictor(house, settings_of_run(draws=draws), asked, stored, keys=keys)
     return [SegmentPredictions(predictor, key) for key in keys]

@@ -23,7 +23,7 @@ NOT_RUN = {
     "somebody's own files or answers": (
         r"path/to|/var/lib|GD5|human|\bPAIR\b|\bVOTE\b|\bNAME\b|votes\.jsonl$|votes\.csv|class-of-may|vote --reviewer"
     ),
-    "data that the demo lacks": r"mmlu|--family qa|^qa |anchors|experiment reasoning|--after|corrected|demo-letters$|partition poker|travel",
+    "data that the demo lacks": r"mmlu|--family qa|^qa |anchors|by conditions|--after|corrected|demo-letters$|partition poker|travel",
     "the time of a run or a roll-up, which other tests have": (
         r"^run\b|^rubric run|^games run|^(rubric |preference )?board --refresh|^report$|^report --out report$"
     ),
