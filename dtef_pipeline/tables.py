@@ -120,9 +120,7 @@ REPLY = (
         pa.float64(),
         "US dollars that calls of unknown cost may have cost at most, beyond cost_usd; null: none, or no price is known",
     ),
-    field(
-        "latency_s", pa.float64(), "Seconds the call took; null: no call was answered, or it was made elsewhere and is unknown"
-    ),
+    field("latency_s", pa.float64(), "Seconds the call took; null: no call was answered"),
     field("attempts", pa.int32(), "Calls sent until it was answered or given up"),
     ANSWERED_AT_FIELD,
 )

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.asking.models import IMPORTED, ModelSpec
+from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.asking.request_list import SEEN, Listed, RequestList, RequestsOfModel, SharedResponse
 from dtef_pipeline.identity import request_keys
@@ -21,8 +21,6 @@ Ask = Callable[[Sequence[Request]], Mapping[str, Failure]]
 """Has requests answered, each key once; returns what failed for good, by request key."""
 Then = Callable[[Sequence[str], Mapping[str, Failure]], Sequence[Request]]
 """Takes keys of requests that are settled now: each has a stored response or one of the failures. Returns what is to be asked because of it."""
-UNKNOWN_LATENCY_S = 0.0
-"""What the store has in place of the seconds of a call that was made elsewhere, where these are not known: no call takes none."""
 USAGE = (
     *("prompt_tokens", "completion_tokens", "cost_usd", "reported_cost_usd", "cached_tokens", "reasoning_tokens"),
     *("unknown_cost_attempts", "unknown_cost_usd_most"),
@@ -173,7 +171,6 @@ class CallTable:
         places = pc.index_in(rows["request_key"], value_set=responses["request_key"].combine_chunks())
         replies = responses.select(list(TAKEN_OVER)).take(places)
         columns: dict[str, Any] = {name: replies[name] for name in _FROM_RESPONSE}
-        columns["latency_s"] = _mask_unknown_latency(rows["model_variant"], replies["latency_s"])
         columns["response"] = replies["text"]
         columns |= _count_usage_once(rows["request_key"], replies)
         return self.complete_rows(rows, columns | _find_statuses(rows["request_key"], replies, failures, columns))
@@ -230,15 +227,6 @@ def _convert_column(values: Any, kind: pa.DataType, rows: int) -> pa.Array | pa.
     if not isinstance(values, (pa.Array, pa.ChunkedArray)):
         return pa.array(values, kind)
     return values if values.type == kind else values.cast(kind)
-
-
-def _mask_unknown_latency(variants: pa.ChunkedArray, seconds: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the seconds of each call, null for imported calls of unknown latency (0 in the store, whose column is not nullable)."""
-    is_imported = pc.starts_with(variants, IMPORTED)
-    if not pc.any(is_imported).as_py():
-        return seconds
-    unknown = pc.and_kleene(is_imported, pc.equal(seconds, UNKNOWN_LATENCY_S))
-    return pc.if_else(pc.fill_null(unknown, False), pa.scalar(None, pa.float64()), seconds)
 
 
 def _find_statuses(

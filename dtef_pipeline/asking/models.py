@@ -30,8 +30,6 @@ COMPUTED = "baseline/"
 """How a model string begins whose predictions are computed from the data, so that no server is asked. `load_models` takes their list."""
 COMPUTED_SQL = f"starts_with(model_variant, '{COMPUTED}')"
 """Whether a row is of such a model, in SQL."""
-IMPORTED = "imported/"
-"""How a model string begins whose responses were made elsewhere and only added to the store, so that nobody is ever asked for one."""
 OPENAI = "openai/"
 """How a model string begins that is asked by OpenAI's protocol: of OpenAI, or of a server that speaks it."""
 OPENROUTER = "openrouter/"
@@ -42,7 +40,6 @@ LOCAL_MODELS = ("local/smollm2-135m", LOCAL_EMBEDDER)
 # The settings of a model without a server; the others concern servers and would be without effect, unnoticed.
 _COMPUTED_KEYS = frozenset({"name", "model", "seed", "description"})
 _LOCAL_KEYS = frozenset({"name", "model", "temperature", "description"})
-_IMPORTED_KEYS = frozenset({"name", "model", "description"})
 
 _TOP_LEVEL = ("collections", "models")
 _MEMBERS = {"collections": "collection", "models": "model"}
@@ -119,9 +116,6 @@ class ModelSpec(_Settings):
         if isinstance(model, str) and is_computed(model):
             _refuse(values, _COMPUTED_KEYS, f"{model} is computed, not asked")
             return {"seed": _get_computed_models(info).get(model), **values, "temperature": None, "max_tokens": None}
-        if isinstance(model, str) and model.startswith(IMPORTED):
-            _refuse(values, _IMPORTED_KEYS, f"responses of {model} were made elsewhere")
-            return {**values, "temperature": None, "max_tokens": None}
         if model in LOCAL_MODELS:
             _refuse(values, _LOCAL_KEYS, f"{model}, which is in this process, does not sample")
             return {**values, "max_tokens": None, "max_concurrency": 1}
@@ -167,11 +161,6 @@ class ModelSpec(_Settings):
         return is_computed(self.model)
 
     @property
-    def is_imported(self) -> bool:
-        """Whether the responses were made elsewhere, so that only stored ones are used."""
-        return self.model.startswith(IMPORTED)
-
-    @property
     def is_local(self) -> bool:
         return self.model.startswith("local/")
 
@@ -213,9 +202,7 @@ class Models:
     def _resolve_selector(self, selector: str, settings: Mapping[str, Any]) -> list[ModelSpec]:
         base, args = (selector, {}) if selector in self.specs else split_selector(selector)
         specs = self._find_specs(base)
-        return [
-            self._apply_settings(spec, args if spec.is_computed or spec.is_imported else {**args, **settings}) for spec in specs
-        ]
+        return [self._apply_settings(spec, args if spec.is_computed else {**args, **settings}) for spec in specs]
 
     def _find_specs(self, selector: str) -> list[ModelSpec]:
         if selector in self.specs:
@@ -315,7 +302,7 @@ def _find_allowed_keys(spec: ModelSpec) -> frozenset[str] | None:
     """Return the settings that a model can have, or None if it can have all."""
     if spec.is_computed:
         return _COMPUTED_KEYS
-    return _IMPORTED_KEYS if spec.is_imported else _LOCAL_KEYS if spec.is_local else None
+    return _LOCAL_KEYS if spec.is_local else None
 
 
 def _refuse(values: Mapping[str, Any], choices: frozenset[str], because: str) -> None:
