@@ -21,7 +21,7 @@ NOT_RUN = {
     "a provider or a model": r"gpt-|\bcore\b|\bmine\b|local/|retriever remote",
     "a server": r"^ui\b|^api\b|postgresql",
     "somebody's own files or answers": (
-        r"path/to|/var/lib|GD5|human|\bPAIR\b|\bVOTE\b|\bNAME\b|votes\.jsonl$|scores\.jsonl|votes\.csv|class-of-may|vote --reviewer"
+        r"path/to|/var/lib|GD5|human|\bPAIR\b|\bVOTE\b|\bNAME\b|votes\.jsonl$|votes\.csv|class-of-may|vote --reviewer"
     ),
     "data that the demo lacks": r"mmlu|--family qa|^qa |anchors|by conditions|--after|corrected|demo-letters$|partition poker|travel",
     "the time of a run or a roll-up, which other tests have": (
