@@ -117,7 +117,7 @@ REPLY = (
         pa.float64(),
         "Upper limit in US dollars for calls of unknown cost, beyond cost_usd; null: none, or no price is known",
     ),
-    field("latency_s", pa.float64(), "Seconds that the call took; null: no call was answered, or an imported response"),
+    field("latency_s", pa.float64(), "Seconds that the call took; null: no call was answered"),
     field("attempts", pa.int32(), "Calls sent until a response arrived or the request was given up"),
     ANSWERED_AT_FIELD,
 )

@@ -23,7 +23,7 @@ from dtef_pipeline.asking.call_plan import PlannedCalls, PlannedTotals, prompt_t
 from dtef_pipeline.asking.embeddings import hash_text, split_text_batches
 from dtef_pipeline.asking.episodes import Episode, EpisodeResult, index_responses, split_into_windows
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.asking.request import CANDIDATE, EMBEDDER, Failure, Message, Request, Response
+from dtef_pipeline.asking.request import CANDIDATE, EMBEDDER, Message, Request, Response
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.family.record import Family
@@ -299,10 +299,9 @@ class _Partition:
 
         def make() -> Tables:
             lacking = [call for call in requests if call.key not in stored_keys]
-            failures = {call.key: _import_failure(call) for call in lacking if call.model.is_imported}
-            stand_ins = [_make_response(call, self.make_stand_in(stage, call)) for call in lacking if call.key not in failures]
+            stand_ins = [_make_response(call, self.make_stand_in(stage, call)) for call in lacking]
             responses = pa.concat_tables([self.planner.store.responses(plan.keys()), _build_response_table(stand_ins)])
-            return plan.merge_with_stored(plan.rows(responses, failures))
+            return plan.merge_with_stored(plan.rows(responses, {}))
 
         return make
 
@@ -318,12 +317,12 @@ class _Partition:
         return lambda: plan.merge_with_stored(concatenate_tables(parts))
 
     def count(self, stage: Stage, request: Request, forecast: Forecast = _UNFORESEEN, *, is_stored: bool) -> bool:
-        """Count a planned request, and return whether it is sent and was not counted before. Requests of imported models are never sent."""
+        """Count a planned request, and return whether it is sent and was not counted before."""
         row, is_new = self.planner.row(stage, request, forecast), self.planner.result.counts.is_new(request.key)
         row.planned += 1
         row.requests += is_new
         row.replayed += is_new and is_stored
-        if not is_new or is_stored or request.model.is_imported:
+        if not is_new or is_stored:
             return False
         row.send(prompt_tokens(request.conversation), self.planner.estimate_reply_tokens(stage, request, forecast))
         return True
@@ -385,8 +384,6 @@ class _Playing:
             if reply is not None:
                 call.played.responses.append(reply)
                 going.append((call.episode, call.played))
-            elif call.request.model.is_imported:
-                call.played.failure = _import_failure(call.request)
             elif self._add_stand_in(call, is_sent=is_sent):
                 going.append((call.episode, call.played))
         return going
@@ -415,10 +412,6 @@ class _Playing:
             is_shown = sum(message.role == "assistant" for message in request.conversation) >= len(outcome.responses)
             row, reply_tokens = self._planner.row(self._stage, last), _estimate_max_tokens(last) if is_shown else 0.0
             self._partition.may_send(row, request, self._plan.longer_at_most, reply_tokens)
-
-
-def _import_failure(request: Request) -> Failure:
-    return Failure(request.key, "no such response was imported", 0, "missing")
 
 
 def _make_response(request: Request, text: str, finish_reason: str | None = None) -> Response:

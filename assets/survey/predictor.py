@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import islice
 from typing import NamedTuple
@@ -62,41 +61,18 @@ _CHOSEN_BY = (*_DRAW_COLUMNS, "duplicate_of")
 _SHARED_BY_CONDITIONS = (*KEYS.pair, "context_level")
 
 
-@dataclass(frozen=True, slots=True)
-class ModelSelection:
-    """The models of a run."""
-
-    models: tuple[ModelSpec, ...]
-    models_by_condition: Mapping[str, tuple[ModelSpec, ...]] = field(default_factory=dict)
-    """By condition, the models that replace `models` in it; baselines are in every condition."""
-
-    @property
-    def every(self) -> tuple[ModelSpec, ...]:
-        """All models of all conditions, each once."""
-        return tuple(
-            {m.variant: m for m in [*self.models, *(m for of in self.models_by_condition.values() for m in of)]}.values()
-        )
-
-    @property
-    def language(self) -> tuple[ModelSpec, ...]:
-        """The models that need requests; the others are computed."""
-        return tuple(model for model in self.every if not model.is_computed)
-
-    def select_models(self, condition: str) -> tuple[ModelSpec, ...]:
-        baselines = tuple(model for model in self.models if model.is_computed)
-        return (*self.models_by_condition[condition], *baselines) if condition in self.models_by_condition else self.models
-
-
-def resolve_asked_models(settings: SurveySettings, models: Models) -> ModelSelection:
+def resolve_asked_models(settings: SurveySettings, models: Models) -> tuple[ModelSpec, ...]:
     """Return the models of the settings, plus two reference baselines unless the run rebuilds from the store without named models.
 
     Raises ConfigError for an unknown model.
     """
     references = [] if settings.from_store and not settings.models else [UNIFORM, POPULATION_MARGINAL]
-    models_by_condition = {
-        condition: models.resolve(selectors) for condition, selectors in settings.models_by_condition.items()
-    }
-    return ModelSelection(models.resolve([*references, *settings.models]), models_by_condition)
+    return models.resolve([*references, *settings.models])
+
+
+def select_language_models(models: Iterable[ModelSpec]) -> tuple[ModelSpec, ...]:
+    """Return the models that need requests; the others are computed."""
+    return tuple(model for model in models if not model.is_computed)
 
 
 class Prompts(NamedTuple):
@@ -117,7 +93,7 @@ class Predictor:
         self,
         warehouse: Warehouse,
         settings: SurveySettings,
-        selection: ModelSelection,
+        models: Sequence[ModelSpec],
         lookup: Stored,
         in_store: InStore = lambda snapshot: (),
         keys: Sequence[str] = (),
@@ -129,7 +105,8 @@ class Predictor:
 
         `read`: reads the tables made so far, by default from the warehouse; `is_dry`: an estimate, which shows no progress.
         """
-        self.warehouse, self.settings, self.asked = warehouse, settings, selection
+        self.warehouse, self.settings, self.models = warehouse, settings, models
+        self.language_models = select_language_models(models)
         self._read_table = read
         self._stored, self._in_store, self._keys = lookup, cache(in_store), keys
         self._limited: dict[str, pa.Array] = {}
@@ -139,7 +116,7 @@ class Predictor:
         """Requests of the whole run by model name, answered before or not."""
         self.sizes: dict[str, int] = {}
         """The same by partition."""
-        if settings.limits or (selection.language and not is_dry):
+        if settings.limits or (self.language_models and not is_dry):
             self._prepare_limits()
 
     def _prepare_limits(self) -> None:
@@ -160,14 +137,14 @@ class Predictor:
             return
         chosen_prompts = pa.concat_tables(tables.values())
         self._limited = choose_limited_prompts(chosen_prompts, self.settings.limits)
-        for model in self.asked.language:
+        for model in self.language_models:
             if n_requests := self._count_model_requests(chosen_prompts, model, twins):
                 self.expected[model.name] = self.expected.get(model.name, 0) + n_requests
         self.sizes = {key: self.size(prompts_of) for key, prompts_of in tables.items()}
 
     def size(self, prompts: pa.Table) -> int:
         """Return the number of language models' rows for these prompts."""
-        return sum(len(self._select_prompts(prompts, model)) for model in self.asked.language) * self.settings.draws
+        return sum(len(self._select_prompts(prompts, model)) for model in self.language_models) * self.settings.draws
 
     def _count_model_requests(self, prompts: pa.Table, model: ModelSpec, twins: Mapping[str, Sequence[str]]) -> int:
         prompt_ids = set(self._select_prompts(prompts, model)["prompt_id"].to_pylist())
@@ -185,7 +162,7 @@ class Predictor:
         """Return the rows of language models whose responses are requested or replayed, or None without any, and their requests."""
         tables, requests = [], []
         twins = same_texts(prompts.blueprints, list_options_in_prompt_order) if has_duplicates(prompts.survey) else {}
-        for model in self.asked.language:
+        for model in self.language_models:
             if not len(selection := self._select_prompts(prompts.chosen, model)):
                 continue
             reuse = self._find_shared_responses(selection["prompt_id"].to_pylist(), model, twins) if twins else {}
@@ -196,7 +173,7 @@ class Predictor:
 
     def compute_baselines(self, key: str, prompts: Prompts) -> list[pa.Table]:
         """Return the rows of baselines, which need no request."""
-        baselines = [model for model in self.asked.every if model.is_computed]
+        baselines = [model for model in self.models if model.is_computed]
         draws = self.settings.draws
         return [
             self._compute_baseline(key, self._select_prompts(prompts.chosen, baseline), prompts.survey, baseline, draws)
@@ -209,11 +186,7 @@ class Predictor:
         return build_baseline_rows(prompts, survey, model, draws, self.settings.snapshot, previous, answers)
 
     def _select_prompts(self, prompts: pa.Table, model: ModelSpec) -> pa.Table:
-        """Return the prompts of the model's conditions, up to its limit."""
-        conditions = pc.unique(prompts["condition"]).to_pylist()
-        selection = [condition for condition in conditions if model in self.asked.select_models(condition)]
-        if selection != conditions:
-            prompts = prompts.filter(pc.is_in(prompts["condition"], pa.array(selection, pa.string())))
+        """Return the model's prompts, up to its limit."""
         if model.name in self._limited:
             prompts = prompts.filter(pc.is_in(prompts["prompt_id"], self._limited[model.name]))
         return prompts
@@ -285,7 +258,7 @@ class Predictor:
         Raises ConfigError for a condition or level without prompts.
         """
         settings = self.settings
-        is_computing = columns is None and any(model.is_computed for model in self.asked.every)
+        is_computing = columns is None and any(model.is_computed for model in self.models)
         survey = self._read("survey_responses", key, None if is_computing else _CHOSEN_BY)
         blueprints = self._read("blueprints", key, columns)
         selection = select_prompts(
@@ -343,7 +316,7 @@ class SegmentPredictions:
         return self.predictor.prompts(self.key)
 
     def requests(self) -> RequestList:
-        if self.predictor.asked.language:
+        if self.predictor.language_models:
             self._asks = self.predictor.asks(self.prompts)
         return self._asks[1]
 

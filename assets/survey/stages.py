@@ -16,7 +16,7 @@ from assets.stage.checks import read_keys
 from assets.stage.drift_checks import count_verdicts
 from assets.stage.panel_drift import load_drift_section
 from assets.survey.drift_question_texts import add_question_texts
-from assets.survey.predictor import Predictor, SegmentPredictions, resolve_asked_models
+from assets.survey.predictor import Predictor, SegmentPredictions, resolve_asked_models, select_language_models
 from assets.survey.round_sources import sources_of
 from assets.survey.rounds import refuse_losses, survey_files
 from dtef_pipeline.asking.calls import STORED_COLUMNS
@@ -358,7 +358,7 @@ def plan_predictions(inputs: Inputs, settings: SurveySettings) -> CallPlan:
             inputs.warn(f"removed {format_count(segment.superseded, 'earlier prediction')}, because the prompts have changed")
         return tables
 
-    models = [model for model in predictor.asked.language if model.name in predictor.expected]
+    models = [model for model in predictor.language_models if model.name in predictor.expected]
     size = predictor.size(segment.prompts.chosen) if inputs.is_dry else predictor.sizes.get(inputs.key, 0)
     return CallPlan(models, {}, size, segment.requests, segment.keys, segment.rows, write, segment.foresee)
 
@@ -371,8 +371,8 @@ def _build_predictor(inputs: Inputs, settings: SurveySettings) -> Predictor:
 
     def make() -> Predictor:
         lookup, in_store = partial(store.responses.responses, columns=STORED_COLUMNS), store.responses.models
-        selection, keys = resolve_asked_models(settings, inputs.models), inputs.all_keys
-        return Predictor(store.warehouse, settings, selection, lookup, in_store, keys, read, is_dry=inputs.is_dry)
+        models, keys = resolve_asked_models(settings, inputs.models), inputs.all_keys
+        return Predictor(store.warehouse, settings, models, lookup, in_store, keys, read, is_dry=inputs.is_dry)
 
     predictor: Predictor = inputs.remember("predictor", make)
     return predictor
@@ -412,7 +412,7 @@ PREDICTIONS_STAGE = Stage(
     nightly=True,
     expected=lambda inputs, settings: _build_predictor(inputs, settings).expected,
     replies=Replies((Lengths("predictions", "model_variant || ' ' || condition"),)),
-    is_idle=lambda settings, models: not resolve_asked_models(settings, models).language,
+    is_idle=lambda settings, models: not select_language_models(resolve_asked_models(settings, models)),
     checks=(
         make_uniqueness_check(
             "predictions_unique",

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.asking.models import IMPORTED, ModelSpec
+from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.asking.request_list import PROMPT_COLUMNS, ListOptions, RequestList, RequestsOfModel, SharedResponse
 from dtef_pipeline.identity import request_keys
@@ -21,8 +21,6 @@ Ask = Callable[[Sequence[Request]], Mapping[str, Failure]]
 """Sends requests, each key once, and returns the final failures by request key."""
 PlanFollowUps = Callable[[Sequence[str], Mapping[str, Failure]], Sequence[Request]]
 """Takes the keys of requests that are settled (each has a stored response or one of the failures), and returns their follow-up requests."""
-UNKNOWN_LATENCY_S = 0.0
-"""Stored duration of imported calls whose duration is unknown; no real call takes 0 seconds."""
 USAGE = (*("prompt_tokens", "completion_tokens", "cost_usd", "unknown_cost_attempts", "unknown_cost_usd_most"),)
 """Columns with a request's total in its first row and 0 in its other rows."""
 OF_FAILURES = ("attempts", "cost_usd", "unknown_cost_attempts", "unknown_cost_usd_most")
@@ -170,7 +168,6 @@ class CallTable:
         places = pc.index_in(rows["request_key"], value_set=responses["request_key"].combine_chunks())
         replies = responses.select(list(STORED_COLUMNS)).take(places)
         columns: dict[str, Any] = {name: replies[name] for name in _FROM_RESPONSE}
-        columns["latency_s"] = _mask_unknown_latency(rows["model_variant"], replies["latency_s"])
         columns["response"] = replies["text"]
         columns |= _count_usage_once(rows["request_key"], replies)
         return self.complete_rows(rows, columns | _find_statuses(rows["request_key"], replies, failures, columns))
@@ -227,15 +224,6 @@ def _convert_column(values: Any, kind: pa.DataType, rows: int) -> pa.Array | pa.
     if not isinstance(values, (pa.Array, pa.ChunkedArray)):
         return pa.array(values, kind)
     return values if values.type == kind else values.cast(kind)
-
-
-def _mask_unknown_latency(variants: pa.ChunkedArray, seconds: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the seconds of each call, null for imported calls of unknown latency (0 in the store, whose column is not nullable)."""
-    is_imported = pc.starts_with(variants, IMPORTED)
-    if not pc.any(is_imported).as_py():
-        return seconds
-    unknown = pc.and_kleene(is_imported, pc.equal(seconds, UNKNOWN_LATENCY_S))
-    return pc.if_else(pc.fill_null(unknown, False), pa.scalar(None, pa.float64()), seconds)
 
 
 def _find_statuses(

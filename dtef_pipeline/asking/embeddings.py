@@ -60,7 +60,7 @@ def identify_embedder(spec: ModelSpec) -> str:
 
     Raises ConfigError if the model embeds no texts or has a sampling parameter, which an embedder would ignore.
     """
-    if spec.is_computed or spec.is_imported or (spec.is_local and spec.model != LOCAL_EMBEDDER):
+    if spec.is_computed or (spec.is_local and spec.model != LOCAL_EMBEDDER):
         raise ConfigError(
             f"model {spec.name!r} embeds no texts; allowed: {LOCAL_EMBEDDER}, or a model that a server embeds with"
         )

@@ -29,9 +29,7 @@ from dtef_pipeline.text.name_matching import list_nearest, suggest_nearest
 COMPUTED = "baseline/"
 """Prefix of models whose predictions are computed from the data, without a server. `load_models` takes their list."""
 COMPUTED_SQL = f"starts_with(model_variant, '{COMPUTED}')"
-"""SQL condition for rows of such a model."""
-IMPORTED = "imported/"
-"""Prefix of models with imported responses only; no requests are sent to them."""
+"""Whether a row is of such a model, in SQL."""
 OPENAI = "openai/"
 """Prefix of models that are called by OpenAI's protocol, at OpenAI or at a compatible server."""
 OPENROUTER = "openrouter/"
@@ -42,7 +40,6 @@ LOCAL_MODELS = ("local/smollm2-135m", LOCAL_EMBEDDER)
 # The settings of a model without a server; the others concern servers and would silently have no effect.
 _COMPUTED_KEYS = frozenset({"name", "model", "seed", "description"})
 _LOCAL_KEYS = frozenset({"name", "model", "temperature", "description"})
-_IMPORTED_KEYS = frozenset({"name", "model", "description"})
 
 _TOP_LEVEL = ("collections", "models")
 _MEMBERS = {"collections": "collection", "models": "model"}
@@ -120,9 +117,6 @@ class ModelSpec(_Settings):
         if isinstance(model, str) and is_computed(model):
             _refuse(values, _COMPUTED_KEYS, f"{model} is computed, not asked")
             return {"seed": _get_computed_models(info).get(model), **values, "temperature": None, "max_tokens": None}
-        if isinstance(model, str) and model.startswith(IMPORTED):
-            _refuse(values, _IMPORTED_KEYS, f"responses of {model} were made elsewhere")
-            return {**values, "temperature": None, "max_tokens": None}
         if model in LOCAL_MODELS:
             _refuse(values, _LOCAL_KEYS, f"{model}, which is in this process, does not sample")
             return {**values, "max_tokens": None, "max_concurrency": 1}
@@ -168,11 +162,6 @@ class ModelSpec(_Settings):
         return is_computed(self.model)
 
     @property
-    def is_imported(self) -> bool:
-        """Whether the responses are imported, so that only stored ones are used."""
-        return self.model.startswith(IMPORTED)
-
-    @property
     def is_local(self) -> bool:
         return self.model.startswith("local/")
 
@@ -214,9 +203,7 @@ class Models:
     def _resolve_selector(self, selector: str, settings: Mapping[str, Any]) -> list[ModelSpec]:
         base, args = (selector, {}) if selector in self.specs else split_selector(selector)
         specs = self._find_specs(base)
-        return [
-            self._apply_settings(spec, args if spec.is_computed or spec.is_imported else {**args, **settings}) for spec in specs
-        ]
+        return [self._apply_settings(spec, args if spec.is_computed else {**args, **settings}) for spec in specs]
 
     def _find_specs(self, selector: str) -> list[ModelSpec]:
         if selector in self.specs:
@@ -316,7 +303,7 @@ def _find_allowed_keys(spec: ModelSpec) -> frozenset[str] | None:
     """Return the settings that a model can have, or None if it can have all."""
     if spec.is_computed:
         return _COMPUTED_KEYS
-    return _IMPORTED_KEYS if spec.is_imported else _LOCAL_KEYS if spec.is_local else None
+    return _LOCAL_KEYS if spec.is_local else None
 
 
 def _refuse(values: Mapping[str, Any], choices: frozenset[str], because: str) -> None:

@@ -116,9 +116,7 @@ def check_models(settings: Settings) -> Diagnosis:
         models = load_known_models(settings, BASELINES)
     except DtefError as error:
         return Diagnosis(check, "problem", str(error), "correct the file, or go on without: unset DTEF_MODELS")
-    specs = [
-        spec for spec in models.specs.values() if not (spec.is_computed or spec.is_imported) and spec.model != LOCAL_EMBEDDER
-    ]
+    specs = [spec for spec in models.specs.values() if not spec.is_computed and spec.model != LOCAL_EMBEDDER]
     problems = {spec.name: find_quick_problem(spec, os.environ) for spec in specs}
     able = [name for name, problem in problems.items() if problem is None]
     keys = dict.fromkeys(match[1] for problem in problems.values() if problem and (match := _UNSET.fullmatch(problem)))

@@ -217,6 +217,8 @@ def describe_view_columns(view: BoardView, family: str) -> dict[str, str]:
     """Return the meaning of a board's columns: those of its table, and the others that it shows."""
     if view in PUBLISHED:
         return _merge(list_meanings(view.name), describe_table_columns(view.table))
+    if not view.table:
+        return dict(view.meanings)
     interval = {"interval": f"95 % interval of {view.estimate}"} if "interval" in view.columns else {}
     board, stored = describe_table_columns(FAMILY_BY_NAME[family].board), describe_table_columns(view.table)
     levels = {column: board[column] for column in view.columns if column in board and column not in stored}

@@ -21,7 +21,6 @@ from dtef_pipeline.cli.stage_runs import (
     describe_unanswered,
     refuse_unaskable,
     report_run_end,
-    require_imported,
     start_stages,
 )
 from dtef_pipeline.cli.terminal import say
@@ -184,7 +183,6 @@ def start(record: FamilyRun, context: RunContextOfCommand, selection: RunSelecti
     check_home_path(context.environment)
     options, beside = context.options, context.flags
     require_safe(options.snapshot)
-    require_imported(selection.specs, options.snapshot, context.environment)
     options = apply_budgets(options, beside, selection.names, context.models)
     context = replace(context, options=options)
     record.refuse(context, selection)

@@ -30,7 +30,7 @@ from dtef_pipeline.text.quantity_words import format_count
 from dtef_pipeline.text.unknown_cost import format_cost
 from resources.failures import describe_error, describe_start_failure, find_unset_variables, links
 from resources.gateway.budget import Accounts
-from resources.gateway.model_checks import refuse_absent_imported, refuse_early
+from resources.gateway.model_checks import refuse_early
 from resources.gateway.progress import PartsProgress, keep_terminal
 from resources.json_posts import require_address
 from resources.model_catalog import load_known_models
@@ -253,13 +253,6 @@ def print_usage(by_role: Mapping[str, Any]) -> None:
     for role, usage in by_role.items():
         cost = format_cost(usage.known_usd, usage.unpriced, usage.most_usd)
         say(f"sent as {role}: {format_count(usage.calls, 'call')}, {format_count(usage.tokens, 'token')}, {cost}")
-
-
-def require_imported(specs: Iterable[ModelSpec], snapshot: str, settings: Settings) -> None:
-    """Raise ConfigError for a model without imported responses in the snapshot, such as a misspelled one."""
-    if imports := [spec for spec in specs if spec.is_imported]:
-        with ResponseStore(settings.responses_url) as store:
-            refuse_absent_imported(imports, snapshot, store)
 
 
 _FAILED_CALL, _ENDED_BY_BUDGET = "error", ("budget", "skipped_budget")

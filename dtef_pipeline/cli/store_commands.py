@@ -89,9 +89,8 @@ _WRITTEN_TO: Mapping[str, _Transfer] = {
     "personas": _Transfer("games.games_files:export_personas"),
     "scenarios": _Transfer("games.games_files:export_scenarios"),
 }
-_SUITE_OPTIONS = ("suite", "parts", "condition", "snapshot", "model", "key", "items", "repeats_are_draws", "skip_unknown")
 _READ_FROM: Mapping[str, _Transfer] = {
-    "responses": _Transfer("responses:import_file", _SUITE_OPTIONS),
+    "responses": _Transfer("responses:import_file"),
     "votes": _Transfer("preference.preference_votes:import_file", ("responses", "prompts", "who")),
     "labels": _Transfer("rubric.rubric_labels:import_sheet", ("author",)),
 }
@@ -169,33 +168,6 @@ def export_file(what: str, path: Path, **given: Any) -> None:
 @click.command("import", short_help="Add the responses, votes or labels of a file.")
 @click.argument("what", type=click.Choice(list(_READ_FROM)))
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option(
-    "--suite",
-    metavar="SUITE",
-    help="For responses: FILE has answers from elsewhere to the questions of this suite (see `dtef qa list`).",
-)
-@several("--part", "parts", metavar="PART|PATTERN", help="For a suite: only questions of this part")
-@click.option(
-    "--condition",
-    metavar="CONDITION",
-    help="For a suite: condition that the answers belong to.  [default: that of a plain `dtef qa run`]",
-)
-@click.option("--snapshot", metavar="LABEL", help="For a suite: snapshot to store the answers in.  [default: base]")
-@click.option("--model", metavar="NAME", help="For a suite: model of lines that name none.")
-@click.option(
-    "--key", metavar="FIELD", help="For a suite: field that names the question.  [default: item_id, task_id, id or index]"
-)
-@existing_path(
-    "--items",
-    kind="file",
-    help="For a suite: JSON list of FILE's numbers of the questions, in the order in which they were added; or an object of lists "
-    "by subject.",
-)
-@flag(
-    "--repeats-are-draws",
-    help="For a suite: treat several lines of the same model and question as draws, in the order of FILE.",
-)
-@click.option("--skip-unknown", is_flag=True, help="For a suite: skip lines about questions that were not added.")
 @existing_path(
     "--responses", kind="file", help="Of votes in a CSV: JSON lines with prompt_id, model and text; also maker and api_id."
 )
@@ -208,23 +180,9 @@ def import_file(what: str, file: Path, **given: Any) -> None:
     """Add the contents of FILE. Rows that are stored already are skipped; if a line is faulty, the error names it, and nothing is added.
 
     \b
-    responses  what `dtef export responses` wrote; with --suite answers that models gave elsewhere
+    responses  what `dtef export responses` wrote
     votes      pairs, responses and votes: what `dtef export votes` or the page of a reviewer wrote, or a CSV of another tool
     labels     a filled-in sheet of `dtef export labels`: a class per row, and an optional reason
-
-    Answers that models gave elsewhere are JSON lines (.jsonl, .jsonl.gz) or Parquet (.parquet), one answer a line:
-
-    \b
-        {"task_id": "HumanEval/4", "model": "gpt-4", "completion": "    return 1"}
-        {"subject": "astronomy", "index": 2, "model": "mine", "text": "B"}
-        {"index": 17, "model": "mine", "samples": ["... A: 3", "... A: 4"]}
-
-    A line names its question (item_id, task_id, or index, and subject if there are several), the model, and the text (text, response or
-    completion; or samples, a list with a text per draw). It may hold draw, finish_reason, prompt_tokens, completion_tokens, cost_usd and
-    latency_s; other fields are ignored. A number counts the questions of the file that was added, from 0. Where the numbers are those of
-    a larger file, --items gives them. The model `mine` is then called imported/mine. It is never asked and needs no key: `dtef qa run --suite
-    SUITE --model imported/mine` scores what is stored. How often questions are asked (--draws) and how (--few-shot, ...) is said there as for
-    other models.
 
     A CSV of votes has the columns left, right and choice (A is left, B is right, or tie), and may have prompt_id, reviewer_id and confidence.
     Without --responses its votes count, but its pairs cannot be shown. Ids of reviewers have 1 to 200 printable characters and are not those of
@@ -236,7 +194,5 @@ def import_file(what: str, file: Path, **given: Any) -> None:
     \b
     Exit code: 0 done; 2 a line or an option is wrong, and nothing was added.
     """
-    if what == "responses" and given["suite"] is None:
-        refuse_others((), "responses without --suite")
     refuse_others(_READ_FROM[what].options, what)
     _transfer(_READ_FROM[what], file, given)

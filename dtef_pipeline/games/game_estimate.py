@@ -114,7 +114,7 @@ class EpisodeTextLimit:
     def _add_whole(self, match: Match) -> None:
         """Add all texts of the models at all seats, which may have to move even if the stand-in did not."""
         for player in match.list_seated_players(len(self._pack.manifest.seats)):
-            if player.model is not None and not player.model.is_imported:
+            if player.model is not None:
                 most = self._most.setdefault((player.variant, player.persona_name, match.draw), _WriterLimit(player.model))
                 most.texts += self._limits.per_episode
                 most.earlier_texts += _sum_to(self._limits.per_episode)

@@ -35,7 +35,7 @@ class JudgeConfig:
     def __post_init__(self) -> None:
         if self.approach not in APPROACHES:
             raise ConfigError(f"approach {self.approach!r} of judge {self.model.name!r}: allowed: {', '.join(APPROACHES)}")
-        if self.model.is_computed or self.model.is_local or self.model.is_imported:
+        if self.model.is_computed or self.model.is_local:
             raise ConfigError(f"judge {self.model.name!r}: got a model without a server; allowed: a language model")
 
     @property
@@ -146,7 +146,7 @@ def remove_repeated_judges(judges: Iterable[JudgeConfig]) -> tuple[JudgeConfig, 
 
 def _configure_judging(spec: ModelSpec, settings: Mapping[str, float], models: Models) -> ModelSpec:
     """Return the model under its own name, with its settings as a judge."""
-    if spec.is_computed or spec.is_local or spec.is_imported:
+    if spec.is_computed or spec.is_local:
         return spec
     sampling = {key: value for key, value in settings.items() if key != "temperature" or spec.temperature is not None}
     (judging,) = models.resolve([spec.name], sampling)

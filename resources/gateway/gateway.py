@@ -24,7 +24,7 @@ from resources.gateway.dispatch import Dispatch
 from resources.gateway.litellm_transport import LitellmEmbedding, LitellmTransport
 from resources.gateway.local_model import LocalTransport
 from resources.gateway.loop_thread import LoopThread
-from resources.gateway.model_checks import add_stored_snapshots, find_missing_imported, refuse
+from resources.gateway.model_checks import add_stored_snapshots, refuse
 from resources.gateway.prices import price
 from resources.gateway.progress import OnProgress
 from resources.gateway.queues import Arrival, Job, ModelQueue, ModelState
@@ -311,16 +311,13 @@ class Intake:
             elif request.key not in self._seen:
                 new[request.key] = request
         known_keys = self._store.find_known_keys(new)
-        missing = find_missing_imported(new, known_keys)
-        self.failures |= missing
         self._seen |= new.keys()
-        self._settled |= known_keys | missing.keys()
+        self._settled |= known_keys
         arrivals = [
             Arrival(self._queue_of(request.model, request.role), None if key in known_keys else Job(key, request))
             for key, request in new.items()
-            if key not in missing
         ]
-        done_keys = [*again, *(key for key in new if key in known_keys or key in missing)]
+        done_keys = [*again, *(key for key in new if key in known_keys)]
         return list(dict.fromkeys([*stored_keys, *done_keys])), replays + arrivals
 
     def _take_replayed(self, requests: RequestsOfModel) -> list[Arrival]:

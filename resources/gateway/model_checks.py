@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 from dtef_pipeline.asking.addresses import redact_address
-from dtef_pipeline.asking.models import IMPORTED, ModelSpec
-from dtef_pipeline.asking.request import Failure, Request
-from dtef_pipeline.errors import ConfigError, GatewayError
-from dtef_pipeline.text.name_matching import list_nearest
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.errors import GatewayError
 from dtef_pipeline.text.quantity_words import list_first_names
 from resources.gateway.budget import Accounts
 from resources.gateway.direct_transport import is_direct
@@ -22,7 +20,6 @@ from resources.gateway.transport import Scrubber
 from resources.responses.store import ResponseStore
 
 _SNAPSHOTS_NAMED = 3
-ONLY_STORED = "only its stored responses are used, and this prompt has none"
 
 
 def refuse(problems: Mapping[str, str | None]) -> None:
@@ -35,29 +32,12 @@ def refuse(problems: Mapping[str, str | None]) -> None:
         raise GatewayError(f"no request was sent, because these models cannot be asked: {'; '.join(faults)}")
 
 
-def find_missing_imported(requests: Mapping[str, Request], known_keys: Collection[str]) -> dict[str, Failure]:
-    """Return failures by request key for unknown requests to imported models, whose responses were made elsewhere."""
-    absent = {key: call for key, call in requests.items() if call.model.is_imported and key not in known_keys}
-    return {key: Failure(key, f"{call.model.name} is imported: {ONLY_STORED}", 0, "missing") for key, call in absent.items()}
-
-
-def refuse_absent_imported(models: Iterable[ModelSpec], snapshot: str, store: ResponseStore) -> None:
-    """Raise ConfigError for an imported model without imported responses in the snapshot, for example if its name is misspelled."""
-    for spec in models:
-        if spec.is_imported and not store.has(spec.variant, snapshot):
-            names = [model.name for model in store.models(snapshot) if model.variant.startswith(IMPORTED)]
-            raise ConfigError(
-                f"model {spec.name}: no responses of it were imported in snapshot {snapshot!r}; there are: {list_nearest(spec.name, names)}; "
-                "`dtef import responses FILE` adds some"
-            )
-
-
 def find_quick_problem(spec: ModelSpec, environ: Mapping[str, str]) -> str | None:
     """Return what is missing to call the model, or None if a quick look finds nothing.
 
     litellm, whose import takes seconds, is consulted only if neither the models file nor the usual name of the provider's key suffices.
     """
-    if spec.is_computed or spec.is_imported:
+    if spec.is_computed:
         return None
     if spec.is_local:
         return LocalTransport().problem(spec)
@@ -111,7 +91,7 @@ def refuse_early(
         GatewayError: a required model cannot be called: no key, no package, settings that the provider refuses, no price under a limit in
     dollars; or two models would send the same request.
     """
-    specs = [spec for spec in models if not (spec.is_computed or spec.is_imported)]
+    specs = [spec for spec in models if not spec.is_computed]
     problems = {spec.name: problem for spec in specs if (problem := find_quick_problem(spec, environ))}
     looked_at = [spec for spec in specs if (spec.api_base or look_up_prices) and accounts.is_price_needed(spec.name)]
     no_price = [spec for spec in looked_at if price(spec) is None]
@@ -134,7 +114,7 @@ class ModelRoute(NamedTuple):
 
 def resolve_route(spec: ModelSpec, environ: Mapping[str, str]) -> ModelRoute:
     """Return the route to a model, without passwords and keys of the environment."""
-    if spec.is_computed or spec.is_imported:
+    if spec.is_computed:
         return ModelRoute("", "")
     if spec.is_local:
         return ModelRoute("local", "")

@@ -28,14 +28,14 @@ _STATES_COSTS = "openrouter/"
 
 
 def price(spec: ModelSpec) -> Price | None:
-    """Return the model's price, or None if unknown. Local, computed and imported models cost nothing.
+    """Return the model's price, or None if unknown. Local and computed models cost nothing.
 
     A server at its own address (`api_base`) has no price unless the models file gives one, regardless of its model's name. Batch discounts
     and higher prices of very long prompts are ignored.
     """
     if own_price := build_own_price(spec):
         return own_price
-    if spec.is_local or spec.is_computed or spec.is_imported:
+    if spec.is_local or spec.is_computed:
         return FREE
     return None if spec.api_base else _find_listed_price(spec.model)
 

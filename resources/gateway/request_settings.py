@@ -37,7 +37,7 @@ def find_provider_problem(spec: ModelSpec) -> str | None:
 
 def is_translated(spec: ModelSpec) -> bool:
     """Return whether litellm decides what is sent; otherwise every setting is sent unchanged, or nothing at all."""
-    return not (spec.is_computed or spec.is_imported or spec.is_local or is_direct(spec))
+    return not (spec.is_computed or spec.is_local or is_direct(spec))
 
 
 def build_sent_body(spec: ModelSpec, *without: str) -> dict[str, Any]:

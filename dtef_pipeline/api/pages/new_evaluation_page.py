@@ -369,7 +369,7 @@ def list_model_choices(settings: Settings) -> list[ModelChoice]:
 
 def choose_askable(choices: Iterable[ModelChoice]) -> ModelSpec | None:
     """Return the first usable model, preferring one with a server over one in this process; None: there is none."""
-    askable = [choice.spec for choice in choices if choice.lacks is None and not choice.spec.is_imported]
+    askable = [choice.spec for choice in choices if choice.lacks is None]
     return next((spec for spec in askable if not spec.is_local), next(iter(askable), None))
 
 

@@ -19,7 +19,7 @@ from dtef_pipeline.api.plans.plan import (
     require_unique,
     validate_snapshot,
 )
-from dtef_pipeline.asking.models import COMPUTED, IMPORTED, Budget, Models, ModelSpec, strip_settings
+from dtef_pipeline.asking.models import COMPUTED, Budget, Models, ModelSpec, strip_settings
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import ConfigError, GatewayError, UnpricedModels
 from dtef_pipeline.family.run_settings import Door, FamilySettings, RunSettings, build_form, build_settings, list_settings_at
@@ -43,8 +43,8 @@ MAX_VALUES = 1_000
 LONGEST_TEXT = 500
 """Largest number of characters in a text of a manifest."""
 BOUND_BY_COST = "budget.max_cost_usd"
-_SERVERLESS = (COMPUTED, IMPORTED, "local/", "stored/")
-"""Prefixes of computed, imported, in-process and demo models: no provider has these names."""
+_SERVERLESS = (COMPUTED, "local/", "stored/")
+"""Prefixes of computed, in-process and demo models: no provider has these names."""
 _KEY_NOT_SET = "is not set"
 _opening = threading.Lock()
 
@@ -202,22 +202,20 @@ def require_label(settings: Settings, table: str, space: Space, keys: Sequence[s
 def require_askable(
     field: str, specs: Iterable[ModelSpec], snapshot: str, settings: Settings, accounts: Accounts | None = None
 ) -> list[str]:
-    """Refuse what commands refuse before a run: models without a key, a provider, a price under a limit in dollars, or imported responses.
+    """Refuse what commands refuse before a run: models without a key, a provider, or a price under a limit in dollars.
 
     Returns a line for each sampling setting that is not sent to the provider as requested.
 
-    Raises UnfitManifest, UnknownName for models without imported responses, and StoreError.
+    Raises UnfitManifest and StoreError.
     """
     from resources.gateway.budget import Accounts
-    from resources.gateway.model_checks import refuse_absent_imported, refuse_early
+    from resources.gateway.model_checks import refuse_early
     from resources.gateway.request_settings import describe_altered_settings
     from resources.responses.store import ResponseStore
 
     if not (models := [spec for spec in specs if not spec.is_computed]):
         return []
     with ResponseStore(settings.responses_url) as store:
-        with rejections(field, UnknownName):
-            refuse_absent_imported(models, snapshot, store)
         try:
             refuse_early(models, snapshot, accounts or Accounts(Budget(), {}), store, os.environ, look_up_prices=True)
         except UnpricedModels as error:

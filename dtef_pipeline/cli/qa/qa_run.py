@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from assets.qa.part_checks import refuse_unpriced_judge, require_askable_parts
 from assets.qa.stages import resolve_run_arbiter
-from dtef_pipeline.asking.models import IMPORTED, ModelSpec
+from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.cli.families import family_settings, load_stages
 from dtef_pipeline.cli.family_run import AfterRun, FamilyRun, RunContextOfCommand, RunSelection, Steps
 from dtef_pipeline.cli.stage_runs import StagesRun, refuse_unaskable
@@ -28,8 +28,6 @@ from dtef_pipeline.qa.settings import choose_parts as fitting_parts
 from dtef_pipeline.qa.tables import QA_SPACE
 from dtef_pipeline.qa.transcripts.remote import REMOTE
 from dtef_pipeline.text.quantity_words import format_count, list_first_names
-from resources.responses.store import ResponseStore
-from resources.settings import Settings
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -58,18 +56,16 @@ def list_failed_look_ups(warehouse: Warehouse, keys: Sequence[str], how: AskSett
         yield f"warning: {failed_of}: {summary_text}; the same command looks up again"
 
 
-def describe_nothing_scored(warehouse: Warehouse, keys: Sequence[str], snapshot: str, names: Sequence[str]) -> Iterator[str]:
-    """Yield a line if the parts have no responses in a snapshot, so that nothing was judged or scored.
-
-    `names`: models whose responses were imported in the snapshot; only a run that names them uses these.
-    """
+def describe_nothing_scored(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> Iterator[str]:
+    """Yield a line if the parts have no responses in a snapshot, so that nothing was judged or scored."""
     for key in keys:
         at = {**QA_SPACE.levels(key), "snapshot": snapshot}
         if len(warehouse.read_or_empty("qa_responses", columns=["model"], **at)):
             return
-    named = list_first_names([f"--model {name}" for name in names], _REASONS_NAMED)
-    hint = f"imported responses are scored by a run with {named}" if names else "--model MODEL asks one"
-    yield f"warning: nothing was judged or scored, because no responses of snapshot {snapshot!r} are in the tables: {hint}"
+    yield (
+        f"warning: nothing was judged or scored, because no responses of snapshot {snapshot!r} are in the tables: "
+        "--model MODEL asks one"
+    )
 
 
 _COUNTED_OF_RESPONSES = ("item_id", "model", "model_variant", "call_status", "request_key", "response")
@@ -117,11 +113,6 @@ _STAGE_TO_BEGIN_WITH = {"ingest": 0, "ask": 1, "judge": 3}
 """The index of the first stage of a run."""
 
 
-def _list_imported_models(settings: Settings, snapshot: str) -> list[str]:
-    with ResponseStore(settings.responses_url) as store:
-        return [model.name for model in store.models(snapshot) if model.variant.startswith(IMPORTED)]
-
-
 def _refuse(context: RunContextOfCommand, selection: RunSelection) -> None:
     """Raise ConfigError or GatewayError for a run that cannot succeed.
 
@@ -163,9 +154,7 @@ def _list_steps(context: RunContextOfCommand, keys: Sequence[str], stages: Seque
 
 def _summarize_run(context: RunContextOfCommand, keys: Sequence[str], _: StagesRun) -> AfterRun:
     warehouse, options = context.warehouse, context.options
-    nothing = tuple(
-        describe_nothing_scored(warehouse, keys, options.snapshot, _list_imported_models(context.environment, options.snapshot))
-    )
+    nothing = tuple(describe_nothing_scored(warehouse, keys, options.snapshot))
     is_failed = bool(nothing) and options.judge not in (None, "none")
     look_ups = () if context.flags.first == "judge" else list_failed_look_ups(warehouse, keys, options.ask_settings)
     return AfterRun((*nothing, *look_ups), is_failed)

@@ -21,7 +21,6 @@ from dtef_pipeline.cli.options import refuse_others
 from dtef_pipeline.cli.qa import qa_files
 from dtef_pipeline.cli.qa.qa_run import QA_RUN
 from dtef_pipeline.cli.settings_command import RunFlags
-from dtef_pipeline.cli.stage_runs import require_imported
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.cli.warehouse_access import open_warehouse
 from dtef_pipeline.errors import ConfigError
@@ -111,7 +110,6 @@ def _check_models(options: QaSettings) -> tuple[ModelSpec, ...]:
     require_safe(options.snapshot)
     settings = Settings.read_environment()
     specs = load_known_models(settings, COMPUTED_MODELS).resolve(options.models)
-    require_imported(specs, options.snapshot, settings)
     require_server(options.retriever, settings)
     return specs
 

@@ -1,4 +1,4 @@
-"""`dtef board`: the views of surveys, and the comparison of an experiment's conditions."""
+"""`dtef board`: the views of surveys."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ import pandas as pd
 from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.boards.families import COMPARED_FAMILIES
-from dtef_pipeline.cli.families import CommandFamily, ExplainedColumns, filter_by_model
-from dtef_pipeline.cli.options import refuse_others
+from dtef_pipeline.cli.families import CommandFamily, filter_by_model
 from dtef_pipeline.cli.read import list_scored_rounds, require_rows
 from dtef_pipeline.cli.survey.boards import (
     describe_non_answers,
@@ -24,13 +23,12 @@ from dtef_pipeline.cli.survey.boards import (
     format_design_effect_lines,
     render_view,
 )
-from dtef_pipeline.cli.survey.run_summary import compare_ways
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.cli.warehouse_access import NothingToShowError, query_rounds, reads_tables, warn_mixed
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.boards.board_rows import HELD, view
 from dtef_pipeline.survey.boards.segment_gaps import sort_by_significance
-from dtef_pipeline.survey.boards.survey_boards import BY_NAME, PUBLISHED
+from dtef_pipeline.survey.boards.survey_boards import BY_NAME, VIEWS
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.text.quantity_words import format_count
@@ -40,23 +38,13 @@ MOST_ROWS = 60
 """Default number of rows of views of questions or gaps as tables."""
 
 
-def show(by: str, output: str, experiment: str | None, margin: float, **options: Any) -> None:
-    """Print a view, or with `experiment` the comparison of its conditions. Raises ConfigError for options of the other."""
-    if experiment is None:
-        refuse_others({*options, "by"}, "a board without --experiment", apart=("refresh",))
-        _show_view(by, output, **options)
-        return
-    names = ("rounds", "models", "context_levels", "snapshot", "metric", "targets")
-    refuse_others((*names, "experiment", "margin"), "--experiment", apart=("refresh",))
-    compare_ways(experiment, output, margin=margin, **{name: options[name] for name in names})
-
-
 @reads_tables
-def _show_view(warehouse: Warehouse, /, by: str, output: str, models: Sequence[str], top: int | None, **options: Any) -> None:
+def show(warehouse: Warehouse, /, by: str, output: str, models: Sequence[str], top: int | None, **options: Any) -> None:
     settings = SurveyBoardOptions(**{name: value for name, value in options.items() if value is not None})
     require_rows(warehouse, "scores", "predictions are scored by `dtef run --round ROUND`")
     list_scored_rounds(warehouse, settings.rounds)
-    frame = query_rounds(warehouse, lambda connection: _load_view(connection, by, settings), HELD, settings.rounds)
+    tables = [*HELD, "predictions"] if by == "conditions" else HELD
+    frame = query_rounds(warehouse, lambda connection: _load_view(connection, by, settings), tables, settings.rounds)
     frame = filter_by_model(frame, models, by)
     if "deviation" in frame:
         frame = sort_by_significance(frame)
@@ -138,9 +126,8 @@ _NOUNS = {"round": "rounds", "context_level": "context levels", "condition": "co
 SURVEY_COMMANDS = CommandFamily(
     "survey",
     SUBJECT,
-    PUBLISHED,
+    VIEWS,
     show=show,
     wait_hint=" `dtef board --snapshot LABEL` shows the scores of each now.",
     no_series_reason="only baselines are scored, and they do not drift; segments of people who gave no answer are ignored",
-    explained_columns={"survey/experiment": ExplainedColumns("dtef_pipeline.survey.boards.meanings.EXPERIMENT")},
 )

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.cli.family_verbs import CheckReport, FamilyFiles
-from dtef_pipeline.cli.survey.selection import list_shipped_experiments
 from dtef_pipeline.cli.warehouse_access import open_warehouse
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.completeness import ALLOWANCES, MISSING_ATTRIBUTES, MISSING_QUESTIONS, NEXT_STEPS
@@ -295,9 +294,7 @@ def _count_rows(round_id: str, responses: pa.Table, quarantine: pa.Table) -> dic
     }
 
 
-def _list_rounds(warehouse: Warehouse, experiments: bool) -> dict[str, list[dict[str, Any]]]:
-    if experiments:
-        return {"experiments": list_shipped_experiments()}
+def _list_rounds(warehouse: Warehouse) -> dict[str, list[dict[str, Any]]]:
     return {"rounds": [_build_row(warehouse, round_id) for round_id in warehouse.values("survey_responses", "round")]}
 
 

@@ -84,7 +84,7 @@ def resolve_arbiter(config: ArbiterConfig, models: Models) -> Arbiter:
     """Return the judge that a configuration names. Raises ConfigError for an unknown model, several models, or one that cannot judge."""
     suffix = config.model.removeprefix(strip_settings(config.model))
     (named, *extras) = models.resolve([config.model])
-    if extras or named.is_computed or named.is_local or named.is_imported:
+    if extras or named.is_computed or named.is_local:
         names = ", ".join(candidate.name for candidate in (named, *extras))
         raise ConfigError(f"arbiter: model {config.model!r}: got {names}; allowed: one language model with a provider")
     settings = {

@@ -216,14 +216,6 @@ class BlueprintOptions:
         return max(_STANDARD_RESERVE, answer.get(self.task, 0)) + thinking
 
 
-ONLY_WITH: Mapping[str, tuple[str, str]] = {
-    "batch_size": ("task", "batch"),
-    "individuals": ("task", "synthetic-individuals"),
-    "seed": ("selection", "random"),
-}
-"""Fields that have no effect unless another field has this value."""
-
-
 def _hash_wording(words: str) -> str:
     """Return a suffix that identifies the text of a user's system prompt; empty for shipped prompts, whose text is fixed."""
     return f"~{digest(words)[:6]}" if words else ""

@@ -14,6 +14,7 @@ from dtef_pipeline.boards.reliability import compute_reliability
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
+from dtef_pipeline.survey.boards.conditions import compare_all_conditions
 from dtef_pipeline.survey.boards.consistency import (
     add_segment_cautions,
     build_consistency_board,
@@ -24,6 +25,7 @@ from dtef_pipeline.survey.boards.noise import SAMPLE_COLUMNS
 from dtef_pipeline.survey.boards.responsiveness import compute_responsiveness, load_context_shown
 from dtef_pipeline.survey.boards.segment_gaps import compute_segment_gaps
 from dtef_pipeline.survey.boards.survey_boards import BREAKDOWNS, BY_NAME, PUBLISHED
+from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import CORRECTED, METRICS
 
@@ -117,8 +119,14 @@ def _view_reliability(connection: Connection, options: BoardOptions, evidence: B
     return compute_reliability(connection, options, evidence.cells if evidence else None)
 
 
+def _view_conditions(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
+    assert isinstance(options, SurveyBoardOptions)
+    return compare_all_conditions(connection, options)
+
+
 _MAKERS: Mapping[str, Callable[[Connection, BoardOptions, BoardEvidence | None], pd.DataFrame]] = {
     "comparisons": _view_comparisons,
+    "conditions": _view_conditions,
     "context": _view_responsiveness,
     "gaps": _view_segment_gaps,
     "reliability": _view_reliability,

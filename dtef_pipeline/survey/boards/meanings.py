@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, MEANINGS, METRIC_RANKS, TESTS
 from dtef_pipeline.survey.boards.survey_boards import BY_NAME, GROUPED
-from dtef_pipeline.survey.tables import DRIFT_CHECKS, LEVEL_FIELD, METRICS
-from dtef_pipeline.tables import COSTS, PARSE_RATE_FIELD, description
+from dtef_pipeline.survey.tables import DRIFT_CHECKS, METRICS
+from dtef_pipeline.tables import description
 
 ENDS: Mapping[str, tuple[str, str]] = {
     **{name: (f"{name}_low", f"{name}_high") for name in ("score", "skill", "slope")},
@@ -68,22 +68,6 @@ _COMMON_COLUMNS = (
     *("rank", "tier", "model", "context_level", "adjusted_score", "score", "interval", "parsed_score"),
     *("skill", "skill_interval", "worth", "n_pairs", "questions", "parse_rate"),
 )
-_COST = description(COSTS.field("cost_usd")).partition(";")[0]
-EXPERIMENT: Mapping[str, str] = {
-    "condition": "Setting of asking, by its name in the experiment; the first is what the others are compared with",
-    "context_level": description(LEVEL_FIELD),
-    "n_pairs": "Pairs of segment and question with a score in this condition and in the first one",
-    "score": "Mean score over these pairs, 0-1: higher is better",
-    "difference": "Mean score minus that of the first condition, over the same pairs: above 0 is better",
-    "interval": "95 % interval of the difference, clustered by battery of questions",
-    "p_adjusted": "p value of the difference, 0-1, adjusted over all rows of the table (Holm)",
-    "decision": "Better or worse: significant; equivalent: the 90 % interval lies within the margin; undecided: neither",
-    "parsed_decision": "The same decision from pairs with readable responses in both conditions",
-    "parse_rate": description(PARSE_RATE_FIELD),
-    "tokens": "Tokens of prompts and responses; each request counts once",
-    "cost": _COST,
-}
-"""By name, the columns that `dtef board --experiment` shows."""
 _DRIFT_SHOWN = {"night": "shared_verdict", "95 % interval": "shift_low", "snapshots": "n_snapshots"}
 DRIFT_HEADINGS: Mapping[str, str] = {
     **{head: description(DRIFT_CHECKS.field(name)).removeprefix("Lower end of the ") for head, name in _DRIFT_SHOWN.items()},

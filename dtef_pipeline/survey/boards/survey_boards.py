@@ -24,6 +24,7 @@ _REACTION = (*_DIFFERENCE, "p_adjusted", "verdict")
 _DEVIATION = ("deviation", "interval", "p_adjusted", "verdict")
 _REPEATED = ("icc", "interval", "within_sd", "rerun_detectable", "model_detectable")
 _COMPARED_IN = ("n_pairs", "n_items", "n_clusters", "note")
+_PAID = ("parse_rate", "prompt_tokens", "completion_tokens", "cost_usd")
 _FOUND_IN = ("n_pairs", "n_questions", "n_batteries", "note")
 BREAKDOWNS = "breakdowns"
 """The table of all breakdowns; its column `cut` has the names of their views."""
@@ -119,8 +120,39 @@ PUBLISHED = (
         needs="a model with a score",
     ),
 )
-"""Every view, boards first. A board of `groups` lists only the columns that identify its rows; the columns of all such boards follow them. The
-view of all metrics also keeps the score under each metric."""
-BY_NAME = {view.name: view for view in PUBLISHED}
+"""Every stored view, boards first. A board of `groups` lists only the columns that identify its rows; the columns of all such boards follow
+them. The view of all metrics also keeps the score under each metric."""
+_COMPARED_WITH_FIRST = {
+    "model": "Name of the model",
+    "condition": "Condition (way of asking)",
+    "context_level": "Number of context questions in the prompt",
+    "n_pairs": "Pairs of segment and question that the model has in this condition and in the first one",
+    "score": "Mean score over these pairs, 0-1: higher is better",
+    "first_score": "Mean score over the same pairs in the first condition, 0-1: higher is better",
+    "difference": "Mean score minus that of the first condition, over the same pairs: above 0 is better",
+    "interval": "95 % interval of the difference, clustered by battery of questions",
+    "p_adjusted": "p value of the difference, 0-1, adjusted over the models of the condition and context level (Holm)",
+    "verdict": "Better or worse: significant; equivalent: the 90 % interval lies within the margin of 0.01; undecided: neither",
+    "parsed_verdict": "The same verdict from pairs with readable responses in both conditions",
+    "parse_rate": "Share of responses that could be read, 0-1",
+    "prompt_tokens": "Tokens of prompts; each request counts once",
+    "completion_tokens": "Tokens of responses; each request counts once",
+    "cost_usd": "Cost of the requests with a known price, in US dollars",
+    "note": "Reason why there is no interval, or what to know about the verdict",
+}
+VIEWS = (
+    *PUBLISHED,
+    BoardView(
+        (*_MODEL_AT_LEVEL, *_APART, "parsed_verdict", "score", "first_score", "n_pairs", *_PAID, "note"),
+        ("model", "condition", "difference", "verdict"),
+        name="conditions",
+        table="",
+        shows="each condition (way of asking) against the first: --condition, or the usual one",
+        needs="a model asked in two conditions, such as `dtef run --condition distribution --condition distribution+cot`",
+        meanings=_COMPARED_WITH_FIRST,
+    ),
+)
+"""Every view; the last has no table."""
+BY_NAME = {view.name: view for view in VIEWS}
 GROUPED = tuple(KEYS.groups)
 """Names of the boards whose rows are models in groups of the keys, in one form."""

@@ -33,7 +33,7 @@ def conditions_in(pipeline: Pipeline) -> set[str]:
 
 class TestConditions:
     def test_predictions_ask_only_the_usual_condition_by_default(self, pipeline: Pipeline) -> None:
-        """A nightly run would pay for every condition that an experiment left behind."""
+        """A nightly run would pay for every condition that an earlier run left behind."""
         conditions = {"conditions": ["distribution", "shift", "batch=2"]}
         assert pipeline.run(STAGE_NAMES[:3], blueprints=conditions).failures == ()
         asked = set(pipeline.house.read("predictions")["condition"].to_pylist())

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.cli.families import family_record, find_columns, list_board_names
-from dtef_pipeline.cli.survey.run_summary import _COMPARED
 from dtef_pipeline.families import FAMILIES
 from dtef_pipeline.report.columns import split_description
-from dtef_pipeline.survey.boards.meanings import EXPERIMENT, view_columns
+from dtef_pipeline.survey.boards.meanings import view_columns
 from dtef_pipeline.survey.boards.survey_boards import PUBLISHED
 from tests.dtef_pipeline.cli.commands import ok, refused
 from tests.strict_json import strict
@@ -36,7 +35,6 @@ def test_every_column_of_every_board_is_explained() -> None:
         for view in family_record(family.name).views:
             columns = find_columns(f"{family.name}/{view.name}")
             assert {*view.columns} <= {"question", *columns}, view.name
-    assert {*_COMPARED} <= {"model", *EXPERIMENT}
 
 
 def test_every_name_has_columns_with_a_meaning() -> None:

@@ -137,8 +137,6 @@ def test_all_names_that_are_unknown_are_reported_at_once(
         ("qa", {"suites": ["mmul"]}, "suites: 'mmul' matches none; known: mmlu"),
         ("qa", {"parts": ["chess"]}, "parts: 'chess' matches none"),
         ("qa", {"models": ["nobody@temperature=1"]}, "models: no model"),
-        ("survey", {"models": ["imported/x"]}, "models: model imported/x: no responses of it were imported in snapshot 'base'"),
-        ("qa", {"models": ["imported/x"]}, "models: model imported/x: no responses of it were imported"),
     ],
 )
 def test_an_unknown_name_is_reported_with_those_that_are_known(

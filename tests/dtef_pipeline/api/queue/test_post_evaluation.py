@@ -99,7 +99,6 @@ REFUSED: tuple[tuple[dict[str, Any], int, str], ...] = (
     ({"models": ["nopeprov/x"]}, 422, "nopeprov/x: LiteLLM knows no such provider"),
     ({"opponents": ["nopeprov/x"]}, 422, "opponents: no request was sent, because these models cannot be asked: nopeprov/x: "),
     ({"models": ["local/minilm-l6-int8"]}, 422, "writes no texts"),
-    ({"models": ["imported/x"]}, 404, "models: model imported/x: no responses of it were imported"),
     ({"budget": {"max_cost_usd": 10**9}}, 422, "budget.max_cost_usd: got 1000000000; allowed: 0 to 1,000,000"),
     ({"persona_ids": ["rash"]}, 409, "persona rash:v2 is draft; allowed: an approved persona"),
     ({"persona_ids": ["calm", "gone:v2"]}, 409, "persona gone:v2 is retired"),

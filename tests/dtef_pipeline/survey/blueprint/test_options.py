@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import Field, fields
 from typing import Any
 
@@ -16,7 +17,6 @@ from dtef_pipeline.survey.blueprint.options import (
     BATCH_SIZES,
     FORMATS,
     MOST_INDIVIDUALS,
-    ONLY_WITH,
     PROFILES,
     REASONINGS,
     SELECTIONS,
@@ -89,12 +89,20 @@ def another_value(field: Field[Any]) -> Any:
     return not field.default if isinstance(field.default, bool) else (field.default or 100) + 1
 
 
+NEEDED: Mapping[str, dict[str, Any]] = {
+    "batch_size": {"task": "batch"},
+    "individuals": {"task": "synthetic-individuals"},
+    "seed": {"selection": "random"},
+}
+"""By field that has no effect alone, the values of others that it needs."""
+
+
 @pytest.mark.parametrize(
     "field", [field for field in fields(BlueprintOptions) if field.name not in SPELLED_ELSEWHERE], ids=lambda field: field.name
 )
 def test_a_condition_spells_every_option(field: Field[Any]) -> None:
     """An option that the condition leaves out would mix two ways of asking in one mean."""
-    partner = dict([ONLY_WITH[field.name]]) if field.name in ONLY_WITH else {}
+    partner = NEEDED.get(field.name, {})
     usual = BlueprintOptions(**partner)
     chosen = BlueprintOptions(**partner | {field.name: another_value(field)})
     assert chosen.condition != usual.condition

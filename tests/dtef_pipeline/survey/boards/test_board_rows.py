@@ -75,9 +75,9 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 
 @pytest.fixture(scope="module")
 def frames(connection: duckdb.DuckDBPyConnection) -> dict[str, pd.DataFrame]:
-    """Every view of the same evidence, made once."""
+    """Every stored view of the same evidence, made once."""
     evidence = load_evidence(connection, OPTIONS)
-    return {by: view(connection, by, OPTIONS, evidence) for by in BY_NAME}
+    return {stored.name: view(connection, stored.name, OPTIONS, evidence) for stored in PUBLISHED}
 
 
 def board(frames: dict[str, pd.DataFrame], by: str = "overall") -> pd.DataFrame:
@@ -186,7 +186,7 @@ def shown_numbers(frame: pd.DataFrame) -> list[str]:
     return [cell for cell in intervals(frame) if " to " in cell]
 
 
-@pytest.mark.parametrize("by", BY_NAME)
+@pytest.mark.parametrize("by", [stored.name for stored in PUBLISHED])
 def test_a_narrow_terminal_shows_what_a_view_is_about(
     frames: dict[str, pd.DataFrame], by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

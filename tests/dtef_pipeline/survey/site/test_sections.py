@@ -54,7 +54,7 @@ def test_ways_of_asking_are_compared_with_the_usual_one(open_tables: Open) -> No
     shown = table(found)
     assert shown.caption == "asked directly, options reversed, against asked directly"
     (row,) = shown.rows
-    assert (row["model"], row["decision"], row["difference"], row["n_pairs"]) == ("gpt", "better", pytest.approx(0.1), 6)
+    assert (row["model"], row["verdict"], row["difference"], row["n_pairs"]) == ("gpt", "better", pytest.approx(0.1), 6)
 
 
 def test_of_snapshots_the_latest_with_both_conditions_is_compared(open_tables: Open) -> None:
