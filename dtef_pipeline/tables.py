@@ -184,7 +184,6 @@ COMPARISONS = pa.schema(
         field("p", pa.float64(), "Two-sided p of the t test by whole clusters, 0-1; null: too few clusters"),
         field("among", pa.string(), "Comparisons that p is adjusted over, such as models (of two language models); null: all of the board"),
         field("p_adjusted", pa.float64(), "Adjusted p, 0-1 (Holm over the comparisons of one board, or of those among)"),
-        field("parsed_difference", pa.float64(), "Difference by only the readable responses; null: the family scores no others"),
         field("parsed_verdict", pa.string(), "Verdict by only the readable responses"),
         field("parsed_note", pa.string(), "Finding by only the readable responses where it differs; empty: the same"),
         field("note", pa.string(), "Caution for readers of the row, or the reason why a number is missing; empty: nothing"),
