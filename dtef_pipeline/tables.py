@@ -182,7 +182,6 @@ COMPARISONS = pa.schema(
         field("p", pa.float64(), "p value of the difference, 0-1 (two-sided t test over clusters); null: too few clusters"),
         field("adjusted_over", pa.string(), "Comparisons that p is adjusted over, such as models (two language models); null: all of the board"),
         field("p_adjusted", pa.float64(), "Adjusted p, 0-1 (Holm over the comparisons of one board, or those in adjusted_over)"),
-        field("parsed_difference", pa.float64(), "Difference over readable responses only; null: the family scores only these"),
         field("parsed_verdict", pa.string(), "Verdict from readable responses only"),
         field("parsed_note", pa.string(), "Finding from readable responses only, if it differs from the published one; empty: it does not"),
         field("note", pa.string(), "Caution about the row, or why a number is missing; empty: none"),

@@ -11,7 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from scipy.special import stdtrit
 
-from dtef_pipeline.asking.snapshot_order import build_place_sql, order_in
+from dtef_pipeline.asking.snapshot_order import order_in
+from dtef_pipeline.boards.latest_rows import build_latest_sql
 from dtef_pipeline.games.metrics import (
     BESIDE_METRICS,
     EXPECTED_RETURN,
@@ -90,8 +91,6 @@ def sum_exploitation(connection: duckdb.DuckDBPyConnection, source: str, everyon
 
 PLAYED_SERIES = "league, scenario, version, persona, model_variant"
 """Key columns of a player in a version of a scenario."""
-_ENOUGH_EPISODES = 0.5
-"""Minimum size of the snapshot that counts as the latest, as a share of the episodes in the largest one."""
 _LATEST_SCORES = "latest_scores"
 
 
@@ -100,26 +99,15 @@ def create_latest_scores(connection: duckdb.DuckDBPyConnection, snapshot: str | 
 
     `snapshot`: the only one that counts; baselines that did not play in it count with their latest, because they always play alike.
     """
-    place = build_place_sql(order_in(connection, "episode_scores"))
-    connection.execute(
-        f"""
-        CREATE OR REPLACE TEMP TABLE latest_snapshots AS
-        WITH played AS (
-            SELECT {PLAYED_SERIES}, snapshot, snapshot::VARCHAR = $chosen AS is_chosen, count(*) FILTER (status = 'scored') AS n
-            FROM episode_scores WHERE metric = '{EXPECTED_RETURN}'
-                AND ($chosen IS NULL OR snapshot::VARCHAR = $chosen OR starts_with(model_variant, '{BASELINE_PREFIX}'))
-            GROUP BY ALL
-        ), beside AS (
-            SELECT *, max(n) OVER (PARTITION BY {PLAYED_SERIES}) AS most FROM played
-        )
-        SELECT {PLAYED_SERIES}, snapshot FROM beside
-        QUALIFY row_number() OVER (
-            PARTITION BY {PLAYED_SERIES}
-            ORDER BY coalesce(is_chosen, false) DESC, n > 0 DESC, n >= {_ENOUGH_EPISODES} * most DESC, {place} DESC NULLS LAST
-        ) = 1
-        """,
-        {"chosen": snapshot},
-    )
+    played = f"""
+        SELECT {PLAYED_SERIES}, snapshot, snapshot::VARCHAR = $chosen AS is_chosen, count(*) FILTER (status = 'scored') AS n
+        FROM episode_scores WHERE metric = '{EXPECTED_RETURN}'
+            AND ($chosen IS NULL OR snapshot::VARCHAR = $chosen OR starts_with(model_variant, '{BASELINE_PREFIX}'))
+        GROUP BY ALL
+        """
+    order = order_in(connection, "episode_scores")
+    latest = build_latest_sql(played, PLAYED_SERIES, order, "coalesce(is_chosen, false) DESC")
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE latest_snapshots AS {latest}", {"chosen": snapshot})
     connection.execute(
         f"""
         CREATE OR REPLACE TEMP VIEW {_LATEST_SCORES} AS
