@@ -12,7 +12,7 @@ import pandas as pd
 
 from assets.games.game_catalog import load_known_personas, load_known_scenarios
 from dtef_pipeline.asking.models import Models
-from dtef_pipeline.boards.named_boards import TableView
+from dtef_pipeline.boards.named_boards import TableLayout
 from dtef_pipeline.cli.families import load_stages
 from dtef_pipeline.cli.family_run import FamilyRun, RunSelection, estimate, open_run, start
 from dtef_pipeline.cli.games.games_run import OR_UNAPPROVED, choose_scenarios, register
@@ -50,7 +50,7 @@ DECISION_COLUMNS = {
 }
 
 
-_STRATEGIES_VIEW = TableView(
+_STRATEGIES_LAYOUT = TableLayout(
     (),
     ("player", "status", "asked", "exploitability", "interval"),
     ("scenario", "as_drawn", "draws", "unreadable"),
@@ -71,7 +71,7 @@ def show(warehouse: Warehouse, plans: Mapping[str, DecisionPlan], output: str) -
         *values,
         *("unreadable", "draws"),
     )
-    print_rows(replace(_STRATEGIES_VIEW, columns=names), _build_frame(players), output, (), "games/decisions")
+    print_rows(replace(_STRATEGIES_LAYOUT, columns=names), _build_frame(players), output, (), "games/decisions")
 
 
 def _read_strategy_rows(warehouse: Warehouse, key: str, plan: DecisionPlan) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""`dtef board`: the views of surveys, and the comparison of an experiment's conditions."""
+"""`dtef board`: the boards of surveys, and the comparison of an experiment's conditions."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from dtef_pipeline.cli.families import CommandFamily, ExplainedColumns, filter_b
 from dtef_pipeline.cli.options import refuse_others
 from dtef_pipeline.cli.read import list_scored_rounds, require_rows
 from dtef_pipeline.cli.survey.boards import (
+    describe_board_columns,
     describe_non_answers,
     describe_samples,
     describe_unranked,
-    describe_view_columns,
     find_reasons_without_score,
     format_design_effect_lines,
-    render_view,
+    render_board,
 )
 from dtef_pipeline.cli.survey.run_summary import compare_ways
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.cli.warehouse_access import NothingToShowError, query_rounds, reads_tables, warn_mixed
 from dtef_pipeline.report.terminal import render
-from dtef_pipeline.survey.boards.board_rows import HELD, view
+from dtef_pipeline.survey.boards.board_rows import HELD, compute_board
 from dtef_pipeline.survey.boards.segment_gaps import sort_by_significance
 from dtef_pipeline.survey.boards.survey_boards import BY_NAME, PUBLISHED
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
@@ -37,14 +37,14 @@ from dtef_pipeline.text.quantity_words import format_count
 from resources.warehouse import Warehouse
 
 MOST_ROWS = 60
-"""Default number of rows of views of questions or gaps as tables."""
+"""Default number of rows of boards of questions or gaps as tables."""
 
 
 def show(by: str, output: str, experiment: str | None, margin: float, **options: Any) -> None:
-    """Print a view, or with `experiment` the comparison of its conditions. Raises ConfigError for options of the other."""
+    """Print a board, or with `experiment` the comparison of its conditions. Raises ConfigError for options of the other."""
     if experiment is None:
         refuse_others({*options, "by"}, "a board without --experiment", apart=("refresh",))
-        _show_view(by, output, **options)
+        _show_board(by, output, **options)
         return
     names = ("rounds", "models", "context_levels", "snapshot", "metric", "targets")
     refuse_others((*names, "experiment", "margin"), "--experiment", apart=("refresh",))
@@ -52,11 +52,11 @@ def show(by: str, output: str, experiment: str | None, margin: float, **options:
 
 
 @reads_tables
-def _show_view(warehouse: Warehouse, /, by: str, output: str, models: Sequence[str], top: int | None, **options: Any) -> None:
+def _show_board(warehouse: Warehouse, /, by: str, output: str, models: Sequence[str], top: int | None, **options: Any) -> None:
     settings = SurveyBoardOptions(**{name: value for name, value in options.items() if value is not None})
     require_rows(warehouse, "scores", "predictions are scored by `dtef run --round ROUND`")
     list_scored_rounds(warehouse, settings.rounds)
-    frame = query_rounds(warehouse, lambda connection: _load_view(connection, by, settings), HELD, settings.rounds)
+    frame = query_rounds(warehouse, lambda connection: _load_board(connection, by, settings), HELD, settings.rounds)
     frame = filter_by_model(frame, models, by)
     if "deviation" in frame:
         frame = sort_by_significance(frame)
@@ -70,7 +70,7 @@ def _show_view(warehouse: Warehouse, /, by: str, output: str, models: Sequence[s
         return
     for line in warehouse.query(lambda connection: [*describe_samples(connection, settings)], only=HELD, first=settings.rounds):
         say(line)
-    click.echo(render_view(by, rows))
+    click.echo(render_board(by, rows))
     if n_more := len(frame) - len(rows):
         say(f"{format_count(n_more, 'more row')}: --top 0 shows all, --csv writes them for other programs")
     if by == "overall" and rows["rank"].isna().any():
@@ -84,13 +84,15 @@ def _show_view(warehouse: Warehouse, /, by: str, output: str, models: Sequence[s
     ):
         click.echo(silent)
     click.echo(
-        "\n".join(filter(None, [format_design_effect_lines(warehouse, rows, settings.rounds), describe_view_columns(by, rows)]))
+        "\n".join(
+            filter(None, [format_design_effect_lines(warehouse, rows, settings.rounds), describe_board_columns(by, rows)])
+        )
     )
 
 
-def _load_view(connection: duckdb.DuckDBPyConnection, by: str, options: SurveyBoardOptions) -> pd.DataFrame:
-    """The rows of a view, with the words of its questions."""
-    frame = view(connection, by, options)
+def _load_board(connection: duckdb.DuckDBPyConnection, by: str, options: SurveyBoardOptions) -> pd.DataFrame:
+    """The rows of a board, with the words of its questions."""
+    frame = compute_board(connection, by, options)
     if not len(frame):
         raise NothingToShowError(_explain_empty(connection, by, options))
     if "question_id" in frame:
@@ -102,7 +104,7 @@ def _load_view(connection: duckdb.DuckDBPyConnection, by: str, options: SurveyBo
 
 
 def _explain_empty(connection: duckdb.DuckDBPyConnection, by: str, options: SurveyBoardOptions) -> str:
-    """Describe what a view without rows lacks, and which options may have excluded it."""
+    """Describe what a board without rows lacks, and which options may have excluded it."""
     wanted = {
         "round": options.rounds,
         "context_level": options.context_levels,

@@ -211,6 +211,6 @@ SURVEY = FamilyWords(
         ),
     ),
     run=run,
-    views=PUBLISHED,
+    boards=PUBLISHED,
 )
 survey = build_family_group(SURVEY)

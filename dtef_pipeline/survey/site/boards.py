@@ -11,7 +11,7 @@ from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.boards.boards import load_evidence
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.boards.cuts import select_cut
-from dtef_pipeline.survey.boards.board_rows import view
+from dtef_pipeline.survey.boards.board_rows import compute_board
 from dtef_pipeline.survey.boards.survey_boards import BREAKDOWNS, PUBLISHED
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.keys import KEYS
@@ -30,7 +30,9 @@ def load_boards(connection: duckdb.DuckDBPyConnection) -> Boards:
     lacking = [v.name for v in PUBLISHED if not has_table(connection, v.table) and (not v.needs or v.name == "comparisons")]
     evidence = load_evidence(connection, options) if lacking else None
     frames = {
-        v.name: view(connection, v.name, options, evidence) if v.name in lacking else _read_table(connection, v.table, v.name)
+        v.name: compute_board(connection, v.name, options, evidence)
+        if v.name in lacking
+        else _read_table(connection, v.table, v.name)
         for v in PUBLISHED
     }
     names = map_variant_names(frames["overall"]) if len(frames["overall"]) else {}
