@@ -50,7 +50,7 @@ games_drift, games_no_drift = build_drift_assets(
 
 
 @asset_check(asset=games_drift)
-def baselines_stand_still(store: Store) -> dg.AssetCheckResult:
+def baselines_are_unchanged(store: Store) -> dg.AssetCheckResult:
     """Games between baselines have the same values in every snapshot; otherwise the game changed without a new version."""
     offenders = store.warehouse.query(lambda connection: list(find_moved_baselines(connection)), only=["episode_scores"])
     sql = "SELECT count(DISTINCT episode_id) FROM episode_scores WHERE starts_with(model, 'baseline/')"

@@ -56,6 +56,6 @@ def _get_series(row: Mapping[str, Any]) -> str:
 
 
 def _format_news(row: Mapping[str, Any], notify: Sequence[str]) -> str:
-    """What the receiver should know of a series; empty: nothing. That all models of a night moved is sent under any choice of verdicts."""
-    night = "night" if has_shared_shift(row) or row["shared_verdict"] in notify else ""
-    return " ".join(filter(None, [row["verdict"] if row["verdict"] in notify else "", night]))
+    """Return the news on a series, or an empty text. A shared shift of all models is sent whatever the choice of verdicts."""
+    shared = "shared" if has_shared_shift(row) or row["shared_verdict"] in notify else ""
+    return " ".join(filter(None, [row["verdict"] if row["verdict"] in notify else "", shared]))

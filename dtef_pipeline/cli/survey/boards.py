@@ -238,7 +238,7 @@ def _format_list(title: str, lines: Sequence[str]) -> str:
 def render_drift(checks: pa.Table, subject: Subject) -> str:
     """Return the output of `dtef drift`."""
     verdicts, keys = build_verdict_frame(checks, subject), subject.keys
-    whose = ("verdict", "night", *keys.space, "model", "setting", "shift")
+    whose = ("verdict", "all models", *keys.space, "model", "setting", "shift")
     fit = compute_terminal_fit([name for name in whose if name in verdicts], _DRIFT_FIRST_OUT)
     text = format_drift(checks, subject, fit)
     return f"{text}\n{COLUMNS_LINE} drift" if len(verdicts.columns) else text

@@ -84,7 +84,7 @@ EXPERIMENT: Mapping[str, str] = {
     "cost": _COST,
 }
 """By name, the columns that `dtef board --experiment` shows."""
-_DRIFT_SHOWN = {"night": "shared_verdict", "95 % interval": "shift_low", "snapshots": "n_snapshots"}
+_DRIFT_SHOWN = {"all models": "shared_verdict", "95 % interval": "shift_low", "snapshots": "n_snapshots"}
 DRIFT_HEADINGS: Mapping[str, str] = {
     **{head: description(DRIFT_CHECKS.field(name)).removeprefix("Lower end of the ") for head, name in _DRIFT_SHOWN.items()},
     "odds for drift": "Highest odds so far that the model has changed (likelihood ratio); null: too few snapshots",
