@@ -21,7 +21,7 @@ from assets.stage.resources import Store
 from assets.stage.table_publishing import publish_tables
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.record import FamilyBoard, Preview
-from dtef_pipeline.qa.qa_boards import QA_VIEWS
+from dtef_pipeline.qa.qa_boards import QA_BOARDS
 from dtef_pipeline.qa.score_drift import QA_WATCHED
 from dtef_pipeline.qa.score_validity import QA_VALIDITY_READS
 from dtef_pipeline.qa.score_validity import qa_validity as validity_of_scores
@@ -70,7 +70,7 @@ qa_validity = build_board_asset(
         answers get better scores. `is_suspect` marks values that need a look.""",
         lambda connection, _: {"qa_validity": validity_of_scores(connection)},
         reads=QA_VALIDITY_READS,
-        previews={"validity": Preview.of_view(next(view for view in QA_VIEWS if view.name == "validity"))},
+        previews={"validity": Preview.of_board(next(board for board in QA_BOARDS if board.name == "validity"))},
         metadata=lambda tables, _: {"n_suspect": pc.sum(tables["qa_validity"]["is_suspect"]).as_py() or 0},
     ),
 )

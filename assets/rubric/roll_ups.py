@@ -24,7 +24,7 @@ from dtef_pipeline.family.stage import Tables
 from dtef_pipeline.rubric.board import BOARD_READS
 from dtef_pipeline.rubric.board import rubric_board as board_of_all
 from dtef_pipeline.rubric.labels.label_corrections import CORRECTED_READS, build_corrected_tables
-from dtef_pipeline.rubric.rubric_boards import BOARD_VIEWS
+from dtef_pipeline.rubric.rubric_boards import RUBRIC_BOARDS
 from dtef_pipeline.rubric.rubric_drift import WATCHED
 from dtef_pipeline.rubric.rubric_roll_ups import (
     CHAMPIONS_READ,
@@ -38,7 +38,7 @@ from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RubricSettings
 from dtef_pipeline.text.quantity_words import format_count
 
 RUBRIC_FAMILY = FAMILY_BY_NAME["rubric"]
-_VIEWS_SHOWN = {view.name: view for view in BOARD_VIEWS}
+_BOARDS_SHOWN = {board.name: board for board in RUBRIC_BOARDS}
 _OF_JUDGED = ("rubric_judgements", "rubric_scores")
 
 rubric_board = build_board_asset(
@@ -54,7 +54,7 @@ rubric_board = build_board_asset(
         models).""",
         lambda connection, _: {"rubric_board": board_of_all(connection), "comparisons": build_comparisons_table(connection)},
         reads=BOARD_READS,
-        previews={"board": Preview.of_view(_VIEWS_SHOWN["overall"], cut="overall")},
+        previews={"board": Preview.of_board(_BOARDS_SHOWN["overall"], cut="overall")},
         version="3",
         metadata=lambda tables, _: {
             "rubric_board_rows": pc.sum(pc.equal(tables["rubric_board"]["cut"], "overall")).as_py() or 0
@@ -104,7 +104,7 @@ rubric_agreement = build_board_asset(
         lambda connection, _: build_agreement_tables(connection),
         reads=JUDGED_READ,
         previews={
-            "agreement": Preview.of_view(_VIEWS_SHOWN["agreement"]),
+            "agreement": Preview.of_board(_BOARDS_SHOWN["agreement"]),
             "disagreed": Preview("rubric_disagreed", ("blueprint", "prompt", "mean_sd", "n_responses", "text"), 10),
         },
         version="2",
@@ -123,8 +123,8 @@ rubric_validity = build_board_asset(
         lambda connection, store: build_validity_tables(connection, store.responses.responses),
         reads=JUDGED_READ,
         previews={
-            "self_preference": Preview.of_view(_VIEWS_SHOWN["self-preference"], 20),
-            "judges": Preview.of_view(_VIEWS_SHOWN["judges"], 20),
+            "self_preference": Preview.of_board(_BOARDS_SHOWN["self-preference"], 20),
+            "judges": Preview.of_board(_BOARDS_SHOWN["judges"], 20),
         },
         version="2",
         after=_OF_JUDGED,
@@ -151,7 +151,7 @@ rubric_corrected = build_board_asset(
         _compute_corrected_tables,
         reads=CORRECTED_READS,
         previews={
-            "corrected": Preview.of_view(_VIEWS_SHOWN["corrected"]),
+            "corrected": Preview.of_board(_BOARDS_SHOWN["corrected"]),
             "known_classes": Preview(
                 "rubric_known_classes", ("judge", "human_class", "n", "same_class", "within_one_class", "bias", "note")
             ),

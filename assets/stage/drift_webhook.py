@@ -56,6 +56,6 @@ def _get_series(row: Mapping[str, Any]) -> str:
 
 
 def _format_news(row: Mapping[str, Any], notify: Sequence[str]) -> str:
-    """Return the text about a series; empty: nothing to report. A change of all models in a snapshot is always reported."""
-    night = "night" if has_shared_shift(row) or row["shared_verdict"] in notify else ""
-    return " ".join(filter(None, [row["verdict"] if row["verdict"] in notify else "", night]))
+    """Return the news on a series, or an empty text. A shared shift of all models is sent whatever the choice of verdicts."""
+    shared = "shared" if has_shared_shift(row) or row["shared_verdict"] in notify else ""
+    return " ".join(filter(None, [row["verdict"] if row["verdict"] in notify else "", shared]))

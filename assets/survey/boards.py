@@ -60,7 +60,7 @@ def make_views(*tables: str) -> Make:
     return partial(build_published_tables, tables)
 
 
-@dg.asset(deps=["segment_results"], **roll_up(code_version="11"))
+@dg.asset(deps=["segment_results"], **roll_up(code_version="12"))
 def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Models ranked by their mean score over all segments and questions of all rounds, per context level.
 
@@ -106,7 +106,7 @@ def breakdowns(context: dg.AssetExecutionContext, config: BoardConfig, store: St
     )
 
 
-@dg.asset(deps=["segment_results"], **roll_up("comparisons", code_version="7"))
+@dg.asset(deps=["segment_results"], **roll_up("comparisons", code_version="8"))
 def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Any two models, on the cells that both have a score for: the difference with its interval, and whether it is significant.
 
@@ -129,7 +129,7 @@ def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     return _test_table(rows, config, clean(rows), columns, better=["better"])
 
 
-@dg.asset(deps=["segment_results"], **roll_up("responsiveness", code_version="6"))
+@dg.asset(deps=["segment_results"], **roll_up("responsiveness", code_version="7"))
 def responsiveness(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Whether a model's score rises with the answers it is shown as context: one row per (model variant, condition).
 

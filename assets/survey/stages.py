@@ -205,7 +205,7 @@ RESPONSES_STAGE = Stage(
     predictions that know nothing of the segment.""",
     read_segment,
     after=(survey_files.key.to_user_string(),),
-    version="11",
+    version="12",
     checks=(
         Check(
             "distributions_sum_to_one",
@@ -216,7 +216,7 @@ RESPONSES_STAGE = Stage(
             blocking=True,
         ),
         make_uniqueness_check(
-            "one_row_a_question", "Every question has one row per segment.", "survey_responses", ("question_id",)
+            "questions_are_unique", "Every question has one row per segment.", "survey_responses", ("question_id",)
         ),
         Check(
             "n_reaches_minimum",
@@ -325,13 +325,13 @@ BLUEPRINTS_STAGE = Stage(
     alone=True,
     checks=(
         make_uniqueness_check(
-            "prompts_unique",
+            "prompts_are_unique",
             "A (question, context level, condition) has one prompt.",
             "blueprints",
             ("question_id", "context_level", "condition"),
         ),
         Check(
-            "context_gives_nothing_away",
+            "context_excludes_targets",
             "No prompt shows a question that it asks, or a circular one, as context.",
             "blueprints",
             ("question_id", "prompt_id", "context_question_ids", "circular"),
@@ -415,7 +415,7 @@ PREDICTIONS_STAGE = Stage(
     is_idle=lambda settings, models: not select_language_models(resolve_asked_models(settings, models)),
     checks=(
         make_uniqueness_check(
-            "predictions_unique",
+            "predictions_are_unique",
             "A request has one row per question, context level and condition.",
             "predictions",
             ("request_key", "question_id", "context_level", "condition"),
@@ -504,7 +504,7 @@ DRIFT_STAGE = Stage(
     check_segment,
     after=("segment_results",),
     settings=SURVEY_STAGE_SETTINGS["drift_checks"],
-    version="14",
+    version="15",
     follows=True,
     nightly=True,
     snapshot=lambda settings: None,

@@ -1,4 +1,4 @@
-"""How tables are displayed, and the named boards of a family. Loads nothing heavy."""
+"""The layouts of tables for people, and the named boards of a family. Loads nothing heavy."""
 
 from __future__ import annotations
 
@@ -7,51 +7,51 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class TableView:
-    """The columns of a table that are shown."""
+class TableLayout:
+    """The columns that a table shows to people."""
 
     columns: tuple[str, ...] = ()
-    """Columns shown to people, where any row says something in them; `interval` is made of the ends of the `estimate`."""
+    """Columns to show if any row has a value; `interval` shows the ends of the `estimate`'s interval."""
     always_shown: tuple[str, ...] = ()
-    """Those of the columns that are shown however narrow the terminal is."""
+    """Columns that even a narrow terminal shows."""
     hidden_first: tuple[str, ...] = ()
-    """Those that are hidden first where there are too many."""
+    """Columns that are hidden first, in this order."""
     estimate: str = ""
-    """The column whose interval is shown as one column."""
+    """The column whose interval the column `interval` shows."""
     notes: str = "note"
-    """The column of what is to be known of a row, such as why it has no interval."""
+    """The column with notes on a row, such as why it has no interval."""
     name_columns: tuple[str, ...] = ("model",)
-    """The columns that name the row in front of such a note."""
+    """The columns that identify the row in front of a note."""
     ends: tuple[str, str] = ("low", "high")
     """The columns with the ends of the estimate's interval."""
     further_intervals: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """By the column that shows it, the ends of another interval of the estimate."""
+    """The ends of further intervals of the estimate, by the column that shows them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BoardView(TableView):
-    """Rows of a table made by roll-ups, or computed from other tables by the command that shows them."""
+class Board(TableLayout):
+    """A board: rows of a table from the roll-ups, or computed by the command that shows them."""
 
     name: str
-    """What `--by` calls it; of a table of several cuts its cut."""
+    """Its name for `--by`; in a table of several cuts, the cut."""
     table: str
-    """The table it is stored as, or whose columns it has."""
+    """The table that stores it, or whose columns it has."""
     shows: str
-    """What its rows say, in the words of the help."""
+    """What it shows, for the help."""
     needs: str = ""
-    """What there must be for it to have rows, and the command that makes it; empty: scores."""
+    """What it needs to have rows, with the command that makes it; empty: only scores."""
     estimate: str = "score"
     check: str = ""
-    """Only rows of this check; empty: all rows."""
+    """The check whose rows it shows; empty: all rows."""
     filters_partitions: bool = False
-    """Whether the command's option for partitions, such as `--blueprint`, chooses among its rows."""
+    """Whether the option for partitions, such as `--blueprint`, filters its rows."""
     meanings: Mapping[str, str] = field(default_factory=dict)
-    """Of columns that the table does not have."""
+    """The meanings of columns that the table does not have."""
 
 
-def comparisons_view(shows: str, needs: str, *groups: str, of_partitions: bool = False) -> BoardView:
-    """Return the view of the family's part of the table `comparisons`. `groups`: columns compared separately."""
-    return BoardView(
+def comparisons_board(shows: str, needs: str, *groups: str, of_partitions: bool = False) -> Board:
+    """Return the board of the family's rows of the table `comparisons`. `groups`: columns compared separately."""
+    return Board(
         (
             *groups,
             *("model", "other_model", "verdict", "difference", "interval", "score", "other_score"),

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from assets.engine.settings_config import load_family_panel
 from assets.stage.panel_drift import panel_drift
 from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.boards.named_boards import TableView
+from dtef_pipeline.boards.named_boards import TableLayout
 from dtef_pipeline.cli.families import family_record
 from dtef_pipeline.cli.role_budgets import parse_budgets, resolve_budget_owners
 from dtef_pipeline.cli.stage_runs import check_home_path, open_dagster_instance, print_usage, report_run_end
@@ -33,7 +33,7 @@ from resources.model_catalog import load_known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
-_JUDGES_VIEW = TableView(
+_JUDGES_LAYOUT = TableLayout(
     (
         *("judge", "evaluator", "verdict", "shift", "interval"),
         *("first_snapshot", "n_snapshots", "n_items", "latest_snapshot", "reason"),
@@ -110,7 +110,7 @@ def show(warehouse: Warehouse, family: str, output: str) -> None:
         raise WarehouseError(f"no {family}_anchors in {warehouse.root} yet: `dtef anchors --family {family}` makes them")
     options = panel_drift(Settings.read_environment(), warehouse)
     frame = judge_drift(subject, judgements, options).to_pandas().drop(columns="family")
-    print_rows(_JUDGES_VIEW, frame, output, (), "judge_drift")
+    print_rows(_JUDGES_LAYOUT, frame, output, (), "judge_drift")
 
 
 def _add_scale(options: Options, settings: Settings) -> Options:

@@ -8,7 +8,7 @@ import click
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.boards.named_boards import TableView
+from dtef_pipeline.boards.named_boards import TableLayout
 from dtef_pipeline.cli.terminal import print_rows
 from dtef_pipeline.cli.warehouse_access import reads_tables, warn_stale
 from dtef_pipeline.errors import ConfigError, WarehouseError
@@ -50,10 +50,10 @@ def costs(
     totals = _sum_by_columns(frame.rename(columns={column: name for name, column in named.items()}), list(named))
     table = totals if output != "table" else _format_costs(totals)
     counts = ("answered", "failed", "budget_stopped", "calls", "prompt_tokens", "completion_tokens")
-    view = TableView(
+    layout = TableLayout(
         (*named, *counts, "cost"), (*named, "cost"), ("prompt_tokens", "completion_tokens", "budget_stopped", "calls")
     )
-    print_rows(view, table, output, (), "costs")
+    print_rows(layout, table, output, (), "costs")
 
 
 def _format_costs(totals: pd.DataFrame) -> pd.DataFrame:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from assets.stage.panel_drift import list_family_judges, list_family_scored_models, panel_drift
 from assets.survey.drift_question_texts import add_question_texts
 from dtef_pipeline.asking.snapshot_order import snapshot_order
-from dtef_pipeline.boards.named_boards import TableView
+from dtef_pipeline.boards.named_boards import TableLayout
 from dtef_pipeline.cli.families import CommandFamily, family_record, require_rolled_up
 from dtef_pipeline.cli.options import USUAL_FAMILY
 from dtef_pipeline.cli.read import list_scored_rounds
@@ -47,7 +47,7 @@ TOO_EARLY = 4
 """Exit code of `dtef drift --fail-on drift` if no series drifted and one has too few snapshots to tell."""
 SERIES_NAMED = 10
 """Maximum number of series without a verdict that are listed by name."""
-_RULE_VIEW = TableView(
+_RULE_LAYOUT = TableLayout(
     (
         *("partition", "model", "setting", "flagged", "is_largest_gap", "gap", "lowest", "lowest_snapshot"),
         *("highest", "highest_snapshot", "n_snapshots", "n_items"),
@@ -56,7 +56,7 @@ _RULE_VIEW = TableView(
     ("n_items", "n_snapshots", "setting", "lowest", "highest"),
     name_columns=("partition", "model"),
 )
-"""The view of the documented drift rule, per partition."""
+"""The board of the documented drift rule, per partition."""
 _ASK_AGAIN = (
     "Drift needs a second snapshot: repeat the same `{}` on another day, with that date as --snapshot (such as 2026-01-31). "
     "Only responses at temperature 0 are compared (--model NAME@temperature=0)."
@@ -90,7 +90,7 @@ def _show_rule(warehouse: Warehouse, family: CommandFamily, output: str) -> None
     frame = frame.sort_values(order, ascending=[False, True, True], na_position="last", kind="stable")
     if output == "table":
         frame = frame.assign(note=frame["reason"].where(frame["gap"].isna(), ""))
-    print_rows(_RULE_VIEW, frame, output, (), "drift_rule")
+    print_rows(_RULE_LAYOUT, frame, output, (), "drift_rule")
 
 
 @reads_tables

@@ -13,7 +13,7 @@ import click
 import pandas as pd
 from pyarrow.fs import FileType
 
-from dtef_pipeline.cli.families import family_commands, family_record, filter_by_patterns, show_view
+from dtef_pipeline.cli.families import family_commands, family_record, filter_by_patterns, print_board
 from dtef_pipeline.cli.options import USUAL_FAMILY
 from dtef_pipeline.cli.stage_runs import check_home_path, open_dagster_instance, refresh_boards
 from dtef_pipeline.cli.terminal import compute_terminal_fit, say
@@ -288,6 +288,6 @@ def show_board(family: str, *, refresh: bool, **options: Any) -> int:
     """Print the board. Returns 1 if a roll-up failed or a file was skipped."""
     metric = options["metric"] if family == USUAL_FAMILY else None  # the metric of games selects rows
     code = refresh_boards(family, metric) if refresh else 0
-    show = family_record(family).show or partial(show_view, family)
+    show = family_record(family).show or partial(print_board, family)
     show(**options)
     return code

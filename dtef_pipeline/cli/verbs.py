@@ -42,7 +42,7 @@ class Commands(click.Group):
         return self.usual.get_command(ctx, cmd_name) if command is None and self.usual else command
 
 
-class ViewChoice(Protocol):
+class BoardChoice(Protocol):
     """A table that `--by` can select."""
 
     @property
@@ -79,7 +79,7 @@ class FamilyWords:
     list: Verb
     board: Verb
     run: click.Command
-    views: Sequence[ViewChoice] = ()
+    boards: Sequence[BoardChoice] = ()
     """The choices of `board --by`; empty for a single board."""
     model_option: str = "--model"
     """The option that filters a board by model or player."""
@@ -145,7 +145,7 @@ def _build_command(words: FamilyWords, name: str, verb: Verb, output: Option) ->
 
         sys.exit(getattr(family_verbs, _FUNCTIONS[name])(words.name, **values))
 
-    epilog = _format_views(words.name, words.views) if name == "board" else None
+    epilog = _format_boards(words.name, words.boards) if name == "board" else None
     make = click.command(name, short_help=verb.short, help=verb.help, epilog=epilog)
     command: click.Command = make(options(*verb.options, output)(reports_errors(call)))
     return command
@@ -169,9 +169,9 @@ def _remove(words: FamilyWords) -> Verb:
 def _build_board_verb(words: FamilyWords) -> Verb:
     by = choice(
         "--by",
-        among=[view.name for view in words.views],
+        among=[board.name for board in words.boards],
         default="overall",
-        help="View to show, as listed below.",
+        help="Board to show, as listed below.",
     )
     who = click.option(
         words.model_option,
@@ -180,10 +180,10 @@ def _build_board_verb(words: FamilyWords) -> Verb:
         metavar="NAME|PATTERN",
         help="Only rows whose name matches; may be repeated.",
     )
-    return words.board._replace(options=(*([by] if words.views else []), who, *words.board.options, _REFRESH))
+    return words.board._replace(options=(*([by] if words.boards else []), who, *words.board.options, _REFRESH))
 
 
-def _format_views(family: str, views: Sequence[ViewChoice]) -> str:
-    columns = f"Columns: dtef explain {family}{'/VIEW, such as ' + family + '/overall' if views else ''}"
-    lines = ["What --by shows:", *(f"  {view.name:<15}  {view.shows}" for view in views), ""] if views else []
+def _format_boards(family: str, boards: Sequence[BoardChoice]) -> str:
+    columns = f"Columns: dtef explain {family}{'/BOARD, such as ' + family + '/overall' if boards else ''}"
+    lines = ["What --by shows:", *(f"  {board.name:<15}  {board.shows}" for board in boards), ""] if boards else []
     return "\n".join(["\b", *lines, columns])

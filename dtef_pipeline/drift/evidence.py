@@ -1,12 +1,12 @@
-"""Evidence that a series of nightly means has shifted: an e-process for a step at an unknown night, valid also if nights are correlated.
+"""Evidence that a series of snapshot means has shifted: an e-process for a step at an unknown time, valid also if snapshots are correlated.
 
 Without a shift the means are Gaussian with unknown mean, unknown spread and one of several correlations (`build_dependences`).
 
-The e-value is a ratio of marginal likelihoods that are invariant to mean and spread. The numerator averages over a step's night (any so
+The e-value is a ratio of marginal likelihoods that are invariant to mean and spread. The numerator averages over a step's time (any so
 far), its size in spreads (Gönen et al. 2005, The American Statistician 59:252) and the correlation; the denominator is the largest
 likelihood without a step. For every correlation the ratio stays below a test martingale (Hendriksen, de Heide & Grünwald 2021, Bayesian
 Analysis 16:961), so it is an e-process: universal inference (Wasserman, Ramdas & Balakrishnan 2020, PNAS 117:16880). By Ville's inequality
-the chance that it ever reaches 1 / alpha without a shift is at most alpha. The scatter of single responses is independent between nights:
+the chance that it ever reaches 1 / alpha without a shift is at most alpha. The scatter of single responses is independent between snapshots:
 its share of the variance is estimated, and the rest may be correlated. Correlation is removed by generalised least squares (Greene,
 Econometric Analysis, ch. 9).
 """
@@ -34,7 +34,7 @@ ALPHA = 0.05
 RESOLUTION = 0.005
 """Spread of snapshot means below which they count as equal: a tenth of the smallest gap in the documented rule."""
 HALF_BY = 5
-"""Nights after which half of a step's prior weight is used."""
+"""Snapshots after which half of a step's prior weight is used."""
 PRIOR_VARIANCE = 25.0
 """Prior variance of the shift, in squared spreads: a typical shift is five spreads."""
 _NO_FLOOR = 1e-6
@@ -94,7 +94,7 @@ def evidence(
 
     `spread`: (snapshots,) standard error of each mean from the clusters' differences (0: unknown); the spread between snapshots is taken as
     at least their median so far and RESOLUTION. `sampling`: (snapshots,) its part due to single responses, which is independent between
-    nights; by default none. `threshold`: log10 of the e-value that counts as found; below it the shift is that since the baseline. Means
+    snapshots; by default none. `threshold`: log10 of the e-value that counts as found; below it the shift is that since the baseline. Means
     and spreads are in units of the score. The e-value after a snapshot does not depend on later snapshots.
     """
     path = np.zeros(len(means))

@@ -215,15 +215,15 @@ def compute_model_drift(
         threshold = options.threshold(n_watched * n_late)
         ways = _group_by_way(histories.all, subject)
         n_several = sum(len({past.keys["model"] for past in way if past.is_watched}) > 1 for way in ways)
-        nights = options.compute_shared_threshold(n_watched * n_several)
+        shared_threshold = options.compute_shared_threshold(n_watched * n_several)
         rows: dict[int, tuple[dict[str, Any], list[dict[str, Any]]]] = {}
         for way in ways:
             comparisons = _compare_series(
                 way, histories, pairs, options, {id(past): None if late.isdisjoint(past.times) else threshold for past in way}
             )
             models = {comparison.name: comparison.pairs for comparison in comparisons.values() if comparison.verdict}
-            night = compute_shared_shift(models, histories.order, baseline=options.baseline, threshold=nights)
-            rows |= {key: (comparison.check(night), comparison.timeline()) for key, comparison in comparisons.items()}
+            shared = compute_shared_shift(models, histories.order, baseline=options.baseline, threshold=shared_threshold)
+            rows |= {key: (comparison.check(shared), comparison.timeline()) for key, comparison in comparisons.items()}
         for past in histories.all:
             check, timeline = rows.get(id(past)) or (_build_short_row(past, subject, options), [])
             checks.append(dict.fromkeys(DRIFT.names) | check)
@@ -332,10 +332,10 @@ class _Comparison:
         labels_compared = list(self.pairs.snapshots)
         self._answers = AnswerShares(labels_compared, *(grid[labels_compared].to_numpy() for grid in grids))
 
-    def check(self, night: SharedShift) -> dict[str, Any]:
-        """Return a row of `ModelDrift.rows`. `night`: the common shift of all models with the same way of asking."""
+    def check(self, shared: SharedShift) -> dict[str, Any]:
+        """Return a row of `ModelDrift.rows`. `shared`: the shift that all models in the same setting share."""
         verdict = self.verdict
-        evidence = {**verdict.row(), **night.row()} if verdict else {}
+        evidence = {**verdict.row(), **shared.row()} if verdict else {}
         changes = self._collect_changes()
         return {
             **self._read_entry.keys,

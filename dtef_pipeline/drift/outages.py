@@ -1,4 +1,4 @@
-"""Outages: nights that were off and came back, such as partial failures of a provider. They are no drift, regardless of their distance."""
+"""Outages: snapshots that were off and came back, such as partial failures of a provider. They are no drift, regardless of their distance."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FIRST = 5
 _AFTER = 3
 """Number of snapshots after a run that must be back."""
 _FEW, _RARE = 2, 0.1
-"""Most runs, and largest share of snapshots, that count as outages; with more, such nights are usual."""
+"""Most runs, and largest share of snapshots, that count as outages; with more, such deviations are usual."""
 _CONSISTENT = 1.4826
 """Factor from the median absolute deviation to the standard deviation of a normal distribution."""
 
@@ -52,7 +52,7 @@ def find_outages(means: Floats, floor: float) -> Outages:
 
     A run consists of snapshots further from the level before them than 3 usual spreads (a single one: 4) and 0.05. It is over when the mean
     of the next three is back: nearer to that level than half of the run's own distance. A run of more than LONGEST_OUTAGE snapshots, or
-    after which the level did not come back, is a shift and is not returned. If many runs are off, none is an outage: such nights are the
+    after which the level did not come back, is a shift and is not returned. If many runs are off, none is an outage: such snapshots are the
     usual spread. Nor is a run at the level at which the series began or is now, nor one that begins with the series. A run is pending for
     LONGEST_OUTAGE snapshots, however it continues, unless it is at the level at which the series began.
     """

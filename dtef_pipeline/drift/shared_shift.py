@@ -1,4 +1,4 @@
-"""A series beside the other models of the same nights: its own shift, and the shift common to all."""
+"""A series compared with the other models in the same snapshots: its own shift, and the shift that all share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MEDIAN_FROM = 3
 _PRESENT = 0.8
 """Share of the snapshots, and of those of the baseline, that a control must have."""
 _MOST_MODELS = 2 / 3
-"""Share of the models that must have moved, by at least half of the common shift, for a shift of the night."""
+"""Share of the models that must have moved, by at least half of the common shift, for a shared shift."""
 
 
 class Scores(NamedTuple):
@@ -35,10 +35,10 @@ class Scores(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """The other models of the same nights. `models`: their names.
+    """The other models of the same snapshots. `models`: their names.
 
-    `excess`: (snapshots,) how much further a series is from its baseline than they are from theirs, on the items that both have of the
-    night: the median over them (the mean of two); NaN if none has the night. `beyond`: (snapshots,) the same, but with two others the
+    `excess`: (snapshots,) how much further a series is from its baseline than they are from theirs, on the items that both have in the
+    snapshot: the median over them (the mean of two); NaN if no model has it. `beyond`: (snapshots,) the same, but with two others the
     distance to the nearer one.
     """
 
@@ -137,7 +137,7 @@ def compute_shared_shift(models: Mapping[str, Paired], order: Sequence[str], *, 
     """
     if len(models) < 2:
         return SharedShift()
-    frame = _build_nightly_frame(models, lambda pairs: pairs.means)
+    frame = _build_snapshot_frame(models, lambda pairs: pairs.means)
     places = [label for label in order if label in frame.index]
     frame = frame.loc[places]
     frame = frame[frame.notna().sum(axis=1) > 1]
@@ -147,7 +147,7 @@ def compute_shared_shift(models: Mapping[str, Paired], order: Sequence[str], *, 
     level = float(np.nanmean([pairs.level for pairs in models.values()]))
     large = is_large(level + float(means.min()), float(np.ptp(means)))
     spread, sampling = (
-        _build_nightly_frame(models, part).loc[frame.index].median(axis=1).to_numpy(dtype=np.float64) / math.sqrt(len(models))
+        _build_snapshot_frame(models, part).loc[frame.index].median(axis=1).to_numpy(dtype=np.float64) / math.sqrt(len(models))
         for part in (lambda pairs: pairs.spread, lambda pairs: pairs.sampling)
     )
     result = evidence(means, spread, sampling, baseline=baseline, threshold=threshold if large else None)
@@ -165,6 +165,6 @@ def compute_shared_shift(models: Mapping[str, Paired], order: Sequence[str], *, 
     return SharedShift(verdict, result.shift, str(frame.index[result.first]) if dated else None)
 
 
-def _build_nightly_frame(models: Mapping[str, Paired], part: Callable[[Paired], Floats]) -> pd.DataFrame:
+def _build_snapshot_frame(models: Mapping[str, Paired], part: Callable[[Paired], Floats]) -> pd.DataFrame:
     """Return `part` of each model as (snapshots, models)."""
     return pd.DataFrame({name: pd.Series(part(pairs), index=list(pairs.snapshots)) for name, pairs in models.items()})

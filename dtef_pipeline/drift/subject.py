@@ -20,7 +20,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class AnchorSubject:
-    """The stored answers that a family's judges judge again every night, and their use."""
+    """The stored answers that a family's judges score again in every snapshot, and their use."""
 
     table: str
     """The table of the judges' verdicts on them."""
@@ -37,7 +37,7 @@ class Subject:
     family: str
     keys: Keys
     describe_setting: Callable[[Row], str]
-    """Returns a row's way of asking, in words that differ if any of `Keys.asked` does: `system 2`."""
+    """Returns the setting of a row, in words that differ if any of `Keys.asked` does: `system 2`."""
     truth: str
     """The kind of change when items are scored against another truth: `"rubric"`."""
     truths: str
@@ -45,12 +45,12 @@ class Subject:
     reads: tuple[str, ...]
     """The tables that drift is computed from."""
     statements: tuple[str, ...] = ()
-    """SQL that makes temporary tables `scores` and `predictions` of them; none: two of them are called so.
+    """SQL that makes temporary tables `scores` and `predictions` of them; none: two tables have these names.
 
-    `scores` has the columns of `keys`, and `test` (text) where snapshots of a partition may be of several tests.
+    `scores` has the columns of `keys`, and `test` (text) if snapshots of a partition may belong to several tests.
     """
     rule: Callable[[duckdb.DuckDBPyConnection], Iterable[Row]] | None = None
-    """What the documented rule says of each partition, as rows of DRIFT_RULE without family and `is_largest_gap`; None:
+    """Returns the results of the documented rule for each partition, as rows of DRIFT_RULE without family and `is_largest_gap`; None:
     `watched.iterate_rule_rows`.
     """
     rule_tables: tuple[str, ...] = ()
@@ -61,9 +61,9 @@ class Subject:
     in_order: Callable[[str], Any] = str.casefold
     """Sort key of the values of the space's first level."""
     clusters: Callable[[duckdb.DuckDBPyConnection], pd.DataFrame] | None = None
-    """What items hang together, given a connection to the tables: `cluster` of each `Keys.shared_item`. One that has no row is by itself.
+    """Returns the clusters of items, given a connection to the tables: `cluster` of each `Keys.shared_item`. An item without a row is its own.
 
-    None: all are, since the same items are asked again, and what a night adds to the score of one says nothing of another.
+    None: every item is a cluster of its own, because the same items are repeated and their scores vary independently between snapshots.
     """
     add_texts: Callable[[pa.Table, duckdb.DuckDBPyConnection], pa.Table] | None = None
     """Adds the texts of items that moved; None: there are none."""

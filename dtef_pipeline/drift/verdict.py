@@ -22,7 +22,7 @@ Floats = npt.NDArray[np.float64]
 _OWN, _OTHERS = 2 / 3, 1 / 3
 """Shares of a difference to the other models: from the first on the series itself moved, up to the second the others."""
 _MOST_NAMED = 3
-_NO_CONTROL = "at most watch without a control, since its drift cannot be separated from that of the nights: ask another {} in the same nights"
+_NO_CONTROL = "at most watch without a control, since a shift that all {0}s share cannot be excluded: add another {0} to the same snapshots"
 _BEGIN_UNPARSED = (
     "fewer responses of the first snapshots could be parsed, and those that could did not move: the first snapshots were off"
 )
@@ -75,7 +75,7 @@ class _ScoreEvidence(NamedTuple):
     """The evidence of one kind of scores.
 
     `evidence`: the evidence against the others, or of the series without others; its shift is the series' own. `is_dated`: whether range and
-    evidence date the series' shift. With others that is `drift`; without, it is unknown whether the series or its nights moved.
+    evidence date the series' shift. With others that is `drift`; without, it is unknown whether only this series moved.
     """
 
     verdict: Literal["none", "watch", "drift"]
@@ -109,7 +109,7 @@ def compute_verdict(
     threshold, and the series itself moved, not the others. Without others it is at most `watch`. The range is that of the paired means
     (`Paired.is_large`): the rule itself uses only prompts scored in every snapshot, and each failed call reduces these. `values`,
     `clusters`, `baseline`, `items`: see `pair_with_baseline`. `threshold`: log10 of the e-value needed. `parsed_values`: as `values`, of parsed
-    responses. `peers`: by name, the models of the same nights. `peer`: the word for one of them.
+    responses. `peers`: by name, the models of the same snapshots. `peer`: the word for one of them.
     """
     peers = peers or {}
     result = _collect_evidence(values, clusters, {name: s.policy for name, s in peers.items()}, baseline, threshold, items)
@@ -244,9 +244,9 @@ def _describe_scope(result: _ScoreEvidence, drift_kind: str | None, parsed_shift
     if drift_kind == "parse rate":
         yield f"a drift of the parse rate: the responses that could be parsed moved by {_format_signed(parsed_shift)}"
     elif drift_kind == "score":
-        yield f"not settled on parsed responses alone, which moved by {_format_signed(parsed_shift)}"
+        yield f"not significant on parsed responses only, which moved by {_format_signed(parsed_shift)}"
     if result.verdict != "none" and result.control:
-        yield f"beyond the other models of these nights ({', '.join(result.control.models)}): {_format_signed(result.shift_vs_peers)}"
+        yield f"beyond the other models of these snapshots ({', '.join(result.control.models)}): {_format_signed(result.shift_vs_peers)}"
 
 
 def _format_signed(value: float | None) -> str:
@@ -295,7 +295,7 @@ def _describe_outages(pairs: Paired, off: Outages) -> list[str]:
 def _describe_who_moved(result: _ScoreEvidence, models: Sequence[str], peer: str) -> str:
     names = list_first_names(list(models), _MOST_NAMED)
     if result.own_share is None:
-        return f"not shown to move apart from the other {peer}s of these nights ({names})"
+        return f"not shown to move apart from the other {peer}s of these snapshots ({names})"
     if result.own_share > _OTHERS:
         return f"this {peer} or {names} moved: the data do not show which"
     return f"moved apart from {names}, but not by a move of its own"

@@ -68,7 +68,7 @@ def sort_key_of_verdict(row: Mapping[str, Any]) -> tuple[int, float, str, str]:
 
 
 def is_at_least(rows: Sequence[Mapping[str, Any]], verdict: str) -> bool:
-    """Return whether a row has this verdict or a worse one, on its model or night."""
+    """Return whether a row has this verdict or a worse one, on its model or on all models."""
     worse = VERDICTS[: VERDICTS.index(verdict) + 1]
     return any(row["verdict"] in worse or row.get("shared_verdict") in worse for row in rows)
 
@@ -90,7 +90,7 @@ def describe_too_early(row: Mapping[str, Any]) -> str | None:
 
 
 def has_shared_shift(row: Mapping[str, Any]) -> bool:
-    """Return whether all models of the nights moved together from one snapshot on."""
+    """Return whether all models moved together from one snapshot on."""
     return row["shared_first_snapshot"] is not None
 
 
@@ -115,11 +115,11 @@ def build_shared_headline(rows: Sequence[Mapping[str, Any]], subject: Subject) -
 
 
 def describe_scope_lines(row: Mapping[str, Any]) -> list[str]:
-    """Return the scope of a verdict, a line each: which scores moved, the other models, the night. Empty if nothing is notable."""
+    """Return the scope of a verdict, a line each: which scores moved, the other models, the shared shift. Empty if nothing is notable."""
     lines = [*(row["shift_notes"] or ())]
     if has_shared_shift(row):
-        lines.append(f"the night: {describe_shared_shift(row)}; look for what they share (provider, network, prompts, parser)")
-        lines.append("it is `watch` and no `drift`, because no other model stood still in these nights")
+        lines.append(f"{describe_shared_shift(row)}; look for what they share (provider, network, prompts, parser)")
+        lines.append("the verdict is `watch`, not `drift`, because no other model stayed the same in these snapshots")
     return lines
 
 

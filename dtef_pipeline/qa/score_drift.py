@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.asking.episodes import EpisodeResult
-from dtef_pipeline.drift.judge_verdicts import JudgeDrift, compute_judge_drifts, sort_night_times, subtract_judges_of_row
+from dtef_pipeline.drift.judge_verdicts import JudgeDrift, compute_judge_drifts, sort_snapshot_times, subtract_judges_of_row
 from dtef_pipeline.drift.settings import WatchOptions
 from dtef_pipeline.drift.subject import AnchorSubject, Row, Subject, build_statements
 from dtef_pipeline.drift.verdict_text import NEWS
@@ -164,7 +164,7 @@ def _measure_judge_drift(rows: pd.DataFrame, evaluators: int, options: WatchOpti
     means = means[means["count"] == evaluators]
     named = means.assign(judge=means["judge_variant"], evaluator="")
     frame = named.assign(item=means["anchor"], point=means["mean"], cluster=means["suite"] + "/" + means["item_id"])
-    drifts = compute_judge_drifts(frame, sort_night_times(frame["snapshot"].tolist()), options) if len(frame) else []
+    drifts = compute_judge_drifts(frame, sort_snapshot_times(frame["snapshot"].tolist()), options) if len(frame) else []
     return drifts[0] if drifts else None
 
 

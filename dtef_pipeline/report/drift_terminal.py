@@ -60,7 +60,7 @@ def build_verdict_frame(checks: pa.Table, subject: Subject) -> pd.DataFrame:
     frame = pd.DataFrame([{name: row[name] for name in ("verdict", *where, "n_snapshots", *extremes)} for row in rows])
     shifts = [
         {
-            "night": row["shared_verdict"],
+            "all models": row["shared_verdict"],
             **_format_shift(row),
             "first_snapshot": row["first_snapshot"],
             "odds for drift": format_odds(row["log10_e"]),
@@ -73,11 +73,17 @@ def build_verdict_frame(checks: pa.Table, subject: Subject) -> pd.DataFrame:
         frame.loc[equal, ["lowest_snapshot", "highest_snapshot"]] = "all equal"
     texts = pd.DataFrame(shifts)
     frame = pd.concat(
-        [frame[["verdict"]], texts[["night"]], frame[where], texts.drop(columns="night"), frame[["n_snapshots", *extremes]]],
+        [
+            frame[["verdict"]],
+            texts[["all models"]],
+            frame[where],
+            texts.drop(columns="all models"),
+            frame[["n_snapshots", *extremes]],
+        ],
         axis=1,
     )
-    if frame["night"].isna().all():
-        frame = frame.drop(columns="night")
+    if frame["all models"].isna().all():
+        frame = frame.drop(columns="all models")
     return frame.rename(columns={"n_snapshots": "snapshots"})
 
 

@@ -71,9 +71,9 @@ def board(
     (the score at weight beta of the similarity is intercept + beta slope), `n_scored` (blueprints, prompts or variants with a score),
     `n_planned`, `n_responses`, `n_responses_scored`, `note` (why there is no interval or rank). Raises ConfigError if `by` is unknown.
     """
-    if by not in _VIEWS:
-        raise ConfigError(f"board by {by!r}: allowed: {', '.join(_VIEWS)}")
-    names, noun, parts_of = _VIEWS[by]
+    if by not in _CUTS:
+        raise ConfigError(f"board by {by!r}: allowed: {', '.join(_CUTS)}")
+    names, noun, parts_of = _CUTS[by]
     parts = parts_of(_select_latest(cast_keys(table, "scores", ("level", *CELL_KEYS, "hybrid")), order), tags)
     rows = group_rows(parts, (*names, "model"))
     means = _average_parts(rows, parts)
@@ -217,7 +217,7 @@ def _split_within_blueprint(table: pd.DataFrame, _: Mapping[str, Sequence[str]])
     return cells.assign(part=cells["prompt"], portion=portion)
 
 
-_VIEWS: dict[str, tuple[tuple[str, ...], str, Callable[[pd.DataFrame, Mapping[str, Sequence[str]]], pd.DataFrame]]] = {
+_CUTS: dict[str, tuple[tuple[str, ...], str, Callable[[pd.DataFrame, Mapping[str, Sequence[str]]], pd.DataFrame]]] = {
     "overall": ((), "blueprint", _split_by_blueprint),
     "tag": (("tag",), "blueprint", _split_by_tag),
     "blueprint": (RUN_KEYS, "prompt", _split_within_blueprint),
@@ -306,7 +306,7 @@ def rubric_board(connection: duckdb.DuckDBPyConnection) -> pa.Table:
     order = load_rubric_snapshot_order(connection)
     tag_rows = connection.execute("SELECT blueprint::VARCHAR, tags FROM rubric_blueprints").fetchall()
     tags = {blueprint: list(named or ()) for blueprint, named in tag_rows}
-    boards = {cut: board(scores, order, tags, cut) for cut in _VIEWS}
+    boards = {cut: board(scores, order, tags, cut) for cut in _CUTS}
     runs = select_latest_runs(scores, order)
     connection.register("runs", runs)
     boards["criterion"] = build_criterion_board(connection.execute(_POINTS).df(), runs)

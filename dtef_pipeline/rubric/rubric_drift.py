@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.snapshot_order import among
-from dtef_pipeline.drift.judge_verdicts import JudgeDrift, compute_judge_drifts, sort_night_times, subtract_judges_of_row
+from dtef_pipeline.drift.judge_verdicts import JudgeDrift, compute_judge_drifts, sort_snapshot_times, subtract_judges_of_row
 from dtef_pipeline.drift.rule import DriftVerdict, apply_drift_rule, query_first_times, select_answered
 from dtef_pipeline.drift.settings import WatchOptions
 from dtef_pipeline.drift.subject import AnchorSubject, Row, Subject
@@ -202,7 +202,7 @@ def subtract_judges(rows: Sequence[Row], anchors: pa.Table, options: WatchOption
     `rows`: see `ModelDrift`. `anchors`: the rows of `rubric_anchors` of these snapshots.
     """
     frame = convert_rubric_anchor_points(anchors)
-    snapshots = sort_night_times(frame["snapshot"].unique().tolist())
+    snapshots = sort_snapshot_times(frame["snapshot"].unique().tolist())
     drifts: dict[str | None, list[JudgeDrift]] = {}
     for row in rows:
         if not len(frame):

@@ -44,7 +44,7 @@ _ONE_SNAPSHOT = "There is one snapshot only. To detect drift, ask the same items
 _DRIFT_HOW = (
     "The first snapshots are the baseline; later ones are compared with it on the prompts that both asked. “Drift” means that the documented "
     "rule flags the model and the evidence is strong enough; the bar keeps false alarms rare however often you look. “Watch” means that the "
-    "rule flags the model, but the evidence is not strong enough yet. “Night” is the verdict on all models of a night together."
+    "rule flags the model, but the evidence is not strong enough yet. “All models” is the verdict on all models together."
 )
 _VERDICT_COLUMNS = (
     Column("model", "Model", "model"),
@@ -52,7 +52,7 @@ _VERDICT_COLUMNS = (
     Column("shift", "Shift", "signed", "Mean paired difference since the change, less that before it, with its 95% interval"),
     Column("since", "First snapshot", "code", "Likeliest first snapshot of the drift"),
     Column("setting", "Asked as"),
-    Column("night", "Night", meaning="Verdict on what all models of the same nights did together"),
+    Column("shared", "All models", meaning="Verdict on the shift that all models of the same snapshots share"),
     Column("odds", "Odds for drift", more=True),
     Column("needed", "Odds needed", more=True),
     Column("n_snapshots", "Snapshots", "count", more=True),
@@ -71,8 +71,8 @@ _DRIFT_OF_JUDGES = (
         "Mean paired change since the drift began, else since the baseline",
         ends=("shift_low", "shift_high"),
     ),
-    Column("n_snapshots", "Nights", "count"),
-    Column("n_items", "Answers", "count", "Stored answers with a score in every night"),
+    Column("n_snapshots", "Snapshots", "count"),
+    Column("n_items", "Answers", "count", "Stored answers with a score in every snapshot"),
     Column("reason", "Why", "note"),
 )
 _RULE_COLUMNS = (
@@ -192,7 +192,7 @@ def _build_verdict_row(row: Mapping[str, Any], subject: Subject) -> dict[str, An
         "shift": Estimate(row["shift"], row["shift_low"], row["shift_high"]),
         "since": row["first_snapshot"],
         "setting": row["setting"],
-        "night": row["shared_verdict"],
+        "shared": row["shared_verdict"],
         "odds": None if row["log10_e"] is None else format_odds(row["log10_e"]),
         "needed": None if row["threshold"] is None else format_odds(row["threshold"]),
         "n_snapshots": row["n_snapshots"],

@@ -65,7 +65,7 @@ class TestOneBadPartition:
         for stage in STAGE_NAMES[2:]:
             assert pipeline.status(stage) == {key: RED if key == BAD else GREEN for key in pipeline.keys}, stage
         found = pipeline.checks(outcome)
-        assert {"predictions_unique", "scores_unique", "results_unique"} <= set(found)
+        assert {"predictions_are_unique", "scores_unique", "results_unique"} <= set(found)
         assert all(found.values())
 
     def test_it_fails_alone_where_many_are_made_together(self, done: Pipeline) -> None:
@@ -112,11 +112,11 @@ def doubled(table: pa.Table) -> pa.Table:
 
 SPOILED: dict[str, tuple[str, Callable[[pa.Table], pa.Table]]] = {
     "distributions_sum_to_one": ("survey_responses", lambda rows: replaced(rows, "observed", [0.4, 0.3, 0.2])),
-    "one_row_a_question": ("survey_responses", doubled),
+    "questions_are_unique": ("survey_responses", doubled),
     "n_reaches_minimum": ("survey_responses", lambda rows: replaced(rows, "n", 9)),
-    "prompts_unique": ("blueprints", doubled),
-    "context_gives_nothing_away": ("blueprints", lambda rows: replaced(rows, "context_question_ids", ["q0", "q1"])),
-    "predictions_unique": ("predictions", doubled),
+    "prompts_are_unique": ("blueprints", doubled),
+    "context_excludes_targets": ("blueprints", lambda rows: replaced(rows, "context_question_ids", ["q0", "q1"])),
+    "predictions_are_unique": ("predictions", doubled),
     "every_prediction_has_a_blueprint": ("predictions", lambda rows: replaced(rows, "prompt_id", "0" * 32)),
 }
 """By check: what it is to see. Each in a partition of its own."""

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from assets.games.game_catalog import load_known_persona_versions, load_known_scenarios
-from dtef_pipeline.boards.named_boards import TableView
+from dtef_pipeline.boards.named_boards import TableLayout
 from dtef_pipeline.cli.families import (
     CommandFamily,
     ExplainedColumns,
@@ -60,7 +60,7 @@ GAME_BOARD_COLUMNS = {
 }
 
 
-_GAMES_VIEW = TableView(
+_GAMES_LAYOUT = TableLayout(
     (
         *("league", "scenario", "player", PERSONA_STATUS, "baseline", "opponent", "metric", "mean", "interval", "unit"),
         *("n_episodes", "n_clusters", PLAYED_COVERAGE, "snapshot", *BESIDE_METRICS),
@@ -106,7 +106,7 @@ def show(
     )
     of_a_player = (*(["opponent"] if by_opponent else []), *(["metric"] if metric == EVERY_METRIC else []))
     print_rows(
-        replace(_GAMES_VIEW, name_columns=(*_GAMES_VIEW.name_columns, *of_a_player)),
+        replace(_GAMES_LAYOUT, name_columns=(*_GAMES_LAYOUT.name_columns, *of_a_player)),
         table,
         output,
         lines,

@@ -83,7 +83,7 @@ def _load(name: str) -> Any:
 
 def plugin_group(family: Family) -> click.Group:
     """Return the family's commands."""
-    from dtef_pipeline.cli.plugin.plugin_records import views_of
+    from dtef_pipeline.cli.plugin.plugin_records import list_boards
     from dtef_pipeline.text.quantity_words import format_plural
 
     part, parts, name = family.part, format_plural(family.part), family.name
@@ -116,7 +116,7 @@ def plugin_group(family: Family) -> click.Group:
             list=Verb(f"List the {parts} that are known.", f"List the {parts} with their items and snapshots."),
             board=Verb("Show who does best.", "Show models by their mean score over items, or compare them."),
             run=_run(family),
-            views=views_of(family),
+            boards=list_boards(family),
         )
     )
 

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dtef_pipeline.boards.named_boards import BoardView, comparisons_view
+from dtef_pipeline.boards.named_boards import Board, comparisons_board
 from dtef_pipeline.cli.families import CommandFamily, family_settings
 from dtef_pipeline.cli.family_run import FamilyRun, RunContextOfCommand, RunSelection, Steps, choose_all
 from dtef_pipeline.cli.family_verbs import AddedParts, CheckReport, FamilyFiles
@@ -123,12 +123,12 @@ _RANKED = ("rank", "model", "score", "interval", "rank_low", "rank_high", "n_ite
 _HIDDEN_FIRST = ("coverage", "n_clusters", "rank_low", "rank_high", "parse_rate", "metric")
 
 
-def views_of(family: Family) -> tuple[BoardView, ...]:
-    """Return the views of `board --by`."""
+def list_boards(family: Family) -> tuple[Board, ...]:
+    """Return the boards of `board --by`."""
     asks = f"`dtef {family.name} run --model MODEL` asks and scores"
 
-    def ranked(name: str, shows: str, *levels: str) -> BoardView:
-        return BoardView(
+    def ranked(name: str, shows: str, *levels: str) -> Board:
+        return Board(
             (*levels, *family.scores.board, *_RANKED),
             (*levels, "rank", "model", "score"),
             _HIDDEN_FIRST,
@@ -143,10 +143,10 @@ def views_of(family: Family) -> tuple[BoardView, ...]:
     return (
         ranked(OVERALL, "each model's mean score over items, with a 95 % interval"),
         ranked(BY_PART, f"the same in each {family.part}", family.space.first, family.space.second),
-        comparisons_view("every two models on the items that both have a score for", f"scores of two models: {asks}"),
+        comparisons_board("every two models on the items that both have a score for", f"scores of two models: {asks}"),
     )
 
 
 def plugin_commands(family: Family) -> CommandFamily:
     """Return its record for `dtef costs`, `drift` and its board."""
-    return CommandFamily(family.name, item_subject(family), views_of(family), list_cuts(family.space))
+    return CommandFamily(family.name, item_subject(family), list_boards(family), list_cuts(family.space))

@@ -14,7 +14,7 @@ import pandas as pd
 
 from assets.preference.preference_panel import vote_settings
 from dtef_pipeline.asking.models import Models
-from dtef_pipeline.boards.named_boards import TableView
+from dtef_pipeline.boards.named_boards import TableLayout
 from dtef_pipeline.cli.stage_runs import check_home_path, make_roll_ups, open_dagster_instance, report_run_end
 from dtef_pipeline.cli.terminal import print_rows, say, whole_frame
 from dtef_pipeline.cli.warehouse_access import NothingToShowError, open_warehouse, reads_tables
@@ -113,7 +113,7 @@ def _load_models() -> Models:
 
 _JUDGES_SHOWN = 3
 _FACTS_OF_JUDGES = ("self_judged", "self_judged_left_out", "flip_rate", "first_share")
-_SCORE_VIEW = TableView(
+_SCORE_LAYOUT = TableLayout(
     (
         *("family", "partition", "reviewer_kind", "judge", "component", "rank", "tier", "player", "beta", "interval", "share"),
         *("n_votes", "n_reviewers"),
@@ -131,7 +131,7 @@ SCORE_INTERVAL = {"interval": "95 % interval of beta, over reviewers and, unless
 def print_scores(frame: pd.DataFrame, output: str, lines: Iterable[str]) -> None:
     """Print rows of `preference_scores`, with `lines` on their fits."""
     shown = frame if (frame["component"] != 0).any() else frame.drop(columns="component")
-    print_rows(_SCORE_VIEW, shown, output, lines, "preference")
+    print_rows(_SCORE_LAYOUT, shown, output, lines, "preference")
 
 
 def describe_fit(row: Mapping[Any, Any]) -> Iterator[str]:
@@ -258,7 +258,7 @@ def _describe_further(result: PreferenceFit, judges: Sequence[str]) -> Iterator[
 _EACH_AGREEMENT = ["family", "partition", "reviewer_kind", "judge", "metric"]
 
 
-_BESIDE_VIEW = TableView(
+_BESIDE_LAYOUT = TableLayout(
     (
         *("family", "partition", "reviewer_kind", "judge", "metric", "player", "preferred_place", "beta", "interval"),
         *("metric_place", "value", "value_low", "value_high", "n"),
@@ -300,7 +300,7 @@ def compare(
     with_tau = frame if output != "table" else frame[frame["tau"].notna()].reset_index(drop=True)
     lines = [*_describe_agreement(with_tau), *_describe_missing_tau(frame[frame["tau"].isna()])]
     if len(with_tau):
-        print_rows(_BESIDE_VIEW, with_tau, output, lines, "preference/metrics")
+        print_rows(_BESIDE_LAYOUT, with_tau, output, lines, "preference/metrics")
         return
     for line in lines:
         say(line)

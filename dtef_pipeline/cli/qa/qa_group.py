@@ -9,7 +9,7 @@ import click
 
 from dtef_pipeline.cli.options import existing_path, flag, options, several
 from dtef_pipeline.cli.verbs import FamilyWords, Verb, build_family_group, run_command
-from dtef_pipeline.qa.qa_boards import QA_VIEWS
+from dtef_pipeline.qa.qa_boards import QA_BOARDS
 
 _PART_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -149,6 +149,6 @@ QA = FamilyWords(
         ),
     ),
     run=run,
-    views=QA_VIEWS,
+    boards=QA_BOARDS,
 )
 qa = build_family_group(QA)

@@ -11,7 +11,7 @@ import click
 from dtef_pipeline.cli.error_reports import reports_errors
 from dtef_pipeline.cli.options import choice, existing_path, flag, refuse_others, several, whole_number, writes_a_table
 from dtef_pipeline.cli.verbs import FamilyWords, Verb, build_family_group, run_command
-from dtef_pipeline.rubric.rubric_boards import BOARD_VIEWS
+from dtef_pipeline.rubric.rubric_boards import RUBRIC_BOARDS
 
 of_models_dir = existing_path(
     "--models-dir",
@@ -138,6 +138,7 @@ run = run_command(
 )
 
 
+_BOARDS_OVER_BLUEPRINTS = ", ".join(entry.name for entry in RUBRIC_BOARDS if not entry.filters_partitions)
 _BLUEPRINT_FILES = (
     click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)),
     of_models_dir,
@@ -204,12 +205,12 @@ RUBRIC = FamilyWords(
         f"""Rank models by their mean hybrid score with 95 % intervals, over the latest run of each blueprint; or test how robust the scores are.
 
     With --by comparisons, intervals need at least 5 blueprints, or 5 prompts if --blueprint names one blueprint.
-    --blueprint is not allowed with views over all blueprints: {", ".join(entry.name for entry in BOARD_VIEWS if not entry.filters_partitions)}.
+    --blueprint is not allowed with boards over all blueprints: {_BOARDS_OVER_BLUEPRINTS}.
     """,
         (of_blueprints,),
     ),
     run=run,
-    views=BOARD_VIEWS,
+    boards=RUBRIC_BOARDS,
     extra_commands=(show,),
 )
 rubric = build_family_group(RUBRIC)

@@ -1,4 +1,4 @@
-"""The views of `dtef board` as tables for people: their scope, why rows lack a rank or an interval, and the meaning of columns."""
+"""The boards of `dtef board` as tables for people: their scope, why rows lack a rank or an interval, and the meaning of columns."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from dtef_pipeline.survey.boards.meanings import (
     FIRST_OUT,
     OWN_INTERVALS,
     SHOWN_INTERVALS,
+    list_board_columns,
     list_subject_columns,
-    view_columns,
 )
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.design_effects import describe_n
@@ -104,11 +104,11 @@ def _describe_questions(connection: duckdb.DuckDBPyConnection, options: SurveyBo
 
 
 _OF_CEILINGS = {"ceiling", "skill", "deviation", "segment_sd_expected"}
-"""Columns of views that depend on ceilings."""
+"""Columns of boards that depend on ceilings."""
 
 
 def format_design_effect_lines(warehouse: Warehouse, frame: pd.DataFrame, rounds: Sequence[str]) -> str:
-    """Return lines on the design effects and unknown n of `rounds` (empty: all); empty if there are none, or none affects the view."""
+    """Return lines on the design effects and unknown n of `rounds` (empty: all); empty if there are none, or none affects the board."""
     if not _OF_CEILINGS & {*frame.columns}:
         return ""
     lines = warehouse.query(lambda connection: describe_n(connection, rounds), only=["survey_findings"], first=rounds)
@@ -148,8 +148,8 @@ _MOST_NOTES = 5
 _DRIFT_FIRST_OUT = ("odds needed", "first_snapshot", "snapshots", "lowest_snapshot", "highest_snapshot", "lowest", "highest")
 
 
-def render_view(by: str, frame: pd.DataFrame, how: str = "") -> str:
-    """Return a view as a table for people: each model under one name, intervals in one column, without uninformative columns.
+def render_board(by: str, frame: pd.DataFrame, how: str = "") -> str:
+    """Return a board as a table for people: each model under one name, intervals in one column, without uninformative columns.
 
     `how`: text on how to see hidden columns.
     """
@@ -157,8 +157,8 @@ def render_view(by: str, frame: pd.DataFrame, how: str = "") -> str:
     return render(table, "table", columns=_choose_columns(by, table), ends=ENDS, fit=_fit(by, how))
 
 
-def describe_view_columns(by: str, *frames: pd.DataFrame) -> str:
-    """Return the lines after the tables of a view.
+def describe_board_columns(by: str, *frames: pd.DataFrame) -> str:
+    """Return the lines after the tables of a board.
 
     These are notes without a column, other findings from readable responses, why there is no interval, and where columns are explained.
     """
@@ -238,7 +238,7 @@ def _format_list(title: str, lines: Sequence[str]) -> str:
 def render_drift(checks: pa.Table, subject: Subject) -> str:
     """Return the output of `dtef drift`."""
     verdicts, keys = build_verdict_frame(checks, subject), subject.keys
-    whose = ("verdict", "night", *keys.space, "model", "setting", "shift")
+    whose = ("verdict", "all models", *keys.space, "model", "setting", "shift")
     fit = compute_terminal_fit([name for name in whose if name in verdicts], _DRIFT_FIRST_OUT)
     text = format_drift(checks, subject, fit)
     return f"{text}\n{COLUMNS_LINE} drift" if len(verdicts.columns) else text
@@ -266,8 +266,8 @@ def _count_questions(frame: pd.DataFrame) -> list[str]:
 
 
 def _choose_columns(by: str, table: pd.DataFrame) -> list[str]:
-    """Return the columns of a view's table, with `condition` if any row has an unusual one."""
-    columns = [name for name in view_columns(by) if name in table and _is_informative(name, table)]
+    """Return the columns of a board's table, with `condition` if any row has an unusual one."""
+    columns = [name for name in list_board_columns(by) if name in table and _is_informative(name, table)]
     if set(table["condition"]) <= {BlueprintOptions().condition}:
         return columns
     after = columns.index("context_level" if "context_level" in columns else "model") + 1

@@ -14,17 +14,17 @@ from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.costs import load_costs
 from dtef_pipeline.boards.mixed_models import list_mixed_served
 from dtef_pipeline.cli.survey.boards import (
+    describe_board_columns,
     describe_board_scope,
     describe_non_answers,
     describe_unranked,
-    describe_view_columns,
     find_reasons_without_score,
     format_design_effect_lines,
-    render_view,
+    render_board,
 )
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.cli.warehouse_access import query_rounds
-from dtef_pipeline.survey.boards.board_rows import HELD, view
+from dtef_pipeline.survey.boards.board_rows import HELD, compute_board
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.table_folders import SURVEY_CALL_TABLES
 from dtef_pipeline.tables import ANSWERED, READ_ENOUGH
@@ -124,10 +124,10 @@ def report_after_run(context: RunContextOfCommand) -> bool:
             questions=settings.questions,
             sample_segments=settings.sample_segments,
         )
-        frame, reasons = view(connection, "overall", options), find_reasons_without_score(connection, options)
+        frame, reasons = compute_board(connection, "overall", options), find_reasons_without_score(connection, options)
         boards = [frame[frame["context_level"] == level].reset_index(drop=True) for level in settings.context_levels]
         for level, board in zip(settings.context_levels, boards, strict=True):
-            table = render_view("overall", board, _HOW_AFTER_RUN)
+            table = render_board("overall", board, _HOW_AFTER_RUN)
             report_lines.append(f"\n{describe_board_scope(connection, options, level)}:\n{table}")
             report_lines += filter(None, [describe_unranked(board, reasons)])
         report_lines.append(describe_non_answers(connection, options))
@@ -137,7 +137,7 @@ def report_after_run(context: RunContextOfCommand) -> bool:
     with waiting("adding up the boards of this run"):
         lines, boards, costs, warnings = query_rounds(warehouse, run_report, [*HELD, "predictions"], rounds)
     lines.append(format_design_effect_lines(warehouse, boards[0], rounds))
-    for line in filter(None, [*lines, describe_view_columns("overall", *boards) + "\n"]):
+    for line in filter(None, [*lines, describe_board_columns("overall", *boards) + "\n"]):
         say(line)
     for warning in warnings:
         say(f"warning: {warning}", err=True)

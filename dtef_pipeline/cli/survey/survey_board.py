@@ -1,4 +1,4 @@
-"""`dtef board`: the views of surveys."""
+"""`dtef board`: the boards of surveys."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from dtef_pipeline.boards.families import COMPARED_FAMILIES
 from dtef_pipeline.cli.families import CommandFamily, filter_by_model
 from dtef_pipeline.cli.read import list_scored_rounds, require_rows
 from dtef_pipeline.cli.survey.boards import (
+    describe_board_columns,
     describe_non_answers,
     describe_samples,
     describe_unranked,
-    describe_view_columns,
     find_reasons_without_score,
     format_design_effect_lines,
-    render_view,
+    render_board,
 )
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.cli.warehouse_access import NothingToShowError, query_rounds, reads_tables, warn_mixed
 from dtef_pipeline.report.terminal import render
-from dtef_pipeline.survey.boards.board_rows import HELD, view
+from dtef_pipeline.survey.boards.board_rows import HELD, compute_board
 from dtef_pipeline.survey.boards.segment_gaps import sort_by_significance
-from dtef_pipeline.survey.boards.survey_boards import BY_NAME, VIEWS
+from dtef_pipeline.survey.boards.survey_boards import BOARDS, BY_NAME
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.text.quantity_words import format_count
 from resources.warehouse import Warehouse
 
 MOST_ROWS = 60
-"""Default number of rows of views of questions or gaps as tables."""
+"""Default number of rows of boards of questions or gaps as tables."""
 
 
 @reads_tables
@@ -44,7 +44,7 @@ def show(warehouse: Warehouse, /, by: str, output: str, models: Sequence[str], t
     require_rows(warehouse, "scores", "predictions are scored by `dtef run --round ROUND`")
     list_scored_rounds(warehouse, settings.rounds)
     tables = [*HELD, "predictions"] if by == "conditions" else HELD
-    frame = query_rounds(warehouse, lambda connection: _load_view(connection, by, settings), tables, settings.rounds)
+    frame = query_rounds(warehouse, lambda connection: _load_board(connection, by, settings), tables, settings.rounds)
     frame = filter_by_model(frame, models, by)
     if "deviation" in frame:
         frame = sort_by_significance(frame)
@@ -58,7 +58,7 @@ def show(warehouse: Warehouse, /, by: str, output: str, models: Sequence[str], t
         return
     for line in warehouse.query(lambda connection: [*describe_samples(connection, settings)], only=HELD, first=settings.rounds):
         say(line)
-    click.echo(render_view(by, rows))
+    click.echo(render_board(by, rows))
     if n_more := len(frame) - len(rows):
         say(f"{format_count(n_more, 'more row')}: --top 0 shows all, --csv writes them for other programs")
     if by == "overall" and rows["rank"].isna().any():
@@ -72,13 +72,15 @@ def show(warehouse: Warehouse, /, by: str, output: str, models: Sequence[str], t
     ):
         click.echo(silent)
     click.echo(
-        "\n".join(filter(None, [format_design_effect_lines(warehouse, rows, settings.rounds), describe_view_columns(by, rows)]))
+        "\n".join(
+            filter(None, [format_design_effect_lines(warehouse, rows, settings.rounds), describe_board_columns(by, rows)])
+        )
     )
 
 
-def _load_view(connection: duckdb.DuckDBPyConnection, by: str, options: SurveyBoardOptions) -> pd.DataFrame:
-    """The rows of a view, with the words of its questions."""
-    frame = view(connection, by, options)
+def _load_board(connection: duckdb.DuckDBPyConnection, by: str, options: SurveyBoardOptions) -> pd.DataFrame:
+    """The rows of a board, with the words of its questions."""
+    frame = compute_board(connection, by, options)
     if not len(frame):
         raise NothingToShowError(_explain_empty(connection, by, options))
     if "question_id" in frame:
@@ -90,7 +92,7 @@ def _load_view(connection: duckdb.DuckDBPyConnection, by: str, options: SurveyBo
 
 
 def _explain_empty(connection: duckdb.DuckDBPyConnection, by: str, options: SurveyBoardOptions) -> str:
-    """Describe what a view without rows lacks, and which options may have excluded it."""
+    """Describe what a board without rows lacks, and which options may have excluded it."""
     wanted = {
         "round": options.rounds,
         "context_level": options.context_levels,
@@ -126,7 +128,7 @@ _NOUNS = {"round": "rounds", "context_level": "context levels", "condition": "co
 SURVEY_COMMANDS = CommandFamily(
     "survey",
     SUBJECT,
-    VIEWS,
+    BOARDS,
     show=show,
     wait_hint=" `dtef board --snapshot LABEL` shows the scores of each now.",
     no_series_reason="only baselines are scored, and they do not drift; segments of people who gave no answer are ignored",

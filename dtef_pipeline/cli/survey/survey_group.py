@@ -8,7 +8,7 @@ import click
 
 from dtef_pipeline.cli.options import of_metric, of_rounds, of_targets
 from dtef_pipeline.cli.verbs import FamilyWords, Verb, build_family_group, run_command
-from dtef_pipeline.survey.boards.survey_boards import VIEWS
+from dtef_pipeline.survey.boards.survey_boards import BOARDS
 
 _A_SURVEY = (
     click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)),
@@ -191,6 +191,6 @@ SURVEY = FamilyWords(
         ),
     ),
     run=run,
-    views=VIEWS,
+    boards=BOARDS,
 )
 survey = build_family_group(SURVEY)

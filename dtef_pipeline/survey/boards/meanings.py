@@ -1,6 +1,6 @@
-"""The columns that each view shows: their names, meanings and interval ends.
+"""The columns that each board shows: their names, meanings and interval ends.
 
-The schemas of tables describe their columns; this module describes the columns of other views.
+The schemas of tables describe their columns; this module describes the columns of other boards.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ ENDS: Mapping[str, tuple[str, str]] = {
 }
 """By column of estimates, the columns with the ends of its interval, which decide how many digits are shown."""
 SHOWN_INTERVALS = (*(("low", "high"), ("segment_sd_low", "segment_sd_high"), ("score_low", "score_high")),)
-"""The ends of the interval that a view shows: the first of these pairs that it has."""
+"""The ends of the interval that a board shows: the first of these pairs that it has."""
 OWN_INTERVALS: Mapping[str, str] = {"skill_interval": "skill"}
-"""Interval columns of another estimate than the view's main one, and the column of that estimate."""
+"""Interval columns of another estimate than the board's main one, and the column of that estimate."""
 FIRST_OUT = (
     *(
         *OWN_INTERVALS,
@@ -68,7 +68,7 @@ _COMMON_COLUMNS = (
     *("rank", "tier", "model", "context_level", "adjusted_score", "score", "interval", "parsed_score"),
     *("skill", "skill_interval", "worth", "n_pairs", "questions", "parse_rate"),
 )
-_DRIFT_SHOWN = {"night": "shared_verdict", "95 % interval": "shift_low", "snapshots": "n_snapshots"}
+_DRIFT_SHOWN = {"all models": "shared_verdict", "95 % interval": "shift_low", "snapshots": "n_snapshots"}
 DRIFT_HEADINGS: Mapping[str, str] = {
     **{head: description(DRIFT_CHECKS.field(name)).removeprefix("Lower end of the ") for head, name in _DRIFT_SHOWN.items()},
     "odds for drift": "Highest odds so far that the model has changed (likelihood ratio); null: too few snapshots",
@@ -77,14 +77,14 @@ DRIFT_HEADINGS: Mapping[str, str] = {
 """By heading, the columns that `dtef drift` shows under another name than its table."""
 
 
-def view_columns(by: str) -> tuple[str, ...]:
-    """Return the columns that a view shows, if it has them, in order."""
+def list_board_columns(by: str) -> tuple[str, ...]:
+    """Return the columns that a board shows, if it has them, in order."""
     more = _COMMON_COLUMNS if by in GROUPED else METRICS if _is_by_metric(by) else ()
     return (*BY_NAME[by].columns, *more)
 
 
 def list_subject_columns(by: str) -> tuple[str, ...]:
-    """Return the columns of `view_columns` that even a narrow terminal shows."""
+    """Return the columns of `list_board_columns` that even a narrow terminal shows."""
     return (*BY_NAME[by].always_shown, *(METRICS if _is_by_metric(by) else ()))
 
 
@@ -93,7 +93,7 @@ def _is_by_metric(by: str) -> bool:
 
 
 def list_meanings(by: str) -> Mapping[str, str]:
-    """Return the meanings of the shown columns of a view, one line each."""
+    """Return the meanings of the shown columns of a board, one line each."""
     table = BY_NAME[by].table
     texts = dict(MEANINGS[table]) if table in MEANINGS else {field.name: description(field) for field in TESTS[table]}
     lower = next((texts[low] for low, _ in SHOWN_INTERVALS if low in texts), BOARD_COLUMNS["score_low"])
@@ -102,7 +102,7 @@ def list_meanings(by: str) -> Mapping[str, str]:
     if _is_by_metric(by):
         texts |= {name: f"{texts[name]}; in brackets the {_lower_first_letter(texts[f'{name}_rank'])}" for name in METRICS}
     texts["questions"] = f"{BOARD_COLUMNS['n_questions']}; in brackets the {_lower_first_letter(BOARD_COLUMNS['n_batteries'])}"
-    return {name: texts[name] for name in (*view_columns(by), "condition") if name in texts}
+    return {name: texts[name] for name in (*list_board_columns(by), "condition") if name in texts}
 
 
 def _describe_interval(lower: str) -> str:

@@ -193,8 +193,8 @@ TESTS: Mapping[str, pa.Schema] = {
 """The schemas of the tables that test what boards show."""
 
 MEANINGS: Mapping[str, Mapping[str, str]] = {
-    view.table: {"consistency": CONSISTENCY, "metric": METRIC_RANKS}.get(view.name, BOARD_COLUMNS)
-    for view in PUBLISHED
-    if not view.needs
+    board.table: {"consistency": CONSISTENCY, "metric": METRIC_RANKS}.get(board.name, BOARD_COLUMNS)
+    for board in PUBLISHED
+    if not board.needs
 }
 """What the columns of the tables mean whose schemas are taken from the rows computed."""

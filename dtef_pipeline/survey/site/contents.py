@@ -18,7 +18,7 @@ from dtef_pipeline.site.content import Link
 from dtef_pipeline.site.paths import board_page, choose_file_names, state_address
 from dtef_pipeline.survey.attributes import NON_ANSWER_SQL
 from dtef_pipeline.survey.boards.asking_settings import Setting, group_by_setting
-from dtef_pipeline.survey.boards.board_rows import view
+from dtef_pipeline.survey.boards.board_rows import compute_board
 from dtef_pipeline.survey.boards.survey_boards import BREAKDOWNS, PUBLISHED
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.identity import make_round_order
@@ -198,7 +198,9 @@ def load_boards(connection: duckdb.DuckDBPyConnection) -> Boards:
     lacking = [v.name for v in PUBLISHED if not has_table(connection, v.table) and (not v.needs or v.name == "comparisons")]
     evidence = load_evidence(connection, options) if lacking else None
     frames = {
-        v.name: view(connection, v.name, options, evidence) if v.name in lacking else _read_table(connection, v.table, v.name)
+        v.name: compute_board(connection, v.name, options, evidence)
+        if v.name in lacking
+        else _read_table(connection, v.table, v.name)
         for v in PUBLISHED
     }
     names = map_variant_names(frames["overall"]) if len(frames["overall"]) else {}

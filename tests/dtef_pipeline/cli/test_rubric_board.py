@@ -16,7 +16,7 @@ from assets.stage.resources import Store
 from dtef_pipeline.families import TABLES
 from dtef_pipeline.rubric.board import BOARD_READS, rubric_board
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CHAMPIONS, RUBRIC_GRADES, RUBRIC_TABLES
-from dtef_pipeline.rubric.rubric_boards import BOARD_VIEWS
+from dtef_pipeline.rubric.rubric_boards import RUBRIC_BOARDS
 from dtef_pipeline.rubric.rubric_roll_ups import JUDGED_READ, build_agreement_tables, build_validity_tables
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
 from dtef_pipeline.rubric.site.weights import build_alike_section
@@ -138,10 +138,10 @@ def test_blueprints_cannot_be_chosen_where_rows_are_of_all_of_them(house: Wareho
 def test_every_view_is_of_a_table_whose_columns_it_shows_and_the_help_says_what_it_shows() -> None:
     shown = ok("rubric", "board", "--help")
     assert (
-        "--blueprint is not allowed with views over all blueprints: overall, tag, labels, champions, judges, self-pref"
+        "--blueprint is not allowed with boards over all blueprints: overall, tag, labels, champions, judges, self-pref"
         in " ".join(shown.split())
     )
-    for view in BOARD_VIEWS:
+    for view in RUBRIC_BOARDS:
         assert f"  {view.name:<15}  {view.shows}" in shown
         if view.table and view.columns:
             schema = TABLES[view.table].schema

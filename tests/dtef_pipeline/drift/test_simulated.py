@@ -60,7 +60,7 @@ class TestErrorRates:
         fell = models(Panel(nights=30, shift=-0.2, since=10), 1).iloc[0]
         assert (fell["verdict"], fell["first_snapshot"]) == ("watch", label(10))
         assert "without a control" in fell["reason"]
-        assert "ask another model" in fell["reason"]
+        assert "add another model" in fell["reason"]
 
     @pytest.mark.thorough
     @pytest.mark.parametrize(
