@@ -28,7 +28,7 @@ from dtef_pipeline.qa.score_validity import qa_validity as validity_of_scores
 from dtef_pipeline.qa.suite_boards import QA_BOARD_READS, build_qa_boards
 
 QA_FAMILY = FAMILY_BY_NAME["qa"]
-_LARGEST_TOLD = 10
+_MAX_DRIFTS_LISTED = 10
 _BOARD_SHOWN = (
     *("suite", "condition", "metric", "rank", "model", "score", "score_low", "score_high", "macro_score", "n_items"),
     "note",

@@ -20,7 +20,7 @@ from dtef_pipeline.qa.item_files.rows import SourceRow, read_rows, read_whole_js
 from dtef_pipeline.qa.model import ItemError
 from dtef_pipeline.text.name_matching import list_nearest
 
-ITEM_NAMED_BY = ("item_id", "task_id", "id", "index")
+ITEM_ID_KEYS = ("item_id", "task_id", "id", "index")
 """Keys that name the item of a row; the first that exists counts."""
 ANSWER_UNDER = ("text", "response", "completion")
 """Keys of the answer; the first that exists counts. Several draws are a list under `samples`."""
@@ -52,7 +52,7 @@ class ImportRules:
     """The rules for reading the rows of a file."""
 
     key: str | None = None
-    """Key that names the item; None: one of ITEM_NAMED_BY."""
+    """Key that names the item; None: one of ITEM_ID_KEYS."""
     model: str | None = None
     """Model of rows without a model name."""
     numbers: Numbers | None = None
@@ -173,7 +173,7 @@ class _Items:
 
     def resolve_id(self, values: Mapping[str, Any], key: str | None) -> str:
         """Return the id of a row's item. Raises RowFault if it names no known item."""
-        name = key or next((column for column in ITEM_NAMED_BY if values.get(column) is not None), ITEM_NAMED_BY[0])
+        name = key or next((column for column in ITEM_ID_KEYS if values.get(column) is not None), ITEM_ID_KEYS[0])
         value = values.get(name)
         if isinstance(value, bool) or not isinstance(value, int | str) or value == "":
             raise RowFault("item", f"{name} names no item", found=value, allowed=_ALLOWED_ROW)
@@ -210,7 +210,7 @@ class _RowReader:
         self._draws: Counter[tuple[str, str]] = Counter()
 
     def read(self, row: SourceRow) -> list[ImportedAnswer]:
-        values = require_mapping(row, (*ITEM_NAMED_BY[:1], *ANSWER_UNDER[:1], "model"))
+        values = require_mapping(row, (*ITEM_ID_KEYS[:1], *ANSWER_UNDER[:1], "model"))
         model, texts, usage = self._read_model(values), _read_texts(values), _read_usage(values)
         item = self._items.resolve_id(values, self._rules.key)
         first = self._find_first_draw(values, model, item, len(texts))
@@ -272,7 +272,7 @@ def _read_usage(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _iterate_usage(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, (is_allowed, form) in _BESIDE_TEXT.items():
+    for name, (is_allowed, form) in _USAGE_KEYS.items():
         if (value := values.get(name)) is not None:
             if not is_allowed(value):
                 raise RowFault(name, f"{name} has an invalid value", found=value, allowed=f"{form}, or null")
@@ -287,7 +287,7 @@ def _is_usable_amount(value: Any) -> bool:
     return type(value) in (int, float) and 0 <= value <= _MOST_AMOUNT
 
 
-_BESIDE_TEXT: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+_USAGE_KEYS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "finish_reason": (lambda value: isinstance(value, str), "a text such as stop or length"),
     "prompt_tokens": (_is_small_count, "a whole number from 0"),
     "completion_tokens": (_is_small_count, "a whole number from 0"),
