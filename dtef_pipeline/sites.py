@@ -13,7 +13,7 @@ from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.families import FAMILIES, SHARED_TABLES
 from dtef_pipeline.family.item_site import item_site
 from dtef_pipeline.family.record import Family
-from dtef_pipeline.preference.paired_csv import ELSEWHERE
+from dtef_pipeline.preference.paired_csv import OTHER_TOOLS
 from dtef_pipeline.site.build import build_site_files
 from dtef_pipeline.site.family_view import FamilySite
 from dtef_pipeline.site.preference_page import PREFERENCE_READ
@@ -54,7 +54,7 @@ def make_site(
     """Yield every file of the site as path and text. `instead`: see `load_family_sites`; `kept_names`: see `build_site_files`."""
     metrics = {family.name: family.paired.metrics if family.paired else () for family in FAMILIES}
     stamp = f"Made on {datetime.now(UTC):%Y-%m-%d at %H:%M} UTC by dtef-pipeline {version('dtef-pipeline')}{_describe_data(connection)}."
-    return build_site_files(connection, load_family_sites(instead), {**metrics, ELSEWHERE: ()}, stamp, kept_names)
+    return build_site_files(connection, load_family_sites(instead), {**metrics, OTHER_TOOLS: ()}, stamp, kept_names)
 
 
 def _describe_data(connection: duckdb.DuckDBPyConnection) -> str:

@@ -108,7 +108,7 @@ preference_roll_ups = dg.define_asset_job(
 PREFERENCE_JOBS = [preference_roll_ups]
 
 
-_SHARES_APART = 1e-9
+_SHARE_TOLERANCE = 1e-9
 
 
 @asset_check(asset=preference_scores)
@@ -118,7 +118,7 @@ def preference_shares_sum_to_one(store: Store) -> dg.AssetCheckResult:
     frame = store.warehouse.rows("preference_scores", columns=[*keys, "player", "beta", "low", "high", "share"]).to_pandas()
     scores = frame[frame["beta"].notna()]
     sums = scores.groupby(keys, dropna=False)["share"].sum()
-    offenders = [f"{key}: shares sum to {total}" for key, total in sums.items() if abs(total - 1) > _SHARES_APART]
+    offenders = [f"{key}: shares sum to {total}" for key, total in sums.items() if abs(total - 1) > _SHARE_TOLERANCE]
     outside = scores[(scores["low"] > scores["beta"]) | (scores["high"] < scores["beta"])]
     offenders += [f"{row.family} {row.partition} {row.player}: outside its interval" for row in outside.itertuples()]
     return verdict(offenders, n_checked=len(frame))

@@ -68,7 +68,7 @@ from resources.sandbox.run import choose_level, run_checks_twice
 from resources.settings import find_shipped
 
 _FINDINGS_SHOWN = 20
-FOUND_EVIDENCE = 0.8
+EVIDENCE_SHARE = 0.8
 """The check warns if a smaller share of the items has the evidence in a displayed chunk."""
 FAILED_JUDGEMENTS = 0.02
 """Share of judgements without a score above which the check warns."""
@@ -229,7 +229,7 @@ def _compute_retrieval_means(tables: Tables) -> Mapping[str, Any]:
 
 def _list_missed_evidence(_: Inputs, rows: pa.Table) -> Iterator[str]:
     for row in rows.group_by("condition").aggregate([("hit", "mean")]).to_pylist():
-        if row["hit_mean"] < FOUND_EVIDENCE:
+        if row["hit_mean"] < EVIDENCE_SHARE:
             yield f"{row['condition']}: {row['hit_mean']:.0%}"
 
 

@@ -16,7 +16,7 @@ from dtef_pipeline.errors import DtefError
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.run_settings import run_config
 from dtef_pipeline.identity import digest
-from dtef_pipeline.rubric.blueprint.findings import TO_BE_NAMED
+from dtef_pipeline.rubric.blueprint.findings import UNKNOWN_MODEL_CODES
 from dtef_pipeline.rubric.blueprint.model import ParsedBlueprint
 from dtef_pipeline.rubric.blueprint.reading import is_blueprint_file, make_blueprint_id
 from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RUBRIC_STAGE_SETTINGS, RubricSettings
@@ -28,8 +28,8 @@ from resources.sources import compute_fingerprint, is_still_arriving
 
 MODELS_FOLDER = "models"
 """The subfolder of the watched one with model collections instead of blueprints."""
-_BLUEPRINTS_NAMED = 5
-_TROUBLES_TOLD = 3
+_MAX_BLUEPRINTS_LISTED = 5
+_MAX_PROBLEMS_LISTED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +80,8 @@ class BlueprintFolder:
         """The reason why there is nothing to run."""
         waiting = [name for name, observation in self.now.items() if not observation.done and not observation.trouble]
         broken = [observation.trouble for observation in self.now.values() if observation.trouble]
-        arriving = f"; waiting until it stops changing: {list_first_names(waiting, _BLUEPRINTS_NAMED)}" if waiting else ""
-        unusable = f"; cannot be run: {list_first_names(broken, _TROUBLES_TOLD)}" if broken else ""
+        arriving = f"; waiting until it stops changing: {list_first_names(waiting, _MAX_BLUEPRINTS_LISTED)}" if waiting else ""
+        unusable = f"; cannot be run: {list_first_names(broken, _MAX_PROBLEMS_LISTED)}" if broken else ""
         return f"no new, complete file in {self._folder}{arriving}{unusable}"
 
     def _files(self) -> Iterator[Path]:
@@ -133,8 +133,8 @@ class BlueprintFolder:
         self.now[name] = observation
 
     def _require_models(self, path: Path, blueprint: ParsedBlueprint) -> None:
-        if not self._panel.models and any(finding.code in TO_BE_NAMED for finding in blueprint.findings):
-            which = next(finding.text for finding in blueprint.findings if finding.code in TO_BE_NAMED)
+        if not self._panel.models and any(finding.code in UNKNOWN_MODEL_CODES for finding in blueprint.findings):
+            which = next(finding.text for finding in blueprint.findings if finding.code in UNKNOWN_MODEL_CODES)
             raise DtefError(
                 f"{path}: its models are unknown: {which}; put the collection into {self._folder / MODELS_FOLDER}, or list models in the "
                 f"panel's section `{RUBRIC_PANEL_SECTION}`"

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pydantic import ConfigDict, Field
 
 from dtef_pipeline.member_docstrings import DescribedMembers
-from dtef_pipeline.preference.paired_csv import ELSEWHERE
+from dtef_pipeline.preference.paired_csv import OTHER_TOOLS
 from dtef_pipeline.tables import description
 from dtef_pipeline.text.json_values import simplify_value
 
@@ -103,7 +103,7 @@ FamilyName = Annotated[str, Field(json_schema_extra=_add_family_names)]
 
 def _add_voted_family_names(schema: dict[str, Any]) -> None:
     _add_family_names(schema)
-    schema["enum"].append(ELSEWHERE)
+    schema["enum"].append(OTHER_TOOLS)
 
 
 VotedFamilyName = Annotated[str, Field(json_schema_extra=_add_voted_family_names)]

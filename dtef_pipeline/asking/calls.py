@@ -28,7 +28,7 @@ OF_FAILURES = ("attempts", "cost_usd", "unknown_cost_attempts", "unknown_cost_us
 _FROM_RESPONSE = tuple(field.name for field in fields(Response) if field.name in {column.name for column in REPLY})
 STORED_COLUMNS = ("request_key", "text", *_FROM_RESPONSE)
 """Columns of stored responses that call tables contain."""
-_UNASKED = Failure("", "was not asked: the run ended before its turn", 0)
+_NOT_SENT = Failure("", "was not sent: the run ended first", 0)
 _NOTHING_SHARED: Mapping[str, SharedResponse] = {}
 
 
@@ -238,7 +238,7 @@ def _find_statuses(
     counts = {name: columns[name].to_pylist() for name in OF_FAILURES}
     seen_keys = set[str]()
     for place, key in zip(lacking.tolist(), request_keys.take(pa.array(lacking)).to_pylist(), strict=True):
-        failure = failures.get(key, _UNASKED)
+        failure = failures.get(key, _NOT_SENT)
         statuses[place], errors[place], counts["attempts"][place] = failure.status, failure.message, failure.attempts
         if key not in seen_keys:
             seen_keys.add(key)

@@ -6,6 +6,6 @@ from typing import Annotated
 
 from pydantic import Field
 
-MOST_DRAWS_ASKED = 1_000
+MAX_DRAWS = 1_000
 """Maximum draws of one prompt or judgement, because all draws of a partition are in memory together."""
-Draws = Annotated[int, Field(ge=1, le=MOST_DRAWS_ASKED)]
+Draws = Annotated[int, Field(ge=1, le=MAX_DRAWS)]

@@ -78,7 +78,7 @@ class _ConcurrentEpisodes:
                     self.played[at].responses.append(response)
                     places.append(at)
                 else:
-                    self.played[at].failure = failures.get(key, Failure(key, "was not asked: the run ended before its turn", 0))
+                    self.played[at].failure = failures.get(key, Failure(key, "was not sent: the run ended first", 0))
         return self._list_next_requests(sorted(places))
 
     def _list_next_requests(self, places: Iterable[int]) -> list[Request]:

@@ -54,7 +54,7 @@ _NOTATIONS = (
 """Date formats, the likeliest first; a month means its first day."""
 _LENGTHS = {"%y-%m-%d": 8, "%Y-%j": 8}
 """Lengths of notations with a fixed number of digits."""
-_MOST_MEANT = 3
+_MAX_SUGGESTIONS = 3
 _OF_DEVICES = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z)", re.IGNORECASE)
 """Windows reserves these names, with any extension."""
 _DAY = timedelta(days=1)
@@ -139,7 +139,7 @@ def _suggest_labels(label: str) -> str:
     notations: Sequence[str] = ("%G-%V-%u",) if week else _NOTATIONS
     fitting = (notation for notation in notations if _LENGTHS.get(notation, len(plain)) == len(plain))
     days = dict.fromkeys(day for notation in fitting if (day := _parse_day(plain, notation)))
-    return " or ".join(list(days)[:_MOST_MEANT]) or "2026-01-31"
+    return " or ".join(list(days)[:_MAX_SUGGESTIONS]) or "2026-01-31"
 
 
 def _parse_day(text: str, notation: str) -> str | None:

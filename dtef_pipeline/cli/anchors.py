@@ -21,7 +21,7 @@ from dtef_pipeline.cli.warehouse_access import open_warehouse, reads_tables
 from dtef_pipeline.drift.judge_verdicts import judge_drift
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.qa.judging.arbiter import NOBODY
+from dtef_pipeline.qa.judging.arbiter import JUDGING_OFF
 from dtef_pipeline.qa.settings import QA_PANEL_SECTION, QaSettings
 from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
 from dtef_pipeline.rubric.judge_requests import choose_judges
@@ -157,7 +157,7 @@ def _add_judge_settings(options: Options, settings: Settings) -> Options:
 
 
 def _find_qa_judges(options: Options, settings: Settings, warehouse: Warehouse) -> set[str]:
-    if options["judge"] == NOBODY:
+    if options["judge"] == JUDGING_OFF:
         raise ConfigError("--judge none: anchors need a judge; name a model")
     if not warehouse.values("qa_judgements", "suite") and not len(warehouse.read_or_empty("qa_anchor_items")):
         raise WarehouseError("nothing to judge again: no answer was judged yet; `dtef qa run` with a judge does it")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-OWN_GAMES, SHARED_GAMES = "own", "shared"
+GAME_SELECTIONS, SHARED_GAMES = "own", "shared"
 """Games in a mean: all games of the player, or only those that every shown player has."""
 PLAYED_COVERAGE = "coverage"
 GAMES_NOTE = "games_note"

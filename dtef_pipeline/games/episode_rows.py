@@ -22,9 +22,9 @@ from dtef_pipeline.games.tables import EPISODE_TURNS, EPISODES
 
 PLAYED_EPISODE, OUT_OF_BUDGET = "played", "skipped_budget"
 EPISODE_STATES = (PLAYED_EPISODE, OUT_OF_BUDGET, "error")
-OWN_STEPS = ("steps", "moves")
+STEP_COUNTS = ("steps", "moves")
 """A scenario's counts under these names replace the moves of a seat."""
-_NOTHING_ASKED = EpisodeResult()
+_NO_REQUESTS = EpisodeResult()
 _FROM_PLAN = ("league", "scenario", "version", "snapshot", "max_turns", "truth_id")
 
 
@@ -36,7 +36,7 @@ class EpisodeColumns:
         self._columns: dict[str, list[Any]] = {column.name: [] for column in EPISODES if column.name not in _FROM_PLAN}
         self._serialized: dict[int, tuple[GameTrace, str, str]] = {}
 
-    def add(self, match: Match, trace: GameTrace, play: EpisodeResult = _NOTHING_ASKED) -> None:
+    def add(self, match: Match, trace: GameTrace, play: EpisodeResult = _NO_REQUESTS) -> None:
         """Add one episode. `play`: its requests and responses, of all seats."""
         row = {
             **self._describe_players(match),
@@ -111,7 +111,7 @@ class EpisodeColumns:
         steps = next(
             (
                 trace.metric_counts[seat][name]
-                for name in OWN_STEPS
+                for name in STEP_COUNTS
                 if trace.metric_counts and name in trace.metric_counts[seat]
             ),
             None,

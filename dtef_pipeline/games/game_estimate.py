@@ -18,7 +18,7 @@ from dtef_pipeline.games.small_poker import SmallPoker, count_information_sets
 
 STAND_IN = "random"
 """Baseline that plays for a model in a scenario without opponents; in others one of these, drawn for each turn, plays."""
-_ASKED_AGAIN_TOKENS = 60
+_RETRY_TOKENS = 60
 """Tokens added around the reply form after a text that was not a move."""
 
 
@@ -89,9 +89,7 @@ class EpisodeTextLimit:
     def total(self) -> Iterator[tuple[ModelSpec, int, float, float]]:
         """See `dtef_pipeline.family.stage.MostCalls`."""
         limits = self._limits
-        instruction_tokens = max(
-            self._turn_tokens, estimate_tokens_cached(self._pack.manifest.reply_format) + _ASKED_AGAIN_TOKENS
-        )
+        instruction_tokens = max(self._turn_tokens, estimate_tokens_cached(self._pack.manifest.reply_format) + _RETRY_TOKENS)
         for writer, most in self._most.items():
             shared = len(self._begun[writer])
             texts = most.texts + shared * limits.per_turn

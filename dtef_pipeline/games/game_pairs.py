@@ -8,13 +8,13 @@ import re
 from dtef_pipeline.preference.paired_source import MetricSource, PairedSource
 from dtef_pipeline.preference.pairing import BlindedPair
 
-ASKED_AGAIN = "(the same request again)"
+REPEATED_PARAGRAPHS = "(the same request again)"
 """Replaces paragraphs of the game that the reader has seen word for word."""
 _FULL_LINE = 90
 """Minimum length of a line that may be wrapped for its length; lines of boards, cards and lists are shorter."""
 _SHORTEST_REPEATED = 60
 """Minimum length of a paragraph that is left out when it is repeated."""
-_LINE_OF_ITS_OWN = re.compile(r"[-*|>{\[]|[A-Z][^\n:>]{0,40}[:>] ")
+_UNJOINED_LINE = re.compile(r"[-*|>{\[]|[A-Z][^\n:>]{0,40}[:>] ")
 """Beginnings of lines that are never joined: items of a list, `Pot: 3 chips`, `ACTION: bid 37`, and words of another party, `B > I
 offer`."""
 
@@ -44,7 +44,7 @@ def run_on(text: str) -> str:
 
 def _is_continuation(before: str, line: str) -> bool:
     """Return whether a sentence of the previous line continues here."""
-    if len(before) < _FULL_LINE or not line or _LINE_OF_ITS_OWN.match(before) or _LINE_OF_ITS_OWN.match(line):
+    if len(before) < _FULL_LINE or not line or _UNJOINED_LINE.match(before) or _UNJOINED_LINE.match(line):
         return False
     return line[0].islower() if before[-1] in ".:;!?" else line[0].isalnum() or line[0] in "(`'\""
 
@@ -60,7 +60,7 @@ def _remove_repeated_parts(transcript: str, prompt_parts: set[str]) -> str:
         if part.startswith(("Player: ", "Game: ")):
             by_game = part.startswith("Game: ")
         elif by_game and len(part) >= _SHORTEST_REPEATED and part.strip() in known_parts:
-            parts += [ASKED_AGAIN] if parts[-1] != ASKED_AGAIN else []
+            parts += [REPEATED_PARAGRAPHS] if parts[-1] != REPEATED_PARAGRAPHS else []
             continue
         elif by_game:
             known_parts.add(part.strip())
@@ -68,11 +68,11 @@ def _remove_repeated_parts(transcript: str, prompt_parts: set[str]) -> str:
     return "\n\n".join(parts)
 
 
-_NAMED_PLAYER = "CASE WHEN persona = '' THEN model_variant ELSE persona || '@' || model_variant END"
+_PLAYER_NAME = "CASE WHEN persona = '' THEN model_variant ELSE persona || '@' || model_variant END"
 _GAMES_RESULTS = MetricSource(
     ("persona_results",),
     f"""
-    SELECT league AS partition, scenario || ' v' || version || ': ' || metric AS metric, {_NAMED_PLAYER} AS player,
+    SELECT league AS partition, scenario || ' v' || version || ': ' || metric AS metric, {_PLAYER_NAME} AS player,
            direction, mean AS value, low, high, n_episodes AS n
     FROM persona_results WHERE opponent = 'all' AND direction IN ('higher', 'lower')
     """,
@@ -93,7 +93,7 @@ GAMES_PAIRED = PairedSource(
         FROM episode_prompts WHERE persona = ''
     )
     SELECT league AS first, scenario AS second, league || '/' || scenario || '/v' || version || '/' || item_id AS item_id,
-           e.model, {_NAMED_PLAYER} AS player, persona, e.draw, snapshot,
+           e.model, {_PLAYER_NAME} AS player, persona, e.draw, snapshot,
            COALESCE(rules.rule_messages, []) || [one FOR one IN p.messages IF one.role <> 'system'] AS messages, turns.text, turns.request_keys,
            turns.served_model,
            e.version, e.seat, e.cluster, e.trace

@@ -26,7 +26,7 @@ EXPLOITATION = "exploitation"
 SUCCESS_RATE, EXPECTED_RETURN = "success_rate", "expected_return"
 ILLEGAL_RATE, FORFEIT_RATE, UNPARSED_RATE = "illegal_rate", "forfeit_rate", "unparsed_rate"
 REFUSED_RATE, DEFAULT_RATE = "refused_rate", "default_rate"
-BESIDE_METRICS = (ILLEGAL_RATE, UNPARSED_RATE, REFUSED_RATE, DEFAULT_RATE, FORFEIT_RATE)
+FORM_RATES = (ILLEGAL_RATE, UNPARSED_RATE, REFUSED_RATE, DEFAULT_RATE, FORFEIT_RATE)
 """Metrics shown with every other metric, because a player that makes no legal moves is not cautious."""
 OVER_OPTIMAL, OVER_OPTIMAL_CHARGED = "steps_over_optimal", "steps_over_optimal_charged"
 RED_FLAG_RATE, RED_FLAG_WEIGHTED = "red_flag_rate", "red_flag_weighted"

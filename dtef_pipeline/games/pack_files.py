@@ -197,7 +197,7 @@ def _find_named_field(fault_text: str, manifest: ScenarioManifest) -> str:
     return named[0] if named else "adapter"
 
 
-_TURNS_LOOKED_AT = 8
+_TURNS_TESTED = 8
 """Number of turns in which hidden information and an invalid text are tested, because `permute_hidden` may be slow."""
 _NO_MOVE = "\0 no command"
 
@@ -236,7 +236,7 @@ def _play_baseline(pack: Pack, name: str) -> Iterator[int]:
     game = GameInPlay(pack, seed)
     while (seat := game.seat) is not None:
         yield game.turn
-        if game.turn < _TURNS_LOOKED_AT and name == "random":
+        if game.turn < _TURNS_TESTED and name == "random":
             _check_state(pack, game.state, seat)
         game.play_command(chooses(game.state, seat, rngs[seat]))
     _check_ended_game(pack, game, seed)

@@ -14,10 +14,10 @@ from scipy.special import stdtrit
 from dtef_pipeline.asking.snapshot_order import order_in
 from dtef_pipeline.boards.latest_rows import build_latest_sql
 from dtef_pipeline.games.metrics import (
-    BESIDE_METRICS,
     EXPECTED_RETURN,
     EXPLOITATION,
     FORFEIT_RATE,
+    FORM_RATES,
     SHARE_UNIT,
     UNIT_SCALE,
     VOLATILITY,
@@ -225,8 +225,8 @@ def _remove_shared_intervals(frame: pd.DataFrame, players: set[tuple[Any, ...]])
 def _add_form_rates(frame: pd.DataFrame) -> pd.DataFrame:
     """Add the rates of form to every metric of the same player and opponent."""
     keys = [*_PLAYER_COLUMNS, "opponent"]
-    form = frame[frame["metric"].isin(BESIDE_METRICS)].pivot_table(index=keys, columns="metric", values="mean", dropna=False)
-    form = form.reindex(columns=list(BESIDE_METRICS)).dropna(how="all").reset_index()
+    form = frame[frame["metric"].isin(FORM_RATES)].pivot_table(index=keys, columns="metric", values="mean", dropna=False)
+    form = form.reindex(columns=list(FORM_RATES)).dropna(how="all").reset_index()
     return frame.merge(form, on=keys, how="left")
 
 
@@ -241,7 +241,7 @@ def _add_composite(frame: pd.DataFrame) -> pd.DataFrame:
     missing = parts["mean"].isna()
     # A player that forfeits every episode does nothing measurable: missing values count as the worst, 0 in the sum.
     is_worst = missing & (parts[FORFEIT_RATE] >= 1)
-    keys = [*_PLAYER_COLUMNS, "opponent", *BESIDE_METRICS]
+    keys = [*_PLAYER_COLUMNS, "opponent", *FORM_RATES]
     parts = parts.assign(
         weighted=upward * parts["weight"],
         part=[_format_weighed_metric(*part) for part in zip(parts["metric"], parts["direction"], parts["weight"], strict=True)],

@@ -19,7 +19,7 @@ from dtef_pipeline.games.metrics import ILLEGAL_RATE, SUCCESS_RATE
 from dtef_pipeline.games.personas import BASELINE_PREFIX
 from dtef_pipeline.keys import Keys
 
-AGAINST_NOBODY = "nobody"
+NO_OPPONENT_LABEL = "nobody"
 """Opponent in drift tables for scenarios with one seat."""
 _WATCHED_FAMILIES = ("efficacy", "expected value", "social")
 """The first of these metric families with a metric on 0-1 is watched in a scenario."""
@@ -58,7 +58,7 @@ _WATCHED_EPISODES = f"""
     CREATE OR REPLACE TEMP TABLE scores AS
     SELECT league::VARCHAR AS league, scenario::VARCHAR AS scenario, version::VARCHAR AS test,
         scenario || '/' || item_id AS item_id,
-        coalesce(nullif(persona, ''), '{AS_ITSELF}') AS persona, coalesce(nullif(opponent, ''), '{AGAINST_NOBODY}') AS opponent,
+        coalesce(nullif(persona, ''), '{AS_ITSELF}') AS persona, coalesce(nullif(opponent, ''), '{NO_OPPONENT_LABEL}') AS opponent,
         metric, model, model_variant, snapshot::VARCHAR AS snapshot, temperature, draw, cluster,
         CASE direction WHEN 'lower' THEN 1 - value ELSE value END AS score,
         CASE WHEN NOT is_played THEN 'error' WHEN is_clean THEN 'ok' ELSE 'unparseable' END AS status,

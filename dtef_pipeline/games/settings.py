@@ -13,7 +13,7 @@ from dtef_pipeline.games.personas import BASELINE_PREFIX
 from dtef_pipeline.text.name_matching import filter_by_patterns
 
 GAMES_PANEL_SECTION = "games"
-MOST_ASKED_EPISODES = 100_000
+MAX_EPISODES = 100_000
 """Largest number of draws of an episode by a model, and of episodes of one manifest over all its runs."""
 
 
@@ -62,7 +62,7 @@ class GamesSettings(PlaySettings):
         Setting(metavar="SPAN", unset="those of each scenario"),
     ] = None
     """Seeds to play, such as 1-100 or 1-10,42."""
-    draws: Annotated[int, Field(ge=1, le=MOST_ASKED_EPISODES)] = 1
+    draws: Annotated[int, Field(ge=1, le=MAX_EPISODES)] = 1
     """Number of times each model plays each episode."""
     scenario_versions: Annotated[dict[str, int], Setting(doors=())] = {}
     """Version to play by scenario; for a scenario without an entry, the version in play."""
@@ -74,12 +74,12 @@ class GamesSettings(PlaySettings):
     """Version of a persona by its id; for an id without an entry, the version in play."""
 
 
-_DEALT = ("scenario_versions", "seeds", "opponents", "scenario_seeds", "scenario_opponents")
-_ENTERED = (*_DEALT, "players", "personas", "persona_versions")
+_ITEM_SETTINGS = ("scenario_versions", "seeds", "opponents", "scenario_seeds", "scenario_opponents")
+_MATCH_SETTINGS = (*_ITEM_SETTINGS, "players", "personas", "persona_versions")
 GAMES_STAGE_SETTINGS = {
-    "scenario_items": _DEALT,
-    "episode_prompts": _ENTERED,
-    "episodes": (*ASKING_SETTINGS, *_ENTERED, "unapproved", "draws"),
+    "scenario_items": _ITEM_SETTINGS,
+    "episode_prompts": _MATCH_SETTINGS,
+    "episodes": (*ASKING_SETTINGS, *_MATCH_SETTINGS, "unapproved", "draws"),
     "episode_scores": ("snapshot", "scenario_versions"),
 }
 """Settings by stage of a league."""

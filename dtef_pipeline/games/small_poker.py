@@ -31,8 +31,8 @@ Strategy = Mapping[str, Mapping[str, float]]
 """Probability of each command by information set; 0 for a command left out. It may cover one seat or both.
 
 An information set consists of all states that look the same to the seat to move."""
-_SPOKEN_WORD = re.compile(r"[a-z]+")
-_LONGEST_SPOKEN = 20
+_WORD = re.compile(r"[a-z]+")
+_MAX_WORDS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +333,7 @@ def _make_small_result(rewards: tuple[int, int], *flags: str) -> GameResult:
 def _explain_illegal(action: str, now: Betting, seat: int) -> str:
     """Explain to a player why a command does not exist or is not allowed now."""
     hint = f"allowed: {', '.join(now.legal)}"
-    word = _SPOKEN_WORD.match(action[:_LONGEST_SPOKEN].casefold())
+    word = _WORD.match(action[:_MAX_WORDS].casefold())
     command = word[0] if word else ""
     if command not in SMALL_POKER_COMMANDS:
         return f"This is no command of the game; {hint}."

@@ -25,7 +25,7 @@ from dtef_pipeline.tables import (
 
 _GAME_WORDS = pa.list_(pa.string())
 _GAME_NUMBERS = pa.list_(pa.float64())
-_GAME_SPOKEN = pa.list_(pa.struct([("role", pa.string()), ("text", pa.string())]))
+_GAME_MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("text", pa.string())]))
 _METRIC_COUNTS = pa.list_(pa.struct([("metric", pa.string()), ("numerator", pa.float64()), ("denominator", pa.float64())]))
 
 OF_ONE_SCENARIO = (
@@ -77,7 +77,7 @@ EPISODE_PROMPTS = pa.schema(
         GAME_ITEM_ID,
         GAME_PERSONA,
         field("prompt_id", pa.string(), "Hash of the messages"),
-        field("messages", _GAME_SPOKEN, "Messages before the first text of the player; empty: another seat moves first"),
+        field("messages", _GAME_MESSAGES, "Messages before the first text of the player; empty: another seat moves first"),
         GAME_TRUTH,
     ]
 )

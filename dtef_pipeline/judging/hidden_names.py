@@ -102,7 +102,7 @@ _PARTS_OF_COMPANIES = (
     "微软",
     "月之暗面",
 )
-_WORDS_TOO = frozenset({"azure", "bedrock", "hyperbolic"})
+_EVERYDAY_PROVIDERS = frozenset({"azure", "bedrock", "hyperbolic"})
 """Providers that are hidden where they serve one of the models."""
 _PLATFORMS = ("OpenRouter", "LiteLLM", "Hugging Face", "HuggingFace", "vLLM", "Ollama")
 _TAIL = (
@@ -211,7 +211,7 @@ def collect_hidden_names(models: Iterable[str], selectors: Iterable[str] = ()) -
         for product_name in maker.product_names:
             add(product_name, _choose_placeholder(maker, product_name))
     providers = {text.partition("/")[0] for text in strings if "/" in text}
-    for provider in sorted({*SERVING, *_PLATFORMS} - _WORDS_TOO | providers):
+    for provider in sorted({*SERVING, *_PLATFORMS} - _EVERYDAY_PROVIDERS | providers):
         add(provider, PROVIDER_HIDDEN)
     return HiddenNames(tuple(sorted(named.values(), key=lambda name: (-len(name.letters), name.pattern))))
 
@@ -266,15 +266,15 @@ def _name(text: str, hidden: str, everyday: bool) -> Name | None:
 
 
 _VERSION_TIED = re.compile(r"[_-]?v?\d")
-_VERSION_BESIDE = re.compile(
+_VERSION_FOLLOWS = re.compile(
     r"[\s_-]{1,3}(?:v\d|\d+\.\d|\d+b(?![a-z])|ai(?![a-z0-9])|labs(?![a-z0-9]))|[\s_-]{1,3}r(?:\+|(?![a-z0-9]))"
 )
 _NEAR = 3
 """Maximum number of characters between a word and an adjacent name."""
-_SENTENCE_LOOKED_BACK = 200
+_MAX_SENTENCE_LENGTH = 200
 _QUOTES = " \t\"'`*_([{<#>~|“”„‘’«»"
 _ENDS_A_SENTENCE = ".!?:;…。！？：；-•–—"
-_MAY_BEGIN_BIG = frozenset({"I", "I'm", "I’m"})
+_CAPITALISED_WORDS = frozenset({"I", "I'm", "I’m"})
 
 
 def select_capitalised_names(
@@ -298,18 +298,20 @@ def select_capitalised_names(
         has_version = any(character.isdigit() for character in plain[first:last])
         at_once = has_version and not any(character.isspace() for character in plain[first:last])
         is_tied = at_once or any(gap in {"-", "_", "/"} for gap in gaps) or _VERSION_TIED.match(plain, last) is not None
-        beside = has_version or any(gap.strip() in {"", "'s"} for gap in gaps) or _VERSION_BESIDE.match(plain, last) is not None
+        beside = (
+            has_version or any(gap.strip() in {"", "'s"} for gap in gaps) or _VERSION_FOLLOWS.match(plain, last) is not None
+        )
         if is_tied or (text[places[first]].isupper() and (beside or _is_inside_a_sentence(text, places[first]))):
             yield word
 
 
 def _is_inside_a_sentence(text: str, place: int) -> bool:
-    before = text[max(0, place - _SENTENCE_LOOKED_BACK) : place].rpartition("\n")[2].rstrip(_QUOTES)
+    before = text[max(0, place - _MAX_SENTENCE_LENGTH) : place].rpartition("\n")[2].rstrip(_QUOTES)
     if not before or before[-1] in _ENDS_A_SENTENCE:
         return False
     earlier, _, word = before.replace("\t", " ").rpartition(" ")
     word, earlier = word.strip(_QUOTES), earlier.rstrip(_QUOTES)
-    if not word[:1].isupper() or word.rstrip(",") in _MAY_BEGIN_BIG:
+    if not word[:1].isupper() or word.rstrip(",") in _CAPITALISED_WORDS:
         return True
     return not earlier or earlier[-1] in _ENDS_A_SENTENCE
 

@@ -28,7 +28,7 @@ _JUDGE_TASK = (
     "The block TEXT holds a text, and the block CRITERION holds one criterion. "
     "Your task is to classify to what degree the text meets this criterion."
 )
-_BLOCKS_SHOWN = {
+_APPROACH_TASKS = {
     STANDARD: "Decide by the text and the criterion alone.",
     PROMPT_AWARE: (
         "The block PROMPT holds what the text was written in reply to. Understand the criterion in the light of the prompt, "
@@ -138,12 +138,12 @@ class _Gap:
 
 @lru_cache(maxsize=64)
 def _system_message(approach: str, scale: ClassScale) -> Message:
-    if approach not in _BLOCKS_SHOWN:
+    if approach not in _APPROACH_TASKS:
         raise ValueError(f"approach {approach!r} of a judge: allowed: {', '.join(APPROACHES)}")
     form = f"Reply in exactly this form, with nothing before or after it:\n{_REPLY_FORM}"
     return Message(
         "system",
-        f"{_JUDGE_PERSONA}\n\n{_JUDGE_TASK} {_BLOCKS_SHOWN[approach]}\n{_IS_MATERIAL}\n\n{_JUDGE_CHOICE}\n{scale.class_lines}\n\n{form}",
+        f"{_JUDGE_PERSONA}\n\n{_JUDGE_TASK} {_APPROACH_TASKS[approach]}\n{_IS_MATERIAL}\n\n{_JUDGE_CHOICE}\n{scale.class_lines}\n\n{form}",
     )
 
 

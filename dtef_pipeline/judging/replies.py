@@ -19,7 +19,7 @@ _REPLY_TAG = r"<\s*+(/?)\s*+{}\s*+>"
 _CLASSIFICATION = re.compile(_REPLY_TAG.format("classification"), re.IGNORECASE)
 _REFLECTION = re.compile(_REPLY_TAG.format("reflection"), re.IGNORECASE)
 _CLASS_NAME = re.compile(r"(?<![A-Za-z0-9])CLASS(?:_[A-Z0-9]+)+", re.IGNORECASE)
-_AROUND_A_NAME = string.whitespace + "\u00a0\u3000\"'`´*._“”„‟‘’‚‛«»‹›"
+_MARKS_AROUND_NAME = string.whitespace + "\u00a0\u3000\"'`´*._“”„‟‘’‚‛«»‹›"
 _DECLINES = re.compile(
     r"(?:i['’]?m (?:really |very |so )?sorry|(?:my )?apologies|i apologi[sz]e|sorry"
     r"|i (?:cannot|can['’]?t|can not|will not|won['’]?t|must decline|decline|refuse|am unable|am not able|am not comfortable)"
@@ -57,7 +57,7 @@ def read_reply(text: str, scale: ClassScale = FIVE_CLASSES) -> JudgeReply:
     reflection = _extract_reflection(reply, tags)
     if name is not None:
         return JudgeReply(name, None, reflection, bool(tags))
-    is_declined = not tags and _DECLINES.match((reflection or "").lstrip(_AROUND_A_NAME))
+    is_declined = not tags and _DECLINES.match((reflection or "").lstrip(_MARKS_AROUND_NAME))
     return JudgeReply(None, DECLINED if is_declined else UNREADABLE, reflection)
 
 
@@ -72,7 +72,7 @@ def _read_tagged_class(text: str, tags: list[re.Match[str]], scale: ClassScale) 
 
 
 def _normalise_class_name(inside: str) -> str:
-    name = inside.strip(_AROUND_A_NAME).upper()
+    name = inside.strip(_MARKS_AROUND_NAME).upper()
     return name if name.startswith("CLASS_") else f"CLASS_{name}"
 
 

@@ -11,9 +11,9 @@ from dtef_pipeline.preference.paired_source import MetricSource
 from dtef_pipeline.preference.score_columns import EVERY_PARTITION
 from dtef_pipeline.statistics.ranks import TAU_INTERVAL, order_agreement, rank_numbers
 
-BESIDE_METRIC = ("partition", "metric", "player", "direction", "value", "low", "high", "n")
+METRIC_QUERY_COLUMNS = ("partition", "metric", "player", "direction", "value", "low", "high", "n")
 """Columns of a `MetricSource` query. direction: higher or lower, whichever is better; low and high: 95 % interval or null."""
-BESIDE_COLUMNS: Mapping[str, str] = {
+AGREEMENT_COLUMNS: Mapping[str, str] = {
     "family": "Family of evaluations",
     "partition": "First level of the items' partitions that were voted on; all: the whole family",
     "reviewer_kind": "Kind of reviewers: person or judge",
@@ -40,10 +40,10 @@ BESIDE_COLUMNS: Mapping[str, str] = {
 
 
 def compare_with_metrics(scores: pd.DataFrame, metrics: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per metric and player of one fit that has both, with `BESIDE_COLUMNS`; metrics sorted by name.
+    """Return one row per metric and player of one fit that has both, with `AGREEMENT_COLUMNS`; metrics sorted by name.
 
-    `scores`: rows of `preference_scores` of one family, partition, kind of reviewers and judge. `metrics`: BESIDE_METRIC; the first row of
-    each metric and player counts. Betas of different components cannot be compared: only the component with the most players is, and the
+    `scores`: rows of `preference_scores` of one family, partition, kind of reviewers and judge. `metrics`: METRIC_QUERY_COLUMNS; the first row
+    of each metric and player counts. Betas of different components cannot be compared: only the component with the most players is, and the
     reason says so.
     """
     rows = scores[scores["beta"].notna()]
@@ -51,12 +51,12 @@ def compare_with_metrics(scores: pd.DataFrame, metrics: pd.DataFrame) -> pd.Data
     largest = rows[rows["component"] == parts.idxmax()] if len(parts) else rows
     left_out = len(rows) - len(largest)
     tables = list(_compare_each_metric(largest, metrics, left_out))
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(BESIDE_COLUMNS))
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(AGREEMENT_COLUMNS))
 
 
 def read_metrics(connection: duckdb.DuckDBPyConnection, sources: Iterable[MetricSource]) -> pd.DataFrame:
-    """BESIDE_METRIC of all sources, whose tables the connection has."""
-    columns = ", ".join(BESIDE_METRIC)
+    """METRIC_QUERY_COLUMNS of all sources, whose tables the connection has."""
+    columns = ", ".join(METRIC_QUERY_COLUMNS)
     tables = [connection.sql(f"SELECT {columns} FROM ({source.query}) ORDER BY ALL").df() for source in sources]
     return _stack_metrics(tables)
 
@@ -73,16 +73,16 @@ def add_judges(metrics: pd.DataFrame, scores: pd.DataFrame, partition: str, kind
 
 def _stack_metrics(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     parts = [table for table in tables if len(table)]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(BESIDE_METRIC))
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(METRIC_QUERY_COLUMNS))
 
 
 def convert_judge_scores(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return the scores by each judge's votes as a metric to compare with people's: BESIDE_METRIC from rows of `preference_scores`."""
+    """Return the scores by each judge's votes as a metric to compare with people's: METRIC_QUERY_COLUMNS from rows of `preference_scores`."""
     rows = scores[(scores["reviewer_kind"] == "judge") & scores["beta"].notna()]
     table = rows.rename(columns={"beta": "value", "n_votes": "n"}).assign(
         metric=[f"preference of {judge}" for judge in rows["judge"]], direction="higher"
     )
-    return table[list(BESIDE_METRIC)]
+    return table[list(METRIC_QUERY_COLUMNS)]
 
 
 def _compare_each_metric(scores: pd.DataFrame, metrics: pd.DataFrame, left_out: int) -> Iterator[pd.DataFrame]:
@@ -105,7 +105,7 @@ def _compare_each_metric(scores: pd.DataFrame, metrics: pd.DataFrame, left_out: 
             n_players=agreement.n,
             reason="; ".join(part for part in (agreement.reason, note) if part),
         )
-        yield comparison_rows[list(BESIDE_COLUMNS)].sort_values(["preferred_place", "player"], ignore_index=True)
+        yield comparison_rows[list(AGREEMENT_COLUMNS)].sort_values(["preferred_place", "player"], ignore_index=True)
 
 
 def _rank_values(values: pd.Series[float]) -> pd.Series[int]:

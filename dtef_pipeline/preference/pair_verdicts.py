@@ -113,7 +113,7 @@ _PAIR_CONTRACT = 1
 _LONGEST_MODEL_SHOWN = 200
 """The limit of `find_judging_model`."""
 _PAIR_CLOSING = "Which text is the better reply? Answer in the form that was described."
-_SAID_IN_ORDERS = re.compile(r"\[(shown|swapped) (A|B|tie) by ([0-9a-f]{32})\] \[(shown|swapped) (A|B|tie) by ([0-9a-f]{32})\]")
+_ORDER_VERDICTS = re.compile(r"\[(shown|swapped) (A|B|tie) by ([0-9a-f]{32})\] \[(shown|swapped) (A|B|tie) by ([0-9a-f]{32})\]")
 
 
 @dataclass(slots=True)
@@ -204,7 +204,7 @@ class OrderedVerdicts(NamedTuple):
 
 def parse_order_verdicts(justification: str) -> OrderedVerdicts | None:
     """Return the two verdicts at the start of a judge's justification, or None without any, as in votes of other tools."""
-    match = _SAID_IN_ORDERS.match(justification)
+    match = _ORDER_VERDICTS.match(justification)
     if match is None or (match[1], match[4]) != PAIR_ORDERS:
         return None
     return OrderedVerdicts(match[2], match[5])  # type: ignore[arg-type]
@@ -212,7 +212,7 @@ def parse_order_verdicts(justification: str) -> OrderedVerdicts | None:
 
 def parse_request_keys(justification: str) -> tuple[str, ...]:
     """Return the keys of the two replies at the start of a judge's justification; empty in votes of other tools."""
-    match = _SAID_IN_ORDERS.match(justification)
+    match = _ORDER_VERDICTS.match(justification)
     return (match[3], match[6]) if match else ()
 
 

@@ -12,9 +12,9 @@ from dtef_pipeline.preference.vote_files import FileVote, iterate_file_votes, it
 from dtef_pipeline.preference.votes import Choice, PairedResponse, Side, VotePair, make_paired_response, vote_pair
 from dtef_pipeline.text.quantity_words import format_count
 
-ELSEWHERE = "elsewhere"
+OTHER_TOOLS = "elsewhere"
 """The family of responses from other tools."""
-_UNSAID = "all"
+_DEFAULT_NAME = "all"
 """The default item, and the prefix of default reviewers, to which the row number is added, since each row may have another reviewer."""
 
 
@@ -71,7 +71,7 @@ def _build_rated_pair(
     path: Path, vote: FileVote, responses: Mapping[tuple[str, str], PairedResponse] | None, prompts: Mapping[str, str]
 ) -> RatedPair:
     """Return a vote's pair. `responses`: None without a file."""
-    prompt_id = vote.prompt_id or _UNSAID
+    prompt_id = vote.prompt_id or _DEFAULT_NAME
     sides = []
     for name in ("left", "right"):
         model = getattr(vote, name)
@@ -83,7 +83,7 @@ def _build_rated_pair(
     left, right = sides
     pair = vote_pair(left, right)
     side: Side = "left" if pair.left == left.response_id else "right"
-    reviewer = vote.reviewer_id or f"{_UNSAID}-{vote.line}"
+    reviewer = vote.reviewer_id or f"{_DEFAULT_NAME}-{vote.line}"
     if not is_id(reviewer):
         choices = f"nothing, or {format_count(LONGEST_ID, 'printable character')} at most"
         raise SourceError("reviewer_id", where=str(path), line=vote.line, arrived=repr(reviewer[:80]), allowed=choices)
@@ -91,7 +91,7 @@ def _build_rated_pair(
 
 
 def _build_response(prompt_id: str, model: str, text: str, prompt: str, names: tuple[str, ...]) -> PairedResponse:
-    return make_paired_response(ELSEWHERE, prompt_id, model, text, prompt=prompt, names=names)
+    return make_paired_response(OTHER_TOOLS, prompt_id, model, text, prompt=prompt, names=names)
 
 
 def _duplicate_error(path: Path, line: int, label: str) -> SourceError:

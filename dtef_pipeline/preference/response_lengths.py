@@ -30,7 +30,7 @@ from dtef_pipeline.statistics.clustered_errors import (
 )
 from dtef_pipeline.text.quantity_words import format_count, format_plural, list_first_names
 
-_PLAYERS_NAMED = 3
+_MAX_PLAYERS_LISTED = 3
 
 
 def find_missing_score_reasons(fit: StrengthFit, counts: PairedOutcomes, players: Sequence[str]) -> list[str]:
@@ -62,7 +62,7 @@ def _find_score_reason(
     if len(np.unique(group[mask])) == 1:
         return "no finite score: ties or lengths explain the votes better without end"
     names = [players[place] for place in np.flatnonzero(mask & top).tolist()]
-    return f"no finite score: none of the others ever beat or tied {list_first_names(names, _PLAYERS_NAMED)}"
+    return f"no finite score: none of the others ever beat or tied {list_first_names(names, _MAX_PLAYERS_LISTED)}"
 
 
 def _find_interval_reason(effective: dict[str, float], votes: int) -> str:

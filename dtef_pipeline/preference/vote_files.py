@@ -30,9 +30,9 @@ LONGEST_VOTE_CELL = 1_000_000
 """Characters in a cell of a CSV."""
 MOST_WINS = 10**12
 CSV_NEEDS = ("left", "right", "choice")
-CSV_MAY_HAVE = ("pair_id", "prompt_id", "reviewer_id", "confidence")
+OPTIONAL_CSV_COLUMNS = ("pair_id", "prompt_id", "reviewer_id", "confidence")
 _OUTCOMES: Mapping[str, int] = dict(zip(CHOICES, (1, -1, 0), strict=True))
-_SHOWN_OF_VALUE = 80
+_MAX_VALUE_LENGTH = 80
 
 
 class FileVote(NamedTuple):
@@ -136,7 +136,7 @@ def _is_count(value: Any) -> bool:
 
 
 def _make_json_error(where: str, problem: str, value: object, choices: str) -> SourceError:
-    return SourceError(problem, where=where, arrived=json.dumps(value)[:_SHOWN_OF_VALUE], allowed=choices)
+    return SourceError(problem, where=where, arrived=json.dumps(value)[:_MAX_VALUE_LENGTH], allowed=choices)
 
 
 def _require_every(path: Path, name: str, rows: Sequence[FileVote], values: Sequence[Any]) -> tuple[Any, ...] | None:
@@ -200,9 +200,9 @@ def _iterate_csv_rows(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
         ) from error
     finally:
         csv.field_size_limit(before)
-    for name in (*CSV_NEEDS, *CSV_MAY_HAVE):
+    for name in (*CSV_NEEDS, *OPTIONAL_CSV_COLUMNS):
         if head.count(name) > 1 or (name in CSV_NEEDS and name not in head):
-            choices = f"one each of {', '.join(CSV_NEEDS)}; at most one each of {', '.join(CSV_MAY_HAVE)}"
+            choices = f"one each of {', '.join(CSV_NEEDS)}; at most one each of {', '.join(OPTIONAL_CSV_COLUMNS)}"
             raise _make_source_error(
                 path, 1, f"the column {name} {'is missing' if name not in head else 'occurs twice'}", ", ".join(head), choices
             )
@@ -255,5 +255,5 @@ def _read_text_file(path: Path) -> str:
 
 
 def _make_source_error(path: Path, line: int, problem: str, value: str, choices: Any) -> SourceError:
-    text = f"{value[:_SHOWN_OF_VALUE]}..." if len(value) > _SHOWN_OF_VALUE else value
+    text = f"{value[:_MAX_VALUE_LENGTH]}..." if len(value) > _MAX_VALUE_LENGTH else value
     return SourceError(problem, where=str(path), line=line, arrived=text, allowed=choices)

@@ -38,7 +38,7 @@ BALLOT_KIND = "ballot"
 """The kind of a submitted vote that no store has accepted yet."""
 LONGEST_JUDGE_ID = 2_000
 """Maximum length of a judge's id, in characters: it contains the model with all settings."""
-_ID_OF_ANYBODY = f"{ID_IN_WORDS}; of a judge {LONGEST_JUDGE_ID:,}"
+_REVIEWER_ID_FORM = f"{ID_IN_WORDS}; of a judge {LONGEST_JUDGE_ID:,}"
 _FIRST_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 _TIME_IN_WORDS = "a time from 1970 on with its zone, such as 2026-01-31T12:00:00.000000+00:00"
 _encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
@@ -76,7 +76,7 @@ def _require_reason(value: str) -> str:
 
 def _require_judge_id(value: Any) -> Any:
     if not is_id(value, LONGEST_JUDGE_ID):
-        raise ValueError(f"got {format_value(value)}; allowed: {_ID_OF_ANYBODY}")
+        raise ValueError(f"got {format_value(value)}; allowed: {_REVIEWER_ID_FORM}")
     return value
 
 

@@ -15,9 +15,9 @@ from dtef_pipeline.identity import request_keys
 from dtef_pipeline.qa.item_prompts import stop_sequences
 from dtef_pipeline.qa.tables import QA_RESPONSES
 
-_ASKED_OF_QA = ("suite", "part", "item_id", "condition", "prompt_id")
+_QA_PROMPT_KEYS = ("suite", "part", "item_id", "condition", "prompt_id")
 _NOTHING_TO_CHOOSE = ()
-QA_CALLS = CallTable(QA_RESPONSES, _ASKED_OF_QA, ("item_id", "condition"), lambda options, reading: _NOTHING_TO_CHOOSE)
+QA_CALLS = CallTable(QA_RESPONSES, _QA_PROMPT_KEYS, ("item_id", "condition"), lambda options, reading: _NOTHING_TO_CHOOSE)
 """The stage `qa_responses`, which reads `qa_prompts`."""
 
 

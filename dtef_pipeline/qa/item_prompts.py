@@ -28,14 +28,14 @@ from dtef_pipeline.text.quantity_words import format_count
 PROMPTED_TYPES = (CHOICE_TYPE, NUMBER_TYPE, CODE_TYPE)
 ROOM_FOR_WORKING = 1024
 """Minimum token limit for responses with working or a program."""
-_LINE_OF_OURS = re.compile(
+_FORM_LINE = re.compile(
     rf"([\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029])([ \t\xa0{INVISIBLE}]*+)"
     r"(?=(?:question|problem|solution|answer)\b|\(?[a-j][.)]|####|```|~~~)",
     re.IGNORECASE,
 )
-_OURS_BEGIN_BEFORE = 4
+_FORM_INDENT = 4
 """Indentation in characters of lines that are not part of the prompt's form."""
-_CHOICE_ITEM, _OTHER_ITEM, _SHORT_REPLY = "Question", "Problem", "Answer"
+_CHOICE_ITEM, _FURTHER_ITEM_LABELS, _SHORT_REPLY = "Question", "Problem", "Answer"
 _CALCULATED = re.compile(r"<<[^<>\n]{0,200}>>")
 """Calculator annotations in the solutions of GSM8K: 2/2=<<2/2=1>>1."""
 _BACKTICKS = re.compile("`{3,}")
@@ -107,7 +107,7 @@ def build_item_prompt(item: QaItem, condition: QaCondition, examples: Sequence[Q
     shots = [(_format_item_block(shot, condition), _format_worked(shot, condition)) for shot in examples[: condition.shots]]
     question = _format_item_block(rotate_options(item, condition.rotation), condition)
     form = _Form(
-        _CHOICE_ITEM if item.type == CHOICE_TYPE else _OTHER_ITEM,
+        _CHOICE_ITEM if item.type == CHOICE_TYPE else _FURTHER_ITEM_LABELS,
         _SHORT_REPLY if condition.template in (LETTERS, PARENS) else "Solution",
     )
     messages = (_build_turns if condition.as_turns else _build_message)(_describe_task(item, condition), shots, question, form)
@@ -125,7 +125,7 @@ def stop_sequences(n_examples: int, n_messages: int) -> tuple[str, ...]:
     """Return the texts with which a response would continue to a next question, after examples in one message."""
     if not n_examples or n_messages > 1:
         return ()
-    return tuple(f"\n{item} {n_examples + 2}:" for item in (_CHOICE_ITEM, _OTHER_ITEM))
+    return tuple(f"\n{item} {n_examples + 2}:" for item in (_CHOICE_ITEM, _FURTHER_ITEM_LABELS))
 
 
 def guard_lines(text: str, *, begins_line: bool = False) -> str:
@@ -134,12 +134,12 @@ def guard_lines(text: str, *, begins_line: bool = False) -> str:
     `begins_line`: whether its first line begins a line of the prompt.
     """
     lines = text.replace("\r\n", "\n").replace("\r", "\n").strip()
-    return _LINE_OF_OURS.sub(_indent_line, f"\n{lines}")[1:] if begins_line else _LINE_OF_OURS.sub(_indent_line, lines)
+    return _FORM_LINE.sub(_indent_line, f"\n{lines}")[1:] if begins_line else _FORM_LINE.sub(_indent_line, lines)
 
 
 def _indent_line(match: re.Match[str]) -> str:
     blanks = sum(character in " \t" for character in match[2])
-    return match[0] if blanks >= _OURS_BEGIN_BEFORE else f"{match[1]}{' ' * _OURS_BEGIN_BEFORE}{match[2].lstrip()}"
+    return match[0] if blanks >= _FORM_INDENT else f"{match[1]}{' ' * _FORM_INDENT}{match[2].lstrip()}"
 
 
 def fence_code(code: str) -> str:

@@ -33,14 +33,14 @@ _FUTURE = re.compile(r"^from[ \t]+__future__[ \t]+import[^\n]*\n?", re.MULTILINE
 _FIRST_CODE = re.compile(
     r"^(?:from[ \t]+[\w.]+[ \t]+import\b|import[ \t]+[\w.]+|(?:async[ \t]+)?def[ \t]|class[ \t]+\w|@\w)", re.MULTILINE
 )
-_NAMED_AT_MARGIN = re.compile(
+_DEFINITION_AT_MARGIN = re.compile(
     r"^(?:(?:async[ \t]+)?def[ \t]+(\w+)|class[ \t]+(\w+)|(\w+)[ \t]*(?::[^=\n]*)?=(?!=)|(?:from[ \t]+[\w.]+[ \t]+)?import[ \t]+([\w., \t]+))",
     re.MULTILINE,
 )
 """Finds the names that a line at the left margin defines, assigns or imports."""
 _DEFINES_ANY = re.compile(r"^(?:async[ \t]+)?def[ \t]+\w", re.MULTILINE)
 _RETURNS_AT_MARGIN = re.compile(r"^return\b", re.MULTILINE)
-_NAME_USED = re.compile(r"\w+")
+_IDENTIFIER = re.compile(r"\w+")
 _PYTHON_TAG = re.compile(r"^[ \t]*\[(/?)PYTHON\][ \t]*", re.MULTILINE)
 """Tags around the code of Code Llama."""
 _ODD_SPACE = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
@@ -200,19 +200,19 @@ def _is_inside_text(code: str) -> bool:
 
 def _add_helpers(main_block: _Block, blocks: Sequence[_Block], entry_point: str) -> str:
     """Return the code of a block with the other Python blocks that define names it uses but does not define, and that do not call it."""
-    definitions, references = _find_names_at_margin(main_block.code), set(_NAME_USED.findall(main_block.code))
+    definitions, references = _find_names_at_margin(main_block.code), set(_IDENTIFIER.findall(main_block.code))
 
     def is_helpful(block: _Block) -> bool:
         names = _find_names_at_margin(block.code)
-        is_for_it = bool(names & references) and not names & definitions and entry_point not in _NAME_USED.findall(block.code)
+        is_for_it = bool(names & references) and not names & definitions and entry_point not in _IDENTIFIER.findall(block.code)
         return is_for_it and block.label in (*_PYTHON_LABELS, "") and _is_python(block.code)
 
     return "\n".join(block.code for block in blocks if block is main_block or is_helpful(block))
 
 
 def _find_names_at_margin(code: str) -> set[str]:
-    names = (name for groups in _NAMED_AT_MARGIN.findall(code) for name in groups if name)
-    return {word for name in names for word in _NAME_USED.findall(name)}
+    names = (name for groups in _DEFINITION_AT_MARGIN.findall(code) for name in groups if name)
+    return {word for name in names for word in _IDENTIFIER.findall(name)}
 
 
 def _is_python(code: str) -> bool:

@@ -44,7 +44,7 @@ _JUDGED_ANSWERS = """
     ) USING (suite, part, item_id, condition, model_variant, draw, snapshot)
     ORDER BY suite, part, item_id, condition, model_variant, draw, snapshot
 """
-_THEIR_ITEMS = """
+_ANCHORED_ITEMS = """
     SELECT item_id, scorers, text, solution, reference, quotes FROM qa_items
     WHERE suite::VARCHAR = $suite AND item_id IN (SELECT item_id FROM qa_judgements WHERE suite::VARCHAR = $suite)
 """
@@ -58,7 +58,7 @@ def load_judged_answers(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
     frame = connection.execute(_JUDGED_ANSWERS).df()
     records: dict[tuple[str, str], JudgedItem] = {}
     for suite in frame["suite"].unique():
-        items = select_judged_items(connection.sql(_THEIR_ITEMS, params={"suite": suite}).to_arrow_table())
+        items = select_judged_items(connection.sql(_ANCHORED_ITEMS, params={"suite": suite}).to_arrow_table())
         records |= {(suite, item): record for item, record in items.items()}
     places = list(zip(frame["suite"], frame["item_id"], strict=True))
     frame = frame.loc[[place in records for place in places]]
@@ -121,7 +121,9 @@ def convert_anchor_points(anchors: pa.Table) -> pd.DataFrame:
     )
 
 
-_KEPT_JUDGEMENTS = "an answer that did not change keeps its judgement, so this is the most that the judge can account for"
+_UNCHANGED_JUDGEMENTS_NOTE = (
+    "an answer that did not change keeps its judgement, so this is the most that the judge can account for"
+)
 
 
 def subtract_judge_drifts(rows: Sequence[Row], anchors: pa.Table, options: WatchOptions) -> Iterator[Row]:
@@ -138,7 +140,7 @@ def _subtract_judge_drift(row: Row, anchors: pa.Table, options: WatchOptions) ->
         return {}
     judge = _judge_of(row, anchors, options.settings_for_judges(row["model"], row["model_variant"]))
     net = subtract_judges_of_row(row, [judge] if judge else [])
-    note = net.judges_note if net.net_shift is None else f"{net.judges_note}; {_KEPT_JUDGEMENTS}"
+    note = net.judges_note if net.net_shift is None else f"{net.judges_note}; {_UNCHANGED_JUDGEMENTS_NOTE}"
     return {"net_shift": net.net_shift, "judges_note": note}
 
 

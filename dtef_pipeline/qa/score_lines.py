@@ -25,7 +25,7 @@ MakeScoreWritten = Callable[[Mapping[str, Any]], ScoreResponse]
 OUTSIDE_SCORERS = ("code_execution", "judge", "verbatim")
 """Scorers that need more than a text and its reference: a sandbox, a model or documents, which the caller must provide."""
 _MANY_BRACKETS = 200
-_MOST_UNKNOWN_NAMED = 10
+_MAX_UNKNOWN_LISTED = 10
 _LINE_PLACE = "line"
 """Placeholder for the place of an error, replaced by file and line number."""
 
@@ -113,7 +113,7 @@ def describe_unknown_scorers(lines: Sequence[AnswerLine], outside: Collection[st
     unknown = {name: count for name, count in names.items() if name not in outside and find_scorer(name) is None}
     if not unknown:
         return None
-    named = list_first_names([shorten_to_line(name, 40) for name in unknown], _MOST_UNKNOWN_NAMED)
+    named = list_first_names([shorten_to_line(name, 40) for name in unknown], _MAX_UNKNOWN_LISTED)
     how_many = f"{sum(unknown.values()):,} of {format_count(len(lines), 'line')}"
     return f"{how_many} name unknown scorers: {named}; known: {describe_scorers(tuple(outside))}"
 

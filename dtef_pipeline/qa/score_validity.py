@@ -20,17 +20,17 @@ from dtef_pipeline.statistics.proportions import compute_wilson_interval
 from dtef_pipeline.tables import convert_to_schema
 
 Flags = npt.NDArray[np.bool_]
-POSITION, AGAINST_NUMERIC, SELF_JUDGED, FAILURES, LENGTH = (
+POSITION, JUDGE_AGAINST_NUMERIC, SELF_JUDGED, FAILURES, LENGTH = (
     *("position_bias", "judge_against_numeric", "self_judged", "judge_failures", "length_and_semantic"),
 )
-QA_VALIDITY_CHECKS = (POSITION, AGAINST_NUMERIC, SELF_JUDGED, FAILURES, LENGTH)
+QA_VALIDITY_CHECKS = (POSITION, JUDGE_AGAINST_NUMERIC, SELF_JUDGED, FAILURES, LENGTH)
 QA_VALIDITY_READS = ("qa_scores", "qa_judgements", "qa_responses")
 MOST_DISAGREED, MOST_FAILED, MOST_BY_LENGTH = 0.05, 0.02, 0.3
 """Thresholds for warnings: shares of responses, shares of judgements, and a rank correlation with length."""
 _ROTATED = r"^(.*),rotated-\d+$"
-_WHOSE = ("suite", "condition", "model", "model_variant")
-_ASKED_TEXTS = ("suite", "part", "condition", "model", "model_variant", "snapshot")
-_TEXTS = (*_ASKED_TEXTS, "item_id")
+_MODEL_KEYS = ("suite", "condition", "model", "model_variant")
+_TEXT_KEYS = ("suite", "part", "condition", "model", "model_variant", "snapshot")
+_TEXTS = (*_TEXT_KEYS, "item_id")
 _LEFT_UNJUDGED = ("skipped_sample", "skipped_budget", "budget")
 """Reasons for a missing score that are not failures of the judge."""
 
@@ -54,7 +54,7 @@ def qa_validity(connection: duckdb.DuckDBPyConnection) -> pa.Table:
     connection.register("latest_of_parts", load_latest_scores(connection))
     rows = [
         *_iterate_findings(connection.execute(_OF_ORDERS).df(), POSITION, _measure_position_bias),
-        *_iterate_findings(connection.execute(_AGAINST).df(), AGAINST_NUMERIC, _measure_disagreement),
+        *_iterate_findings(connection.execute(_JUDGE_AND_NUMERIC_SCORES).df(), JUDGE_AGAINST_NUMERIC, _measure_disagreement),
         *_iterate_findings(connection.execute(_EVERY_JUDGEMENT).df(), SELF_JUDGED, _measure_self_judged),
         *_iterate_findings(connection.execute(_EVERY_JUDGEMENT).df(), FAILURES, _measure_failures),
         *_iterate_findings(connection.execute(_LENGTHS_AND_SCORES).df(), LENGTH, _correlate_with_length),
@@ -74,7 +74,7 @@ def _make_check_key(place: Mapping[str, int]) -> Any:
 
 def _iterate_findings(frame: pd.DataFrame, check: str, finding: Any) -> Iterator[dict[str, Any]]:
     """Yield one row per model, condition and measure of the frame."""
-    keys = [*_WHOSE, "metric", "measured_by"]
+    keys = [*_MODEL_KEYS, "metric", "measured_by"]
     for values, group in frame.groupby(keys, sort=True):
         result: ValidityFinding | None = finding(group)
         if result is not None:
@@ -89,7 +89,7 @@ _OF_ORDERS = f"""
 _LATEST_JUDGEMENTS = f"""(
     SELECT {", ".join(f"{name}::VARCHAR AS {name}" for name in _TEXTS)}, draw, evaluator, judge_variant, score, reason, self_judged
     FROM qa_judgements AS judged WHERE EXISTS (
-        FROM latest_of_parts AS latest WHERE {" AND ".join(f"latest.{name}::VARCHAR = judged.{name}::VARCHAR" for name in _ASKED_TEXTS)}
+        FROM latest_of_parts AS latest WHERE {" AND ".join(f"latest.{name}::VARCHAR = judged.{name}::VARCHAR" for name in _TEXT_KEYS)}
     )
 )"""
 _EVERY_JUDGEMENT = f"""
@@ -99,7 +99,7 @@ _EVERY_JUDGEMENT = f"""
 _OF_ONE_ANSWER = " AND ".join(
     (*(f"judged.{name} = own.{name}::VARCHAR" for name in _TEXTS), "judged.draw = own.draw"),
 )
-_AGAINST = f"""
+_JUDGE_AND_NUMERIC_SCORES = f"""
     SELECT judged.suite, judged.condition, judged.model, judged.model_variant, evaluator AS metric, judge_variant AS measured_by,
         (judged.score >= 0.5) <> (own.score >= 0.5) AS disagrees
     FROM qa_scores AS own JOIN {_LATEST_JUDGEMENTS} AS judged ON {_OF_ONE_ANSWER}

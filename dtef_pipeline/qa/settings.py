@@ -125,12 +125,12 @@ class QaSettings(RunSettings):
         return bool(self.suites or self.parts)
 
 
-_SHOWN_AS = ("template", "few_shot", "few_shot_as", "order", "retriever", "k", "filter")
+_PROMPT_SETTINGS = ("template", "few_shot", "few_shot_as", "order", "retriever", "k", "filter")
 _ARBITER = ("judges", "judge", "daily_budget", "allow_unpriced")
 QA_STAGE_SETTINGS = {
     "qa_items": (),
-    "qa_prompts": _SHOWN_AS,
-    "qa_responses": (*ASKING_SETTINGS, *_SHOWN_AS, "models", "draws", "limit"),
+    "qa_prompts": _PROMPT_SETTINGS,
+    "qa_responses": (*ASKING_SETTINGS, *_PROMPT_SETTINGS, "models", "draws", "limit"),
     "qa_judgements": (*ASKING_SETTINGS, *_ARBITER, "sample_rate", "rejudge"),
     "qa_executions": ("snapshot", "sandbox", "timeout_s", "trust_answers"),
     "qa_scores": ("snapshot", "strict", "penalty", "wordnet_senses"),

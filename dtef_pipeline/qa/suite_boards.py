@@ -149,7 +149,7 @@ def _build_pass_rates(latest: pa.Table) -> pd.DataFrame:
 if TYPE_CHECKING:
     import pandas as pd
 
-_FOUND_BY = ("suite", "part", "condition")
+_RETRIEVAL_KEYS = ("suite", "part", "condition")
 _RETRIEVAL_SCORES = ("recall", "precision", "hit", "mrr", "ndcg")
 RETRIEVAL_COUNT = "n_items"
 
@@ -159,5 +159,5 @@ def compute_retrieval_means(rows: pd.DataFrame) -> pd.DataFrame:
 
     `rows`: rows of `qa_retrieval`, one per item and condition.
     """
-    groups = rows.astype(dict.fromkeys(_FOUND_BY, str)).groupby(list(_FOUND_BY), sort=True)
+    groups = rows.astype(dict.fromkeys(_RETRIEVAL_KEYS, str)).groupby(list(_RETRIEVAL_KEYS), sort=True)
     return groups[list(_RETRIEVAL_SCORES)].mean().assign(**{RETRIEVAL_COUNT: groups.size()}).reset_index()

@@ -45,13 +45,13 @@ QA_TRUTH = field(
     "Hash of the item's type, options and expected answer: equal if responses are scored in the same way",
 )
 _QA_TEXTS = pa.list_(pa.string())
-_QA_SPOKEN = pa.list_(pa.struct([("role", pa.string()), ("text", pa.string())]))
+_QA_MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("text", pa.string())]))
 _QA_EVIDENCE = pa.list_(pa.struct([("text", pa.string()), ("file", pa.string()), ("turn", pa.int32())]))
 OF_ONE_PROMPT = (*OF_ONE_PART, QA_ITEM_ID, QA_CONDITION)
 """The key columns of an item in a condition."""
 OF_ONE_RESPONSE = (*OF_ONE_PROMPT, *MODEL_FIELDS, *SAMPLE_FIELDS, SNAPSHOT_FIELD)
 """The key columns of a response."""
-_QA_USED = (
+_QA_USAGE_FIELDS = (
     field("prompt_tokens", pa.int64(), "Tokens of prompts, of all calls of the row"),
     field("completion_tokens", pa.int64(), "Tokens of responses, of all calls of the row"),
     field("cost_usd", pa.float64(), "Cost of the row's calls in US dollars; null: unknown"),
@@ -131,7 +131,7 @@ QA_PROMPTS = pa.schema(
     [
         *OF_ONE_PROMPT,
         field("prompt_id", pa.string(), "Hash of everything that the model sees"),
-        field("messages", _QA_SPOKEN, "Messages exactly as they are sent; empty: the look-up failed, and no request is sent"),
+        field("messages", _QA_MESSAGES, "Messages exactly as they are sent; empty: the look-up failed, and no request is sent"),
         field("response_schema", pa.string(), "JSON schema of the response; null: free text"),
         field("answer_tokens", pa.int32(), "Smallest token limit for the response; null: not given"),
         field("option_order", pa.list_(pa.int32()), "Places of the shown options in the file's order; null: the file's order"),
@@ -196,7 +196,7 @@ QA_JUDGEMENTS = pa.schema(
         field("attempts", pa.int32(), "Number of requests: 2 if the first reply was unreadable"),
         field("raw", _QA_TEXTS, "Replies, unchanged"),
         field("request_keys", _QA_TEXTS, "Keys of the calls in the response store"),
-        *_QA_USED,
+        *_QA_USAGE_FIELDS,
         field("error", pa.string(), "Why there is no reply"),
         field("self_judged", pa.bool_(), "Flag: true if the judge and the judged model have the same maker"),
     ]
@@ -299,7 +299,7 @@ _COUNTED_RESPONSES = (
         "n_uncited", pa.int64(), "Responses without a citation, which have no score; null: the metric is not about quotations"
     ),
 )
-_COVERED = (
+_COVERAGE_FIELDS = (
     field(
         "coverage",
         pa.float64(),
@@ -324,7 +324,7 @@ QA_BOARD = pa.schema(
         *_OF_CLUSTERS,
         field("n_parts", pa.int64(), "Parts of the suite with a scored response"),
         *_COUNTED_RESPONSES,
-        *_COVERED,
+        *_COVERAGE_FIELDS,
         field("exposure", pa.string(), "Whether the answers may be in the training data; empty: unknown"),
         SNAPSHOTS_FIELD,
         BOARD_NOTE_FIELD,
@@ -375,7 +375,7 @@ QA_ROLLED_UP = {
 
 _ANCHOR = field("anchor", pa.string(), "Hash of question, expected answer and response, as shown to the judge")
 _OF_JUDGE = tuple(QA_JUDGEMENTS.field(name) for name in ("judge_model", "judge_variant", "evaluator"))
-_KEPT_OF_JUDGEMENT = ("score", "reason", "raw", "request_keys", "prompt_tokens", "completion_tokens", "cost_usd")
+_ANCHOR_JUDGEMENT_COLUMNS = ("score", "reason", "raw", "request_keys", "prompt_tokens", "completion_tokens", "cost_usd")
 _SNAPSHOT_OF_ANCHOR = field("snapshot", pa.string(), "Snapshot of the judgement")
 
 QA_ANCHOR_ITEMS = pa.schema(
@@ -397,7 +397,7 @@ QA_ANCHORS = pa.schema(
         _ANCHOR,
         *(entry for entry in OF_ONE_RESPONSE if entry.name not in ("temperature", "snapshot")),
         *_OF_JUDGE,
-        *(QA_JUDGEMENTS.field(name) for name in _KEPT_OF_JUDGEMENT),
+        *(QA_JUDGEMENTS.field(name) for name in _ANCHOR_JUDGEMENT_COLUMNS),
     ]
 )
 """One row per snapshot, anchor and evaluator."""
@@ -428,10 +428,10 @@ QA_TABLES: Mapping[str, TableSpec] = {
     **{name: TableSpec(schema, remake=_BY_QA_ROLL_UP) for name, schema in QA_ROLLED_UP.items()},
 }
 """The tables by name. The first table of the space is written by ingest and defines the partitions."""
-_ASKED_OF_JUDGES = {"role": "'judge'", "model": "judge_model", "variant": "judge_variant", "purpose": "evaluator"}
+_JUDGE_CALLS = {"role": "'judge'", "model": "judge_model", "variant": "judge_variant", "purpose": "evaluator"}
 QA_CALL_TABLES = FamilyCalls(
     QA_SPACE,
-    (calls_by_key("qa_responses"), Calls("qa_judgements", **_ASKED_OF_JUDGES), Calls("qa_anchors", **_ASKED_OF_JUDGES)),
+    (calls_by_key("qa_responses"), Calls("qa_judgements", **_JUDGE_CALLS), Calls("qa_anchors", **_JUDGE_CALLS)),
     "evaluator",
     summed_by=("role", "suite", "evaluator", "model"),
 )

@@ -21,7 +21,7 @@ from dtef_pipeline.text.plain import strip_thinking
 
 OK, EMPTY = "ok", "empty"
 _RESPONSE_IN_SNAPSHOT = ("prompt", "system_index", "model_variant", "draw")
-_SPOKEN = ("prompt", "system_index", "conversation_hash")
+_CONVERSATION_KEYS = ("prompt", "system_index", "conversation_hash")
 _BETWEEN_TURNS = "\n\n"
 _CUT_BY = ("length", "max_tokens")
 """Reasons of an end that mean: the limit of tokens was reached."""
@@ -170,11 +170,14 @@ def merge_responses(earlier: pa.Table, new: pa.Table, conversations: Sequence[tu
     new_keys = set(_zip_columns(new, _RESPONSE_IN_SNAPSHOT))
     stands = [
         key not in new_keys and conversation in place
-        for key, conversation in zip(_zip_columns(earlier, _RESPONSE_IN_SNAPSHOT), _zip_columns(earlier, _SPOKEN), strict=True)
+        for key, conversation in zip(
+            _zip_columns(earlier, _RESPONSE_IN_SNAPSHOT), _zip_columns(earlier, _CONVERSATION_KEYS), strict=True
+        )
     ]
     rows = pa.concat_tables([new, earlier.filter(pa.array(stands, pa.bool_()))])
     order = rows.select(["model", "model_variant", "draw"]).append_column(
-        "place", pa.array([place.get(conversation, len(place)) for conversation in _zip_columns(rows, _SPOKEN)], pa.int64())
+        "place",
+        pa.array([place.get(conversation, len(place)) for conversation in _zip_columns(rows, _CONVERSATION_KEYS)], pa.int64()),
     )
     by = ("place", "model", "model_variant", "draw")
     return rows.take(pc.sort_indices(order, [(name, "ascending") for name in by]))

@@ -431,7 +431,7 @@ _SEARCH_FUNCTIONS = {
     for family in _LIST_FORMS.get(search, ("one",))
     for case in ("", "i")
 }
-_OTHER_FUNCTIONS: dict[str, Callable[[Any], ScoreText]] = {
+_FURTHER_FUNCTIONS: dict[str, Callable[[Any], ScoreText]] = {
     "word_count_between": prepare_words_between,
     "is_json": prepare_json_text,
     "tool_called": prepare_tool_called,
@@ -439,7 +439,7 @@ _OTHER_FUNCTIONS: dict[str, Callable[[Any], ScoreText]] = {
     "tool_call_order": prepare_tool_call_order,
     "tool_args_match": prepare_tool_args_match,
 }
-_OF_TEXT: dict[str, Callable[[Any], ScoreText]] = {**_SEARCH_FUNCTIONS, **_OTHER_FUNCTIONS}
+_OF_TEXT: dict[str, Callable[[Any], ScoreText]] = {**_SEARCH_FUNCTIONS, **_FURTHER_FUNCTIONS}
 _NEGATED = {f"not_{name}": name for name in _OF_TEXT if not name.endswith("_at_least_n_of")}
 FUNCTION_NAMES = frozenset({*_OF_TEXT, *_NEGATED, "js", *EXTERNAL_FUNCTIONS})
 """Every point function by its canonical name."""

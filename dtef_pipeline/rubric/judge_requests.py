@@ -21,7 +21,7 @@ from dtef_pipeline.rubric.blueprint.model import TEXT_KIND, Turn
 from dtef_pipeline.rubric.conversations import OK, sum_response_usage
 from dtef_pipeline.rubric.tables import RUBRIC_JUDGEMENTS
 
-_NAMED_BY = ("prompt", "model", "model_variant", "temperature", "system_index", "draw", "snapshot")
+_RESPONSE_KEYS = ("prompt", "model", "model_variant", "temperature", "system_index", "draw", "snapshot")
 
 
 @dataclass(slots=True)
@@ -92,7 +92,7 @@ def iterate_judgings(
         by_prompt.setdefault(row["prompt"], []).append(row)
     answers = responses.filter(pc.equal(responses["status"], OK))
     texts = answers["text"].to_pylist()
-    for text, named in zip(texts, answers.select(list(_NAMED_BY)).to_pylist(), strict=True):
+    for text, named in zip(texts, answers.select(list(_RESPONSE_KEYS)).to_pylist(), strict=True):
         of_prompt = by_prompt.get(named["prompt"], [])
         criterion_texts = tuple(row["text"] for row in of_prompt)
         for row in of_prompt:

@@ -16,7 +16,7 @@ from dtef_pipeline.rubric.summaries.anonymise import ANALYST_IDS
 from dtef_pipeline.rubric.summaries.summary import GRADES, SUMMARIES
 from dtef_pipeline.rubric.tables import (
     BLUEPRINT_FIELD,
-    CALLS_USED,
+    CALL_USAGE_FIELDS,
     CONVERSATION,
     ITEM_KEYS,
     PROMPT_OF_BLUEPRINT,
@@ -268,7 +268,7 @@ RUBRIC_SUMMARIES = pa.schema(
     [
         *SUMMARIES,
         field("text", pa.string(), "Summary as markdown, with names in place of opaque ids; null: no readable reply"),
-        *CALLS_USED,
+        *CALL_USAGE_FIELDS,
     ]
 )
 """One row per analyst of a blueprint in a snapshot; one row without an analyst if there was no request."""
@@ -342,14 +342,14 @@ RUBRIC_TABLES: Mapping[str, TableSpec] = {
     },
 }
 """The family's tables by name. The first one with the space is written by ingest and defines the partitions."""
-_ASKED_OF_ANALYSTS = {"role": "'analyst'", "model": "analyst", "variant": "analyst_variant"}
+_ANALYST_CALLS = {"role": "'analyst'", "model": "analyst", "variant": "analyst_variant"}
 RUBRIC_CALL_TABLES = FamilyCalls(
     RUBRIC_SPACE,
     (
         Calls("rubric_responses", replies="turns", status="status", error="error"),
         Calls("rubric_judgements", role="'judge'", model="judge_model", variant="judge_variant", status="reason"),
-        Calls("rubric_summaries", **_ASKED_OF_ANALYSTS),
-        Calls("rubric_extractions", **_ASKED_OF_ANALYSTS, snapshot="NULL"),
+        Calls("rubric_summaries", **_ANALYST_CALLS),
+        Calls("rubric_extractions", **_ANALYST_CALLS, snapshot="NULL"),
     ),
     embeds=True,
 )

@@ -114,7 +114,7 @@ def build_anchor_rows(episodes: Sequence[JudgingEpisode], outcomes: Sequence[Epi
     )
 
 
-_MOST_RUNS_NAMED = 3
+_MAX_RUNS_LISTED = 3
 WATCHED_KEYS = Keys(
     space=("blueprint", "system"),
     item="prompt",
@@ -188,7 +188,7 @@ def _judge_cells(cells: pd.DataFrame, snapshots: Sequence[str], times: Mapping[s
 
 
 def _make_not_compared(n_snapshots: int, missing: Sequence[str]) -> DriftVerdict:
-    why = f"not compared: no score for half of the prompts in {list_first_names(missing, _MOST_RUNS_NAMED)}; the rule needs all runs"
+    why = f"not compared: no score for half of the prompts in {list_first_names(missing, _MAX_RUNS_LISTED)}; the rule needs all runs"
     return DriftVerdict(n_snapshots, 0, None, None, None, None, None, False, why)
 
 

@@ -159,7 +159,7 @@ def build_validity_tables(connection: duckdb.DuckDBPyConnection, usage: StoredUs
     """
     rows = load_latest_judgements(connection)
     connection.execute(_LATEST_CALLS)
-    count_calls_once(connection, _USED_BY_JUDGE, usage)
+    count_calls_once(connection, _JUDGE_CALLS, usage)
     costs = connection.execute(_SPENT_BY_JUDGE).df()
     return {
         "rubric_self_preference": convert_to_schema(estimate_self_preference(rows, map_makers(rows)), RUBRIC_SELF_PREFERENCE),
@@ -167,7 +167,7 @@ def build_validity_tables(connection: duckdb.DuckDBPyConnection, usage: StoredUs
     }
 
 
-_USED_BY_JUDGE = FamilyCalls(
+_JUDGE_CALLS = FamilyCalls(
     RUBRIC_SPACE, (Calls("latest_judgements", role="judge", model="judge_model", variant="judge_variant"),)
 )
 _LATEST_CALLS = """

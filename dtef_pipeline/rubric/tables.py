@@ -35,7 +35,7 @@ _OF_RESPONSE = (
     SNAPSHOT_FIELD,
 )
 """The columns that name one response."""
-CALLS_USED = (
+CALL_USAGE_FIELDS = (
     field("prompt_tokens", pa.int64(), "Tokens of prompts, of all calls of the row"),
     field("completion_tokens", pa.int64(), "Tokens of responses, of all calls of the row"),
     field("cost_usd", pa.float64(), "Cost of the row's calls in US dollars; null: unknown"),
@@ -117,7 +117,7 @@ RUBRIC_EXTRACTIONS = pa.schema(
         field("attempts", pa.int32(), "Number of requests: 2 if the first reply was unreadable"),
         field("raw", _LIST_OF_TEXTS, "Replies, unchanged"),
         field("request_keys", _LIST_OF_TEXTS, "Keys of the calls in the response store"),
-        *CALLS_USED,
+        *CALL_USAGE_FIELDS,
         field("error", pa.string(), "Why there is no reply"),
     ]
 )
@@ -150,7 +150,7 @@ RUBRIC_RESPONSES = pa.schema(
         field("truncated", pa.bool_(), "Flag: true where max_tokens ended a turn"),
         field("request_keys", _LIST_OF_TEXTS, "Keys of the calls in the response store, one per turn"),
         *(column for column in REPLY if column.name in {"error", "finish_reason", "served_model", "fingerprint"}),
-        *CALLS_USED,
+        *CALL_USAGE_FIELDS,
         field("latency_s", pa.float64(), "Duration of all calls in seconds"),
         field("attempts", pa.int32(), "Calls for all turns, with retries"),
         *(column for column in REPLY if column.name == "answered_at"),
@@ -183,7 +183,7 @@ RUBRIC_JUDGEMENTS = pa.schema(
         ),
         field("raw", _LIST_OF_TEXTS, "Replies, unchanged"),
         field("request_keys", _LIST_OF_TEXTS, "Keys of the calls in the response store"),
-        *CALLS_USED,
+        *CALL_USAGE_FIELDS,
         field("error", pa.string(), "Why there is no reply"),
     ]
 )

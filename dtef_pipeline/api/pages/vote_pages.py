@@ -195,12 +195,14 @@ def _load_boards(warehouse: Warehouse) -> dict[str, list[Section]]:
     """Load the sections of the board by family, for families with votes."""
     # Pandas and DuckDB are loaded by who asks for the board, not by who starts the server.
     from dtef_pipeline.families import FAMILIES
-    from dtef_pipeline.preference.paired_csv import ELSEWHERE
+    from dtef_pipeline.preference.paired_csv import OTHER_TOOLS
     from dtef_pipeline.site.content import drop_empty_sections
     from dtef_pipeline.site.preference_page import PREFERENCE_READ, build_preference_sections
 
     boards: dict[str, list[Section]] = {}
-    for family, metrics in ({entry.name: entry.paired.metrics for entry in FAMILIES if entry.paired} | {ELSEWHERE: ()}).items():
+    for family, metrics in (
+        {entry.name: entry.paired.metrics for entry in FAMILIES if entry.paired} | {OTHER_TOOLS: ()}
+    ).items():
         site = site_of(family)
         tables = {*PREFERENCE_READ, *(name for metric in metrics for name in metric.tables)}
         titles = warehouse.query(site.read_part_titles, only=sorted(site.tables)) if site else {}

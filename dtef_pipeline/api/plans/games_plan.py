@@ -40,7 +40,7 @@ from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.pack_files import check_metric_weights
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.personas import APPROVED, BASELINE_PREFIX, Persona, Player, require_approved
-from dtef_pipeline.games.settings import GAMES_STAGE_SETTINGS, MOST_ASKED_EPISODES, GamesSettings
+from dtef_pipeline.games.settings import GAMES_STAGE_SETTINGS, MAX_EPISODES, GamesSettings
 from dtef_pipeline.games.tables import LEAGUE_SPACE
 from dtef_pipeline.text.name_matching import list_nearest
 from dtef_pipeline.text.quantity_words import format_count
@@ -104,7 +104,7 @@ class GamesManifest(Part):
         BeforeValidator(_validate_seeds),
     ] = None
     """Seeds as `1-20` or as a list; null: those of each scenario."""
-    draws: Annotated[int, Field(ge=1, le=MOST_ASKED_EPISODES)] = 1
+    draws: Annotated[int, Field(ge=1, le=MAX_EPISODES)] = 1
     """Number of draws of each episode of a model."""
     opponents: Names = []
     """Baselines, models or persona@model; empty: the opponents of each scenario."""
@@ -133,7 +133,7 @@ class GamesPlans:
         entries, episodes = list[_Entry](), 0
         for game in packs.values():
             entries.append(_resolve_entry(manifest, game, named, names))
-            episodes += _count_episodes(manifest, entries[-1], MOST_ASKED_EPISODES - episodes)
+            episodes += _count_episodes(manifest, entries[-1], MAX_EPISODES - episodes)
         warnings = _require_askable(manifest, entries, server)
         _require_played(names, [player for entry in entries for player in entry.players])
         settings = _build_settings(manifest, names)
@@ -298,7 +298,7 @@ def _count_episodes(manifest: GamesManifest, entry: _Entry, most: int) -> int:
     scenario = entry.pack.manifest
     episodes = _count_seeds(manifest, scenario) * len(scenario.seats) * per_deal
     if episodes > most:
-        raise UnfitManifest("seeds", f"too many episodes for one manifest; allowed: at most {MOST_ASKED_EPISODES:,}")
+        raise UnfitManifest("seeds", f"too many episodes for one manifest; allowed: at most {MAX_EPISODES:,}")
     return episodes
 
 

@@ -18,7 +18,7 @@ from dtef_pipeline.api.plans.manifest_base import (
     require_askable,
 )
 from dtef_pipeline.api.plans.plan import Refusals, UnfitManifest
-from dtef_pipeline.qa.judging.arbiter import NOBODY, Arbiter, judge_snapshot
+from dtef_pipeline.qa.judging.arbiter import JUDGING_OFF, Arbiter, judge_snapshot
 from dtef_pipeline.qa.prompt_rows import AskSettings, filter_faults
 from dtef_pipeline.qa.settings import QA_STAGE_SETTINGS, QaSettings, select_panel_parts
 from dtef_pipeline.qa.tables import QA_SPACE
@@ -69,7 +69,9 @@ class QaPlans(FamilyPlans):
         """Return the judge; None: judging is off."""
         from assets.qa.stages import resolve_run_arbiter
 
-        models = load_named_models(server, "judge", [settings.judge] if settings.judge and settings.judge != NOBODY else [])
+        models = load_named_models(
+            server, "judge", [settings.judge] if settings.judge and settings.judge != JUDGING_OFF else []
+        )
         return resolve_run_arbiter(models, settings)
 
     def count_prompts(self, settings: QaSettings, keys: Sequence[str], warehouse: Warehouse) -> Iterator[int]:

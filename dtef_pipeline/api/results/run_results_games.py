@@ -17,8 +17,8 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.entrants import ALL_BASELINES, AS_ITSELF, resolve_entrants
 from dtef_pipeline.games.episode_items import NO_OPPONENT, build_game_items, parse_seeds
 from dtef_pipeline.games.metrics import (
-    BESIDE_METRICS,
     EXPECTED_RETURN,
+    FORM_RATES,
     RED_FLAG_RATE,
     RED_FLAG_WEIGHTED,
     SUCCESS_RATE,
@@ -45,7 +45,7 @@ _RESULTS_COLUMNS = (
 )
 _TURN_COLUMNS = ("league", "scenario", "version", "persona", "model", "model_variant", "snapshot", "cluster", "temperature")
 _EPISODE_METRICS = (
-    *(SUCCESS_RATE, EXPECTED_RETURN, VOLATILITY, *BESIDE_METRICS),
+    *(SUCCESS_RATE, EXPECTED_RETURN, VOLATILITY, *FORM_RATES),
     *(RED_FLAG_RATE, RED_FLAG_WEIGHTED, "turns", "tokens", "dollars"),
 )
 _FORM_IN_WORDS: Mapping[str, tuple[str, Callable[[float], str]]] = {
@@ -54,7 +54,7 @@ _FORM_IN_WORDS: Mapping[str, tuple[str, Callable[[float], str]]] = {
     # A turn that is tried again can be declined more than once.
     "refused_rate": ("the player declined to play {} times per turn", lambda rate: f"{rate:.2g}"),
 }
-"""Sentences for rates of BESIDE_METRICS above 0, with the format of the rate."""
+"""Sentences for rates of FORM_RATES above 0, with the format of the rate."""
 
 
 class GamesResults(FamilyResults):
@@ -68,7 +68,7 @@ class GamesResults(FamilyResults):
     call_tables = ("episode_turns",)
     board = "persona_results"
     value, ends, known = "mean", ("low", "high"), "n_episodes"
-    board_columns = ("persona", "n_clusters", "unit", "direction", "interval_kind", *BESIDE_METRICS)
+    board_columns = ("persona", "n_clusters", "unit", "direction", "interval_kind", *FORM_RATES)
 
     @property
     def persona(self) -> str:

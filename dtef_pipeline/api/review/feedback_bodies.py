@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, RowBody, describe_row
 from dtef_pipeline.api.plans.plan import validate_snapshot
 from dtef_pipeline.documents import Part
-from dtef_pipeline.preference.paired_csv import ELSEWHERE
+from dtef_pipeline.preference.paired_csv import OTHER_TOOLS
 from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
 
 
@@ -69,7 +69,7 @@ def check_voted_family(family: str) -> str:
     """For validators of votes, which may also have the family of other tools' votes."""
     from dtef_pipeline.families import FAMILIES
 
-    return _require_one_of([*(record.name for record in FAMILIES), ELSEWHERE], family)
+    return _require_one_of([*(record.name for record in FAMILIES), OTHER_TOOLS], family)
 
 
 def _require_one_of(names: list[str], family: str) -> str:

@@ -22,8 +22,8 @@ from dtef_pipeline.cli.terminal import print_rows, whole_frame
 from dtef_pipeline.cli.warehouse_access import NothingToShowError, reads_tables, warn_mixed
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.games.common_games import (
+    GAME_SELECTIONS,
     GAMES_NOTE,
-    OWN_GAMES,
     PLAYED_COVERAGE,
     UNPLAYED_NOTE,
     UNPLAYED_READS,
@@ -35,7 +35,7 @@ from dtef_pipeline.games.common_games import (
     set_game_coverage,
     sort_players,
 )
-from dtef_pipeline.games.metrics import BESIDE_METRICS, DEFAULT_RATE, UNPARSED_RATE
+from dtef_pipeline.games.metrics import DEFAULT_RATE, FORM_RATES, UNPARSED_RATE
 from dtef_pipeline.games.persona_results import (
     ALL_OPPONENTS,
     GAME_RESULTS_READS,
@@ -63,7 +63,7 @@ GAME_BOARD_COLUMNS = {
 _GAMES_LAYOUT = TableLayout(
     (
         *("league", "scenario", "player", PERSONA_STATUS, "baseline", "opponent", "metric", "mean", "interval", "unit"),
-        *("n_episodes", "n_clusters", PLAYED_COVERAGE, "snapshot", *BESIDE_METRICS),
+        *("n_episodes", "n_clusters", PLAYED_COVERAGE, "snapshot", *FORM_RATES),
     ),
     ("scenario", "player", "snapshot", "mean", "interval"),
     ("league", "n_clusters", "unit", "baseline", PERSONA_STATUS, DEFAULT_RATE, UNPARSED_RATE),
@@ -92,7 +92,7 @@ def show(
     if not len(frame):
         raise NothingToShowError(
             "nothing to show: `dtef games run --player NAME` plays episodes"
-            if games == OWN_GAMES
+            if games == GAME_SELECTIONS
             else "nothing to show: the players have no game in common; --player NAME selects fewer players"
         )
     personas = load_known_persona_versions(Settings.read_environment())
@@ -153,12 +153,12 @@ def _select_games(warehouse: Warehouse, frame: pd.DataFrame, games: str, snapsho
 
 def _add_coverage(warehouse: Warehouse, frame: pd.DataFrame, games: str, snapshot: str | None) -> pd.DataFrame:
     if lacking := [name for name in GAME_RESULTS_READS if not warehouse.tables([name])]:
-        if games == OWN_GAMES:
+        if games == GAME_SELECTIONS:
             return set_game_coverage(_add_player_names(frame), np.nan)
         raise WarehouseError(f"--games shared: no {lacking[0]} in {warehouse.root}: `dtef games run` makes it")
 
     def compute_results(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-        if games == OWN_GAMES:
+        if games == GAME_SELECTIONS:
             return add_game_coverage(connection, frame, snapshot)
         return set_game_coverage(compute_shared_results(connection, frame, snapshot=snapshot), 1.0)
 
@@ -169,7 +169,7 @@ def _describe_games(selection: pd.DataFrame, frame: pd.DataFrame, games: str) ->
     """Yield whether the players are compared on the same games, and whether games were not played."""
     if (frame[UNPLAYED_NOTE] != "").any():
         yield "a budget tends to end long episodes, so the mean of the others may be biased"
-    if games == OWN_GAMES:
+    if games == GAME_SELECTIONS:
         if (frame[PLAYED_COVERAGE] < 1).any():
             yield "the players have different games, so their ranks are not comparable: --games shared compares them on the same games"
         return

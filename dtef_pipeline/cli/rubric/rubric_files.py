@@ -12,7 +12,7 @@ from dtef_pipeline.cli.family_verbs import AddedParts, CheckReport, FamilyFiles
 from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.rubric.blueprint.file_summary import summarise_file
-from dtef_pipeline.rubric.blueprint.findings import FINDING_LEVELS, HEADER_PLACE, TO_BE_NAMED, is_left_out_for
+from dtef_pipeline.rubric.blueprint.findings import FINDING_LEVELS, HEADER_PLACE, UNKNOWN_MODEL_CODES, is_left_out_for
 from dtef_pipeline.rubric.blueprint.model import BlueprintFinding, ParsedBlueprint
 from dtef_pipeline.rubric.blueprint.named_models import read_collections
 from dtef_pipeline.rubric.blueprint.reading import BLUEPRINT_SUFFIXES, is_blueprint_file, make_blueprint_id, read_blueprint
@@ -216,7 +216,7 @@ def _describe_left_out_parts(warehouse: Warehouse, keys: Sequence[str]) -> Itera
         broken = [f"{row['place']} ({row['code']})" for row in rows if is_left_out_for(row["level"], row["code"])]
         if broken:
             yield f"warning: {key}: left out because of errors: {list_first_names(broken, _PARTS_NAMED)}; `dtef rubric check` says why"
-        if any(row["code"] in TO_BE_NAMED for row in rows):
+        if any(row["code"] in UNKNOWN_MODEL_CODES for row in rows):
             nobody.append(key)
     if nobody:
         yield (

@@ -149,7 +149,7 @@ def _format_cards(cards: Cards) -> str:
 
 
 _MORE = ("bet", "raise")
-_PUTS_IN = (*_MORE, "call")
+_PAYING_COMMANDS = (*_MORE, "call")
 HOLDEM_METRICS = (
     GameMetric(
         "bb_per_100",
@@ -195,11 +195,11 @@ HOLDEM_METRICS = (
 def count_hand(hand: HoldemHand, seat: int) -> Mapping[str, Count]:
     """Count one hand for each metric, for a seat. An unfinished hand does not count for winnings."""
     actions = [action for action in hand.actions if action.seat == seat]
-    before_flop = [action.command in _PUTS_IN for action in actions if action.street == 0]
+    before_flop = [action.command in _PAYING_COMMANDS for action in actions if action.street == 0]
     raises = [action for action in actions if action.command in _MORE]
     counts = {
         "vpip": Count(float(any(before_flop)), float(bool(before_flop))),
-        "aggression": Count(len(raises), sum(action.command in _PUTS_IN for action in actions)),
+        "aggression": Count(len(raises), sum(action.command in _PAYING_COMMANDS for action in actions)),
         "bluff_frequency": Count(sum(is_bluff(hand, action) for action in raises), len(raises)),
     }
     if hand.turn is not None:

@@ -1,8 +1,8 @@
 """The text of a negotiation: the JSON object that counts, as an offer or acceptance, and the words around it.
 
-The last object outside the thinking with the key `propose` or `accept` counts, wherever it is. A text without one is talk, unless it
-contains an unreadable proposal. Objects are searched for in the last `_LOOKED_AT` characters, with at most `_MOST_OPENINGS` openings of
-objects, so that the time is bounded.
+The last object outside the thinking with the key `propose` or `accept` counts, wherever it is. A text without one is talk, unless it contains an
+unreadable proposal. Objects are searched for in the last `_MAX_CHARACTERS_READ` characters, with at most `_MOST_OPENINGS` openings of objects,
+so that the time is bounded.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from dtef_pipeline.games.reading import find_action
 from dtef_pipeline.text.json_values import Pairs, decode_value_at
 from dtef_pipeline.text.plain import strip_thinking
 
-PROPOSE, ACCEPT, SAID_WORDS = "propose", "accept", "words"
-_LOOKED_AT = 15_000
+PROPOSE, ACCEPT, MESSAGE_KEYS = "propose", "accept", "words"
+_MAX_CHARACTERS_READ = 15_000
 _MOST_OPENINGS = 64
 _OPENING = re.compile(r"\{\s{0,50}\"")
 _SPEAKS_OF_ONE = re.compile(
@@ -64,7 +64,7 @@ def read_message(text: str, table: NegotiationTable) -> NegotiationMessage | Ill
     if placed_object is None:
         return _read_talk(reply, text)
     around = _strip_label(reply[: placed_object.start]) + "\n" + reply[placed_object.end :].strip().removeprefix("```")
-    inside = _list_values_here(placed_object.pairs, SAID_WORDS)
+    inside = _list_values_here(placed_object.pairs, MESSAGE_KEYS)
     words = clean_words("\n".join([around, *(value for value in inside if isinstance(value, str))]))
     proposals, accepts = _list_values_here(placed_object.pairs, PROPOSE), _list_values_here(placed_object.pairs, ACCEPT)
     if not proposals and not accepts:
@@ -78,7 +78,7 @@ def read_message(text: str, table: NegotiationTable) -> NegotiationMessage | Ill
 
 def _find_counting_object(text: str) -> _PlacedObject | None:
     """Find the last object with a key that counts, else the last outermost object, or None."""
-    first = max(0, len(text) - _LOOKED_AT)
+    first = max(0, len(text) - _MAX_CHARACTERS_READ)
     best: _PlacedObject | None = None
     openings = [match.start() for match in _OPENING.finditer(text, first)]
     for start in islice(reversed(openings), _MOST_OPENINGS):
@@ -99,7 +99,7 @@ def _list_values_here(pairs: Pairs, name: str) -> list[Any]:
 
 
 def _read_talk(reply: str, text: str) -> NegotiationMessage | Illegal:
-    if _SPEAKS_OF_ONE.search(reply, max(0, len(reply) - _LOOKED_AT)):
+    if _SPEAKS_OF_ONE.search(reply, max(0, len(reply) - _MAX_CHARACTERS_READ)):
         return Illegal(
             'broken JSON: the offer cannot be read; allowed: {"propose": {"A": [...], "B": [...]}} or {"accept": true}'
         )

@@ -244,18 +244,18 @@ _WORDS_THAT_CHANGE_A_NUMBER = (
     rf"(?:a )?(?:or|plus|minus|times|more|less|fraction|per ?cent|divided|multiplied|squared|over|above|below|under|bit|few"
     rf"|little|couple|some|something|up|down|maybe|perhaps|possibly|no|k|zero|one|{_NUMBER_WORDS})\b"
 )
-_SAYS_NO_OTHER_AMOUNT = rf"(?! ?(?:[-+*/^%=~$&|x×÷·]? ?[-$]?\.?[0-9]|[-+*/^%=~×÷·]|{_WORDS_THAT_CHANGE_A_NUMBER}))"
-_WORDS_BEHIND = (
+_NO_OTHER_AMOUNT_FOLLOWS = rf"(?! ?(?:[-+*/^%=~$&|x×÷·]? ?[-$]?\.?[0-9]|[-+*/^%=~×÷·]|{_WORDS_THAT_CHANGE_A_NUMBER}))"
+_FOLLOWING_WORDS = (
     r"(?:and(?! (?:a )?(?:half|quarter))|as|at(?! (?:most|least))|because|but|for|given|gives|here|hoping|in|is|it|my|now|on|please|since|so"
     r"|that|this|to|where|which|will|with|would)\b"
 )
-_BEHIND_AMOUNT = (
+_AFTER_AMOUNT = (
     r"(?: ?(?:points?|pts))?[\"'\])}>|]{0,4}"
-    rf"(?:\Z|(?: ?[.!;:,]{{1,3}}(?= |\Z)| ?—| (?=[(\[])[(\[]| {_WORDS_BEHIND}){_SAYS_NO_OTHER_AMOUNT})"
+    rf"(?:\Z|(?: ?[.!;:,]{{1,3}}(?= |\Z)| ?—| (?=[(\[])[(\[]| {_FOLLOWING_WORDS}){_NO_OTHER_AMOUNT_FOLLOWS})"
 )
 """The end, or words that do not change the number: neither `bid 20 more than 30` nor `bid 5k` is a bid of its first number."""
-_SPOKEN_BID = re.compile(rf"(?:(?:i|my) )?(?:bid )?(?:(?:is|of) )?{_AMOUNT} ?(?:points?)?")
-_BID_IN_WORDS = re.compile(rf"\bbid (?:(?:is|of|:) ?)?{_AMOUNT}(?:(?={_BEHIND_AMOUNT})())?")
+_BID_SENTENCE = re.compile(rf"(?:(?:i|my) )?(?:bid )?(?:(?:is|of) )?{_AMOUNT} ?(?:points?)?")
+_BID_IN_WORDS = re.compile(rf"\bbid (?:(?:is|of|:) ?)?{_AMOUNT}(?:(?={_AFTER_AMOUNT})())?")
 """An amount that is called a bid; the second group matches if the following text does not change it."""
 _BEFORE_BID = re.compile(
     r"(?:(?:i|my|we|our|the|a|final|sealed|will|would|shall|ll|now|hereby|place|submit|make|to|so|therefore|thus|then|ok|okay|answer|command"
@@ -334,7 +334,7 @@ def _read_amount(line: str) -> str | None:
     """Return the number of a line that is only a bid, or None for other lines."""
     if len(line) > _LONGEST_BID_LINE:
         return None
-    match = _SPOKEN_BID.fullmatch(_normalise_line(line).lstrip(" !*`\"'").rstrip(" .!*`\"'"))
+    match = _BID_SENTENCE.fullmatch(_normalise_line(line).lstrip(" !*`\"'").rstrip(" .!*`\"'"))
     return _strip_amount(match[1]) if match else None
 
 

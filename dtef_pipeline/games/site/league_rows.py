@@ -23,7 +23,7 @@ from dtef_pipeline.games.common_games import (
 )
 from dtef_pipeline.games.contract import GameMetric
 from dtef_pipeline.games.episode_rows import PLAYED_EPISODE
-from dtef_pipeline.games.metrics import BESIDE_METRICS, EXPECTED_RETURN, merge_metrics
+from dtef_pipeline.games.metrics import EXPECTED_RETURN, FORM_RATES, merge_metrics
 from dtef_pipeline.games.packs import Pack, find_pack
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GAME_RESULTS_READS
 from dtef_pipeline.games.personas import BASELINE_PREFIX, PERSONA_STATUS, list_persona_statuses
@@ -201,7 +201,7 @@ def _filter_scenario(frame: pd.DataFrame, name: str) -> pd.DataFrame:
 
 
 def _add_players(frame: pd.DataFrame, labels: PlayerLabels) -> pd.DataFrame:
-    not_yet = {name: np.nan for name in BESIDE_METRICS if name not in frame}  # of results of an earlier version of this project
+    not_yet = {name: np.nan for name in FORM_RATES if name not in frame}  # of results of an earlier version of this project
     names = list(map(labels.model, frame["model_variant"], frame["model"]))
     return frame.assign(
         **not_yet,

@@ -40,7 +40,7 @@ _LOOSE_CARD = (
 )
 _LOOSE_PLACE = r"(?: from (?:the )?(?:c(?:olumn)? ?\d|waste))? ?(?:->|(?:on)?to )(?:the )?(?:(foundation)|c(?:ol(?:umn)?)? ?(\d{1,3}))(?!\w|->)"
 _LOOSE_MOVE = re.compile(rf"(?<!\w)move {_LOOSE_CARD}{_LOOSE_PLACE}")
-_MOVE_ALONE = re.compile(rf"^{_LOOSE_CARD}{_LOOSE_PLACE}(?=[ .!]{{0,3}}$)", re.MULTILINE)
+_MOVE_WITHOUT_VERB = re.compile(rf"^{_LOOSE_CARD}{_LOOSE_PLACE}(?=[ .!]{{0,3}}$)", re.MULTILINE)
 """A card and a place that are a whole line, without the word `move`. Within a sentence they are not a command, because players also name
 moves that they consider."""
 _RANK_NUMBERS = {"a": "1", "t": "10", "j": "11", "q": "12", "k": "13"}
@@ -237,7 +237,7 @@ def normalise_cards_command(text: str) -> str:
     """Convert the commands of a text to canonical spelling: `Move 10♠ → column 3`, `move T to c3` and a line `10♠ → c3` to `move
     10->c3`."""
     words = normalise_cards(normalise_command(text)).casefold()
-    return _MOVE_ALONE.sub(_format_move, _LOOSE_MOVE.sub(_format_move, words))
+    return _MOVE_WITHOUT_VERB.sub(_format_move, _LOOSE_MOVE.sub(_format_move, words))
 
 
 def _format_move(match: re.Match[str]) -> str:

@@ -16,7 +16,7 @@ ERROR_LEVEL, WARNING_LEVEL = "error", "warning"
 """Levels of findings: the row is left out, or it is kept with a warning."""
 MOST_FINDINGS = 10_000
 """Largest number of findings kept per load; further ones are only counted."""
-_LONGEST_FOUND = 80
+_MAX_VALUE_LENGTH = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +153,9 @@ class _Shortened:
 
 def format_shortened(value: object) -> str:
     """Format a value for messages: at most 80 characters, with control characters escaped."""
-    if isinstance(value, str) and len(value) > _LONGEST_FOUND:
-        return f"{value[:_LONGEST_FOUND]!r}..."
-    if isinstance(value, (list, tuple, dict)) and len(value) > _LONGEST_FOUND:
+    if isinstance(value, str) and len(value) > _MAX_VALUE_LENGTH:
+        return f"{value[:_MAX_VALUE_LENGTH]!r}..."
+    if isinstance(value, (list, tuple, dict)) and len(value) > _MAX_VALUE_LENGTH:
         return f"{type(value).__name__} of {len(value):,}"
     text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
-    return text if len(text) <= _LONGEST_FOUND + 2 else f"{text[:_LONGEST_FOUND]}..."
+    return text if len(text) <= _MAX_VALUE_LENGTH + 2 else f"{text[:_MAX_VALUE_LENGTH]}..."

@@ -31,7 +31,7 @@ ARBITER_SETTINGS = {"temperature": 0.0, "max_tokens": 1024}
 """Default sampling of a judge. The temperature is not sent to a model whose entry sets `temperature: null`."""
 JUDGE_SNAPSHOT = "judge"
 """The snapshot of judgements, whatever the answer's snapshot, so that a judge judges equal answers only once."""
-NOBODY = "none"
+JUDGING_OFF = "none"
 """Setting that turns judging off."""
 _ALL_HASHES = 2.0**64
 
@@ -107,7 +107,7 @@ def choose_arbiter(
 
     Raises ConfigError as `load_arbiter` and `resolve_arbiter`.
     """
-    if judge == NOBODY:
+    if judge == JUDGING_OFF:
         return None
     settings = {"model": judge or None, "sample_rate": sample_rate, "daily_budget": daily_budget}
     overrides = {name: value for name, value in settings.items() if value is not None}

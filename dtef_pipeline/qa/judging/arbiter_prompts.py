@@ -20,11 +20,11 @@ ARBITER_REPLY_SCHEMA = (
 """JSON schema of a reply, for models that support schemas."""
 ARBITER_VERSION = 1
 """Increased whenever the wording or the reading of replies changes so that an answer could get another score."""
-MOST_ANSWER_SHOWN = 60_000
+MAX_ANSWER_LENGTH = 60_000
 """Characters of an answer that a judge sees; a longer one is shortened to both ends."""
 
 _EXAMINER = "You are an experienced examiner. You judge one answer to one question, strictly by the task, and reply in the form asked for."
-_LOOKS_AT = {
+_EVALUATOR_TASKS = {
     SEMANTIC: (
         "Judge how well the answer addresses what was asked, and how sound and complete its reasoning is. The reference shows one way to "
         "get there; other ways are as good. 1: it addresses the question with sound reasoning that can be followed. About 0.8: the approach "
@@ -69,14 +69,14 @@ def build_arbiter_messages(evaluator: str, question: str, reference: str, answer
 def prepare_answer_for_judge(answer: str) -> str:
     """Return the answer as a judge sees it: without thinking, and a very long one shortened to both ends."""
     text = replace_surrogates(strip_thinking(answer)).strip()
-    if len(text) <= MOST_ANSWER_SHOWN:
+    if len(text) <= MAX_ANSWER_LENGTH:
         return text
-    half = MOST_ANSWER_SHOWN // 2
+    half = MAX_ANSWER_LENGTH // 2
     return text[:half] + _MIDDLE_GONE.format(number=len(text) - 2 * half) + text[-half:]
 
 
 @lru_cache(maxsize=8)
 def _build_examiner_message(evaluator: str) -> Message:
-    if evaluator not in _LOOKS_AT:
-        raise ValueError(f"evaluator {evaluator!r}: allowed: {', '.join(_LOOKS_AT)}")
-    return Message("system", "\n\n".join((_EXAMINER, _LOOKS_AT[evaluator], _FENCES, _REPLY_AS)))
+    if evaluator not in _EVALUATOR_TASKS:
+        raise ValueError(f"evaluator {evaluator!r}: allowed: {', '.join(_EVALUATOR_TASKS)}")
+    return Message("system", "\n\n".join((_EXAMINER, _EVALUATOR_TASKS[evaluator], _FENCES, _REPLY_AS)))

@@ -67,8 +67,8 @@ _NEGATED_LETTER = re.compile(
     re.IGNORECASE,
 )
 _NEGATES = re.compile(r"(?:\b(?:not|never|neither|nor|except|cannot)|n't)\s+(?:be\s+)?((?:the\s+)?)", re.IGNORECASE)
-_LAST_ALONE = re.compile(r"[.!?;\n]\s{0,5}[(\"'*]{0,3}([A-J])[^\w]{0,5}\Z")
-_SMALL_WORD_BEHIND = re.compile(r"[ \t]+(?!(?:and|or)\s+[A-J]\b|(?:but|nor)\b)[a-z]")
+_LONE_LAST_LETTER = re.compile(r"[.!?;\n]\s{0,5}[(\"'*]{0,3}([A-J])[^\w]{0,5}\Z")
+_FOLLOWING_LOWER_CASE_WORD = re.compile(r"[ \t]+(?!(?:and|or)\s+[A-J]\b|(?:but|nor)\b)[a-z]")
 _COUNTS_IN_ROMAN = re.compile(r"\bII\b")
 _DANGLING = re.compile(r"answer(?: is|:)\W*\Z")
 
@@ -220,7 +220,7 @@ def _read_short(text: str, lower: str, texts: OptionTexts | None, choices: str) 
     if _DANGLING.search(lower):
         return LetterReading(None)
     lone = set(_find_lone_letters(reply)) & set(choices)
-    last = _LAST_ALONE.search(reply, max(0, len(reply) - 20)) if len(lone) > 1 else None
+    last = _LONE_LAST_LETTER.search(reply, max(0, len(reply) - 20)) if len(lone) > 1 else None
     if last and lone - set(_find_negated_letters(reply)) == {last[1]}:
         return LetterReading(last[1], "lone")
     if len(lone) > 1 or (lone and _NEGATED_LETTER.search(reply)):
@@ -251,5 +251,5 @@ def _find_lone_letters(text: str) -> Iterator[str]:
     for match in _LONE.finditer(text):
         if match[1] == "I" and counts:
             continue
-        if match[1] not in "AI" or not _SMALL_WORD_BEHIND.match(text, match.end()):
+        if match[1] not in "AI" or not _FOLLOWING_LOWER_CASE_WORD.match(text, match.end()):
             yield match[1]

@@ -31,7 +31,7 @@ _OPERATORS = {
 _TRAILING_UNIT = re.compile(
     r"(?:[\s%°.,;)*_]|\\(?:text|mathrm|mbox|textbf)\s*\{[^{}0-9]*\}|\\?[$%]|[^\W\d_]{2,20}|/(?=[a-z]))*\Z"
 )
-_GOES_ON_AS_ARITHMETIC = re.compile(r"\s{0,3}[+*×·÷/^]\s{0,3}[0-9(]|\s{0,3}\\(?:times|cdot|div)(?![a-zA-Z])")
+_ARITHMETIC_FOLLOWS = re.compile(r"\s{0,3}[+*×·÷/^]\s{0,3}[0-9(]|\s{0,3}\\(?:times|cdot|div)(?![a-zA-Z])")
 _MOST_TOKENS, _MOST_BRACKETS, _LONGEST_FIGURES, _LARGEST_FACTORIAL = 60, 12, 300, 150
 
 
@@ -73,7 +73,7 @@ def _tokenize_expression(text: str, *, as_formula: bool) -> tuple[list[Fraction 
         if symbol == "(" and tokens and isinstance(tokens[-1], Fraction) and not (as_formula and text[end] == "("):
             break  # an aside, no factor
         is_joint = symbol == "-" and tokens and not text[end : end + 1].isspace()
-        is_exclamation = symbol == "!" and "!" not in tokens and not _GOES_ON_AS_ARITHMETIC.match(text, match.end())
+        is_exclamation = symbol == "!" and "!" not in tokens and not _ARITHMETIC_FOLLOWS.match(text, match.end())
         if not as_formula and (is_exclamation or is_joint):
             break
         if match["number"]:

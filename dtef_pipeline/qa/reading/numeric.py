@@ -330,7 +330,7 @@ _CUE = re.compile(
 _BARE_CUE = re.compile(r"\banswer[^\w\n]{0,8}\n?[^\w\n]{0,8}(?=[-$0-9\\])")
 _LETTERED_LINE = re.compile(r"^[^\S\n]*[*_>]{0,3}A[*_]{0,3}:", re.MULTILINE)
 _ASKED_TO = re.compile(r"\b(?:to|can|must|should|could|will|we|i|you|they|he|she|each|students?)[ *]{1,3}\Z")
-_ALONE_BEFORE = re.compile(r"(?:^|\n)[^\w\n]*(?:the\s+)?(?:(?:final|correct)\s+)?\Z")
+_LONE_LINE_START = re.compile(r"(?:^|\n)[^\w\n]*(?:the\s+)?(?:(?:final|correct)\s+)?\Z")
 _CORRECTS = re.compile(
     r"""\b(?:wait\b|actually,|hold\son|scratch\sthat|correction:|let\sme\sre-?(?:check|calculate|consider|do)|i\smade\san?\s(?:mistake|error)
         |that(?:'s|\sis)\s(?:wrong|not\sright|incorrect))""",
@@ -416,4 +416,4 @@ def _match_cue_at(lower: str, before: int, place: int) -> re.Match[str] | None:
         return None
     if match:
         return match
-    return _BARE_CUE.match(lower, place) if _ALONE_BEFORE.search(lower, max(0, place - 30), place) else None
+    return _BARE_CUE.match(lower, place) if _LONE_LINE_START.search(lower, max(0, place - 30), place) else None

@@ -92,8 +92,8 @@ _ONE_LETTER = re.compile(
 _JOINED = re.compile(
     r"\s{0,3}(?:,\s{0,3}(?:and|or)?|and(?:/or)?|or|&|/|\+)\s{0,3}(?:also\s)?(?:(?:the\s)?(?:option|choice|answer|letter)s?\s)?"
 )
-_SPOKEN_OF = re.compile(r"\s{1,3}(?:is|was|isn|has|would|does|cannot|can|could|states?|says)\b")
-_GOES_ON_SMALL = re.compile(r"[ \t]+([a-z]+)")
+_PREDICATE_FOLLOWS = re.compile(r"\s{1,3}(?:is|was|isn|has|would|does|cannot|can|could|states?|says)\b")
+_LOWER_CASE_WORD_FOLLOWS = re.compile(r"[ \t]+([a-z]+)")
 _AFTER_A_LETTER = {
     "because", "since", "as", "and", "or", "nor", "but", "which", "with", "due", "given", "while", "is", "in", "per", "though", "if", "so",
     "where", "when", "that", "rather", "instead", "not", "by", "from", "for", "according", "based", "assuming", "the", "it", "was",
@@ -120,7 +120,7 @@ def read_letters_at(text: str, place: int) -> NamedLetters | None:
     letters, end = [first[2].upper()], first.end()
     while len(letters) < _MOST_LETTERS and (joint := _JOINED.match(text, end)):
         following = _match_letter_at(text, joint.end())
-        if following is None or _SPOKEN_OF.match(text, following.end()):
+        if following is None or _PREDICATE_FOLLOWS.match(text, following.end()):
             break
         letters.append(following[2].upper())
         end = following.end()
@@ -136,5 +136,5 @@ def is_a_word(text: str, match: re.Match[str]) -> bool:
     """Return whether the `A` or `I` of a match is a word: the lower-case word after it cannot follow an option's letter."""
     if match[2] not in "AI" or match[3]:
         return False
-    following = _GOES_ON_SMALL.match(text, match.end(2))
+    following = _LOWER_CASE_WORD_FOLLOWS.match(text, match.end(2))
     return following is not None and following[1] not in _AFTER_A_LETTER

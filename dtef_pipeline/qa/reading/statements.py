@@ -39,7 +39,7 @@ _DENIED = re.compile(
 _OF_OPTION = re.compile(r"\s{0,3}(?:the\s)?(?:option|choice|answer|letter)\s")
 _NOT_ONLY = re.compile(r"\s{0,3}(?:only|just|merely|simply|solely)\s(?:(?:option|choice|answer|letter)\s)?")
 _MOST_DENIED = 9
-_RATHER = re.compile(
+_CONTRAST_FOLLOWS = re.compile(
     r"""\s{0,3}[,;.:-]{0,2}\s{0,3}(?:but|rather|instead|(?:it|this|that)(?:\s{1,3}is|'s|\s{1,3}(?:must|would|will|should|has\sto)\sbe))\b
         (?:,?\s{1,3}(?:rather|instead|actually|also|it|this|that|is|option|choice|it's)\b){0,4},?""",
     re.VERBOSE | re.IGNORECASE,
@@ -49,7 +49,9 @@ _SENTENCE_OF_ONE = re.compile(
 )
 _DIRECT = re.compile(r"(?i:answers?(?:[ ](?:choice|option|letter))?)[*_: ]{0,4}(?=[(\[A-J*])")
 _ENDS_STATEMENT = re.compile(r"\s*(?:[.,;:!?)。]|\Z|\n)")
-_SPOKEN_ABOUT = re.compile(r"\s{1,3}(?:is|was|isn|would|does|do|cannot|can|could|has|states?|suggests?|refers?|describes?)\b")
+_PREDICATE_OF_STATEMENT = re.compile(
+    r"\s{1,3}(?:is|was|isn|would|does|do|cannot|can|could|has|states?|suggests?|refers?|describes?)\b"
+)
 _BECAUSE = re.compile(r"\s{1,3}(?:because|since)\b")
 _REVERSED = re.compile(
     r"""(?:^|[\s(*"\[])(?:[(\[*"]{0,3}([A-J])(?P<closed>[).:*"\]]{0,4})(?P<between>(?:\s[^.\n;]{0,60})?))
@@ -148,7 +150,7 @@ def _find_option_statements(text: str, lower: str) -> Iterator[Statement]:
             continue
         match = _CALLED_CORRECT.match(lower, letters.end)
         before = _BEFORE_STATED if cue["verb"] else _BEFORE_CHOSEN
-        if match or (before.search(lower, max(0, place - 25), place) and not _SPOKEN_ABOUT.match(lower, letters.end)):
+        if match or (before.search(lower, max(0, place - 25), place) and not _PREDICATE_OF_STATEMENT.match(lower, letters.end)):
             yield Statement(letters.start, letters.end, letters.letters)
 
 
@@ -178,7 +180,7 @@ def _find_corrections_in_text(text: str, lower: str) -> Iterator[Statement]:
 
 def _read_named_letters(text: str, place: int) -> Iterator[Statement]:
     letters = read_letters_at(text, place)
-    if letters and not _SPOKEN_ABOUT.match(text, letters.end):
+    if letters and not _PREDICATE_OF_STATEMENT.match(text, letters.end):
         yield Statement(letters.start, letters.end, letters.letters)
 
 
@@ -266,7 +268,7 @@ def _read_letters_denied_at(text: str, begins: int) -> Denial | None:
 
 def _read_corrected(text: str, place: int) -> Statement | None:
     """Read the answer given instead: `(not A), it is B`, `(not A) but B`, `(not A). B`."""
-    instead = _RATHER.match(text, place) or _SENTENCE_OF_ONE.match(text, place)
+    instead = _CONTRAST_FOLLOWS.match(text, place) or _SENTENCE_OF_ONE.match(text, place)
     letters = read_letters_at(text, instead.end()) if instead else None
     return Statement(letters.start, letters.end, letters.letters) if letters else None
 
@@ -277,7 +279,7 @@ def _read_not_only(text: str, place: int) -> Statement | None:
     letters = read_letters_at(text, only.end()) if only else None
     if letters is None:
         return None
-    more = _RATHER.match(text, letters.end)
+    more = _CONTRAST_FOLLOWS.match(text, letters.end)
     also = read_letters_at(text, more.end()) if more else None
     both = (*letters.letters, *(also.letters if also else ()))
     return Statement(letters.start, also.end if also else letters.end, tuple(dict.fromkeys(both)))
@@ -287,7 +289,7 @@ def _read_direct(text: str, place: int) -> Statement | None:
     """Read `answer (F)`, `answer F.`; not `answer (F) would be`."""
     cue = _DIRECT.match(text, place)
     letters = read_letters_at(text, cue.end()) if cue else None
-    if letters is None or _SPOKEN_ABOUT.match(text, letters.end):
+    if letters is None or _PREDICATE_OF_STATEMENT.match(text, letters.end):
         return None
     if letters.is_bare and not _ENDS_STATEMENT.match(text, letters.end):
         return None

@@ -16,7 +16,7 @@ from dtef_pipeline.qa.transcripts.retriever import SourceText
 
 CITED_ANSWER_TOKENS = 768
 """Token limit with room for an answer and some quotations; with less, replies end within their JSON."""
-ABOUT_FIELDS = ("NAME", "PROJECT", "GEOGRAPHY", "COUNTRY", "MONTH", "YEAR")
+SOURCE_METADATA_FIELDS = ("NAME", "PROJECT", "GEOGRAPHY", "COUNTRY", "MONTH", "YEAR")
 """Metadata of each source that the prompt shows in addition to its text."""
 
 _ANSWER_BY_SOURCES = (
@@ -91,7 +91,9 @@ def _format_option_letters(place: int) -> str:
 
 
 def _format_source(number: int, source: SourceText, mark: str) -> str:
-    about = ", ".join(" ".join(str(value).split()) for name in ABOUT_FIELDS if (value := source.metadata.get(name)) is not None)
+    about = ", ".join(
+        " ".join(str(value).split()) for name in SOURCE_METADATA_FIELDS if (value := source.metadata.get(name)) is not None
+    )
     about_lines = [f"About: {about}"] if about else []
     return "\n".join([f"[{number}] begins {mark}", *about_lines, source.page_content, f"[{number}] ends {mark}"])
 

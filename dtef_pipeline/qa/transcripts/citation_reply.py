@@ -134,7 +134,7 @@ def _drop_lists(value: Any) -> Any:
 
 
 _BEGINS = re.compile(r'`*\s*(?:json\s*)?(\{\s*")', re.IGNORECASE)
-_AMID_WORDS = re.compile(r'\{\s*"(?:answer|citations)"\s*:', re.IGNORECASE)
+_OBJECT_IN_TEXT = re.compile(r'\{\s*"(?:answer|citations)"\s*:', re.IGNORECASE)
 _JSON_BLANKS = re.compile(r"[ \t\r\n]*")
 
 
@@ -147,7 +147,7 @@ def parse_cut_object(text: str, list_key: str) -> Pairs | None:
     number of times.
     """
     opening = _BEGINS.match(text)
-    start = opening.start(1) if opening else (found.start() if (found := _AMID_WORDS.search(text)) else None)
+    start = opening.start(1) if opening else (found.start() if (found := _OBJECT_IN_TEXT.search(text)) else None)
     if start is None or decode_value_at(text, start) is not None:
         return None
     members, place = Pairs(), start + 1

@@ -30,7 +30,7 @@ _OTHER_SCRIPTS = (
     range(0x20000, 0x32000),
 )
 """Unicode's blocks of scripts other than Latin, from Greek on; marks and signs that all scripts share lie between them."""
-_LATIN_AMONG_THEM = range(0x1D00, 0x1F00)
+_LATIN_EXTENSIONS = range(0x1D00, 0x1F00)
 
 
 def summarise_file(path: str, identifier: str, read: ParsedBlueprint) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def _count_letters(blueprint: Blueprint) -> dict[str, int]:
 
 
 def _is_of_other_script(code: int) -> bool:
-    return any(code in block for block in _OTHER_SCRIPTS) and code not in _LATIN_AMONG_THEM
+    return any(code in block for block in _OTHER_SCRIPTS) and code not in _LATIN_EXTENSIONS
 
 
 def _is_accented(character: str) -> bool:

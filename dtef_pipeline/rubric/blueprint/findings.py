@@ -153,7 +153,7 @@ BLUEPRINT_FINDINGS: Mapping[str, FindingKind] = {
     ),
 }
 """Every code that `read_blueprint` gives, errors first."""
-TO_BE_NAMED = ("no-collections", "no-models-left")
+UNKNOWN_MODEL_CODES = ("no-collections", "no-models-left")
 """The codes of files whose models are unknown: such a file is readable, but a run of it must name models."""
 
 
@@ -201,7 +201,7 @@ class FindingLog:
 
 def is_left_out_for(level: str, code: str) -> bool:
     """Return whether a finding makes a part of the file unusable; a run can replace unknown models."""
-    return level == "error" and code not in TO_BE_NAMED
+    return level == "error" and code not in UNKNOWN_MODEL_CODES
 
 
 def list_blocking_codes(findings: Iterable[BlueprintFinding]) -> list[str]:

@@ -108,12 +108,12 @@ POINT_FUNCTIONS: Mapping[str, PointFunction] = {
 
 _SINGULAR = re.compile(r"(not_)?(i)?(contain|match|start_with|end_with)(?=_|\Z)")
 _PLURALS = {"contain": "contains", "match": "matches", "start_with": "starts_with", "end_with": "ends_with"}
-_OTHER_NAMES = {"expr": "js", "external": "call"}
+_ALIASES = {"expr": "js", "external": "call"}
 
 
 def find_canonical_name(name: str) -> str | None:
     """Return the canonical name of any spelling of a function (`icontain_any_of` -> `icontains_any_of`), or None if unknown."""
-    name = _OTHER_NAMES.get(name, name)
+    name = _ALIASES.get(name, name)
     if match := _SINGULAR.match(name):
         name = f"{match[1] or ''}{match[2] or ''}{_PLURALS[match[3]]}{name[match.end() :]}"
     return name if name in POINT_FUNCTIONS else None

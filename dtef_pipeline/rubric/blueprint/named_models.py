@@ -8,7 +8,7 @@ from typing import Any
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.blueprint.blueprint_yaml import YamlFault, read_json, read_yaml
-from dtef_pipeline.rubric.blueprint.findings import HEADER_PLACE, TO_BE_NAMED, FindingLog, shorten_value
+from dtef_pipeline.rubric.blueprint.findings import HEADER_PLACE, UNKNOWN_MODEL_CODES, FindingLog, shorten_value
 from dtef_pipeline.rubric.blueprint.model import Judge
 
 Collections = Mapping[str, Sequence[str]]
@@ -80,7 +80,7 @@ def read_models(header: Mapping[str, Any], collections: Collections | None, log:
                 f"{name} is named more than once and is used once",
             )
         models[name] = None
-    wrong = any(finding.level == "error" or finding.code in TO_BE_NAMED for finding in log.findings[before:])
+    wrong = any(finding.level == "error" or finding.code in UNKNOWN_MODEL_CODES for finding in log.findings[before:])
     if not models and not wrong:
         text = "every named collection is empty; name a model, or give --model to the run"
         log.add("no-models-left", log.find_member_place(HEADER_PLACE, header, "models"), text)

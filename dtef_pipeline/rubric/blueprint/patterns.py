@@ -28,7 +28,7 @@ _IN_SET = re.compile(
     r"(?P<hyphen>-?)\\(?P<named>[dwsDWS])|\\(?P<escape>u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|[\s\S])|(?P<bracket>\[)"
 )
 _NAMED_SETS = {"d": "0-9", "w": "0-9A-Z_a-z", "s": WHITE_SPACE}
-_OTHERS_IN_SET = {
+_COMPLEMENT_SETS = {
     "D": r"\x00-/:-\U0010ffff",
     "W": r"\x00-/:-@\[-\^`{-\u012f\u0132-\u017e\u0180-\u2129\u212b-\U0010ffff",
     "S": r"\x00-\x08\x0e-\x1f!-\x9f\xa1-\u167f\u1681-\u1fff\u200b-\u2027\u202a-\u202e\u2030-\u205e\u2060-\u2fff\u3001-\ufefe\uff00-\U0010ffff",
@@ -152,7 +152,7 @@ def _translate_in_set(token: re.Match[str]) -> str:
         return r"\["
     if kind := token["named"]:
         hyphen = r"\-" if token["hyphen"] else ""
-        return f"{hyphen}{(_NAMED_SETS | _OTHERS_IN_SET)[kind]}"
+        return f"{hyphen}{(_NAMED_SETS | _COMPLEMENT_SETS)[kind]}"
     return _translate_plain_escape(token["escape"]) if token["escape"] != "b" else r"\x08"
 
 

@@ -189,7 +189,7 @@ the labels say nothing about these prompts."""
 _DRAWN_NAME = ["blueprint", "prompt"]
 _OF_INTERVALS = ["corrected_low", "corrected_high", "same_prompts_low", "same_prompts_high", "prompts_needed", "labels_needed"]
 _IN_LATEST = "SEMI JOIN latest ON {table}.blueprint = latest.blueprint AND {table}.snapshot = latest.snapshot"
-_RESPONSE_NAMED_BY = ", ".join(
+_RESPONSE_COLUMNS = ", ".join(
     f"{name}::VARCHAR AS {name}" if name in ("blueprint", "snapshot") else name for name in ITEM_KEYS[:8]
 )
 _POINT_NAMES = ", ".join(ITEM_KEYS[8:])
@@ -215,7 +215,7 @@ def build_corrected_tables(
     scores = compare_labelled_scores(connection, runs, items, labels)
     per_prompt = items[items["item"].isin(set(labels["item"]))].groupby(_DRAWN_NAME)["item"].nunique().mean()
     judgements = connection.execute(
-        f"SELECT {_RESPONSE_NAMED_BY}, {_POINT_NAMES}, judge, score FROM rubric_judgements {_IN_LATEST.format(table='rubric_judgements')}"
+        f"SELECT {_RESPONSE_COLUMNS}, {_POINT_NAMES}, judge, score FROM rubric_judgements {_IN_LATEST.format(table='rubric_judgements')}"
     ).df()
     classes = measure_known_classes(judgements, items, labels)
     return {
@@ -321,7 +321,7 @@ def load_label_material(
     of_blueprints = "WHERE blueprint::VARCHAR IN (SELECT blueprint FROM latest)"
     return {
         "responses": connection.execute(
-            f"SELECT {_RESPONSE_NAMED_BY}, text, served_model FROM rubric_responses {_IN_LATEST.format(table='rubric_responses')} {responses} "
+            f"SELECT {_RESPONSE_COLUMNS}, text, served_model FROM rubric_responses {_IN_LATEST.format(table='rubric_responses')} {responses} "
             "WHERE status = 'ok'"
         ).df(),
         "criteria": connection.execute(

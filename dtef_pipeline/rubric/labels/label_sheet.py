@@ -205,7 +205,7 @@ def _collect_known_names(values: Iterable[object]) -> set[str]:
 
 _DRAW_DIGITS = 12
 _OF_A_LABEL = ["item", "author"]
-_SAID_OF_IT = ["class", "reason"]
+_LABEL_COLUMNS = ["class", "reason"]
 
 
 def draw_id(sample: LabelSample) -> str:
@@ -246,10 +246,10 @@ def select_new_labels(history: pd.DataFrame, more: pd.DataFrame) -> pd.DataFrame
     Both: columns of RUBRIC_LABELS.
     """
     last, now = (_select_latest_labels(part) for part in (history, more))
-    both = now.merge(last[[*_OF_A_LABEL, *_SAID_OF_IT]], "left", _OF_A_LABEL, suffixes=("", "_before"))
+    both = now.merge(last[[*_OF_A_LABEL, *_LABEL_COLUMNS]], "left", _OF_A_LABEL, suffixes=("", "_before"))
     is_equal = [
         (after if pd.notna(after) else None) == (before if pd.notna(before) else None)
-        for name in _SAID_OF_IT
+        for name in _LABEL_COLUMNS
         for after, before in zip(both[name], both[f"{name}_before"], strict=True)
     ]
     repeats = both.loc[[a and b for a, b in zip(is_equal[: len(both)], is_equal[len(both) :], strict=True)], _OF_A_LABEL]

@@ -23,7 +23,7 @@ from dtef_pipeline.site.content import is_unknown
 
 _OF_RESPONSE_KEY = ("model", "model_variant", "temperature", "system_index", "draw")
 _OF_CRITERION_KEY = ("block", "path", "position")
-_PROMPT_WANTED = (
+_PROMPT_COLUMNS = (
     "prompt",
     "position",
     "weight",
@@ -35,16 +35,16 @@ _PROMPT_WANTED = (
     "citation",
     "render_as",
 )
-_CRITERION_WANTED = (*("prompt", *_OF_CRITERION_KEY, "kind", "text", "fn", "args", "weight", "citation", "source", "fault"),)
-_RESPONSE_WANTED = (
+_CRITERION_COLUMNS = (*("prompt", *_OF_CRITERION_KEY, "kind", "text", "fn", "args", "weight", "citation", "source", "fault"),)
+_RESPONSE_COLUMNS = (
     *("prompt", *_OF_RESPONSE_KEY, "status", "text", "turns", "truncated", "error", "finish_reason", "served_model"),
     *("prompt_tokens", "completion_tokens", "cost_usd", "latency_s"),
 )
-_POINT_WANTED = (
+_POINT_COLUMNS = (
     *("prompt", *_OF_RESPONSE_KEY, *_OF_CRITERION_KEY, "score", "low", "high", "n_judges", "n_answered", "partial", "spread"),
     *("inverted", "reason", "explanation", "labelled", "judge_score"),
 )
-_JUDGEMENT_WANTED = (
+_JUDGEMENT_COLUMNS = (
     *(
         "prompt",
         *_OF_RESPONSE_KEY,
@@ -59,13 +59,23 @@ _JUDGEMENT_WANTED = (
     ),
     "attempts",
 )
-_SIMILARITY_WANTED = ("prompt", *_OF_RESPONSE_KEY, "place", "ideal_similarity", "response_similarities")
-_SCORE_WANTED = (
+_SIMILARITY_COLUMNS = ("prompt", *_OF_RESPONSE_KEY, "place", "ideal_similarity", "response_similarities")
+_SCORE_COLUMNS = (
     *("level", "prompt", "model", "model_variant", "temperature", "system_index", "coverage", "similarity", "hybrid"),
     *("components", "n_planned", "n_scored", "n_partial", "n_unscored", "n_responses", "n_responses_scored", "reasons"),
 )
-_RUN_WANTED = ("snapshot", "test_hash", "judge_hash", "policy_hash", "run_label", "judges", "policy", "embedder", "answered_at")
-_ABOUT_WANTED = (
+_RUN_COLUMNS = (
+    "snapshot",
+    "test_hash",
+    "judge_hash",
+    "policy_hash",
+    "run_label",
+    "judges",
+    "policy",
+    "embedder",
+    "answered_at",
+)
+_HEADER_COLUMNS = (
     "title",
     "description",
     "author",
@@ -187,27 +197,27 @@ def read_run(rows: StoredRows, blueprint: str, snapshot: str | None) -> Blueprin
     has_transcript = {"turns", "transcript"} <= rows.columns("rubric_responses")
     raw = "raw=CASE WHEN class IS NULL THEN raw END"
     has_raw = {"class", "raw"} <= rows.columns("rubric_judgements")
-    response_columns = (*_RESPONSE_WANTED, *([transcript] if has_transcript else ["transcript"]))
-    judgement_columns = (*_JUDGEMENT_WANTED, *([raw] if has_raw else ["raw"]))
+    response_columns = (*_RESPONSE_COLUMNS, *([transcript] if has_transcript else ["transcript"]))
+    judgement_columns = (*_JUDGEMENT_COLUMNS, *([raw] if has_raw else ["raw"]))
     responses = rows.table("rubric_responses", response_columns, of_run, key)
-    points = rows.table("rubric_points", _POINT_WANTED, of_run, key)
+    points = rows.table("rubric_points", _POINT_COLUMNS, of_run, key)
     judgements = rows.table("rubric_judgements", judgement_columns, of_run, (*key, "judge", "judge_draw"))
     varying = ("temperature", "system_index", "draw")
     return BlueprintRun(
         id=blueprint,
         snapshot=snapshot,
-        header=next(iter(rows.rows("rubric_blueprints", _ABOUT_WANTED, of_blueprint)), dict.fromkeys(_ABOUT_WANTED)),
-        run=next(iter(rows.rows("rubric_runs", _RUN_WANTED, of_run)), dict.fromkeys(_RUN_WANTED)),
-        prompts=rows.rows("rubric_prompts", _PROMPT_WANTED, of_blueprint, ("position", "prompt")),
+        header=next(iter(rows.rows("rubric_blueprints", _HEADER_COLUMNS, of_blueprint)), dict.fromkeys(_HEADER_COLUMNS)),
+        run=next(iter(rows.rows("rubric_runs", _RUN_COLUMNS, of_run)), dict.fromkeys(_RUN_COLUMNS)),
+        prompts=rows.rows("rubric_prompts", _PROMPT_COLUMNS, of_blueprint, ("position", "prompt")),
         findings=rows.rows(
             "rubric_findings", ("level", "code", "place", "line", "text"), of_blueprint, ("line", "place", "code", "text")
         ),
-        criteria=RowsByPrompt(rows.table("rubric_criteria", _CRITERION_WANTED, of_blueprint, ("prompt", *_OF_CRITERION_KEY))),
+        criteria=RowsByPrompt(rows.table("rubric_criteria", _CRITERION_COLUMNS, of_blueprint, ("prompt", *_OF_CRITERION_KEY))),
         responses=RowsByPrompt(responses),
         points=RowsByPrompt(points),
         judgements=RowsByPrompt(judgements),
-        similarities=RowsByPrompt(rows.table("rubric_similarities", _SIMILARITY_WANTED, of_run, ("prompt", "place"))),
-        scores=rows.rows("rubric_scores", _SCORE_WANTED, of_run, ("level", *key)),
+        similarities=RowsByPrompt(rows.table("rubric_similarities", _SIMILARITY_COLUMNS, of_run, ("prompt", "place"))),
+        scores=rows.rows("rubric_scores", _SCORE_COLUMNS, of_run, ("level", *key)),
         varying_settings=frozenset(name for name in varying if len(set(responses[name].to_pylist())) > 1),
     )
 

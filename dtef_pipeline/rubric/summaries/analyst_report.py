@@ -438,7 +438,7 @@ def _format_score(value: float | None) -> str:
     return "unscored" if value is None else f"{value:.2f}"
 
 
-_KINDS_SAID = {
+_KIND_DESCRIPTIONS = {
     "key_finding": "what matters most in these results; two to five of them",
     "strength": "something that responses do well, and whose",
     "weakness": "something that responses do badly, and whose",
@@ -456,7 +456,7 @@ nothing but the responses count."""
 def build_analyst_messages(report: str, ids: Pseudonyms) -> tuple[Message, ...]:
     """Return the messages that request a summary of a report from an analyst."""
     models = "\n".join(_write_grade_example(model, ids) for model in sorted(ids.models, key=ids.name_model))
-    findings = "\n".join(f"<{kind}>{_KINDS_SAID[kind]}</{kind}>" for kind in INSIGHT_KINDS)
+    findings = "\n".join(f"<{kind}>{_KIND_DESCRIPTIONS[kind]}</{kind}>" for kind in INSIGHT_KINDS)
     dimensions = "\n".join(f"- {name}: {meaning}" for name, meaning in DIMENSIONS.items())
     task = f"""{report}
 

@@ -35,7 +35,7 @@ EXTRACTION_TOKENS = 2_048
 """A reply may take at least so many, whatever the model's own limit."""
 _TAGS_OF_EXTRACTION = (*JUDGE_TAGS, "IDEAL", "point")
 _POINT_TAG = re.compile(r"<\s*+(/?)\s*+point\s*+>", re.IGNORECASE)
-_NOT_SHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]")
+_CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]")
 """Characters that control a terminal, or reverse the direction of text."""
 _PART_OF_THE_IDEAL = "(This turn is a part of the ideal answer.)"
 _POINTS_FORM = "<points>\n<point>the first key point</point>\n<point>the second key point</point>\n</points>"
@@ -134,7 +134,7 @@ def read_points(text: str) -> PointsReply:
 
 
 def _collapse_lines(text: str) -> str:
-    return " ".join(_NOT_SHOWN.sub(" ", text).split())
+    return " ".join(_CONTROL_CHARACTERS.sub(" ", text).split())
 
 
 def add_key_points(blueprint: Blueprint, points: dict[str, tuple[str, ...]]) -> Blueprint:

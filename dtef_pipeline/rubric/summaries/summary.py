@@ -31,7 +31,7 @@ from dtef_pipeline.text.quantity_words import list_first_names
 ANALYST_ROLE = "analyst"
 SUMMARY_STATUSES = ("ok", "partial", "unreadable", "error", "budget")
 """All blocks are there; some are; none is; a call failed for good; a budget was reached before it."""
-NOT_ASKED, NAME_LEFT = "none", "name left"
+STATUSES_WITHOUT_REQUEST, NAME_LEFT = "none", "name left"
 """Statuses of a row without a request: there is no analyst or no response, or a name was still in the report."""
 
 _FINDING_TOKENS = 2_000

@@ -21,7 +21,7 @@ from dtef_pipeline.rubric.roll_up_tables import RUBRIC_GRADES, RUBRIC_SUMMARIES
 from dtef_pipeline.rubric.summaries.analyst_report import ReportedPrompt, ReportedResponse, SummaryMaterial, format_markdown
 from dtef_pipeline.rubric.summaries.anonymise import Participant
 from dtef_pipeline.rubric.summaries.summary import (
-    NOT_ASKED,
+    STATUSES_WITHOUT_REQUEST,
     ExecutiveSummary,
     SummaryCase,
     build_further_summary_request,
@@ -126,7 +126,7 @@ def _filter_answering(responses: pa.Table) -> pa.Table:
     return responses.filter(pc.is_in(responses["model"], gave)) if len(gave) else responses
 
 
-def build_not_asked_row(blueprint: str, snapshot: str, reason: str, status: str = NOT_ASKED) -> pa.Table:
+def build_not_asked_row(blueprint: str, snapshot: str, reason: str, status: str = STATUSES_WITHOUT_REQUEST) -> pa.Table:
     """Return the row of a blueprint without a request to an analyst."""
     row = {"blueprint": blueprint, "snapshot": snapshot, "status": status, "reason": reason}
     return pa.Table.from_pylist([row], schema=RUBRIC_SUMMARIES)

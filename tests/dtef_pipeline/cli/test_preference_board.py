@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.families import FAMILIES
-from dtef_pipeline.preference.metric_agreement import BESIDE_METRIC as METRICS_READ
+from dtef_pipeline.preference.metric_agreement import METRIC_QUERY_COLUMNS as METRICS_READ
 from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
 from resources.settings import Settings
 from resources.votes.vote_store import VoteStore

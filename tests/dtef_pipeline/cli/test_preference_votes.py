@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.families import FAMILIES
-from dtef_pipeline.games.game_pairs import ASKED_AGAIN
+from dtef_pipeline.games.game_pairs import REPEATED_PARAGRAPHS
 from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.vote_files import vote_columns
 from dtef_pipeline.preference.vote_fit import fit_votes
@@ -334,4 +334,4 @@ def test_episodes_of_one_deal_seat_and_opponent_become_pairs_of_transcripts(
     ok("preference", "vote", "--reviewer", "zoe", "--out", state / "to_zoe")
     page = (state / "to_zoe" / "votes.html").read_text(encoding="utf-8")
     assert page.count(FORM) == 3, "people read in the prompt of each pair what the game repeats"
-    assert page.count(ASKED_AGAIN) == 12
+    assert page.count(REPEATED_PARAGRAPHS) == 12

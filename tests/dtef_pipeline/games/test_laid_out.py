@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from assets.games.game_catalog import load_known_scenarios
 from dtef_pipeline.games.contract import Illegal
 from dtef_pipeline.games.game_in_play import make_usual_seating, write_again_text, write_system_text, write_turn_text
-from dtef_pipeline.games.game_pairs import ASKED_AGAIN, format_pair, run_on
+from dtef_pipeline.games.game_pairs import REPEATED_PARAGRAPHS, format_pair, run_on
 from dtef_pipeline.games.packs import Pack, find_pack
 from dtef_pipeline.preference.pairing import BlindedPair
 from resources.settings import Settings
@@ -57,12 +57,14 @@ def test_what_the_game_asks_again_word_for_word_is_left_out_and_what_players_wri
     said = f"Player: x\n\n{manifest.reply_format.strip()}\n\nGame: {again}\n\nPlayer: ACTION: call"
     read = format_pair(BlindedPair("1", prompt, said, "Player: ACTION: fold"))
     assert read.run_a.count("You may think first") == 1, "the player's own words stay"
-    assert f"Game: Nothing was played: no line ACTION\n\nIt is still your turn.\n\n{ASKED_AGAIN}\n\nPlayer:" in read.run_a
+    assert (
+        f"Game: Nothing was played: no line ACTION\n\nIt is still your turn.\n\n{REPEATED_PARAGRAPHS}\n\nPlayer:" in read.run_a
+    )
     assert read.run_b == "Player: ACTION: fold"
     # Without the rules above it, the first request stays.
     twice = f"Player: x\n\nGame: {again}\n\nPlayer: y\n\nGame: {again}"
     alone = format_pair(BlindedPair("1", "cards", twice, "")).run_a
-    assert (alone.count("You may think first"), alone.count(ASKED_AGAIN)) == (1, 1)
+    assert (alone.count("You may think first"), alone.count(REPEATED_PARAGRAPHS)) == (1, 1)
 
 
 @given(

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy.stats import kendalltau
 
-from dtef_pipeline.preference.metric_agreement import BESIDE_COLUMNS, compare_with_metrics, convert_judge_scores
+from dtef_pipeline.preference.metric_agreement import AGREEMENT_COLUMNS, compare_with_metrics, convert_judge_scores
 
 SCORE = {"family": "qa", "partition": "all", "reviewer_kind": "person", "judge": None, "low": None, "high": None, "n_votes": 10}
 
@@ -29,7 +29,7 @@ def test_tau_is_that_of_scipy_over_the_players_that_both_have_and_less_can_be_be
     betas = {f"p{at}": float(rng.normal()) for at in range(12)}
     values = {f"p{at}": float(at % 7 + rng.normal()) for at in range(2, 15)}
     found = compare_with_metrics(scores(betas), pd.concat([metric(values), metric(values, "lower", "n")]))
-    assert list(found.columns) == list(BESIDE_COLUMNS)
+    assert list(found.columns) == list(AGREEMENT_COLUMNS)
     both = sorted(set(betas) & set(values))
     expected = kendalltau([betas[one] for one in both], [values[one] for one in both]).statistic
     higher, lower = (found[found["metric"] == name] for name in ("m", "n"))

@@ -76,7 +76,7 @@ def test_each_item_and_draw_has_a_row_whatever_came_of_its_call() -> None:
     assert told["gsm8k/0", "mini"] == told["gsm8k/1", "mini"] == ("answered", "#### 12", None)
     assert told["Demo/0", "mini"][0::2] == ("error", "HTTP 500")
     assert {told[item, "large"] for item in ("gsm8k/0", "gsm8k/1", "Demo/0")} == {
-        ("error", None, "was not asked: the run ended before its turn")
+        ("error", None, "was not sent: the run ended first")
     }
     assert sum(row["cost_usd"] or 0 for row in rows) == 0.5, "what two items share was paid once"
     assert {(row["suite"], row["part"], row["condition"], row["snapshot"]) for row in rows} == {

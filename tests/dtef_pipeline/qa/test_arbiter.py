@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.judging.arbiter import EVALUATORS, Arbiter, is_in_sample, judge_snapshot, load_arbiter, resolve_arbiter
-from dtef_pipeline.qa.judging.arbiter_prompts import MOST_ANSWER_SHOWN, build_arbiter_messages, prepare_answer_for_judge
+from dtef_pipeline.qa.judging.arbiter_prompts import MAX_ANSWER_LENGTH, build_arbiter_messages, prepare_answer_for_judge
 from dtef_pipeline.qa.judging.arbitration import Arbitration, iterate_arbitrations, read_arbiter_reply
 from tests.conftest import ROOT
 from tests.dtef_pipeline.qa.vectors import cases
@@ -166,7 +166,7 @@ def test_who_answered_is_not_shown_nor_is_its_thinking() -> None:
 
 def test_a_very_long_answer_is_shown_by_both_ends_and_any_text_can_be_sent() -> None:
     shown = prepare_answer_for_judge("a" * 900_000 + "z")
-    assert len(shown) < MOST_ANSWER_SHOWN + 100
+    assert len(shown) < MAX_ANSWER_LENGTH + 100
     assert shown.endswith("az")
     assert "840,001 characters are left out" in shown
     request = Arbitration("semantic", "q\0", "r", "\ud800 72 \0", JUDGE).next([])

@@ -122,7 +122,7 @@ class TestAnsweredRows:
         rows = CALLS.build_answered_rows(PROMPTS, LLM, 1, "base", stored(*keys[3:]), failures).to_pylist()
         assert [row["call_status"] for row in rows] == ["error"] * 3 + ["answered"] * 9
         assert (rows[1]["error"], rows[1]["attempts"], rows[1]["response"]) == ("HTTP 400: too long", 1, None)
-        assert rows[0]["error"] == "was not asked: the run ended before its turn"
+        assert rows[0]["error"] == "was not sent: the run ended first"
 
 
 class TestMerge:

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from fastapi.testclient import TestClient
 
-from dtef_pipeline.api.plans.games_plan import MOST_ASKED_EPISODES
+from dtef_pipeline.api.plans.games_plan import MAX_EPISODES
 from resources.evaluations.evaluation_store import EvaluationStore
 from tests.conftest import SHARED
 from tests.dtef_pipeline.api.made import client_in
@@ -125,10 +125,10 @@ REFUSED: tuple[tuple[dict[str, Any], int, str], ...] = (
     ({"seeds": []}, 422, "seeds: got an empty list"),
     ({"seeds": [True]}, 422, "seeds: got [True]"),
     ({"seeds": 1.5}, 422, "seeds: got 1.5; allowed: text such as 1-20, or a list of whole numbers"),
-    ({"seeds": "1-100000"}, 422, f"allowed: at most {MOST_ASKED_EPISODES:,}"),
-    ({"seeds": ",".join(f"{n}00000-{n}99999" for n in range(1, 90))}, 422, f"allowed: at most {MOST_ASKED_EPISODES:,}"),
+    ({"seeds": "1-100000"}, 422, f"allowed: at most {MAX_EPISODES:,}"),
+    ({"seeds": ",".join(f"{n}00000-{n}99999" for n in range(1, 90))}, 422, f"allowed: at most {MAX_EPISODES:,}"),
     ({"draws": 0}, 422, "draws: got 0; allowed: "),
-    ({"draws": 100_000}, 422, f"allowed: at most {MOST_ASKED_EPISODES:,}"),
+    ({"draws": 100_000}, 422, f"allowed: at most {MAX_EPISODES:,}"),
     ({"draws": True}, 422, "draws: got true; allowed: a whole number"),
     ({"budget": {"max_cost_usd": -1}}, 422, "budget.max_cost_usd: got -1"),
     ({"budget": {"dollars": 1}}, 422, "budget.dollars: unknown key; known: max_cost_usd, max_calls"),
