@@ -101,8 +101,8 @@ def report_not_begun(run_id: str, why: str) -> None:
 class _Sign(NamedTuple):
     """The last heartbeat, and the time since which it is unchanged, by this process's clock."""
 
-    seen: Any
-    since: float
+    heartbeat: Any
+    unchanged_since: float
 
 
 class WatchedCeleryRunLauncher(CeleryRunLauncher):
@@ -187,8 +187,10 @@ class WatchedCeleryRunLauncher(CeleryRunLauncher):
         sign = self.celery.backend.get(sign_key(task_id))
         task = self.celery.AsyncResult(task_id)
         state, about = task.state, task.info
-        if before is None or before.seen != sign:
-            self._signs = {run_id: entry for run_id, entry in self._signs.items() if now - entry.since < _FORGOTTEN_AFTER_S}
+        if before is None or before.heartbeat != sign:
+            self._signs = {
+                run_id: entry for run_id, entry in self._signs.items() if now - entry.unchanged_since < _FORGOTTEN_AFTER_S
+            }
             self._signs[run.run_id] = _Sign(sign, now)
             return CheckRunHealthResult(WorkerStatus.RUNNING)
         if state in READY_STATES:
@@ -197,8 +199,8 @@ class WatchedCeleryRunLauncher(CeleryRunLauncher):
             )
         worker = about.get("hostname") if isinstance(about, dict) else None
         where = f" on {worker}" if worker else ""
-        silent = f"no sign of life of the run{where} for {now - before.since:.0f} s"
-        if now - before.since < self._gone_after_s:
+        silent = f"no sign of life of the run{where} for {now - before.unchanged_since:.0f} s"
+        if now - before.unchanged_since < self._gone_after_s:
             self._signs[run.run_id] = before
             return CheckRunHealthResult(WorkerStatus.RUNNING, silent)
         return CheckRunHealthResult(WorkerStatus.NOT_FOUND, silent)

@@ -153,7 +153,7 @@ def _run(
     }
     job = (defs or _load_definitions(frozenset(names))).resolve_implicit_global_asset_job_def()
     # A killed command is continued by repeating it, not by the daemon.
-    process_tags = {PROCESS_TAG: json.dumps(Process.this()._asdict()), MAX_RETRIES_TAG: "0"}
+    process_tags = {PROCESS_TAG: json.dumps(Process.current()._asdict()), MAX_RETRIES_TAG: "0"}
     run_id = str(uuid.uuid4())
     if on_step:
         watch_steps(instance, run_id, on_step)

@@ -65,7 +65,7 @@ class JsonEndpoint:
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
 
     @property
-    def where(self) -> str:
+    def origin(self) -> str:
         """Scheme and host of the URL."""
         return format_scheme_and_host(self.url)
 
@@ -81,11 +81,11 @@ class JsonEndpoint:
             return reply
         status, content = reply.value
         if status != 200:
-            return JsonReply(None, f"{self.where} answered {status}", reply.attempts)
+            return JsonReply(None, f"{self.origin} answered {status}", reply.attempts)
         try:
             return JsonReply(_remove_secret(secret, json.loads(content)), None, reply.attempts)
         except (ValueError, RecursionError):
-            return JsonReply(None, f"{self.where}: the reply is not JSON, or contains the secret", reply.attempts)
+            return JsonReply(None, f"{self.origin}: the reply is not JSON, or contains the secret", reply.attempts)
 
 
 def find_look_up_server(settings: Settings) -> JsonEndpoint:

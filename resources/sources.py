@@ -99,7 +99,7 @@ class Sources(Generic[Read]):
 
         `checksum`: the `content_hash` at which the sensor found it; None if ingested by hand. `design_effect`: see `find_design_effect`.
         """
-        before = self.before(round_id)
+        before = self.find_previous(round_id)
         of_file = checksum or content_hash(path)
         source = Source(
             round_id,
@@ -120,14 +120,14 @@ class Sources(Generic[Read]):
         """Return the `stated` design effect, or if None that of the last ingest (the same sample), else 1."""
         if stated is not None:
             return stated
-        before = self.before(round_id)
+        before = self.find_previous(round_id)
         return before.design_effect if before else 1.0
 
     def get(self, round_id: str) -> Source | None:
         """Return a round's source, or None if never ingested. Raises WarehouseError if its manifest is broken."""
         return ROUND_NOTES.read(self.warehouse, round_id)
 
-    def before(self, round_id: str) -> Source | None:
+    def find_previous(self, round_id: str) -> Source | None:
         """Return the source that a new one replaces, or None, also for a broken manifest, which need not be preserved."""
         try:
             return self.get(round_id)

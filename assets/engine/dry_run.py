@@ -99,7 +99,7 @@ def dry_run(
     """
     outside = outside._replace(responses=store or NoResponses())
     planner = _Planner(family, stages, settings, outside, keys, only or {})
-    with planner.opened:
+    with planner.exit_stack:
         for key in keys:
             try:
                 planner.partition(key).plan()
@@ -128,10 +128,10 @@ class _Planner:
         self.partitions: dict[str, _Partition] = {}
         """Partitions whose tables may be kept in memory."""
         self.models = load_known_models(outside.settings, COMPUTED_MODELS)
-        self.result, self.opened = DryRun(), ExitStack()
+        self.result, self.exit_stack = DryRun(), ExitStack()
         self.shared = {stage.name: Shared() for stage in stages}
         for shared in self.shared.values():
-            self.opened.push(shared.opened)
+            self.exit_stack.push(shared.exit_stack)
         self.makers = {table: stage for stage in stages for table in (stage.name, *stage.beside)}
         self.asking = {stage.name for stage in stages if stage.asks_models and not stage.is_idle(settings, self.models)}
         self.read_later = _read_by_asking(stages, self.asking)

@@ -59,7 +59,7 @@ def _build_asset(family: Family, stage: Stage, place: Mapping[str, Any]) -> dg.A
 
     def compute(context: dg.AssetExecutionContext, settings: RunSettings, store: Store) -> dg.MaterializeResult[Any]:
         run = _StageRun(family, stage, context, settings, store)
-        with run.shared.opened:
+        with run.shared.exit_stack:
             return run.ask_for_all() if stage.asks else run.make_all()
 
     function = takes_settings(family.settings, stage.name, stage.settings)(compute)

@@ -34,13 +34,13 @@ class Shared:
     """State shared by a stage's partitions."""
 
     def __init__(self) -> None:
-        self.remembered: dict[Hashable, Any] = {}
-        self.opened = ExitStack()
+        self.cache: dict[Hashable, Any] = {}
+        self.exit_stack = ExitStack()
 
     def remember(self, name: Hashable, make: Callable[[], Any]) -> Any:
-        if name not in self.remembered:
-            self.remembered[name] = make()
-        return self.remembered[name]
+        if name not in self.cache:
+            self.cache[name] = make()
+        return self.cache[name]
 
 
 class StageContext(Shared):
@@ -56,10 +56,10 @@ class StageContext(Shared):
         """Open the run's gateway, within its budgets, and its progress, until the stage ends."""
         budgets, roles = budgets_of(self.settings, [spec])
         log = self.context.log.info
-        self.opened.enter_context(provider_pools(self.context.instance, self.context.run, [spec], log))
+        self.exit_stack.enter_context(provider_pools(self.context.instance, self.context.run, [spec], log))
         stage = self.context.asset_key.to_user_string()
         manager = self.store.open_gateway(log, {}, self.settings.budget, budgets, command_of(self.context.run), roles, stage)
-        return self.opened.enter_context(manager)
+        return self.exit_stack.enter_context(manager)
 
 
 class StageInputs:
@@ -109,7 +109,7 @@ class StageInputs:
         return self._of_stage.remember(name, make)
 
     def enter(self, name: Hashable, open: Callable[[], AbstractContextManager[Any]]) -> Any:
-        return self._of_stage.remember(name, lambda: self._of_stage.opened.enter_context(open()))
+        return self._of_stage.remember(name, lambda: self._of_stage.exit_stack.enter_context(open()))
 
     def embed(self, texts: Sequence[str], spec: ModelSpec, n_known: int) -> EmbeddingResult:
         if not texts:

@@ -122,7 +122,7 @@ def _add_stored_versions(
     # A URL may contain a password.
     where = "the response database" if "://" in place else f"the response store {place}"
     statuses, versions = docs.map_statuses(kind), {key: content for key, (content, _) in in_files.items()}
-    for record in docs.of(kind):
+    for record in docs.select_kind(kind):
         key = record.id, record.version
         # A version's content must be the same everywhere, regardless of other statuses.
         status = versions[key].status if key in versions else statuses.get(key)

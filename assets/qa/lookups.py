@@ -35,7 +35,7 @@ def open_retrieval_server(settings: Settings) -> RetrievalServer:
     """Return the server that the environment names. Raises ConfigError if it names no server, or an invalid model."""
     server = find_look_up_server(settings)
     model = None if settings.socioscope_model is None else normalise_model_string(settings.socioscope_model)
-    return RetrievalServer(RemoteRetriever(server.post, server.where, model), server.where)
+    return RetrievalServer(RemoteRetriever(server.post, server.origin, model), server.origin)
 
 
 class _LookUp(NamedTuple):
@@ -75,7 +75,7 @@ class LookUpCache:
         """
         if settings.socioscope_url is None:
             return self.find_cached(texts, k, where)
-        server = find_look_up_server(settings).where
+        server = find_look_up_server(settings).origin
         keys = {text: _LookUp(_hash_lookup(text, k, where), server) for text in texts}
         waiting = Retrieval(problem=NOT_LOOKED_UP)
         return StoredLookUps(

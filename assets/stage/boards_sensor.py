@@ -46,7 +46,7 @@ class _Boards(NamedTuple):
     """The assets behind each roll-up, also through other roll-ups."""
 
     @classmethod
-    def of(cls, roll_ups: Sequence[dg.AssetsDefinition]) -> Self:
+    def from_roll_ups(cls, roll_ups: Sequence[dg.AssetsDefinition]) -> Self:
         parents = {asset.key: set(asset.dependency_keys) for asset in roll_ups}
 
         def outside(key: dg.AssetKey) -> set[dg.AssetKey]:
@@ -86,7 +86,7 @@ def boards_after_run(
     a run that succeeded or failed in part, even during a roll-up. Roll-ups wait for runs that will produce more, at most
     LONGEST_PATIENCE_S. Failed roll-ups are requested again when an input is newer. `scores`: without it there is nothing to show.
     """
-    boards = _Boards.of(roll_ups)
+    boards = _Boards.from_roll_ups(roll_ups)
 
     def follow(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         before, instance = _Cursor.parse(context.cursor), context.instance

@@ -24,7 +24,7 @@ class CallsOfStage:
 
     def begin(self, expected: int) -> None:
         """Begin another block with `expected` requests."""
-        self._expected = max(self._expected, self._before.asked + expected)
+        self._expected = max(self._expected, self._before.n_requests + expected)
 
     def settle(self, keys: Iterable[str], failures: Mapping[str, Failure]) -> None:
         """Record these requests as settled. The latest outcome of a request counts."""
@@ -36,7 +36,7 @@ class CallsOfStage:
 
     def update_progress(self, models: Sequence[ModelProgress]) -> None:
         """Report the progress of the current gateway call."""
-        self._expected = max(self._expected, self._before.asked + sum(model.total for model in models))
+        self._expected = max(self._expected, self._before.n_requests + sum(model.total for model in models))
         before = self._before
         n_answered = before.answered + sum(model.replayed + model.done for model in models)
         n_failed = before.failed + sum(model.failed for model in models)
@@ -53,11 +53,11 @@ class CallsOfStage:
         messages = [failure.message for failure in failures if failure.status != "budget"]
         skips = [failure.message.partition(LAST_ERROR) for failure in failures if failure.status == "budget"]
         counts = CallCounts(len(self._settled) - len(failures), len(messages), len(skips))
-        why_skipped = _find_most_frequent([budget for budget, _, _ in skips])
+        skip_reason = _find_most_frequent([budget for budget, _, _ in skips])
         # The error of an attempted request, if any, shows what used up the budget.
-        if why_skipped and (last := _find_most_frequent([error for _, _, error in skips if error])):
-            why_skipped += f"{LAST_ERROR}{last}"
-        return StageCalls(counts, _find_most_frequent(messages), why_skipped)
+        if skip_reason and (last := _find_most_frequent([error for _, _, error in skips if error])):
+            skip_reason += f"{LAST_ERROR}{last}"
+        return StageCalls(counts, _find_most_frequent(messages), skip_reason)
 
 
 def _find_most_frequent(messages: Sequence[str]) -> str | None:

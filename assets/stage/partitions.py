@@ -176,8 +176,8 @@ class PartitionRun:
             self.context.log.error(f"{key}: {self._failures[key]}", exc_info=not isinstance(error, DtefError))
             self._settle(key, self._failures[key])
 
-    def _settle(self, key: str, why_failed: str | None = None) -> None:
-        self._events.item(key, self._n_settled, len(self.keys), why_failed)
+    def _settle(self, key: str, failure_reason: str | None = None) -> None:
+        self._events.item(key, self._n_settled, len(self.keys), failure_reason)
         self._progress(self._n_settled)
 
     @property
@@ -340,8 +340,10 @@ class StageEvents:
 
     def _report_calls(self, calls: StageCalls) -> None:
         """Report the outcomes of all requests so far, at the end of each block of requests."""
-        if calls.counts.asked:
-            self._emit_event(f"{calls.counts.answered:,} of {calls.counts.asked:,} requests were answered", calls.build_json())
+        if calls.counts.n_requests:
+            self._emit_event(
+                f"{calls.counts.answered:,} of {calls.counts.n_requests:,} requests were answered", calls.build_json()
+            )
 
     def _emit_event(self, message: str, data: Mapping[str, Any]) -> None:
         if not self._is_told:

@@ -139,7 +139,7 @@ class Landing:
         )
 
     def _is_ingested_by_hand(self, round_id: str, checksum: str) -> bool:
-        source = self.sources.before(round_id)
+        source = self.sources.find_previous(round_id)
         return source is not None and not source.landed and source.content_hash == checksum
 
     def _land(self, name: str) -> list[dg.RunRequest]:
@@ -226,7 +226,7 @@ class Landing:
 
     def _find_competing_file(self, round_id: str, name: str) -> str | None:
         """Return the name of another file or folder that the round is already read from, or None if there is none."""
-        source = self.sources.before(round_id)
+        source = self.sources.find_previous(round_id)
         path = Path(source.path) if source else None
         if path is None or path.parent != self.folder.absolute() or path.name == name:
             return None

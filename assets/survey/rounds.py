@@ -144,7 +144,7 @@ def refuse_losses(
     `allowed`: see `require_whole_survey`; the command in the error repeats these options and a given `design_effect`. What is lost because
     of a new minimum of respondents does not count: someone chose that.
     """
-    before = sources.before(survey.round)
+    before = sources.find_previous(survey.round)
     if before is not None and before.min_n != min_n:
         observed = observe(survey, min_n=before.min_n)
     changes = _compare_earlier(sources, survey.round, observed.responses)

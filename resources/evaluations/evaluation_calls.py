@@ -21,39 +21,39 @@ class CallCounts(NamedTuple):
     """Requests that were not sent, because a budget ended."""
 
     @property
-    def asked(self) -> int:
+    def n_requests(self) -> int:
         """The number of requests to send."""
         return sum(self)
 
     def build_json(self) -> dict[str, int]:
-        return {"asked": self.asked, **self._asdict()}
+        return {"asked": self.n_requests, **self._asdict()}
 
 
 class StageCalls(NamedTuple):
     """The outcome of one stage's requests."""
 
     counts: CallCounts
-    why_failed: str | None = None
+    failure_reason: str | None = None
     """The most frequent reason, after its count if there are others."""
-    why_skipped: str | None = None
+    skip_reason: str | None = None
     """The budget that was reached."""
 
     def build_json(self) -> dict[str, Any]:
         """Return the members of the event that reports these counts."""
-        why = {"why_failed": self.why_failed, "why_skipped": self.why_skipped}
+        why = {"failure_reason": self.failure_reason, "skip_reason": self.skip_reason}
         return {"calls": self.counts.build_json(), **{name: reason for name, reason in why.items() if reason is not None}}
 
     @property
     def unanswered_note(self) -> str | None:
         """A sentence on the unanswered requests, or None if there are none."""
         of = self.counts
-        if not (missing := of.asked - of.answered):
+        if not (missing := of.n_requests - of.answered):
             return None
-        summary = f"{missing:,} of {format_count(of.asked, 'request')} {'was' if missing == 1 else 'were'} not answered"
-        none = f"none of {format_count(of.asked, 'request')} was answered"
-        failures = f"{of.failed:,} failed{f' ({self.why_failed})' if self.why_failed else ''}"
+        summary = f"{missing:,} of {format_count(of.n_requests, 'request')} {'was' if missing == 1 else 'were'} not answered"
+        none = f"none of {format_count(of.n_requests, 'request')} was answered"
+        failures = f"{of.failed:,} failed{f' ({self.failure_reason})' if self.failure_reason else ''}"
         left_out = f"{of.skipped:,} {'was' if of.skipped == 1 else 'were'} left out as the budget ended"
-        skips = f"{left_out}{f' ({self.why_skipped})' if self.why_skipped else ''}"
+        skips = f"{left_out}{f' ({self.skip_reason})' if self.skip_reason else ''}"
         parts = [part for number, part in ((of.failed, failures), (of.skipped, skips)) if number]
         return f"{summary if of.answered else none}: {', '.join(parts)}"
 
@@ -70,7 +70,7 @@ class EvaluationCalls(NamedTuple):
     @property
     def is_without_answer(self) -> bool:
         """Whether there were requests and none was answered."""
-        return self.counts.asked > 0 and self.counts.answered == 0
+        return self.counts.n_requests > 0 and self.counts.answered == 0
 
     @property
     def unanswered_note(self) -> str | None:
@@ -93,7 +93,7 @@ def sum_reported_calls(events: Iterable[Event]) -> EvaluationCalls | None:
         if event.kind == "item" and "calls" in event.data:
             data = event.data
             counts = CallCounts(*(data["calls"][name] for name in CallCounts._fields))
-            stages[data["stage"]] = StageCalls(counts, data.get("why_failed"), data.get("why_skipped"))
+            stages[data["stage"]] = StageCalls(counts, data.get("failure_reason"), data.get("skip_reason"))
     return EvaluationCalls(stages) if stages else None
 
 

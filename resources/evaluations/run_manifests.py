@@ -80,7 +80,10 @@ class _VersionState(NamedTuple):
 
 def _list_stored_states(kind: GameDocumentKind, documents: DocumentSnapshot, settings: Settings) -> list[list[object]]:
     """Return kind, id, version and status of each document in play with a status in the store, and the body if made over HTTP."""
-    bodies, statuses = {(entry.id, entry.version): entry.body for entry in documents.of(kind)}, documents.map_statuses(kind)
+    bodies, statuses = (
+        {(entry.id, entry.version): entry.body for entry in documents.select_kind(kind)},
+        documents.map_statuses(kind),
+    )
     if not statuses:
         return []
     initial = {**_read_file_statuses(kind, settings), **dict.fromkeys(bodies, FIRST_STATUS[kind])}

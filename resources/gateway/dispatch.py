@@ -131,7 +131,7 @@ class Dispatch:
             now = self._rules.clock()
             self._send_ready(now)
             if any(queue.needs_claims for queue in self._queues):
-                self._flight.need()
+                self._flight.signal_need()
             await self._wait_for_change(now)
         if self._calls and self._fault is None:
             await asyncio.wait(self._calls, timeout=self._rules.grace)

@@ -50,7 +50,7 @@ class Outcome:
 
     failures: dict[str, Failure]
     """Failures by request key. They are not stored, so a rerun sends these requests again."""
-    asked: int
+    n_sent: int
     """Number of distinct requests sent to a model now, with or without a response."""
     replayed: int
     """Number of distinct requests with a response that was stored before."""
@@ -160,7 +160,7 @@ class Gateway:
                 tell_lines()
             report()
         self._note_costs(intake.failures)
-        return Outcome(intake.failures, asked=n_sent, replayed=sum(queue.replayed for queue in queues.values()))
+        return Outcome(intake.failures, n_sent=n_sent, replayed=sum(queue.replayed for queue in queues.values()))
 
     def _note_costs(self, failures: dict[str, Failure]) -> None:
         """Add to each failure what its calls cost or may have cost, earlier runs included."""

@@ -33,8 +33,7 @@ _INSTALL = describe_installation("local")
 
 _CONTEXT_TOKENS = 2048
 _MOST_ROTATIONS = 5
-# About 800 tokens of English, some 4 s on two cores. Longer prompts lose their middle, not their beginning (the group) or their end (the
-# question).
+# About 800 tokens of English, some 4 s on two cores. Longer prompts lose their middle: the role is at their beginning, the task at their end.
 _PROMPT_CHARACTERS = 3_200
 _SMALLEST_PROMPT = 100
 _TEXT_TOKENS = 256

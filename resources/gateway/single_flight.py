@@ -48,7 +48,7 @@ class SingleFlight:
         self._given_back: list[str] = []
         self._look_at = self._beat_at = time.monotonic()
 
-    def need(self) -> None:
+    def signal_need(self) -> None:
         """Report that a queue has few ready requests."""
         self._needed.set()
 

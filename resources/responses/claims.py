@@ -45,7 +45,7 @@ class Claims:
         """
         self._database, self._ttl_us, self._now = store.database, int(ttl_s * 1e6), now
         self._owner = uuid.uuid4().hex
-        self._process = Process.this()
+        self._process = Process.current()
         self._orphans_are_gone = False
         self._prepare_statements()
 

@@ -22,7 +22,7 @@ class Process(NamedTuple):
     started: str | None
 
     @classmethod
-    def this(cls) -> Process:
+    def current(cls) -> Process:
         return cls(_identify_machine(), os.getpid(), _read_start_time(os.getpid()))
 
     def is_dead(self) -> bool:

@@ -64,7 +64,7 @@ class DocumentSnapshot(NamedTuple):
     statuses: tuple[DocumentStatus, ...] = ()
     """Statuses in order of entry: the last one of a version holds."""
 
-    def of(self, kind: GameDocumentKind) -> tuple[DocumentVersion, ...]:
+    def select_kind(self, kind: GameDocumentKind) -> tuple[DocumentVersion, ...]:
         return tuple(version for version in self.versions if version.kind == kind)
 
     def map_statuses(self, kind: GameDocumentKind) -> dict[tuple[str, int], str]:

@@ -51,13 +51,13 @@ def tag(process: Process) -> str:
 
 
 def test_a_run_of_a_killed_command_is_ended(instance: dg.DagsterInstance, ended: int) -> None:
-    assert status_after(instance, tag(Process.this()._replace(pid=ended))) == dg.DagsterRunStatus.FAILURE
+    assert status_after(instance, tag(Process.current()._replace(pid=ended))) == dg.DagsterRunStatus.FAILURE
 
 
-@pytest.mark.skipif(Process.this().started is None, reason="this machine does not say when a process was started")
+@pytest.mark.skipif(Process.current().started is None, reason="this machine does not say when a process was started")
 def test_a_process_number_that_was_given_to_another_program_keeps_no_dead_run_alive(instance: dg.DagsterInstance) -> None:
     """Only host name and number were looked at: after a restart of the machine a dead run could look alive for good."""
-    before = Process.this()._replace(started="1")
+    before = Process.current()._replace(started="1")
     assert status_after(instance, tag(before)) == dg.DagsterRunStatus.FAILURE
 
 
@@ -103,7 +103,7 @@ def test_a_command_s_run_belongs_to_the_code_location_and_is_never_started_again
 
 def test_what_the_ui_executes_again_is_none_of_a_commands_business(instance: dg.DagsterInstance, ended: int) -> None:
     """The tags of a run are copied to its re-execution, which would have been ended as the work of a dead process."""
-    of_the_dead = {PROCESS_TAG: tag(Process.this()._replace(pid=ended))}
+    of_the_dead = {PROCESS_TAG: tag(Process.current()._replace(pid=ended))}
     first = dg.DagsterRun("job", status=dg.DagsterRunStatus.FAILURE, tags=of_the_dead)
     again = dg.DagsterRun(
         "job", status=dg.DagsterRunStatus.STARTED, tags=of_the_dead, parent_run_id=first.run_id, root_run_id=first.run_id

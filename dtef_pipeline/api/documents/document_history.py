@@ -134,7 +134,7 @@ class KnownDocuments:
     def history(self, document_id: str) -> list[VersionOfDocument]:
         """Return all versions of a document, in order. A version from a file has no author and no time. Raises Problem 404."""
         self.find_version(document_id)
-        entries = {entry.version: entry for entry in self.stored.of(self.spec.kind) if entry.id == document_id}
+        entries = {entry.version: entry for entry in self.stored.select_kind(self.spec.kind) if entry.id == document_id}
         statuses = [status for status in self.stored.statuses if (status.kind, status.id) == (self.spec.kind, document_id)]
         return [
             VersionOfDocument(

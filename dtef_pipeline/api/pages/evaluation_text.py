@@ -156,7 +156,7 @@ def _describe_event(event: Event, family: str) -> str:
     if "key" in data:
         return f"{part_words(family, str(data['key']))}{f': {reason}' if (reason := data.get('reason')) else ''}"
     if "calls" in data:
-        why = "; ".join(str(data[name]) for name in ("why_failed", "why_skipped") if name in data)
+        why = "; ".join(str(data[name]) for name in ("failure_reason", "skip_reason") if name in data)
         return format_calls(data["calls"]) + (f" ({why})" if why else "")
     if "answered" in data:
         return f"{data['answered']:,} of {format_count(int(data.get('of') or data['answered']), 'call')} answered"

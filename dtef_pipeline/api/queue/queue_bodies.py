@@ -169,9 +169,9 @@ class ItemOfRequests(AnswerBody):
 
     stage: str
     calls: RequestCounts
-    why_failed: str = make_optional()
+    failure_reason: str = make_optional()
     """The most frequent reason, if some failed."""
-    why_skipped: str = make_optional()
+    skip_reason: str = make_optional()
     """The budget that was used up, if some were not sent."""
 
 

@@ -194,7 +194,7 @@ class _Round:
         self.start = time.monotonic()
         with waiting(f"{self.survey.round}: registering the round"):
             sources = _open_sources(self.warehouse)
-            self.previous = sources.before(self.survey.round)
+            self.previous = sources.find_previous(self.survey.round)
             self.registration = register_round(instance, sources, self.survey, self.path, **self.options)
         return self.registration.keys
 
@@ -301,7 +301,7 @@ def _list_rounds(warehouse: Warehouse) -> dict[str, list[dict[str, Any]]]:
 def _build_row(warehouse: Warehouse, round_id: str) -> dict[str, Any]:
     responses = warehouse.read_or_empty("survey_responses", columns=["segment", "question_id"], round=round_id)
     quarantine = warehouse.read_or_empty("survey_quarantine", columns=["question_id"], round=round_id)
-    source = _open_sources(warehouse).before(round_id)
+    source = _open_sources(warehouse).find_previous(round_id)
     snapshots = {
         snapshot
         for segment in warehouse.values("scores", "segment", round=round_id)

@@ -176,8 +176,8 @@ def test_a_backfill_that_has_not_ended_is_waited_for(home: Home, monkeypatch: py
 
 
 class TestCommands:
-    ALIVE = json.dumps(Process.this()._asdict())
-    DEAD = json.dumps(Process.this()._replace(started="0")._asdict())
+    ALIVE = json.dumps(Process.current()._asdict())
+    DEAD = json.dumps(Process.current()._replace(started="0")._asdict())
 
     def test_one_that_makes_its_own_boards_causes_no_second_ones(self, home: Home) -> None:
         home.make(scores, key="s1", **{PROCESS_TAG: self.ALIVE})

@@ -47,7 +47,7 @@ def test_the_error_of_the_only_call_is_reported_beside_the_budget_that_it_used_u
     messages = {"a": f"{budget}; last error: m: HTTP 500", "b": budget, "c": budget}
     told.calls.settle("abc", {key: failure(key, message, "budget") for key, message in messages.items()})
     assert told.calls.so_far.counts == CallCounts(0, 0, 3)
-    assert told.calls.so_far.why_skipped == "the run's max_calls of 1 was reached; last error: m: HTTP 500"
+    assert told.calls.so_far.skip_reason == "the run's max_calls of 1 was reached; last error: m: HTTP 500"
 
 
 def test_a_request_that_is_settled_again_counts_once(told: Told) -> None:

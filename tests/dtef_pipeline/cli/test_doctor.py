@@ -31,8 +31,8 @@ def looks(folder: Path) -> dict[str, tuple[int, int]]:
 def test_places_that_are_not_there_yet_are_no_problem_and_are_not_made(state: Path) -> None:
     found = findings()
     for check in ("Dagster's home", "response store"):
-        assert found[check]["found"].endswith("does not exist yet; the first command that needs it creates it")
-    assert found["warehouse"]["found"].endswith("does not exist yet; `dtef add PATH` creates it")
+        assert found[check]["message"].endswith("does not exist yet; the first command that needs it creates it")
+    assert found["warehouse"]["message"].endswith("does not exist yet; `dtef add PATH` creates it")
     assert list(state.iterdir()) == []
 
 
@@ -41,7 +41,7 @@ def test_a_store_of_newer_code_says_so(ingested: Path) -> None:
         store.execute("CREATE TABLE IF NOT EXISTS response_store (schema_version INTEGER PRIMARY KEY)")
         store.execute("INSERT INTO response_store VALUES (99)")
         store.commit()
-    assert "schema version 99" in findings(1)["response store"]["found"]
+    assert "schema version 99" in findings(1)["response store"]["message"]
 
 
 @pytest.mark.parametrize(("wish", "level"), [("off", None), ("rlimits", None), ("unshare", "unshare")])
@@ -78,7 +78,7 @@ def test_a_state_in_use_is_in_order_and_stays_as_it_was(ingested: Path) -> None:
     found = findings()
     assert set(found) == set(DOCTOR_CHECKS)
     assert {row["state"] for row in found.values()} <= {"ok", "warning"}
-    assert found["warehouse"]["found"].startswith(f"{ingested}/warehouse: ")
+    assert found["warehouse"]["message"].startswith(f"{ingested}/warehouse: ")
     assert looks(ingested) == before
 
 
@@ -153,14 +153,14 @@ def test_models_and_keys_are_reported_and_no_key_is_shown(ingested: Path, monkey
     panel.write_text("models: [gpt-4.1, grok-4.20]\nrounds: [S1]\n", encoding="utf-8")
     monkeypatch.setenv("DTEF_PANEL", str(panel))
     found = findings(1)
-    assert "gpt-4.1" in found["models"]["found"]
-    assert "XAI_API_KEY" in found["models"]["found"]
+    assert "gpt-4.1" in found["models"]["message"]
+    assert "XAI_API_KEY" in found["models"]["message"]
     assert (found["panel"]["state"], found["panel"]["remedy"]) == ("problem", "export XAI_API_KEY=KEY")
     assert "planted" not in str(found)
     for section, fault in {"rubric": "beta: 9", "qa": "strct: true", "games": "seed: 1", "preference": "ties: nope"}.items():
         panel.write_text(f"models: [gpt-4.1]\n{section}: {{{fault}}}\n", encoding="utf-8")
-        assert f"{panel}:2: {section}.{fault.partition(':')[0]}: " in findings(1)["panel"]["found"]
+        assert f"{panel}:2: {section}.{fault.partition(':')[0]}: " in findings(1)["panel"]["message"]
     panel.write_text("models: [gpt-4.1]\nrounds: [GD9]\n", encoding="utf-8")
-    assert f"{panel}:2: rounds: GD9" in findings(1)["panel"]["found"]
+    assert f"{panel}:2: rounds: GD9" in findings(1)["panel"]["message"]
     monkeypatch.setenv("DTEF_MODELS", str(panel))
-    assert findings(1)["models"]["found"].startswith(f"{panel}:2: rounds: unknown key")
+    assert findings(1)["models"]["message"].startswith(f"{panel}:2: rounds: unknown key")

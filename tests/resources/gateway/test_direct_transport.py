@@ -281,5 +281,5 @@ class TestHostileServers:
 def test_connections_are_kept_and_used_again(store: ResponseStore) -> None:
     with FakeLLM() as server:
         asked = gateway(store).answer(requests(model(server, max_concurrency=4), 60))
-        assert (asked.asked, asked.failures) == (60, {})
+        assert (asked.n_sent, asked.failures) == (60, {})
         assert 1 <= server.connections <= 8

@@ -28,7 +28,7 @@ class TestAnswering:
     def test_an_answer_is_in_the_store_with_what_the_server_stated(self, store: ResponseStore, server: FakeLLM) -> None:
         (request,) = requests(model(server))
         answers = gateway(store).answer([request])
-        assert answers == Outcome({}, asked=1, replayed=0)
+        assert answers == Outcome({}, n_sent=1, replayed=0)
         (row,) = store.responses([request.key]).to_pylist()
         assert (row["text"], row["finish_reason"], row["served_model"]) == ("[40.0, 30.0, 20.0, 10.0]", "stop", "m-served")
         assert (row["prompt_tokens"], row["completion_tokens"], row["attempts"]) == (4, 4, 1)
@@ -60,16 +60,16 @@ class TestAnswering:
     def test_a_rerun_replays_and_asks_only_the_difference(self, store: ResponseStore, server: FakeLLM) -> None:
         spec = model(server)
         gateway(store).answer(requests(spec, 5))
-        assert gateway(store).answer(requests(spec, 8)) == Outcome({}, asked=3, replayed=5)
-        assert gateway(store).answer([*requests(spec, 8, draw=1)] * 2) == Outcome({}, asked=8, replayed=0)
-        assert gateway(store).answer(requests(spec, 8, snapshot="later")) == Outcome({}, asked=8, replayed=0)
+        assert gateway(store).answer(requests(spec, 8)) == Outcome({}, n_sent=3, replayed=5)
+        assert gateway(store).answer([*requests(spec, 8, draw=1)] * 2) == Outcome({}, n_sent=8, replayed=0)
+        assert gateway(store).answer(requests(spec, 8, snapshot="later")) == Outcome({}, n_sent=8, replayed=0)
         assert server.answered == stored(store) == 24
 
     def test_it_works_inside_a_running_event_loop(self, store: ResponseStore, server: FakeLLM) -> None:
         async def caller() -> Outcome:
             return gateway(store).answer(requests(model(server)))
 
-        assert asyncio.run(caller()).asked == 1
+        assert asyncio.run(caller()).n_sent == 1
 
     def test_a_baseline_is_not_for_asking(self, store: ResponseStore) -> None:
         with pytest.raises(ValueError, match="computed, not requested"):
@@ -128,7 +128,7 @@ class TestFailures:
     def test_a_failure_is_asked_again_by_a_rerun(self, store: ResponseStore) -> None:
         ask(store, always(Fault("status", status=400)))
         answers, _ = ask(store, lambda call: None)
-        assert answers == Outcome({}, asked=1, replayed=0)
+        assert answers == Outcome({}, n_sent=1, replayed=0)
 
     def test_a_store_that_cannot_be_written_stops_the_run(self, tmp_path: Path, server: FakeLLM) -> None:
         class FullDisk(ResponseStore):
@@ -231,7 +231,7 @@ class TestRetries:
         ]
         with FakeLLM(fault=at_random(0.2, *faults)) as server:
             wanted = requests(model(server, retries=20, max_concurrency=32), 200)
-            assert gateway(store).answer(wanted) == Outcome({}, asked=200, replayed=0)
+            assert gateway(store).answer(wanted) == Outcome({}, n_sent=200, replayed=0)
         rows = store.responses([request.key for request in wanted]).to_pylist()
         served = Counter(call.user for call in server.calls)
         assert stored(store) == len(rows) == server.answered == 200

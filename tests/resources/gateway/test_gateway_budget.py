@@ -27,7 +27,7 @@ class TestCalls:
         with FakeLLM() as server:
             wanted = requests(model(server), 50)
             answers = gateway(store, budget=Budget(max_calls=10), tell=told.append).answer(wanted)
-        assert len(server.calls) == stored(store) == answers.asked == 10
+        assert len(server.calls) == stored(store) == answers.n_sent == 10
         assert {(failure.status, failure.message, failure.attempts) for failure in answers.failures.values()} == {
             ("budget", "not asked: the run's max_calls of 10 was reached", 0)
         }
@@ -60,7 +60,7 @@ class TestCalls:
             asking = gateway(store, budget=Budget(max_calls=7))
             first = asking.answer(requests(model(server), 5))
             second = asking.answer(requests(model(server), 10))
-        assert (first.asked, second.asked, second.replayed, len(second.failures)) == (5, 2, 5, 3)
+        assert (first.n_sent, second.n_sent, second.replayed, len(second.failures)) == (5, 2, 5, 3)
         assert len(server.calls) == 7
 
     def test_a_models_budget_leaves_the_other_models_alone(self, store: ResponseStore) -> None:
@@ -77,7 +77,7 @@ class TestCalls:
             wanted = requests(model(server), 20)
             gateway(store, budget=Budget(max_calls=5)).answer(wanted)
             answers = gateway(store, budget=Budget(max_calls=50)).answer(wanted)
-        assert (answers.asked, answers.replayed, answers.failures) == (15, 5, {})
+        assert (answers.n_sent, answers.replayed, answers.failures) == (15, 5, {})
 
 
 class TestTokensAndDollars:
@@ -87,7 +87,7 @@ class TestTokensAndDollars:
             wanted = requests(model(server), 100)
             answers = gateway(store, budget=Budget(max_tokens=limit)).answer(wanted)
         # The last calls would have had to fit with the longest answer they may give: 256 tokens, and their prompt.
-        assert limit - 330 < answers.asked * TOKENS <= limit
+        assert limit - 330 < answers.n_sent * TOKENS <= limit
         assert {failure.status for failure in answers.failures.values()} == {"budget"}
 
     def test_what_is_only_reserved_is_waited_for(self, store: ResponseStore) -> None:
@@ -148,12 +148,12 @@ def test_two_runs_over_one_store_stay_within_the_day_together(store: ResponseSto
         second = judging(store, limit).answer(judgements(server, first=COUNT))
         assert len(server.calls) == asked
         again = judging(store, 10.0).answer(judgements(server))
-    assert first.asked > 0
+    assert first.n_sent > 0
     assert {failure.status for failure in (*first.failures.values(), *second.failures.values())} == {"budget"}
     message = next(iter(second.failures.values())).message
     assert re.search(r"the judges' daily budget of \$0\.001 for 20\d\d-\d\d-\d\d \(UTC\) was reached", message)
     assert again.failures == {}
-    assert again.asked == COUNT - first.asked
+    assert again.n_sent == COUNT - first.n_sent
 
 
 @pytest.mark.parametrize("at_once", [1, 16])
@@ -162,7 +162,7 @@ def test_calls_at_once_end_the_day_no_sooner_than_one_after_the_other(store: Res
     with FakeLLM() as server:
         asked = judgements(server, input_price=0.0, output_price=10_125.0, max_tokens=8, max_concurrency=at_once)
         found = judging(store, 0.5).answer(asked)
-    assert (found.asked, len(found.failures)) == (11, COUNT - 11)
+    assert (found.n_sent, len(found.failures)) == (11, COUNT - 11)
     assert store.sum_spent("judge", NOON - timedelta(days=9_000)) == pytest.approx(11 * 0.0405)
 
 
@@ -182,4 +182,4 @@ def test_without_a_price_nothing_is_judged_unless_the_model_is_allowed_by_name(s
         assert server.calls == []
         allowed = judging(store, 5.0)
         allowed.accounts.allowed_unpriced.add("m")
-        assert allowed.answer(unpriced).asked == 4
+        assert allowed.answer(unpriced).n_sent == 4

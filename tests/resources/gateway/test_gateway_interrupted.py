@@ -53,7 +53,7 @@ class TestInterruption:
             run = start(path, server)
             output, errors = run.communicate(timeout=120)
             assert run.returncode == 0, errors
-            assert f"asked={300 - committed}, replayed={committed}" in output
+            assert f"n_sent={300 - committed}, replayed={committed}" in output
             assert server.answered == asked_before + 300 - committed
         with ResponseStore(path) as store:
             keys = [request.key for request in requests(model(None), 300)]

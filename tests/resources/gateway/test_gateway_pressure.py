@@ -119,7 +119,7 @@ class TestGivingUp:
             answers = gateway(store, tell=told.append).answer(requests(model(server, max_concurrency=4), 60))
         assert told == [f"m: HTTP {fault.status}: {fault.message}; this run sends it no more requests"]
         assert len(answers.failures) == 60
-        assert answers.asked == len(server.calls) <= 4
+        assert answers.n_sent == len(server.calls) <= 4
         unsent = [failure for failure in answers.failures.values() if not failure.attempts]
         assert {failure.message for failure in unsent} == {f"not asked: m: HTTP {fault.status}: {fault.message}"}
 
@@ -154,7 +154,7 @@ class TestGivingUp:
             asking.answer(requests(spec))
             answers = asking.answer(requests(spec, 20))
         assert len(server.calls) == 1
-        assert (len(answers.failures), answers.asked) == (20, 0)
+        assert (len(answers.failures), answers.n_sent) == (20, 0)
 
 
 RULES = BreakerRules(failures=3, cool_down=5.0, longest=12.0, probes=4)

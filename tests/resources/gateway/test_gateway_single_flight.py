@@ -27,7 +27,7 @@ def _run(location: str, base_url: str, counted: Connection) -> None:
     spec = model(None, api_base=base_url, max_concurrency=8)
     with ResponseStore(location) as store:
         answers = gateway(store).answer(requests(spec, COUNT))
-    counted.send((len(answers.failures), answers.asked, answers.replayed))
+    counted.send((len(answers.failures), answers.n_sent, answers.replayed))
 
 
 class Run:
@@ -98,7 +98,7 @@ class TestOneProcess:
 
             answers = gateway(store).answer(wanted, on_progress=release_when_the_rest_is_done)
             users = [call.user for call in server.calls]
-        assert (answers.asked, answers.replayed, answers.failures) == (12, 0, {})
+        assert (answers.n_sent, answers.replayed, answers.failures) == (12, 0, {})
         assert set(users[-3:]) == {"question 0", "question 1", "question 2"}
         store.close()
 

@@ -159,7 +159,7 @@ def test_after_kill_9_the_claims_are_free_at_once(location: str, store: Response
 
 
 def test_a_process_number_that_was_given_again_is_not_the_owner(store: ResponseStore) -> None:
-    if Process.this().started is None:
+    if Process.current().started is None:
         pytest.skip("this machine does not say when a process was started")
     one, other = Claims(store), Claims(store)
     one.claim(keys(1))
@@ -235,7 +235,7 @@ def test_processes_that_claim_answer_and_give_back_buy_each_answer_once(location
 def test_machines_without_proc_still_see_that_a_process_is_dead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("resources.responses.processes._PROC", tmp_path)
     run = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    other = Process.this()._replace(pid=run.pid)
+    other = Process.current()._replace(pid=run.pid)
     assert other.started is None
     assert not other.is_dead()
     run.kill()
@@ -277,7 +277,7 @@ def test_what_a_killed_process_held_alone_is_free(store: ResponseStore) -> None:
 TELL = """
 import json, sys
 from resources.responses.processes import Process
-print(json.dumps(Process.this()), flush=True)
+print(json.dumps(Process.current()), flush=True)
 for line in sys.stdin:
     print(json.dumps(Process(*json.loads(line)).is_dead()), flush=True)
 """
@@ -311,7 +311,7 @@ def other(*prefix: str) -> Iterator[Other]:
 def test_a_process_of_this_machine_is_alive_until_it_ends() -> None:
     with other() as one:
         assert not one.process.is_dead()
-        assert not one.takes_for_dead(Process.this())
+        assert not one.takes_for_dead(Process.current())
         found = one.process
     assert found.is_dead()
 
@@ -331,16 +331,16 @@ def test_a_process_in_a_container_of_the_same_name_is_not_taken_for_dead() -> No
     """Number 1 of a container is another process here, and the numbers of processes here are not there."""
     with other(*IN_A_CONTAINER) as one:
         assert one.process.pid == 1
-        assert one.process.machine.split()[0] == Process.this().machine.split()[0]
+        assert one.process.machine.split()[0] == Process.current().machine.split()[0]
         assert not one.process.is_dead()
-        assert not one.takes_for_dead(Process.this())
+        assert not one.takes_for_dead(Process.current())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="containers are Linux's")
 def test_a_container_that_hides_what_tells_it_apart_is_like_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two that share the network of their host have the same card; with the same name they took each other's processes for dead."""
     monkeypatch.setattr(processes, "_PROC", tmp_path)
-    mine = Process.this()
+    mine = Process.current()
     monkeypatch.setattr(processes, "_HIDDEN", "another")
     assert Process(mine.machine, os.getpid() + 2**22, None).is_dead() is False
-    assert Process.this().machine.split()[:2] == mine.machine.split()[:2]
+    assert Process.current().machine.split()[:2] == mine.machine.split()[:2]

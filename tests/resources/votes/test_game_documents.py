@@ -50,7 +50,7 @@ def test_versions_and_statuses_are_kept_in_their_order_and_every_action_is_noted
         store.add("persona", {**CALM, "version": 2, "system_prompt": "Go."}, "alice", revision=3, before=CALM)
         found = store.read_all()
     assert read_documents_if_present(location) == found
-    assert [(one.version, one.body["system_prompt"], one.who, one.made_at) for one in found.of("persona")] == [
+    assert [(one.version, one.body["system_prompt"], one.who, one.made_at) for one in found.select_kind("persona")] == [
         (1, "Wait.", "alice", NOW),
         (2, "Go.", "alice", NOW),
     ]
