@@ -39,7 +39,7 @@ demo: $(BIN)/.runs ## run the pipeline offline on the shipped samples, print the
 	@echo
 	@echo "Human preference: a page with pairs of these responses to vote on, and 128 votes from eight reviewers. Votes, reviewers and"
 	@echo "models are invented. The report shows the scores on a separate page."
-	$(BIN)/dtef preference pairs --family rubric --only 'demo-*' --per-item 3
+	$(BIN)/dtef preference pairs --family rubric --pattern 'demo-*' --per-item 3
 	$(BIN)/dtef preference vote --family rubric --reviewer you --pairs 10 --out $(STATE)/votes_page
 	$(BIN)/dtef import votes data/stored_votes.jsonl
 	$(BIN)/dtef preference board --refresh

@@ -70,7 +70,7 @@ BEAT_S = 2.0
 _GONE_AFTER = "gone_after_seconds"
 _FORGOTTEN_AFTER_S = 24 * 3600.0
 _WORKER_PID = os.getpid()
-"""In a worker: runs are in forks of this process."""
+"""In a worker: the process whose forks execute the runs."""
 _ended: dict[str, threading.Event] = {}
 """Events by task, set when it ends."""
 _reports: list[subprocess.Popen[bytes]] = []
@@ -124,7 +124,7 @@ class WatchedCeleryRunLauncher(CeleryRunLauncher):
 
     @classmethod
     def config_type(cls) -> Any:
-        description = "Seconds without a sign of life after which a run is taken for dead, and started again."
+        description = "Seconds without a sign of life after which a run counts as dead and is started again."
         gone_after = dg.Field(dg.IntSource, is_required=False, default_value=90, description=description)
         return {**cast(Mapping[str, Any], super().config_type()), _GONE_AFTER: gone_after}
 
@@ -152,7 +152,7 @@ class WatchedCeleryRunLauncher(CeleryRunLauncher):
                 if time.monotonic() > deadline or isinstance(error.__cause__ or error, AuthenticationError):
                     raise
                 if not is_reported:
-                    self._instance.report_engine_event(f"The broker cannot be reached, and is waited for: {error}", run)
+                    self._instance.report_engine_event(f"Waiting for the broker, which cannot be reached: {error}", run)
                     is_reported = True
             time.sleep(1.0)
             now = self._instance.get_run_by_id(run.run_id)
@@ -182,7 +182,7 @@ class WatchedCeleryRunLauncher(CeleryRunLauncher):
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
         """Return the run's health. Raises Celery's error if the broker is unreachable, so that run monitoring leaves the run alone."""
         if not (task_id := run.tags.get(TASK_TAG)):
-            return CheckRunHealthResult(WorkerStatus.RUNNING, "its task has not been noted yet")
+            return CheckRunHealthResult(WorkerStatus.RUNNING, "its task is not recorded yet")
         before, now = self._signs.pop(run.run_id, None), time.monotonic()
         sign = self.celery.backend.get(sign_key(task_id))
         task = self.celery.AsyncResult(task_id)
@@ -192,7 +192,9 @@ class WatchedCeleryRunLauncher(CeleryRunLauncher):
             self._signs[run.run_id] = _Sign(sign, now)
             return CheckRunHealthResult(WorkerStatus.RUNNING)
         if state in READY_STATES:
-            return CheckRunHealthResult(WorkerStatus.FAILED, f"its task has ended without it: {state} {about or ''}".strip())
+            return CheckRunHealthResult(
+                WorkerStatus.FAILED, f"its task ended, but the run did not: {state} {about or ''}".strip()
+            )
         worker = about.get("hostname") if isinstance(about, dict) else None
         where = f" on {worker}" if worker else ""
         silent = f"no sign of life of the run{where} for {now - before.since:.0f} s"
@@ -257,7 +259,7 @@ def _celery(launcher: WatchedCeleryRunLauncher, home: Path) -> Any:
         celery.backend.as_uri()
     except Exception as error:  # from any of Celery's transports
         raise _startup_error(
-            f"Celery does not take the broker that {home / 'dagster.yaml'} names ({type(error).__name__}): an address is as "
+            f"Celery does not accept the broker that {home / 'dagster.yaml'} names ({type(error).__name__}): an address is as "
             "redis://:PASSWORD@HOST:6379/0 or rediss://...?ssl_cert_reqs=required; in a password, write %40 for @ and %2F for /"
         ) from None
     return celery
@@ -275,7 +277,7 @@ def _require_storage(**_: Any) -> None:
             instance.get_runs_count()
     except Exception as error:
         reason = find_first_line(links(error)[0])
-        raise SystemExit(f"dtef: this worker takes no run, as Dagster's storage cannot be reached: {reason}") from None
+        raise SystemExit(f"dtef: this worker accepts no runs, because Dagster's storage cannot be reached: {reason}") from None
 
 
 def _send_heartbeats(task_id: str, stop: threading.Event) -> None:

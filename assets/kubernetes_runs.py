@@ -1,7 +1,7 @@
 """The run launcher of a cluster (`deploy/kubernetes/settings.yaml`): each run is a Kubernetes job.
 
 Dagster's own launcher reports an unknown state if the Kubernetes server does not answer, and run monitoring treats that as dead: a short
-outage of the server would fail all runs, and restart them beside jobs that are still running.
+outage of the server would fail all runs, and restart them while their jobs are still running.
 """
 
 import re

@@ -26,7 +26,7 @@ from assets.stage.dagster_internals import (
     watch_steps,
 )
 from assets.stage.failure_text import describe_stage_failure, parse_partition_failures
-from assets.stage.partitions import PROCESS_TAG, build_partition_tags, format_failures, process_of
+from assets.stage.partitions import PROCESS_TAG, build_partition_tags, format_failures, get_stage_verb, process_of
 from assets.stage.resources import SKIPPED_TAG
 from dtef_pipeline.errors import DtefError, Interrupted
 from dtef_pipeline.families import PLUGIN_FAMILIES
@@ -43,15 +43,14 @@ from resources.settings import find_shipped
 STAGE_NAMES = ["survey_responses", "blueprints", "predictions", "scores", "segment_results", "drift_checks"]
 QA_STAGE_NAMES = ["qa_items", "qa_prompts", "qa_responses", "qa_judgements", "qa_executions", "qa_scores"]
 GAMES_STAGE_NAMES = ["scenario_items", "episode_prompts", "episodes", "episode_scores"]
-DECISION_STAGE_NAMES = ["decision_answers", "strategy_values"]
 RUBRIC_STAGE_NAMES = [
     f"rubric_{name}" for name in ("blueprints", "responses", "judgements", "embeddings", "points", "scores", "summaries")
 ]
-_STARTED = {
+_ASSETS_BY_FAMILY = {
     "survey": {*STAGE_NAMES, *ROLL_UP_NAMES},
     "rubric": {*RUBRIC_STAGE_NAMES, *RUBRIC_ROLL_UP_NAMES, "rubric_anchors"},
     "qa": {*QA_STAGE_NAMES, *QA_ROLL_UP_NAMES, "qa_anchors"},
-    "games": {*GAMES_STAGE_NAMES, *DECISION_STAGE_NAMES, *GAMES_ROLL_UP_NAMES},
+    "games": {*GAMES_STAGE_NAMES, *GAMES_ROLL_UP_NAMES},
     "preference": {*PREFERENCE_ROLL_UP_NAMES, REPORT},
     **{item.name: {item.ingested, *(stage.name for stage in item.stages()), *item.roll_ups} for item in PLUGIN_FAMILIES},
 }
@@ -176,7 +175,7 @@ def _run(
 @cache
 def _load_definitions(names: frozenset[str]) -> dg.Definitions:
     """Return the definitions of the family with these assets, or of all."""
-    families = [family for family, assets in _STARTED.items() if names <= assets]
+    families = [family for family, assets in _ASSETS_BY_FAMILY.items() if names <= assets]
     return dg.Definitions(**plugin_assets.collect_plugin_assets(*(families or plugin_assets.EVERY_FAMILY)))
 
 
@@ -226,5 +225,5 @@ def _list_failures(result: dg.ExecuteInProcessResult, keys: Sequence[str], home:
         text = (
             describe_stage_failure(data, result.dagster_run, home) if reasons is None else format_failures(reasons, len(keys))
         )
-        lines.append(add_remedy(f"{event.step_key}: {text}"))
+        lines.append(add_remedy(f"{get_stage_verb(str(event.step_key))}: {text}"))
     return lines

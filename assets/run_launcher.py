@@ -20,8 +20,8 @@ from resources.responses.processes import is_running_since
 
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 SETTLED_S = 90.0
-"""How long a code server must have been back before a run is started again on it. The daemon reloads what it knows of code servers once a
-minute, and gives a retry up for good when it meets one that is away."""
+"""Seconds for which a code server must be back before a run is restarted on it. The daemon reloads code servers once a minute, and abandons a
+restart on one that is absent."""
 
 
 class WatchedRunLauncher(dg.DefaultRunLauncher):

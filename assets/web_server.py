@@ -35,7 +35,7 @@ class RefusedRequest(Exception):
         self.status = status
 
 
-class OwnPagesOnly:
+class ForeignPageGuard:
     """ASGI middleware that accepts only requests under an allowed host, from own pages or no page, and GraphQL only as JSON by POST."""
 
     def __init__(self, app: ASGIApp, hosts: tuple[str, ...]) -> None:
@@ -117,7 +117,7 @@ def guard(app: ASGIApp, host: str) -> ASGIApp:
 
     Raises ConfigError for an invalid setting.
     """
-    return OwnPagesOnly(app, tuple(dict.fromkeys([*list_served_hosts(host), *Settings.read_environment().allowed_hosts])))
+    return ForeignPageGuard(app, tuple(dict.fromkeys([*list_served_hosts(host), *Settings.read_environment().allowed_hosts])))
 
 
 def command() -> click.Command:

@@ -23,9 +23,9 @@ from scipy.signal import lfilter
 from benchmarks.coverage import GD3
 from dtef_pipeline.drift.evidence import BASELINE
 from dtef_pipeline.drift.models import JudgedPanel, Standing, build_pair_codes
-from dtef_pipeline.drift.night import Scores, compute_night
 from dtef_pipeline.drift.rule import apply_drift_rule
 from dtef_pipeline.drift.settings import WatchOptions
+from dtef_pipeline.drift.shared_shift import Scores, compute_shared_shift
 from dtef_pipeline.drift.snapshots import Snapshot, build_panels
 from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 from dtef_pipeline.survey.drift_subject import SUBJECT
@@ -215,16 +215,16 @@ def rates(panel: Panel, sets: int, seed: int, *, looks: int = 2) -> Rates:
             first = any(word for name, word in words.items() if name.partition("/")[0] == "m0")
             other = any(word for name, word in words.items() if name.partition("/")[0] != "m0")
             pairs = {name: one.pairs for name, one in verdicts.items() if not way_of(name)}
-            night = compute_night(
+            night = compute_shared_shift(
                 pairs,
                 list(found["m0"].policy.columns),
                 baseline=BASELINE,
-                threshold=options.compute_night_threshold(panel.ways),
+                threshold=options.compute_shared_threshold(panel.ways),
             )
-            in_parsing = verdicts["m0"].drifts_in == "parse rate"
+            in_parsing = verdicts["m0"].drift_kind == "parse rate"
             as_ten = any(words[name] and (one.log10_e or 0.0) >= ten for name, one in verdicts.items())
             dated = any(one.first_snapshot for name, one in verdicts.items() if name.partition("/")[0] == "m0")
-            said |= [first, other, night.night_first_snapshot is not None, in_parsing, as_ten, dated]
+            said |= [first, other, night.shared_first_snapshot is not None, in_parsing, as_ten, dated]
         seen += said
     return Rates(*(seen / sets).tolist())
 

@@ -91,7 +91,7 @@ def any_found(shifts: Mapping[str, float], sets: int, seed: int, sizes: Sequence
     """Share of sets in which `comparisons` finds any two equal language models different; arguments as of `made_cells`."""
     table = compare_all_pairs(made_cells(shifts, sizes, sets, seed), SurveyBoardOptions(seed=seed), with_parsed=False)
     false = table["model"].map(shifts).astype(float) == table["other_model"].map(shifts).astype(float)
-    false &= (table["verdict"] == BETTER) & (table["among"] == AMONG_MODELS)
+    false &= (table["verdict"] == BETTER) & (table["adjusted_over"] == AMONG_MODELS)
     return float(false.groupby(table["condition"]).any().mean())
 
 

@@ -25,9 +25,9 @@ from typing import Any
 import pandas as pd
 
 from benchmarks import coverage, drift_panels, preference_coverage, qa_coverage, rubric_coverage
+from benchmarks.exact_play import build_exact_game
 from docs import architecture_figure
 from dtef_pipeline.games import kuhn, leduc
-from dtef_pipeline.games.exact.exact_play import build_exact_game
 from dtef_pipeline.games.manifest import read_manifest
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
 
@@ -158,7 +158,7 @@ def exact_values(scenario: str, plays: Mapping[str, str]) -> str:
     rows = []
     for name, (first, second) in seats.items():
         wins = [(exact.value(first, other[1]) - exact.value(other[0], second)) / 2 for other in seats.values()]
-        values = [round(float(value), 4) + 0.0 for value in (exact.exploitability(first, second), *wins)]  # + 0.0: never -0
+        values = [round(value, 4) + 0.0 for value in (exact.exploitability(first, second), *wins)]  # + 0.0: never -0
         rows.append([f"`{name}`", plays[name], *(f"{value:.4f}" for value in values)])
     return table(["baseline", "plays", "exploitability", *(f"wins from `{name}`" for name in plays)], rows)
 

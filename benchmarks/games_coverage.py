@@ -116,11 +116,11 @@ def scores(world: GameWorld, rng: np.random.Generator) -> pa.Table:
                 "model_variant": f"player {player}",
                 "metric": name,
                 "status": "scored",
-                "family": metric.family,
+                "metric_family": metric.family,
                 "unit": metric.unit,
                 "direction": metric.direction,
             }
-            columns = {"cluster": cluster, "total": total, "of": of}
+            columns = {"cluster": cluster, "numerator": total, "denominator": of}
             arrays = [
                 pa.array(columns[one.name], one.type) if one.name in columns else pa.repeat(pa.scalar(constant.get(one.name), one.type), rows)
                 for one in EPISODE_SCORES

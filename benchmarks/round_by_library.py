@@ -114,8 +114,8 @@ def library_roll_ups_pass(survey: Path, round_id: str) -> None:
 
     from dtef_pipeline.boards.cells import TARGETS
     from dtef_pipeline.boards.memory_tables import copy_into_memory
+    from dtef_pipeline.survey.boards.board_rows import CODED, HELD
     from dtef_pipeline.survey.boards.question_links import build_question_batteries
-    from dtef_pipeline.survey.boards.views import CODED, HELD
     from dtef_pipeline.survey.keys import KEYS
     from resources.settings import Settings
     from resources.warehouse import TABLES, Warehouse
@@ -138,9 +138,9 @@ def library_roll_ups_pass(survey: Path, round_id: str) -> None:
 def _views(tables: Any, targets: str) -> dict[str, Any]:
     from dtef_pipeline.boards.boards import load_evidence
     from dtef_pipeline.boards.memory_tables import open_memory_copy
+    from dtef_pipeline.survey.boards.board_rows import build_published_tables
+    from dtef_pipeline.survey.boards.survey_boards import PUBLISHED
     from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
-    from dtef_pipeline.survey.boards.survey_views import PUBLISHED
-    from dtef_pipeline.survey.boards.views import build_published_tables
 
     options = SurveyBoardOptions(targets=targets)
     with open_memory_copy(tables) as connection:

@@ -131,7 +131,7 @@ def _named(rows: pd.DataFrame, snapshot: str) -> pd.DataFrame:
     found = rows.assign(blueprint="b" + rows["blueprint"].astype(str), model=model, snapshot=snapshot)
     found = found.assign(model_variant=model.where(found["level"] == "cell"), temperature=0.0, system_index=0, weight=1.0)
     found = found.assign(n_responses=1, n_responses_scored=found["hybrid"].notna().astype(int))
-    return found.assign(coverage=found["hybrid"], similarity=np.nan, at_0=found["hybrid"], slope=0.0)
+    return found.assign(coverage=found["hybrid"], similarity=np.nan, intercept=found["hybrid"], slope=0.0)
 
 
 def lacking(world: BlueprintWorld, values: list[Numbers], rng: np.random.Generator) -> list[Numbers]:

@@ -45,7 +45,7 @@ def read_round(folder: Path) -> pd.DataFrame:
         connection.register("reference_scores", compute_reference_scores(responses, draws=2))
         pairs = connection.execute(
             f"SELECT {', '.join(_NAMES)}, question_text, options, question_order, battery, draw_order, circular, "
-            "r.others.js - r.uniform.js AS score "
+            "r.leave_one_out_score.js - r.uniform_score.js AS score "
             "FROM survey_responses JOIN reference_scores r USING (round, segment, question_id) WHERE NOT circular AND NOT non_answer"
         ).df()
         clusters = load_question_clusters(connection)

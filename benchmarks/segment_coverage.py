@@ -1,10 +1,10 @@
-"""How often the 95 % intervals of `segment_results` and of experiments hold the truth, through the software's own functions.
+"""How often the 95 % intervals of `segment_results` and of comparisons of conditions hold the truth, through the software's own functions.
 
 Surveys are those of `benchmarks/coverage.py`: all people answer all questions, and each stands in a country, an age group and a gender.
 
 - Segments: the row of each segment of up to MOST people, for models and marginals. The truth is the expectation over other people and other
   questions, for the segment as it is.
-- Experiments: one model asked in conditions of which the second is as good as the first, the third is much better, and the fourth is
+- Conditions: one model asked in conditions of which the second is as good as the first, the third is much better, and the fourth is
   somewhat better and errs as the first does; on all segments, and on a country of 30 people alone.
 
 Run: `python benchmarks/segment_coverage.py [SETS] [--regime NAME] [--out FILE]`, as `benchmarks/coverage.py`.
@@ -21,16 +21,14 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.coverage import GD3, GD4, MANY, resumed
-from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
-from dtef_pipeline.survey.boards.experiments import compare_conditions
+from dtef_pipeline.survey.boards.conditions import compare_all_conditions
 from dtef_pipeline.survey.boards.segment_results import compute_segment_results
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
-from dtef_pipeline.survey.experiments import ConditionModel
 from dtef_pipeline.survey.observations import MIN_N
 from dtef_pipeline.survey.scoring.metrics import js
-from tests.made.world_tables import LEVEL, Way, connection, marginals, scores, survey_responses
+from tests.made.world_tables import Setting, connection, marginals, scores, survey_responses
 from tests.made.worlds import SINGLE, Design, Floats, Survey, World
 
 REGIMES = {
@@ -44,14 +42,12 @@ MOST = 60
 """Respondents of the largest country that is judged; ages and genders are judged whatever their size."""
 MODELS = ("m0", "good", POPULATION_MARGINAL, LEAVE_ONE_OUT)
 CONDITIONS = {
-    "m0": BlueprintOptions(context_levels=(LEVEL,)),
-    "m1": BlueprintOptions(context_levels=(LEVEL,), option_order="reversed"),
-    "good": BlueprintOptions(context_levels=(LEVEL,), option_order="rotated-1"),
-    "mixed": BlueprintOptions(context_levels=(LEVEL,), option_order="rotated-2"),
+    "m0": BlueprintOptions().condition,
+    "m1": BlueprintOptions(option_order="reversed").condition,
+    "good": BlueprintOptions(option_order="rotated-1").condition,
+    "mixed": BlueprintOptions(option_order="rotated-2").condition,
 }
 """The drawn models that stand for one model in four conditions."""
-_SPEC = ModelSpec(name="m", model="m")
-_ASKED = tuple(ConditionModel("m", name, options, _SPEC) for name, options in CONDITIONS.items())
 _WORLD, _TRUTH, _SURVEYS = 1, 2_000_000, 600
 _NO_CEILINGS, _OF_30 = 0, 30
 Found = dict[str, list[float]]
@@ -105,7 +101,7 @@ def shown(design: Design, at: int) -> Found:
     """[value, low, high] of every row and effect of one survey."""
     world = World(design, _WORLD)
     survey = with_mixed(world.survey(np.random.default_rng([_WORLD, at])))
-    return of_segments(world, survey) | of_experiments(world, survey)
+    return of_segments(world, survey) | of_conditions(world, survey)
 
 
 def of_segments(world: World, survey: Survey) -> Found:
@@ -115,14 +111,17 @@ def of_segments(world: World, survey: Survey) -> Found:
     return dict(zip(rows["segment"] + " " + rows["model"], ends, strict=True))
 
 
-def of_experiments(world: World, survey: Survey) -> Found:
-    ways = {name: Way(_SPEC.variant, condition=options.condition) for name, options in CONDITIONS.items()}
+def of_conditions(world: World, survey: Survey) -> Found:
+    ways = {name: Setting("m", condition=condition) for name, condition in CONDITIONS.items()}
     tables = connection(world, survey, _NO_CEILINGS, ways)
     found = {}
     for suffix, segments in (("", ()), (f" on {_OF_30} people", (_country_of_30(world),))):
-        rows = compare_conditions(tables, _ASKED, SurveyBoardOptions(snapshot="base"), segments=segments).set_index("condition")
-        for name in tuple(CONDITIONS)[1:]:
-            found[f"effect of {name}{suffix}"] = [float(rows.loc[name, column]) for column in ("difference", "low", "high")]
+        options = SurveyBoardOptions(snapshot="base", segments=segments)
+        rows = compare_all_conditions(tables, options).set_index("condition")
+        for name, condition in [*CONDITIONS.items()][1:]:
+            found[f"effect of {name}{suffix}"] = [
+                float(rows.loc[condition, column]) for column in ("difference", "low", "high")
+            ]
     return found
 
 

@@ -38,13 +38,12 @@ from dtef_pipeline.boards.families import BETTER, OF_REFERENCE, WORSE
 from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
+from dtef_pipeline.survey.boards.conditions import compare_all_conditions
 from dtef_pipeline.survey.boards.consistency import estimate_consistency
-from dtef_pipeline.survey.boards.experiments import compare_conditions
 from dtef_pipeline.survey.boards.responsiveness import compute_responsiveness, load_context_shown
 from dtef_pipeline.survey.boards.segment_gaps import compute_segment_gaps
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
-from dtef_pipeline.survey.experiments import ConditionModel
-from tests.made.world_tables import LEVEL, Way, connection, scores
+from tests.made.world_tables import Setting, connection, scores
 from tests.made.worlds import GOOD, TYPICAL, Design, Errors, Survey, World
 
 ROUNDS = {"GD3": GD3, "GD4": GD4, "GD5": GD5, "GD6": GD6, "GD7": GD7, "7 batteries of 6": (6,) * 7}
@@ -64,7 +63,7 @@ BY_CHANCE: dict[str, Any] = {"country": 1e-4, "group": 1e-4, "own": 0.25}
 JUDGED = {"typical": TYPICAL, "good": GOOD}
 ALIKE, UNREAD = 3, " unread"
 _SPECS = {name: ModelSpec(name=name, model=name) for name in EQUAL}
-_WAYS = (BlueprintOptions(context_levels=(LEVEL,)), BlueprintOptions(context_levels=(LEVEL,), option_order="reversed"))
+_REVERSED = BlueprintOptions(option_order="reversed").condition
 OPTIONS = SurveyBoardOptions(snapshot="base")
 CEILING_DRAWS = 60
 _NO_CEILINGS = 0
@@ -77,7 +76,7 @@ def of_equal_models(batteries: tuple[int, ...], seed: int) -> Found:
     pairs, context, conditions = _equal_models(Design(batteries, **MANY, models=dict.fromkeys(EQUAL, TYPICAL)), seed)
     made = _each_and_any("two models", pairs["p"], pairs["p_adjusted"])
     made |= _each_and_any("context", context["p"], context["p_adjusted"])
-    return made | _each_and_any("experiment", conditions["p"], conditions["p_adjusted"])
+    return made | _each_and_any("conditions", conditions["p"], conditions["p_adjusted"])
 
 
 def beside_others(batteries: tuple[int, ...], seed: int) -> Found:
@@ -105,7 +104,7 @@ def of_readable_responses(batteries: tuple[int, ...], seed: int) -> Found:
     found = _equal_models(Design(batteries, **MANY, models=dict.fromkeys(EQUAL, TYPICAL), unread=unread), seed)
     made: Found = {}
     for test, table, adjusted in zip(
-        ("two models", "context", "experiment"), found, ("p_adjusted", "p_adjusted", "p_adjusted"), strict=True
+        ("two models", "context", "conditions"), found, ("p_adjusted", "p_adjusted", "p_adjusted"), strict=True
     ):
         made |= _each_and_any(f"{test}, readable", table["parsed_p"], table[f"parsed_{adjusted}"])
     pairs, *_ = found
@@ -115,16 +114,16 @@ def of_readable_responses(batteries: tuple[int, ...], seed: int) -> Found:
 
 
 def _equal_models(design: Design, seed: int) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """`comparisons` of eight models, and of the same answers as of four models in two ways `responsiveness` and an experiment."""
+    """`comparisons` of eight models, and of the same answers as of four models in two ways `responsiveness` and conditions."""
     world, survey = _drawn(design, seed)
-    named = {model: Way(_SPECS[model].variant) for model in EQUAL}
+    named = {model: Setting(_SPECS[model].variant) for model in EQUAL}
     tables = connection(world, survey, _NO_CEILINGS, named)
     pairs = _compared(tables, _named(EQUAL))
     first = [named[model] for model in FIRST]
     found = []
     for ask, again in (
         (_reactions, [way._replace(level="all") for way in first]),
-        (_conditions, [way._replace(condition=_WAYS[1].condition) for way in first]),
+        (_conditions, [way._replace(condition=_REVERSED) for way in first]),
     ):
         tables.unregister("scores")
         tables.register("scores", scores(world, survey, named | dict(zip(EQUAL[len(FIRST) :], again, strict=True))))
@@ -160,8 +159,7 @@ def _reactions(tables: duckdb.DuckDBPyConnection) -> pd.DataFrame:
 
 
 def _conditions(tables: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-    asked = [ConditionModel(name, str(place), way, _SPECS[name]) for name in FIRST for place, way in enumerate(_WAYS)]
-    return compare_conditions(tables, asked, OPTIONS)
+    return compare_all_conditions(tables, OPTIONS)
 
 
 def against_the_marginal(batteries: tuple[int, ...], seed: int) -> Found:
@@ -169,7 +167,7 @@ def against_the_marginal(batteries: tuple[int, ...], seed: int) -> Found:
     world, survey = _drawn(Design(batteries, **MANY, models=dict.fromkeys(EQUAL, AS_THE_MARGINAL)), seed, world=1)
     tables = connection(world, survey, _NO_CEILINGS)
     family = _compared(tables, {*EQUAL, LEAVE_ONE_OUT})
-    family = family[family["among"] == OF_REFERENCE]
+    family = family[family["adjusted_over"] == OF_REFERENCE]
     return _each_and_any("model and marginal", family["p"], family["p_adjusted"])
 
 

@@ -1,6 +1,6 @@
 """Writes the strategy that `baseline/nash` plays in Leduc poker, `dtef_pipeline/games/leduc_strategy.json`.
 
-    python data/make_leduc_strategy.py [PASSES]
+    python -m data.make_leduc_strategy [PASSES]
 
 It is found by CFR+ (Tammelin, Solving large imperfect information games using CFR+, 2014): each pass lets one seat, then the other, move
 towards the commands that it regrets not having chosen. The mean of all passes, weighted by their number, comes close to perfect play.
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dtef_pipeline.games.exact.exact_play import ExactGame, Reals, build_exact_game
+from benchmarks.exact_play import ExactGame, Reals, build_exact_game
 from dtef_pipeline.games.leduc import Leduc
 from dtef_pipeline.games.manifest import read_manifest
 
@@ -87,7 +87,7 @@ def main(passes: int = 1000) -> None:
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(shares)}" for name, shares in found.items())
     TABLE.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
     first, second = game.vector(found, 0), game.vector(found, 1)
-    value, exploitability = float(game.value(first, second)), float(game.exploitability(first, second))
+    value, exploitability = game.value(first, second), game.exploitability(first, second)
     print(f"{TABLE}: {len(found)} information sets, value of the first seat {value:.5f}, exploitability {exploitability:.5f}")
 
 

@@ -61,9 +61,9 @@ def replayed_requests(sample: Sample) -> list[Request]:
     folder = HERE / "questions"
     spec = load_suites(folder / "suites.yaml").route(sample.suite)
     added = read_added(spec, folder / sample.path, folder / sample.corpus if sample.corpus else None, strict=True)
-    items, how = added.loaded.items, AskSettings()
+    items, how = added.loaded_items.items, AskSettings()
     if added.documents is None:
-        tables = build_plain_prompts(items, added.loaded.examples, how)
+        tables = build_plain_prompts(items, added.loaded_items.examples, how)
     else:
         tables = build_cited_prompts(items, added.documents, how, make_retriever(how.retriever, added.documents, None))
     replayed = pc.invert(pc.is_in(tables.qa_prompts["part"], pa.array(sample.answered_live, pa.string())))

@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from dtef_pipeline.asking.episodes import Episode, Played
+from dtef_pipeline.asking.episodes import Episode, EpisodeResult
 from dtef_pipeline.asking.models import Models, load_models
 from dtef_pipeline.asking.request import Response
 from dtef_pipeline.families import COMPUTED_MODELS
@@ -94,9 +94,9 @@ def _reply(number: float | None) -> str:
     )
 
 
-def _played(episode: Episode, texts: Sequence[str]) -> Played:
+def _played(episode: Episode, texts: Sequence[str]) -> EpisodeResult:
     """The episode, answered with the texts, of which none may be left over."""
-    played, left = Played(), list(texts)
+    played, left = EpisodeResult(), list(texts)
     while (request := episode.next(played.responses)) is not None:
         played.responses.append(
             Response(

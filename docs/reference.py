@@ -104,9 +104,12 @@ def _commands() -> list[str]:
         if verb == "run" and family == "survey":
             lines += ["| column of --estimate | meaning |", "| --- | --- |"]
             lines += [*(f"| {shown} | {text} |" for shown, text in PLANNED.items()), ""]
-        if verb == "board" and family in FAMILY_BY_NAME and (views := family_record(family).views):
+        if verb == "board" and family in FAMILY_BY_NAME and (boards := family_record(family).boards):
             lines += ["| `--by` | shows | table |", "| --- | --- | --- |"]
-            lines += [*(f"| `{view.name}` | {view.shows} | {f'`{view.table}`' if view.table else '-'} |" for view in views), ""]
+            lines += [
+                *(f"| `{board.name}` | {board.shows} | {f'`{board.table}`' if board.table else '-'} |" for board in boards),
+                "",
+            ]
     return lines
 
 

@@ -9,7 +9,7 @@ import copy
 import functools
 import json
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -23,20 +23,52 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.member_docstrings import DescribedMembers
 
 Place = tuple[int | str, ...]
-"""Where a value stands in a document: keys and places in lists, from the outside in."""
+"""The path of a value in a document: keys and list indexes, from the outside in."""
 _Model = TypeVar("_Model", bound=BaseModel)
 _LONGEST_ECHO = 80
+_KNOWN = "; known: "
 _MOST_IN_LINE = 20
-"""Reasons."""
+"""Maximum number of reasons in a message."""
 _OF_KEY = "[key]"
-"""What pydantic adds to the place of a key that is wrong itself."""
+"""Pydantic's suffix of the path if the key itself is wrong."""
 _IN_OUR_WORDS: Mapping[str, str] = {
     "string_type": "text",
     "bool_type": "true or false",
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
     **dict.fromkeys(("float_type", "float_parsing"), "a number"),
 }
-"""What is allowed, by pydantic's name of the fault."""
+"""Allowed values, by pydantic's name of the fault."""
+_YAML_REMEDIES = {
+    "mapping values are not allowed": "put quotes around a text with `: ` in it, and check the indentation",
+    "violates indentation": "indent with spaces",
+    "indentation space is expected": "indent with spaces",
+    "unknown escape character": "put single quotes around a text with a backslash",
+    "scanning a quoted scalar": "close the quote that begins there",
+    "scanning an alias": "put quotes around a text that begins with *",
+    "undefined alias": "put quotes around a text that begins with *",
+    "scanning an anchor": "put quotes around a text that begins with &",
+    "scanning a tag": "put quotes around a text that begins with !",
+    "constructor for the tag": "leave the tag out, or put quotes around a text that begins with !",
+    "parsing a flow": "close the bracket that begins there, or put quotes around the text",
+    "scanning a block scalar": "put quotes around a text that begins with | or >",
+    "could not find expected ':'": "write `key: value`, or put quotes around the text",
+    "expected key": "check the indentation, and put a text with quotes in it into other quotes",
+    "expected <block end>": "check the indentation",
+    "expected '-' indicator": "begin each member of the list with `- `, all with the same indentation",
+    "expected <document start>": "write a line --- between documents",
+    "expected the node content": "put quotes around the text",
+}
+"""What to do, by a part of PyYAML's message."""
+_YAML_CONSTRUCTS: Mapping[str, str] = {
+    "flow sequence": "list in brackets",
+    "flow mapping": "mapping in braces",
+    "flow node": "list or mapping in brackets",
+    "block mapping": "mapping",
+    "block sequence": "list",
+    "block collection": "list",
+    "quoted scalar": "quoted text",
+}
+"""Our words for PyYAML's constructs."""
 _LIMITS = {"ge": "{} or more", "gt": "more than {}", "le": "at most {}", "lt": "less than {}"}
 _SEVERAL: Mapping[Any, str] = {str: "texts", int: "whole numbers", float: "numbers"}
 
@@ -89,7 +121,7 @@ class Document:
             return model.model_validate(self.values if values is None else values, context=context)
         except ValidationError as error:
             messages = [self._format_place((*place, *reason.place), reason.message) for reason in reasons(error, model)]
-            raise ConfigError("; ".join(messages)) from error
+            raise ConfigError(_join_faults(messages)) from error
 
     def mapping(self, place: Place, known_keys: Iterable[str] | None = None) -> dict[Any, Any]:
         """Return the mapping at a place, empty if absent. Raises ConfigError for another type, and for keys not in `known_keys`."""
@@ -101,8 +133,8 @@ class Document:
         if not isinstance(value, dict):
             raise self.error(place, f"got {format_value(value)}; allowed: a mapping")
         if known_keys is not None and (unknown := [str(key) for key in value if key not in (known_keys := list(known_keys))]):
-            # The keys alone: a value may be an API key in the wrong place.
-            raise ConfigError("; ".join(self._format_place((*place, key), _unknown(known_keys)) for key in unknown))
+            # Only the keys: a value may be an API key in the wrong place.
+            raise ConfigError(_join_faults([self._format_place((*place, key), _unknown(known_keys)) for key in unknown]))
         return value
 
     def section(self, name: str, model: type[_Model]) -> _Model | None:
@@ -149,7 +181,7 @@ def convert_pydantic_errors(faults: Iterable[Mapping[str, Any]], model: type[Bas
             yield Reason(place, _unknown(_find_owner(model, place).model_fields))
         elif kind == "missing":
             yield Reason(place, "is missing")
-        elif kind == "value_error":  # a check of ours, which says what arrived
+        elif kind == "value_error":  # raised by our own checks, with the value
             yield Reason(place, message.removeprefix("Value error, "))
         else:
             choices = (
@@ -177,8 +209,15 @@ def format_in_one_line(
     return "; ".join([*fault_texts, f"and {further:,} more"] if further else fault_texts)
 
 
+def _join_faults(messages: Sequence[str]) -> str:
+    """Join the messages. Known keys follow only the last of successive unknown keys of one mapping."""
+    keys = [message.partition(_KNOWN)[2] for message in messages]
+    last = [not key or key != after for key, after in zip(keys, [*keys[1:], ""], strict=True)]
+    return "; ".join(m if is_last else m.partition(_KNOWN)[0] for m, is_last in zip(messages, last, strict=True))
+
+
 def _unknown(known_keys: Iterable[str]) -> str:
-    return f"unknown key; known: {', '.join(known_keys)}"
+    return f"unknown key{_KNOWN}{', '.join(known_keys)}"
 
 
 def format_value(value: Any) -> str:
@@ -303,7 +342,8 @@ def read_document(
         values = copy.deepcopy(_parse_yaml(text))
     except yaml.YAMLError as error:
         line, problem = describe_yaml_problem(error, text)
-        raise ConfigError(f"{where}:{line}: not a readable {kind}: {problem}") from error
+        remedy = describe_yaml_remedy(error, text)
+        raise ConfigError(f"{where}:{line}: not a readable {kind}: {problem}{remedy}") from error
     if not isinstance(values, dict | None):
         raise ConfigError(
             f"{where}:1: not a readable {kind}: got {format_value(values)}; allowed: a mapping with {', '.join(known_keys)}"
@@ -321,12 +361,32 @@ def describe_yaml_problem(error: yaml.YAMLError, text: str) -> tuple[int, str]:
     """Return the 1-based line and the problem, without YAML's own position text."""
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
-        start = f" (begun in line {error.context_mark.line + 1})" if error.context_mark else ""
-        context = f"{error.context}{start}: " if error.context else ""
-        return (mark.line + 1 if mark else 1), f"{context}{error.problem}"
+        begins = f" that begins in line {error.context_mark.line + 1}" if error.context_mark else ""
+        line, construct = mark.line + 1 if mark else 1, _name_yaml_construct(error.context or "")
+        if " flow " in (error.context or ""):
+            return line, f"the {construct}{begins} has no end, or lacks a comma"
+        if "expected <block end>" in (error.problem or ""):
+            return line, f"the line is not indented like the {construct}{begins}"
+        return line, f"in the {construct}{begins}: {error.problem}" if construct else str(error.problem)
     if isinstance(error, yaml.reader.ReaderError):
         return text.count("\n", 0, error.position) + 1, f"the character {chr(error.character)!r} is not allowed in YAML"
     return 1, str(error)
+
+
+def _name_yaml_construct(context: str) -> str:
+    """Return `list in brackets` for PyYAML's `while parsing a flow sequence`."""
+    name = re.sub(r"^while (?:parsing|scanning|constructing) (?:an? |the |for the next token)?", "", context)
+    return _YAML_CONSTRUCTS.get(name, name)
+
+
+def describe_yaml_remedy(error: yaml.YAMLError, text: str) -> str:
+    """Return `; ` and a remedy for an error, or an empty text if none is known."""
+    error_text = f"{getattr(error, 'context', None)} {getattr(error, 'problem', None)}"
+    if "cannot start any token" in error_text and isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
+        line = re.split(r"\r\n|\r|\n", text)[error.problem_mark.line]
+        character = line[error.problem_mark.column : error.problem_mark.column + 1]
+        return "; indent with spaces" if character == "\t" else f"; put quotes around a text that begins with {character}"
+    return next((f"; {remedy}" for part, remedy in _YAML_REMEDIES.items() if part in error_text), "")
 
 
 def _find_line(node: Any, place: Place) -> int:
@@ -364,7 +424,7 @@ class UniqueKeys(yaml.SafeLoader):
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
             return super().construct_object(node, deep)
-        except ValueError as error:  # what looks like a date or a number and is none
+        except ValueError as error:  # an invalid date or number
             is_date = node.tag == "tag:yaml.org,2002:timestamp"
             example = "a date such as 2026-03-01" if is_date else "a number such as 5 or 0.7"
             problem = (

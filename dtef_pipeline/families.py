@@ -47,7 +47,7 @@ _FAMILIES_HERE = (
         "rubric_scores",
         settings=RubricSettings,
         stage_settings=RUBRIC_STAGE_SETTINGS,
-        judged_again="rubric_anchors",
+        anchors="rubric_anchors",
         paired=RUBRIC_PAIRED,
         roles=ROLES[1:],
     ),
@@ -59,7 +59,7 @@ _FAMILIES_HERE = (
         "qa_scores",
         settings=QaSettings,
         stage_settings=QA_STAGE_SETTINGS,
-        judged_again="qa_anchors",
+        anchors="qa_anchors",
         paired=QA_PAIRED,
     ),
     Family(
@@ -74,20 +74,20 @@ _FAMILIES_HERE = (
     ),
 )
 PLUGIN_FAMILIES = load_plugin_families({entry.name for entry in _FAMILIES_HERE})
-"""Those of other packages, by the entry-point group `dtef.families`."""
+"""The families of other packages, from the entry-point group `dtef.families`."""
 FAMILIES = (*_FAMILIES_HERE, *PLUGIN_FAMILIES)
 FAMILY_BY_NAME: Mapping[str, Family] = {family.name: family for family in FAMILIES}
 SHARED_TABLES: Mapping[str, TableSpec] = {
     name: TableSpec(schema, levels=("family",), remake="dtef {family} board --refresh")
     for name, schema in {"comparisons": COMPARISONS, "costs": COSTS, **DRIFT_SCHEMAS}.items()
 }
-"""Tables over all families, by name. They are kept by family, so that the roll-ups of each write a part of its own."""
+"""Tables of all families, by name. Each family's roll-ups write a part of their own."""
 TABLES: Mapping[str, TableSpec] = {
     **{name: spec for family in FAMILIES for name, spec in family.all_tables.items()},
     **SHARED_TABLES,
     **PREFERENCE_TABLES,
 }
-"""The tables of all families, by name, and those of drift and of votes over all of them."""
+"""The tables of all families by name, and the tables of drift and votes."""
 COMPUTED_MODELS: Mapping[str, int | None] = {name: seed for family in FAMILIES for name, seed in family.computed.items()}
 """The computed models of all families."""
 PANEL_KEYS = (
@@ -99,4 +99,4 @@ PANEL_KEYS = (
     "preference",
     *(entry.name for entry in PLUGIN_FAMILIES),
 )
-"""The keys at the top of a panel file: those of the survey's night, and the sections of drift, of the other families and of votes."""
+"""Top-level keys of a panel file: those of the nightly survey run, and the sections of drift, of the other families and of votes."""

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from json.encoder import encode_basestring
 from typing import Protocol, TypeVar
 
-# One encoder for all: `json.dumps` makes a new one at every call that is not plain.
+# One shared encoder, since `json.dumps` creates a new one for every call with options.
 canonical_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
-"""A value as JSON in one line, with sorted keys and no spaces: equal values have the same text."""
+"""Return a value as JSON in one line, with sorted keys and no spaces; equal values have the same text."""
 
 
 def digest(*parts: object) -> str:

@@ -18,10 +18,10 @@ class Space:
     """
 
     name: str
-    """What the partitions definition is called in Dagster."""
+    """Name of the partitions definition in Dagster."""
     first: str
     second: str
-    """Empty: there is no second level."""
+    """Name of the second level; empty: there is none."""
     order: Callable[[str], Any]
     """Sort key of the values of the first level."""
 
@@ -47,7 +47,7 @@ class Space:
 
 
 MODEL = ("model", "model_variant")
-"""Who was asked: a model by its name, and with all its settings."""
+"""Columns that identify a model: its name, and its name with all settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +57,22 @@ class Keys:
     space: tuple[str, str]
     """The two levels of a partition: `("suite", "blueprint")`."""
     item: str
-    """What is asked in a partition: `"task_id"`. The same item may stand in several partitions of one first level."""
+    """Columns that identify an item in a partition: `"task_id"`. Several partitions of one first level may have the same item."""
     noun: str
-    """What people call an item, also in names of columns such as `n_tasks`: `"task"`."""
+    """Noun for an item, also in column names such as `n_tasks`: `"task"`."""
     asked: tuple[str, ...]
     """Columns that describe how an item is requested. The first one is named where results are distinguished: `("system", "temperature")`."""
     cluster: str
-    """What results are independent by: `"cluster"`, which is equal in rows of tasks that hang together, in all blueprints and suites."""
+    """Column of the units that are independent of each other: `"cluster"`, which is equal in rows of related tasks, in all blueprints and
+    suites."""
     cluster_noun: str = "cluster"
-    """What people call a cluster, also in names of columns such as `n_clusters`: `"topic"`."""
+    """Noun for a cluster, also in column names such as `n_clusters`: `"topic"`."""
     left_out: str | None = None
-    """A column that is true in rows that are no fair test, which drift and clean boards leave out; None: there are none."""
+    """A column that is true in rows that are not a fair test; drift and clean boards exclude them. None: there are none."""
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The breakdowns of boards, by name: `{"overall": (), "blueprint": ("blueprint", "author")}`."""
     score_again: str = "score them again"
-    """What messages advise for scores that an earlier version of the software made: `"score those suites again with ..."`."""
+    """Advice in messages about scores of an earlier software version: `"score those suites again with ..."`."""
 
     @property
     def pair(self) -> tuple[str, ...]:
@@ -80,7 +81,7 @@ class Keys:
 
     @property
     def cell(self) -> tuple[str, ...]:
-        """Columns of a pair in one condition: what all models are asked alike."""
+        """Columns of a pair in one condition, which all models share."""
         return (*self.pair, *self.asked)
 
     @property
@@ -100,7 +101,7 @@ class Keys:
 
     @property
     def tested_columns(self) -> tuple[str, ...]:
-        """Columns that two snapshots must share to be compared: what was asked, and what the response is scored against and with."""
+        """Columns in which two compared snapshots must agree: those of the request, of the reference and of the metric."""
         return (*self.pair, "prompt_id", "truth_id", "metric")
 
     @property

@@ -47,7 +47,7 @@ def member_docstrings(model: type[BaseModel]) -> Mapping[str, str]:
 def _read_own_docstrings(model: type[BaseModel]) -> Mapping[str, str]:
     try:
         (definition,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
-    except (OSError, TypeError):  # a model that was not written in a file
+    except (OSError, TypeError):  # a model class that was created at run time has no source
         return {}
     assert isinstance(definition, ast.ClassDef)
     return {

@@ -38,7 +38,7 @@ def family_site(family: Family) -> FamilySite:
 
 def list_results_tables() -> set[str]:
     """List the tables of which at least one must have rows for a site."""
-    return {"preference_scores"} | {table for site in load_family_sites() for table in (site.scored, *site.shown_too)}
+    return {"preference_scores"} | {site.scored for site in load_family_sites()}
 
 
 def list_site_tables() -> set[str]:

@@ -66,16 +66,16 @@ def build_family_rows(rows: pd.DataFrame, schema: pa.Schema, family: str) -> pa.
 
 STATUSES = ("ok", "unparseable", "wrong_length", "error", "refused", "missing", "budget")
 ANSWERED = ("ok", "unparseable", "wrong_length", "refused")
-"""Statuses of a prediction whose model responded: a parse rate is the share of these that could be read."""
+"""Statuses of predictions with a response; the parse rate is the share of these that could be read."""
 READ_ENOUGH = 0.9
-"""Share of a model's responses that could be read, below which it is warned of."""
+"""Share of a model's responses that could be read below which a warning is shown."""
 
-FAMILY_FIELD = field("family", pa.string(), "Family of evaluations that the row is of")
-CUT_FIELD = field("cut", pa.string(), "What the boards are cut by, such as overall; columns that only other cuts have are null")
-SNAPSHOT_FIELD = field("snapshot", pa.string(), "Label of one evaluation pass: base, or the date of a night")
-PROMPT_FIELD = field("prompt_id", pa.string(), "Hash of everything the model sees, and of the target")
+FAMILY_FIELD = field("family", pa.string(), "Family of the evaluation, such as qa or games")
+CUT_FIELD = field("cut", pa.string(), "Grouping of the board, such as overall; columns that only other groupings have are null")
+SNAPSHOT_FIELD = field("snapshot", pa.string(), "Snapshot of the responses: base, or a date for a nightly run")
+PROMPT_FIELD = field("prompt_id", pa.string(), "Hash of the prompt and its target")
 MODEL_FIELDS = (
-    field("model", pa.string(), "Name of the model, as people choose it: gpt-4.1-mini"),
+    field("model", pa.string(), "Name of the model: gpt-4.1-mini"),
     field("model_variant", pa.string(), "Model string plus every sampling parameter"),
 )
 SAMPLE_FIELDS = (
@@ -84,7 +84,7 @@ SAMPLE_FIELDS = (
 )
 METRIC_FIELD = field("metric", pa.string(), "Metric behind the score")
 ANSWERED_AT_FIELD = field(
-    "answered_at", pa.timestamp("us", tz="UTC"), "Time when the response arrived; null: no model was asked"
+    "answered_at", pa.timestamp("us", tz="UTC"), "Time when the response arrived; null: no model was called"
 )
 
 REQUEST = (
@@ -96,13 +96,13 @@ REQUEST = (
         "Key of the response in the store: hash of a prompt of this text, model variant, draw, snapshot",
     ),
 )
-"""Who is asked, and under which key the response is stored."""
+"""The model and the key of the stored response."""
 REPLY = (
     field("call_status", pa.string(), "State of the call: answered, error, missing or budget"),
     field("response", pa.string(), "Raw text as served"),
-    field("error", pa.string(), "Explanation of why there is no response"),
+    field("error", pa.string(), "Reason why there is no response"),
     field("finish_reason", pa.string(), "Reason the provider gives for the end of the response, such as stop or length"),
-    field("served_model", pa.string(), "Model the provider says it served"),
+    field("served_model", pa.string(), "Model that served the response, as the provider reports it"),
     field("fingerprint", pa.string(), "Provider's name for the configuration that answered"),
     field("prompt_tokens", pa.int32(), "Tokens of the prompt; 0 at all but the first of the rows that share one request"),
     field("completion_tokens", pa.int32(), "Tokens of the response; 0 at all but the first of the rows that share one request"),
@@ -111,44 +111,25 @@ REPLY = (
         pa.float64(),
         "Known cost of the request's calls in US dollars; 0 at all but the first row of a request; null: unknown",
     ),
-    field("reported_cost_usd", pa.float64(), "US dollars that the provider states for the response; null: it states none"),
-    field("cached_tokens", pa.int32(), "Prompt tokens the provider read from its cache; null: it does not say"),
-    field("reasoning_tokens", pa.int32(), "Tokens the model thought in, as the provider counts; null: it does not say"),
     field("unknown_cost_attempts", pa.int32(), "Calls that may have been billed at an unknown cost; null: not counted"),
     field(
         "unknown_cost_usd_most",
         pa.float64(),
-        "US dollars that calls of unknown cost may have cost at most, beyond cost_usd; null: none, or no price is known",
+        "Upper limit in US dollars for calls of unknown cost, beyond cost_usd; null: none, or no price is known",
     ),
-    field(
-        "latency_s", pa.float64(), "Seconds the call took; null: no call was answered, or it was made elsewhere and is unknown"
-    ),
-    field("attempts", pa.int32(), "Calls sent until it was answered or given up"),
+    field("latency_s", pa.float64(), "Seconds that the call took; null: no call was answered"),
+    field("attempts", pa.int32(), "Calls sent until a response arrived or the request was given up"),
     ANSWERED_AT_FIELD,
 )
-"""What came back."""
+"""The outcome of a request."""
 CALL = (SNAPSHOT_FIELD, PROMPT_FIELD, *REQUEST, *REPLY)
-"""The columns of every table of model calls. Usage stands once per request: at the first of the rows that share it."""
+"""The columns of every table of model calls. Usage is in one row per request: the first of the rows that share it."""
 
 PARSE_RATE_FIELD = field("parse_rate", pa.float64(), "Share of responses that could be read, 0-1: higher is better")
-COUNTS = (
-    field("n_total", pa.int64(), "Predictions"),
-    field("n_scored", pa.int64(), "Predictions with a score"),
-    field("n_ok", pa.int64(), "Predictions that were parsed"),
-    field("n_unparseable", pa.int64(), "Responses that could not be read"),
-    field("n_wrong_length", pa.int64(), "Responses with another number of options"),
-    field("n_refused", pa.int64(), "Responses that declined to answer, or that a content filter stopped"),
-    field("n_error", pa.int64(), "Calls that failed"),
-    field("n_missing", pa.int64(), "Predictions for which there was nothing to ask or to read"),
-    field("n_budget", pa.int64(), "Predictions not asked for, because a budget was reached"),
-    PARSE_RATE_FIELD,
-)
-"""Predictions by what became of them."""
-
 COSTS = pa.schema(
     [
         FAMILY_FIELD,
-        field("role", pa.string(), "Role in which the model was asked: candidate, judge, analyst or embedder"),
+        field("role", pa.string(), "Role of the model: candidate, judge, analyst or embedder"),
         field("first_level", pa.string(), "First level of the partition, such as `--by suite`; null: embedders"),
         field("second_level", pa.string(), "Second level of the partition, such as `--by part`; null: none"),
         SNAPSHOT_FIELD,
@@ -170,7 +151,7 @@ COSTS = pa.schema(
         field(
             "unknown_cost_usd_most",
             pa.float64(),
-            "US dollars that calls of unknown cost may have cost at most, beyond cost_usd; null: none, or no price is known",
+            "Upper limit in US dollars for calls of unknown cost, beyond cost_usd; null: none, or no price is known",
         ),
     ]
 )
@@ -180,11 +161,11 @@ COMPARISONS = pa.schema(
     [
         FAMILY_FIELD,
         field("first_level", pa.string(), "Suite; null: all partitions of the family are compared together"),
-        field("context_level", pa.string(), "Context that was shown; null: the family has no such levels"),
-        field("condition", pa.string(), "Condition in which the models were asked; null: the family has none"),
-        field("targets", pa.string(), "Items that count: clean (those that are a fair test) or all; null: the family knows no others"),
+        field("context_level", pa.string(), "Context level of the prompts; null: the family has none"),
+        field("condition", pa.string(), "Condition of the requests; null: the family has none"),
+        field("targets", pa.string(), "Items that count: clean (without circular ones) or all; null: the family makes no difference"),
         METRIC_FIELD,
-        field("measured_by", pa.string(), "What the metric was measured by; null: the metric says it"),
+        field("measured_by", pa.string(), "Judge or embedder behind the metric; null: the metric needs none"),
         *MODEL_FIELDS,
         field("other_model", pa.string(), "Model that the first one is compared with"),
         field("other_variant", pa.string(), "Variant of the model that the first one is compared with"),
@@ -192,21 +173,18 @@ COMPARISONS = pa.schema(
         field("difference", pa.float64(), "Lead of the better model: score less other score, in units of the score"),
         field("low", pa.float64(), "Lower end of the 95 % interval of the difference; null: too few clusters"),
         field("high", pa.float64(), "Upper end of the 95 % interval of the difference; null: too few clusters"),
-        field("score", pa.float64(), "Mean score of the better model on what both have a score for, 0-1: higher is better"),
-        field("other_score", pa.float64(), "Mean score of the other model on the same, 0-1: higher is better"),
+        field("score", pa.float64(), "Mean score of the better model on the items that both have a score for, 0-1: higher is better"),
+        field("other_score", pa.float64(), "Mean score of the other model on the same items, 0-1: higher is better"),
         field("n_items", pa.int64(), "Different items that both models have a score for"),
-        field("n_pairs", pa.int64(), "Items as they were asked in each partition that both models have a score for"),
-        field("n_clusters", pa.int64(), "Clusters that intervals and tests go by; where a family has too few, items"),
+        field("n_pairs", pa.int64(), "Items, counted once per partition, that both models have a score for"),
+        field("n_clusters", pa.int64(), "Clusters of intervals and tests; items if there are too few clusters"),
         field("effect_size", pa.float64(), "Difference in units of the standard deviation of the clusters' differences"),
-        field("p", pa.float64(), "Two-sided p of the t test by whole clusters, 0-1; null: too few clusters"),
-        field("among", pa.string(), "Comparisons that p is adjusted over, such as models (of two language models); null: all of the board"),
-        field("p_adjusted", pa.float64(), "Adjusted p, 0-1 (Holm over the comparisons of one board, or of those among)"),
-        field("parsed_difference", pa.float64(), "Difference by only the readable responses; null: the family scores no others"),
-        field("parsed_low", pa.float64(), "Lower end of the 95 % interval of parsed_difference"),
-        field("parsed_high", pa.float64(), "Upper end of the 95 % interval of parsed_difference"),
-        field("parsed_verdict", pa.string(), "Verdict by only the readable responses"),
-        field("parsed_note", pa.string(), "Finding by only the readable responses where it differs; empty: the same"),
-        field("note", pa.string(), "Caution for readers of the row, or the reason why a number is missing; empty: nothing"),
+        field("p", pa.float64(), "p value of the difference, 0-1 (two-sided t test over clusters); null: too few clusters"),
+        field("adjusted_over", pa.string(), "Comparisons that p is adjusted over, such as models (two language models); null: all of the board"),
+        field("p_adjusted", pa.float64(), "Adjusted p, 0-1 (Holm over the comparisons of one board, or those in adjusted_over)"),
+        field("parsed_verdict", pa.string(), "Verdict from readable responses only"),
+        field("parsed_note", pa.string(), "Finding from readable responses only, if it differs from the published one; empty: it does not"),
+        field("note", pa.string(), "Caution about the row, or why a number is missing; empty: none"),
     ]
 )  # fmt: skip
 """One row per family, board and two models that share an item, the better one first."""
@@ -218,10 +196,10 @@ class TableSpec:
 
     schema: pa.Schema | None
     space: Space | None = None
-    """Whose partitions it is about, from the first level on; None: it is one file."""
+    """The partition space of the table; None: the table is one file."""
     levels: tuple[str, ...] = ()
-    """The folder levels above its files."""
+    """Folder levels above the table's files."""
     remake: str = "dtef board --refresh"
     """The command that makes a file again. `{options}` stands for its levels, such as `--suite S --part P --snapshot base`, and
-    `{family}` for that level alone, and `{models}`, `{personas}` or `{players}` for who was asked, as other tables of the partition tell.
+    `{family}` for that level alone, and `{models}`, `{personas}` or `{players}` for the models, which other tables of the partition list.
     """

@@ -1,4 +1,4 @@
-"""Notes on the source files of blueprints, in the warehouse beside the tables."""
+"""Notes on the source files of blueprints, in the warehouse next to the tables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RubricFile:
     models_dir: str | None
     """Folder of the model collections that the file may name."""
     skip_broken: bool
-    """Parts with an error are left out; otherwise such a file is not run."""
+    """Whether parts with an error are left out; otherwise a file with one is not run."""
     content_hash: str
 
     @property
@@ -59,7 +59,7 @@ def find_missing_below(warehouse: Warehouse, folders: Iterable[Path]) -> list[Ru
     tops = [Path(normpath(folder.absolute())) for folder in folders]
     return [
         file
-        for file in BLUEPRINT_NOTES.all(warehouse)
+        for file in BLUEPRINT_NOTES.read_all(warehouse)
         if any(Path(normpath(file.path)).is_relative_to(top) for top in tops) and file.is_gone
     ]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-# What a class named in `dagster.yaml` is constructed with. Replaced by: the same name in `dagster`.
+# Constructor argument of classes named in `dagster.yaml`. Replaced by: the same name in `dagster`.
 from dagster._serdes import ConfigurableClassData
 
 # `_engine` of each part opens the connections. Replaced by: a setting of Dagster that keeps connections.
@@ -32,7 +32,7 @@ class PostgresStorage(DagsterPostgresStorage):
                 options.get("token_provider"),
                 isolation_level="AUTOCOMMIT",
                 pool_size=1,
-                # What threads need beside it for a moment is opened, and closed again, as all connections were.
+                # Further connections of threads are opened and closed each time, as all connections were before.
                 max_overflow=-1,
                 pool_pre_ping=True,
             )

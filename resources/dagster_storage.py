@@ -25,10 +25,10 @@ from dagster._core.storage.runs.sqlite.sqlite_run_storage import SqliteRunStorag
 from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
 from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
 
-# What a class named in `dagster.yaml` is constructed with. Replaced by: the same name in `dagster`.
+# Constructor argument of classes named in `dagster.yaml`. Replaced by: the same name in `dagster`.
 from dagster._serdes import ConfigurableClassData
 
-# What the claim of a pool's slot comes to. Replaced by: the same name in `dagster`.
+# Result of a claim on a pool's slot. Replaced by: the same name in `dagster`.
 from dagster._utils.concurrency import ConcurrencyClaimStatus
 from filelock import FileLock
 
@@ -45,7 +45,7 @@ class _Engines:
 
     def get_engine(self, url: str) -> sa.Engine:
         with self._lock:
-            # One connection is kept; what is needed beside it for a moment is closed again.
+            # One connection is kept open; further ones are closed after use.
             engine = self._engines.pop(url, None) or _create_engine(url)
             self._engines[url] = engine
             while len(self._engines) > _OPEN_FILES:
@@ -64,8 +64,9 @@ def _create_engine(url: str) -> sa.Engine:
 
     @sa.event.listens_for(engine, "connect")
     def flush_at_checkpoints(connection: Any, _: Any) -> None:
-        # A run makes about a thousand commits. With a flush to the disk in each it waits longer for the disk than it computes. Without them a
-        # power cut can take the last events of a run, but breaks no file, and a killed process loses nothing: https://sqlite.org/wal.html.
+        # A run makes about a thousand commits. With a flush to the disk in each, it spends more time waiting for the disk than computing.
+        # Without flushes, a power cut can lose the last events of a run but breaks no file, and a killed process loses nothing:
+        # https://sqlite.org/wal.html.
         connection.execute("PRAGMA synchronous=NORMAL")
 
     return engine

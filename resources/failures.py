@@ -18,27 +18,30 @@ from resources.settings import Settings
 _OURS = "dtef_pipeline.errors."
 _DATABASES = ("sqlalchemy.", "sqlite3.", "psycopg", "alembic.")
 _DUCKDB = ("duckdb.", "_duckdb.")
+_LACKED_COLUMN = re.compile(r'Binder Error: (?:Referenced column|Table "\w+" does not have a column named) "(?P<name>\w+)"')
 _OF_THE_DISK = re.compile(r"\[Errno \d+\] (?P<why>[^:\n]*)")
 _DETAIL = re.compile(r"Detail: \[errno \d+\] (?P<why>[^\n]*)")
-"""What the system said, at the end of an error of pyarrow's."""
+"""The system's message, at the end of a pyarrow error."""
 _PATH = re.compile(r"'(?P<path>[^'\n]+)'")
 _FULL = re.compile(r"No space left|disk is full|quota exceeded|File too large", re.IGNORECASE)
 _CLOSED = re.compile(r"Permission denied|Read-only file system|readonly database|Operation not permitted", re.IGNORECASE)
 _MAYBE_FULL = re.compile(r"disk I/O error|unable to open database file")
 _FULL_BELOW = 5_000_000
-"""Bytes of free disk space with which SQLite's "disk I/O error" is taken for a full disk."""
+"""Free disk space in bytes below which SQLite's "disk I/O error" counts as a full disk."""
 _DAMAGED = re.compile(r"file is not a database|database disk image is malformed")
-_AWAY = re.compile(r"(response store|database of Dagster).*(connection|translate host name|authentication)", re.IGNORECASE)
+_AWAY = re.compile(
+    r"(response store|database of Dagster).*(connection|translate host name|resolve host|authentication)", re.IGNORECASE
+)
 _NOT_SET = re.compile(r'You have attempted to fetch the environment variable "(\w+)" which is not set\..*')
-"""What Dagster says of a variable that its settings name."""
+"""Dagster's message about an unset variable that its settings name."""
 _SERVERS = ("psycopg.", "psycopg2.")
 
 
 class ErrorLink(NamedTuple):
-    """One error of a chain. `kind`: its class, with the module unless built-in. `said`: its message."""
+    """One error of a chain. `kind`: its class, with the module unless built-in. `message`: its text."""
 
     kind: str
-    said: str
+    message: str
 
 
 def links(error: BaseException) -> list[ErrorLink]:
@@ -66,18 +69,23 @@ def describe_error(chain: Iterable[ErrorLink], home: str | None = None) -> str |
     """
     for link in chain:
         if link.kind.startswith(_OURS):
-            return link.said
+            return link.message
         if link.kind.startswith(_DATABASES):
             place = home or str(Settings.read_environment().dagster_home)
-            if link.said.removeprefix("(").startswith(_SERVERS) or link.kind.startswith(_SERVERS):
+            if link.message.removeprefix("(").startswith(_SERVERS) or link.kind.startswith(_SERVERS):
                 return f"cannot use the database of Dagster that {place}/dagster.yaml names: {find_first_line(link)}"
             return f"cannot read or write the storage of Dagster in {place}: {find_first_line(link)}"
         if link.kind.startswith(_DUCKDB):
-            action = "written" if "Could not write" in link.said else "read"
+            if column := _LACKED_COLUMN.search(link.message):
+                return (
+                    f"the stored tables have no column {column['name']}, as tables of another version; run the family again, which costs "
+                    "nothing where responses are stored"
+                )
+            action = "written" if "Could not write" in link.message else "read"
             return f"the tables cannot be {action}: {find_first_line(link)}"
-        if _OF_THE_DISK.match(link.said):
-            paths = _PATH.findall(link.said)
-            return f"cannot {f'use {paths[-1]}' if paths else 'read or write a file'}: {reason(link.said)}"
+        if _OF_THE_DISK.match(link.message):
+            paths = _PATH.findall(link.message)
+            return f"cannot {f'use {paths[-1]}' if paths else 'read or write a file'}: {reason(link.message)}"
     return None
 
 
@@ -103,9 +111,9 @@ def describe_start_failure(home: Path, error: Exception) -> str:
 def find_unset_variables(error: BaseException) -> list[str]:
     """Return the unset environment variables that Dagster's settings name, if they are the only reason why it does not start."""
     faults = [str(entry.message) for entry in getattr(error, "errors", None) or ()]
-    error_lines = faults or [link.said for link in links(error)]
+    error_lines = faults or [link.message for link in links(error)]
     matches = [_NOT_SET.search(line) for line in error_lines]
-    # Of a list, each fault is to be one: a file that is wrong as well needs mending.
+    # All faults of a list must be unset variables; otherwise the file must be corrected as well.
     if faults and not all(matches):
         return []
     return list(dict.fromkeys(match[1] for match in matches if match))
@@ -113,8 +121,8 @@ def find_unset_variables(error: BaseException) -> list[str]:
 
 def find_first_line(link: ErrorLink) -> str:
     """Return the first non-empty line of the message, without the class names that libraries put before it."""
-    lines = [line.strip() for line in link.said.splitlines() if line.strip()]
-    if link.kind.endswith(".ValidationError") and len(lines) > 2:  # pydantic: a count, the field, what is wrong with it
+    lines = [line.strip() for line in link.message.splitlines() if line.strip()]
+    if link.kind.endswith(".ValidationError") and len(lines) > 2:  # pydantic: a count, the field, its fault
         return f"{lines[0]}: {lines[1]}: {lines[2].partition(' [type=')[0]}"
     return escape_control_characters(re.sub(r"^\((?:\w+\.)+\w+\) ", "", lines[0])) if lines else ""
 
@@ -133,7 +141,7 @@ def reason(message: str) -> str:
 def add_remedy(message: str, places: Mapping[str, str] | None = None) -> str:
     """Return the message with advice if a disk or database is the cause. `places`: of the settings, by environment variable."""
     roots = places if places is not None else Settings.read_environment().places()
-    # Of places inside each other the innermost.
+    # If places are nested, the innermost.
     name, place = max(((n, p) for n, p in roots.items() if p and p in message), key=lambda pair: len(pair[1]), default=("", ""))
     elsewhere = f", or choose another place with {name}" if name else ""
     if _FULL.search(message) or (_MAYBE_FULL.search(message) and is_full(place)):
@@ -161,7 +169,7 @@ def is_full(place: str) -> bool:
 
 def _name_error_kind(error: BaseException) -> str:
     kind = type(error)
-    # A class of ours is known by its tree, wherever it is defined.
+    # Our own classes are named by the error tree, wherever they are defined.
     ours = next((base for base in kind.__mro__ if base.__module__ == _OURS.rstrip(".")), None)
     if ours is not None:
         return f"{_OURS}{ours.__qualname__}"

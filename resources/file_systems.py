@@ -31,9 +31,20 @@ def open_root(root: str | Path) -> tuple[pafs.FileSystem, str]:
         fs, path = pafs.FileSystem.from_uri(url)
     except (pa.ArrowException, OSError) as error:
         raise WarehouseError(
-            f"cannot use the warehouse {strip_secrets(text)}: {str(error).replace(url, strip_secrets(text))}"
+            f"cannot use the warehouse {strip_secrets(text)}: {_describe_store_error(str(error).replace(url, strip_secrets(text)))}"
         ) from error
     return fs, path.rstrip("/")
+
+
+def _describe_store_error(message: str) -> str:
+    """Return why an object store cannot be used and what to do, in place of the message of Amazon's library."""
+    if "NETWORK_CONNECTION" in message:
+        return "its server cannot be reached; check the network, the bucket's name and the region"
+    if "ACCESS_DENIED" in message or "Forbidden" in message:
+        return "access is denied; check the keys of this user and the bucket's name"
+    if "Unrecognized filesystem type" in message:
+        return "there is no such kind of storage; use a folder, or an address such as s3://bucket/prefix"
+    return message
 
 
 def has_file(fs: pafs.FileSystem, folder: str, name: str, depth: int) -> bool:
@@ -42,7 +53,7 @@ def has_file(fs: pafs.FileSystem, folder: str, name: str, depth: int) -> bool:
     """
     if not isinstance(fs, pafs.LocalFileSystem):
         return True
-    if not depth:  # there are many folders of the last level, and a look for a pattern takes ten times as long
+    if not depth:  # the last level has many folders, and a search for a pattern takes ten times as long
         return Path(folder, name).is_file()
     return next(Path(folder).glob("/".join(["*"] * depth + [name])), None) is not None
 
@@ -68,7 +79,7 @@ def delete_folder(fs: pafs.FileSystem, folder: str, top: str) -> None:
         return
     fs.delete_dir(folder)
     above = folder.rpartition("/")[0]
-    # On this machine another process may be about to write into one that is empty for now.
+    # On this machine, another process may be about to write into an empty folder.
     while above != top and not isinstance(fs, pafs.LocalFileSystem) and not fs.get_file_info(pafs.FileSelector(above)):
         fs.delete_dir(above)
         above = above.rpartition("/")[0]
@@ -79,7 +90,7 @@ def strip_secrets(address: str) -> str:
     _, url, tail = address.partition("://")
     if not url:
         return address
-    # An @ in the path of a bucket is no secret where no user can stand before it.
+    # An @ in a bucket's path is not secret if no user can precede it.
     before_path = tail.partition("/")[0]
     return redact_address(address).replace("[...]@", "", 1) if {":", "@"} & set(before_path) else address.partition("?")[0]
 
@@ -108,7 +119,7 @@ def write_text(path: Path, text: str) -> None:
 
 def write_chunks(path: Path, chunks: Iterable[str]) -> None:
     """Write a text like `write_text`, in pieces, so that it is never completely in memory."""
-    # What is there and is no file, such as /dev/stdout, is written to as it is.
+    # Existing paths that are not files, such as /dev/stdout, are written in place.
     in_place = path.exists() and not path.is_file()
     target = path if in_place else path.resolve()
     part = target if in_place else target.with_name(f".{uuid.uuid4().hex}.part")

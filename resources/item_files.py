@@ -1,4 +1,4 @@
-"""Notes on the sources of qa items, per part, in the warehouse beside the tables."""
+"""Notes on the sources of qa items, per part, in the warehouse next to the tables."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class QaSource:
     suite: str
     part: str
     path: str
-    """The file, or the folder of files, that it was added from."""
+    """The file or folder that the part was added from."""
     corpus: str | None
-    """The documents that it is about: a file or a folder; None: it is about none."""
+    """The documents that its items refer to: a file or a folder; None: there are none."""
     suites: str | None
-    """The file of the user's own suites that was given with it; None: those that are shipped."""
+    """The user's own suites file, if one was given; None: the shipped suites."""
     content_hash: str
 
     @property
@@ -37,7 +37,7 @@ class QaSource:
 
 
 ITEM_NOTES: Notes[QaSource] = Notes("qa_files", QaSource, lambda source: source.key, "`dtef qa add` writes it again")
-"""What is noted of each part."""
+"""The note of each part."""
 
 
 def source_hash(*paths: Path | None) -> str:

@@ -21,14 +21,14 @@ from resources.settings import Settings
 
 ATTEMPTS = 4
 LONGEST_RETRY_WAIT_S = 20.0
-"""A server that asks to be left alone for longer is not waited for."""
+"""A longer requested wait fails the request."""
 MOST_REPLY_BYTES = 20_000_000
 """A longer reply is not a list of a few documents."""
 SECRET_LEFT_OUT = "[secret]"  # noqa: S105 - what stands in its place
 _STATUSES_TO_TRY_AGAIN = frozenset({408, 425, 429})
 
 for _name in ("httpx", "httpcore"):
-    # They log each address, and what servers send, in full.
+    # These log every address and the servers' replies in full.
     logging.getLogger(_name).setLevel(logging.WARNING)
 
 
@@ -45,9 +45,9 @@ class JsonReply:
     """The outcome of a request."""
 
     value: Any
-    """The reply, decoded from JSON; None: there is none, or it is null."""
+    """The reply, decoded from JSON; None: no reply, or null."""
     problem: str | None
-    """Why there is no reply; None: there is one."""
+    """Why there is no reply; None: there is a reply."""
     attempts: int
 
 
@@ -92,7 +92,7 @@ def find_look_up_server(settings: Settings) -> JsonEndpoint:
     """Return the server of DTEF_SOCIOSCOPE_URL. Raises ConfigError, which does not show the URL, if it is missing or unusable."""
     if settings.socioscope_url is None:
         raise ConfigError(
-            "retriever remote: DTEF_SOCIOSCOPE_URL is not set; allowed: the address of a server, https://... or http://..."
+            "retriever remote: DTEF_SOCIOSCOPE_URL is not set; set it to the address of a server, https://... or http://..."
         )
     require_address("retriever remote: DTEF_SOCIOSCOPE_URL", settings.socioscope_url)
     return JsonEndpoint(settings.socioscope_url, settings.socioscope_auth_env)
@@ -112,9 +112,9 @@ def find_address_fault(url: str) -> str | None:
     except ValueError:
         is_address = False
     if not is_address:
-        return "is not a web address; allowed: https://... or http://..."
+        return "is not a web address that begins with https:// or http://"
     if "@" in parts.netloc:
-        return "has a user name or a password in it, which would not be sent; allowed: an address without them"
+        return "has a user name or a password in it, which would not be sent; leave them out"
     return None
 
 
@@ -168,7 +168,7 @@ def post_once(url: str, message: Mapping[str, Any], timeout: float) -> tuple[int
     except httpx.TransportError as error:
         raise PostFailure(f"{where}: {type(error).__name__}", 0.0) from None
     except (httpx.HTTPError, httpx.InvalidURL, ValueError, TypeError, RecursionError) as error:
-        # The message would show the address, or what was to be sent.
+        # The message would contain the address or the sent data.
         raise PostFailure(f"{where}: the request is not JSON, or the address is not a URL ({type(error).__name__})") from None
     return response.status_code, bytes(content)
 

@@ -1,4 +1,4 @@
-"""Small JSON notes on each partition's source, in the warehouse beside the tables."""
+"""Small JSON notes on each partition's source, in the warehouse next to the tables."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from dtef_pipeline.identity import digest
 if TYPE_CHECKING:
     from resources.warehouse import Warehouse
 
-Noted = TypeVar("Noted")
+Note = TypeVar("Note")
 """A frozen dataclass of texts, numbers and flags."""
 
 
-class Notes(Generic[Noted]):
+class Notes(Generic[Note]):
     """The notes of one kind, one per partition."""
 
     def __init__(
         self,
         folder: str,
-        kind: Callable[..., Noted],
-        key: Callable[[Noted], str],
+        kind: Callable[..., Note],
+        key: Callable[[Note], str],
         remedy: str,
         name: Callable[[str], str] = digest,
     ) -> None:
         """`folder`: below the warehouse's root; `key`: of a note; `remedy`: how to rewrite a broken note; `name`: of a key's file."""
         self.folder, self._kind, self.key_of, self._remedy, self._name = folder, kind, key, remedy, name
 
-    def read(self, warehouse: Warehouse, key: str) -> Noted | None:
+    def read(self, warehouse: Warehouse, key: str) -> Note | None:
         """Return the note of a partition, or None if it has none. Raises WarehouseError if the note is broken."""
         file = self._build_path(warehouse, key)
         return self._read(warehouse, file) if self._is_there(warehouse, file) else None
 
-    def write(self, warehouse: Warehouse, note: Noted) -> None:
+    def write(self, warehouse: Warehouse, note: Note) -> None:
         """Store a note, replacing the previous one."""
         content: Any = note
         warehouse.put(self._build_path(warehouse, self.key_of(note)), json.dumps(asdict(content), indent=2).encode())
@@ -48,12 +48,12 @@ class Notes(Generic[Noted]):
         if self._is_there(warehouse, file := self._build_path(warehouse, key)):
             warehouse.fs.delete_file(file)
 
-    def all(self, warehouse: Warehouse) -> list[Noted]:
+    def read_all(self, warehouse: Warehouse) -> list[Note]:
         """Return all notes by key, skipping broken ones."""
         folder = pafs.FileSelector(f"{warehouse.root}/{self.folder}", allow_not_found=True)
         infos = warehouse.fs.get_file_info(folder)
         files = [str(info.path) for info in infos if info.base_name.endswith(".json") and info.type == pafs.FileType.File]
-        notes = warehouse.each(lambda file: self._read_or_none(warehouse, file), files)
+        notes = warehouse.map_files(lambda file: self._read_or_none(warehouse, file), files)
         return sorted((note for note in notes if note is not None), key=self.key_of)
 
     def _build_path(self, warehouse: Warehouse, key: str) -> str:
@@ -62,7 +62,7 @@ class Notes(Generic[Noted]):
     def _is_there(self, warehouse: Warehouse, file: str) -> bool:
         return bool(warehouse.fs.get_file_info(file).type == pafs.FileType.File)
 
-    def _read(self, warehouse: Warehouse, file: str) -> Noted:
+    def _read(self, warehouse: Warehouse, file: str) -> Note:
         with warehouse.fs.open_input_stream(file) as stream:
             text = stream.read()
         try:
@@ -70,7 +70,7 @@ class Notes(Generic[Noted]):
         except (ValueError, TypeError) as error:
             raise WarehouseError(f"{file}: cannot be read: {error}; {self._remedy}") from error
 
-    def _read_or_none(self, warehouse: Warehouse, file: str) -> Noted | None:
+    def _read_or_none(self, warehouse: Warehouse, file: str) -> Note | None:
         try:
             return self._read(warehouse, file)
         except WarehouseError:

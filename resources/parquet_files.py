@@ -14,7 +14,7 @@ from dtef_pipeline.errors import UnreadableFile, WarehouseError
 from resources.failures import escape_control_characters
 
 PARQUET_ENDS = b"PAR1"
-"""With these bytes each Parquet file begins and ends."""
+"""The bytes at the beginning and end of every Parquet file."""
 _READS = 10
 
 
@@ -28,7 +28,7 @@ def open_parquet(fs: pafs.FileSystem, path: str) -> pa.NativeFile:
         return fs.open_input_file(path)
     for _ in range(_READS):
         with fs.open_input_file(path) as file:
-            # Where the file is shorter by now, zeros are left at the end; `read` would leave what was in memory there.
+            # If the file has become shorter, the rest stays zero; `read` would leave old memory there.
             content = bytearray(file.size())
             file.readinto(content)
         if content.endswith(PARQUET_ENDS):
@@ -70,7 +70,7 @@ def read_file(fs: pafs.FileSystem, path: str, columns: Sequence[str] | None, sch
     """
     is_local = isinstance(fs, pafs.LocalFileSystem)
     try:
-        # One known file: the data set machinery (and its guessing of folder columns) is not wanted.
+        # A single known file needs no data set machinery, which guesses columns from folder names.
         with open_parquet(fs, path) as source:
             rows = pq.ParquetFile(source).read(columns=list(columns) if columns else None, use_threads=False)
     except FileNotFoundError:
@@ -133,10 +133,10 @@ def _make_column_error(path: str, difference: str) -> UnreadableFile:
 
 
 def _make_unreadable(path: str, error: Exception, is_local: bool) -> UnreadableFile:
-    """Return the error. Raises WarehouseError if the object store cannot be reached: nothing is known of the file then."""
+    """Return the error. Raises WarehouseError if the object store cannot be reached: the state of the file is unknown then."""
     if isinstance(error, OSError) and not is_local and not isinstance(error, pa.ArrowException):
         raise WarehouseError(f"cannot read {path}: {error}") from error
-    # Of several sentences the first says what is wrong.
+    # The first of several sentences says what is wrong.
     message = escape_control_characters(re.split(r"\.\s|\.\Z|\n", str(error))[0])
     if isinstance(error, OSError) and error.errno is not None:
         return UnreadableFile(path, message, "refused")

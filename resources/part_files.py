@@ -1,4 +1,4 @@
-"""Notes on the sources of partitions in families that the engine assembles, in the warehouse beside the tables."""
+"""Notes on the sources of partitions in families that the engine assembles, in the warehouse next to the tables."""
 
 from __future__ import annotations
 

@@ -9,7 +9,8 @@ from typing import Any
 from dtef_pipeline.errors import ConfigError
 
 FUNCTION_GROUP = "dtef.rubric.functions"
-"""An entry point of this group is a function of (response, argument, context) that gives a score from 0 to 1, under its own name."""
+"""Entry-point group of functions of (response, argument, context) that return a score from 0 to 1; an entry point's name is the function's
+name."""
 
 
 def load_plugin_functions() -> dict[str, Callable[..., Any]]:
@@ -25,6 +26,6 @@ def _load_function(name: str, value: str, load: Callable[[], Any]) -> Callable[.
             f"the point function {name!r} of {value} cannot be loaded: {type(error).__name__}: {error}"
         ) from error
     if not callable(function):
-        raise ConfigError(f"the point function {name!r} of {value} is a {type(function).__name__}; allowed: a function")
+        raise ConfigError(f"the point function {name!r} of {value} is a {type(function).__name__}, not a function")
     result: Callable[..., Any] = function
     return result

@@ -23,9 +23,9 @@ from resources.plugin_functions import load_plugin_functions
 
 _WORKER = Path(__file__).with_name("script_worker.py")
 _SCRIPT_PATIENCE = 3.0
-"""Seconds after which a script that its own process has not stopped is ended with that process."""
+"""Seconds after which a script's process is killed if it has not stopped the script itself."""
 _START = 60.0
-"""Seconds that the process may take to begin."""
+"""Seconds for the process to start."""
 
 
 def has_script_engine() -> bool:
@@ -55,7 +55,7 @@ class ScriptEngine:
             request = json.dumps({"script": script, "variables": dict(variables)}, default=str)
         except (TypeError, ValueError, RecursionError) as error:
             return {"fault": "error", "text": f"the script's variables cannot be handed over: {error}"}
-        for _ in range(2):  # a process that ended while it had nothing to do is no fault of this script
+        for _ in range(2):  # a process that ended while idle is not the fault of this script
             fresh = self._worker is None
             answer = self._ask_worker(request)
             if answer is not None and ("fault" not in answer or answer["fault"] == "error"):

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 import pyarrow as pa
 
 Tell = Callable[[Sequence[str]], pa.Table]
-"""What the partition's tables say in these columns."""
-_WHO_WAS_ASKED = {
+"""Returns the values of these columns in the partition's tables."""
+_MODEL_OPTIONS = {
     "{models}": ("--model", ("model", "draw")),
     "{personas}": ("--model", ("persona", "model", "draw")),
     "{players}": ("--player", ("persona", "model", "draw", "opponent", "cluster")),
 }
-"""By what stands in a command for who was asked: the option that names them, and the columns that tell it."""
+"""By placeholder of a command: the option for models or players, and the columns with their names."""
 
 
 def remake_command(remake: str, levels: Mapping[str, str], tell: Tell) -> str:
@@ -24,7 +24,7 @@ def remake_command(remake: str, levels: Mapping[str, str], tell: Tell) -> str:
         "{family}": levels.get("family", ""),
         "{part}": _spell_options(_list_part_options(levels)),
     }
-    for place, (option, columns) in _WHO_WAS_ASKED.items():
+    for place, (option, columns) in _MODEL_OPTIONS.items():
         if place in remake:
             values[place] = _spell_options(_list_asked_options(option, tell(columns).to_pydict()))
     for place, options in values.items():

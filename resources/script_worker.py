@@ -12,13 +12,13 @@ import sys
 from typing import Any
 
 LONGEST_RUN = 1.0
-"""Seconds that a script may run."""
+"""Maximum seconds of a script."""
 LARGEST_HEAP = 64 * 2**20
-"""Bytes that V8's heap may take."""
+"""Maximum bytes of V8's heap."""
 LARGEST_PROCESS = 2**30
-"""Bytes that the whole process may have as data: typed arrays lie outside V8's heap."""
+"""Maximum bytes of the process's data: typed arrays are outside V8's heap."""
 
-# The script sees neither these names nor the timers that mini-racer adds. A return at its top makes it the body of a function.
+# The script sees neither these names nor the timers that mini-racer adds. A top-level return makes it the body of a function.
 _PROGRAM = """(() => {
   const stringify = JSON.stringify, evaluate = eval, text = String, Syntax = SyntaxError;
   setTimeout = clearTimeout = undefined;
@@ -75,9 +75,9 @@ def outcome(script: str, variables: dict[str, Any]) -> dict[str, Any]:
 def main() -> None:
     """Answer requests until there are no more."""
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever a library prints is no answer
+    os.dup2(2, 1)  # output of libraries is not an answer
     limit_process()
-    outcome("1", {})  # loads the engine before the first answer is waited for
+    outcome("1", {})  # loads the engine before the first script arrives
     answers.write(b"{}\n")
     answers.flush()
     for line in sys.stdin.buffer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AliasGenerator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -49,7 +49,7 @@ class Settings(BaseModel):
     models: Path | None = Field(None, description="a YAML file that adds to the shipped models")
     surveys: Path = Field(HOME / "surveys", description="the folder that the sensor `new_round` watches")
     blueprints: Path | None = Field(None, description="the folder that the sensor `new_blueprint` watches")
-    panel: Path | None = Field(None, description="a YAML file that says what is asked every night")
+    panel: Path | None = Field(None, description="a YAML file with the nightly runs")
     scenarios: Path | None = Field(None, description="a folder of `<league>/<scenario>.yaml` that adds to the shipped ones")
     personas: Path | None = Field(None, description="a folder of `*.yaml` that `dtef games add` writes to")
     webhook: str | None = Field(None, repr=False, description="the URL that verdicts on drift are sent to: a secret")
@@ -57,10 +57,12 @@ class Settings(BaseModel):
     socioscope_auth_env: Annotated[str | None, BeforeValidator(_mark_secret)] = Field(
         None, validation_alias=SOCIOSCOPE_AUTH, description="its secret, of which only the variable's name is kept"
     )
-    socioscope_model: str | None = Field(None, description="the model that the server is asked to answer with")
-    sandbox: str = Field("auto", description="how programs that models wrote are kept apart: auto, or a level")
+    socioscope_model: str | None = Field(None, description="the model that the server answers with")
+    sandbox: Literal["auto", "sandlock", "bwrap", "unshare", "rlimits", "off"] = Field(
+        "auto", description="auto, sandlock, bwrap, unshare, rlimits or off: how programs that models wrote are isolated"
+    )
     api_tokens: Path | None = Field(None, description="a YAML file with the hashes of the tokens that the HTTP API takes")
-    api_any_model: bool = Field(False, description="1: the HTTP API takes any model that litellm knows")
+    api_any_model: bool = Field(False, description="1 or 0: whether the HTTP API accepts any model that LiteLLM knows")
     allowed_hosts: Annotated[tuple[str, ...], BeforeValidator(parse_hosts)] = Field(
         (), description="names of hosts, such as dtef.example.org, under which browsers reach Dagster and the HTTP API"
     )
@@ -70,7 +72,7 @@ class Settings(BaseModel):
     provider_limits: Annotated[dict[str, int], BeforeValidator(_limits)] = Field(
         {}, description="PROVIDER=CALLS, calls in flight at once, each provider once, such as openai=60,anthropic=20"
     )
-    traceback: bool = Field(False, description="1: commands show the traceback of every error")
+    traceback: bool = Field(False, description="1 or 0: whether commands show the traceback of every error")
 
     @classmethod
     def read_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:

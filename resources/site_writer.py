@@ -12,27 +12,26 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow.fs as pafs
 
-from dtef_pipeline.site.marks import PAGE_MARK, SCRIPT_MARK
-from dtef_pipeline.site.paths import SITE_FOLDER
+from dtef_pipeline.site.paths import PAGE_MARK, SCRIPT_MARK, SITE_FOLDER
 
 if TYPE_CHECKING:
     from resources.warehouse import Warehouse
 
 PAGES_LIST = ".pages.json"
-"""The file that says which pages of a folder were written here: the hash of each by its name."""
+"""The file that lists the pages written here: a hash by page name."""
 
 _MARK_WITHIN = 100_000
-"""Bytes of a file in which the mark of a page stands: behind a title of any length that a name may have."""
+"""Number of bytes of a file that contain a page's mark, after a title of any allowed length."""
 
 
 class SiteWriteResult(NamedTuple):
     """The result of writing."""
 
     sizes: dict[str, int]
-    """Bytes by name."""
+    """Sizes in bytes by name."""
     removed: list[str]
     n_kept: int = 0
-    """Files of earlier times that belong to the site as they are."""
+    """Number of unchanged files of an earlier write."""
 
 
 def write_pages(

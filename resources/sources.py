@@ -14,7 +14,7 @@ from resources.notes import Notes
 from resources.warehouse import Warehouse
 
 UNFINISHED = (".part", ".partial", ".tmp", ".filepart", ".crdownload", ".download")
-"""Endings of names under which programs copy a file before it is whole."""
+"""Endings of file names that programs use while a copy is incomplete."""
 Read = TypeVar("Read")
 
 
@@ -28,13 +28,13 @@ class Source:
     min_n: int
     content_hash: str
     landing: int = 0
-    """How often the source was new or had changed. Earlier bytes that come back are another landing."""
+    """How often the source was new or changed. A return to earlier content counts again."""
     landed: bool = False
-    """Registered by the sensor, which starts a run; not by `dtef add`."""
+    """Whether the sensor registered it and starts a run, instead of `dtef add`."""
     design_effect: float = 1.0
-    """Kish's: how many people of the sample are worth one that was drawn at random, 1 or more; as was stated."""
+    """Kish's design effect as stated, 1 or more: sampled people per person of a simple random sample."""
     allowed: tuple[str, ...] = ()
-    """What may be missing in it: names that the reader's family gives to such faults."""
+    """Faults that are allowed in it, by the family reader's names."""
 
 
 def list_source_files(path: Path) -> list[Path]:

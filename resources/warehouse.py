@@ -41,12 +41,12 @@ TABLES: Mapping[str, TableSpec] = families.TABLES
 _NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.EEXIST)
 One = TypeVar("One")
 Broken = Mapping[str, UnreadableFile]
-"""By path, why a file cannot be read."""
+"""Reasons why files cannot be read, by path."""
 _FILE = "part-0.parquet"
 FILES_NAMED = 5
-"""Of the files that are skipped together, at most so many are named."""
+"""Maximum number of skipped files that are named in one message."""
 _TRIES = 3
-"""Attempts at a query that fails although no file is broken: one was replaced or removed while it was read."""
+"""Attempts at a query that fails without a broken file, because a file was replaced or removed while it was read."""
 _NO_FAULT_OF_A_FILE = (duckdb.ParserException, duckdb.CatalogException, duckdb.InterruptException)
 _REQUESTS_AT_ONCE = 8
 """Files read at the same time from an object store, where each waits for the network."""
@@ -65,7 +65,7 @@ class Warehouse:
         self._views_file = ViewsFile(Path(self.root) / "dtef.duckdb")
         self.warn = warn
         self.skipped: dict[str, str] = {}
-        """By path, the line on it."""
+        """Messages on skipped files, by path."""
 
     @property
     def is_local(self) -> bool:
@@ -253,8 +253,10 @@ class Warehouse:
         files to leave out; a table left without any has no rows.
         """
         connection = duckdb.connect()
-        connection.execute("SET python_enable_replacements = false")  # a name is a view, never a variable of this process
-        connection.execute("SET enable_progress_bar = false")  # it would stand in the output that other programs read
+        # So that a name refers to a view, never to a variable of this process.
+        connection.execute("SET python_enable_replacements = false")
+        # The progress bar would mix with output for other programs.
+        connection.execute("SET enable_progress_bar = false")
         for table in TABLES if only is None else only:
             if self.is_local:
                 if sql := self._view_sql(table, first, without):
@@ -375,13 +377,13 @@ class Warehouse:
         self, table: str, files: Sequence[str], columns: Sequence[str] | None, broken: dict[str, UnreadableFile] | None
     ) -> pa.Table | None:
         """Return the rows of the files. `broken`: takes unreadable ones; if None, the first of them is raised."""
-        results = self.each(lambda file: self._read_one(table, file, columns, skipping=broken is not None), files)
+        results = self.map_files(lambda file: self._read_one(table, file, columns, skipping=broken is not None), files)
         if broken is not None:
             broken |= {fault.path: fault for fault in results if isinstance(fault, UnreadableFile)}
         tables = [rows for rows in results if isinstance(rows, pa.Table)]
         return pa.concat_tables(tables) if tables else None
 
-    def each(self, do: Callable[[str], One], files: Sequence[str]) -> list[One]:
+    def map_files(self, do: Callable[[str], One], files: Sequence[str]) -> list[One]:
         """Return each file's result, in order; in an object store several are read at the same time."""
         if self.is_local or len(files) == 1:
             return [do(file) for file in files]
@@ -436,7 +438,7 @@ class Warehouse:
         for table in [table for table in tables if f"{self.folder(table)}/" in message] or tables:
             files = [path for path in self.files(table, first) if path not in without]
             look = partial(self._find_file_fault, TABLES[table].schema, message)
-            faults |= {fault.path: fault for fault in self.each(look, files) if fault}
+            faults |= {fault.path: fault for fault in self.map_files(look, files) if fault}
         damage = {path: fault for path, fault in faults.items() if fault.kind != "other columns"}
         lacks_columns = isinstance(error, duckdb.BinderException) or any(path in message for path in faults)
         return damage or (faults if lacks_columns else {})
@@ -453,7 +455,7 @@ class Warehouse:
         if (more := len(new) - FILES_NAMED) > 0:
             self.warn(f"skipped, because they cannot be read: {format_count(more, 'more file')}")
 
-    def drop_mended(self) -> None:
+    def drop_readable_skips(self) -> None:
         """Drop files from `skipped` that are readable again."""
         for path in list(self.skipped):
             if find_fault(self.fs, path, _get_spec(self.place(path)[0]).schema, in_full=True) is None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from resources.warehouse import Warehouse
 
 _FINGERPRINTS_FILE = ".families.json"
-"""The file beside the pages that says what the pages of each family were made of: a fingerprint by family."""
+"""The file next to the pages with a fingerprint of each family's sources."""
 
 
 def write_site(warehouse: Warehouse, instead: Iterable[FamilySite] = ()) -> SiteWriteResult:
@@ -37,7 +37,7 @@ def write_site(warehouse: Warehouse, instead: Iterable[FamilySite] = ()) -> Site
     def write(connection: duckdb.DuckDBPyConnection) -> SiteWriteResult:
         now = _fingerprints(warehouse, connection, sites)
         kept_names = {name for name in _find_unchanged(warehouse, now) if _is_whole(warehouse, name)}
-        # Where writing stops half way, the other families are made again the next time.
+        # If writing is interrupted, the other families' pages are made again the next time.
         _store(warehouse, {name: now[name] for name in kept_names})
         pages = make_site(connection, sites, kept_names)
         result = write_pages(

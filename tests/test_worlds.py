@@ -42,9 +42,19 @@ def test_the_tables_are_those_that_the_pipeline_makes_of_the_same_answers() -> N
     made, expected = survey_responses(world, survey), observe(as_read(world, survey)).responses
     order = [("question_id", "ascending"), ("segment", "ascending")]
     made, expected = made.sort_by(order), expected.sort_by(order)
-    for name in ("round", "segment", "attribute", "question_id", "question_text", "options", "n", "circular", "others_n"):
+    for name in (
+        "round",
+        "segment",
+        "attribute",
+        "question_id",
+        "question_text",
+        "options",
+        "n",
+        "circular",
+        "leave_one_out_n",
+    ):
         assert made[name].to_pylist() == expected[name].to_pylist(), name
-    for name in ("observed", "population", "others"):
+    for name in ("observed", "population", "leave_one_out_marginal"):
         for ours, theirs in zip(made[name].to_pylist(), expected[name].to_pylist(), strict=True):
             assert ours == pytest.approx(theirs, abs=1e-12)
 

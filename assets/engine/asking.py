@@ -6,10 +6,11 @@ from contextlib import contextmanager
 import dagster as dg
 import pyarrow as pa
 
+from assets.stage.partitions import get_stage_verb
 from assets.stage.provider_pools import provider_pools
 from assets.stage.resources import Store
 from assets.stage.shared_gateway import command_of
-from dtef_pipeline.asking.calls import TAKEN_OVER, Ask
+from dtef_pipeline.asking.calls import STORED_COLUMNS, Ask
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Request
 from dtef_pipeline.asking.request_list import RequestList
@@ -42,7 +43,7 @@ def asking(
             roles,
             of_days=limits.daily,
             unpriced_models=limits.unpriced,
-            stage=context.asset_key.to_user_string(),
+            stage=get_stage_verb(context.asset_key.to_user_string()),
         ) as ask,
     ):
         yield ask
@@ -56,15 +57,15 @@ def answer_calls(
 ) -> tuple[pa.Table, Mapping[str, Failure]]:
     """Send the requests of several partitions together.
 
-    Returns the columns TAKEN_OVER of all stored responses to the keys, and failures by request key. `lookup`: returns responses, given
+    Returns the columns STORED_COLUMNS of all stored responses to the keys, and failures by request key. `lookup`: returns responses, given
     their keys and columns.
     """
-    rows = lookup(keys, TAKEN_OVER)
+    rows = lookup(keys, STORED_COLUMNS)
     stored_keys = set(rows["request_key"].to_pylist())
     lists = [part for part in requests if isinstance(part, RequestList)]
-    together: Sequence[Request] = RequestList.together(lists).mark_stored(stored_keys)
+    together: Sequence[Request] = RequestList.concatenate(lists).mark_stored(stored_keys)
     if len(lists) < len(requests):
         together = [request for group in requests for request in group]
     failures = ask(together) if together else {}
     lacking = [key for key in keys if key not in stored_keys]
-    return pa.concat_tables([rows, lookup(lacking, TAKEN_OVER)]) if lacking else rows, failures
+    return pa.concat_tables([rows, lookup(lacking, STORED_COLUMNS)]) if lacking else rows, failures

@@ -21,14 +21,14 @@ from assets.engine.stage_inputs import Shared, StageInputs, is_first_snapshot_st
 from assets.stage.snapshots import require_snapshot
 from dtef_pipeline.asking.call_plan import PlannedCalls, PlannedTotals, prompt_tokens
 from dtef_pipeline.asking.embeddings import hash_text, split_text_batches
-from dtef_pipeline.asking.episodes import Episode, Played, index_responses, split_into_windows
+from dtef_pipeline.asking.episodes import Episode, EpisodeResult, index_responses, split_into_windows
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.asking.request import CANDIDATE, EMBEDDER, Failure, Message, Request, Response
+from dtef_pipeline.asking.request import CANDIDATE, EMBEDDER, Message, Request, Response
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.run_settings import RunSettings
-from dtef_pipeline.family.stage import CallPlan, EpisodePlan, Foreseen, Lengths, Stage, Tables, concatenate_tables
+from dtef_pipeline.family.stage import CallPlan, EpisodePlan, Forecast, Lengths, Stage, Tables, concatenate_tables
 from resources.gateway.embedder import NOTHING_EMBEDDED, EmbeddingResult
 from resources.model_catalog import load_known_models
 from resources.responses.store import RESPONSES, ModelInStore, ResponseStore
@@ -43,7 +43,7 @@ _STAND_IN_WORD = " say"
 _HEX_AS_LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 _AT_NO_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 _CUT = "length"
-_UNFORESEEN = Foreseen()
+_UNFORESEEN = Forecast()
 
 
 class NoResponses:
@@ -74,7 +74,7 @@ class DryRun:
     counts: PlannedTotals = field(default_factory=PlannedTotals)
     sizes: Counter[str] = field(default_factory=Counter)
     """Number of results by stage: responses, judgements, episodes."""
-    said: defaultdict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
+    descriptions: defaultdict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     """Values that stages describe for partitions, by name."""
     assumed: dict[str, float] = field(default_factory=dict)
     """Assumed tokens of a reply, by name of a model without known replies."""
@@ -104,11 +104,11 @@ def dry_run(
             try:
                 planner.partition(key).plan()
             except DtefError as error:
-                planner.found.failures[key] = error
+                planner.result.failures[key] = error
             del planner.partitions[key]
-    if keys and len(planner.found.failures) == len(keys):
-        raise planner.found.failures[keys[0]]
-    return planner.found
+    if keys and len(planner.result.failures) == len(keys):
+        raise planner.result.failures[keys[0]]
+    return planner.result
 
 
 class _Planner:
@@ -126,9 +126,9 @@ class _Planner:
         self.family, self.settings, self.outside, self.store = family, settings, outside, outside.responses
         self.keys, self._stages, self._only = keys, stages, only
         self.partitions: dict[str, _Partition] = {}
-        """Those of which tables may be held."""
+        """Partitions whose tables may be kept in memory."""
         self.models = load_known_models(outside.settings, COMPUTED_MODELS)
-        self.found, self.opened = DryRun(), ExitStack()
+        self.result, self.opened = DryRun(), ExitStack()
         self.shared = {stage.name: Shared() for stage in stages}
         for shared in self.shared.values():
             self.opened.push(shared.opened)
@@ -144,28 +144,28 @@ class _Planner:
             self.partitions[key] = _Partition(self, key, stages)
         return self.partitions[key]
 
-    def row(self, stage: Stage, request: Request, forecast: Foreseen = _UNFORESEEN) -> PlannedCalls:
+    def row(self, stage: Stage, request: Request, forecast: Forecast = _UNFORESEEN) -> PlannedCalls:
         behind_name = stage.replies.behind_name + forecast.behind_name
-        return self.found.counts.row(request.role, request.model, behind_name)
+        return self.result.counts.row(request.role, request.model, behind_name)
 
-    def estimate_reply_tokens(self, stage: Stage, request: Request, forecast: Foreseen = _UNFORESEEN) -> float:
+    def estimate_reply_tokens(self, stage: Stage, request: Request, forecast: Forecast = _UNFORESEEN) -> float:
         """Return the usual number of tokens of a reply to the request."""
         if stage.name not in self._lengths:
             self._lengths[stage.name] = compute_mean_lengths(self.outside.warehouse, stage.replies.lengths)
-        usual = self._lengths[stage.name].get(request.model.variant + forecast.way)
+        usual = self._lengths[stage.name].get(request.model.variant + forecast.setting)
         if usual is None:
             usual = self._assume_tokens(stage, request, forecast)
         return min(float(usual), _estimate_max_tokens(request))
 
-    def _assume_tokens(self, stage: Stage, request: Request, forecast: Foreseen) -> float:
+    def _assume_tokens(self, stage: Stage, request: Request, forecast: Forecast) -> float:
         """Return the same without known replies, and record the assumption."""
         name = self.row(stage, request, forecast).name
         if forecast.usual_tokens is not None:
-            self.found.foreseen[name] = None
+            self.result.foreseen[name] = None
             return forecast.usual_tokens
         if stage.replies.usual_tokens is None:
             return request.answer_tokens or 0
-        self.found.assumed[name] = stage.replies.usual_tokens
+        self.result.assumed[name] = stage.replies.usual_tokens
         return stage.replies.usual_tokens
 
 
@@ -212,11 +212,11 @@ class _DryInputs(StageInputs):
 
     def describe(self, **metadata: Any) -> None:
         for name, value in metadata.items():
-            self._partition.planner.found.said[name].append(value)
+            self._partition.planner.result.descriptions[name].append(value)
 
     def embed(self, texts: Sequence[str], spec: ModelSpec, n_known: int) -> EmbeddingResult:
         """Count the texts. Those without a vector stay without one."""
-        row = self._partition.planner.found.counts.row(EMBEDDER, spec)
+        row = self._partition.planner.result.counts.row(EMBEDDER, spec)
         row.planned += n_known + len(texts)
         row.requests += n_known + len(texts)
         row.replayed += n_known
@@ -237,9 +237,9 @@ class _Partition:
         self._waiting: dict[str, Callable[[], Tables]] = {
             stage.name: partial(self._make_tables, stage) for stage in stages if stage.name not in planner.asking
         }
-        """By stage, what makes its tables once somebody reads one."""
+        """Functions that make a stage's tables when they are first read, by stage."""
         self._longer: dict[str, float] = {}
-        """By the mark of a stand-in, the tokens that the reply may have beyond those of the stand-in."""
+        """Tokens that a reply may have beyond those of its stand-in, by the stand-in's mark."""
 
     def plan(self) -> None:
         """Plan the stages one after the other."""
@@ -289,7 +289,7 @@ class _Partition:
 
     def _plan_calls(self, stage: Stage, plan: CallPlan) -> Callable[[], Tables]:
         """Count the requests, and return the function that makes the tables."""
-        self.planner.found.sizes[stage.name] += plan.size
+        self.planner.result.sizes[stage.name] += plan.size
         requests, forecasts = list(plan.requests()), plan.foresee()
         stored_keys = self.planner.store.find_known_keys(request.key for request in requests)
         for request in requests:
@@ -299,16 +299,15 @@ class _Partition:
 
         def make() -> Tables:
             lacking = [call for call in requests if call.key not in stored_keys]
-            failures = {call.key: _import_failure(call) for call in lacking if call.model.is_imported}
-            stand_ins = [_make_response(call, self.make_stand_in(stage, call)) for call in lacking if call.key not in failures]
+            stand_ins = [_make_response(call, self.make_stand_in(stage, call)) for call in lacking]
             responses = pa.concat_tables([self.planner.store.responses(plan.keys()), _build_response_table(stand_ins)])
-            return plan.merge_with_stored(plan.rows(responses, failures))
+            return plan.merge_with_stored(plan.rows(responses, {}))
 
         return make
 
     def _plan_episodes(self, stage: Stage, plan: EpisodePlan) -> Callable[[], Tables]:
         """Play the episodes, count their requests, and return the function that makes the tables."""
-        self.planner.found.sizes[stage.name] += plan.size
+        self.planner.result.sizes[stage.name] += plan.size
         playing, parts = _Playing(self, stage, plan), [plan.rows((), ())]
         for episodes in split_into_windows(plan.episodes(), stage.at_a_time):
             outcomes = playing.play(episodes)
@@ -317,13 +316,13 @@ class _Partition:
         playing.close()
         return lambda: plan.merge_with_stored(concatenate_tables(parts))
 
-    def count(self, stage: Stage, request: Request, forecast: Foreseen = _UNFORESEEN, *, is_stored: bool) -> bool:
-        """Count a planned request, and return whether it is sent and was not counted before. Requests of imported models are never sent."""
-        row, is_new = self.planner.row(stage, request, forecast), self.planner.found.counts.is_new(request.key)
+    def count(self, stage: Stage, request: Request, forecast: Forecast = _UNFORESEEN, *, is_stored: bool) -> bool:
+        """Count a planned request, and return whether it is sent and was not counted before."""
+        row, is_new = self.planner.row(stage, request, forecast), self.planner.result.counts.is_new(request.key)
         row.planned += 1
         row.requests += is_new
         row.replayed += is_new and is_stored
-        if not is_new or is_stored or request.model.is_imported:
+        if not is_new or is_stored:
             return False
         row.send(prompt_tokens(request.conversation), self.planner.estimate_reply_tokens(stage, request, forecast))
         return True
@@ -341,9 +340,9 @@ class _Partition:
         return mark + _STAND_IN_WORD * max(0, round(usual) - _MARK_TOKENS)
 
 
-class _Asked(NamedTuple):
+class _PlayedRequest(NamedTuple):
     episode: Episode
-    came: Played
+    played: EpisodeResult
     request: Request
 
 
@@ -354,17 +353,17 @@ class _Playing:
         self._partition, self._stage, self._plan, self._planner = partition, stage, plan, partition.planner
         self._most = plan.most_calls() if plan.most_calls else None
         self._sent: dict[str, Request] = {}
-        """By key, those that are sent, and what they may lead to is not counted yet."""
+        """Requests that are sent and whose follow-ups are not counted yet, by key."""
 
-    def play(self, episodes: Sequence[Episode]) -> list[Played]:
+    def play(self, episodes: Sequence[Episode]) -> list[EpisodeResult]:
         """Play episodes to their ends, one request of each at a time."""
-        outcomes = [Played() for _ in episodes]
+        outcomes = [EpisodeResult() for _ in episodes]
         going = list(zip(episodes, outcomes, strict=True))
         while going:
             calls = []
             for episode, outcome in going:
                 if (request := episode.next(outcome.responses)) is not None:
-                    calls.append(_Asked(episode, outcome, request))
+                    calls.append(_PlayedRequest(episode, outcome, request))
                 else:
                     self._count_further(episode, outcome)
             going = self._answer(calls)
@@ -373,9 +372,9 @@ class _Playing:
     def close(self) -> None:
         """Count the most calls, if the plan gives them for whole episodes."""
         for spec, calls, prompt, reply in self._most.total() if self._most else ():
-            self._planner.found.counts.row(CANDIDATE, spec).may_send(prompt, reply, calls)
+            self._planner.result.counts.row(CANDIDATE, spec).may_send(prompt, reply, calls)
 
-    def _answer(self, calls: Sequence[_Asked]) -> list[tuple[Episode, Played]]:
+    def _answer(self, calls: Sequence[_PlayedRequest]) -> list[tuple[Episode, EpisodeResult]]:
         """Count these requests and add their replies. Returns the episodes that continue."""
         responses = index_responses(self._planner.store.responses([call.request.key for call in calls]))
         going = []
@@ -383,15 +382,13 @@ class _Playing:
             reply = responses.get(call.request.key)
             is_sent = self._partition.count(self._stage, call.request, is_stored=reply is not None)
             if reply is not None:
-                call.came.responses.append(reply)
-                going.append((call.episode, call.came))
-            elif call.request.model.is_imported:
-                call.came.failure = _import_failure(call.request)
+                call.played.responses.append(reply)
+                going.append((call.episode, call.played))
             elif self._add_stand_in(call, is_sent=is_sent):
-                going.append((call.episode, call.came))
+                going.append((call.episode, call.played))
         return going
 
-    def _add_stand_in(self, call: _Asked, *, is_sent: bool) -> bool:
+    def _add_stand_in(self, call: _PlayedRequest, *, is_sent: bool) -> bool:
         """Add a stand-in, and return whether the episode continues."""
         episode, outcome, request = call
         if self._most is not None:
@@ -406,7 +403,7 @@ class _Playing:
             self._count_further(episode, outcome)
         return text is not None
 
-    def _count_further(self, episode: Episode, outcome: Played) -> None:
+    def _count_further(self, episode: Episode, outcome: EpisodeResult) -> None:
         """Count the request that a finished episode would send if its last reply, a stand-in, were truncated and unreadable."""
         last = self._sent.pop(outcome.responses[-1].request_key, None) if outcome.responses else None
         if last is None:
@@ -415,10 +412,6 @@ class _Playing:
             is_shown = sum(message.role == "assistant" for message in request.conversation) >= len(outcome.responses)
             row, reply_tokens = self._planner.row(self._stage, last), _estimate_max_tokens(last) if is_shown else 0.0
             self._partition.may_send(row, request, self._plan.longer_at_most, reply_tokens)
-
-
-def _import_failure(request: Request) -> Failure:
-    return Failure(request.key, "no such response was imported", 0, "missing")
 
 
 def _make_response(request: Request, text: str, finish_reason: str | None = None) -> Response:

@@ -43,14 +43,14 @@ def assemble(family: Family) -> FamilyAssets:
         family.name,
         partitions,
         f"The file of each {family.part}: one partition, observed when it is added (`dtef {family.name} add`). Its data version is a hash of "
-        f"the file: where it is newer than what `{family.ingested}` was made from, that partition is stale at once.",
+        f"the file: if the file is newer than the data in `{family.ingested}`, the partition is stale at once.",
     )
     stages = all_stages(family)
     assets = stage_assets(family, stages)
     run = f"dtef {family.name} run"
     costs = build_costs_asset(family, [stage.name for stage in stages if stage.asks])
     drift, *drift_checks = build_drift_assets(
-        FamilyDrift(item_subject(family), code_version="1", besides="", scores=(family.scored, family.part, run))
+        FamilyDrift(item_subject(family), code_version="1", details="", scores=(family.scored, family.part, run))
     )
     boards = [build_board_asset(family, board) for board in (build_item_board(family), *family.boards)]
     roll_ups = [*boards, costs, drift, report]
@@ -77,10 +77,10 @@ def build_item_board(family: Family) -> FamilyBoard:
     return FamilyBoard(
         family.board,
         f"""Models ranked by their mean score over items: one row per cut, metric and model variant, with a 95 % interval by whole
-    {format_plural(family.scores.cluster_noun)}. The cut `{OVERALL}` is of all, `part` of each {family.part}.
+    {format_plural(family.scores.cluster_noun)}. The cut `{OVERALL}` is over all items, the cut `part` over each {family.part}.
 
     Of each {family.part} the latest snapshot counts that scored at least half of its items. A model is ranked that has a score for nine
-    tenths of the items. Beside it stands the family's part of `comparisons` (every two models, paired by item).""",
+    tenths of the items. It also writes the family's part of `comparisons`: every two models, paired by item.""",
         make,
         reads=(family.scored,),
         previews={"board": Preview(family.board, columns, cut=OVERALL)},
@@ -108,7 +108,7 @@ def _build_schedule(family: Family, stages: tuple[Stage, ...]) -> dg.ScheduleDef
         job=f"{family.name}_pipeline",
         at=(4, 0),
         description=(
-            f"the {format_plural(family.part)} that the panel's section `{family.name}` (DTEF_PANEL) names are asked "
+            f"requests the {format_plural(family.part)} that the panel's section `{family.name}` (DTEF_PANEL) names "
             "again, in a snapshot named after the date."
         ),
         label=family.name,

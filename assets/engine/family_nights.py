@@ -15,9 +15,9 @@ from resources.settings import Settings
 class NightPlan(NamedTuple):
     """The partitions and configuration of a night."""
 
-    known: Sequence[str]
+    all_keys: Sequence[str]
     """All partitions."""
-    wanted: Sequence[str]
+    panel_keys: Sequence[str]
     """The partitions that the panel names."""
     keys: Sequence[str]
     """The partitions to run; empty if there are none."""
@@ -66,7 +66,9 @@ def build_night_schedule(
         night_plan = plan(context, store, panel.model_copy(update={"snapshot": night}))
         if not night_plan.keys:
             return dg.SkipReason(nothing)
-        return night_request(context, label, night, night_plan.known, night_plan.wanted, night_plan.keys, night_plan.config)
+        return night_request(
+            context, label, night, night_plan.all_keys, night_plan.panel_keys, night_plan.keys, night_plan.config
+        )
 
     definition: dg.ScheduleDefinition = schedule
     return definition

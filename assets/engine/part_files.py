@@ -42,13 +42,13 @@ def load_stage(family: Family) -> Stage:
 
     return Stage(
         family.ingested,
-        f"What is asked in each {family.part}: one row per item, as its file has it. The file was given with `dtef {family.name} add`; "
+        f"The items of each {family.part}: one row per item of its file, which `dtef {family.name} add` added; "
         "a partition whose file has changed since is stale.",
         load,
         after=(f"{family.name}_files",),
         checks=(
             make_uniqueness_check(
-                f"{family.ingested}_unique", "An item stands once in its partition.", family.ingested, (family.scores.item,)
+                f"{family.ingested}_unique", "Each item occurs once in its partition.", family.ingested, (family.scores.item,)
             ),
         ),
     )

@@ -1,4 +1,4 @@
-"""Pages of the site with documents of the installation beside their tables, such as the rules of a scenario."""
+"""Pages of the site that need documents of the installation in addition to tables, such as the rules of a scenario."""
 
 from collections.abc import Iterator
 from importlib import import_module
@@ -26,5 +26,4 @@ def _find_sites(warehouse: Warehouse, settings: Settings) -> Iterator[FamilySite
 
 
 def _is_shown(warehouse: Warehouse, family: Family) -> bool:
-    site = family_site(family)
-    return bool(warehouse.tables([site.scored, *site.shown_too]))
+    return bool(warehouse.tables([family_site(family).scored]))

@@ -17,7 +17,7 @@ from assets.engine.settings_config import takes_settings
 from assets.engine.stage_inputs import Shared, StageContext, StageInputs, is_first_snapshot_stage
 from assets.stage.checks import Offender, asset_check, partition_verdict, read_keys
 from assets.stage.night_request import build_freshness_policy
-from assets.stage.partitions import PartitionRun, markdown, split_into_batches, stage
+from assets.stage.partitions import PartitionRun, StageName, markdown, name_stage, split_into_batches, stage
 from assets.stage.request_batches import split_batches
 from assets.stage.resources import Store
 from assets.stage.snapshots import require_snapshot
@@ -38,18 +38,14 @@ class _PartitionPlan(NamedTuple):
     plan: EpisodePlan | CallPlan
 
 
-def stage_assets(
-    family: Family, stages: Sequence[Stage], pipeline: str = "", settings: type[RunSettings] | None = None
-) -> list[dg.AssetsDefinition | dg.AssetChecksDefinition]:
-    """Return the assets of all stages of a family in order, each followed by its checks.
-
-    `pipeline`: a common name of these stages, if the family has several sequences; `settings`: of their runs, if not the family's.
-    """
+def stage_assets(family: Family, stages: Sequence[Stage]) -> list[dg.AssetsDefinition | dg.AssetChecksDefinition]:
+    """Return the assets of all stages of a family in order, each followed by its checks."""
     partitions = dg.DynamicPartitionsDefinition(name=family.space.name)
     assets: list[dg.AssetsDefinition | dg.AssetChecksDefinition] = []
     for number, step in enumerate(stages, start=1):
-        place = stage(partitions, number, step.name, code_version=step.version, kinds=_kinds(step), pipeline=pipeline)
-        asset = _build_asset(family, step, place, settings or family.settings)
+        name_stage(step.name, StageName(family.space.name, number, step.verb or step.name))
+        place = stage(partitions, number, step.name, code_version=step.version, kinds=_kinds(step))
+        asset = _build_asset(family, step, place)
         assets += [asset, *(_check(family, step, asset, check) for check in step.checks)]
     return assets
 
@@ -58,7 +54,7 @@ def _kinds(stage: Stage) -> frozenset[str]:
     return frozenset({"litellm", "parquet"} if stage.asks_models else {"parquet"})
 
 
-def _build_asset(family: Family, stage: Stage, place: Mapping[str, Any], model: type[RunSettings]) -> dg.AssetsDefinition:
+def _build_asset(family: Family, stage: Stage, place: Mapping[str, Any]) -> dg.AssetsDefinition:
     options = {**place, "group_name": family.name}
 
     def compute(context: dg.AssetExecutionContext, settings: RunSettings, store: Store) -> dg.MaterializeResult[Any]:
@@ -66,7 +62,7 @@ def _build_asset(family: Family, stage: Stage, place: Mapping[str, Any], model: 
         with run.shared.opened:
             return run.ask_for_all() if stage.asks else run.make_all()
 
-    function = takes_settings(model, stage.name, stage.settings)(compute)
+    function = takes_settings(family.settings, stage.name, stage.settings)(compute)
     after = [dg.AssetKey(name) for name in stage.after]
     with warnings.catch_warnings():
         # Suppresses Dagster's beta warning on single-run backfills for every stage.
@@ -205,7 +201,7 @@ class _StageRun:
     def _write(self, inputs: StageInputs, tables: Tables) -> None:
         inputs.keep(tables)
         version = None if self.stage.follows else self._version(tables)
-        self.run.done(inputs.key, self._describe_tables(tables, inputs.said), version)
+        self.run.done(inputs.key, self._describe_tables(tables, inputs.metadata), version)
 
     def _version(self, tables: Tables) -> str:
         version = content_version(tables[self.stage.name].drop_columns(list(self.stage.unversioned)))

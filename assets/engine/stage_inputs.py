@@ -70,7 +70,7 @@ class StageInputs:
     def __init__(self, store: Any, space: Space, key: str, snapshot: str | None = None, shared: Shared | None = None) -> None:
         self.outside, self.key, self.levels, self._of_stage = store, key, space.levels(key), shared or Shared()
         self._space = space
-        self.said: dict[str, Any] = {}
+        self.metadata: dict[str, Any] = {}
         self.given: Mapping[str, Any] = {}
         self._snapshot = {} if snapshot is None else {"snapshot": snapshot}
 
@@ -100,7 +100,7 @@ class StageInputs:
         return self._of_stage
 
     def describe(self, **metadata: Any) -> None:
-        self.said |= metadata
+        self.metadata |= metadata
 
     def warn(self, line: str) -> None:
         self._shared.context.log.warning(f"{self.key}: {line}")

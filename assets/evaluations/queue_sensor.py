@@ -13,7 +13,7 @@ from assets.stage.partitions import SNAPSHOT_TAG, build_partition_tags
 from assets.stage.resources import Store
 from dtef_pipeline.errors import DtefError
 from resources.evaluations.evaluation_calls import count_calls_left, sum_reported_calls
-from resources.evaluations.evaluation_counts import sum_bought_by
+from resources.evaluations.evaluation_counts import sum_call_costs_by
 from resources.evaluations.evaluation_store import QUEUE_TAG, Evaluation, EvaluationStore, has_evaluations
 from resources.failures import format_one_line, links
 from resources.responses.database import ResponseDatabase
@@ -127,7 +127,9 @@ def _process_evaluation(tick: _Tick, evaluation: Evaluation) -> dg.RunRequest | 
     elif (end := ending(tick.context.instance, record, asked_by)) is not None:
         events = tick.store.events(evaluation.queue_id)
         end = add_call_counts(end, sum_reported_calls(events), count_calls_left(events))
-        tick.store.end(evaluation.queue_id, end.kind, {**end.data, "bought": sum_bought_by(tick.store, evaluation.queue_id)})
+        tick.store.end(
+            evaluation.queue_id, end.kind, {**end.data, "call_costs": sum_call_costs_by(tick.store, evaluation.queue_id)}
+        )
     return None
 
 
@@ -152,7 +154,9 @@ def _handle_missing_run(tick: _Tick, evaluation: Evaluation, asked_by: str | Non
     if requests is None:
         tick.store.end(evaluation.queue_id, "failed", {"reason": "its run was deleted in Dagster"})
     elif requests >= MOST_REQUESTS:
-        reason = f"Dagster made no run of it after {MOST_REQUESTS} requests; the ticks of the sensor evaluation_queue have the reason"
+        reason = (
+            f"Dagster created no run after {MOST_REQUESTS} requests; the ticks of the sensor evaluation_queue have the reason"
+        )
         tick.store.end(evaluation.queue_id, "failed", {"reason": reason})
     else:
         return _request(tick.context, evaluation)

@@ -28,7 +28,7 @@ class DagsterRunLog:
 
     def __init__(self, instance: dg.DagsterInstance) -> None:
         self._instance, self._lock = instance, Lock()
-        self._kept: OrderedDict[str, _RunEvents] = OrderedDict()
+        self._cache: OrderedDict[str, _RunEvents] = OrderedDict()
 
     def events(self, queue_id: str) -> Sequence[RunLogEvent]:
         """Return the events by run, in the order of the runs' creation, without events after a run's end: the next may have begun."""
@@ -57,10 +57,10 @@ class DagsterRunLog:
         return RunLogEvent("item", {"restarted": True, "dagster_run_id": run.run_id, "reason": why}, _convert_to_utc(made_at))
 
     def _read_run_events(self, run_id: str) -> list[RunLogEvent]:
-        run_events = self._kept.setdefault(run_id, _RunEvents())
-        self._kept.move_to_end(run_id)
-        if len(self._kept) > _MOST_RUNS_KEPT:
-            self._kept.popitem(last=False)
+        run_events = self._cache.setdefault(run_id, _RunEvents())
+        self._cache.move_to_end(run_id)
+        if len(self._cache) > _MOST_RUNS_KEPT:
+            self._cache.popitem(last=False)
         run_events.read_on(self._instance, run_id)
         return run_events.events
 

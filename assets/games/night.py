@@ -1,4 +1,4 @@
-"""The nightly schedule of the games family: plays the panel's scenarios again in a snapshot of the night."""
+"""The nightly schedule of the games family: plays the panel's scenarios in a new snapshot."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,7 +15,7 @@ from dtef_pipeline.family.run_settings import run_config
 from dtef_pipeline.games.entrants import list_absent_by_scenario, name_opponent_item, resolve_entrants, resolve_opponent
 from dtef_pipeline.games.episode_items import NO_OPPONENT, build_game_items
 from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.games.pack_files import require_weighable
+from dtef_pipeline.games.pack_files import check_metric_weights
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.personas import require_approved
 from dtef_pipeline.games.settings import (
@@ -43,7 +43,7 @@ def _require_players(
     """Raise ConfigError for unknown players, personas, opponents and seeds, and for a persona that is not approved."""
     models, personas = load_store_models(store), load_known_personas(store.settings)
     packs = {key: pack(key, manifests) for key in keys}
-    require_weighable(packs.values())
+    check_metric_weights(packs.values())
     list_absent_by_scenario(packs, panel.players)
     for game in packs.values():
         require_approved(resolve_entrants(game, models, personas, panel.players, panel.personas))

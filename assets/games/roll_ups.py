@@ -3,9 +3,9 @@
 import dagster as dg
 
 from assets.engine.board_assets import build_board_asset
-from assets.engine.family_jobs import family_jobs, stage_keys
+from assets.engine.family_jobs import family_jobs
 from assets.engine.site_report import report
-from assets.games.stages import DECISION_STAGES, GAMES_STAGES
+from assets.games.stages import GAMES_STAGES
 from assets.stage.checks import asset_check, verdict
 from assets.stage.family_costs import build_costs_asset
 from assets.stage.family_drift import FamilyDrift, build_drift_assets
@@ -38,19 +38,19 @@ persona_results = build_board_asset(
         version="5",
     ),
 )
-games_costs = build_costs_asset(GAMES_FAMILY, ["episode_scores", "decision_answers"])
+games_costs = build_costs_asset(GAMES_FAMILY, ["episode_scores"])
 games_drift, games_no_drift = build_drift_assets(
     FamilyDrift(
         subject=GAMES_WATCHED,
         code_version="5",
-        besides="One metric on 0-1 per scenario is watched, and those of its composite score.",
+        details="One metric on 0-1 per scenario is watched, and those of its composite score.",
         scores=("episode_scores", "scenario", "dtef games run"),
     )
 )
 
 
 @asset_check(asset=games_drift)
-def baselines_stand_still(store: Store) -> dg.AssetCheckResult:
+def baselines_are_unchanged(store: Store) -> dg.AssetCheckResult:
     """Games between baselines have the same values in every snapshot; otherwise the game changed without a new version."""
     offenders = store.warehouse.query(lambda connection: list(find_moved_baselines(connection)), only=["episode_scores"])
     sql = "SELECT count(DISTINCT episode_id) FROM episode_scores WHERE starts_with(model, 'baseline/')"
@@ -60,10 +60,5 @@ def baselines_stand_still(store: Store) -> dg.AssetCheckResult:
 
 GAMES_ROLL_UPS = [persona_results, games_costs, games_drift, report]
 games_pipeline, games_roll_ups, games_boards_after_run = family_jobs(GAMES_FAMILY, GAMES_STAGES, GAMES_ROLL_UPS)
-games_decisions = dg.define_asset_job(
-    "games_decisions",
-    selection=dg.AssetSelection.assets(*stage_keys(DECISION_STAGES)),
-    description="Sends every decision point of the chosen scenarios to models, and values the resulting strategies.",
-)
-GAMES_JOBS = [games_pipeline, games_decisions, games_roll_ups]
+GAMES_JOBS = [games_pipeline, games_roll_ups]
 GAMES_SENSORS = [games_boards_after_run]

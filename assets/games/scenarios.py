@@ -15,8 +15,6 @@ from dtef_pipeline.games.personas import Player, require_approved
 from dtef_pipeline.games.settings import GamesSettings
 from dtef_pipeline.games.tables import LEAGUE_SPACE
 
-LEAGUE_SCENARIO = dg.DynamicPartitionsDefinition(name=LEAGUE_SPACE.name)
-
 
 def refuse_unapproved(players: Iterable[Player], *, is_allowed: bool) -> None:
     """Raise ConfigError for draft or retired personas, unless the run allows them."""

@@ -1,6 +1,5 @@
-"""Stages of the games family, for leagues and for decision points. They read scenarios and personas from files and the store."""
+"""Stages of the games family. They read scenarios and personas from files and the store."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +12,7 @@ import pyarrow.compute as pc
 from assets.engine.stage_assets import stage_assets
 from assets.games.game_catalog import load_known_personas
 from assets.games.scenarios import load_scenario_pack, refuse_unapproved, select_game_items
-from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.request import Request, Response
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILY_BY_NAME
@@ -33,20 +32,11 @@ from dtef_pipeline.games.episode import BaselineGames, GameEpisode, LeaguePlan, 
 from dtef_pipeline.games.episode_items import NO_OPPONENT, build_game_prompt_rows, build_item_rows
 from dtef_pipeline.games.episode_rows import EpisodeColumns, build_turn_table, iterate_turn_rows, merge_episodes, merge_turns
 from dtef_pipeline.games.episode_scores import compute_episode_scores, merge_episode_scores
-from dtef_pipeline.games.exact.decision_points import (
-    DecisionPlan,
-    PointRequest,
-    build_answer_table,
-    iterate_answer_rows,
-    merge_point_answers,
-    select_points_to_ask,
-)
-from dtef_pipeline.games.exact.strategy_values import StrategyOptions, build_strategy_rows, merge_strategy_values
-from dtef_pipeline.games.game_estimate import MostTurns, write_legal_text
-from dtef_pipeline.games.pack_files import require_weighable
+from dtef_pipeline.games.game_estimate import EpisodeTextLimit, write_legal_text
+from dtef_pipeline.games.pack_files import check_metric_weights
 from dtef_pipeline.games.packs import Pack, name_failing_adapters
-from dtef_pipeline.games.settings import DECISION_STAGE_SETTINGS, GAMES_STAGE_SETTINGS, DecisionSettings, GamesSettings
-from dtef_pipeline.games.tables import DECISION_ANSWERS, EPISODE_TURNS, EPISODES
+from dtef_pipeline.games.settings import GAMES_STAGE_SETTINGS, GamesSettings
+from dtef_pipeline.games.tables import EPISODE_TURNS, EPISODES
 
 REPLAYED_EPISODES = 20
 """Number of episodes of a partition that the check replays."""
@@ -81,6 +71,7 @@ GAMES_ITEMS_STAGE = Stage(
         ),
     ),
     preview=("item_id", "seed", "seat", "opponent", "max_turns", "optimum"),
+    verb="ingest",
 )
 
 
@@ -113,6 +104,7 @@ GAMES_PROMPTS_STAGE = Stage(
         ),
     ),
     preview=("item_id", "persona", "prompt_id", "messages"),
+    verb="prompt",
 )
 
 
@@ -131,7 +123,7 @@ class _MostCalls:
     """`MostCalls` for the matches of a scenario."""
 
     def __init__(self, pack: Pack) -> None:
-        self._turns = MostTurns(pack)
+        self._turns = EpisodeTextLimit(pack)
         self.total = self._turns.total
 
     def add(self, game: _MatchPlayed, request: Request) -> None:
@@ -154,9 +146,9 @@ class _League:
 
     def episodes(self) -> Iterator[_MatchPlayed]:
         """Return the episodes with a model."""
-        return (_MatchPlayed(match, self.plan.episode(match)) for match in self.plan.matches() if not match.asks_nobody)
+        return (_MatchPlayed(match, self.plan.episode(match)) for match in self.plan.matches() if not match.needs_no_model)
 
-    def rows(self, games: Sequence[_MatchPlayed], outcomes: Sequence[Played]) -> Tables:
+    def rows(self, games: Sequence[_MatchPlayed], outcomes: Sequence[EpisodeResult]) -> Tables:
         columns, turns = EpisodeColumns(self.plan, self.optima), list[dict[str, Any]]()
         for game, outcome in zip(games, outcomes, strict=True):
             game.episode.next(outcome.responses)
@@ -176,7 +168,7 @@ class _League:
     def _play_baselines(self) -> pa.Table:
         columns, games = EpisodeColumns(self.plan, self.optima), BaselineGames(self.plan.pack)
         for match in self.plan.matches():
-            if match.asks_nobody:
+            if match.needs_no_model:
                 columns.add(match, games.trace(match.item.seed, match.list_seated_players(self.plan.n_seats)))
         return columns.table()
 
@@ -185,7 +177,7 @@ def plan_episodes(inputs: Inputs, settings: GamesSettings) -> EpisodePlan:
     """Plan the matches of a scenario."""
     pack = _load_pack(inputs, settings.scenario_versions)
     personas = load_known_personas(inputs.outside.settings, settings.persona_versions)
-    require_weighable([pack])
+    check_metric_weights([pack])
     items = select_game_items(pack, settings)
     players = resolve_entrants(pack, inputs.models, personas, settings.players, settings.personas)
     names = {item.opponent for item in items} - {NO_OPPONENT}
@@ -196,7 +188,7 @@ def plan_episodes(inputs: Inputs, settings: GamesSettings) -> EpisodePlan:
     league = _League(inputs, plan)
     if not inputs.is_dry:
         _ = league.optima  # raises an error without the items, before any request
-    n_matches = sum(not match.asks_nobody for match in plan.matches())
+    n_matches = sum(not match.needs_no_model for match in plan.matches())
     # The number of moves is unknown, and episodes share requests: expected are the requests known so far.
     return EpisodePlan(
         list_player_models(everybody),
@@ -281,6 +273,7 @@ GAMES_EPISODES_STAGE = Stage(
     at_a_time=10_000,
     beside=("episode_turns",),
     replies=Replies((Lengths("episode_turns"),)),
+    verb="play",
 )
 
 
@@ -302,8 +295,8 @@ GAMES_SCORES_STAGE = Stage(
     "episode_scores",
     """Metrics of each episode: one row per episode and metric, for the seat under test, as a numerator and a denominator.
 
-    A metric of many episodes is the sum of `total` over the sum of `of`; volatility is the standard deviation of its totals. A value that
-    was not observed is unscored with a reason, never 0. Makes no requests.""",
+    A metric of many episodes is the sum of `numerator` over the sum of `denominator`; volatility is the standard deviation of its numerators. A
+    value that was not observed is unscored with a reason, never 0. Makes no requests.""",
     score_episodes,
     after=("episodes",),
     settings=GAMES_STAGE_SETTINGS["episode_scores"],
@@ -326,104 +319,9 @@ GAMES_SCORES_STAGE = Stage(
     ),
     preview=("item_id", "persona", "model", "metric", "status", "value", "unit", "reason"),
     counted=("status", "metric"),
+    verb="score",
 )
 
-
-def plan_decisions(inputs: Inputs, settings: DecisionSettings) -> EpisodePlan:
-    """Plan the requests for the decision points of a scenario."""
-    pack = _load_pack(inputs, {})
-    players = resolve_entrants(
-        pack, inputs.models, load_known_personas(inputs.outside.settings), settings.models, settings.personas
-    )
-    refuse_unapproved(players, is_allowed=settings.unapproved)
-    points = select_points_to_ask(pack.scenario, settings.sample)
-    model_players = [player for player in players if player.model is not None]
-    plan = DecisionPlan(pack, points, model_players, settings.draws, settings.snapshot)
-
-    def rows(requests: Sequence[PointRequest], outcomes: Sequence[Played]) -> Tables:
-        return {"decision_answers": build_answer_table(list(iterate_answer_rows(plan, requests, outcomes)))}
-
-    def written(new: Tables) -> Tables:
-        earlier = inputs.earlier("decision_answers")
-        before = DECISION_ANSWERS.empty_table() if earlier is None else earlier
-        return {"decision_answers": merge_point_answers(before, new["decision_answers"], plan)}
-
-    inputs.describe(decision_points=len(points))
-    expected = Counter({name: times * len(points) * settings.draws for name, times in _count_names(model_players).items()})
-    return EpisodePlan(list_player_models(model_players), expected, plan.size, plan.list_point_requests, rows, written)
-
-
-def _count_names(players: Sequence[Any]) -> Counter[str]:
-    return Counter(player.model_name for player in players)
-
-
-DECISIONS_STAGE = Stage(
-    "decision_answers",
-    """Responses at every decision point of a small game: one row per (decision point, persona, model variant, draw) and snapshot.
-
-    A decision point is all that a seat can know when it has to move, worded as in an episode. Kuhn poker has 12. Leduc poker has 936, of
-    which only a sample is requested unless `sample` is set. A text that is not a legal command is stored with the reason. Scenarios without
-    decision points have an empty table. Responses are stored before they are used: a rerun repeats no request.""",
-    plan_decisions,
-    settings=DECISION_STAGE_SETTINGS["decision_answers"],
-    version="2",
-    asks=True,
-    around=name_failing_adapters,
-    checks=(
-        make_uniqueness_check(
-            "decision_answers_unique",
-            "Each draw of a decision point by a player has only one row per snapshot.",
-            "decision_answers",
-            ("version", "point", "persona", "model_variant", "draw", "snapshot"),
-        ),
-        make_failure_check("decision_calls_succeed", "decision_answers", "call_status", "calls"),
-    ),
-    preview=("point", "persona", "model", "draw", "call_status", "command", "illegal_kind"),
-    counted=("model", "illegal_kind"),
-    replies=Replies((Lengths("episode_turns"), Lengths("decision_answers"))),
-)
-
-
-def compute_strategy_values(inputs: Inputs, settings: DecisionSettings) -> Tables:
-    """Compute the values of the strategies given by players' responses."""
-    pack = _load_pack(inputs, {})
-    options = StrategyOptions(settings.fill, settings.resamples, settings.seed)
-    new = build_strategy_rows(pack, inputs.read("decision_answers"), settings.snapshot, options)
-    return {"strategy_values": merge_strategy_values(inputs.earlier("strategy_values"), new, pack)}
-
-
-def _find_impossible_values(_: Inputs, rows: pa.Table) -> Iterator[str]:
-    silent = pc.and_(pc.is_null(rows["value"]), pc.is_null(rows["reason"]))
-    below = pc.and_(pc.less(rows["value"], 0), pc.not_equal(rows["quantity"], "value"))
-    for row in rows.filter(pc.or_(silent, pc.fill_null(below, False))).to_pylist():
-        yield f"{row['model']} {row['quantity']}: {row['value']}"
-
-
-VALUES_STAGE = Stage(
-    "strategy_values",
-    """Exact values of players' strategies, without the luck of cards: one row per player, including baselines, and quantity.
-
-    The responses at all decision points give the exact value against each baseline and the exploitability (0 is perfect play, `scale` is
-    random play). Intervals cover other draws of the same player. If no response at a point could be read, the values are null with a
-    reason. Makes no requests.""",
-    compute_strategy_values,
-    after=("decision_answers",),
-    settings=DECISION_STAGE_SETTINGS["strategy_values"],
-    version="2",
-    checks=(
-        Check(
-            "strategy_values_have_reasons",
-            "A missing value has a reason, and no strategy is better than perfect play.",
-            "strategy_values",
-            ("model", "quantity", "value", "reason"),
-            _find_impossible_values,
-            blocking=True,
-        ),
-    ),
-    preview=("persona", "model", "quantity", "opponent", "value", "low", "high", "scale", "reason"),
-)
 
 GAMES_STAGES = (GAMES_ITEMS_STAGE, GAMES_PROMPTS_STAGE, GAMES_EPISODES_STAGE, GAMES_SCORES_STAGE)
-DECISION_STAGES = (DECISIONS_STAGE, VALUES_STAGE)
 games_stage_assets = stage_assets(FAMILY_BY_NAME["games"], GAMES_STAGES)
-decision_stage_assets = stage_assets(FAMILY_BY_NAME["games"], DECISION_STAGES, "games_decisions", DecisionSettings)

@@ -31,7 +31,7 @@ _VOTES = dg.AssetKey("preference_votes")
     specs=[
         dg.AssetSpec(
             _VOTES,
-            description="""The votes on pairs of responses that count: those in the response store that nobody voided, of people and of models
+            description="""The votes on pairs of responses that count: those in the response store that are not voided, of people and of models
             that judge. Their data version is their number and a hash: with another vote, or one voided, `preference_scores` is stale. Observe
             it in the UI, or have `dtef preference board --refresh` do so.""",
             owners=OWNERS,
@@ -41,7 +41,7 @@ _VOTES = dg.AssetKey("preference_votes")
     ]
 )
 def preference_votes(store: Store) -> dg.ObserveResult:
-    """Looks at the votes that there are now."""
+    """Reads the current votes."""
     votes = read_all_votes(store)
     kinds = {f"votes_{kind}": sum(vote.reviewer_kind == kind for vote in votes) for kind in REVIEWER_KINDS}
     return dg.ObserveResult(asset_key=_VOTES, data_version=dg.DataVersion(compute_votes_version(votes)), metadata=kinds)
@@ -112,7 +112,7 @@ _SHARES_APART = 1e-9
 
 
 @asset_check(asset=preference_scores)
-def preference_shares_are_whole(store: Store) -> dg.AssetCheckResult:
+def preference_shares_sum_to_one(store: Store) -> dg.AssetCheckResult:
     """Within a fit and component the shares sum to 1, and each score lies in its interval."""
     keys = ["family", "partition", "reviewer_kind", "judge", "component"]
     frame = store.warehouse.rows("preference_scores", columns=[*keys, "player", "beta", "low", "high", "share"]).to_pandas()
@@ -125,7 +125,7 @@ def preference_shares_are_whole(store: Store) -> dg.AssetCheckResult:
 
 
 @asset_check(asset=preference_scores)
-def votes_are_on_different_texts(store: Store) -> dg.AssetCheckResult:
+def voted_texts_differ(store: Store) -> dg.AssetCheckResult:
     """Votes on two texts that differ, as reviewers read them, only in case and white space.
 
     Such pairs are neither made nor served: the votes were imported, or cast before the only difference, a name, was known and hidden.
@@ -136,7 +136,7 @@ def votes_are_on_different_texts(store: Store) -> dg.AssetCheckResult:
 
 
 @asset_check(asset=preference_scores)
-def votes_are_free_of_leaks(store: Store) -> dg.AssetCheckResult:
+def votes_contain_no_names(store: Store) -> dg.AssetCheckResult:
     """Votes on pairs whose texts contain a name, which may reveal the author, counted by pair of players."""
     votes = read_all_votes(store)
     risks = Counter((vote.family, *sorted((vote.left, vote.right))) for vote in votes if vote.leak_risk)

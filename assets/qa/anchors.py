@@ -36,10 +36,10 @@ from dtef_pipeline.qa.tables import QA_ANCHORS
 )
 @takes_settings(QaSettings, "qa_anchors", QA_ANCHOR_SETTINGS)
 def qa_anchors(context: dg.AssetExecutionContext, settings: QaSettings, store: Store) -> dg.MaterializeResult[Any]:
-    """Judgements of the same stored answers, repeated each night: one row per night, anchor and evaluator.
+    """Repeated judgements of stored answers: one row per snapshot, anchor and evaluator.
 
-    An anchor is a judged answer that never changes (`qa_anchor_items`, chosen once, spread over the scores), so that any change from night
-    to night is the judge's. Each night makes new requests, none of them twice. `judge_drift` lists the judges that changed.
+    An anchor is a judged answer that never changes (`qa_anchor_items`, chosen once, spread over the scores), so any change between snapshots
+    is due to the judge. Each snapshot requests every judgement once. `judge_drift` lists the judges that changed.
     """
     arbiter = resolve_run_arbiter(load_store_models(store), settings)
     anchors = _fill_anchors(store, settings) if arbiter else pa.table({})

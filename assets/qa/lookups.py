@@ -1,4 +1,4 @@
-"""Stored look-ups of a server, so that each text is looked up only once."""
+"""Stored look-ups of a server; each text is looked up only once."""
 
 import json
 from collections import defaultdict
@@ -27,7 +27,7 @@ class RetrievalServer(NamedTuple):
     """A retrieval server."""
 
     retriever: RemoteRetriever
-    where: str
+    host: str
     """Scheme and host."""
 
 
@@ -88,20 +88,20 @@ class LookUpCache:
         Raises ConfigError as `open_retrieval_server`.
         """
         server = open_retrieval_server(settings)
-        lookups = {_LookUp(_hash_lookup(text, k, where), server.where): text for text in texts}
-        self._count_from_now_on([key for key in lookups if self._is_found(key)])
+        lookups = {_LookUp(_hash_lookup(text, k, where), server.host): text for text in texts}
+        self._write_from_now_on([key for key in lookups if self._is_found(key)])
         missing = [key for key in lookups if not self._is_found(key)]
         with ThreadPoolExecutor(LOOK_UPS_AT_ONCE) as pool:
             for start in range(0, len(missing), LOOK_UPS_BETWEEN_WRITINGS):
                 keys = missing[start : start + LOOK_UPS_BETWEEN_WRITINGS]
                 results = list(pool.map(lambda key: server.retriever.retrieve(lookups[key], k, where), keys))
-                self._keep(keys, results)
+                self._write_additional(keys, results)
                 if len(keys) == LOOK_UPS_BETWEEN_WRITINGS and all(result.problem for result in results):
                     remaining = missing[start + LOOK_UPS_BETWEEN_WRITINGS :]
                     given_up = (
                         f"was not looked up: the {len(keys)} look-ups before it failed, the last with: {results[-1].problem}"
                     )
-                    self._keep(remaining, [Retrieval(problem=given_up)] * len(remaining))
+                    self._write_additional(remaining, [Retrieval(problem=given_up)] * len(remaining))
                     break
         return self.find_cached(texts, k, where)
 
@@ -109,13 +109,13 @@ class LookUpCache:
         row = self._rows.get(key)
         return row is not None and row["problem"] is None
 
-    def _count_from_now_on(self, keys: Sequence[_LookUp]) -> None:
+    def _write_from_now_on(self, keys: Sequence[_LookUp]) -> None:
         """Write these look-ups after those of other servers for the same texts."""
         last = {key.lookup_id: key for key in self._rows}
         if behind := [key for key in keys if last[key.lookup_id] != key]:
             self._put_last({key: self._rows[key] for key in behind})
 
-    def _keep(self, keys: Sequence[_LookUp], hits: Sequence[Retrieval]) -> None:
+    def _write_additional(self, keys: Sequence[_LookUp], hits: Sequence[Retrieval]) -> None:
         """Write these look-ups in addition to the stored ones."""
         self._put_last(
             {key: {**self._at, **key._asdict(), **_serialize_retrieval(hit)} for key, hit in zip(keys, hits, strict=True)}

@@ -1,4 +1,4 @@
-"""The nightly schedule of the qa family: runs and judges the panel's parts again in a snapshot of the night."""
+"""The nightly schedule of the qa family: runs and judges the panel's parts in a new snapshot."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -45,7 +45,7 @@ def _filter_faults(settings: QaSettings, store: Store, keys: Sequence[str]) -> d
     """Return by part the error of a filter that matches no document. Raises ConfigError if it matches none of any part."""
     return filter_faults(
         keys,
-        settings.how,
+        settings.ask_settings,
         lambda key, columns: store.warehouse.read_or_empty("qa_documents", columns=columns, **QA_SPACE.levels(key)),
         given_as=f"{QA_PANEL_SECTION}.filter",
     )

@@ -19,11 +19,11 @@ from resources.warehouse import Warehouse
 class PartFindings(NamedTuple):
     """Results of checking parts against the settings."""
 
-    judged: bool
+    needs_judge: bool
     """Whether some items need a judge."""
-    about_documents: bool
+    has_documents: bool
     """Whether some items are about documents."""
-    refused: Mapping[str, ConfigError]
+    refusals: Mapping[str, ConfigError]
     """Errors by part that does not fit the settings."""
 
 
@@ -34,11 +34,11 @@ def require_askable_parts(warehouse: Warehouse, keys: Sequence[str], how: AskSet
     configured.
     """
     findings = check_parts(warehouse, keys, how)
-    if keys and len(findings.refused) == len(keys):
-        raise next(iter(findings.refused.values()))
-    if findings.about_documents:
+    if keys and len(findings.refusals) == len(keys):
+        raise next(iter(findings.refusals.values()))
+    if findings.has_documents:
         require_server(how.retriever, settings)
-    return findings.judged
+    return findings.needs_judge
 
 
 def check_parts(warehouse: Warehouse, keys: Sequence[str], how: AskSettings) -> PartFindings:

@@ -21,14 +21,13 @@ from assets.stage.resources import Store
 from assets.stage.table_publishing import publish_tables
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.record import FamilyBoard, Preview
-from dtef_pipeline.qa.result_views import QA_VIEWS
+from dtef_pipeline.qa.qa_boards import QA_BOARDS
 from dtef_pipeline.qa.score_drift import QA_WATCHED
 from dtef_pipeline.qa.score_validity import QA_VALIDITY_READS
 from dtef_pipeline.qa.score_validity import qa_validity as validity_of_scores
 from dtef_pipeline.qa.suite_boards import QA_BOARD_READS, build_qa_boards
 
 QA_FAMILY = FAMILY_BY_NAME["qa"]
-_LARGEST_TOLD = 10
 _BOARD_SHOWN = (
     *("suite", "condition", "metric", "rank", "model", "score", "score_low", "score_high", "macro_score", "n_items"),
     "note",
@@ -66,22 +65,22 @@ qa_validity = build_board_asset(
         "qa_validity",
         """Validity of the scores: one row per suite, condition, model variant, check, metric and `measured_by`.
 
-        `position_bias`: how far a model's mean moves with the order of the options. The other checks are on judges: how often the arbiter
+        `position_bias`: how much a model's mean changes with the order of the options. The other checks are on judges: how often the arbiter
         and the number in the answer disagree, how many judgements are by a model of the same maker, how many failed, and whether longer
-        answers get better scores. `warn` marks values that need a look.""",
+        answers get better scores. `is_suspect` marks values that need a look.""",
         lambda connection, _: {"qa_validity": validity_of_scores(connection)},
         reads=QA_VALIDITY_READS,
-        previews={"validity": Preview.of_view(next(view for view in QA_VIEWS if view.name == "validity"))},
-        metadata=lambda tables, _: {"warned": pc.sum(tables["qa_validity"]["warn"]).as_py() or 0},
+        previews={"validity": Preview.of_board(next(board for board in QA_BOARDS if board.name == "validity"))},
+        metadata=lambda tables, _: {"n_suspect": pc.sum(tables["qa_validity"]["is_suspect"]).as_py() or 0},
     ),
 )
 
 
 @asset_check(asset=qa_validity)
 def qa_scores_are_valid(store: Store) -> dg.AssetCheckResult:
-    """Warns of a model or a judge whose scores may depend on something besides the answer; see `qa_validity`."""
+    """Warns of a model or judge whose scores may depend on something other than the answer; see `qa_validity`."""
     rows = store.warehouse.read("qa_validity").to_pylist()
-    offenders = [f"{row['check']} {row['suite']} {row['model']}: {row['value']:.3f}" for row in rows if row["warn"]]
+    offenders = [f"{row['check']} {row['suite']} {row['model']}: {row['value']:.3f}" for row in rows if row["is_suspect"]]
     return verdict(offenders, n_checked=len(rows), severity=dg.AssetCheckSeverity.WARN)
 
 
@@ -89,7 +88,7 @@ qa_drift, qa_no_drift = build_drift_assets(
     FamilyDrift(
         subject=QA_WATCHED,
         code_version="6",
-        besides="If the judge was shown stored answers again (`qa_anchors`), `net_shift` is the shift of a judged score without the "
+        details="If the judge was shown stored answers again (`qa_anchors`), `net_shift` is the shift of a judged score without the "
         "judge's own shift, so that a drift of the judge does not count as drift of the model.",
         scores=("qa_scores", "part", "dtef qa run"),
     )
@@ -97,7 +96,7 @@ qa_drift, qa_no_drift = build_drift_assets(
 
 
 @asset_check(asset=qa_drift)
-def qa_judge_stands_still(store: Store) -> dg.AssetCheckResult:
+def qa_judge_is_stable(store: Store) -> dg.AssetCheckResult:
     """Warns of a judge whose scores of the same stored answers changed, on its own or together with other judges."""
     rows = store.warehouse.read_or_empty("judge_drift", family="qa").to_pylist()
     offenders = [

@@ -19,7 +19,7 @@ from assets.qa.vectors import VectorCache
 from assets.stage.request_batches import load_store_models
 from assets.stage.resources import Store
 from dtef_pipeline.asking.daily_budget import DailyBudget
-from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.families import FAMILY_BY_NAME
@@ -42,7 +42,7 @@ from dtef_pipeline.qa.item_files.suite_files import AddedFiles, read_added
 from dtef_pipeline.qa.judging.arbiter import Arbiter, choose_arbiter, judge_snapshot
 from dtef_pipeline.qa.judging.judgement_rows import (
     JUDGED_ITEM_COLUMNS,
-    JudgementLook,
+    JudgementEpisode,
     build_judgement_rows,
     build_skipped_rows,
     iterate_looks,
@@ -85,9 +85,9 @@ def read_items(inputs: Inputs, _: QaSettings) -> Tables:
     corpus = Path(source.corpus) if source.corpus else None
     place = (source.suite, source.path, source.corpus, source.suites, part)
     files: AddedFiles = inputs.remember(place, lambda: read_added(spec, Path(source.path), corpus, part=part))
-    tables = build_item_tables(source.suite, source.part, files.loaded, files.scorers_of)
+    tables = build_item_tables(source.suite, source.part, files.loaded_items, files.scorers_of)
     if not len(tables.qa_items):
-        errors = files.loaded.errors
+        errors = files.loaded_items.errors
         raise DtefError(f"{source.key}: it has no usable item{f': {errors[0]}' if errors else ''}")
     return {**tables._asdict(), "qa_documents": _build_documents(source, files.documents)}
 
@@ -140,7 +140,7 @@ QA_ITEMS_STAGE = Stage(
     checks=(
         make_uniqueness_check("qa_items_unique", "Each item id occurs only once in its part.", "qa_items", ("item_id",)),
         Check(
-            "qa_rows_left_out",
+            "qa_rows_usable",
             "Warns of unusable rows of files.",
             "qa_findings",
             ("level", "file", "line", "text"),
@@ -158,10 +158,11 @@ QA_ITEMS_STAGE = Stage(
     counted=("type",),
     metadata=_findings,
     beside=("qa_findings", "qa_examples", "qa_documents"),
+    verb="ingest",
 )
 
 
-class _Make(Protocol):
+class _MakePrompts(Protocol):
     def __call__(self, how: AskSettings, *, asks: bool) -> PromptTables:
         """Return the prompts of a part. `asks`: whether missing look-ups may be requested from a server."""
 
@@ -169,7 +170,7 @@ class _Make(Protocol):
 def make_prompts(inputs: Inputs, settings: QaSettings) -> Tables:
     """Make the prompts of a part under the settings, and keep those of other conditions."""
     make = _build_prompt_maker(inputs)
-    prompts = make(settings.how, asks=True)
+    prompts = make(settings.ask_settings, asks=True)
     condition = resolve_part_condition(inputs, settings)
     again = _make_again(inputs, condition, make)
     return {
@@ -180,7 +181,7 @@ def make_prompts(inputs: Inputs, settings: QaSettings) -> Tables:
     }
 
 
-def _build_prompt_maker(inputs: Inputs) -> _Make:
+def _build_prompt_maker(inputs: Inputs) -> _MakePrompts:
     """Return a function that makes prompts from the part's present items and documents, which are read once."""
     items, examples, documents = inputs.read("qa_items"), inputs.rows("qa_examples"), inputs.rows("qa_documents")
     warehouse, environment = inputs.outside.warehouse, inputs.outside.settings
@@ -197,10 +198,10 @@ def _build_prompt_maker(inputs: Inputs) -> _Make:
     return make
 
 
-def _make_again(inputs: Inputs, condition: str, make: _Make) -> dict[str, PromptTables]:
+def _make_again(inputs: Inputs, condition: str, make: _MakePrompts) -> dict[str, PromptTables]:
     """Rebuild the prompts of the part's other conditions, without requests to a server."""
     earlier = inputs.earlier("qa_prompts")
-    conditions = [] if earlier is None else [way for way in pc.unique(earlier["condition"]).to_pylist() if way != condition]
+    conditions = [] if earlier is None else [name for name in pc.unique(earlier["condition"]).to_pylist() if name != condition]
     prompts = {}
     for name in conditions:
         # A condition that is no longer possible, such as one with too many examples, keeps its valid rows.
@@ -223,7 +224,7 @@ def _compute_retrieval_means(tables: Tables) -> Mapping[str, Any]:
     hits, context = tables["qa_retrieval"], tables["qa_context"]
     means = hits.group_by("condition").aggregate([(name, "mean") for name in ("recall", "mrr", "hit")]) if len(hits) else hits
     failures = pc.unique(context.filter(pc.is_valid(context["problem"]))["item_id"])
-    return {**({"retrieval": means} if len(hits) else {}), **({"look_ups_failed": len(failures)} if len(failures) else {})}
+    return {**({"retrieval": means} if len(hits) else {}), **({"n_failed_look_ups": len(failures)} if len(failures) else {})}
 
 
 def _list_missed_evidence(_: Inputs, rows: pa.Table) -> Iterator[str]:
@@ -250,7 +251,7 @@ QA_PROMPTS_STAGE = Stage(
             "qa_prompts_unique", "Each item has one prompt per condition.", "qa_prompts", ("item_id", "condition")
         ),
         Check(
-            "qa_evidence_found",
+            "qa_evidence_is_retrieved",
             "Warns of parts where fewer than 80 % of the items have a chunk with the evidence among those shown.",
             "qa_retrieval",
             ("condition", "hit"),
@@ -261,6 +262,7 @@ QA_PROMPTS_STAGE = Stage(
     counted=("condition",),
     metadata=_compute_retrieval_means,
     beside=("qa_context", "qa_retrieval"),
+    verb="prompt",
 )
 
 
@@ -293,7 +295,7 @@ def plan_judgements(inputs: Inputs, settings: QaSettings) -> EpisodePlan | Table
     responses, left_out = select_to_judge(inputs.read("qa_responses"), items, arbiter.sample_rate)
     servers = inputs.models.own_servers
 
-    def rows(looks: Sequence[JudgementLook], outcomes: Sequence[Played]) -> Tables:
+    def rows(looks: Sequence[JudgementEpisode], outcomes: Sequence[EpisodeResult]) -> Tables:
         return {"qa_judgements": build_judgement_rows(looks, outcomes, servers)}
 
     def written(new: Tables) -> Tables:
@@ -354,6 +356,7 @@ QA_JUDGEMENTS_STAGE = Stage(
     counted=("judge_model", "reason"),
     replies=Replies((Lengths("qa_judgements", "judge_variant", "len(raw)"),), USUAL_JUDGEMENT_TOKENS),
     is_idle=lambda settings, models: resolve_run_arbiter(models, settings) is None,
+    verb="judge",
 )
 
 
@@ -397,7 +400,7 @@ QA_EXECUTIONS_STAGE = Stage(
     """Results of running the code in responses: one row per response to an item with tests, with the verdict and its message.
 
     A program and its tests run in two isolated processes that exchange only plain data. A program that ran before at the same level is not
-    run again. A program that timed out while it waited runs once more after all others, by itself, and that verdict counts. A failure of
+    run again. A program that timed out while it waited runs once more, alone, after all others, and that verdict counts. A failure of
     the sandbox is `sandbox_unavailable` or `sandbox_error` and does not count against the response. Parts without code have no rows.""",
     run_programs,
     after=("qa_responses",),
@@ -405,7 +408,7 @@ QA_EXECUTIONS_STAGE = Stage(
     version="2",
     checks=(
         Check(
-            "qa_code_was_run",
+            "qa_programs_run",
             "Warns if code could not be run, or could read files on this machine.",
             "qa_executions",
             ("verdict", "message", "flags"),
@@ -415,6 +418,7 @@ QA_EXECUTIONS_STAGE = Stage(
     preview=("item_id", "model", "draw", "verdict", "message", "isolation"),
     counted=("verdict", "isolation"),
     unversioned=("wall_s",),
+    verb="execute",
 )
 
 QA_STAGES = (QA_ITEMS_STAGE, QA_PROMPTS_STAGE, QA_RESPONSES_STAGE, QA_JUDGEMENTS_STAGE, QA_EXECUTIONS_STAGE, QA_SCORES_STAGE)

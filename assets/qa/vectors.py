@@ -1,4 +1,4 @@
-"""Stored vectors of chunks and queries, so that each text is embedded only once."""
+"""Stored vectors of chunks and queries; each text is embedded only once."""
 
 from collections.abc import Sequence
 from functools import cached_property

@@ -48,8 +48,8 @@ _ANCHORS_READ = ("rubric_responses", "rubric_criteria", "rubric_prompts", "rubri
 def rubric_anchors(context: dg.AssetExecutionContext, settings: RubricSettings, store: Store) -> dg.MaterializeResult[Any]:
     """Repeated judgements of stored responses: one row per snapshot, anchor and judge.
 
-    An anchor is a response and a criterion that never change (`rubric_anchor_items`), so any change between nights is due to the judge.
-    Each snapshot requests every judgement once. `dtef anchors --family rubric --show` lists the judges that have changed.
+    An anchor is a response and a criterion that never change (`rubric_anchor_items`), so any change between snapshots is due to the judge.
+    Each snapshot requests every judgement once. `dtef anchors --family rubric --results` lists the judges that have changed.
     """
     anchors = _fill_rubric_anchors(store, settings)
     judges = _resolve_judges(store, settings, pc.unique(anchors["blueprint"]).to_pylist())

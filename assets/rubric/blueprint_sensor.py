@@ -17,7 +17,7 @@ from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.run_settings import run_config
 from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric.blueprint.findings import TO_BE_NAMED
-from dtef_pipeline.rubric.blueprint.model import ReadBlueprint
+from dtef_pipeline.rubric.blueprint.model import ParsedBlueprint
 from dtef_pipeline.rubric.blueprint.reading import is_blueprint_file, make_blueprint_id
 from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RUBRIC_STAGE_SETTINGS, RubricSettings
 from dtef_pipeline.rubric.tables import RUBRIC_SPACE
@@ -39,9 +39,9 @@ class FileObservation:
     stamp: str
     """Hash of the size and modification time of the file and of the model collections."""
     done: bool = False
-    """Nothing is left to do until the stamp changes."""
+    """Whether nothing is left to do until the stamp changes."""
     trouble: str = ""
-    """Why it cannot be run."""
+    """Why the file cannot be run."""
 
 
 class BlueprintFolder:
@@ -132,7 +132,7 @@ class BlueprintFolder:
             self._context.log.error(observation.trouble)
         self.now[name] = observation
 
-    def _require_models(self, path: Path, blueprint: ReadBlueprint) -> None:
+    def _require_models(self, path: Path, blueprint: ParsedBlueprint) -> None:
         if not self._panel.models and any(finding.code in TO_BE_NAMED for finding in blueprint.findings):
             which = next(finding.text for finding in blueprint.findings if finding.code in TO_BE_NAMED)
             raise DtefError(

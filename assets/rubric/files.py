@@ -8,7 +8,7 @@ import dagster as dg
 from assets.engine.part_files import build_file_source
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.rubric.blueprint.findings import is_left_out_for
-from dtef_pipeline.rubric.blueprint.model import Blueprint, BlueprintFinding, ReadBlueprint
+from dtef_pipeline.rubric.blueprint.model import Blueprint, BlueprintFinding, ParsedBlueprint
 from dtef_pipeline.rubric.blueprint.named_models import read_collections
 from dtef_pipeline.rubric.blueprint.reading import read_blueprint
 from dtef_pipeline.rubric.tables import RUBRIC_SPACE
@@ -31,7 +31,7 @@ rubric_files = build_file_source(
 )
 
 
-def read(file: RubricFile) -> tuple[ReadBlueprint, Blueprint]:
+def read(file: RubricFile) -> tuple[ParsedBlueprint, Blueprint]:
     """Return the file's contents. Raises DtefError, in one line, if it has errors and its broken parts may not be left out."""
     path = Path(file.path)
     if file.is_gone:

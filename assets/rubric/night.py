@@ -1,4 +1,4 @@
-"""The nightly schedule of rubrics: it runs the panel's blueprints again in a snapshot of the night."""
+"""The nightly schedule of rubrics: it runs the panel's blueprints in a new snapshot."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def plan_rubrics(context: dg.ScheduleEvaluationContext, store: Store, panel: Rub
 
 
 def _config(context: dg.ScheduleEvaluationContext, settings: RubricSettings, store: Store) -> dict[str, dict[str, Any]]:
-    """Return the configuration by stage. Anchors are scored responses, so the first night has none."""
+    """Return the configuration by stage. Anchors are scored responses, so the first nightly run has none."""
     first = [] if settings.extract_points else ["rubric_blueprints"]
     stages = {name: names for name, names in RUBRIC_STAGE_SETTINGS.items() if name not in first}
     if settings.anchors and store.warehouse.values("rubric_scores", "blueprint"):

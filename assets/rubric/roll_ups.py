@@ -23,8 +23,8 @@ from dtef_pipeline.family.record import FamilyBoard, Preview
 from dtef_pipeline.family.stage import Tables
 from dtef_pipeline.rubric.board import BOARD_READS
 from dtef_pipeline.rubric.board import rubric_board as board_of_all
-from dtef_pipeline.rubric.board_views import BOARD_VIEWS
 from dtef_pipeline.rubric.labels.label_corrections import CORRECTED_READS, build_corrected_tables
+from dtef_pipeline.rubric.rubric_boards import RUBRIC_BOARDS
 from dtef_pipeline.rubric.rubric_drift import WATCHED
 from dtef_pipeline.rubric.rubric_roll_ups import (
     CHAMPIONS_READ,
@@ -38,7 +38,7 @@ from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RubricSettings
 from dtef_pipeline.text.quantity_words import format_count
 
 RUBRIC_FAMILY = FAMILY_BY_NAME["rubric"]
-_VIEWS_SHOWN = {view.name: view for view in BOARD_VIEWS}
+_BOARDS_SHOWN = {board.name: board for board in RUBRIC_BOARDS}
 _OF_JUDGED = ("rubric_judgements", "rubric_scores")
 
 rubric_board = build_board_asset(
@@ -54,7 +54,7 @@ rubric_board = build_board_asset(
         models).""",
         lambda connection, _: {"rubric_board": board_of_all(connection), "comparisons": build_comparisons_table(connection)},
         reads=BOARD_READS,
-        previews={"board": Preview.of_view(_VIEWS_SHOWN["overall"], cut="overall")},
+        previews={"board": Preview.of_board(_BOARDS_SHOWN["overall"], cut="overall")},
         version="3",
         metadata=lambda tables, _: {
             "rubric_board_rows": pc.sum(pc.equal(tables["rubric_board"]["cut"], "overall")).as_py() or 0
@@ -104,8 +104,8 @@ rubric_agreement = build_board_asset(
         lambda connection, _: build_agreement_tables(connection),
         reads=JUDGED_READ,
         previews={
-            "agreement": Preview.of_view(_VIEWS_SHOWN["agreement"]),
-            "disagreed": Preview("rubric_disagreed", ("blueprint", "prompt", "spread", "n_responses", "text"), 10),
+            "agreement": Preview.of_board(_BOARDS_SHOWN["agreement"]),
+            "disagreed": Preview("rubric_disagreed", ("blueprint", "prompt", "mean_sd", "n_responses", "text"), 10),
         },
         version="2",
         after=_OF_JUDGED,
@@ -118,15 +118,13 @@ rubric_validity = build_board_asset(
         """Whether judges favour models of their own maker: one row for all judges together, then one per judge and model of one maker.
 
         `gamma` is how much higher a judge scores its own maker's responses than the other judges score the same ones. The table is
-        `rubric_self_preference`. The asset also writes `rubric_judges` (outcomes and cost of each judge's calls, each call once) and
-        `rubric_variance_shares` (the shares of the variance that are due to answers, judges and repeats). All tables use the latest run of
-        each blueprint.""",
+        `rubric_self_preference`. The asset also writes `rubric_judges` (outcomes and cost of each judge's calls, each call once). Both
+        tables use the latest run of each blueprint.""",
         lambda connection, store: build_validity_tables(connection, store.responses.responses),
         reads=JUDGED_READ,
         previews={
-            "self_preference": Preview.of_view(_VIEWS_SHOWN["self-preference"], 20),
-            "judges": Preview.of_view(_VIEWS_SHOWN["judges"], 20),
-            "variance": Preview("rubric_variance_shares", ("cut", "value", "answers", "judges", "repeats", "n", "reason"), 10),
+            "self_preference": Preview.of_board(_BOARDS_SHOWN["self-preference"], 20),
+            "judges": Preview.of_board(_BOARDS_SHOWN["judges"], 20),
         },
         version="2",
         after=_OF_JUDGED,
@@ -147,14 +145,16 @@ rubric_corrected = build_board_asset(
         """Scores corrected by people's labels of a few drawn prompts: one row per model over all blueprints, then one per blueprint and model.
 
         `corrected` estimates the score on the board if people had decided every point that judges decide. Its interval treats the prompts as
-        a sample of their kind; `here_low` to `here_high` is the interval for these prompts only. The asset also writes
+        a sample of their kind; `same_prompts_low` to `same_prompts_high` is the interval for these prompts only. The asset also writes
         `rubric_known_classes`, how often each judge agrees with people. Both are empty until labels are imported (`dtef import labels`). The
         asset makes no requests.""",
         _compute_corrected_tables,
         reads=CORRECTED_READS,
         previews={
-            "corrected": Preview.of_view(_VIEWS_SHOWN["corrected"]),
-            "known_classes": Preview("rubric_known_classes", ("judge", "said", "n", "same", "near", "bias", "note")),
+            "corrected": Preview.of_board(_BOARDS_SHOWN["corrected"]),
+            "known_classes": Preview(
+                "rubric_known_classes", ("judge", "human_class", "n", "same_class", "within_one_class", "bias", "note")
+            ),
         },
         metadata=lambda tables, store: {"labels": len(store.warehouse.read_or_empty("rubric_labels"))},
     ),
@@ -164,7 +164,7 @@ rubric_drift, rubric_no_drift = build_drift_assets(
     FamilyDrift(
         subject=WATCHED,
         code_version="6",
-        besides="If judges judged stored answers again (`rubric_anchors`), `net_shift` is a model's shift minus theirs.",
+        details="If judges judged stored answers again (`rubric_anchors`), `net_shift` is a model's shift minus theirs.",
         scores=("rubric_scores", "blueprint", "dtef rubric run"),
     )
 )

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from assets.engine.stage_assets import stage_assets
 from assets.rubric.files import read, rubric_files
 from dtef_pipeline.asking.embeddings import identify_embedder
-from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.stage import Check, EpisodePlan, Inputs, Replies, Stage, Tables, make_uniqueness_check
@@ -54,7 +54,7 @@ def plan_blueprint(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | Ta
     result, blueprint = read(file)
     points: dict[str, tuple[str, ...]] = {}
 
-    def rows(batch: Sequence[ExtractionEpisode], outcomes: Sequence[Played]) -> Tables:
+    def rows(batch: Sequence[ExtractionEpisode], outcomes: Sequence[EpisodeResult]) -> Tables:
         points.update({call.prompt: read_extraction(outcome).points for call, outcome in zip(batch, outcomes, strict=True)})
         return {"rubric_extractions": build_extraction_rows(batch, outcomes)}
 
@@ -80,7 +80,7 @@ def _blueprint_metadata(tables: Tables) -> Mapping[str, Any]:
     extractions = tables.get("rubric_extractions")
     points = {} if extractions is None or not len(extractions) else {"key_points": pc.sum(extractions["n_points"]).as_py()}
     return {
-        **{name: head[name] for name in ("title", "test_hash", "n_prompts", "n_criteria", "n_ideals", "models")},
+        **{name: head[name] for name in ("title", "test_hash", "n_prompts", "n_criteria", "models")},
         "findings": findings,
         "criteria": tables["rubric_criteria"].select(columns).slice(0, 8),
         **points,
@@ -117,7 +117,7 @@ RUBRIC_BLUEPRINTS_STAGE = Stage(
             RUBRIC_POINT,
         ),
         Check(
-            "rubric_parts_left_out",
+            "rubric_parts_usable",
             "Warns of blueprints with broken parts that were left out (`--skip-broken`).",
             "rubric_findings",
             ("level", "code", "place"),
@@ -128,6 +128,7 @@ RUBRIC_BLUEPRINTS_STAGE = Stage(
     metadata=_blueprint_metadata,
     beside=("rubric_prompts", "rubric_criteria", "rubric_findings", "rubric_extractions"),
     replies=Replies(usual_tokens=250, behind_name=FOR_KEY_POINTS),
+    verb="ingest",
 )
 
 
@@ -151,7 +152,7 @@ def _add_vectors(inputs: Inputs, rows: pa.Table, batch: EmbeddingResult) -> pa.T
     vectors = batch.vectors
     new = vectors.add_column(0, RUBRIC_EMBEDDINGS.field("blueprint"), pa.repeat(inputs.key, len(vectors)))
     first = [failure.message for failure in batch.failures.values()][:5]
-    inputs.describe(embedded_now=len(vectors), failed=len(batch.failures), first_failures=first, cost_usd=batch.usage.cost_usd)
+    inputs.describe(n_embedded=len(vectors), failed=len(batch.failures), first_failures=first, cost_usd=batch.usage.cost_usd)
     in_order = [("embedder", "ascending"), ("text_hash", "ascending")]
     return pa.concat_tables([rows, new.cast(RUBRIC_EMBEDDINGS)]).sort_by(in_order)
 
@@ -166,6 +167,7 @@ RUBRIC_EMBEDDINGS_STAGE = Stage(
     after=("rubric_responses",),
     settings=RUBRIC_STAGE_SETTINGS["rubric_embeddings"],
     alone=True,
+    verb="embed",
 )
 
 
@@ -208,7 +210,7 @@ RUBRIC_POINTS_STAGE = Stage(
 
     The point of a criterion in words is the mean over the judges that answered; if some did not, `low` and `high` are its bounds for any
     missing judgement. Functions are computed here, scripts in a separate process. What cannot be scored is null with a reason, never 0. With
-    `with_labels` a person's label replaces the judges' score (`labelled`, `by_judges`). This stage makes no requests.""",
+    `with_labels` a person's label replaces the judges' score (`labelled`, `judge_score`). This stage makes no requests.""",
     score_points,
     after=("rubric_judgements",),
     settings=RUBRIC_STAGE_SETTINGS["rubric_points"],
@@ -239,6 +241,7 @@ RUBRIC_POINTS_STAGE = Stage(
     preview=("prompt", "model", "block", "kind", "score", "n_answered", "n_judges", "reason"),
     counted=("reason",),
     metadata=_compute_mean_points,
+    verb="points",
 )
 
 RUBRIC_STAGES = (

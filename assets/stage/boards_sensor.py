@@ -97,9 +97,9 @@ def boards_after_run(
         waits_since = before.waits_since or time.time()
         run_ids, feeding = _find_blocking_runs(instance, boards, job.name)
         if run_ids:
-            return _skip(f"run {run_ids[0]} is to make boards or makes them now", _Cursor(before.requested))
+            return _skip(f"run {run_ids[0]} makes boards or is about to", _Cursor(before.requested))
         if newest == before.requested:
-            return _skip("the boards of what there is were requested, and not all were made: see their run", before)
+            return _skip("some of the requested boards were not made; see their run", before)
         if time.time() - waits_since < LONGEST_PATIENCE_S and (why := feeding or _find_blocking_command(instance, boards)):
             return _skip(f"waits: {why}", _Cursor(before.requested, waits_since))
         selection = None if len(stale_keys) == len(boards.inputs) else sorted(stale_keys)

@@ -14,11 +14,11 @@ from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict_text import (
     NEWS,
     describe_judges,
-    describe_night,
+    describe_shared_shift,
     format_moved_items,
     format_series,
     format_shift,
-    is_night_shift,
+    has_shared_shift,
     sort_key_of_verdict,
 )
 
@@ -31,9 +31,11 @@ def count_verdicts(rows: pa.Table) -> dict[str, int]:
 
 def build_drift_result(rows: pa.Table, n_checked: int, severity: Severity, subject: Subject) -> dg.AssetCheckResult:
     """Return a check's result over rows with verdicts, of `n_checked` series. Its severity is that of the worst, which comes first."""
-    series = rows.filter(pc.field("verdict").isin(["watch", "drift"]) | pc.field("night_first_snapshot").is_valid()).to_pylist()
+    series = rows.filter(
+        pc.field("verdict").isin(["watch", "drift"]) | pc.field("shared_first_snapshot").is_valid()
+    ).to_pylist()
     series.sort(key=sort_key_of_verdict)
-    levels = {getattr(severity, word) for row in series for word in (row["verdict"], row["night_verdict"]) if word in NEWS}
+    levels = {getattr(severity, word) for row in series for word in (row["verdict"], row["shared_verdict"]) if word in NEWS}
     levels -= {"OFF"}
     return dg.AssetCheckResult(
         passed=not levels,
@@ -42,26 +44,26 @@ def build_drift_result(rows: pa.Table, n_checked: int, severity: Severity, subje
             "checked": n_checked,
             "drift": sum(row["verdict"] == "drift" for row in series),
             "watch": sum(row["verdict"] == "watch" for row in series),
-            "all_models_moved": sum(map(is_night_shift, series)),
+            "shared_shifts": sum(map(has_shared_shift, series)),
             "first": dg.MetadataValue.json([describe_verdict(row, format_series(row, subject.keys)) for row in series[:10]]),
         },
     )
 
 
 def describe_verdict(row: Mapping[str, Any], series: str) -> str:
-    """A verdict on a series: how much, since when, what the judges made of it, what changed besides, and what all models did."""
+    """A verdict on a series: size, start, the judges' part, other changes, and the shared shift."""
     who = f"{row['verdict'] or 'not compared'}: {series}"
-    night = f"; the night: {describe_night(row)}" if is_night_shift(row) else ""
+    shared = f"; {describe_shared_shift(row)}" if has_shared_shift(row) else ""
     judges = f"; {words}" if (words := describe_judges(row)) else ""
     if row["verdict"] != "drift":
-        return f"{who}: {row['reason']}{judges}{night}"
+        return f"{who}: {row['reason']}{judges}{shared}"
     size = format_shift(row["shift"])
     bounds = f" ({row['shift_low']:.4f} to {row['shift_high']:.4f})" if row["shift_low"] is not None else ""
     since = f" since {row['first_snapshot']}"
     changes = "".join(f"; {change['before']} -> {change['after']}" for change in row.get("changes") or ())
-    items = format_moved_items((row["moved"] or ())[:3])
-    about = "".join(f"; {line}" for line in row["about"] or ())
-    return f"{who}: {size}{bounds}{since}{judges}{about}{changes}{f'; moved most: {items}' if items else ''}{night}"
+    items = format_moved_items((row["top_changes"] or ())[:3])
+    notes = "".join(f"; {line}" for line in row["shift_notes"] or ())
+    return f"{who}: {size}{bounds}{since}{judges}{notes}{changes}{f'; largest changes: {items}' if items else ''}{shared}"
 
 
 def read_drift(store: Store, family: str) -> pa.Table:

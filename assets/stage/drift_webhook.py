@@ -9,14 +9,14 @@ import dagster as dg
 from assets.stage.drift_checks import describe_verdict
 from assets.stage.panel_drift import load_drift_section
 from assets.stage.resources import Store
-from dtef_pipeline.drift.verdict_text import is_night_shift
+from dtef_pipeline.drift.verdict_text import has_shared_shift
 from resources.json_posts import post_once, require_address
 
 _TIMEOUT_S = 10.0
 _MOST_LINES = 10
 """Series that the text describes."""
 _FIELDS = (
-    *("family", "model", "model_variant", "way", "latest_snapshot", "verdict", "night_verdict"),
+    *("family", "model", "model_variant", "setting", "latest_snapshot", "verdict", "shared_verdict"),
     *("shift", "shift_low", "shift_high", "first_snapshot", "changes"),
 )
 
@@ -25,16 +25,16 @@ _FIELDS = (
     minimum_interval_seconds=300,
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="Posts new verdicts on drift of all families to the URL in DTEF_WEBHOOK, and those that are over. The panel's key "
-    "`drift: tell` says which. A tick fails if the receiver does not accept the message; the next one sends it again.",
+    "`drift.notify` says which. A tick fails if the receiver does not accept the message; the next one sends it again.",
 )
 def drift_webhook(context: dg.SensorEvaluationContext, store: Store) -> dg.SensorResult | dg.SkipReason:
     """The cursor holds the verdicts that were sent last."""
     if (url := store.settings.webhook) is None:
         return dg.SkipReason("DTEF_WEBHOOK is not set")
     require_address("DTEF_WEBHOOK", url)
-    tell, sent = load_drift_section(store.settings).tell, json.loads(context.cursor or "{}")
+    notify, sent = load_drift_section(store.settings).notify, json.loads(context.cursor or "{}")
     rows = store.warehouse.rows("drift").to_pylist()
-    verdicts = {_get_series(row): verdict for row in rows if (verdict := _format_news(row, tell))}
+    verdicts = {_get_series(row): verdict for row in rows if (verdict := _format_news(row, notify))}
     news = [row for row in rows if verdicts.get(_get_series(row)) != sent.get(_get_series(row))]
     if news:
         post_once(url, build_message(news), _TIMEOUT_S)
@@ -45,17 +45,17 @@ def drift_webhook(context: dg.SensorEvaluationContext, store: Store) -> dg.Senso
 def build_message(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Rows of `drift` as one JSON document. Scores are fractions."""
     series = [{name: row[name] for name in _FIELDS} for row in rows]
-    names = [f"{row['family']}, {row['model']}, {row['way']}" for row in rows]
+    names = [f"{row['family']}, {row['model']}, {row['setting']}" for row in rows]
     lines = [describe_verdict(row, name) for row, name in zip(rows, names[:_MOST_LINES], strict=False)]
     left = [f"and {len(rows) - _MOST_LINES} more series"] if len(rows) > _MOST_LINES else []
     return {"text": "\n".join([*lines, *left]), "series": series}
 
 
 def _get_series(row: Mapping[str, Any]) -> str:
-    return f"{row['family']}: {row['model_variant']}, {row['way']}"
+    return f"{row['family']}: {row['model_variant']}, {row['setting']}"
 
 
-def _format_news(row: Mapping[str, Any], tell: Sequence[str]) -> str:
-    """What the receiver should know of a series; empty: nothing. That all models of a night moved is sent under any choice of verdicts."""
-    night = "night" if is_night_shift(row) or row["night_verdict"] in tell else ""
-    return " ".join(filter(None, [row["verdict"] if row["verdict"] in tell else "", night]))
+def _format_news(row: Mapping[str, Any], notify: Sequence[str]) -> str:
+    """Return the news on a series, or an empty text. A shared shift of all models is sent whatever the choice of verdicts."""
+    shared = "shared" if has_shared_shift(row) or row["shared_verdict"] in notify else ""
+    return " ".join(filter(None, [row["verdict"] if row["verdict"] in notify else "", shared]))

@@ -29,4 +29,6 @@ def describe_stage_failure(failure: Any, run: dg.DagsterRun, home: str) -> str:
         return description
     tags = run.tags
     part = " to ".join(dict.fromkeys(tags[name] for name in (RANGE_START, RANGE_END) if name in tags))
-    return f"{f'{part}: ' if part else ''}{format_one_line(chain, home)}; the whole account is in the log of run {run.run_id} (`dtef ui`)"
+    return (
+        f"{f'{part}: ' if part else ''}{format_one_line(chain, home)}; details are in the log of run {run.run_id} (`dtef ui`)"
+    )

@@ -23,8 +23,8 @@ from dtef_pipeline.site.chart_images import render_markdown_image
 from dtef_pipeline.site.drift_page import build_series_chart
 
 _SHIFT_SHOWN = ("n_snapshots", "shift", "shift_low", "shift_high", "first_snapshot")
-_VERDICTS_SHOWN = ("verdict", "night_verdict", "model", "way", *_SHIFT_SHOWN, "net_shift")
-_RULE_SHOWN = ("partition", "model", "way", "lowest_snapshot", "highest_snapshot", "lowest", "highest", "investigate")
+_VERDICTS_SHOWN = ("verdict", "shared_verdict", "model", "setting", *_SHIFT_SHOWN, "net_shift")
+_RULE_SHOWN = ("partition", "model", "setting", "lowest_snapshot", "highest_snapshot", "lowest", "highest", "is_largest_gap")
 _JUDGES_PREVIEWED = ("verdict", "judge", "evaluator", *_SHIFT_SHOWN)
 _MOST_CHARTS = 12
 
@@ -35,13 +35,13 @@ class FamilyDrift:
 
     subject: Subject
     code_version: str
-    besides: str
+    details: str
     """Further sentences of the description, specific to the family."""
     scores: tuple[str, str, str]
     """The table of scores, the noun for a partition, and the command that makes the table."""
     group: str = ""
     """Its group of assets; empty: the family's name."""
-    after: Sequence[str] = ()
+    dependencies: Sequence[str] = ()
     """The assets that it follows; empty: the table of scores."""
     freshness: dg.FreshnessPolicy | None = None
 
@@ -51,29 +51,29 @@ class FamilyDrift:
 
     @property
     def description(self) -> str:
-        return f"""Whether scores of the same items moved between snapshots, in the part `{self.name}` of four tables.
+        return f"""Whether scores of the same items changed between snapshots, in the part `{self.name}` of four tables.
 
 `drift` has the verdict on each model: `drift` where the documented rule flags it and there is strong evidence however often one looks, `watch`
-where the rule alone does; `night_verdict` says whether all models moved together. `drift_series` is the timeline behind it. `drift_rule` has
-what the documented rule says of each partition: a gap of 0.05 and 10 % between the lowest and the highest snapshot, at temperature 0.
-`judge_drift` has judges that were shown stored answers again. {self.besides} The panel's section `drift` says by which settings."""
+where only the rule does; `shared_verdict` says whether the scores of all models changed together. `drift_series` is the timeline behind it.
+`drift_rule` has the result of the documented rule for each partition: a gap of 0.05 and 10 % between the lowest and the highest snapshot, at
+temperature 0. `judge_drift` has judges that scored stored answers again. {self.details} The panel's section `drift` has the settings."""
 
 
 def build_drift_assets(family: FamilyDrift) -> tuple[dg.AssetsDefinition, dg.AssetChecksDefinition]:
     """The asset `FAMILY_drift` and its check `FAMILY_no_drift`."""
     name, subject = family.name, family.subject
     settings = {**roll_up("drift", code_version=family.code_version), "group_name": family.group or name}
-    deps = [dg.AssetKey(key) for key in family.after or family.scores[:1]]
+    deps = [dg.AssetKey(key) for key in family.dependencies or family.scores[:1]]
 
     @dg.asset(name=f"{name}_drift", deps=deps, description=family.description, freshness_policy=family.freshness, **settings)
     def asset(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
         require_made(store, *family.scores)
         options = panel_drift(store.settings, store.warehouse)
         rules = store.warehouse.query(
-            lambda connection: build_rule_table(connection, subject), only=subject.ruled or subject.reads
+            lambda connection: build_rule_table(connection, subject), only=subject.rule_tables or subject.reads
         )
         result = store.warehouse.query(lambda connection: compute_model_drift(connection, subject, options), only=subject.reads)
-        anchors = store.warehouse.read_or_empty(subject.judged_again.table) if subject.judged_again else pa.table({})
+        anchors = store.warehouse.read_or_empty(subject.anchors.table) if subject.anchors else pa.table({})
         result, judges = result.subtract_judge_shifts(subject, anchors, options), judge_drift(subject, anchors, options)
         tables = {"drift": result.checks, "drift_series": result.series, "drift_rule": rules, "judge_drift": judges}
         for table, part in tables.items():
@@ -101,7 +101,7 @@ def _build_metadata(subject: Subject, rules: pa.Table, drift: ModelDrift, judges
     ranked = pa.Table.from_pylist(sorted(checks.to_pylist(), key=sort_key_of_verdict), checks.schema)
     flags = rules.filter(pc.equal(rules["flagged"], True)).sort_by([("gap", "descending")])
     first = ranked.slice(0, _MOST_CHARTS).to_pandas()
-    keys = ["model_variant", "way"]
+    keys = ["model_variant", "setting"]
     series = drift.series.to_pandas().merge(first[keys], on=keys)
     return {
         "headline": build_headline(checks, subject),

@@ -32,7 +32,7 @@ def night_request(
     planned_keys = set(keys)
     if lacking := [key for key in selection if key not in planned_keys]:
         tags[LEFT_OUT_TAG] = list_first_names(lacking, _LEFT_OUT_NAMED)
-        context.log.warning(f"never made, so there is nothing to ask again; left out: {tags[LEFT_OUT_TAG]}")
+        context.log.warning(f"left out, because they were never run: {tags[LEFT_OUT_TAG]}")
     return dg.RunRequest(
         run_key=f"{label} {night}",
         tags=tags,

@@ -103,11 +103,11 @@ def list_family_scored_models(warehouse: Warehouse, family: Family) -> Pairs:
 
 def list_family_judges(warehouse: Warehouse, family: Family) -> Pairs:
     """Return names and variants of a family's judges of anchors: the judge's name, and its model's."""
-    schema = TABLES[family.judged_again].schema if family.judged_again else None
+    schema = TABLES[family.anchors].schema if family.anchors else None
     if schema is None:
         return []
     named = [name for name in ("judge", "judge_model") if name in schema.names]
-    rows = warehouse.rows(family.judged_again, columns=[*named, "judge_variant"]).to_pylist()
+    rows = warehouse.rows(family.anchors, columns=[*named, "judge_variant"]).to_pylist()
     return sorted(
         {(name, row["judge_variant"]) for row in rows for one in named for name in (row[one], find_judging_model(row[one]))}
     )

@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import dagster as dg
 import pyarrow as pa
@@ -50,8 +50,28 @@ OWNERS = ["team:data-engineering"]
 
 
 _PARTITION_SPACES = list({spec.space.name: spec.space for spec in TABLES.values() if spec.space}.values())
-_PLACES: dict[str, tuple[str, int]] = {}
-"""The pipeline of each stage, and the stage's number in it."""
+
+
+class StageName(NamedTuple):
+    """The name of a stage in logs and messages, and its number in its pipeline."""
+
+    pipeline: str
+    number: int
+    verb: str
+
+
+_STAGES: dict[str, StageName] = {}
+"""Stage names by asset."""
+
+
+def name_stage(asset: str, name: StageName) -> None:
+    """Set the name under which logs and messages show the asset of a stage."""
+    _STAGES[asset] = name
+
+
+def get_stage_verb(asset: str) -> str:
+    """Return `predict` for the asset `predictions`, and the name of any other asset as it is."""
+    return _STAGES[asset].verb if asset in _STAGES else asset
 
 
 def stage(
@@ -61,13 +81,8 @@ def stage(
     *,
     code_version: str,
     kinds: Set[str] = frozenset({"parquet"}),
-    pipeline: str = "",
 ) -> dict[str, Any]:
-    """Return the asset settings of a stage: those common to the space, its number, and its table's columns.
-
-    `pipeline`: the stages that it is numbered among, if a space has several pipelines.
-    """
-    _PLACES[table] = (pipeline or str(partitions.name), number)
+    """Return the asset settings of a stage: those common to the space, its number, and its table's columns."""
     return {
         "partitions_def": partitions,
         "backfill_policy": build_backfill_policy(Settings.read_environment().partitions_per_run),
@@ -144,12 +159,12 @@ class PartitionRun:
         self._progress.announce(f"{self._title()}: {format_count(len(self.keys), 'partition')}")
 
     def _title(self) -> str:
-        """Return `predictions (stage 3 of 6)`, since the displayed remaining time is the stage's."""
-        name = str(self.context.asset_key.to_user_string())
-        if name not in _PLACES:
-            return name
-        pipeline, number = _PLACES[name]
-        return f"{name} (stage {number} of {sum(owner == pipeline for owner, _ in _PLACES.values())})"
+        """Return `predict (stage 3 of 6)`, since the displayed remaining time is the stage's."""
+        asset = str(self.context.asset_key.to_user_string())
+        if (stage := _STAGES.get(asset)) is None:
+            return asset
+        count = sum(other.pipeline == stage.pipeline for other in _STAGES.values())
+        return f"{stage.verb} (stage {stage.number} of {count})"
 
     @contextmanager
     def attempt(self, key: str) -> Iterator[None]:
@@ -192,19 +207,17 @@ class PartitionRun:
         return dg.MaterializeResult(metadata={LOGS_NOTHING: True})
 
     def _log_summary(self) -> None:
-        """Log one line: partitions done and failed, rows, seconds, and which partitions."""
+        """Log one line: partitions done and failed, rows and seconds."""
         counts = [
             entry.metadata["dagster/row_count"].value for entry in self._done.values() if "dagster/row_count" in entry.metadata
         ]
         rows = sum(count for count in counts if isinstance(count, int))
-        keys = list(self._done)
         details = [
             *([f"{len(self._failures):,} failed"] if self._failures else []),
             format_count(rows, "row"),
             f"{time.monotonic() - self._began:.1f} s",
-            *([" to ".join(dict.fromkeys([keys[0], keys[-1]]))] if keys else []),
         ]
-        head = f"{self.context.asset_key.to_user_string()}: partitions done"
+        head = f"{get_stage_verb(self.context.asset_key.to_user_string())}: partitions done"
         summary = format_progress(head, len(self._done), len(self.keys), details)
         self.context.log.info(summary)
         self._progress.announce(summary)
@@ -309,7 +322,7 @@ class StageEvents:
         self._context = context
         self._stage = context.asset_key.to_user_string()
         self._is_told = QUEUE_TAG in context.run.tags
-        self._answered_at = 0.0
+        self._reply_places = 0.0
         store.track_calls(CallsOfStage(self._report_progress, self._report_calls) if self._is_told else None)
 
     def item(self, key: str, done: int, of: int, reason: str | None = None) -> None:
@@ -319,9 +332,9 @@ class StageEvents:
 
     def _report_progress(self, counts: CallCounts, of: int) -> None:
         """Report the number of answered requests, at long intervals since events are stored permanently."""
-        if time.monotonic() - self._answered_at < ANSWERS_TOLD_EVERY_S:
+        if time.monotonic() - self._reply_places < ANSWERS_TOLD_EVERY_S:
             return
-        self._answered_at = time.monotonic()
+        self._reply_places = time.monotonic()
         progress_data = {"answered": counts.answered, "failed": counts.failed, "skipped": counts.skipped, "of": of}
         self._emit_event(f"{counts.answered:,} of {of:,} requests are answered", progress_data)
 

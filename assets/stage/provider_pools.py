@@ -23,7 +23,7 @@ def provider_pools(
     """
     with InstanceConcurrencyContext(instance, run) as claims, ExitStack() as slots:
         # The same order everywhere prevents deadlocks between runs.
-        for pool in sorted({find_provider(spec) for spec in models if not (spec.is_computed or spec.is_imported)}):
+        for pool in sorted({find_provider(spec) for spec in models if not spec.is_computed}):
             slots.callback(claims.free_step, _describe_holder(pool))
             _wait(instance, run, claims, pool, log)
         yield

@@ -13,7 +13,7 @@ from pydantic import PrivateAttr
 from assets.stage.call_counts import CallsOfStage
 from assets.stage.dagster_internals import HIDDEN_TAG_PREFIX
 from assets.stage.shared_gateway import Command
-from dtef_pipeline.asking.calls import Ask, Then
+from dtef_pipeline.asking.calls import Ask, PlanFollowUps
 from dtef_pipeline.asking.daily_budget import DailyBudget
 from dtef_pipeline.asking.models import Budget
 from dtef_pipeline.asking.request import Failure, Request
@@ -50,25 +50,27 @@ class _Asks:
 
     gateway: Gateway
     progress: RunProgress
-    heard: CallsOfStage | None
+    listener: CallsOfStage | None
 
     def __call__(self, requests: Sequence[Request]) -> Mapping[str, Failure]:
         return self._answer_requests(requests, None)
 
-    def ask_until_done(self, requests: Sequence[Request], follow_up: Then) -> object:
+    def ask_until_done(self, requests: Sequence[Request], follow_up: PlanFollowUps) -> object:
         return self._answer_requests(requests, follow_up)
 
-    def _answer_requests(self, requests: Sequence[Request], follow_up: Then | None) -> Mapping[str, Failure]:
+    def _answer_requests(self, requests: Sequence[Request], follow_up: PlanFollowUps | None) -> Mapping[str, Failure]:
         self.progress.is_open = follow_up is not None
         failures: Mapping[str, Failure]
-        if self.heard is None:
+        if self.listener is None:
             failures = self.gateway.answer(requests, on_progress=self.progress, follow_up=follow_up).failures
         else:
-            failures = self._call_listener(requests, follow_up, self.heard)
+            failures = self._call_listener(requests, follow_up, self.listener)
         self.progress.window_done()
         return failures
 
-    def _call_listener(self, requests: Sequence[Request], follow_up: Then | None, calls: CallsOfStage) -> Mapping[str, Failure]:
+    def _call_listener(
+        self, requests: Sequence[Request], follow_up: PlanFollowUps | None, calls: CallsOfStage
+    ) -> Mapping[str, Failure]:
         def show(models: tuple[ModelProgress, ...]) -> None:
             self.progress(models)
             calls.update_progress(models)
@@ -143,7 +145,7 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
     @contextmanager
     def writing(self, table: str, keys: Sequence[str]) -> Iterator[None]:
         """Lock these partitions of a table for a stage that changes them, against all runs with the same response store."""
-        with Claims(self.responses) as claims, claims.alone([digest(table, key) for key in keys]):
+        with Claims(self.responses) as claims, claims.hold_all([digest(table, key) for key in keys]):
             yield
 
     @contextmanager

@@ -18,12 +18,12 @@ from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.site.chart_images import render_markdown_image
 from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.boards.board_charts import make_board_chart, make_context_curves, make_segment_heat_map
+from dtef_pipeline.survey.boards.board_rows import CODED, HELD, build_published_tables
 from dtef_pipeline.survey.boards.question_links import build_question_batteries
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS
 from dtef_pipeline.survey.boards.shared_pairs import restrict_to_shared_pairs
+from dtef_pipeline.survey.boards.survey_boards import BREAKDOWNS
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
-from dtef_pipeline.survey.boards.survey_views import BREAKDOWNS
-from dtef_pipeline.survey.boards.views import CODED, HELD, build_published_tables
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import METRICS
 from dtef_pipeline.tables import describe_schema
@@ -60,7 +60,7 @@ def make_views(*tables: str) -> Make:
     return partial(build_published_tables, tables)
 
 
-@dg.asset(deps=["segment_results"], **roll_up(code_version="11"))
+@dg.asset(deps=["segment_results"], **roll_up(code_version="12"))
 def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Models ranked by their mean score over all segments and questions of all rounds, per context level.
 
@@ -106,12 +106,12 @@ def breakdowns(context: dg.AssetExecutionContext, config: BoardConfig, store: St
     )
 
 
-@dg.asset(deps=["segment_results"], **roll_up("comparisons", code_version="7"))
+@dg.asset(deps=["segment_results"], **roll_up("comparisons", code_version="8"))
 def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Any two models, on the cells that both have a score for: the difference with its interval, and whether it is significant.
 
     The test uses whole batteries, because the segments and questions of a battery are not independent. `p_adjusted` is Holm's p over the
-    rows with the same `among`. `verdict` is `better` or `no clear difference`; `parsed_verdict` uses readable responses only.
+    rows with the same `adjusted_over`. `verdict` is `better` or `no clear difference`; `parsed_verdict` uses readable responses only.
     """
     rows = publish_views(store, config, make_views("comparisons"))["comparisons"]
     columns = [
@@ -121,7 +121,7 @@ def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: S
         "difference",
         "low",
         "high",
-        "among",
+        "adjusted_over",
         "p_adjusted",
         "verdict",
         "parsed_verdict",
@@ -129,7 +129,7 @@ def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     return _test_table(rows, config, clean(rows), columns, better=["better"])
 
 
-@dg.asset(deps=["segment_results"], **roll_up("responsiveness", code_version="6"))
+@dg.asset(deps=["segment_results"], **roll_up("responsiveness", code_version="7"))
 def responsiveness(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Whether a model's score rises with the answers it is shown as context: one row per (model variant, condition).
 

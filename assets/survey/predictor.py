@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import islice
 from typing import NamedTuple
@@ -14,10 +13,17 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.asking.models import COMPUTED, Models, ModelSpec
 from dtef_pipeline.asking.request import Failure
-from dtef_pipeline.asking.request_list import SEEN, RequestList, SharedResponse, count_distinct_requests, same_texts, sources
+from dtef_pipeline.asking.request_list import (
+    PROMPT_COLUMNS,
+    RequestList,
+    SharedResponse,
+    count_distinct_requests,
+    same_texts,
+    sources,
+)
 from dtef_pipeline.asking.variants import parse_variant
 from dtef_pipeline.errors import DtefError
-from dtef_pipeline.family.stage import Foreseen
+from dtef_pipeline.family.stage import Forecast
 from dtef_pipeline.identity import digest, request_keys, split_partition_key
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.survey.baselines.baselines import NEIGHBOUR_BASELINES, PREVIOUS_COLUMNS, Previous, load_previous_answers
@@ -55,37 +61,18 @@ _CHOSEN_BY = (*_DRAW_COLUMNS, "duplicate_of")
 _SHARED_BY_CONDITIONS = (*KEYS.pair, "context_level")
 
 
-@dataclass(frozen=True, slots=True)
-class ModelSelection:
-    """The models of a run."""
-
-    models: tuple[ModelSpec, ...]
-    models_of: Mapping[str, tuple[ModelSpec, ...]] = field(default_factory=dict)
-    """By condition, the models that replace `models` in it; baselines are in every condition."""
-
-    @property
-    def every(self) -> tuple[ModelSpec, ...]:
-        """All models of all conditions, each once."""
-        return tuple({m.variant: m for m in [*self.models, *(m for of in self.models_of.values() for m in of)]}.values())
-
-    @property
-    def language(self) -> tuple[ModelSpec, ...]:
-        """The models that need requests; the others are computed."""
-        return tuple(model for model in self.every if not model.is_computed)
-
-    def select_models(self, condition: str) -> tuple[ModelSpec, ...]:
-        baselines = tuple(model for model in self.models if model.is_computed)
-        return (*self.models_of[condition], *baselines) if condition in self.models_of else self.models
-
-
-def resolve_asked_models(settings: SurveySettings, models: Models) -> ModelSelection:
+def resolve_asked_models(settings: SurveySettings, models: Models) -> tuple[ModelSpec, ...]:
     """Return the models of the settings, plus two reference baselines unless the run rebuilds from the store without named models.
 
     Raises ConfigError for an unknown model.
     """
     references = [] if settings.from_store and not settings.models else [UNIFORM, POPULATION_MARGINAL]
-    models_of = {condition: models.resolve(selectors) for condition, selectors in settings.models_of.items()}
-    return ModelSelection(models.resolve([*references, *settings.models]), models_of)
+    return models.resolve([*references, *settings.models])
+
+
+def select_language_models(models: Iterable[ModelSpec]) -> tuple[ModelSpec, ...]:
+    """Return the models that need requests; the others are computed."""
+    return tuple(model for model in models if not model.is_computed)
 
 
 class Prompts(NamedTuple):
@@ -106,7 +93,7 @@ class Predictor:
         self,
         warehouse: Warehouse,
         settings: SurveySettings,
-        selection: ModelSelection,
+        models: Sequence[ModelSpec],
         lookup: Stored,
         in_store: InStore = lambda snapshot: (),
         keys: Sequence[str] = (),
@@ -118,7 +105,8 @@ class Predictor:
 
         `read`: reads the tables made so far, by default from the warehouse; `is_dry`: an estimate, which shows no progress.
         """
-        self.warehouse, self.settings, self.asked = warehouse, settings, selection
+        self.warehouse, self.settings, self.models = warehouse, settings, models
+        self.language_models = select_language_models(models)
         self._read_table = read
         self._stored, self._in_store, self._keys = lookup, cache(in_store), keys
         self._limited: dict[str, pa.Array] = {}
@@ -128,7 +116,7 @@ class Predictor:
         """Requests of the whole run by model name, answered before or not."""
         self.sizes: dict[str, int] = {}
         """The same by partition."""
-        if settings.limits or (selection.language and not is_dry):
+        if settings.limits or (self.language_models and not is_dry):
             self._prepare_limits()
 
     def _prepare_limits(self) -> None:
@@ -144,19 +132,19 @@ class Predictor:
                 prompts = self.prompts(key, _OVERVIEW)
                 tables[key] = prompts.chosen
                 if has_duplicates(prompts.survey):
-                    twins |= same_texts(self._read("blueprints", key, SEEN), list_options_in_prompt_order)
+                    twins |= same_texts(self._read("blueprints", key, PROMPT_COLUMNS), list_options_in_prompt_order)
         if not tables:
             return
         chosen_prompts = pa.concat_tables(tables.values())
         self._limited = choose_limited_prompts(chosen_prompts, self.settings.limits)
-        for model in self.asked.language:
+        for model in self.language_models:
             if n_requests := self._count_model_requests(chosen_prompts, model, twins):
                 self.expected[model.name] = self.expected.get(model.name, 0) + n_requests
         self.sizes = {key: self.size(prompts_of) for key, prompts_of in tables.items()}
 
     def size(self, prompts: pa.Table) -> int:
         """Return the number of language models' rows for these prompts."""
-        return sum(len(self._select_prompts(prompts, model)) for model in self.asked.language) * self.settings.draws
+        return sum(len(self._select_prompts(prompts, model)) for model in self.language_models) * self.settings.draws
 
     def _count_model_requests(self, prompts: pa.Table, model: ModelSpec, twins: Mapping[str, Sequence[str]]) -> int:
         prompt_ids = set(self._select_prompts(prompts, model)["prompt_id"].to_pylist())
@@ -174,18 +162,18 @@ class Predictor:
         """Return the rows of language models whose responses are requested or replayed, or None without any, and their requests."""
         tables, requests = [], []
         twins = same_texts(prompts.blueprints, list_options_in_prompt_order) if has_duplicates(prompts.survey) else {}
-        for model in self.asked.language:
+        for model in self.language_models:
             if not len(selection := self._select_prompts(prompts.chosen, model)):
                 continue
             reuse = self._find_shared_responses(selection["prompt_id"].to_pylist(), model, twins) if twins else {}
-            rows, of_model = CALLS.asked(selection, model, self.settings.draws, self.settings.snapshot, reuse)
+            rows, of_model = CALLS.plan_calls(selection, model, self.settings.draws, self.settings.snapshot, reuse)
             tables.append(rows)
             requests.append(of_model)
         return pa.concat_tables(tables) if tables else None, RequestList(requests)
 
     def compute_baselines(self, key: str, prompts: Prompts) -> list[pa.Table]:
         """Return the rows of baselines, which need no request."""
-        baselines = [model for model in self.asked.every if model.is_computed]
+        baselines = [model for model in self.models if model.is_computed]
         draws = self.settings.draws
         return [
             self._compute_baseline(key, self._select_prompts(prompts.chosen, baseline), prompts.survey, baseline, draws)
@@ -198,11 +186,7 @@ class Predictor:
         return build_baseline_rows(prompts, survey, model, draws, self.settings.snapshot, previous, answers)
 
     def _select_prompts(self, prompts: pa.Table, model: ModelSpec) -> pa.Table:
-        """Return the prompts of the model's conditions, up to its limit."""
-        conditions = pc.unique(prompts["condition"]).to_pylist()
-        selection = [condition for condition in conditions if model in self.asked.select_models(condition)]
-        if selection != conditions:
-            prompts = prompts.filter(pc.is_in(prompts["condition"], pa.array(selection, pa.string())))
+        """Return the model's prompts, up to its limit."""
         if model.name in self._limited:
             prompts = prompts.filter(pc.is_in(prompts["prompt_id"], self._limited[model.name]))
         return prompts
@@ -238,7 +222,7 @@ class Predictor:
                 continue
             batch = self._choose_smallest_sample(prompts, survey, model) if twins else prompts
             reuse = sources(batch["prompt_id"].to_pylist(), twins, model.variant, entry.draws, snapshot, self._find_known_keys)
-            rows, requests = CALLS.asked(batch, model, entry.draws, snapshot, reuse)
+            rows, requests = CALLS.plan_calls(batch, model, entry.draws, snapshot, reuse)
             rows = CALLS.settle_rows(rows, self._stored(requests.keys), {})
             tables.append(rows.filter(pc.not_equal(rows["call_status"], "error")))
         if prompt_ids := {*known_prompts, *pa.concat_tables(tables)["prompt_id"].to_pylist()}:
@@ -274,7 +258,7 @@ class Predictor:
         Raises ConfigError for a condition or level without prompts.
         """
         settings = self.settings
-        is_computing = columns is None and any(model.is_computed for model in self.asked.every)
+        is_computing = columns is None and any(model.is_computed for model in self.models)
         survey = self._read("survey_responses", key, None if is_computing else _CHOSEN_BY)
         blueprints = self._read("blueprints", key, columns)
         selection = select_prompts(
@@ -332,14 +316,14 @@ class SegmentPredictions:
         return self.predictor.prompts(self.key)
 
     def requests(self) -> RequestList:
-        if self.predictor.asked.language:
+        if self.predictor.language_models:
             self._asks = self.predictor.asks(self.prompts)
         return self._asks[1]
 
     def keys(self) -> list[str]:
         return self._asks[1].keys
 
-    def foresee(self) -> dict[str, Foreseen]:
+    def foresee(self) -> dict[str, Forecast]:
         """Return the assumed replies to the requests."""
         rows, _ = self._asks
         if rows is None:
@@ -347,7 +331,7 @@ class SegmentPredictions:
         usual, is_one = usual_reply_tokens(self.prompts.chosen), len(self.predictor.settings.conditions) == 1
         columns = (rows[name].to_pylist() for name in ("request_key", "condition", "prompt_id"))
         return {
-            key: Foreseen(f" {condition}", usual[condition, prompt], "" if is_one else f", {condition}")
+            key: Forecast(f" {condition}", usual[condition, prompt], "" if is_one else f", {condition}")
             for key, condition, prompt in zip(*columns, strict=True)
         }
 

@@ -15,7 +15,7 @@ _MOST_QUARANTINED = 0.25
 
 
 @asset_check(asset=dg.AssetKey("survey_responses"))
-def little_in_quarantine(store: Store) -> dg.AssetCheckResult:
+def quarantine_is_small(store: Store) -> dg.AssetCheckResult:
     """Warns if over a quarter of a round's (segment, question) pairs are in quarantine."""
     rounds = store.warehouse.values("survey_responses", "round")
     shares = {}
@@ -29,7 +29,7 @@ def little_in_quarantine(store: Store) -> dg.AssetCheckResult:
 
 
 @asset_check(asset=dg.AssetKey("survey_responses"))
-def every_column_recognised(store: Store) -> dg.AssetCheckResult:
+def all_columns_recognised(store: Store) -> dg.AssetCheckResult:
     """Fails if a round has findings of level error, such as segment columns that were not recognised and are left out."""
     rounds = store.warehouse.values("survey_responses", "round")
     offenders = []
@@ -49,7 +49,7 @@ def no_drift(store: Store) -> dg.AssetCheckResult:
     def look(connection: duckdb.DuckDBPyConnection) -> tuple[int, pa.Table]:
         ((n_checked,),) = connection.execute("SELECT count(*) FROM drift_checks").fetchall()
         rows = connection.sql(
-            "SELECT * FROM drift_checks WHERE verdict IN ('watch', 'drift') OR night_first_snapshot IS NOT NULL"
+            "SELECT * FROM drift_checks WHERE verdict IN ('watch', 'drift') OR shared_first_snapshot IS NOT NULL"
         ).to_arrow_table()
         return n_checked, rows
 

@@ -16,10 +16,10 @@ from assets.stage.checks import read_keys
 from assets.stage.drift_checks import count_verdicts
 from assets.stage.panel_drift import load_drift_section
 from assets.survey.drift_question_texts import add_question_texts
-from assets.survey.predictor import Predictor, SegmentPredictions, resolve_asked_models
+from assets.survey.predictor import Predictor, SegmentPredictions, resolve_asked_models, select_language_models
 from assets.survey.round_sources import sources_of
 from assets.survey.rounds import refuse_losses, survey_files
-from dtef_pipeline.asking.calls import TAKEN_OVER
+from dtef_pipeline.asking.calls import STORED_COLUMNS
 from dtef_pipeline.asking.models import COMPUTED
 from dtef_pipeline.asking.snapshot_order import snapshot_order
 from dtef_pipeline.boards.costs import sum_usage_by_model
@@ -205,7 +205,7 @@ RESPONSES_STAGE = Stage(
     predictions that know nothing of the segment.""",
     read_segment,
     after=(survey_files.key.to_user_string(),),
-    version="11",
+    version="12",
     checks=(
         Check(
             "distributions_sum_to_one",
@@ -216,7 +216,7 @@ RESPONSES_STAGE = Stage(
             blocking=True,
         ),
         make_uniqueness_check(
-            "one_row_a_question", "Every question has one row per segment.", "survey_responses", ("question_id",)
+            "questions_are_unique", "Every question has one row per segment.", "survey_responses", ("question_id",)
         ),
         Check(
             "n_reaches_minimum",
@@ -237,6 +237,7 @@ RESPONSES_STAGE = Stage(
     ),
     preview=("question_text", "options", "observed", "n"),
     metadata=_answer_counts,
+    verb="ingest",
 )
 
 
@@ -324,13 +325,13 @@ BLUEPRINTS_STAGE = Stage(
     alone=True,
     checks=(
         make_uniqueness_check(
-            "prompts_unique",
+            "prompts_are_unique",
             "A (question, context level, condition) has one prompt.",
             "blueprints",
             ("question_id", "context_level", "condition"),
         ),
         Check(
-            "context_gives_nothing_away",
+            "context_excludes_targets",
             "No prompt shows a question that it asks, or a circular one, as context.",
             "blueprints",
             ("question_id", "prompt_id", "context_question_ids", "circular"),
@@ -341,6 +342,7 @@ BLUEPRINTS_STAGE = Stage(
     preview=("question_id", "condition", "context_level", "context_included", "tokens"),
     counted=("condition", "context_level"),
     metadata=_first_prompt,
+    verb="blueprint",
 )
 
 
@@ -356,7 +358,7 @@ def plan_predictions(inputs: Inputs, settings: SurveySettings) -> CallPlan:
             inputs.warn(f"removed {format_count(segment.superseded, 'earlier prediction')}, because the prompts have changed")
         return tables
 
-    models = [model for model in predictor.asked.language if model.name in predictor.expected]
+    models = [model for model in predictor.language_models if model.name in predictor.expected]
     size = predictor.size(segment.prompts.chosen) if inputs.is_dry else predictor.sizes.get(inputs.key, 0)
     return CallPlan(models, {}, size, segment.requests, segment.keys, segment.rows, write, segment.foresee)
 
@@ -368,9 +370,9 @@ def _build_predictor(inputs: Inputs, settings: SurveySettings) -> Predictor:
         return inputs.at(key).read(table, columns)
 
     def make() -> Predictor:
-        lookup, in_store = partial(store.responses.responses, columns=TAKEN_OVER), store.responses.models
-        selection, keys = resolve_asked_models(settings, inputs.models), inputs.all_keys
-        return Predictor(store.warehouse, settings, selection, lookup, in_store, keys, read, is_dry=inputs.is_dry)
+        lookup, in_store = partial(store.responses.responses, columns=STORED_COLUMNS), store.responses.models
+        models, keys = resolve_asked_models(settings, inputs.models), inputs.all_keys
+        return Predictor(store.warehouse, settings, models, lookup, in_store, keys, read, is_dry=inputs.is_dry)
 
     predictor: Predictor = inputs.remember("predictor", make)
     return predictor
@@ -410,10 +412,10 @@ PREDICTIONS_STAGE = Stage(
     nightly=True,
     expected=lambda inputs, settings: _build_predictor(inputs, settings).expected,
     replies=Replies((Lengths("predictions", "model_variant || ' ' || condition"),)),
-    is_idle=lambda settings, models: not resolve_asked_models(settings, models).language,
+    is_idle=lambda settings, models: not select_language_models(resolve_asked_models(settings, models)),
     checks=(
         make_uniqueness_check(
-            "predictions_unique",
+            "predictions_are_unique",
             "A request has one row per question, context level and condition.",
             "predictions",
             ("request_key", "question_id", "context_level", "condition"),
@@ -431,6 +433,7 @@ PREDICTIONS_STAGE = Stage(
     preview=("question_id", "model", "context_level", "call_status", "response"),
     counted=("call_status", "model"),
     metadata=_usage,
+    verb="predict",
 )
 
 
@@ -496,21 +499,21 @@ DRIFT_STAGE = Stage(
 
     `verdict` is `watch` if the documented rule flags the series (at temperature 0, over snapshots that span 23 hours, the highest mean
     score is at least 0.05 and at least 10 % above the lowest), and `drift` if there is also strong evidence of a shift. `reason` says what
-    was compared, or why nothing was. `night_verdict` says whether all models of the segment changed together. The table `drift` has each
+    was compared, or why nothing was. `shared_verdict` says whether all models of the segment changed together. The table `drift` has each
     model over all its segments. Segments of people who did not answer have no rows.""",
     check_segment,
     after=("segment_results",),
     settings=SURVEY_STAGE_SETTINGS["drift_checks"],
-    version="14",
+    version="15",
     follows=True,
     nightly=True,
     snapshot=lambda settings: None,
     preview=(
         "model",
-        "way",
+        "setting",
         "n_snapshots",
         "verdict",
-        "night_verdict",
+        "shared_verdict",
         "shift",
         "first_snapshot",
         "lowest",
@@ -518,6 +521,7 @@ DRIFT_STAGE = Stage(
         "reason",
     ),
     metadata=_flags,
+    verb="drift",
 )
 
 SURVEY_STAGES = (RESPONSES_STAGE, BLUEPRINTS_STAGE, PREDICTIONS_STAGE, SCORES_STAGE, RESULTS_STAGE, DRIFT_STAGE)

@@ -10,7 +10,7 @@ from fastapi import Depends, Request
 
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.services import get_services
-from dtef_pipeline.api.tokens import DEVELOPER, HeldToken, TokenRole
+from dtef_pipeline.api.tokens import DEVELOPER, TokenHolder, TokenRole
 from dtef_pipeline.text.origins import parse_origin, read_origin
 from resources.settings import ALLOWED_HOSTS
 
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 _READ_ONLY = ("GET", "HEAD", "OPTIONS")
 
 
-def find_holder(request: Request) -> HeldToken | None:
+def find_holder(request: Request) -> TokenHolder | None:
     """Return the sender of the request; None: unknown. For changes, a cookie counts only if the page is from this server."""
     services = get_services(request)
     if services.open_to_all:
@@ -32,7 +32,7 @@ def find_holder(request: Request) -> HeldToken | None:
     cookie = request.cookies.get(SESSION_COOKIE)
     if cookie and (request.method in _READ_ONLY or is_own_page(request)):
         sha256 = services.sessions.find_token(cookie)
-        return None if sha256 is None else services.tokens.held(sha256)
+        return None if sha256 is None else services.tokens.find_by_hash(sha256)
     return None
 
 
@@ -70,7 +70,7 @@ def count_failure(request: Request) -> None:
         raise Problem(429, "too many wrong tokens; wait before you send the right one", {"Retry-After": str(wait)})
 
 
-def _require_role(role: TokenRole, request: Request) -> HeldToken:
+def _require_role(role: TokenRole, request: Request) -> TokenHolder:
     holder = find_holder(request)
     if holder is None:
         if "authorization" in request.headers:
@@ -81,27 +81,27 @@ def _require_role(role: TokenRole, request: Request) -> HeldToken:
     return holder
 
 
-def require_operator(request: Request) -> HeldToken:
+def require_operator(request: Request) -> TokenHolder:
     """Check the role again for responses long after their request, because the token may have been removed. Raises Problem 401 or 403, and
     ConfigError."""
     return _require_role("operator", request)
 
 
-# Without async these, which wait for nothing, would take a thread each.
-async def _reviewer(request: Request) -> HeldToken:
+# Async, so that they need no thread: they wait for nothing.
+async def _reviewer(request: Request) -> TokenHolder:
     return _require_role("reviewer", request)
 
 
-async def _operator(request: Request) -> HeldToken:
+async def _operator(request: Request) -> TokenHolder:
     return _require_role("operator", request)
 
 
-async def _admin(request: Request) -> HeldToken:
+async def _admin(request: Request) -> TokenHolder:
     return _require_role("admin", request)
 
 
-Reviewing = Annotated[HeldToken, Depends(_reviewer)]
-Operating = Annotated[HeldToken, Depends(_operator)]
-Administering = Annotated[HeldToken, Depends(_admin)]
+ReviewerToken = Annotated[TokenHolder, Depends(_reviewer)]
+OperatorToken = Annotated[TokenHolder, Depends(_operator)]
+AdminToken = Annotated[TokenHolder, Depends(_admin)]
 LOWEST_ROLE_OF: Mapping[Callable[..., Any], TokenRole] = {_reviewer: "reviewer", _operator: "operator", _admin: "admin"}
 """Least role of a route, by its dependency."""

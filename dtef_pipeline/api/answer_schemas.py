@@ -91,7 +91,7 @@ def _describe_type(kind: pa.DataType) -> dict[str, Any]:
 
 
 def _add_family_names(schema: dict[str, Any]) -> None:
-    # Only now: what families are made of takes a moment to load.
+    # Imported here because the families load slowly.
     from dtef_pipeline.families import FAMILIES
 
     schema["enum"] = [family.name for family in FAMILIES]

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fastapi import Depends, FastAPI
+from fastapi import Depends, FastAPI, Request
 from starlette.datastructures import MutableHeaders, State
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dtef_pipeline.api import description
-from dtef_pipeline.api.bodies import BodyLimit, require_storable_text
 from dtef_pipeline.api.documents import scenario_templates
 from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS
 from dtef_pipeline.api.documents.document_routes import build_document_router
 from dtef_pipeline.api.pages import (
-    action_pages,
-    board_page,
-    game_document_pages,
+    document_pages,
     health_pages,
     login_pages,
     new_evaluation_page,
@@ -29,17 +28,17 @@ from dtef_pipeline.api.pages import (
     vote_pages,
 )
 from dtef_pipeline.api.pages.page_routes import handle_errors_with_pages
-from dtef_pipeline.api.problems import ProblemBody, answer_problems
-from dtef_pipeline.api.queue import evaluation_routes, queue_routes
+from dtef_pipeline.api.problems import Problem, ProblemBody, answer_problems, is_json
+from dtef_pipeline.api.queue import queue_routes
 from dtef_pipeline.api.queue.event_stream import Watchers
 from dtef_pipeline.api.results import result_routes
 from dtef_pipeline.api.review import feedback_routes
-from dtef_pipeline.api.service_health import HealthLook
+from dtef_pipeline.api.service_health import HealthMonitor
 from dtef_pipeline.api.services import Services
 
 API_TITLE = "DTEF pipeline"
 API_VERSION = "1"
-_ON_EVERY_ANSWER = {
+_SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",
     "X-Frame-Options": "DENY",
@@ -51,7 +50,6 @@ _ROUTERS = (
     build_document_router(PERSONAS),
     scenario_templates.router,
     build_document_router(SCENARIOS),
-    evaluation_routes.router,
     queue_routes.router,
     result_routes.router,
     feedback_routes.router,
@@ -61,11 +59,9 @@ _ROUTERS = (
     queue_pages.router,
     run_pages.router,
     new_evaluation_page.router,
-    game_document_pages.persona_router,
-    game_document_pages.scenario_router,
+    document_pages.persona_router,
+    document_pages.scenario_router,
     vote_pages.router,
-    action_pages.router,
-    board_page.router,
     report_files.router,
     health_pages.pages_of_health,
     review_pages.router,
@@ -98,8 +94,8 @@ def make_app(services: Services) -> FastAPI:
 
 def use_services(app: FastAPI, services: Services) -> None:
     """Set the services of an application that is not serving now."""
-    # What routes have kept in the state was of other services.
-    app.state = State({"services": services, "watchers": Watchers(), "health": HealthLook(services)})
+    # The state may still have values of other services.
+    app.state = State({"services": services, "watchers": Watchers(), "health": HealthMonitor(services)})
 
 
 @asynccontextmanager
@@ -121,8 +117,54 @@ class _AnswerHeaders:
         async def add_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in _ON_EVERY_ANSWER.items():
+                for name, value in _SECURITY_HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
 
         await self.app(scope, receive, add_headers if scope["type"] == "http" else send)
+
+
+LARGEST_BODY = 1_000_000
+"""Bytes."""
+# Matches text without escapes, surrogate pairs and all valid escapes, each once; stops at an invalid escape.
+_UNSTORABLE_ESCAPE = re.compile(
+    rb"(?:[^\\]++|\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?!u(?:0000|[dD][89a-fA-F][0-9a-fA-F]{2})).))*+\\u",
+    re.DOTALL,
+)
+
+
+class BodyLimit:
+    """ASGI middleware: reading a body beyond `LARGEST_BODY` raises an HTTPException with status 413."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        size = 0
+
+        async def receive_limited() -> Message:
+            nonlocal size
+            message = await receive()
+            size += len(message.get("body", b""))
+            if size > LARGEST_BODY:
+                raise HTTPException(413, f"the body is larger than {LARGEST_BODY:,} bytes")
+            return message
+
+        await self.app(scope, receive_limited, send)
+
+
+async def require_storable_text(request: Request) -> None:
+    """Refuse NUL and unpaired surrogates, which PostgreSQL does not store, and JSON that is not UTF-8. Raises Problem 400."""
+    if request.method == "GET":
+        return
+    body = await request.body()
+    if _UNSTORABLE_ESCAPE.match(body):
+        raise Problem(400, "the body has an invalid character: NUL or an unpaired surrogate")
+    if not is_json(request):
+        return
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Problem(400, f"the body is not UTF-8, as JSON must be: {error.reason} at byte {error.start + 1}") from None
+    if b"\0" in body:
+        raise Problem(400, "the body has an invalid character, such as NUL, or is not UTF-8, as JSON must be")

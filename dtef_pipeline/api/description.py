@@ -11,7 +11,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse
 from fastapi.routing import iter_route_contexts
 
-from dtef_pipeline.api.access import LOWEST_ROLE_OF, Operating
+from dtef_pipeline.api.access import LOWEST_ROLE_OF, OperatorToken
 from dtef_pipeline.api.problems import PROBLEM_TYPE
 from dtef_pipeline.api.tokens import TokenRole
 
@@ -19,14 +19,14 @@ router = APIRouter()
 ROLE_MEMBER = "x-dtef-role"
 """Key of an operation for the least role that may use it."""
 _BEARER_SCHEME = "bearer"
-_ANY_REFUSAL = "4XX"
+_ANY_CLIENT_ERROR = "4XX"
 """Names of models whose schemas the application adds for all routes."""
 _HTTP_VERBS = ("get", "post", "put", "patch", "delete")
-_NOT_NOW = {"description": "The server cannot do this now: its store is not available, or its configuration is invalid."}
+_UNAVAILABLE = {"description": "The server cannot do this now: its store is not available, or its configuration is invalid."}
 
 
 @router.get("/api/openapi.json", include_in_schema=False)
-def openapi(who: Operating, request: Request) -> JSONResponse:
+def openapi(who: OperatorToken, request: Request) -> JSONResponse:
     """Return this description."""
     return JSONResponse(request.app.openapi(), headers={"Cache-Control": "no-cache"})
 
@@ -64,11 +64,11 @@ def _complete_description(document: dict[str, Any], roles: Mapping[tuple[str, st
             operation["security"] = [{_BEARER_SCHEME: []}]
         answers = operation["responses"]
         _add_headers(path, operation)
-        # What the framework says of its own errors, which are problems here.
+        # The framework's descriptions of its errors, which this application replaces with problems.
         answers.pop("422", None)
-        (problem,) = answers[_ANY_REFUSAL]["content"].values()
-        answers["503"] = dict(_NOT_NOW)
-        for status in (_ANY_REFUSAL, "503"):
+        (problem,) = answers[_ANY_CLIENT_ERROR]["content"].values()
+        answers["503"] = dict(_UNAVAILABLE)
+        for status in (_ANY_CLIENT_ERROR, "503"):
             answers[status]["content"] = {PROBLEM_TYPE: problem}
     return document
 

@@ -11,10 +11,10 @@ from fastapi.responses import JSONResponse
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.identity import digest
 
-TAG_TOLD = {"ETag": {"schema": {"type": "string"}, "description": "ETag of this state, for If-None-Match."}}
+ETAG_HEADER = {"ETag": {"schema": {"type": "string"}, "description": "ETag of this state, for If-None-Match."}}
 UNCHANGED: dict[int | str, dict[str, Any]] = {
-    200: {"description": "What there is.", "headers": TAG_TOLD},
-    304: {"description": "Not modified: If-None-Match names the present state.", "headers": TAG_TOLD},
+    200: {"description": "What there is.", "headers": ETAG_HEADER},
+    304: {"description": "Not modified: If-None-Match names the present state.", "headers": ETAG_HEADER},
 }
 """Responses in the description of routes with an ETag."""
 # An element of a list of tags, which may be empty; a comma inside a tag is part of it. Linear: alternatives begin with other characters.

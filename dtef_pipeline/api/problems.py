@@ -39,7 +39,7 @@ OVER_HTTP = "HTTP"
 SENT_BODY = "body"
 """Name of the received lines in errors."""
 _LONGEST_ECHOED = 80
-_MOST_ERRORS = 100
+_MAX_ERRORS = 100
 _LONGEST_DETAIL = 2_000
 """Largest number of characters of a detail, and of the path and the message of an error."""
 _JSON_TYPE = re.compile(r"\s*application/(?:[^;]*\+)?json\s*(?:;|\Z)", re.IGNORECASE)
@@ -97,7 +97,7 @@ def convert_faults(reasons: Iterable[Reason]) -> list[BodyFault]:
     return [BodyFault(format_path(reason.place) or "body", reason.message) for reason in reasons]
 
 
-class FaultTold(AnswerBody):
+class ReportedFault(AnswerBody):
     """One error of a request."""
 
     path: str
@@ -115,7 +115,7 @@ class ProblemBody(AnswerBody):
     status: int
     detail: str
     """The value received and the values allowed."""
-    errors: list[FaultTold] = make_optional()
+    errors: list[ReportedFault] = make_optional()
     """The first 100 errors of the request."""
     further_errors: int = make_optional()
     """Number of further errors."""
@@ -131,7 +131,7 @@ def build_problem_response(
     title = HTTPStatus(status).phrase
     body = {"type": "about:blank", "title": title, "status": status, "detail": _truncate_text(detail), **(members or {})}
     if errors := body.get("errors"):
-        body["errors"] = [{name: _truncate_text(text) for name, text in error.items()} for error in errors[:_MOST_ERRORS]]
+        body["errors"] = [{name: _truncate_text(text) for name, text in error.items()} for error in errors[:_MAX_ERRORS]]
         if further := len(errors) - len(body["errors"]):
             body["further_errors"] = further
     return JSONResponse(body, status, {**(headers or {}), "Cache-Control": "no-store"}, PROBLEM_TYPE)

@@ -9,7 +9,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 
 _WINDOW_S = 60.0
-_MOST_RATED = 10_000
+_MAX_ADDRESSES = 10_000
 
 
 class RateLimit:
@@ -40,6 +40,6 @@ class RateLimit:
         """Remove names without actions in the last minute, and the longest idle ones if there are too many."""
         while self._times:
             first = next(iter(self._times))
-            if len(self._times) <= _MOST_RATED and self._times[first][-1] > now - _WINDOW_S:
+            if len(self._times) <= _MAX_ADDRESSES and self._times[first][-1] > now - _WINDOW_S:
                 return
             del self._times[first]

@@ -19,7 +19,7 @@ from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName
 from dtef_pipeline.api.documents.document_history import KnownDocuments
 from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS
 from dtef_pipeline.api.pages.part_words import part_words
-from dtef_pipeline.api.queue.evaluation_views import EvaluationView, describe_subject, load_evaluation_views
+from dtef_pipeline.api.queue.evaluation_progress import EvaluationView, describe_subject, load_evaluation_views
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.errors import ConfigError, StoreError
 from dtef_pipeline.text.quantity_words import format_count
@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 _LOW_ON_DISK = 100 * 2**20
 """Free bytes below which the disk counts as almost full."""
 FAILURES_OF_DAYS = 7
-_MOST_FAILURES = 100
+_MAX_FAILURES = 100
 _DAEMON_KEPT_S = 10.0
 _DAEMON_WITHIN_S = 3
 _DAEMON_KNOWN_S = 60.0
@@ -61,7 +61,7 @@ class HealthOfDatabase(AnswerBody):
     """Its size; null: unknown."""
 
 
-class FailedLately(AnswerBody):
+class RecentFailure(AnswerBody):
     """An evaluation that failed in the last days."""
 
     queue_id: str
@@ -79,7 +79,7 @@ class HealthOfEvaluations(AnswerBody):
     """Number of evaluations that wait or run; null: unknown."""
     last_event_at: datetime | None = None
     """Null: nothing has happened yet, or it is unknown."""
-    failures: list[FailedLately] = []
+    failures: list[RecentFailure] = []
     """Latest first."""
 
 
@@ -147,7 +147,7 @@ class _DaemonCache:
 _daemon = _DaemonCache()
 
 
-class HealthLook:
+class HealthMonitor:
     """Checks the health of the service in its own threads, because those of the routes may all wait for the database."""
 
     def __init__(self, services: Services) -> None:
@@ -163,7 +163,7 @@ class HealthLook:
         if (self._services.settings.dagster_home / "dagster.yaml").is_file():
             self._at_daemon.submit(importlib.import_module, "assets.stage.dagster_internals")
 
-    async def now(self) -> HealthBody:
+    async def check(self) -> HealthBody:
         """Return the present health. Concurrent requests share one check."""
         if self._under_way is None or self._under_way.done():
             self._under_way = asyncio.create_task(self._check_health(), name="health")
@@ -195,12 +195,12 @@ class HealthLook:
         return _add_daemon_state(await database, daemon, now)
 
 
-async def _get_health_look(request: Request) -> HealthLook:
-    look: HealthLook = request.app.state.health
+async def _get_health_monitor(request: Request) -> HealthMonitor:
+    look: HealthMonitor = request.app.state.health
     return look
 
 
-LookedAt = Annotated[HealthLook, Depends(_get_health_look)]
+HealthDep = Annotated[HealthMonitor, Depends(_get_health_monitor)]
 
 
 class _DatabaseHealth(NamedTuple):
@@ -209,7 +209,7 @@ class _DatabaseHealth(NamedTuple):
     database: HealthOfDatabase
     evaluations: HealthOfEvaluations = HealthOfEvaluations()
     votes: HealthOfVotes = HealthOfVotes()
-    further: Sequence[str] = ()
+    problems: Sequence[str] = ()
     """Further problems to fix, in words."""
 
 
@@ -217,7 +217,7 @@ def _check_database(services: Services, now: datetime) -> _DatabaseHealth:
     """Check the health of the database. If it does not answer, the result says so; no error is raised."""
     store, since = services.evaluations, now - timedelta(days=FAILURES_OF_DAYS)
     try:
-        failures = load_evaluation_views(store, store.latest(_MOST_FAILURES, status="failed"))
+        failures = load_evaluation_views(store, store.latest(_MAX_FAILURES, status="failed"))
         return _DatabaseHealth(
             HealthOfDatabase(answers=True, bytes=services.votes.database.size()),
             HealthOfEvaluations(
@@ -230,12 +230,12 @@ def _check_database(services: Services, now: datetime) -> _DatabaseHealth:
         )
     except StoreError as error:
         _log.error("the database does not answer: %s", error)
-        return _DatabaseHealth(HealthOfDatabase(answers=False), further=[DAMAGED_STORE] if is_damaged(str(error)) else [])
+        return _DatabaseHealth(HealthOfDatabase(answers=False), problems=[DAMAGED_STORE] if is_damaged(str(error)) else [])
 
 
-def _build_failure(view: EvaluationView) -> FailedLately:
+def _build_failure(view: EvaluationView) -> RecentFailure:
     evaluation = view.evaluation
-    return FailedLately(
+    return RecentFailure(
         queue_id=evaluation.queue_id,
         family=evaluation.family,
         subject=describe_subject(evaluation, partial(part_words, evaluation.family)),
@@ -264,9 +264,9 @@ def _find_disk_problems(services: Services) -> list[str]:
 
 
 def _add_daemon_state(health: _DatabaseHealth, daemon: DaemonState, now: datetime) -> HealthBody:
-    # Whose error names the server and the user.
+    # The error message would name the server and the user.
     away = [] if health.database.answers else ["the database does not answer; see the log"]
-    problems = [*away, *_find_daemon_problems(daemon, now, health.evaluations.open or 0), *health.further]
+    problems = [*away, *_find_daemon_problems(daemon, now, health.evaluations.open or 0), *health.problems]
     return HealthBody(
         status="degraded" if problems else "ok",
         at=now,
@@ -288,7 +288,7 @@ def _find_document_problems(services: Services) -> list[str]:
     problems: list[str] = []
     for of in (PERSONAS, SCENARIOS):
         try:
-            problems += KnownDocuments.now(of, services).conflicts.values()
+            problems += KnownDocuments.load_current(of, services).conflicts.values()
         except ConfigError as error:
             problems.append(str(error))
     return problems

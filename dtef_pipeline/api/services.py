@@ -11,8 +11,7 @@ from typing import Annotated, Self
 from fastapi import Depends, Request
 
 from dtef_pipeline.api.rate_limit import RateLimit
-from dtef_pipeline.api.sessions import Sessions
-from dtef_pipeline.api.tokens import Tokens
+from dtef_pipeline.api.tokens import Sessions, Tokens
 from dtef_pipeline.text.origins import LOOPBACK_HOSTS, list_served_hosts
 from resources.evaluations.evaluation_store import EvaluationStore, RunLog, RunLogEvent
 from resources.responses.database import ResponseDatabase
@@ -91,7 +90,7 @@ class Services:
 
 
 def get_services(request: Request) -> Services:
-    """Return those of the application that serves the request."""
+    """Return the object of the application that serves the request."""
     services: Services = request.app.state.services
     return services
 
@@ -100,4 +99,4 @@ async def _provide_services(request: Request) -> Services:
     return get_services(request)
 
 
-Used = Annotated[Services, Depends(_provide_services)]
+ServicesDep = Annotated[Services, Depends(_provide_services)]

@@ -9,8 +9,10 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from threading import Lock
 from typing import Annotated, Literal, get_args
 
 from pydantic import Field, StringConstraints
@@ -24,7 +26,7 @@ TOKEN_ROLES: tuple[TokenRole, ...] = get_args(TokenRole)
 TOKEN_BYTES = 32
 
 
-class HeldToken(Part):
+class TokenHolder(Part):
     """The holder of a token and the holder's role."""
 
     name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,99}$")]
@@ -41,10 +43,10 @@ class HeldToken(Part):
 class TokenFile(Part):
     """All tokens."""
 
-    tokens: Annotated[list[HeldToken], Field()] = []
+    tokens: Annotated[list[TokenHolder], Field()] = []
 
 
-DEVELOPER = HeldToken(name="dev", role="admin", sha256="0" * 64)
+DEVELOPER = TokenHolder(name="dev", role="admin", sha256="0" * 64)
 """Holder of all requests with `--dev`."""
 
 
@@ -55,18 +57,18 @@ class Tokens:
         """`path`: None: there are no tokens, and every request is refused. Raises ConfigError as `read_tokens`."""
         self._path = path
         self._read_at: tuple[int, int] | None = None
-        self._held: list[HeldToken] = []
+        self._holders: list[TokenHolder] = []
         self._refresh()
 
-    def holder(self, token: str) -> HeldToken | None:
+    def holder(self, token: str) -> TokenHolder | None:
         """Return the holder of a token; None: unknown token. Compares every hash in constant time. Raises ConfigError as `read_tokens`."""
-        return self.held(token_hash(token))
+        return self.find_by_hash(token_hash(token))
 
-    def held(self, sha256: str) -> HeldToken | None:
+    def find_by_hash(self, sha256: str) -> TokenHolder | None:
         """Return the holder by the hash of the token, as logins store it."""
         self._refresh()
         match = None
-        for token in self._held:
+        for token in self._holders:
             if hmac.compare_digest(token.sha256, sha256):
                 match = token
         return match
@@ -81,11 +83,11 @@ class Tokens:
             raise ConfigError(f"{message}; run `dtef tokens NAME --role admin` to make the file") from error
         now = (status.st_mtime_ns, status.st_size)
         if now != self._read_at:
-            self._held = read_tokens(self._path)
+            self._holders = read_tokens(self._path)
             self._read_at = now
 
 
-def read_tokens(path: Path) -> list[HeldToken]:
+def read_tokens(path: Path) -> list[TokenHolder]:
     """Read the tokens of a file. Raises ConfigError for errors, with file and line, and for a name or hash that occurs twice."""
     document = read_document(path, "file of tokens", tuple(TokenFile.model_fields), {"tokens": "token"})
     tokens = document.validate_as(TokenFile).tokens
@@ -111,3 +113,34 @@ def token_hash(token: str) -> str:
 def new_token() -> str:
     """Make a token of 256 random bits."""
     return secrets.token_urlsafe(TOKEN_BYTES)
+
+
+LOGGED_IN_S = 12 * 3600
+"""Duration of a login in seconds."""
+
+
+class Sessions:
+    """The valid logins, each with a random id that the browser keeps in a cookie. Thread-safe."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._lock = clock, Lock()
+        self._logins: dict[str, tuple[str, float]] = {}
+
+    def begin(self, sha256: str) -> str:
+        """Return the id of a new login with the token of this hash."""
+        session, now = secrets.token_urlsafe(TOKEN_BYTES), self._clock()
+        with self._lock:
+            self._logins = {key: login for key, login in self._logins.items() if login[1] > now}
+            self._logins[token_hash(session)] = sha256, now + LOGGED_IN_S
+        return session
+
+    def find_token(self, session: str) -> str | None:
+        """Return the hash of a login's token; None: the login has ended or never existed."""
+        with self._lock:
+            sha256, ends = self._logins.get(token_hash(session), ("", 0.0))
+        return sha256 if ends > self._clock() else None
+
+    def end(self, session: str) -> str | None:
+        """End a login; returns the hash of its token, or None if there is no such login."""
+        with self._lock:
+            return self._logins.pop(token_hash(session), (None,))[0]

@@ -12,7 +12,7 @@ _ALLOWED = "an address such as http://127.0.0.1:8000/v1 (http or https, a host, 
 _HOST = re.compile(r"[^\s/\\?#@]+")
 _BEFORE_HOST = re.compile(r"(?:[A-Za-z][\w+.-]*:)?/+")
 _PARAMETERS = re.compile(r"[?#](?=[\w.~%-]+=|[^@]*\Z)")
-"""Where they begin. A `?` before an `@` begins them only where `name=` follows; else it is of a password."""
+"""Start of the parameters. A `?` before an `@` starts them only if `name=` follows; otherwise it is part of a password."""
 
 
 def web_address(text: str) -> str:
@@ -39,4 +39,4 @@ def redact_address(address: str) -> str:
 
 
 Address = Annotated[str, AfterValidator(web_address)]
-"""A setting that holds one."""
+"""A setting whose value is a server address."""

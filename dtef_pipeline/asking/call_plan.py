@@ -11,7 +11,7 @@ from dtef_pipeline.asking.request import CANDIDATE, EMBEDDER, Message
 from dtef_pipeline.asking.tokens import estimate_tokens
 
 PLANNED_ROLES = (CANDIDATE, "judge", EMBEDDER, "analyst")
-"""What models are asked as, in the order in which a run asks them."""
+"""Roles of models, in the order in which a run sends their requests."""
 PLANNED: Mapping[str, str] = {
     "role": "Role of the model: candidate (to be evaluated), judge, embedder or analyst",
     "planned": "Turns to be written, judgements, texts to be embedded, summaries, or extractions of key points",
@@ -25,7 +25,7 @@ PLANNED: Mapping[str, str] = {
     "cost_usd": "US dollars for these calls with responses of the usual length",
     "cost_usd_most": "US dollars for the most calls with the longest responses",
 }
-"""By name, the columns of an estimate."""
+"""Columns of an estimate, by name."""
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class PlannedCalls:
     role: str
     name: str
     model: ModelSpec
-    """Of several variants of the model the first."""
+    """The first variant, if the model has several."""
     planned: int = 0
     requests: int = 0
     replayed: int = 0
@@ -43,7 +43,7 @@ class PlannedCalls:
     calls_most: int = 0
     prompt_tokens: float = 0.0
     prompt_tokens_most: float = 0.0
-    """As `prompt_tokens`, where everything that can be asked for once more is, and everything shown in prompts is as long as it can be."""
+    """Like `prompt_tokens`, if every possible second request is sent and every text shown in prompts has its maximum length."""
     response_tokens: float = 0.0
     response_tokens_most: float = 0.0
 
@@ -67,8 +67,8 @@ class PlannedTotals:
     """The calls of several partitions together. A request that several partitions share counts once."""
 
     rows: dict[tuple[str, str], PlannedCalls] = field(default_factory=dict)
-    """By role and name of the model."""
-    _seen: set[bytes] = field(default_factory=set)
+    """Keyed by role and name of the model."""
+    _seen_keys: set[bytes] = field(default_factory=set)
 
     def row(self, role: str, model: ModelSpec, behind_name: str = "") -> PlannedCalls:
         name = model.name + behind_name
@@ -77,9 +77,9 @@ class PlannedTotals:
     def is_new(self, key: str) -> bool:
         """Return whether the request key is new, and remember it."""
         short = bytes.fromhex(key)
-        if short in self._seen:
+        if short in self._seen_keys:
             return False
-        self._seen.add(short)
+        self._seen_keys.add(short)
         return True
 
     def list_sorted_rows(self) -> list[PlannedCalls]:

@@ -11,39 +11,34 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.asking.models import IMPORTED, ModelSpec
+from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Request, Response
-from dtef_pipeline.asking.request_list import SEEN, Listed, RequestList, RequestsOfModel, SharedResponse
+from dtef_pipeline.asking.request_list import PROMPT_COLUMNS, ListOptions, RequestList, RequestsOfModel, SharedResponse
 from dtef_pipeline.identity import request_keys
 from dtef_pipeline.tables import REPLY
 
 Ask = Callable[[Sequence[Request]], Mapping[str, Failure]]
-"""Has requests answered, each key once; returns what failed for good, by request key."""
-Then = Callable[[Sequence[str], Mapping[str, Failure]], Sequence[Request]]
-"""Takes keys of requests that are settled now: each has a stored response or one of the failures. Returns what is to be asked because of it."""
-UNKNOWN_LATENCY_S = 0.0
-"""What the store has in place of the seconds of a call that was made elsewhere, where these are not known: no call takes none."""
-USAGE = (
-    *("prompt_tokens", "completion_tokens", "cost_usd", "reported_cost_usd", "cached_tokens", "reasoning_tokens"),
-    *("unknown_cost_attempts", "unknown_cost_usd_most"),
-)
-"""The columns that stand at the first row of a request, and are 0 at the others."""
+"""Sends requests, each key once, and returns the final failures by request key."""
+PlanFollowUps = Callable[[Sequence[str], Mapping[str, Failure]], Sequence[Request]]
+"""Takes the keys of requests that are settled (each has a stored response or one of the failures), and returns their follow-up requests."""
+USAGE = (*("prompt_tokens", "completion_tokens", "cost_usd", "unknown_cost_attempts", "unknown_cost_usd_most"),)
+"""Columns with a request's total in its first row and 0 in its other rows."""
 OF_FAILURES = ("attempts", "cost_usd", "unknown_cost_attempts", "unknown_cost_usd_most")
-"""The columns that a request without a response has of its failure."""
+"""Columns that a failed request takes from its failure."""
 _FROM_RESPONSE = tuple(field.name for field in fields(Response) if field.name in {column.name for column in REPLY})
-TAKEN_OVER = ("request_key", "text", *_FROM_RESPONSE)
-"""The columns of stored responses that a table of calls is made of."""
+STORED_COLUMNS = ("request_key", "text", *_FROM_RESPONSE)
+"""Columns of stored responses that call tables contain."""
 _UNASKED = Failure("", "was not asked: the run ended before its turn", 0)
 _NOTHING_SHARED: Mapping[str, SharedResponse] = {}
 
 
 @runtime_checkable
-class AsksOnward(Protocol):
+class AskWithFollowUps(Protocol):
     """An `Ask` that sends follow-up requests as soon as a request is settled, while others are in flight."""
 
     def __call__(self, requests: Sequence[Request]) -> Mapping[str, Failure]: ...
 
-    def ask_until_done(self, requests: Sequence[Request], follow_up: Then) -> object:
+    def ask_until_done(self, requests: Sequence[Request], follow_up: PlanFollowUps) -> object:
         """Send the requests, and all that `follow_up` returns, until none is left.
 
         `follow_up` is called in the caller's thread. A request that is already settled is passed to it again without being sent again.
@@ -54,7 +49,7 @@ class ModelCalls(NamedTuple):
     """The rows and requests of a model for a table of prompts."""
 
     rows: pa.Table
-    """One per prompt and draw, with all columns that are known before anyone is asked."""
+    """One per prompt and draw, with all columns that are known before a request is sent."""
     requests: RequestsOfModel
 
 
@@ -63,17 +58,17 @@ class CallTable:
     """The layout of a family's call table, and how its rows follow from the family's table of prompts.
 
     A row is one draw of one prompt by one model variant in one snapshot. A table of prompts has the column `prompt_id`, for `requests` the
-    columns `duplicate_prompts.SEEN`, and a `blueprint_hash` if the call table has one.
+    columns `request_list.PROMPT_COLUMNS`, and a `blueprint_hash` if the call table has one.
     """
 
     schema: pa.Schema
     """The family's own columns, and those of `tables.CALL`."""
-    from_prompt: tuple[str, ...]
-    """The columns that a row takes over from its prompt."""
+    prompt_columns: tuple[str, ...]
+    """Columns that a row copies from its prompt."""
     prompt_key: tuple[str, ...]
-    """The columns that tell prompts apart: one text, and so one prompt id, can serve several items."""
-    listed: Listed
-    """What a prompt gives to choose from."""
+    """Columns that distinguish prompts; one text, and so one prompt id, can serve several items."""
+    list_options: ListOptions
+    """Returns the options that a prompt offers."""
 
     def requests(
         self,
@@ -85,11 +80,11 @@ class CallTable:
     ) -> list[Request]:
         """Return one request per (prompt, draw), in the order of `keys`; items that share a prompt share its requests.
 
-        `sources`: requests that are replaced by another one with the same text (see `duplicate_prompts.sources`).
+        `sources`: requests that are replaced by another one with the same text (see `request_list.sources`).
         """
-        return list(RequestList([self.asked(prompts, model, draws, snapshot, sources).requests]))
+        return list(RequestList([self.plan_calls(prompts, model, draws, snapshot, sources).requests]))
 
-    def asked(
+    def plan_calls(
         self,
         prompts: pa.Table,
         model: ModelSpec,
@@ -120,13 +115,13 @@ class CallTable:
         first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
         sent_as = {source.request_key: source.prompt_id for source in sources.values()}
         places = [divmod(first[key], draws) for key in selection]
-        rows = prompts.select(list(SEEN)).take(pa.array([row for row, _ in places], pa.int64()))
-        columns = [rows[name].to_pylist() for name in SEEN]
+        rows = prompts.select(list(PROMPT_COLUMNS)).take(pa.array([row for row, _ in places], pa.int64()))
+        columns = [rows[name].to_pylist() for name in PROMPT_COLUMNS]
         requests = []
         for key, (_, draw), (prompt, system, user, options, reading, schema, tokens) in zip(
             selection, places, zip(*columns, strict=True), strict=True
         ):
-            prompt_id, texts = sent_as.get(key, prompt), self.listed(options, reading)
+            prompt_id, texts = sent_as.get(key, prompt), self.list_options(options, reading)
             requests.append(Request(prompt_id, system, user, model, draw, snapshot, texts, schema, tokens, key))
         return requests
 
@@ -136,7 +131,7 @@ class CallTable:
         return self._rows(prompts, model, draws, snapshot, keys)
 
     def _rows(self, prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str, keys: Sequence[str]) -> pa.Table:
-        table = prompts.select(list(self.from_prompt))
+        table = prompts.select(list(self.prompt_columns))
         if draws > 1:
             table = table.take(pa.array(np.repeat(np.arange(len(prompts)), draws)))
         rows = len(table)
@@ -162,18 +157,17 @@ class CallTable:
         sources: Mapping[str, SharedResponse] = _NOTHING_SHARED,
     ) -> pa.Table:
         """Return the rows of a language model (see `settle_rows`). `sources`: see `requests`."""
-        return self.settle_rows(self.asked(prompts, model, draws, snapshot, sources).rows, responses, failures)
+        return self.settle_rows(self.plan_calls(prompts, model, draws, snapshot, sources).rows, responses, failures)
 
     def settle_rows(self, rows: pa.Table, responses: pa.Table, failures: Mapping[str, Failure]) -> pa.Table:
-        """Complete the rows with the stored `responses` (any superset, columns TAKEN_OVER); a request without one has its failure's status,
+        """Complete the rows with the stored `responses` (any superset, columns STORED_COLUMNS); a request without one has its failure's status,
         or `error`.
         """
-        # In one piece: all that follows takes as long for each piece as for the whole.
+        # Combined into one chunk, because the cost of the following steps is per chunk.
         rows, responses = rows.combine_chunks(), responses.combine_chunks()
         places = pc.index_in(rows["request_key"], value_set=responses["request_key"].combine_chunks())
-        replies = responses.select(list(TAKEN_OVER)).take(places)
+        replies = responses.select(list(STORED_COLUMNS)).take(places)
         columns: dict[str, Any] = {name: replies[name] for name in _FROM_RESPONSE}
-        columns["latency_s"] = _mask_unknown_latency(rows["model_variant"], replies["latency_s"])
         columns["response"] = replies["text"]
         columns |= _count_usage_once(rows["request_key"], replies)
         return self.complete_rows(rows, columns | _find_statuses(rows["request_key"], replies, failures, columns))
@@ -230,15 +224,6 @@ def _convert_column(values: Any, kind: pa.DataType, rows: int) -> pa.Array | pa.
     if not isinstance(values, (pa.Array, pa.ChunkedArray)):
         return pa.array(values, kind)
     return values if values.type == kind else values.cast(kind)
-
-
-def _mask_unknown_latency(variants: pa.ChunkedArray, seconds: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the seconds of each call, null for imported calls of unknown latency (0 in the store, whose column is not nullable)."""
-    is_imported = pc.starts_with(variants, IMPORTED)
-    if not pc.any(is_imported).as_py():
-        return seconds
-    unknown = pc.and_kleene(is_imported, pc.equal(seconds, UNKNOWN_LATENCY_S))
-    return pc.if_else(pc.fill_null(unknown, False), pa.scalar(None, pa.float64()), seconds)
 
 
 def _find_statuses(

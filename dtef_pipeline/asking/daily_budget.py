@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dtef_pipeline.errors import ConfigError
 
 LEDGER_READ_S = 15.0
-"""Seconds after which what others have spent is read again."""
+"""Seconds after which the spending of other runs is read again."""
 _SUMMED_TO_THE_LIMIT = 1e-9
-"""Part of the limit by which sums of costs may pass it: what rounding makes of them."""
+"""Share of the limit by which rounding may exceed it."""
 
 
 class DailyBudget:
@@ -46,7 +46,7 @@ class DailyBudget:
             return True
         if self._under_way:
             return False
-        # The last word: a response that the ledger had before it was settled here was counted twice.
+        # Decide on a fresh ledger: a response already in it but not yet settled here was counted twice.
         self._read_ledger()
         return self._is_within(most)
 
@@ -58,7 +58,7 @@ class DailyBudget:
     def settle(self, reservation: float, actual: float) -> None:
         """Replace the reservation of a finished call by its actual cost."""
         self._under_way -= 1
-        # Without calls under way nothing is reserved, whatever rounding says.
+        # Without calls in flight nothing is reserved; this removes rounding errors.
         self._reserved = self._reserved - reservation if self._under_way else 0.0
         self._since += actual
 

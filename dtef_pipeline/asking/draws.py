@@ -7,5 +7,5 @@ from typing import Annotated
 from pydantic import Field
 
 MOST_DRAWS_ASKED = 1_000
-"""Of one prompt, or of one judgement: all draws of a partition are in memory together."""
+"""Maximum draws of one prompt or judgement, because all draws of a partition are in memory together."""
 Draws = Annotated[int, Field(ge=1, le=MOST_DRAWS_ASKED)]

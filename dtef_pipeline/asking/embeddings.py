@@ -22,14 +22,14 @@ from dtef_pipeline.tables import field
 from dtef_pipeline.text.quantity_words import format_count
 
 Vectors = npt.NDArray[np.float32]
-"""A vector a row."""
+"""One vector per row."""
 
 BATCH_TEXTS = 64
-"""The most texts of one call."""
+"""Maximum number of texts per call."""
 BATCH_CHARACTERS = 100_000
-"""The most characters of one call; a text that is longer goes alone."""
+"""Maximum number of characters per call; a longer text gets its own call."""
 EMBEDDER_WINDOW = 8_000
-"""Tokens, estimated on the high side, that a server takes as one text unless its `max_tokens` say otherwise: OpenAI's take 8,191."""
+"""Default maximum of tokens per text, estimated on the high side, unless the model sets `max_tokens`; OpenAI accepts 8,191."""
 
 EMBEDDING_FIELDS = (
     field("embedder", pa.string(), "Model that made the vector, with the length of its windows where that was set"),
@@ -60,7 +60,7 @@ def identify_embedder(spec: ModelSpec) -> str:
 
     Raises ConfigError if the model embeds no texts or has a sampling parameter, which an embedder would ignore.
     """
-    if spec.is_computed or spec.is_imported or (spec.is_local and spec.model != LOCAL_EMBEDDER):
+    if spec.is_computed or (spec.is_local and spec.model != LOCAL_EMBEDDER):
         raise ConfigError(
             f"model {spec.name!r} embeds no texts; allowed: {LOCAL_EMBEDDER}, or a model that a server embeds with"
         )

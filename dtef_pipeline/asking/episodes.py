@@ -1,6 +1,6 @@
 """Episodes: each request depends on earlier responses, as in a conversation, or when a reply has to be requested again.
 
-Only the responses of an episode are stored. After a kill the same episode runs against the full store and buys nothing twice.
+Only the responses of an episode are stored. After a kill the same episode continues from the stored responses and pays for none twice.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
-from dtef_pipeline.asking.calls import Ask, AsksOnward
+from dtef_pipeline.asking.calls import Ask, AskWithFollowUps
 from dtef_pipeline.asking.request import Failure, Request, Response
 
-Stored = Callable[[Sequence[str]], pa.Table]
-"""The stored responses to request keys: the fields of `Response`."""
+ReadStored = Callable[[Sequence[str]], pa.Table]
+"""Reads the stored responses to request keys; columns are fields of `Response`."""
 _RESPONSE_FIELDS = tuple(member.name for member in fields(Response))
 
 
@@ -27,27 +27,27 @@ class Episode(Protocol):
         """Return the request that follows these responses, or None if the episode is over. It depends only on the responses."""
 
 
-Of = TypeVar("Of")
+Source = TypeVar("Source")
 
 
 @dataclass(slots=True)
-class Played:
+class EpisodeResult:
     """The result of an episode."""
 
     responses: list[Response] = field(default_factory=list)
     failure: Failure | None = None
-    """Of the request that got no response, which ended the episode; None: it came to its end."""
+    """Failure of the request that ended the episode; None: the episode was completed."""
 
 
-def play(episodes: Sequence[Episode], ask: Ask, lookup: Stored) -> list[Played]:
+def play(episodes: Sequence[Episode], ask: Ask, lookup: ReadStored) -> list[EpisodeResult]:
     """Play the episodes to their ends and return their results, in order.
 
-    If `ask` is an `AsksOnward`, each episode continues as soon as its request is settled; otherwise all next requests are sent together,
+    If `ask` is an `AskWithFollowUps`, each episode continues as soon as its request is settled; otherwise all next requests are sent together,
     and the slowest holds up all episodes. A request that episodes share is sent once. Stored responses are replayed.
     """
-    side_by_side = _SideBySide(episodes, lookup)
-    requests = side_by_side.begin()
-    if isinstance(ask, AsksOnward):
+    side_by_side = _ConcurrentEpisodes(episodes, lookup)
+    requests = side_by_side.list_first_requests()
+    if isinstance(ask, AskWithFollowUps):
         if requests:
             ask.ask_until_done(requests, side_by_side.continue_settled)
     else:
@@ -56,20 +56,20 @@ def play(episodes: Sequence[Episode], ask: Ask, lookup: Stored) -> list[Played]:
     return side_by_side.played
 
 
-class _SideBySide:
-    """Episodes in progress, and the request that each waits for."""
+class _ConcurrentEpisodes:
+    """Episodes in progress, and the request that each is waiting for."""
 
-    def __init__(self, episodes: Sequence[Episode], lookup: Stored) -> None:
+    def __init__(self, episodes: Sequence[Episode], lookup: ReadStored) -> None:
         self._episodes, self._stored = episodes, lookup
         self._waiting: dict[str, list[int]] = {}
-        self.played = [Played() for _ in episodes]
+        self.played = [EpisodeResult() for _ in episodes]
 
-    def begin(self) -> list[Request]:
-        """Return the first requests of all episodes, each once."""
-        return self._next(range(len(self._episodes)))
+    def list_first_requests(self) -> list[Request]:
+        """Return the first requests of all episodes, without duplicates."""
+        return self._list_next_requests(range(len(self._episodes)))
 
     def continue_settled(self, keys: Sequence[str], failures: Mapping[str, Failure]) -> list[Request]:
-        """Return the next requests, each once, of the episodes that waited for `keys`."""
+        """Return the next requests of the episodes that waited for `keys`, without duplicates."""
         responses = index_responses(self._stored(keys))
         places: list[int] = []
         for key in keys:
@@ -79,9 +79,9 @@ class _SideBySide:
                     places.append(at)
                 else:
                     self.played[at].failure = failures.get(key, Failure(key, "was not asked: the run ended before its turn", 0))
-        return self._next(sorted(places))
+        return self._list_next_requests(sorted(places))
 
-    def _next(self, places: Iterable[int]) -> list[Request]:
+    def _list_next_requests(self, places: Iterable[int]) -> list[Request]:
         requests: dict[str, Request] = {}
         for at in places:
             if (request := self._episodes[at].next(self.played[at].responses)) is not None:
@@ -90,13 +90,13 @@ class _SideBySide:
         return list(requests.values())
 
 
-def play_by_key(episodes: Mapping[str, Sequence[Episode]], ask: Ask, lookup: Stored) -> dict[str, list[Played]]:
+def play_by_key(episodes: Mapping[str, Sequence[Episode]], ask: Ask, lookup: ReadStored) -> dict[str, list[EpisodeResult]]:
     """Play the episodes of several keys, such as partitions, side by side, and return the results by key."""
     outcomes = iter(play([episode for group in episodes.values() for episode in group], ask, lookup))
     return {key: list(islice(outcomes, len(group))) for key, group in episodes.items()}
 
 
-def split_into_windows(episodes: Iterable[Of], most: int) -> Iterator[list[Of]]:
+def split_into_windows(episodes: Iterable[Source], most: int) -> Iterator[list[Source]]:
     """Yield the episodes in groups of at most `most`, to limit memory. Episodes are made when their group's turn comes."""
     remaining = iter(episodes)
     while window := list(islice(remaining, most)):

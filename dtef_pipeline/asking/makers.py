@@ -16,17 +16,17 @@ class Maker(NamedTuple):
 
     name: str
     folders: tuple[str, ...]
-    """Parts of model strings that stand for it, such as `meta-llama`."""
+    """Parts of model strings that identify the company, such as `meta-llama`."""
     families: tuple[str, ...]
-    """How the names of its models begin."""
-    said: tuple[str, ...] = ()
-    """Names of the company and of its models that mean hardly anything else, as people write them."""
-    said_too: tuple[str, ...] = ()
-    """Names that are words of everyday language as well: a text that holds one need not speak of the maker."""
+    """Prefixes of its models' names."""
+    product_names: tuple[str, ...] = ()
+    """Names of the company and its models that rarely mean anything else, as people write them."""
+    everyday_names: tuple[str, ...] = ()
+    """Names that are also everyday words: a text with such a word may not be about the maker."""
 
 
 KNOWN_MAKERS = (
-    # Before OpenAI, whose family begins alike.
+    # Before OpenAI, whose family has the same prefix.
     Maker("EleutherAI", ("eleutherai",), ("gpt-neo", "gpt-j-", "pythia"), ("EleutherAI", "GPT-NeoX", "GPT-J"), ("Pythia",)),
     Maker(
         "OpenAI",
@@ -43,7 +43,7 @@ KNOWN_MAKERS = (
         ("Google", "DeepMind", "Gemini", "Gemma", "谷歌", "グーグル", "구글", "गूगल"),
         ("Bard", "PaLM"),
     ),
-    # Its models are named after those that they were made from.
+    # Its models are named after their base models.
     Maker("NVIDIA", ("nvidia",), ("nemotron", "llama-3.1-nemotron", "llama-3.3-nemotron"), ("NVIDIA", "Nemotron")),
     Maker(
         "Meta",
@@ -89,7 +89,7 @@ KNOWN_MAKERS = (
     Maker("BigCode", ("bigcode",), ("starcoder", "starcoderchat"), ("BigCode", "StarCoder")),
     Maker("Stanford", (), ("alpaca",), (), ("Stanford", "Alpaca")),
 )  # fmt: skip
-"""A model is of the first maker whose family its name begins with, else of the one whose folder its string holds."""
+"""A model belongs to the first maker whose family is a prefix of its name, or else to the maker whose folder its string contains."""
 
 FURTHER_MAKERS = (
     Maker("OpenAI", ("openai",), ("gpt", "chatgpt"), ("챗GPT", "ЧатГПТ")),
@@ -117,15 +117,15 @@ FURTHER_MAKERS = (
     Maker("Baichuan", ("baichuan", "baichuan-inc"), ("baichuan",), ("Baichuan", "百川")),
     Maker("Shanghai AI Laboratory", ("internlm", "opengvlab"), ("internlm", "internvl"), ("InternLM", "书生")),
 )  # fmt: skip
-"""Further makers, and what those of `KNOWN_MAKERS` are called besides: for texts that must not name one. Who made a model is not read off them,
-so that what is stored under makers stays."""
+"""Further makers, and further names of those in `KNOWN_MAKERS`, to remove from texts. They do not determine a model's maker, so that stored
+makers stay valid."""
 
 EVERYDAY_NAMES = frozenset({
     "alpaca", "bard", "codex", "command", "copilot", "dolly", "falcon", "granite", "guanaco", "haiku", "hermes", "koala", "luminous", "meta",
     "moonshot", "nova", "opus", "palm", "perplexity", "phi", "platypus", "sonar", "sonnet", "stanford", "titan", "together", "vicuna",
     "weaver", "zephyr",
 })  # fmt: skip
-"""Names of makers and models that texts hold far more often as the words, in lower case: come together, the following command."""
+"""Names of makers and models that in lower case are mostly ordinary words: come together, the following command."""
 
 SERVING = (
     "azure", "azure_ai", "bedrock", "cerebras", "cloudflare", "databricks", "deepinfra", "featherless_ai", "fireworks_ai", "friendliai",
@@ -133,7 +133,7 @@ SERVING = (
     "nebius", "nscale", "nvidia_nim", "ollama", "ollama_chat", "openai_like", "openrouter", "ovhcloud", "replicate", "sagemaker",
     "sambanova", "snowflake", "together_ai", "vertex_ai", "vllm", "xinference",
 )  # fmt: skip
-"""Providers of litellm that serve the models of others."""
+"""LiteLLM providers that serve models of other companies."""
 
 
 @lru_cache(maxsize=4096)
@@ -175,7 +175,10 @@ def find_makers_in_name(name: str, makers: Sequence[Maker] = KNOWN_MAKERS) -> tu
     parts = [re.sub(r"[\s_-]+", "-", part).strip("-") for part in name.lower().split("/")]
     matches = []
     for maker in makers:
-        names = {re.sub(r"[\s_-]+", "-", alias.lower()) for alias in (maker.name, *maker.folders, *maker.said, *maker.said_too)}
+        names = {
+            re.sub(r"[\s_-]+", "-", alias.lower())
+            for alias in (maker.name, *maker.folders, *maker.product_names, *maker.everyday_names)
+        }
         if not names.isdisjoint(parts) or any(_is_of_family(part, family) for part in parts for family in maker.families):
             matches.append(maker)
     return tuple(matches)

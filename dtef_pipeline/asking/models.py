@@ -27,22 +27,19 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.text.name_matching import list_nearest, suggest_nearest
 
 COMPUTED = "baseline/"
-"""How a model string begins whose predictions are computed from the data, so that no server is asked. `load_models` takes their list."""
+"""Prefix of models whose predictions are computed from the data, without a server. `load_models` takes their list."""
 COMPUTED_SQL = f"starts_with(model_variant, '{COMPUTED}')"
 """Whether a row is of such a model, in SQL."""
-IMPORTED = "imported/"
-"""How a model string begins whose responses were made elsewhere and only added to the store, so that nobody is ever asked for one."""
 OPENAI = "openai/"
-"""How a model string begins that is asked by OpenAI's protocol: of OpenAI, or of a server that speaks it."""
+"""Prefix of models that are called by OpenAI's protocol, at OpenAI or at a compatible server."""
 OPENROUTER = "openrouter/"
-"""How a model string begins that is asked of OpenRouter, which passes requests on to several hosts."""
+"""Prefix of models that are called through OpenRouter, which forwards requests to several hosts."""
 LOCAL_EMBEDDER = "local/minilm-l6-int8"
 LOCAL_MODELS = ("local/smollm2-135m", LOCAL_EMBEDDER)
 
-# The settings of a model without a server; the others concern servers and would be without effect, unnoticed.
+# The settings of a model without a server; the others concern servers and would silently have no effect.
 _COMPUTED_KEYS = frozenset({"name", "model", "seed", "description"})
 _LOCAL_KEYS = frozenset({"name", "model", "temperature", "description"})
-_IMPORTED_KEYS = frozenset({"name", "model", "description"})
 
 _TOP_LEVEL = ("collections", "models")
 _MEMBERS = {"collections": "collection", "models": "model"}
@@ -52,7 +49,7 @@ _Price = Annotated[float, Field(ge=0)]
 
 
 class _Settings(BaseModel):
-    """Values from a file or a command line: no unknown key, no infinity or NaN, and a bool is not a number."""
+    """Values from a file or a command line. Unknown keys, infinity, NaN, and booleans in place of numbers are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
 
@@ -69,7 +66,7 @@ class Budget(_Settings):
 
     max_cost_usd: Annotated[float, Field(ge=0)] | None = None
     max_calls: Annotated[int, Field(ge=0)] | None = None
-    """Calls sent, further attempts included; 0 replays what was answered before and asks nothing."""
+    """Number of calls, including retries; 0 replays stored responses and sends nothing."""
     max_tokens: Annotated[int, Field(ge=0)] | None = None
     """Tokens of prompts and responses together."""
 
@@ -82,14 +79,14 @@ class ModelSpec(_Settings):
     """A litellm model string (`openai/gpt-4.1-mini`), `baseline/...` (computed) or `local/...`."""
     temperature: Annotated[float, Field(ge=0)] | None = 0.0
     max_tokens: Annotated[int, Field(ge=1)] | None = 256
-    """Room for one distribution and a few words. Another default would be another variant of every model, and buy all responses again."""
+    """Enough for one distribution and a few words. Another default would change all variants, and all responses would be paid for again."""
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     seed: int | None = None
     reasoning_effort: _Text | None = None
     presence_penalty: _Penalty | None = None
     frequency_penalty: _Penalty | None = None
     provider: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")] | None = None
-    """The host, and no other, that OpenRouter has serve the model, as its API calls it: `deepinfra/fp8`."""
+    """The only host through which OpenRouter may serve the model, as its API names it: `deepinfra/fp8`."""
     api_base: Address | None = None
     """Address of an OpenAI-compatible server, up to and including `/v1`."""
     api_key_env: _Text | None = None
@@ -102,11 +99,12 @@ class ModelSpec(_Settings):
     """US dollars per million prompt tokens; with `output_price`, in place of litellm's price list."""
     output_price: _Price | None = None
     cached_input_price: _Price | None = None
-    """US dollars per million prompt tokens that the server reads from its cache, beside the other two; None: as of any prompt token."""
+    """US dollars per million prompt tokens that the server reads from its cache, in addition to the other two prices; None: the price of
+    other prompt tokens."""
     budget: Budget = Budget()
-    """What a run may use of this model."""
+    """Limits of a run for this model."""
     transport: Literal["direct", "litellm"] | None = None
-    """How an `openai/` model with an `api_base` is asked; None: directly, unless it is one of OpenAI's whose parameters litellm translates."""
+    """How an `openai/` model with an `api_base` is called; None: directly, unless it is an OpenAI model whose parameters litellm translates."""
     description: str | None = None
 
     @model_validator(mode="before")
@@ -119,9 +117,6 @@ class ModelSpec(_Settings):
         if isinstance(model, str) and is_computed(model):
             _refuse(values, _COMPUTED_KEYS, f"{model} is computed, not asked")
             return {"seed": _get_computed_models(info).get(model), **values, "temperature": None, "max_tokens": None}
-        if isinstance(model, str) and model.startswith(IMPORTED):
-            _refuse(values, _IMPORTED_KEYS, f"responses of {model} were made elsewhere")
-            return {**values, "temperature": None, "max_tokens": None}
         if model in LOCAL_MODELS:
             _refuse(values, _LOCAL_KEYS, f"{model}, which is in this process, does not sample")
             return {**values, "max_tokens": None, "max_concurrency": 1}
@@ -167,11 +162,6 @@ class ModelSpec(_Settings):
         return is_computed(self.model)
 
     @property
-    def is_imported(self) -> bool:
-        """Whether the responses were made elsewhere, so that only stored ones are used."""
-        return self.model.startswith(IMPORTED)
-
-    @property
     def is_local(self) -> bool:
         return self.model.startswith("local/")
 
@@ -183,7 +173,7 @@ class Models:
     specs: Mapping[str, ModelSpec]
     collections: Mapping[str, tuple[str, ...]]
     computed: Mapping[str, int | None] = field(default_factory=dict)
-    """As `load_models` takes it."""
+    """As in `load_models`."""
     files_of_none: tuple[str, ...] = ()
 
     @property
@@ -213,9 +203,7 @@ class Models:
     def _resolve_selector(self, selector: str, settings: Mapping[str, Any]) -> list[ModelSpec]:
         base, args = (selector, {}) if selector in self.specs else split_selector(selector)
         specs = self._find_specs(base)
-        return [
-            self._apply_settings(spec, args if spec.is_computed or spec.is_imported else {**args, **settings}) for spec in specs
-        ]
+        return [self._apply_settings(spec, args if spec.is_computed else {**args, **settings}) for spec in specs]
 
     def _find_specs(self, selector: str) -> list[ModelSpec]:
         if selector in self.specs:
@@ -315,7 +303,7 @@ def _find_allowed_keys(spec: ModelSpec) -> frozenset[str] | None:
     """Return the settings that a model can have, or None if it can have all."""
     if spec.is_computed:
         return _COMPUTED_KEYS
-    return _IMPORTED_KEYS if spec.is_imported else _LOCAL_KEYS if spec.is_local else None
+    return _LOCAL_KEYS if spec.is_local else None
 
 
 def _refuse(values: Mapping[str, Any], choices: frozenset[str], because: str) -> None:

@@ -17,9 +17,9 @@ SPEAKERS = ("system", "user", "assistant", "tool")
 CANDIDATE = "candidate"
 EMBEDDER = "embedder"
 ROLES = (CANDIDATE, "judge", "analyst", EMBEDDER)
-"""What a model is asked as: to be measured, to judge what another one wrote, to sum up, or to embed a text."""
+"""Role of a model: it is measured, judges another model's text, summarises, or embeds a text."""
 LAST_ERROR = "; last error: "
-"""Stands in the message of a failure between the budget that ended the attempts and the error of the last attempt."""
+"""Separator in a failure's message, between the budget that ended the attempts and the error of the last attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +51,19 @@ class Request:
     choices: tuple[str, ...] = ()
     """The options as the prompt lists them, for models that choose rather than write (`local/*`)."""
     response_schema: str | None = None
-    """JSON schema, as JSON text, that the response is to follow where the model can be made to."""
+    """JSON schema, as JSON text, for the response, if the model supports schemas."""
     answer_tokens: int | None = None
-    """The response may take at least so many tokens, whatever the model's own `max_tokens`."""
+    """Minimum token limit of the response, even if the model's own `max_tokens` is lower."""
 
     key: str = ""
-    """Primary key in the response store; made here unless it is given."""
+    """Primary key in the response store; computed unless it is given."""
 
     messages: tuple[Message, ...] = ()
     """A conversation, in place of `system` and `user`."""
     role: str = CANDIDATE
-    """What the model is asked as: costs are split by it. It changes neither the prompt nor the key."""
+    """Role of the model, by which costs are split. It changes neither the prompt nor the key."""
     stop: tuple[str, ...] = ()
-    """Texts at which the response ends, for models that take such. Readers end it there too, so they change neither the prompt nor the key."""
+    """Stop sequences, for models that support them. Readers also end the response there, so they change neither the prompt nor the key."""
 
     def __post_init__(self) -> None:
         _require_member("role of a request", self.role, ROLES)
@@ -138,24 +138,24 @@ class Response:
     prompt_tokens: int | None
     completion_tokens: int | None
     cost_usd: float | None
-    """US dollars of the response and of the attempts before it whose bill is known; None: the cost of the response is unknown."""
+    """US dollars of the response and of earlier attempts with a known cost; None: the cost of the response is unknown."""
     latency_s: float
     attempts: int
     answered_at: datetime
     reasoning: str | None = None
-    """What the model thought before it responded, where the provider sends that apart from the response."""
+    """The model's reasoning, if the provider sends it separately from the response."""
     role: str = CANDIDATE
-    """What the model was asked as: one of ROLES."""
+    """Role of the model: one of ROLES."""
     host: str | None = None
-    """Who served the model, where a gateway of several hosts says so."""
+    """Host that served the model, if a gateway of several hosts reports it."""
     reported_cost_usd: float | None = None
     """US dollars that the provider states for the response (`usage.cost`); None: it states none."""
     cached_tokens: int | None = None
-    """Those of the prompt tokens that the provider read from its cache; None: it does not say."""
+    """Prompt tokens that the provider read from its cache; None: not reported."""
     reasoning_tokens: int | None = None
-    """Tokens that the model thought in, as the provider counts them; None: it does not say."""
+    """Reasoning tokens, as the provider counts them; None: not reported."""
     unknown_cost_attempts: int | None = None
-    """Calls of this request that may have been billed at a cost that is not known; None: nobody counted."""
+    """Calls of this request that may have been billed at an unknown cost; None: not counted."""
     unknown_cost_usd_most: float | None = None
     """US dollars that these calls may have cost at most, beyond `cost_usd`; None: there are none, or no price is known."""
 
@@ -168,7 +168,7 @@ class UnansweredCall:
     role: str
     ended_at: datetime
     cost_usd: float | None
-    """US dollars, where the server stated what the call used; None: unknown."""
+    """US dollars, if the server reported the call's usage; None: unknown."""
     most_usd: float | None
     """US dollars that a call of unknown cost may have cost at most; None: the cost is known, or no price is."""
 
@@ -183,10 +183,10 @@ class Failure:
     status: str = "error"
     """error | budget: the request was not sent, because a budget was reached | missing: the model is imported, and has no such response."""
     cost_usd: float | None = None
-    """US dollars of the attempts whose bill is known; None: of none it is."""
+    """US dollars of the attempts with a known cost; None: no cost is known."""
     unknown_cost_attempts: int = 0
     unknown_cost_usd_most: float | None = None
-    """As those of `Response`."""
+    """As in `Response`."""
 
 
 def _require_member(label: str, value: str, choices: tuple[str, ...]) -> None:

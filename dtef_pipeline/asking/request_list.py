@@ -20,19 +20,19 @@ from dtef_pipeline.identity import request_keys
 
 @dataclass(frozen=True, slots=True)
 class RequestsOfModel:
-    """The requests to one model as a candidate, each once."""
+    """The requests to one model as a candidate, without duplicates."""
 
     model: ModelSpec
     keys: Sequence[str]
-    make: Callable[[Sequence[str]], list[Request]]
+    make_requests: Callable[[Sequence[str]], list[Request]]
     """Makes the requests of some of the keys, in their order."""
-    stored: Sequence[str] = ()
-    """Those of the keys that are known to have a response in the store."""
+    stored_keys: Sequence[str] = ()
+    """The keys with a known response in the store."""
 
     def list_missing_keys(self) -> list[str]:
-        if len(self.stored) == len(self.keys):
+        if len(self.stored_keys) == len(self.keys):
             return []
-        stored_keys = set(self.stored)
+        stored_keys = set(self.stored_keys)
         return [key for key in self.keys if key not in stored_keys]
 
 
@@ -43,7 +43,7 @@ class RequestList(Sequence[Request]):
         self.parts = tuple(parts)
 
     @classmethod
-    def together(cls, lists: Iterable[RequestList]) -> Self:
+    def concatenate(cls, lists: Iterable[RequestList]) -> Self:
         return cls(part for requests in lists for part in requests.parts)
 
     @property
@@ -52,7 +52,7 @@ class RequestList(Sequence[Request]):
 
     def mark_stored(self, stored_keys: Collection[str]) -> RequestList:
         """Return the list with these request keys marked as stored."""
-        return RequestList(replace(part, stored=[key for key in part.keys if key in stored_keys]) for part in self.parts)
+        return RequestList(replace(part, stored_keys=[key for key in part.keys if key in stored_keys]) for part in self.parts)
 
     def list_missing_keys(self) -> list[str]:
         """Return the keys of requests not known to have a response."""
@@ -60,13 +60,13 @@ class RequestList(Sequence[Request]):
 
     def iterate_missing(self) -> Iterator[Request]:
         """Iterate over the requests that are not known to have a response."""
-        return chain.from_iterable(part.make(keys) for part in self.parts if (keys := part.list_missing_keys()))
+        return chain.from_iterable(part.make_requests(keys) for part in self.parts if (keys := part.list_missing_keys()))
 
     def __len__(self) -> int:
         return sum(len(part.keys) for part in self.parts)
 
     def __iter__(self) -> Iterator[Request]:
-        return chain.from_iterable(part.make(part.keys) for part in self.parts)
+        return chain.from_iterable(part.make_requests(part.keys) for part in self.parts)
 
     def __getitem__(self, place: Any) -> Any:
         return list(self)[place]
@@ -77,25 +77,25 @@ def list_keys(requests: Sequence[Request]) -> list[str]:
     return requests.keys if isinstance(requests, RequestList) else [request.key for request in requests]
 
 
-SEEN = ("prompt_id", "system", "user", "options", "reading", "response_schema", "answer_tokens")
-"""The columns of a table of prompts that say what is sent."""
-Listed = Callable[[Sequence[str], Mapping[str, Any] | None], tuple[str, ...]]
-"""Makes of a prompt's `options` and `reading` what it gives to choose from, in its order; none where the response is no choice."""
+PROMPT_COLUMNS = ("prompt_id", "system", "user", "options", "reading", "response_schema", "answer_tokens")
+"""The columns of a table of prompts that determine what is sent."""
+ListOptions = Callable[[Sequence[str], Mapping[str, Any] | None], tuple[str, ...]]
+"""Returns the options that a prompt offers, in its order, from its `options` and `reading`; empty if the response is not a choice."""
 
 
 class SharedResponse(NamedTuple):
-    """The request whose response serves another one."""
+    """Request whose response is used for another request."""
 
     prompt_id: str
     request_key: str
 
 
-def same_texts(prompts: pa.Table, formatter: Listed) -> dict[str, tuple[str, ...]]:
+def same_texts(prompts: pa.Table, formatter: ListOptions) -> dict[str, tuple[str, ...]]:
     """Return, by prompt id, the ids of all prompts that are sent with the same text, in table order.
 
-    Prompts with a unique text are left out. `prompts`: of one partition, with the columns SEEN.
+    Prompts with a unique text are left out. `prompts`: of one partition, with the columns PROMPT_COLUMNS.
     """
-    columns = [prompts[name].to_pylist() for name in SEEN]
+    columns = [prompts[name].to_pylist() for name in PROMPT_COLUMNS]
     groups: dict[tuple[Any, ...], dict[str, None]] = {}
     for prompt, system, user, options, reading, schema, tokens in zip(*columns, strict=True):
         groups.setdefault((system, user, formatter(options, reading), schema, tokens), {})[prompt] = None

@@ -10,9 +10,9 @@ from dtef_pipeline.errors import ConfigError
 
 LONGEST_LABEL = 64
 LABEL_WORDS = f"up to {LONGEST_LABEL} letters a to z, digits, '.', '_' and '-'"
-"""What a label is made of."""
+"""The allowed form of a label, for messages."""
 _SAFE = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9._-]{{,{LONGEST_LABEL - 1}}}")
-"""Labels are names of folders, on whatever file system or object store."""
+"""Labels name folders, so they must be valid on any file system and object store."""
 _DATED = re.compile(
     r"(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2}(?![0-9])|(?:19|20)[0-9]{6}(?![0-9A-SU-Za-z]))(?:[T ](?P<time>[0-9][0-9:]*))?"
 )
@@ -51,12 +51,12 @@ _NOTATIONS = (
         "%b-%d-%Y",
     ),
 )
-"""Of dates, from the likeliest; a month stands for its first day."""
+"""Date formats, the likeliest first; a month means its first day."""
 _LENGTHS = {"%y-%m-%d": 8, "%Y-%j": 8}
-"""Characters of notations that take no other number of digits."""
+"""Lengths of notations with a fixed number of digits."""
 _MOST_MEANT = 3
 _OF_DEVICES = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z)", re.IGNORECASE)
-"""File systems of Windows keep these names, with whatever ending."""
+"""Windows reserves these names, with any extension."""
 _DAY = timedelta(days=1)
 
 

@@ -16,9 +16,9 @@ import duckdb
 from dtef_pipeline.asking.snapshot_label import parse_label_time
 
 FIRST_LABEL = "base"
-"""The label of what is asked without another: before the others whose time is not known either."""
+"""The default label; it precedes other labels without a known time."""
 TIMES_TABLE = "snapshot_times"
-"""The table of a connection whose `scores` are not all there are: (snapshot, first_response) of all."""
+"""Table of (snapshot, first_response) for all scores, in a connection whose `scores` are incomplete."""
 
 
 def build_times_sql(scores: str) -> str:
@@ -30,9 +30,9 @@ def snapshot_order(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """Return the labels of all snapshots, earliest first. `connection` has `scores` and, if these are not all scores, TIMES_TABLE."""
     sql = "SELECT count(*) FROM information_schema.tables WHERE table_name = ?"
     has_times = connection.execute(sql, [TIMES_TABLE]).fetchall()[0][0]
-    if not has_times and not has_several(connection):
+    if not has_times and not has_several_snapshots(connection):
         return [label for (label,) in connection.execute("SELECT DISTINCT snapshot::VARCHAR FROM scores").fetchall()]
-    rows = _query_times(connection, TIMES_TABLE) if has_times else times(connection)
+    rows = _query_times(connection, TIMES_TABLE) if has_times else read_snapshot_times(connection)
     return sort_labels({label: convert_microseconds(us) for label, us in rows})
 
 
@@ -48,12 +48,12 @@ def convert_microseconds(us: float | None) -> datetime | None:
     return None if us is None else datetime.fromtimestamp(us / 1e6, UTC)
 
 
-def has_several(connection: duckdb.DuckDBPyConnection) -> bool:
+def has_several_snapshots(connection: duckdb.DuckDBPyConnection) -> bool:
     """Return whether `scores` has at least two snapshots."""
     return bool(connection.execute("SELECT count(DISTINCT snapshot) > 1 FROM scores").fetchall()[0][0])
 
 
-def times(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, int | None]]:
+def read_snapshot_times(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, int | None]]:
     """Return the rows of TIMES_TABLE if `scores` has all scores; the first response is in microseconds since 1970."""
     return _query_times(connection, f"({build_times_sql('scores')})")
 

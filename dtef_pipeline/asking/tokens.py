@@ -10,7 +10,7 @@ import re
 
 # Each match is one token.
 _ONE_TOKEN = re.compile(r"[A-Za-z]{1,6}|\d{1,3}|[^\x00-\x7f]|[^\sA-Za-z\d]|\n+")
-# Of each ASCII character its kind: a letter, a digit, a line end, a blank or another.
+# The kind of each ASCII character: letter, digit, line end, blank or other.
 _ASCII_KINDS = bytes(
     ord("a" if c.isalpha() else "0" if c.isdigit() else c if c == "\n" else " " if c.isspace() else ".")
     for c in map(chr, range(128))

@@ -61,7 +61,7 @@ class BoardSubject:
     """Other columns of `reference_scores` that come with each cell, and their SQL types."""
     size: Callable[[str], float]
     """Sort key of the first way of asking."""
-    of_observed: frozenset[str]
+    observed_baselines: frozenset[str]
     """Models whose predictions are made of what was observed, so that they move when it is observed anew."""
     marginal: str
     """The model that contains the answers it is scored against: it never says how easy a cell is."""
@@ -71,7 +71,7 @@ class BoardSubject:
     """Values of the space's second level that a model must have a score in to be ranked, or all there are if fewer."""
     reliability: pa.Schema
     """RELIABILITY: one row per series with repeated draws."""
-    reference_again: str
+    reference_remedy: str
     """Advice to users when reference scores are missing: `"load the suite again"`."""
     clusters: Callable[[duckdb.DuckDBPyConnection], pd.DataFrame]
     """What items hang together, given a connection to the tables: `cluster` of each `Keys.shared_item`. Of one that has no row, equal items
@@ -100,4 +100,4 @@ class BoardSubject:
 
     def correlation(self, models: pd.Series) -> npt.NDArray[np.float64]:
         """Return (models,), the correlation of the noise of each model's scores between two items."""
-        return np.where(models.isin(self.of_observed), OF_OBSERVED, CORRELATION)
+        return np.where(models.isin(self.observed_baselines), OF_OBSERVED, CORRELATION)

@@ -26,7 +26,7 @@ from dtef_pipeline.statistics.ranks import rank_numbers
 from dtef_pipeline.text.quantity_words import format_count
 
 BY_METRIC = "metric"
-"""The view of all metrics side by side; the others are the groups of the keys."""
+"""The board of all metrics side by side; the others are the groups of the keys."""
 NO_RANK = "no rank"
 """What a note begins with that says why a row is not ranked."""
 _FEW_PAIRS = 0.5
@@ -55,14 +55,14 @@ def board(
     `connection` has a `scores` view. Columns: the group's keys, `rank`, `model`, `model_variant`, the ways of asking, `score` (mean over
     the model's scored cells, 0-1, higher is better), `adjusted_score` (see `adjust_scores`; models are ranked by it), `n_pairs` (cells
     behind `score`), `parse_rate`, `note` (why a row has no rank or few cells), and `metric`; with `options.intervals` also the subject's
-    `columns`, which may need other tables. `evidence`: from `load_evidence` with the same options. Raises ConfigError if the view is
+    `columns`, which may need other tables. `evidence`: from `load_evidence` with the same options. Raises ConfigError if the board is
     unknown.
     """
     groups = options.subject.keys.groups
     if by == BY_METRIC:
         return _rank_by_metrics(connection, options, evidence)
     if by not in groups:
-        raise ConfigError(f"view {by!r}: allowed: {', '.join((*groups, BY_METRIC))}")
+        raise ConfigError(f"board {by!r}: allowed: {', '.join((*groups, BY_METRIC))}")
     cells = evidence.cells if evidence else load_cells(connection, options)
     frame = _compute_board(cells, groups[by], options.subject).assign(metric=options.metric)
     if not options.intervals:

@@ -66,12 +66,12 @@ class BoardOptions:
         return list(dict.fromkeys([*self.subject.keys.shared_item, *self.people]))
 
     @property
-    def chosen(self) -> Mapping[str, Sequence[object]]:
+    def selected_values(self) -> Mapping[str, Sequence[object]]:
         """The values of key columns that count, by column; empty for all."""
         return {}
 
     @property
-    def besides(self) -> str | None:
+    def extra_condition(self) -> str | None:
         """A further SQL condition for rows of `scores` to count, or None."""
         return None
 
@@ -88,9 +88,9 @@ def policy_sql(options: BoardOptions, metric: str | None = None) -> str:
 def _cells_where_sql(options: BoardOptions) -> str:
     left_out = options.subject.keys.left_out
     conditions = [
-        *(f"list_contains(${name}, {name})" for name, values in options.chosen.items() if values),
+        *(f"list_contains(${name}, {name})" for name, values in options.selected_values.items() if values),
         "snapshot = $snapshot" if options.snapshot is not None else None,
-        options.besides,
+        options.extra_condition,
         f"NOT {left_out}" if left_out and options.targets == "clean" else None,
     ]
     return " AND ".join(condition for condition in conditions if condition) or "true"
@@ -98,7 +98,7 @@ def _cells_where_sql(options: BoardOptions) -> str:
 
 def parameters(options: BoardOptions) -> dict[str, object]:
     """Return the parameters for queries of `cells_sql`."""
-    named: dict[str, object] = {name: list(values) for name, values in options.chosen.items() if values}
+    named: dict[str, object] = {name: list(values) for name, values in options.selected_values.items() if values}
     return named if options.snapshot is None else {**named, "snapshot": options.snapshot}
 
 

@@ -30,8 +30,6 @@ _MOST_NAMED = 3
 _OF_PARSED = {
     "n_pairs": "n_parsed_pairs",
     "difference": "parsed_difference",
-    "low": "parsed_low",
-    "high": "parsed_high",
     "p": "parsed_p",
     "note": "parsed_note",
 }
@@ -53,7 +51,7 @@ _OF_COMPARISON = (
         "low",
         "high",
     ),
-    *("effect_size", "p", "among", "p_adjusted", "verdict", "n_parsed_pairs", "parsed_difference", "parsed_low", "parsed_high"),
+    *("effect_size", "p", "adjusted_over", "p_adjusted", "verdict", "n_parsed_pairs", "parsed_difference"),
     *("parsed_p", "parsed_p_adjusted", "parsed_verdict", "parsed_note", "note"),
 )
 """The columns of comparisons, beside those of the ways of asking."""
@@ -90,7 +88,7 @@ def compare_all_pairs(
 
     `cells`: see `load_cells`; `noise` (rows, replicates): their centred deviations when the answers are drawn again. Pairs without a shared
     cell have no row. `difference` is in units of the score, at least 0, with its cluster-robust interval and the `p` of its t test.
-    `among`, `p_adjusted` and the verdicts: see `add_families`.
+    `adjusted_over`, `p_adjusted` and the verdicts: see `add_families`.
 
     Columns that begin with `parsed_` cover only the parsed scores of cells where both have one; without `with_parsed` they are null.
     """

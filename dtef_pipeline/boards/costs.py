@@ -21,15 +21,15 @@ from dtef_pipeline.boards.family_calls import UNKNOWN_COSTS, Calls, FamilyCalls,
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.tables import COSTS, convert_to_schema
 
-_COUNTED_UNDER = ("first_level", "second_level", "snapshot", "purpose", "way", "model")
+_COUNTED_UNDER = ("first_level", "second_level", "snapshot", "purpose", "setting", "model")
 """Under what a request counts: the least values, compared in this order, of the rows that stand on it."""
 _CALL_ROWS = """
     SELECT {role}::VARCHAR AS role, {variant}::VARCHAR AS model_variant, {keys} AS request_keys, ({replies})::BIGINT AS n_replies,
         {status} AS status, {error}::VARCHAR AS error,
         prompt_tokens::BIGINT AS prompt_tokens, completion_tokens::BIGINT AS completion_tokens, cost_usd,
-        {attempts}::BIGINT AS attempts, {most}::DOUBLE AS most,
+        {attempts}::BIGINT AS attempts, {unknown_cost_limit}::DOUBLE AS unknown_cost_limit,
         struct_pack(first_level := {first}::VARCHAR, second_level := {second}::VARCHAR, snapshot := {snapshot}::VARCHAR,
-            purpose := {purpose}::VARCHAR, way := {way}::VARCHAR, model := {model}::VARCHAR) AS place
+            purpose := {purpose}::VARCHAR, setting := {setting}::VARCHAR, model := {model}::VARCHAR) AS place
     FROM {table} WHERE {is_asked} AND NOT starts_with({variant}, '{computed}')
 """
 # Rows of one request may have been written by different runs, so each of its values is looked for in all of them. A row that shares a
@@ -42,7 +42,7 @@ _EACH_REQUEST = """
             count(*) FILTER (status = 'error') AS n_failed, count(*) FILTER (status = 'budget') AS n_stopped,
             max(prompt_tokens) AS prompt_tokens, max(completion_tokens) AS completion_tokens,
             CASE WHEN max(cost_usd) > 0 OR NOT bool_or(n_replies > 0 AND cost_usd IS NULL) THEN max(cost_usd) END AS cost_usd,
-            max(attempts) AS unknown_cost_attempts, max(most) AS unknown_cost_usd_most,
+            max(attempts) AS unknown_cost_attempts, max(unknown_cost_limit) AS unknown_cost_usd_most,
             any_value(error) FILTER (coalesce(n_replies, 0) = 0) AS reason
         FROM ({rows}) GROUP BY role, model_variant, request_keys
     ) AS found

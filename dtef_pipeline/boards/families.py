@@ -32,13 +32,13 @@ _IN_WORDS = {
 
 
 def add_families(table: pd.DataFrame, options: BoardOptions) -> pd.DataFrame:
-    """Add the columns `among`, `p_adjusted`, `verdict`, `parsed_p_adjusted`, `parsed_verdict`; `parsed_note` says where verdicts differ.
+    """Add the columns `adjusted_over`, `p_adjusted`, `verdict`, `parsed_p_adjusted`, `parsed_verdict`; `parsed_note` says where verdicts differ.
 
     `table`: as in `compare_all_pairs`, with all ways of asking. p is adjusted by Holm over the rows of a family in the same way of asking;
     a verdict follows from the adjusted p and SIGNIFICANCE.
     """
-    result = table.assign(among=_name_families(table, options.subject))
-    within = [result["among"], *(table[name].astype(str) for name in options.subject.keys.asked)]
+    result = table.assign(adjusted_over=_name_families(table, options.subject))
+    within = [result["adjusted_over"], *(table[name].astype(str) for name in options.subject.keys.asked)]
     for p, adjusted, difference, verdict in (
         ("p", "p_adjusted", "difference", "verdict"),
         ("parsed_p", "parsed_p_adjusted", "parsed_difference", "parsed_verdict"),

@@ -41,12 +41,12 @@ class Calls:
     snapshot: str = "snapshot"
     purpose: str = "NULL"
     """What the model was asked for within its partition."""
-    way: str = "NULL"
-    """A further way of asking, by which costs are not broken down."""
+    setting: str = "NULL"
+    """Another part of the setting, by which costs are not broken down."""
     attempts: str = "NULL"
     """Calls that may have been billed at an unknown cost; null: the response store knows."""
-    most: str = "NULL"
-    """US dollars that these may have cost at most."""
+    unknown_cost_limit: str = "NULL"
+    """Upper limit in US dollars for these calls."""
 
 
 def calls_by_key(table: str, **differs: str) -> Calls:
@@ -57,7 +57,7 @@ def calls_by_key(table: str, **differs: str) -> Calls:
         "status": "call_status",
         "error": "error",
         "attempts": "unknown_cost_attempts",
-        "most": "unknown_cost_usd_most",
+        "unknown_cost_limit": "unknown_cost_usd_most",
     }
     return Calls(table, **{**usual, **differs})
 
@@ -70,7 +70,7 @@ class FamilyCalls:
     tables: tuple[Calls, ...]
     purpose: str = ""
     """What the family calls the purpose of a call, such as condition; empty: it tells none apart."""
-    shown_by: tuple[str, ...] = ("role", "model")
+    summed_by: tuple[str, ...] = ("role", "model")
     """What costs are added up by where nothing is named."""
     embeds: bool = False
     """Whether embedders were asked for it. No table says what they cost; the response store does."""

@@ -124,7 +124,7 @@ def _compute_rank_ranges(scores: pa.Table, ranked: pd.DataFrame, names: Sequence
     parts = [pd.DataFrame(columns=[*names, *MODEL, *_RANGES]).astype(dict.fromkeys(_RANGES, "float64"))]
     of_board = dict(iter(ranked.groupby(list(names), sort=False))) if len(ranked) else {}
     for grid in iterate_board_grids(scores, names):
-        rows = of_board.get(tuple(grid.named[name] for name in names))
+        rows = of_board.get(tuple(grid.keys[name] for name in names))
         if rows is None:
             continue
         among = grid.select_grid_models(pd.MultiIndex.from_frame(grid.rows).isin(pd.MultiIndex.from_frame(rows[list(MODEL)])))
@@ -134,6 +134,6 @@ def _compute_rank_ranges(scores: pa.Table, ranked: pd.DataFrame, names: Sequence
         better, worse = (place.get_indexer(pd.MultiIndex.from_frame(wins[list(side)])) for side in (MODEL, OTHER))
         bounds = rank_bounds(better, worse, len(among.rows))
         enough = among.n_units() >= MIN_CLUSTERS
-        parts.append(among.rows.assign(**grid.named, rank_low=bounds.low, rank_high=bounds.high)[enough])
+        parts.append(among.rows.assign(**grid.keys, rank_low=bounds.low, rank_high=bounds.high)[enough])
     ranges = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
     return ranges.astype({"rank_low": "Int64", "rank_high": "Int64"})

@@ -9,9 +9,29 @@ import pyarrow as pa
 
 from dtef_pipeline.asking.snapshot_order import build_place_sql
 
-_ENOUGH_ITEMS = 0.5
-"""Of the items that the fullest snapshot of a partition has a score for, the share that another one must have to be the latest: a night of a
+_ENOUGH_SCORED = 0.5
+"""Of the rows that the fullest snapshot of a partition has a score for, the share that another one must have to be the latest: a night of a
 few items, or a run that was stopped, hides no whole one."""
+
+
+def build_latest_sql(counts: str, series: str, order: Sequence[str], first: str = "") -> str:
+    """Return the SQL of one `snapshot` of each series: the latest that scores at least half as many rows as the fullest one, or the latest of
+    all if none has a score.
+
+    `counts`: SQL with the columns of `series`, `snapshot` and `n`, the number of scored rows; `order`: all snapshots, earliest first;
+    `first`: SQL to sort by before all this.
+    """
+    sorted_by = [
+        *filter(None, [first]),
+        "n > 0 DESC",
+        f"n >= {_ENOUGH_SCORED} * most DESC",
+        f"{build_place_sql(order)} DESC NULLS LAST",
+    ]
+    return f"""
+        WITH counted AS ({counts}), beside AS (SELECT *, max(n) OVER (PARTITION BY {series}) AS most FROM counted)
+        SELECT {series}, snapshot FROM beside
+        QUALIFY row_number() OVER (PARTITION BY {series} ORDER BY {", ".join(sorted_by)}) = 1
+        """
 
 
 def select_latest_rows(
@@ -19,24 +39,18 @@ def select_latest_rows(
 ) -> pa.Table:
     """Return, for each combination of `series` (such as partition, metric and model variant), the rows of one snapshot, sorted by `series`.
 
-    It is the latest snapshot that scores at least half as many items as the fullest one, or the latest of all if none has a score. `rows`:
-    with `item_id`, `draw`, `score`, `snapshot` and the columns of `series`; `order`: all snapshots, earliest first.
+    The snapshot is that of `build_latest_sql`, by scored items. `rows`: with `item_id`, `draw`, `score`, `snapshot` and the columns of
+    `series`; `order`: all snapshots, earliest first.
     """
     named = ", ".join(series)
     connection.register("rows_of_boards", rows)
+    counts = (
+        f"SELECT {named}, snapshot, count(DISTINCT item_id) FILTER (score IS NOT NULL) AS n FROM rows_of_boards GROUP BY ALL"
+    )
     latest = connection.sql(
         f"""
-        WITH counted AS (
-            SELECT {named}, snapshot, count(DISTINCT item_id) FILTER (score IS NOT NULL) AS n FROM rows_of_boards GROUP BY ALL
-        ), beside AS (
-            SELECT *, max(n) OVER (PARTITION BY {named}) AS most FROM counted
-        ), latest AS (
-            SELECT {named}, snapshot FROM beside
-            QUALIFY row_number() OVER (
-                PARTITION BY {named} ORDER BY n > 0 DESC, n >= {_ENOUGH_ITEMS} * most DESC, {build_place_sql(order)} DESC NULLS LAST
-            ) = 1
-        )
-        SELECT rows_of_boards.* FROM rows_of_boards SEMI JOIN latest USING ({named}, snapshot) ORDER BY {named}, item_id, draw
+        SELECT rows_of_boards.* FROM rows_of_boards
+        SEMI JOIN ({build_latest_sql(counts, named, order)}) AS latest USING ({named}, snapshot) ORDER BY {named}, item_id, draw
         """
     ).to_arrow_table()
     connection.unregister("rows_of_boards")

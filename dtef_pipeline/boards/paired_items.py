@@ -20,7 +20,7 @@ from dtef_pipeline.statistics.differences import MARGIN
 class BoardGrid(NamedTuple):
     """The items of one board and the models with a score for any."""
 
-    named: dict[str, str]
+    keys: dict[str, str]
     """The values that tell the board apart, by column."""
     rows: pd.DataFrame
     """(models,): model and model_variant, in the order of the text."""
@@ -30,7 +30,7 @@ class BoardGrid(NamedTuple):
     """(items,): equal for items of one cluster, from 0, rising."""
     noun: str
     """What such items are called: `cluster`, or `item` where each is by itself."""
-    of_these: str = ""
+    scope: str = ""
     """Where items are taken as independent because there are too few clusters: what intervals speak of, in words."""
 
     def select_grid_models(self, models: npt.NDArray[np.bool_]) -> BoardGrid:
@@ -102,7 +102,7 @@ def compare_boards(scores: pa.Table, boards: tuple[str, ...], *, margin: float =
     items if there are fewer than 5 clusters or each item is its own. `p_adjusted` is adjusted over all pairs of the board (Holm 1979). The
     verdict is that of `compare_models`, but always undecided with 2 to 4 clusters, whose items say nothing about others.
     """
-    tables = [compare_grid(grid, margin).assign(**grid.named) for grid in iterate_board_grids(scores, boards)]
+    tables = [compare_grid(grid, margin).assign(**grid.keys) for grid in iterate_board_grids(scores, boards)]
     parts = [part for part in tables if len(part)]
     return sort_by_difference(pd.concat(parts, ignore_index=True), boards) if parts else pd.DataFrame()
 
@@ -110,8 +110,8 @@ def compare_boards(scores: pa.Table, boards: tuple[str, ...], *, margin: float =
 def compare_grid(grid: BoardGrid, margin: float = MARGIN) -> pd.DataFrame:
     """Apply `compare_models` to one board."""
     statistics = compare_models(grid.rows, grid.means, grid.unit % _MOST_UNITS, noun=grid.noun, margin=margin)
-    if not grid.of_these or not len(statistics):
+    if not grid.scope or not len(statistics):
         return statistics
     is_open = (statistics["note"] == "") & statistics["low"].notna()
-    note = statistics["note"].mask(is_open, f"{grid.of_these}, so the verdict stays open")
+    note = statistics["note"].mask(is_open, f"{grid.scope}, so the verdict stays open")
     return statistics.assign(verdict=UNDECIDED, note=note)

@@ -22,19 +22,19 @@ class PairSums(NamedTuple):
     """Sums over each cluster's items that both models of a pair have a score for, (clusters, pairs) each."""
 
     scores: Floats
-    others: Floats
+    other_scores: Floats
     counts: Floats
     """Items, or their weights."""
 
     @property
     def differences(self) -> Floats:
-        return remove_rounding(self.scores - self.others, self.scores + self.others)
+        return remove_rounding(self.scores - self.other_scores, self.scores + self.other_scores)
 
     def average_clusters(self) -> PairSums:
         """Replace each cluster's sums by its means, so that each counts once."""
         has_score = self.counts > 0
         scores, other_scores = (
-            np.divide(part, self.counts, out=np.zeros(part.shape), where=has_score) for part in (self.scores, self.others)
+            np.divide(part, self.counts, out=np.zeros(part.shape), where=has_score) for part in (self.scores, self.other_scores)
         )
         return PairSums(scores, other_scores, has_score.astype(np.float64))
 
@@ -74,7 +74,7 @@ def compare_pairs(
         turned = remove_rounding(apart.sum(axis=0), np.abs(apart).sum(axis=0)) < 0
     statistics = compute_paired_statistics(np.where(turned, -apart, apart), sums.counts, shared=shared, noun=noun)
     with np.errstate(invalid="ignore"):
-        means, second = (part.sum(axis=0) / total for part in (sums.scores, sums.others))
+        means, second = (part.sum(axis=0) / total for part in (sums.scores, sums.other_scores))
     return statistics.assign(score=np.where(turned, second, means), other_score=np.where(turned, means, second), turned=turned)
 
 

@@ -18,13 +18,13 @@ from dtef_pipeline.statistics.shared_noise import shared_variance
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-Chosen = npt.NDArray[np.bool_]
-Term = tuple[Floats | float, Deviations, Codes | None]
-Terms = Callable[[Floats, Any], Sequence[Term]]
+Mask = npt.NDArray[np.bool_]
+NoiseTerm = tuple[Floats | float, Deviations, Codes | None]
+NoiseTerms = Callable[[Floats, Any], Sequence[NoiseTerm]]
 """The noise of a ratio, given its value and the subject's noise: factors of deviations, and where each cell's stand (None: as the cells)."""
 
 
-class Parts(NamedTuple):
+class Samples(NamedTuple):
     """The cells of a row that belong to one item, as answered by one sample of people."""
 
     starts: Codes  # (parts + 1,): where the cells of each begin in the grid's `order`, and the end
@@ -44,7 +44,7 @@ class Grid:
     cluster: Codes  # (cells,)
     clusters: int
     order: Codes  # (cells,) the cells by cluster, row and part
-    parts: Parts
+    samples: Samples
 
     @property
     def is_of_items(self) -> bool:
@@ -54,7 +54,7 @@ class Grid:
     def column(self, name: str) -> Floats:
         return np.asarray(self.cells[name].to_numpy(dtype=np.float64, na_value=np.nan))
 
-    def totals(self, values: Floats, mask: Chosen) -> Floats:
+    def totals(self, values: Floats, mask: Mask) -> Floats:
         """Return (rows,) sums over the chosen cells."""
         return np.asarray(np.bincount(self.row[mask], weights=values[mask], minlength=len(self.rows)), dtype=np.float64)
 
@@ -68,7 +68,7 @@ class Grid:
         below = self.totals(bottom, mask)
         return np.asarray(np.divide(self.totals(top, mask), below, out=np.full(len(below), np.nan), where=below != 0))
 
-    def count_distinct(self, names: Sequence[str], mask: Chosen) -> Codes:
+    def count_distinct(self, names: Sequence[str], mask: Mask) -> Codes:
         """Return (rows,) the number of distinct values of these columns in the chosen cells."""
         code, _ = identify(self.cells[list(names)], list(names))
         row_codes = np.unique(self.row[mask] * (code.max(initial=0) + 1) + code[mask]) // (code.max(initial=0) + 1)
@@ -83,7 +83,7 @@ class Grid:
         self,
         top: Floats,
         bottom: Floats,
-        terms: Terms,
+        terms: NoiseTerms,
         correlation: float | None = None,
         *,
         least: Floats | float = 0.0,
@@ -102,21 +102,21 @@ class Grid:
                 self._sum_by_cluster(top, mask), below, sizes=counts, shared=np.nan_to_num(shared / below.sum(axis=0) ** 2)
             )
 
-    def compute_shared_variance(self, terms: Terms, value: Floats, mask: Chosen, correlation: float | None = None) -> Floats:
+    def compute_shared_variance(self, terms: NoiseTerms, value: Floats, mask: Mask, correlation: float | None = None) -> Floats:
         """Return (rows,) the variance of sums over the chosen cells due to shared people; 0 if their answers are unknown."""
         if self.noise is None:
             return np.zeros(len(self.rows))
-        row = self.parts.place % len(self.rows)
+        row = self.samples.place % len(self.rows)
         noise: npt.NDArray[np.floating] = np.zeros((len(row), 1), dtype=np.float32)
         for factor, deviations, place in terms(np.nan_to_num(value), self.noise):
             factors = np.broadcast_to(np.asarray(factor, dtype=np.float32), len(self.rows))[row]
             columns = self.order if place is None else place[self.order]
-            adding = _make_sum_matrix(mask[self.order].astype(np.float32), columns, self.parts.starts, len(deviations))
+            adding = _make_sum_matrix(mask[self.order].astype(np.float32), columns, self.samples.starts, len(deviations))
             noise = noise + np.asarray(adding @ deviations) * factors[:, None]
         rho = self.correlation if correlation is None else correlation
-        return shared_variance(noise, row, self.parts.place // len(self.rows), self.parts.sample, len(self.rows), rho)
+        return shared_variance(noise, row, self.samples.place // len(self.rows), self.samples.sample, len(self.rows), rho)
 
-    def _sum_by_cluster(self, values: Floats, mask: Chosen) -> Floats:
+    def _sum_by_cluster(self, values: Floats, mask: Mask) -> Floats:
         """Return (clusters, rows) sums over the chosen cells."""
         flat = self.cluster[mask] * len(self.rows) + self.row[mask]
         sums = np.bincount(flat, weights=values[mask], minlength=self.clusters * len(self.rows))
@@ -129,13 +129,13 @@ def build_ratio_grid(options: BoardOptions, cells: pd.DataFrame, noise: Noise | 
     row, rows = identify(cells, names)
     cluster, clusters = identify(cells, ["cluster"])
     if noise is None or subject.keys.item in names:
-        return Grid(subject, cells, None, rows, row, cluster, len(clusters), row, Parts(row, row, row))
+        return Grid(subject, cells, None, rows, row, cluster, len(clusters), row, Samples(row, row, row))
     (item, items), (sample, _) = identify(cells, options.item_of_people), identify(cells, options.people)
     flat = cluster * len(rows) + row
     part = flat * len(items) + item
     order = np.argsort(part, kind="stable")
     first = np.flatnonzero(np.diff(part[order], prepend=-1))
-    parts = Parts(np.append(first, len(order)), flat[order[first]], sample[order[first]])
+    parts = Samples(np.append(first, len(order)), flat[order[first]], sample[order[first]])
     return Grid(subject, cells, noise, rows, row, cluster, len(clusters), order, parts)
 
 

@@ -93,7 +93,7 @@ def _measure_agreement(cells: pd.DataFrame) -> dict[str, object]:
         return result | {"note": "no answer could be read"}
     spread = float(means.var(ddof=1)) if count > 1 else 0.0
     if within <= _NO_VARIANCE * (within + spread + _NO_VARIANCE):
-        always = {"icc": 1.0, "within_sd": 0.0, "between_sd": float(np.sqrt(spread)), "rerun_detectable": 0.0}
+        always = {"icc": 1.0, "within_sd": 0.0, "rerun_detectable": 0.0}
         return result | always | {"note": "all draws of a pair score alike: no interval"}
     result |= {"within_sd": float(np.sqrt(within)), "rerun_detectable": compute_rerun_detectable(within, count)}
     if count < MIN_CLUSTERS:
@@ -109,7 +109,7 @@ def _measure_agreement(cells: pd.DataFrame) -> dict[str, object]:
 
     ratio = estimate_variance_ratio(statistic, count - 1, freedom)
     icc, low, high = (part / (1 + part) for part in ratio[:3])
-    return result | {"icc": icc, "low": low, "high": high, "between_sd": float(np.sqrt(ratio.value * within))}
+    return result | {"icc": icc, "low": low, "high": high}
 
 
 def detectable_difference(se: float, degrees: float) -> float:
@@ -141,7 +141,7 @@ def _estimate_model_difference(cells: pd.DataFrame, subject: BoardSubject) -> di
     reference = cells[list(subject.typical)].bfill(axis=1).iloc[:, 0]
     rows = cells[reference.notna()]
     if rows.empty:
-        return {"note": f"no reference scores to compare with: {subject.reference_again}"}
+        return {"note": f"no reference scores to compare with: {subject.reference_remedy}"}
     by_cluster = (rows["score"] - reference[rows.index]).groupby(rows["cluster"], sort=False, observed=True)
     sums, counts = np.asarray(by_cluster.sum(), dtype=np.float64), np.asarray(by_cluster.count(), dtype=np.float64)
     if len(counts) < MIN_CLUSTERS:

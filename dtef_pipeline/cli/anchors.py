@@ -1,4 +1,4 @@
-"""`dtef anchors`: judge stored responses again, and show whether a judge has moved."""
+"""`dtef anchors`: judge stored responses again, and show whether a judge has changed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from assets.engine.settings_config import load_family_panel
 from assets.stage.panel_drift import panel_drift
 from dtef_pipeline.asking.snapshot_label import require_safe
-from dtef_pipeline.boards.family_views import TableView
+from dtef_pipeline.boards.named_boards import TableLayout
 from dtef_pipeline.cli.families import family_record
 from dtef_pipeline.cli.role_budgets import parse_budgets, resolve_budget_owners
 from dtef_pipeline.cli.stage_runs import check_home_path, open_dagster_instance, print_usage, report_run_end
@@ -33,7 +33,7 @@ from resources.model_catalog import load_known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
-_JUDGES_VIEW = TableView(
+_JUDGES_LAYOUT = TableLayout(
     (
         *("judge", "evaluator", "verdict", "shift", "interval"),
         *("first_snapshot", "n_snapshots", "n_items", "latest_snapshot", "reason"),
@@ -43,7 +43,7 @@ _JUDGES_VIEW = TableView(
     "shift",
     ends=("shift_low", "shift_high"),
 )
-Given = Mapping[str, Any]
+Options = Mapping[str, Any]
 """Options of the command, by name."""
 
 
@@ -57,13 +57,13 @@ class FamilyAnchors:
     """The column of its table of anchors that identifies the judged response."""
     judged: str
     """The column that is null if a judge gave no verdict."""
-    with_panel: Callable[[Given, Settings], Given]
+    with_panel: Callable[[Options, Settings], Options]
     """Returns the options, completed with the panel file's judge settings."""
-    judges: Callable[[Given, Settings, Warehouse], set[str]]
+    judges: Callable[[Options, Settings, Warehouse], set[str]]
     """Returns the names of the judges. Raises ConfigError or WarehouseError for problems that must be fixed first."""
 
 
-def run(family: str, options: Given) -> int:
+def run(family: str, options: Options) -> int:
     """Judge the anchors again. Returns 1 if the stage failed."""
     warehouse, settings = open_warehouse(), Settings.read_environment()
     check_home_path(settings)
@@ -77,11 +77,11 @@ def run(family: str, options: Given) -> int:
     config = {name: value for name, value in options.items() if name not in ("max_cost_usd", "max_calls") and value is not None}
     if not _judge_again(warehouse, family, {**config, **parse_budgets(costs, calls)}):
         return 1
-    say(f"`dtef anchors --family {family} --show` says which judges have moved")
+    say(f"`dtef anchors --family {family} --results` shows which judges have changed")
     return 0
 
 
-def _judge_again(warehouse: Warehouse, family: str, config: Given) -> bool:
+def _judge_again(warehouse: Warehouse, family: str, config: Options) -> bool:
     """Run the stage, and print its failures or what the snapshot now holds. Return whether it succeeded."""
     stage, record, snapshot = f"{family}_anchors", ANCHORED[family], config["snapshot"]
     with keep_terminal():
@@ -91,7 +91,7 @@ def _judge_again(warehouse: Warehouse, family: str, config: Given) -> bool:
 
         with open_dagster_instance() as instance, command([]) as running:
             outcome = materialize(instance, [stage], [], {stage: config}, {**running.tags, SNAPSHOT_TAG: snapshot})
-    print_usage(running.gateway.used if running.gateway else {})
+    print_usage(running.gateway.usage_by_role if running.gateway else {})
     report_run_end(warehouse, outcome)
     if outcome.failures:
         return False
@@ -110,18 +110,18 @@ def show(warehouse: Warehouse, family: str, output: str) -> None:
         raise WarehouseError(f"no {family}_anchors in {warehouse.root} yet: `dtef anchors --family {family}` makes them")
     options = panel_drift(Settings.read_environment(), warehouse)
     frame = judge_drift(subject, judgements, options).to_pandas().drop(columns="family")
-    print_rows(_JUDGES_VIEW, frame, output, (), "judge_drift")
+    print_rows(_JUDGES_LAYOUT, frame, output, (), "judge_drift")
 
 
-def _add_scale(options: Given, settings: Settings) -> Given:
+def _add_scale(options: Options, settings: Settings) -> Options:
     if options["judges_file"] is not None:
-        raise ConfigError("--judges: allowed with --family qa; judges of rubrics are named by --judge APPROACH=MODEL")
+        raise ConfigError("--judges works with --family qa only; name judges of rubrics with --judge APPROACH=MODEL")
     options = {name: value for name, value in options.items() if name != "judges_file"}
     panel = load_family_panel(settings, RUBRIC_PANEL_SECTION, RubricSettings) or RubricSettings()
     return {**options, "judges": list(options["judges"]), "scale": panel.scale}
 
 
-def _find_rubric_judges(options: Given, settings: Settings, warehouse: Warehouse) -> set[str]:
+def _find_rubric_judges(options: Options, settings: Settings, warehouse: Warehouse) -> set[str]:
     models = load_known_models(settings, COMPUTED_MODELS)
     keys = warehouse.read_or_empty("rubric_anchor_items", columns=["blueprint"])["blueprint"].to_pylist()[: options["anchors"]]
     blueprints = warehouse.values("rubric_scores", "blueprint") if len(keys) < options["anchors"] else []
@@ -147,18 +147,18 @@ def _has_words(warehouse: Warehouse, blueprint: str) -> bool:
     return bool(pc.any(pc.equal(kinds, TEXT_KIND)).as_py())
 
 
-def _add_judge_settings(options: Given, settings: Settings) -> Given:
+def _add_judge_settings(options: Options, settings: Settings) -> Options:
     if len(options["judges"]) > 1:
-        raise ConfigError(f"--judge {', '.join(options['judges'])}: allowed with --family qa: one")
+        raise ConfigError(f"--judge {', '.join(options['judges'])}: --family qa has one judge; give --judge once")
     judge_options = {"judge": next(iter(options["judges"]), None), "judges": options["judges_file"]}
     panel = load_family_panel(settings, QA_PANEL_SECTION, QaSettings)
     budget_settings = {name: getattr(panel, name) for name in ("daily_budget", "allow_unpriced")} if panel else {}
     return {**{name: value for name, value in options.items() if name != "judges_file"}, **judge_options, **budget_settings}
 
 
-def _find_qa_judges(options: Given, settings: Settings, warehouse: Warehouse) -> set[str]:
+def _find_qa_judges(options: Options, settings: Settings, warehouse: Warehouse) -> set[str]:
     if options["judge"] == NOBODY:
-        raise ConfigError("--judge none: allowed: a model, because anchors need a judge")
+        raise ConfigError("--judge none: anchors need a judge; name a model")
     if not warehouse.values("qa_judgements", "suite") and not len(warehouse.read_or_empty("qa_anchor_items")):
         raise WarehouseError("nothing to judge again: no answer was judged yet; `dtef qa run` with a judge does it")
     models = load_known_models(settings, COMPUTED_MODELS)

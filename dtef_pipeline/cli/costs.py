@@ -8,7 +8,7 @@ import click
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.boards.family_views import TableView
+from dtef_pipeline.boards.named_boards import TableLayout
 from dtef_pipeline.cli.terminal import print_rows
 from dtef_pipeline.cli.warehouse_access import reads_tables, warn_stale
 from dtef_pipeline.errors import ConfigError, WarehouseError
@@ -34,26 +34,26 @@ def costs(
 ) -> None:
     """Print calls and costs. Raises ConfigError if a column, round or snapshot is unknown, and WarehouseError if no family has costs."""
     if rounds and family not in (None, "survey"):
-        raise ConfigError(f"--round with --family {family}: allowed with --family survey")
+        raise ConfigError(f"--round works with --family survey only, not with --family {family}")
     family = family or ("survey" if rounds else None)
     families = [record for record in FAMILIES if family in (None, record.name)]
     columns = _map_columns(families[0]) if family else _BY_ANY_FAMILY
-    by = by or (families[0].calls.shown_by if family else ("family", "role"))
+    by = by or (families[0].calls.summed_by if family else ("family", "role"))
     if unknown := [name for name in by if name not in columns]:
         of = f"--family {family}" if family else "all families"
-        raise ConfigError(f"--by {', '.join(unknown)}: allowed with {of}: {', '.join(columns)}")
+        raise ConfigError(f"--by {', '.join(unknown)} does not work with {of}; choose from {', '.join(columns)}")
     frame = _filter_rows(_read_cost_rows(warehouse, families, family), rounds, snapshot)
     if not len(frame) and output == "table":
-        click.echo("no language model was asked: baselines cost nothing")
+        click.echo("no language model was called, and baselines cost nothing")
         return
     named = {"model_variant" if name == "variant" else name: columns[name] for name in by}
     totals = _sum_by_columns(frame.rename(columns={column: name for name, column in named.items()}), list(named))
     table = totals if output != "table" else _format_costs(totals)
     counts = ("answered", "failed", "budget_stopped", "calls", "prompt_tokens", "completion_tokens")
-    view = TableView(
+    layout = TableLayout(
         (*named, *counts, "cost"), (*named, "cost"), ("prompt_tokens", "completion_tokens", "budget_stopped", "calls")
     )
-    print_rows(view, table, output, (), "costs")
+    print_rows(layout, table, output, (), "costs")
 
 
 def _format_costs(totals: pd.DataFrame) -> pd.DataFrame:

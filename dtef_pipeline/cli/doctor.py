@@ -27,8 +27,8 @@ _SERVER_S = 5.0
 _DAMAGE_SEARCH_S = 10.0
 _UNSET = re.compile(r"environment variable (\S+) is not set")
 _START_DAEMON = "start it, on a server with `systemctl restart dtef-daemon`, elsewhere with: dtef ui"
-_MEND_CODE = "see `journalctl -u dtef-code`, or the terminal of `dtef ui`; correct what it names, and start it again"
-_MEND_PANEL = "correct the file (docs/how-to/nightly.md says what it may hold), or go on without: unset DTEF_PANEL"
+_MEND_CODE = "see `journalctl -u dtef-code`, or the terminal of `dtef ui`; correct the reported error, and start it again"
+_MEND_PANEL = "correct the file (docs/how-to/nightly.md lists its keys), or run without it: unset DTEF_PANEL"
 
 
 def check_python(settings: Settings) -> Diagnosis:
@@ -66,7 +66,7 @@ def check_responses(settings: Settings) -> Diagnosis:
         finally:
             database.close()
     except StoreError as error:
-        remedy = f"correct what the message names, or start the server; or {suggest_other_place('DTEF_RESPONSES')}"
+        remedy = f"correct the reported error, start the server, or {suggest_other_place('DTEF_RESPONSES')}"
         return Diagnosis(check, "problem", str(error), remedy)
     message = f"{address}: {f'schema version {version}' if version else 'no responses yet'}"
     return diagnose_writable(check, path, message, "DTEF_RESPONSES") if is_file else Diagnosis(check, "ok", message)
@@ -116,9 +116,7 @@ def check_models(settings: Settings) -> Diagnosis:
         models = load_known_models(settings, BASELINES)
     except DtefError as error:
         return Diagnosis(check, "problem", str(error), "correct the file, or go on without: unset DTEF_MODELS")
-    specs = [
-        spec for spec in models.specs.values() if not (spec.is_computed or spec.is_imported) and spec.model != LOCAL_EMBEDDER
-    ]
+    specs = [spec for spec in models.specs.values() if not spec.is_computed and spec.model != LOCAL_EMBEDDER]
     problems = {spec.name: find_quick_problem(spec, os.environ) for spec in specs}
     able = [name for name, problem in problems.items() if problem is None]
     keys = dict.fromkeys(match[1] for problem in problems.values() if problem and (match := _UNSET.fullmatch(problem)))
@@ -212,7 +210,7 @@ def check_home(settings: Settings) -> Diagnosis:
             check,
             "problem",
             text,
-            describe_start_problem(error, f"correct it, or take the template for one machine: {template}"),
+            describe_start_problem(error, f"correct it, or use the template for one machine: {template}"),
         )
     if earlier:
         return Diagnosis(check, "warning", earlier, f"take the template: {template}")
@@ -307,7 +305,7 @@ def _run_checks(settings: Settings) -> Iterator[Diagnosis]:
             yield check(settings)
         except Exception as error:  # a check that fails must not hide the others
             yield Diagnosis(
-                name, "problem", format_one_line(links(error)), "correct what the message names, then give `dtef doctor` again"
+                name, "problem", format_one_line(links(error)), "correct the reported error, then run `dtef doctor` again"
             )
 
 
@@ -316,7 +314,7 @@ def _show(finding: Diagnosis) -> None:
     first = f"{finding.state:<8} {finding.check:<{_NAME_WIDTH}} "
     width = max(60, min(_WIDEST, shutil.get_terminal_size().columns)) - len(first)
     words, *commands = _BEFORE_A_COMMAND.split(finding.remedy)
-    message = [finding.found, *([f"-> {words}{':' if commands else ''}"] if words else [])]
+    message = [finding.message, *([f"-> {words}{':' if commands else ''}"] if words else [])]
     lines = [
         line for text in message for line in textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
     ] + commands

@@ -14,7 +14,7 @@ import pyarrow as pa
 from assets.stage.panel_drift import list_family_judges, list_family_scored_models, panel_drift
 from assets.survey.drift_question_texts import add_question_texts
 from dtef_pipeline.asking.snapshot_order import snapshot_order
-from dtef_pipeline.boards.family_views import TableView
+from dtef_pipeline.boards.named_boards import TableLayout
 from dtef_pipeline.cli.families import CommandFamily, family_record, require_rolled_up
 from dtef_pipeline.cli.options import USUAL_FAMILY
 from dtef_pipeline.cli.read import list_scored_rounds
@@ -46,17 +46,17 @@ NOTHING_COMPARED = 5
 TOO_EARLY = 4
 """Exit code of `dtef drift --fail-on drift` if no series drifted and one has too few snapshots to tell."""
 SERIES_NAMED = 10
-"""How many series without a verdict are listed by name."""
-_RULE_VIEW = TableView(
+"""Maximum number of series without a verdict that are listed by name."""
+_RULE_LAYOUT = TableLayout(
     (
-        *("partition", "model", "way", "flagged", "investigate", "gap", "lowest", "lowest_snapshot"),
+        *("partition", "model", "setting", "flagged", "is_largest_gap", "gap", "lowest", "lowest_snapshot"),
         *("highest", "highest_snapshot", "n_snapshots", "n_items"),
     ),
     ("partition", "model", "flagged", "gap"),
-    ("n_items", "n_snapshots", "way", "lowest", "highest"),
-    who=("partition", "model"),
+    ("n_items", "n_snapshots", "setting", "lowest", "highest"),
+    name_columns=("partition", "model"),
 )
-"""The view of the documented drift rule, per partition."""
+"""The board of the documented drift rule, per partition."""
 _ASK_AGAIN = (
     "Drift needs a second snapshot: repeat the same `{}` on another day, with that date as --snapshot (such as 2026-01-31). "
     "Only responses at temperature 0 are compared (--model NAME@temperature=0)."
@@ -67,14 +67,14 @@ _WAIT = "The snapshots are less than {:.0f} hours apart, but drift compares nigh
 def drift(name: str, rounds: Sequence[str], by: str, since: Sequence[str], fail_on: str | None, output: str) -> int:
     """Print drift, and return the exit code (see `exit_code`). `rounds`: of surveys; `by`: model or a level of the family."""
     family = family_record(name)
-    space = family.stored.space
+    space = family.record.space
     choices = ("model", space.first, space.second) if name == USUAL_FAMILY else ("model", space.last)
     if by not in choices:
-        raise ConfigError(f"--by {by} with --family {name}: allowed: {', '.join(choices)}")
+        raise ConfigError(f"--by {by} does not work with --family {name}; choose from {', '.join(choices)}")
     if by == "model" or name == USUAL_FAMILY:
         return _show_verdicts(family, rounds, by, since, fail_on, output)
     if flag := "--fail-on" if fail_on else "--since" if since else "":
-        raise ConfigError(f"{flag} with --by {by}: allowed with --by model; one {by} may have too few items")
+        raise ConfigError(f"{flag} works with --by model only, since one {by} may have too few items")
     _show_rule(family, output)
     return 0
 
@@ -82,7 +82,7 @@ def drift(name: str, rounds: Sequence[str], by: str, since: Sequence[str], fail_
 @reads_tables
 def _show_rule(warehouse: Warehouse, family: CommandFamily, output: str) -> None:
     """Print the documented rule's results, the largest gap first."""
-    require_rolled_up(warehouse, family.name, "drift_rule", family.stored.scored)
+    require_rolled_up(warehouse, family.name, "drift_rule", family.record.scored)
     frame: pd.DataFrame = warehouse.rows("drift_rule", family=family.name).to_pandas()
     if not len(frame):
         raise NothingToShowError("nothing to show: drift needs scores at temperature 0, and there are none")
@@ -90,7 +90,7 @@ def _show_rule(warehouse: Warehouse, family: CommandFamily, output: str) -> None
     frame = frame.sort_values(order, ascending=[False, True, True], na_position="last", kind="stable")
     if output == "table":
         frame = frame.assign(note=frame["reason"].where(frame["gap"].isna(), ""))
-    print_rows(_RULE_VIEW, frame, output, (), "drift_rule")
+    print_rows(_RULE_LAYOUT, frame, output, (), "drift_rule")
 
 
 @reads_tables
@@ -109,7 +109,7 @@ def _show_verdicts(
         scored_rounds = list_scored_rounds(warehouse, rounds) if rounds or by != "model" else ()
     except ConfigError as error:
         return _handle_no_series(str(error), fail_on)
-    judgements = warehouse.rows(subject.judged_again.table) if subject.judged_again else pa.table({})
+    judgements = warehouse.rows(subject.anchors.table) if subject.anchors else pa.table({})
     if by == "model":
         checks = _model_checks(warehouse, subject, rounds, judgements, options)
     else:
@@ -117,21 +117,21 @@ def _show_verdicts(
     # Only the table of models has a row for a model without a counted snapshot.
     is_late = by == "model" and bool(options.since) and checks["latest_snapshot"].null_count == len(checks)
     if not len(checks) or is_late:
-        return _handle_no_series(_why_no_series(warehouse, family, options), fail_on)
+        return _handle_no_series(_explain_no_series(warehouse, family, options), fail_on)
     code = _print_verdicts(checks, family, fail_on, output)
     if output == "table" and by == "model":
-        judges = _judges_lines(subject, judgements, options, checks.to_pylist()) if subject.judged_again else ()
+        judges = _judges_lines(subject, judgements, options, checks.to_pylist()) if subject.anchors else ()
         for line in (*judges, *family.drift_lines(warehouse)):
             say(line)
     return code
 
 
-def _why_no_series(warehouse: Warehouse, family: CommandFamily, options: WatchOptions) -> str:
+def _explain_no_series(warehouse: Warehouse, family: CommandFamily, options: WatchOptions) -> str:
     if warehouse.skipped:
         return "no score of a language model in the files that can be read"
     if options.since:
         return f"no snapshot of a language model since {' or '.join(sorted(set(options.since.values())))}"
-    return family.nothing_watched
+    return family.no_series_reason
 
 
 def _model_checks(
@@ -170,7 +170,7 @@ def _print_verdicts(checks: pa.Table, family: CommandFamily, fail_on: str | None
     if all(row["verdict"] is None for row in rows):
         is_close = any(row["reason"].startswith(TOO_CLOSE) for row in rows)
         say(
-            f"\n{_WAIT.format(MIN_HOURS) + family.until_then if is_close else _ASK_AGAIN.format(family.run)}",
+            f"\n{_WAIT.format(MIN_HOURS) + family.wait_hint if is_close else _ASK_AGAIN.format(family.run)}",
             err=output != "table",
         )
     return exit_code(rows, fail_on, family.subject)
@@ -186,13 +186,13 @@ def _verdicts_as_data(rows: Sequence[Row], schema: pa.Schema, output: str) -> st
 
 
 def _judges_lines(subject: Subject, judgements: pa.Table, options: WatchOptions, rows: Sequence[Row]) -> Iterator[str]:
-    """Yield notes on judges' drift in the series of models, and the judges that moved."""
+    """Yield notes on judges' drift in the series of models, and the judges that changed."""
     yield from (f"{format_series(row, subject.keys)}: {row['judges_note']}" for row in rows if row["judges_note"])
     yield from list_moved_judges(judge_drift(subject, judgements, options).to_pylist())
 
 
 def _drift_options(warehouse: Warehouse, family: CommandFamily, since: Sequence[str]) -> WatchOptions:
-    record = family.stored
+    record = family.record
     if not warehouse.values(record.scored, record.space.first):
         raise WarehouseError(f"no {record.scored} in {warehouse.root} yet: `{family.run} --snapshot LABEL` asks and scores")
     options = panel_drift(Settings.read_environment(), warehouse)
@@ -215,7 +215,7 @@ def options_since(
     if not since:
         return options
     if nameless := [entry for entry in since if entry.startswith("=")]:
-        raise ConfigError(f"--since {nameless[0]!r}: allowed: MODEL=DATE, or DATE for all models")
+        raise ConfigError(f"--since {nameless[0]!r} names no model; write MODEL=DATE, or DATE for all models")
     options = options.replace_dates({model: day for model, _, day in (entry.rpartition("=") for entry in since)})
     options.require_known(models(), judges())
     return options
@@ -240,5 +240,5 @@ def exit_code(rows: Sequence[Mapping[str, Any]], fail_on: str | None, subject: S
     early = [f"{who} ({words})" for who, row in named if fail_on == "drift" and (words := describe_too_early(row))]
     if early:
         share = f"{len(early)} of {len(rows)} series"
-        say(f"warning: --fail-on drift cannot tell yet of {share}: {list_first_names(early, SERIES_NAMED)}", err=True)
+        say(f"warning: it is too early for --fail-on drift to judge {share}: {list_first_names(early, SERIES_NAMED)}", err=True)
     return 3 if is_at_least(rows, fail_on) else TOO_EARLY if early else 0 if series else NOTHING_COMPARED

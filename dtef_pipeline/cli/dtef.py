@@ -127,7 +127,7 @@ def costs(by: tuple[str, ...], family: str | None, rounds: tuple[str, ...], snap
 @several(
     "--since",
     metavar="[MODEL=]DATE",
-    help="Leave out snapshots before this date, to accept a known drift: of all models, or of one model or judge",
+    help="Leave out snapshots before this date, of all models or of one model or judge, to accept a known drift",
 )
 @choice(
     "--fail-on",
@@ -151,7 +151,7 @@ def drift(family: str, rounds: tuple[str, ...], by: str, since: tuple[str, ...],
     none    the rule is not met
     A row without a verdict was not compared, and says why.
 
-    The verdict is about one model: if other models were asked in the same nights, it concerns only the change that they do not share. The
+    The verdict is about one model: if other models have scores in the same snapshots, it concerns only the change that they do not share. The
     column night has the verdict on the change that all models share, such as after a change of provider, network or prompts. It is watch at
     most, because no unchanged model is left to compare with. --fail-on counts both.
 
@@ -270,10 +270,10 @@ def score(file: Path, family: str, tasks: Path | None, trust_answers: bool, corp
     With --family qa:
     In:  {"scorer": "list_one", "response": "They came by car.",
           "reference": {"car": 1, "bicycle": 0.5}}
-         and optionally options, synonyms, senses (first, all), penalty,
+         and optionally options, synonyms, wordnet_senses (first, all), penalty,
          strict, finish_reason, timeout_s, task; other keys are kept
     Out: the same line with status, value (null unless ok), score (as published),
-         how (the rule that read the answer), flags, reason, and further output of
+         read_by (the rule that read the answer), flags, reason, and further output of
          the scorer, such as raw, binary, rationale, found
 
     A scorer is named by itself or by a type of questions: yes_no (Yes/No), list_one (ListOne), list_many (ListMany), pick_one (PickOne),
@@ -318,12 +318,12 @@ def score(file: Path, family: str, tasks: Path | None, trust_answers: bool, corp
     "judges",
     multiple=True,
     metavar="MODEL|APPROACH=MODEL",
-    help="Judge to be watched: of rubrics APPROACH=MODEL, and may be repeated; of qa a model.  [default: those of the blueprint, of the "
+    help="Judge to watch: APPROACH=MODEL for rubrics, which may be repeated; a model for qa.  [default: those of the blueprint, of the "
     "collection `judges`, or of the file of judges]",
 )
 @several("--max-cost-usd", metavar="[MODEL=]USD", help="Most US dollars that this may cost")
 @several("--max-calls", metavar="[MODEL=]N", help="Most calls that this may make")
-@click.option("--show", is_flag=True, help="Show the results of earlier nights per judge; makes no calls.")
+@click.option("--results", "show", is_flag=True, help="Show the results of earlier snapshots per judge; makes no calls.")
 @writes_a_table
 @reports_errors
 def anchors(family: str, show: bool, output: str, **given: Any) -> None:
@@ -396,7 +396,7 @@ def tokens(name: str | None, role: str | None, remove: bool, output: str) -> Non
     from dtef_pipeline.cli.serving import token_commands
 
     if (name is None) != (role is None and not remove) or (role and remove):
-        raise click.UsageError("allowed: no NAME, or NAME with one of --role and --remove.")
+        raise click.UsageError("give NAME with --role or --remove, or no NAME to list the tokens.")
     if name is None:
         token_commands.show(output)
     elif role is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 import traceback
@@ -14,7 +15,7 @@ from typing import IO, Any
 
 import click
 
-from dtef_pipeline.errors import Interrupted
+from dtef_pipeline.errors import ConfigError, Interrupted
 
 UNEXPECTED = 70
 """Exit code of an unexpected error."""
@@ -27,25 +28,64 @@ class UsageProblem(click.ClickException):
 
     exit_code = 2
 
-    def __init__(self, error: click.UsageError) -> None:
-        text = error.format_message().removeprefix("Invalid value for ").rstrip(".")
-        path = error.ctx.command_path if error.ctx else "dtef"
-        first = text[:1] if text[1:2].isupper() else text[:1].lower()  # VOTE stays as it is
-        super().__init__(f"error: {first}{text[1:]}; see `{path} --help`")
+    def __init__(self, error: click.UsageError, command_path: str) -> None:
+        path = error.ctx.command_path if error.ctx else command_path
+        text = _describe_usage_error(error)
+        super().__init__(f"error: {text}{'' if text.endswith(('.', '?')) else '.'} See `{path} --help`")
 
     def show(self, file: IO[Any] | None = None) -> None:
         click.echo(self.message, file=file, err=file is None)
 
 
 @contextmanager
-def shorten_usage_errors() -> Iterator[None]:
-    """Raise UsageProblem for a UsageError of click, except for help that click shows instead of an error."""
+def shorten_usage_errors(find_command_path: Callable[[], str]) -> Iterator[None]:
+    """Raise UsageProblem for a UsageError of click, except for help that click shows instead of an error.
+
+    `find_command_path`: returns the command that was called, for errors that do not name it.
+    """
     try:
         yield
     except click.exceptions.NoArgsIsHelpError:
         raise
     except click.UsageError as error:
-        raise UsageProblem(error) from error
+        raise UsageProblem(error, find_command_path()) from error
+
+
+def _describe_usage_error(error: click.UsageError) -> str:
+    """Return the message without click's quotation marks and line breaks: the option as the user spells it, the value, what is allowed."""
+    text = " ".join(error.format_message().split()).removeprefix("Invalid value for ").rstrip(".")
+    if isinstance(error, click.BadParameter) and error.param is not None:
+        name, choices = _name_parameter(error.param), getattr(error.param.type, "choices", ())
+        if isinstance(error, click.MissingParameter):
+            return f"missing {name}" + (f", one of {', '.join(choices)}" if choices else "")
+        text = f"{name}: {_shorten_value_error(error.message.rstrip('.'))}"
+    return text if text[1:2].isupper() else f"{text[:1].lower()}{text[1:]}"  # VOTE stays as it is
+
+
+def _name_parameter(parameter: click.Parameter) -> str:
+    """Return `--by` for an option and PATH for an argument."""
+    if isinstance(parameter, click.Option):
+        return max(parameter.opts, key=len)
+    return (parameter.metavar or parameter.name or "").upper().strip("[].")
+
+
+def _shorten_value_error(message: str) -> str:
+    """Return `'x' is not one of a, b`, `'x' does not exist` or `0 is not at least 1` for click's messages."""
+    for pattern, plain in _PLAIN_VALUE_ERRORS.items():
+        message = re.sub(pattern, plain, message)
+    value, is_not, choices = message.partition(" is not one of ")
+    return f"{value}{is_not}{choices.replace(chr(39), '')}"
+
+
+_PLAIN_VALUE_ERRORS = {
+    r"^(?:Path|File|Directory) (?='.*' (?:does not exist|is a ))": "",
+    r"is not a valid integer(?: range)?": "is not a whole number",
+    r"is not a valid float(?: range)?": "is not a number",
+    r"is not in the range (\S+)<=x<=(\S+)": r"is not between \1 and \2",
+    r"does not match the formats? '%Y-%m-%d'.*": "is not a date such as 2026-03-01 or 2026-03-01T12:30",
+    r"is not in the range x>=(\S+)": r"is not at least \1",
+}
+"""Click's wording of a wrong value, and ours."""
 
 
 def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -80,7 +120,12 @@ def _print_error(error: Exception) -> int:
     from resources.settings import Settings
 
     chain = links(error)
-    if Settings.read_environment().traceback:
+    try:
+        settings = Settings.read_environment()
+    except ConfigError as fault:  # which may be the error itself
+        say(f"error: {fault}", err=True)
+        return 2
+    if settings.traceback:
         click.echo("".join(traceback.format_exception(error)), err=True)
     if (message := describe_error(chain)) is not None:
         say(f"error: {add_remedy(message)}", err=True)
@@ -90,7 +135,7 @@ def _print_error(error: Exception) -> int:
     whose = find_adapter_at_fault(error)
     says = f"{whose} fails" if whose else "this is a bug of dtef-pipeline"
     say(
-        f"error: {says}: {format_one_line(chain)}; what is stored is kept; "
+        f"error: {says}: {format_one_line(chain)}; stored data is kept; "
         f"the traceback, to send with a bug report, is in {_write_traceback(error)}",
         err=True,
     )

@@ -59,7 +59,7 @@ def describe_sent_settings(specs: Sequence[ModelSpec]) -> Iterator[str]:
 
 
 ESTIMATE = "estimate"
-"""The name by which `dtef explain` knows the columns of an estimate."""
+"""Name of an estimate's columns in `dtef explain`."""
 BUDGETS = ("max_cost_usd", "max_calls", "max_tokens")
 _UNKNOWN_NAMED = 5
 DOLLARS = ["cost_usd", "cost_usd_most"]

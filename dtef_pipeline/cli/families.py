@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from assets.engine.settings_config import load_family_panel
 from dtef_pipeline.boards.cuts import Cuts, select_cut
-from dtef_pipeline.boards.family_views import BoardView
+from dtef_pipeline.boards.named_boards import Board
 from dtef_pipeline.cli.options import USUAL_FAMILY
 from dtef_pipeline.cli.terminal import compute_terminal_fit, print_rows, whole_frame
 from dtef_pipeline.cli.warehouse_access import NothingToShowError, reads_tables, warn_mixed, warn_stale
@@ -29,7 +29,7 @@ from dtef_pipeline.report.columns import split_description
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.boards.meanings import list_meanings
 from dtef_pipeline.survey.boards.schemas import MEANINGS
-from dtef_pipeline.survey.boards.survey_views import PUBLISHED
+from dtef_pipeline.survey.boards.survey_boards import PUBLISHED
 from dtef_pipeline.tables import description
 from dtef_pipeline.text.name_matching import filter_by_patterns as filter_by_patterns
 from dtef_pipeline.text.name_matching import suggest_nearest
@@ -63,27 +63,27 @@ class CommandFamily:
     name: str
     subject: Subject
     """The subject that is watched for drift."""
-    views: Sequence[BoardView] = ()
+    boards: Sequence[Board] = ()
     """The choices of `board --by`."""
     cuts: Cuts = field(default_factory=dict)
     """The cuts of its board's table."""
-    rows: Callable[..., pd.DataFrame] = lambda warehouse, family, view, parts: make_stored_view(warehouse, family, view)
-    """Returns the rows of a view: (warehouse, this record, view, patterns of partitions, the family's own options). Default: stored rows."""
-    lines: Callable[[Warehouse, BoardView, pd.DataFrame, Sequence[str]], Iterable[str]] = lambda warehouse, view, rows, parts: ()
-    """Returns notes on a whole view, from its rows and the patterns of partitions."""
+    rows: Callable[..., pd.DataFrame] = lambda warehouse, family, board, parts: read_stored_board(warehouse, family, board)
+    """Returns the rows of a board: (warehouse, this record, board, patterns of partitions, the family's own options). Default: stored rows."""
+    lines: Callable[[Warehouse, Board, pd.DataFrame, Sequence[str]], Iterable[str]] = lambda warehouse, board, rows, parts: ()
+    """Returns notes on a whole board, from its rows and the patterns of partitions."""
     show: Callable[..., None] | None = None
-    """Prints its board, given all options, or None if `show_view` does."""
+    """Prints its board, given all options, or None if `print_board` does."""
     drift_lines: Callable[[Warehouse], Iterable[str]] = lambda _: ()
     """Lines printed below the drift verdicts."""
-    until_then: str = ""
+    wait_hint: str = ""
     """The command that shows scores while snapshots are too close together to compare."""
-    nothing_watched: str = "no snapshot of a language model"
+    no_series_reason: str = "no snapshot of a language model"
     """Why there is no series, if no other reason is known."""
-    explained: Mapping[str, ExplainedColumns] = field(default_factory=dict)
-    """Entries of `dtef explain` besides its views."""
+    explained_columns: Mapping[str, ExplainedColumns] = field(default_factory=dict)
+    """Entries of `dtef explain` in addition to its boards."""
 
     @property
-    def stored(self) -> Family:
+    def record(self) -> Family:
         """The family's record in the shared rooms."""
         return FAMILY_BY_NAME[self.name]
 
@@ -99,31 +99,31 @@ def family_record(name: str) -> CommandFamily:
 
 
 @reads_tables
-def show_view(
+def print_board(
     warehouse: Warehouse, /, name: str, by: str, models: Sequence[str], output: str, parts: Sequence[str] = (), **own: Any
 ) -> None:
-    """Print a view. `models`, `parts`: patterns; `own`: options that only this family has."""
+    """Print a board. `models`, `parts`: patterns; `own`: options that only this family has."""
     family = family_record(name)
-    view = next(entry for entry in family.views if entry.name == by)
-    frame = filter_by_model(family.rows(warehouse, family, view, parts, **own), models, by)
+    board = next(entry for entry in family.boards if entry.name == by)
+    frame = filter_by_model(family.rows(warehouse, family, board, parts, **own), models, by)
     if not len(frame):
-        raise NothingToShowError(f"nothing to show by {by}: it needs {view.needs}")
-    lines = family.lines(warehouse, view, frame, parts)
-    print_rows(view, frame, output, lines, f"{name}/{by}")
-    if output == "table" and "rank" in view.columns:
-        warn_mixed(warehouse, family.stored.responses)
+        raise NothingToShowError(f"nothing to show by {by}: it needs {board.needs}")
+    lines = family.lines(warehouse, board, frame, parts)
+    print_rows(board, frame, output, lines, f"{name}/{by}")
+    if output == "table" and "rank" in board.columns:
+        warn_mixed(warehouse, family.record.responses)
 
 
-def make_stored_view(warehouse: Warehouse, family: CommandFamily, view: BoardView) -> pd.DataFrame:
-    """Return the stored rows of a view. Raises WarehouseError without a roll-up."""
-    require_rolled_up(warehouse, family.name, view.table, family.stored.scored)
-    return view_frame(family, view, warehouse.rows(view.table, **build_family_levels(view.table, family.name)))
+def read_stored_board(warehouse: Warehouse, family: CommandFamily, board: Board) -> pd.DataFrame:
+    """Return the stored rows of a board. Raises WarehouseError without a roll-up."""
+    require_rolled_up(warehouse, family.name, board.table, family.record.scored)
+    return select_board_rows(family, board, warehouse.rows(board.table, **build_family_levels(board.table, family.name)))
 
 
-def view_frame(family: CommandFamily, view: BoardView, rows: pa.Table) -> pd.DataFrame:
-    """Return a view's rows from its table's."""
+def select_board_rows(family: CommandFamily, board: Board, rows: pa.Table) -> pd.DataFrame:
+    """Return a board's rows from its table's."""
     frame = whole_frame(rows)
-    return select_cut(frame, view.name, family.cuts) if view.table == family.stored.board else frame
+    return select_cut(frame, board.name, family.cuts) if board.table == family.record.board else frame
 
 
 def fitting_rows(frame: pd.DataFrame, column: str, patterns: Sequence[str], given_as: str) -> pd.DataFrame:
@@ -141,11 +141,11 @@ def _fitting_any(frame: pd.DataFrame, columns: Sequence[str], patterns: Sequence
 
 
 def filter_by_model(frame: pd.DataFrame, patterns: Sequence[str], by: str) -> pd.DataFrame:
-    """Return the rows of matching models, or all without patterns; a comparison is of both its models. Raises ConfigError if the rows
+    """Return the rows of matching models, or all without patterns; a comparison matches by either model. Raises ConfigError if the rows
     have no models.
     """
     if patterns and "model" not in frame:
-        raise ConfigError(f"--model with --by {by}: allowed where rows are about models")
+        raise ConfigError(f"--model does not work with --by {by}, whose rows are not about models")
     return _fitting_any(frame, [name for name in ("model", "other_model") if name in frame], patterns, "--model")
 
 
@@ -182,8 +182,8 @@ def find_columns(name: str) -> Mapping[str, str]:
     families = [family] if family in FAMILY_BY_NAME else []
     if (explained := _list_explained(families).get(name)) is not None:
         return _merge(explained.load(), describe_table_columns(explained.table) if explained.table else {})
-    if (view := _views(families).get(name)) is not None:
-        return describe_view_columns(view, family)
+    if (board := _list_boards(families).get(name)) is not None:
+        return describe_board_columns(board, family)
     if name in TABLES:
         return describe_table_columns(name)
     raise ConfigError(f"no board or table {name!r}. {suggest_nearest(name, list_board_names())}`dtef explain` lists all")
@@ -191,18 +191,21 @@ def find_columns(name: str) -> Mapping[str, str]:
 
 def list_board_names() -> list[str]:
     """Return the names for `dtef explain`."""
-    return sorted({*_views(FAMILY_BY_NAME), *_list_explained(FAMILY_BY_NAME), *TABLES})
+    return sorted({*_list_boards(FAMILY_BY_NAME), *_list_explained(FAMILY_BY_NAME), *TABLES})
 
 
-def _views(families: Iterable[str]) -> dict[str, BoardView]:
-    """Return the views of these families by name. A family's name refers to its first view."""
-    known = {name: family_record(name).views for name in families}
-    first = {name: views[0] for name, views in known.items() if views}
-    return first | {f"{name}/{view.name}": view for name, views in known.items() for view in views}
+def _list_boards(families: Iterable[str]) -> dict[str, Board]:
+    """Return the boards of these families by name. A family's name refers to its first board."""
+    known = {name: family_record(name).boards for name in families}
+    first = {name: boards[0] for name, boards in known.items() if boards}
+    return first | {f"{name}/{board.name}": board for name, boards in known.items() for board in boards}
 
 
 def _list_explained(families: Iterable[str]) -> dict[str, ExplainedColumns]:
-    return {**_EXPLAINED, **{name: columns for family in families for name, columns in family_record(family).explained.items()}}
+    return {
+        **_EXPLAINED,
+        **{name: columns for family in families for name, columns in family_record(family).explained_columns.items()},
+    }
 
 
 def _merge(shown: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:
@@ -210,14 +213,16 @@ def _merge(shown: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str
     return {**shown, **stored, **shown}
 
 
-def describe_view_columns(view: BoardView, family: str) -> dict[str, str]:
+def describe_board_columns(board: Board, family: str) -> dict[str, str]:
     """Return the meaning of a board's columns: those of its table, and the others that it shows."""
-    if view in PUBLISHED:
-        return _merge(list_meanings(view.name), describe_table_columns(view.table))
-    interval = {"interval": f"95 % interval of {view.estimate}"} if "interval" in view.columns else {}
-    board, stored = describe_table_columns(FAMILY_BY_NAME[family].board), describe_table_columns(view.table)
-    levels = {column: board[column] for column in view.columns if column in board and column not in stored}
-    return _merge({**levels, **interval, **view.meanings}, stored)
+    if board in PUBLISHED:
+        return _merge(list_meanings(board.name), describe_table_columns(board.table))
+    if not board.table:
+        return dict(board.meanings)
+    interval = {"interval": f"95 % interval of {board.estimate}"} if "interval" in board.columns else {}
+    ranked, stored = describe_table_columns(FAMILY_BY_NAME[family].board), describe_table_columns(board.table)
+    levels = {column: ranked[column] for column in board.columns if column in ranked and column not in stored}
+    return _merge({**levels, **interval, **board.meanings}, stored)
 
 
 def require_table(warehouse: Warehouse, table: str, made_by: str) -> None:

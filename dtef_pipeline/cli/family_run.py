@@ -21,7 +21,6 @@ from dtef_pipeline.cli.stage_runs import (
     describe_unanswered,
     refuse_unaskable,
     report_run_end,
-    require_imported,
     start_stages,
 )
 from dtef_pipeline.cli.terminal import say
@@ -51,7 +50,7 @@ class RunContextOfCommand:
     family: Family
     options: Any
     """The settings of the family."""
-    beside: RunFlags
+    flags: RunFlags
     environment: Settings
     warehouse: Warehouse
 
@@ -122,7 +121,7 @@ class FamilyRun:
     """Registers partitions with Dagster's instance; by default they are registered elsewhere."""
     config: Callable[[Any, Sequence[Stage]], Mapping[str, Mapping[str, Any]]] = stage_config
     introduce: Callable[[RunContextOfCommand, RunSelection], Iterable[str]] = lambda context, selection: ()
-    """Lines on the selection, shown before a run and above an estimate."""
+    """Lines that describe the selection, shown before a run and above an estimate."""
     roll_up: Callable[[RunContextOfCommand, StagesRun], None] = roll_up_all
     after: Callable[[RunContextOfCommand, Sequence[str], StagesRun], AfterRun] = lambda context, keys, running: AfterRun()
     makes_warehouse: bool = False
@@ -134,7 +133,7 @@ class FamilyRun:
     assumes: Callable[[DryRun], Iterable[str]] = lambda plan: ()
     """Returns the assumptions of an estimate."""
     explained_as: str = ESTIMATE
-    """The name by which `dtef explain` knows the columns of an estimate."""
+    """Name of an estimate's columns in `dtef explain`."""
     daily: Callable[[RunContextOfCommand], Mapping[str, float | None]] = lambda context: {}
     """Daily budget in US dollars by role."""
 
@@ -168,7 +167,7 @@ def run(record: FamilyRun, options: Any, beside: RunFlags) -> int:
 
 def list_failed_calls(record: FamilyRun, context: RunContextOfCommand, keys: Sequence[str]) -> Iterator[str]:
     """Yield the lines of `describe_unanswered` of these partitions, unless responses were only judged."""
-    if not record.failure_columns or context.beside.first == "judge":
+    if not record.failure_columns or context.flags.first == "judge":
         return
     (table, noun), names = record.sized_by, ["model", *record.failure_columns]
     calls: list[tuple[str, str, str | None]] = []
@@ -182,9 +181,8 @@ def list_failed_calls(record: FamilyRun, context: RunContextOfCommand, keys: Seq
 def start(record: FamilyRun, context: RunContextOfCommand, selection: RunSelection) -> tuple[RunContextOfCommand, StagesRun]:
     """Check everything that can be refused, run the stages and update the boards. Returns the context with its budgets, and the run."""
     check_home_path(context.environment)
-    options, beside = context.options, context.beside
+    options, beside = context.options, context.flags
     require_safe(options.snapshot)
-    require_imported(selection.specs, options.snapshot, context.environment)
     options = apply_budgets(options, beside, selection.names, context.models)
     context = replace(context, options=options)
     record.refuse(context, selection)
@@ -201,6 +199,8 @@ def start(record: FamilyRun, context: RunContextOfCommand, selection: RunSelecti
             if running.outcome.failures and names[-1] != stages[-1].name:
                 running.done = ()
                 break
+        if running.is_without_result:
+            return context, running
         if beside.no_roll_ups:
             context.warehouse.refresh_database()
         else:

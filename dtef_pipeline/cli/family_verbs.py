@@ -13,7 +13,7 @@ import click
 import pandas as pd
 from pyarrow.fs import FileType
 
-from dtef_pipeline.cli.families import family_commands, family_record, filter_by_patterns, show_view
+from dtef_pipeline.cli.families import family_commands, family_record, filter_by_patterns, print_board
 from dtef_pipeline.cli.options import USUAL_FAMILY
 from dtef_pipeline.cli.stage_runs import check_home_path, open_dagster_instance, refresh_boards
 from dtef_pipeline.cli.terminal import compute_terminal_fit, say
@@ -46,7 +46,7 @@ class Addition(Protocol):
         """Return the results in sentences. `outcome`: the run that made the tables, or None if nothing was to be made."""
 
     def problems(self) -> Iterable[str]:
-        """Return what was not read, or left out."""
+        """Return the files and parts that were not read."""
 
     @property
     def is_clean(self) -> bool:
@@ -97,7 +97,7 @@ class FamilyFiles:
     """Reads the files of `add`: (warehouse, **options). Raises an error if nothing can be added."""
     check: Callable[..., CheckReport]
     """Reads the files of `check`: (**options)."""
-    listed: Callable[..., Mapping[str, Sequence[Mapping[str, Any]]]]
+    list_tables: Callable[..., Mapping[str, Sequence[Mapping[str, Any]]]]
     """Returns the tables of `list` by name: (warehouse, **options)."""
     counted_rows: Mapping[str, str]
     """Nouns for the rows of the tables that are counted on removal; responses come first."""
@@ -180,11 +180,11 @@ def check_files(family: str, output: str, **options: Any) -> int:
 def list_parts(family: str, output: str, **options: Any) -> int:
     """Print the partitions. Returns 1 if a file was skipped."""
     files, warehouse = family_files(family), open_warehouse(new=True)
-    tables = {name: rows for name, rows in files.listed(warehouse, **options).items() if rows}
+    tables = {name: rows for name, rows in files.list_tables(warehouse, **options).items() if rows}
     if not tables:
         raise ConfigError(f"no {format_plural(files.noun)} in {warehouse.root} yet: `{files.adds}` adds some")
     if output == "csv" and len(tables) > 1:
-        raise ConfigError(f"--csv: allowed with one table; --json writes both, {' and '.join(tables)}")
+        raise ConfigError(f"--csv works with one table only; --json writes both, {' and '.join(tables)}")
     if output == "json" and len(tables) > 1:
         click.echo(json.dumps(tables, ensure_ascii=False))
         return 0
@@ -204,12 +204,12 @@ def _format_value(value: Any) -> Any:
 
 
 def remove_parts(family: str, patterns: Sequence[str], output: str) -> int:
-    """Remove the matching partitions, and print what was removed and what stays. Raises ConfigError if a pattern matches nothing."""
+    """Remove the matching partitions, and print the removed and the remaining rows. Raises ConfigError if a pattern matches nothing."""
     files, record = family_files(family), FAMILY_BY_NAME[family]
     check_home_path(Settings.read_environment())
     warehouse = open_warehouse()
     with keep_terminal():
-        with waiting("looking at what is known"):
+        with waiting("reading what is stored"):
             from assets.stage.file_notes import remove_files  # takes seconds
         with open_dagster_instance() as instance:
             parts = _find_known_parts(instance, warehouse, record, files)
@@ -249,7 +249,7 @@ def _find_known_parts(instance: Any, warehouse: Warehouse, family: Family, files
     for key in dict.fromkeys(keys):
         parts.setdefault(space.split(key)[0] if files.by_first else key, []).append(key)
     if files.notes:
-        for note in files.notes.all(warehouse):
+        for note in files.notes.read_all(warehouse):
             parts.setdefault(files.notes.key_of(note), [])
     return parts
 
@@ -288,6 +288,6 @@ def show_board(family: str, *, refresh: bool, **options: Any) -> int:
     """Print the board. Returns 1 if a roll-up failed or a file was skipped."""
     metric = options["metric"] if family == USUAL_FAMILY else None  # the metric of games selects rows
     code = refresh_boards(family, metric) if refresh else 0
-    show = family_record(family).show or partial(show_view, family)
+    show = family_record(family).show or partial(print_board, family)
     show(**options)
     return code

@@ -80,7 +80,7 @@ def _validate_family(
 
     names = [*(record.name for record in FAMILIES), *extras]
     if family not in names:
-        raise click.BadParameter(f"{family!r}: allowed: {', '.join(names)}.", context, parameter)
+        raise click.BadParameter(f"{family!r} is not one of {', '.join(names)}.", context, parameter)
     return family
 
 
@@ -113,7 +113,7 @@ def refuse_others(names: Collection[str], where: str, apart: Collection[str] = (
     choices = ", ".join(spelling for name, spelling in options.items() if name in names) or "no other option"
     for name, spelling in options.items():
         if name not in names and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            raise ConfigError(f"{spelling} with {where}: not allowed; allowed with it: {choices}")
+            raise ConfigError(f"{spelling} does not work with {where}, which allows {choices}")
 
 
 of_rounds = click.option(
@@ -147,7 +147,7 @@ def _keep_output(context: click.Context, parameter: click.Parameter, is_given: b
     """Set the parameter `output` of the command: table (for people), json or csv."""
     output = context.params.setdefault("output", "table")
     if is_given and output != "table":
-        raise click.UsageError("--json and --csv: allowed: one of them.")
+        raise click.UsageError("give --json or --csv, not both.")
     if is_given:
         context.params["output"] = parameter.name
 
@@ -192,7 +192,7 @@ def lines_as_json(command: Callable[..., Any]) -> Callable[..., Any]:
 def exit_after(command: Callable[[], int], output: str) -> NoReturn:
     """Run a command that prints only sentences, and end with its exit code. Raises ConfigError for CSV, which only estimates support."""
     if output == "csv":
-        raise ConfigError("--csv: allowed with --estimate")
+        raise ConfigError("--csv works with --estimate only")
     with collect_lines(output):
         sys.exit(command())
 
@@ -270,7 +270,7 @@ def refuse_estimate_of_judging(first: str) -> None:
     """Raise ConfigError for an estimate of a run that begins with judging: estimates cover the whole run, less what is stored."""
     if first == "judge":
         raise ConfigError(
-            "--estimate with --from judge: allowed with --from ask or --from ingest, in which stored responses cost nothing"
+            "--estimate does not work with --from judge; use --from ask or --from ingest, in which stored responses cost nothing"
         )
 
 

@@ -17,7 +17,7 @@ class Diagnosis(NamedTuple):
 
     check: str
     state: State
-    found: str
+    message: str
     remedy: str = ""
     """What to do; empty if all is well."""
 

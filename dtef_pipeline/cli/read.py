@@ -34,7 +34,7 @@ def export_prompts(
     from dtef_pipeline.survey.predictions import select_prompts
 
     if len(rounds) != 1:
-        raise ConfigError(f"--round: got {', '.join(rounds) or 'none'}; allowed: the one whose prompts are written")
+        raise ConfigError(f"--round: got {', '.join(rounds) or 'none'}; name the one round whose prompts to write")
     n_files, round_id = 0, rounds[0]
     segments = warehouse.values("blueprints", "segment", round=round_id)
     if not segments:
@@ -61,12 +61,14 @@ def sql(warehouse: Warehouse, query: str, output: str) -> None:
         frame: pd.DataFrame = pd.DataFrame() if result is None else _rename_duplicates(result.to_arrow_table()).to_pandas()
         return frame
 
+    if not query.strip():
+        raise ConfigError("the query is empty; write SQL such as 'SELECT * FROM board'")
     try:
         frame = warehouse.query(answer, only=warehouse.find_tables(query))
     except duckdb.CatalogException as error:
         raise DtefError(_format_missing_table(str(error), warehouse.tables())) from error
     except duckdb.Error as error:
-        raise DtefError(str(error)) from error
+        raise DtefError(f"DuckDB cannot run this query: {error}") from error
     click.echo(render(frame, output, as_named=True, fit=compute_terminal_fit()))
 
 
@@ -110,7 +112,7 @@ def report(warehouse: Warehouse, out: Path) -> None:
         click.echo(f"{out} ({format_count(count, 'file')})")
         return
     if out.is_file():
-        raise ConfigError(f"--out {out}: it is a file; allowed: a folder, or a file whose name ends in .zip")
+        raise ConfigError(f"--out {out} is a file; name a folder, or a file whose name ends in .zip")
     with waiting("writing pages"):
         site = warehouse.query(lambda connection: _write_folder(out, pages(connection)), only=list_site_tables())
     click.echo(f"{out / FRONT_PAGE} ({format_count(len(site.sizes), 'file')})")
@@ -141,9 +143,7 @@ def _write_folder(out: Path, pages: Iterator[tuple[str, str]]) -> SiteWriteResul
         target = Path(path)
         name = target.relative_to(folder).as_posix()
         if name != PAGES_LIST and is_foreign(name):
-            raise ConfigError(
-                f"--out {out}: {name} exists already and was not written by dtef; allowed: a folder without it, new or there already"
-            )
+            raise ConfigError(f"--out {out}: {name} exists already and was not written by dtef; name another folder")
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content)
 

@@ -22,9 +22,7 @@ def parse_budgets(costs: Sequence[str], calls: Sequence[str], tokens: Sequence[s
             owner, _, value = text.rpartition("=")
             bounds = budgets[f"{'role_' if owner in ROLES else ''}budgets"].setdefault(owner, {}) if owner else budgets
             if name in bounds:
-                raise ConfigError(
-                    f"--{name.replace('_', '-')} is given twice for {owner or 'the run'}; allowed: once for the run, once for a model or a role"
-                )
+                raise ConfigError(f"--{name.replace('_', '-')} is given twice for {owner or 'the run'}; give it once")
             bounds[name] = _parse_amount(name, text, value)
     return budgets
 
@@ -36,9 +34,10 @@ def _parse_amount(name: str, text: str, value: str) -> float:
         amount = -1.0
     if not 0 <= amount < float("inf") or (name != "max_cost_usd" and amount != int(amount)):
         roles = ", ".join(ROLES)
-        hint = "an amount from 0" if name == "max_cost_usd" else "a whole number from 0"
+        hint = "a number of 0 or more" if name == "max_cost_usd" else "a whole number of 0 or more"
         raise ConfigError(
-            f"--{name.replace('_', '-')} {text!r}: allowed: {hint}, by itself or after MODEL= or ROLE= (roles: {roles})"
+            f"--{name.replace('_', '-')} {text!r}: {value!r} is not {hint}; a model or role may stand before it, as in "
+            f"MODEL=5 (roles: {roles})"
         )
     return amount if name == "max_cost_usd" else int(amount)
 
@@ -70,7 +69,7 @@ def _resolve_owner(text: str, names: Collection[str], models: Models) -> str:
         return text
     if (name := name_of_asked(owner, names, models)) is None:
         raise ConfigError(
-            f"budget of {owner!r}: allowed: a role or a model of this run: {list_nearest(owner, {*ROLES, *names})}"
+            f"the budget of {owner!r} limits nothing in this run; roles and models: {list_nearest(owner, {*ROLES, *names})}"
         )
     return f"{name}={value}"
 

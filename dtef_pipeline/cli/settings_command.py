@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 
 class RunFlags(NamedTuple):
-    """Options of a run besides the settings."""
+    """Options of a run that are not settings."""
 
     max_cost_usd: tuple[str, ...] = ()
     max_calls: tuple[str, ...] = ()

@@ -30,7 +30,7 @@ from dtef_pipeline.text.quantity_words import format_count
 from dtef_pipeline.text.unknown_cost import format_cost
 from resources.failures import describe_error, describe_start_failure, find_unset_variables, links
 from resources.gateway.budget import Accounts
-from resources.gateway.model_checks import refuse_absent_imported, refuse_early
+from resources.gateway.model_checks import refuse_early
 from resources.gateway.progress import PartsProgress, keep_terminal
 from resources.json_posts import require_address
 from resources.model_catalog import load_known_models
@@ -79,9 +79,7 @@ def open_dagster_instance() -> Iterator[Any]:
 def describe_start_problem(error: Exception, template: str) -> str:
     """Return the remedy if Dagster cannot start with its settings: `template`, unless only variables are missing."""
     if unset := find_unset_variables(error):  # The template would replace settings for several machines by those for one.
-        return (
-            f"set {' and '.join(unset)}, as for the services (`set -a; . /etc/dtef/dtef.env; set +a` where they have that file)"
-        )
+        return f"set {' and '.join(unset)}, as for the services (`set -a; . /etc/dtef/dtef.env; set +a` if that file exists)"
     return template
 
 
@@ -128,14 +126,17 @@ def make_roll_ups(instance: Any, names: Sequence[str], config: Mapping[str, Mapp
     """Run these roll-ups, in a run of their own, over all stored data. `config`: run configuration by name."""
     from assets.launch import materialize
 
-    progress = PartsProgress("roll-ups:", len(names), lambda line: None)
+    progress, start = PartsProgress("roll-ups:", len(names), lambda line: None), time.monotonic()
+    progress.announce(f"roll-ups: {len(names):,}")
 
     def begin(step: str) -> None:
         if step in names:  # checks are steps too
             progress.begin(step)
 
     try:
-        return materialize(instance, list(names), [], config, on_step=begin)
+        result = materialize(instance, list(names), [], config, on_step=begin)
+        progress.announce(f"roll-ups: done, {time.monotonic() - start:.1f} s")
+        return result
     finally:
         progress.close()
 
@@ -187,6 +188,13 @@ class StagesRun:
     """The partitions whose last stage is complete."""
     started: float = field(default_factory=time.monotonic)
 
+    @property
+    def is_without_result(self) -> bool:
+        """Whether every partition failed and no model was called, so that boards and costs cannot have changed."""
+        return (
+            bool(self.outcome.failures) and not self.done and not (self.command.gateway and self.command.gateway.usage_by_role)
+        )
+
     def materialize(self, names: Sequence[str], keys: Sequence[str], config: Mapping[str, Mapping[str, Any]]) -> None:
         """Run these stages for the partitions. `config`: run configuration by stage."""
         from assets import launch
@@ -201,10 +209,6 @@ class StagesRun:
         if warehouse.tables([FAMILY_BY_NAME[self.family].scored]):
             self.outcome += roll_up(self.instance, self.family, metric)
 
-    def roll_up_costs(self) -> None:
-        """Update the costs of the family's models."""
-        self.outcome += make_roll_ups(self.instance, [f"{self.family}_costs"], {})
-
     def report(self, warehouse: Warehouse, noun: str) -> None:
         """Print skipped files, calls, and how many partitions are complete. `noun`: the noun for a partition."""
         warn_skipped(self.outcome, warehouse)
@@ -215,7 +219,7 @@ class StagesRun:
 
     def say_used(self) -> None:
         """Print a line per role that was called."""
-        print_usage(self.command.gateway.used if self.command.gateway else {})
+        print_usage(self.command.gateway.usage_by_role if self.command.gateway else {})
 
 
 @contextmanager
@@ -249,13 +253,6 @@ def print_usage(by_role: Mapping[str, Any]) -> None:
     for role, usage in by_role.items():
         cost = format_cost(usage.known_usd, usage.unpriced, usage.most_usd)
         say(f"sent as {role}: {format_count(usage.calls, 'call')}, {format_count(usage.tokens, 'token')}, {cost}")
-
-
-def require_imported(specs: Iterable[ModelSpec], snapshot: str, settings: Settings) -> None:
-    """Raise ConfigError for a model without imported responses in the snapshot, such as a misspelled one."""
-    if imports := [spec for spec in specs if spec.is_imported]:
-        with ResponseStore(settings.responses_url) as store:
-            refuse_absent_imported(imports, snapshot, store)
 
 
 _FAILED_CALL, _ENDED_BY_BUDGET = "error", ("budget", "skipped_budget")

@@ -89,9 +89,8 @@ _WRITTEN_TO: Mapping[str, _Transfer] = {
     "personas": _Transfer("games.games_files:export_personas"),
     "scenarios": _Transfer("games.games_files:export_scenarios"),
 }
-_SUITE_OPTIONS = ("suite", "parts", "condition", "snapshot", "model", "key", "items", "repeats_are_draws", "skip_unknown")
 _READ_FROM: Mapping[str, _Transfer] = {
-    "responses": _Transfer("responses:import_file", _SUITE_OPTIONS),
+    "responses": _Transfer("responses:import_file"),
     "votes": _Transfer("preference.preference_votes:import_file", ("responses", "prompts", "who")),
     "labels": _Transfer("rubric.rubric_labels:import_sheet", ("author",)),
 }
@@ -109,7 +108,7 @@ def _transfer(transfer: _Transfer, path: Path, options: Mapping[str, Any]) -> No
     "--round", "rounds", type=str.upper, metavar="ROUND", multiple=True, help="Of prompts: the round whose prompts are written."
 )
 @several("--context", "contexts", help="Of prompts: only this number of context questions")
-@several("--condition", "conditions", help="Of prompts: only those of this condition")
+@several("--condition", "conditions", help="For prompts: only those of this condition")
 @several("--model", "models", metavar="NAME", help="Of responses: only this model")
 @click.option(
     "--snapshot",
@@ -128,7 +127,7 @@ def _transfer(transfer: _Transfer, path: Path, options: Mapping[str, Any]) -> No
     "--blueprint",
     "blueprints",
     metavar="ID|PATTERN",
-    help="Of labels: only this blueprint, or those that fit",
+    help="For labels: only this blueprint, or those that match",
     usual="all but those with the tag test",
 )
 @whole_number("--prompts", "n_prompts", least=1, default=40, help="Of labels: number of prompts to draw.")
@@ -169,61 +168,21 @@ def export_file(what: str, path: Path, **given: Any) -> None:
 @click.command("import", short_help="Add the responses, votes or labels of a file.")
 @click.argument("what", type=click.Choice(list(_READ_FROM)))
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option(
-    "--suite",
-    metavar="SUITE",
-    help="Of responses: FILE holds answers made elsewhere to the questions of this suite, as `dtef qa list` names it.",
-)
-@several("--part", "parts", metavar="PART|PATTERN", help="Of a suite: only questions of this part")
-@click.option(
-    "--condition",
-    metavar="CONDITION",
-    help="Of a suite: way of asking that the answers are taken for.  [default: that of a plain `dtef qa run`]",
-)
-@click.option("--snapshot", metavar="LABEL", help="Of a suite: snapshot to store the answers in.  [default: base]")
-@click.option("--model", metavar="NAME", help="Of a suite: model of lines that name none.")
-@click.option(
-    "--key", metavar="FIELD", help="Of a suite: field that names the question.  [default: item_id, task_id, id or index]"
-)
-@existing_path(
-    "--items",
-    kind="file",
-    help="Of a suite: JSON list of the numbers by which FILE calls the questions, in the order of those that were added; or an object of lists "
-    "by subject.",
-)
-@flag(
-    "--repeats-are-draws", help="Of a suite: treat several lines of the same model and question as draws, in the order of FILE."
-)
-@click.option("--skip-unknown", is_flag=True, help="Of a suite: skip lines about questions that were not added.")
 @existing_path(
     "--responses", kind="file", help="Of votes in a CSV: JSON lines with prompt_id, model and text; also maker and api_id."
 )
 @existing_path("--prompts", kind="file", help="Of votes in a CSV: JSON lines with prompt_id and text.")
 @of_admin
-@click.option("--author", help="Of labels: name of the person who filled in the rows whose column author is empty.")
+@click.option("--author", help="For labels: name of the person who filled in rows without an author.")
 @reports_errors
 @lines_as_json
 def import_file(what: str, file: Path, **given: Any) -> None:
     """Add the contents of FILE. Rows that are stored already are skipped; if a line is faulty, the error names it, and nothing is added.
 
     \b
-    responses  what `dtef export responses` wrote; with --suite answers that models gave elsewhere
+    responses  what `dtef export responses` wrote
     votes      pairs, responses and votes: what `dtef export votes` or the page of a reviewer wrote, or a CSV of another tool
-    labels     a filled-in sheet of `dtef export labels`: a class per row, and a reason where they like
-
-    Answers that models gave elsewhere are JSON lines (.jsonl, .jsonl.gz) or Parquet (.parquet), one answer a line:
-
-    \b
-        {"task_id": "HumanEval/4", "model": "gpt-4", "completion": "    return 1"}
-        {"subject": "astronomy", "index": 2, "model": "mine", "text": "B"}
-        {"index": 17, "model": "mine", "samples": ["... A: 3", "... A: 4"]}
-
-    A line names its question (item_id, task_id, or index, beside subject where there are several), the model, and the text (text, response or
-    completion; or samples, a list with a text per draw). It may hold draw, finish_reason, prompt_tokens, completion_tokens, cost_usd and
-    latency_s; other fields are ignored. A number counts the questions of the file that was added, from 0. Where the numbers are those of
-    a larger file, --items gives them. The model `mine` is then called imported/mine. It is never asked and needs no key: `dtef qa run --suite
-    SUITE --model imported/mine` scores what is stored. How often questions are asked (--draws) and how (--few-shot, ...) is said there as for
-    other models.
+    labels     a filled-in sheet of `dtef export labels`: a class per row, and an optional reason
 
     A CSV of votes has the columns left, right and choice (A is left, B is right, or tie), and may have prompt_id, reviewer_id and confidence.
     Without --responses its votes count, but its pairs cannot be shown. Ids of reviewers have 1 to 200 printable characters and are not those of
@@ -235,7 +194,5 @@ def import_file(what: str, file: Path, **given: Any) -> None:
     \b
     Exit code: 0 done; 2 a line or an option is wrong, and nothing was added.
     """
-    if what == "responses" and given["suite"] is None:
-        refuse_others((), "responses without --suite")
     refuse_others(_READ_FROM[what].options, what)
     _transfer(_READ_FROM[what], file, given)

@@ -10,11 +10,11 @@ import click
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.boards.family_views import TableView
+from dtef_pipeline.boards.named_boards import TableLayout
 from dtef_pipeline.cli.options import WIDE_META
 from dtef_pipeline.report.terminal import (
-    HOW,
-    MOST_COLUMNS,
+    HINT,
+    MAX_COLUMNS,
     Ends,
     Fit,
     format_column_intervals,
@@ -27,7 +27,7 @@ COLUMNS_LINE = "Columns: dtef explain"
 """The last line of a board, followed by the board's name."""
 _ROWS_NAMED = 5
 """How many rows are listed before a note."""
-_FLAG_COLUMNS = ("flagged", "champion", "investigate", "warn")
+_FLAG_COLUMNS = ("flagged", "champion", "is_largest_gap", "is_suspect")
 
 
 def compute_terminal_fit(kept: Sequence[str] = (), first_out: Sequence[str] = (), how: str = "") -> Fit:
@@ -35,7 +35,7 @@ def compute_terminal_fit(kept: Sequence[str] = (), first_out: Sequence[str] = ()
     context = click.get_current_context(silent=True)
     is_wide = context is not None and context.meta.get(WIDE_META, False)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() and not is_wide else None
-    return Fit(width, kept, first_out, how or HOW, None if is_wide else MOST_COLUMNS)
+    return Fit(width, kept, first_out, how or HINT, None if is_wide else MAX_COLUMNS)
 
 
 def say(text: str, *, err: bool = False) -> None:
@@ -67,7 +67,7 @@ def print_table(
 
 
 def print_rows(
-    view: TableView,
+    layout: TableLayout,
     frame: pd.DataFrame,
     output: str,
     lines: Iterable[str],
@@ -78,13 +78,13 @@ def print_rows(
         click.echo(render(frame, output))
         return
     table = frame.copy()
-    for name, ends in {"interval": view.ends, **view.further_intervals}.items():
-        if {view.estimate, *ends} <= set(frame):
-            table[name] = format_column_intervals(frame, view.estimate, ends)
+    for name, ends in {"interval": layout.ends, **layout.further_intervals}.items():
+        if {layout.estimate, *ends} <= set(frame):
+            table[name] = format_column_intervals(frame, layout.estimate, ends)
     for name in {*_FLAG_COLUMNS} & {*frame}:
         table[name] = frame[name].map({True: "yes", False: ""})
-    columns, lines = find_filled_columns(table, view.columns), [*_format_notes(view, frame), *lines]
-    print_table(table, explained_as, columns=columns, kept=view.kept, first_out=view.first_out, lines=lines)
+    columns, lines = find_filled_columns(table, layout.columns), [*_format_notes(layout, frame), *lines]
+    print_table(table, explained_as, columns=columns, kept=layout.always_shown, first_out=layout.hidden_first, lines=lines)
 
 
 def whole_frame(rows: pa.Table) -> pd.DataFrame:
@@ -98,11 +98,11 @@ def find_filled_columns(frame: pd.DataFrame, names: Iterable[str]) -> list[str]:
     return [name for name in names if name in frame and (frame[name].notna() & (frame[name] != "")).any()]
 
 
-def _format_notes(view: TableView, frame: pd.DataFrame) -> Iterator[str]:
+def _format_notes(layout: TableLayout, frame: pd.DataFrame) -> Iterator[str]:
     """Yield each sentence of notes once, after the rows it applies to."""
-    notes = frame.get(view.notes, pd.Series(dtype=str)).fillna("").str.split("; ")
+    notes = frame.get(layout.notes, pd.Series(dtype=str)).fillna("").str.split("; ")
     for note in dict.fromkeys(sentence for sentences in notes for sentence in sentences if sentence):
         rows = frame[[note in sentences for sentences in notes]]
-        who = rows[list(view.who)].agg(", ".join, axis=1).drop_duplicates().tolist()
-        separator = ", " if len(view.who) == 1 else "; "
+        who = rows[list(layout.name_columns)].agg(", ".join, axis=1).drop_duplicates().tolist()
+        separator = ", " if len(layout.name_columns) == 1 else "; "
         yield f"{'all rows' if len(rows) == len(frame) > 1 else list_first_names(who, _ROWS_NAMED, separator)}: {note}"

@@ -42,7 +42,7 @@ class Commands(click.Group):
         return self.usual.get_command(ctx, cmd_name) if command is None and self.usual else command
 
 
-class ViewChoice(Protocol):
+class BoardChoice(Protocol):
     """A table that `--by` can select."""
 
     @property
@@ -79,13 +79,13 @@ class FamilyWords:
     list: Verb
     board: Verb
     run: click.Command
-    views: Sequence[ViewChoice] = ()
+    boards: Sequence[BoardChoice] = ()
     """The choices of `board --by`; empty for a single board."""
-    who: str = "--model"
+    model_option: str = "--model"
     """The option that filters a board by model or player."""
-    stays: str = ""
+    removal_note: str = ""
     """What else stays when partitions are removed, in a sentence."""
-    more: tuple[click.Command, ...] = ()
+    extra_commands: tuple[click.Command, ...] = ()
     """Commands that only this family has."""
 
 
@@ -134,7 +134,7 @@ def build_family_group(words: FamilyWords) -> click.Group:
         "board": (_build_board_verb(words), writes_a_table),
     }
     commands = [_build_command(words, name, verb, output) for name, (verb, output) in verbs.items()]
-    for command in (*commands[:-1], words.run, commands[-1], *words.more):
+    for command in (*commands[:-1], words.run, commands[-1], *words.extra_commands):
         group.add_command(command)
     return group
 
@@ -145,7 +145,7 @@ def _build_command(words: FamilyWords, name: str, verb: Verb, output: Option) ->
 
         sys.exit(getattr(family_verbs, _FUNCTIONS[name])(words.name, **values))
 
-    epilog = _format_views(words.name, words.views) if name == "board" else None
+    epilog = _format_boards(words.name, words.boards) if name == "board" else None
     make = click.command(name, short_help=verb.short, help=verb.help, epilog=epilog)
     command: click.Command = make(options(*verb.options, output)(reports_errors(call)))
     return command
@@ -157,7 +157,7 @@ def _remove(words: FamilyWords) -> Verb:
     `dtef {words.name} board --refresh`, or at once if no scores are left.
 
     {metavar} is {words.pattern}. Files and stored responses stay: if the {words.part} is added and run again, no response is
-    paid for twice. {words.stays}
+    paid for twice. {words.removal_note}
 
     \b
     Exit code: 0 done; 2 a name matches no {words.part}, and nothing was changed.
@@ -169,21 +169,21 @@ def _remove(words: FamilyWords) -> Verb:
 def _build_board_verb(words: FamilyWords) -> Verb:
     by = choice(
         "--by",
-        among=[view.name for view in words.views],
+        among=[board.name for board in words.boards],
         default="overall",
-        help="View to show, as listed below.",
+        help="Board to show, as listed below.",
     )
     who = click.option(
-        words.who,
+        words.model_option,
         "models",
         multiple=True,
         metavar="NAME|PATTERN",
         help="Only rows whose name matches; may be repeated.",
     )
-    return words.board._replace(options=(*([by] if words.views else []), who, *words.board.options, _REFRESH))
+    return words.board._replace(options=(*([by] if words.boards else []), who, *words.board.options, _REFRESH))
 
 
-def _format_views(family: str, views: Sequence[ViewChoice]) -> str:
-    columns = f"Columns: dtef explain {family}{'/VIEW, such as ' + family + '/overall' if views else ''}"
-    lines = ["What --by shows:", *(f"  {view.name:<15}  {view.shows}" for view in views), ""] if views else []
+def _format_boards(family: str, boards: Sequence[BoardChoice]) -> str:
+    columns = f"Columns: dtef explain {family}{'/BOARD, such as ' + family + '/overall' if boards else ''}"
+    lines = ["What --by shows:", *(f"  {board.name:<15}  {board.shows}" for board in boards), ""] if boards else []
     return "\n".join(["\b", *lines, columns])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import click
 
-from dtef_pipeline.asking.snapshot_order import has_several, take_times, times
+from dtef_pipeline.asking.snapshot_order import has_several_snapshots, read_snapshot_times, take_times
 from dtef_pipeline.boards.mixed_models import list_mixed_served
 from dtef_pipeline.cli.options import USUAL_FAMILY
 from dtef_pipeline.cli.place_checks import diagnose_absent
@@ -50,9 +50,9 @@ def open_warehouse(*, new: bool = False) -> Warehouse:
         )
     if not new:
         if (place := diagnose_absent("warehouse", root, "DTEF_WAREHOUSE")).state == "problem":
-            raise WarehouseError(f"there is no warehouse {root}: {place.found}; name another place in DTEF_WAREHOUSE")
+            raise WarehouseError(f"there is no warehouse {root}: {place.message}; name another place in DTEF_WAREHOUSE")
         raise WarehouseError(
-            f"there is no warehouse {root}: `{_find_making_command()}` makes it, or name another in DTEF_WAREHOUSE"
+            f"there is no warehouse {root}: `{_find_making_command()}` creates it, or name another one in DTEF_WAREHOUSE"
         )
     return warehouse
 
@@ -87,7 +87,11 @@ def query_rounds(
 
     if not rounds:
         return warehouse.query(use, only=only)
-    of_all = warehouse.query(times, only=["scores"]) if warehouse.query(has_several, only=["scores"], first=rounds) else None
+    of_all = (
+        warehouse.query(read_snapshot_times, only=["scores"])
+        if warehouse.query(has_several_snapshots, only=["scores"], first=rounds)
+        else None
+    )
     clusters = warehouse.query(load_question_clusters, only=["survey_responses"])
 
     def run_query(connection: duckdb.DuckDBPyConnection) -> Out:
@@ -103,7 +107,7 @@ def warn_skipped(outcome: LaunchResult, warehouse: Warehouse) -> None:
     """Warn of files that a run skipped and did not rewrite, unless already done. Adds them to `warehouse.skipped`."""
     before = set(warehouse.skipped)
     warehouse.skipped |= dict(outcome.skipped)
-    warehouse.drop_mended()
+    warehouse.drop_readable_skips()
     for path, line in warehouse.skipped.items():
         if path not in before:
             say(f"warning: {line}", err=True)

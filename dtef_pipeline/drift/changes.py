@@ -18,7 +18,7 @@ from dtef_pipeline.text.quantity_words import format_count, list_first_names
 PARSE_RATE_CHANGE = 0.01
 """Smallest change of the parse rate that is reported."""
 _MOST_NAMED = 3
-WHATS = {
+CHANGE_NAMES = {
     "answers": "answers",
     "parse_rate": "parse rate",
     "served_model": "served model",
@@ -33,7 +33,7 @@ WHATS = {
 class Change(NamedTuple):
     """A change of a series. `snapshot`: the first with `after`."""
 
-    what: str
+    kind: str
     snapshot: str
     before: str
     after: str
@@ -50,7 +50,7 @@ class AnswerShares(NamedTuple):
     ok: Floats
     answered: Floats
 
-    def first(self, snapshots: int | None, without: Collection[int] = ()) -> AnswerShares:
+    def keep_first(self, snapshots: int | None, without: Collection[int] = ()) -> AnswerShares:
         """Return the first `snapshots` snapshots, with NaN at the places `without`."""
         is_known = [at not in without for at in range(len(self.labels))]
         grids = (np.where(is_known, values, np.nan)[:, :snapshots] for values in (self.parsed, self.ok, self.answered))
@@ -122,7 +122,7 @@ def find_item_changes(snapshots: Sequence[Snapshot], labels: pd.DataFrame, subje
     for at, (before, after) in enumerate(pairwise(snapshots), start=1):
         if not np.array_equal(before.items, after.items):
             for change in find_differences(before, after, labels, subject):
-                by_what.setdefault(change.what, []).append((at, change))
+                by_what.setdefault(change.kind, []).append((at, change))
     return [change for candidates in by_what.values() for change in _choose_nearest(candidates, first)]
 
 

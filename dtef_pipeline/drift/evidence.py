@@ -1,12 +1,12 @@
-"""Evidence that a series of nightly means has shifted: an e-process for a step at an unknown night, valid also if nights are correlated.
+"""Evidence that a series of snapshot means has shifted: an e-process for a step at an unknown time, valid also if snapshots are correlated.
 
 Without a shift the means are Gaussian with unknown mean, unknown spread and one of several correlations (`build_dependences`).
 
-The e-value is a ratio of marginal likelihoods that are invariant to mean and spread. The numerator averages over a step's night (any so
+The e-value is a ratio of marginal likelihoods that are invariant to mean and spread. The numerator averages over a step's time (any so
 far), its size in spreads (Gönen et al. 2005, The American Statistician 59:252) and the correlation; the denominator is the largest
 likelihood without a step. For every correlation the ratio stays below a test martingale (Hendriksen, de Heide & Grünwald 2021, Bayesian
 Analysis 16:961), so it is an e-process: universal inference (Wasserman, Ramdas & Balakrishnan 2020, PNAS 117:16880). By Ville's inequality
-the chance that it ever reaches 1 / alpha without a shift is at most alpha. The scatter of single responses is independent between nights:
+the chance that it ever reaches 1 / alpha without a shift is at most alpha. The scatter of single responses is independent between snapshots:
 its share of the variance is estimated, and the rest may be correlated. Correlation is removed by generalised least squares (Greene,
 Econometric Analysis, ch. 9).
 """
@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dtef_pipeline.drift.outages import NOT_OFF, Off, find_off_nights
+from dtef_pipeline.drift.outages import NO_OUTAGES, Outages, find_outages
 
 Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
@@ -34,7 +34,7 @@ ALPHA = 0.05
 RESOLUTION = 0.005
 """Spread of snapshot means below which they count as equal: a tenth of the smallest gap in the documented rule."""
 HALF_BY = 5
-"""Nights after which half of a step's prior weight is used."""
+"""Snapshots after which half of a step's prior weight is used."""
 PRIOR_VARIANCE = 25.0
 """Prior variance of the shift, in squared spreads: a typical shift is five spreads."""
 _NO_FLOOR = 1e-6
@@ -70,7 +70,7 @@ class Evidence:
     clearly no outage. `first`: the likeliest first snapshot of a shift, or the first after the baseline. `shift`: mean from `first` on less
     the mean before it, without outages, with a 95 % confidence sequence (`low`, `high`; None if there are too few snapshots). `until`:
     number of snapshots that the shift covers: all, or those up to the highest e-value if a shift was found, since later ones may be another
-    change. `off`: what was off for a while up to the latest snapshot. All None or 0 without a snapshot after the baseline.
+    change. `outages`: snapshots that were off for a while. All None or 0 without a snapshot after the baseline.
     """
 
     log10_e: Floats
@@ -79,7 +79,7 @@ class Evidence:
     low: float | None = None
     high: float | None = None
     until: int | None = None
-    off: Off = NOT_OFF
+    outages: Outages = NO_OUTAGES
 
     @property
     def highest(self) -> float | None:
@@ -94,7 +94,7 @@ def evidence(
 
     `spread`: (snapshots,) standard error of each mean from the clusters' differences (0: unknown); the spread between snapshots is taken as
     at least their median so far and RESOLUTION. `sampling`: (snapshots,) its part due to single responses, which is independent between
-    nights; by default none. `threshold`: log10 of the e-value that counts as found; below it the shift is that since the baseline. Means
+    snapshots; by default none. `threshold`: log10 of the e-value that counts as found; below it the shift is that since the baseline. Means
     and spreads are in units of the score. The e-value after a snapshot does not depend on later snapshots.
     """
     path = np.zeros(len(means))
@@ -102,10 +102,10 @@ def evidence(
         return Evidence(path)
     sampling = np.zeros(len(means)) if sampling is None else sampling
     floors = _compute_floors(spread)
-    offs = {n: find_off_nights(means[:n], float(floors[n - 1])) for n in range(baseline + 1, len(means) + 1)}
+    offs = {n: find_outages(means[:n], float(floors[n - 1])) for n in range(baseline + 1, len(means) + 1)}
     looks: dict[frozenset[int], list[int]] = {}
     for n, outages in offs.items():
-        looks.setdefault(outages.all, []).append(n)
+        looks.setdefault(outages.places, []).append(n)
     for off, ends in looks.items():
         index = _list_places_without(len(means), off)
         rows = np.searchsorted(index, ends)
@@ -115,7 +115,7 @@ def evidence(
             path[np.array(ends)[counts] - 1] = _log_e(means[index], floors[index], sampling[index], rows[counts]) / math.log(10)
     is_found = threshold is not None and path.max() >= threshold
     until = int(path.argmax()) + 1 if is_found else len(means)
-    off = offs[until].all if is_found else frozenset[int]()
+    off = offs[until].places if is_found else frozenset[int]()
     index = _list_places_without(until, off)
     first = int(index[_find_likeliest(means[index], sampling[index])]) if is_found else baseline
     shift = estimate_shift(means[:until], spread[:until], sampling[:until], first, off)

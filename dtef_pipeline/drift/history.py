@@ -56,7 +56,7 @@ class Histories:
         self._connection, self._keys, self._only = connection, subject.keys, list(only)
         self._by, self._item = ", ".join(subject.keys.series), ", ".join(subject.keys.tested_columns)
         self._chosen = f"(len($only) = 0 OR list_contains($only, {subject.keys.space[0]}))"
-        self._wanted = f"{subject.watched} AND {self._chosen}"
+        self._wanted = f"{subject.watched_sql} AND {self._chosen}"
         self._table = f"drift_{uuid.uuid4().hex}"
         self.order = snapshot_order(connection) if order is None else list(order)
         self.all = self._read_series(options)
@@ -96,7 +96,7 @@ class Histories:
         temperatures = set[float | None]()
         for label, least, most, is_set, first in snapshots:
             time = snapshot_time(label, convert_microseconds(first))
-            if options.takes(time, keys["model"], keys["model_variant"]):
+            if options.counts_snapshot(time, keys["model"], keys["model_variant"]):
                 times[label] = time
                 temperatures |= {least, most} if is_set else {None}
         temperature = temperatures.pop() if len(temperatures) == 1 else None

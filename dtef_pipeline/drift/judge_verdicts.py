@@ -1,4 +1,4 @@
-"""Anchors: stored answers that judges are shown again every night. The answers never change, so whatever moves is the judge; what of a
+"""Anchors: stored answers that judges score again in every snapshot. The answers never change, so whatever moves is the judge; what of a
 model's shift is the judges' is subtracted.
 
 The evidence is that of drift of models: an item is an anchor, and a series is a judge.
@@ -18,10 +18,10 @@ import pyarrow as pa
 from dtef_pipeline.asking.models import strip_settings
 from dtef_pipeline.asking.snapshot_label import snapshot_time
 from dtef_pipeline.asking.snapshot_order import sort_labels
-from dtef_pipeline.drift.night import Scores
 from dtef_pipeline.drift.paired import Paired
 from dtef_pipeline.drift.rule import apply_drift_rule
 from dtef_pipeline.drift.settings import WatchOptions
+from dtef_pipeline.drift.shared_shift import Scores
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 from dtef_pipeline.drift.verdict_tables import JUDGE_DRIFT
@@ -33,7 +33,7 @@ _BY = ("judge", "judge_variant", "evaluator")
 
 
 class Sides(NamedTuple):
-    """The places of a judge's nights before a snapshot and from it on, in chronological order; neither is empty."""
+    """The places of a judge's snapshots before a given one and from it on, in chronological order; neither is empty."""
 
     before: list[int]
     after: list[int]
@@ -50,19 +50,19 @@ class JudgeDrift:
     pairs: Paired | None
 
     @property
-    def moved(self) -> bool:
+    def has_shifted(self) -> bool:
         """Whether its range reaches the rule's thresholds. A judge without a control has at most the verdict watch."""
         return self.verdict is not None and self.verdict.verdict in NEWS
 
     def sides(self, first: str, without: Collection[str] = ()) -> Sides | None:
-        """Return its nights before the snapshot `first` and from it on, by time, or None if one side is empty.
+        """Return its snapshots before the snapshot `first` and from it on, by time, or None if one side is empty.
 
-        The judge need not have a night in `first`. `without`: snapshots that count on neither side.
+        The judge need not have `first`. `without`: snapshots that count on neither side.
         """
         if self.pairs is None:
             return None
         labels = self.pairs.snapshots
-        order = list(sort_night_times([*labels, first]))
+        order = list(sort_snapshot_times([*labels, first]))
         earlier = set(order[: order.index(first)])
         places = [at for at, label in enumerate(labels) if label not in without]
         result = Sides([at for at in places if labels[at] in earlier], [at for at in places if labels[at] not in earlier])
@@ -78,10 +78,10 @@ class JudgeDrift:
 
 def judge_drift(subject: Subject, anchors: pa.Table, options: WatchOptions) -> pa.Table:
     """Return the verdicts on a family's judges, in the schema JUDGE_DRIFT. `anchors`: the rows of its table of judged anchors."""
-    if subject.judged_again is None:
+    if subject.anchors is None:
         return JUDGE_DRIFT.empty_table()
-    points = subject.judged_again.points(anchors)
-    drifts = compute_judge_drifts(points, sort_night_times(points["snapshot"].tolist()), options)
+    points = subject.anchors.points(anchors)
+    drifts = compute_judge_drifts(points, sort_snapshot_times(points["snapshot"].tolist()), options)
     return pa.Table.from_pylist([{**drift.row, "family": subject.family} for drift in drifts], JUDGE_DRIFT)
 
 
@@ -90,17 +90,17 @@ def compute_judge_drifts(
 ) -> list[JudgeDrift]:
     """Return one verdict per judge and evaluator, sorted by name.
 
-    `points`: one row per judgement of an anchor, with `snapshot` (the night), `item` (the anchor), `cluster` (of related anchors), `point`
+    `points`: one row per judgement of an anchor, with `snapshot`, `item` (the anchor), `cluster` (of related anchors), `point`
     (0-1; NaN: none) and the columns of the judge: `judge`, `judge_variant`, `evaluator` (empty: there are none). A shift below 0 means that
-    the judge became stricter. `times`: of all nights, in chronological order (`sort_night_times`). The chance of a false `drift` anywhere
-    is `options.alpha`, split evenly over the judges with two nights or more; controls of a judge are judges by other models. Nights before
+    the judge became stricter. `times`: of all snapshots, in chronological order (`sort_snapshot_times`). The chance of a false `drift` anywhere
+    is `options.alpha`, split evenly over the judges with two snapshots or more; controls of a judge are judges by other models. Snapshots before
     a date of `options.since` for the judge, or for all unnamed ones, are left out. Dates may name a judge by variant, by label, or by its
     model if `points` has a column `judge_model`: with settings or without.
     """
     options = options or WatchOptions()
     groups = points.groupby([*_BY], sort=True)
     names = {key: _list_judge_names(str(key[0]), group) for key, group in groups}
-    series = {key: _build_grid(group, _select_nights(times, names[key], options)) for key, group in groups}
+    series = {key: _build_grid(group, _select_snapshots(times, names[key], options)) for key, group in groups}
     threshold = options.threshold(sum(len(values.columns) > 1 for values, _ in series.values()))
     verdicts = []
     for key, (values, clusters) in series.items():
@@ -112,7 +112,7 @@ def compute_judge_drifts(
     return verdicts
 
 
-def sort_night_times(labels: Sequence[str]) -> dict[str, datetime | None]:
+def sort_snapshot_times(labels: Sequence[str]) -> dict[str, datetime | None]:
     """Return each snapshot once, in chronological order, with its time."""
     return {label: snapshot_time(label, None) for label in sort_labels({label: snapshot_time(label, None) for label in labels})}
 
@@ -123,10 +123,10 @@ def _list_judge_names(label: str, rows: pd.DataFrame) -> list[str]:
     return [variant, label, model, *(strip_settings(name.partition("[")[0]) for name in (label, model))]
 
 
-def _select_nights(
+def _select_snapshots(
     times: Mapping[str, datetime | None], names: Sequence[str], options: WatchOptions
 ) -> dict[str, datetime | None]:
-    """Return the counted nights of a judge with these names."""
+    """Return the counted snapshots of a judge with these names."""
     return {label: time for label, time in times.items() if options.is_any_counted(time, names)}
 
 
@@ -177,7 +177,7 @@ def subtract_judges_of_row(row: Mapping[str, Any], judges: Sequence[JudgeDrift],
     """Attribute a model's drift to the model, its judges or both. `row`: of `ModelDrift`. `judges`: those whose mean scored the model.
 
     The judges' part is the mean shift of their stored answers, times `weight`: the change of a score when all its judged points change by
-    1. The shift is the mean of their nights from the first snapshot of the model's drift on, less the mean of those before it, without the
+    1. The shift is the mean of their snapshots from the first snapshot of the model's drift on, less the mean of those before it, without the
     model's outages. If a judge moved (verdict drift or watch), the drift is reported as the judges' when their part has the same direction
     and is at least two thirds of the model's shift, and as both's when it is more than a third. If the model's shift has no first snapshot,
     the judges' part is not computed.
@@ -193,13 +193,13 @@ def subtract_judges_of_row(row: Mapping[str, Any], judges: Sequence[JudgeDrift],
         lacking = lacking if shifts else "no judge was shown stored answers again"
         return NetDrift(None, f"model or judges: {lacking} in these snapshots")
     shift, part = float(row["shift"]), float(np.mean(shifts)) * weight
-    names = [judge.judge for judge in judges if judge.moved]
-    return NetDrift(shift - part, f"{_describe_cause(shift, part, names)}{_describe_nights(judges, row)}")
+    names = [judge.judge for judge in judges if judge.has_shifted]
+    return NetDrift(shift - part, f"{_describe_cause(shift, part, names)}{_describe_snapshots(judges, row)}")
 
 
 def _describe_not_settled(judges: Sequence[JudgeDrift]) -> str:
     """Return the cause of a drift without a known first snapshot: the model if all judges have verdicts and none moved, else unsettled."""
-    if all(judge.verdict is not None and not judge.moved for judge in judges):
+    if all(judge.verdict is not None and not judge.has_shifted for judge in judges):
         return "of the model: on stored answers the judges did not move"
     moves = [f"{judge.judge} moved by {move}" for judge in judges if (move := _format_judge_shift(judge)) is not None]
     judge_notes = f"; on stored answers {list_first_names(moves, _JUDGES_NAMED)}" if moves else ""
@@ -219,17 +219,17 @@ def _describe_cause(shift: float, part: float, judges: Sequence[str]) -> str:
     return f"a shift of the model: {words} only {numbers}"
 
 
-def _describe_nights(judges: Sequence[JudgeDrift], row: Mapping[str, Any]) -> str:
-    """Return the judges' nights that differ from the model's, as the end of the text about its shift; empty if none differ."""
-    nights = {drift.judge: _describe_other_nights(drift, row) for drift in judges}
-    if len(set(nights.values())) == 1:
-        return f"; judges shown answers {next(iter(nights.values()))}" if any(nights.values()) else ""
-    judge_notes = [f"{judge} {note}" for judge, note in nights.items() if note]
+def _describe_snapshots(judges: Sequence[JudgeDrift], row: Mapping[str, Any]) -> str:
+    """Return the judges' snapshots that differ from the model's, as the end of the text about its shift; empty if none differ."""
+    notes = {drift.judge: _describe_other_snapshots(drift, row) for drift in judges}
+    if len(set(notes.values())) == 1:
+        return f"; judges shown answers {next(iter(notes.values()))}" if any(notes.values()) else ""
+    judge_notes = [f"{judge} {note}" for judge, note in notes.items() if note]
     return f"; judges shown answers: {list_first_names(judge_notes, _JUDGES_NAMED)}"
 
 
-def _describe_other_nights(judge: JudgeDrift, row: Mapping[str, Any]) -> str:
-    """Return the nights of a judge, or an empty text if they are the model's: `in 2026-11-04 to 2026-11-06 and from 2026-11-07 on`.
+def _describe_other_snapshots(judge: JudgeDrift, row: Mapping[str, Any]) -> str:
+    """Return the snapshots of a judge, or an empty text if they are the model's: `in 2026-11-04 to 2026-11-06 and from 2026-11-07 on`.
 
     `row`: of MODEL_DRIFT, with a first snapshot of the shift.
     """
@@ -238,16 +238,16 @@ def _describe_other_nights(judge: JudgeDrift, row: Mapping[str, Any]) -> str:
         return ""
     labels, latest = judge.pairs.snapshots, row.get("latest_snapshot")
     first, begin = labels[sides.after[0]], (row.get("baseline") or [None])[0]
-    n_nights = row.get("n_snapshots")
+    n_snapshots = row.get("n_snapshots")
     if (
         first == row["first_snapshot"]
         and begin in (None, labels[0])
         and latest in (None, labels[-1])
-        and n_nights in (None, len(labels))
+        and n_snapshots in (None, len(labels))
     ):
         return ""
     after = f"from {first} on" if latest in (None, labels[-1]) else f"in {_format_span(labels[sides.after[0] :])}"
-    gaps = "" if n_nights in (None, len(labels)) else f" ({format_count(len(labels), 'night')}, the model {n_nights})"
+    gaps = "" if n_snapshots in (None, len(labels)) else f" ({format_count(len(labels), 'snapshot')}, the model {n_snapshots})"
     return f"in {_format_span(labels[: sides.after[0]])} and {after}{gaps}"
 
 
@@ -260,4 +260,4 @@ def _format_judge_shift(judge: JudgeDrift) -> str | None:
     verdict = judge.verdict
     if verdict is None or verdict.shift is None:
         return None
-    return f"{verdict.shift:+.4f} since {verdict.first_snapshot or 'its first nights'}"
+    return f"{verdict.shift:+.4f} since {verdict.first_snapshot or 'its first snapshots'}"

@@ -32,10 +32,10 @@ from dtef_pipeline.drift.changes import (
     parse_changes,
 )
 from dtef_pipeline.drift.history import Histories, History
-from dtef_pipeline.drift.night import Night, Scores, compute_night
-from dtef_pipeline.drift.paired import Paired, paired
+from dtef_pipeline.drift.paired import Paired, pair_with_baseline
 from dtef_pipeline.drift.rule import TOO_CLOSE, DriftVerdict, apply_drift_rule
 from dtef_pipeline.drift.settings import WatchOptions
+from dtef_pipeline.drift.shared_shift import Scores, SharedShift, compute_shared_shift
 from dtef_pipeline.drift.snapshots import Comparable, Items, Snapshot, build_panels, grid, parse_rate
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict import Verdict, compute_verdict
@@ -88,7 +88,7 @@ class JudgedPanel:
             else None
         )
         self.pairs: Paired = (
-            self.verdict.pairs if self.verdict else paired(self.values, clusters, baseline=baseline, items=items)
+            self.verdict.pairs if self.verdict else pair_with_baseline(self.values, clusters, baseline=baseline, items=items)
         )
 
     def _scores(self, snapshots: Sequence[Snapshot]) -> Scores:
@@ -113,7 +113,7 @@ class JudgedPanel:
         """Return `2026-12-02, 2026-12-03 had too few comparable prompts (1 task in 1 blueprint, 1 prompt), compared with each other: none`."""
         who, scope = list_first_names(self.labels, _MOST_NAMED), describe_scope(self.asked, self._subject)
         comparison = self.rule.reason if self.is_close else f"compared with each other: {self.word or 'not compared'}"
-        return f"{who} {self._subject.unlike} ({scope}), {comparison}"
+        return f"{who} {self._subject.reason_left_out} ({scope}), {comparison}"
 
     def since(self) -> str:
         """Return the date from which only this panel counts, in the format of the option `since`."""
@@ -179,9 +179,9 @@ class ModelDrift:
 
     def subtract_judge_shifts(self, subject: Subject, anchors: pa.Table, options: WatchOptions) -> ModelDrift:
         """Return the drift with the judges' part of each shift. `anchors`: the rows of the family's table of judged anchors."""
-        if subject.judged_again is None:
+        if subject.anchors is None:
             return self
-        pairs = zip(self.rows, subject.judged_again.net(self.rows, anchors, options), strict=True)
+        pairs = zip(self.rows, subject.anchors.net(self.rows, anchors, options), strict=True)
         rows = tuple({**row, **net} for row, net in pairs)
         return replace(self, checks=pa.Table.from_pylist(rows, DRIFT), rows=rows)
 
@@ -215,21 +215,21 @@ def compute_model_drift(
         threshold = options.threshold(n_watched * n_late)
         ways = _group_by_way(histories.all, subject)
         n_several = sum(len({past.keys["model"] for past in way if past.is_watched}) > 1 for way in ways)
-        nights = options.compute_night_threshold(n_watched * n_several)
+        shared_threshold = options.compute_shared_threshold(n_watched * n_several)
         rows: dict[int, tuple[dict[str, Any], list[dict[str, Any]]]] = {}
         for way in ways:
             comparisons = _compare_series(
                 way, histories, pairs, options, {id(past): None if late.isdisjoint(past.times) else threshold for past in way}
             )
             models = {comparison.name: comparison.pairs for comparison in comparisons.values() if comparison.verdict}
-            night = compute_night(models, histories.order, baseline=options.baseline, threshold=nights)
-            rows |= {key: (comparison.check(night), comparison.timeline()) for key, comparison in comparisons.items()}
+            shared = compute_shared_shift(models, histories.order, baseline=options.baseline, threshold=shared_threshold)
+            rows |= {key: (comparison.check(shared), comparison.timeline()) for key, comparison in comparisons.items()}
         for past in histories.all:
             check, timeline = rows.get(id(past)) or (_build_short_row(past, subject, options), [])
             checks.append(dict.fromkeys(DRIFT.names) | check)
             series += timeline
     table = pa.Table.from_pylist(checks, DRIFT)
-    texts = subject.with_texts(table, connection) if subject.with_texts else table
+    texts = subject.add_texts(table, connection) if subject.add_texts else table
     return ModelDrift(texts, pa.Table.from_pylist(series, DRIFT_SERIES), tuple(checks))
 
 
@@ -268,7 +268,13 @@ def _is_control(history: History, peer: History, options: WatchOptions) -> bool:
 def _build_short_row(one: History, subject: Subject, options: WatchOptions) -> dict[str, Any]:
     """Return the row of a series with one counted snapshot, or none."""
     rule = _apply_rule_to_nothing(tuple(one.times.items()), one.temperature)
-    row = {**one.keys, **subject.named(one.keys), **asdict(rule), "latest_snapshot": next(iter(one.times), None), "changes": []}
+    row = {
+        **one.keys,
+        **subject.series_columns(one.keys),
+        **asdict(rule),
+        "latest_snapshot": next(iter(one.times), None),
+        "changes": [],
+    }
     since = options.find_since(one.keys["model"], one.keys["model_variant"])
     return row if one.times else {**row, "reason": f"not compared: no snapshot since {since}, and earlier ones are left out"}
 
@@ -305,7 +311,13 @@ class _Comparison:
         threshold: float | None,
         peers: Mapping[str, Sequence[Snapshot]],
     ) -> None:
-        self._one, self._snapshots, self._labels, self._subject, self._options = history, snapshots, labels, subject, options
+        self._read_entry, self._snapshots, self._labels, self._subject, self._options = (
+            history,
+            snapshots,
+            labels,
+            subject,
+            options,
+        )
         panels = build_panels(snapshots, options.baseline, history.times, pairs)
         groups = [
             [JudgedPanel(part, labels, subject, history.times, history.temperature, threshold, peers) for part in parts]
@@ -320,14 +332,14 @@ class _Comparison:
         labels_compared = list(self.pairs.snapshots)
         self._answers = AnswerShares(labels_compared, *(grid[labels_compared].to_numpy() for grid in grids))
 
-    def check(self, night: Night) -> dict[str, Any]:
-        """Return a row of `ModelDrift.rows`. `night`: the common shift of all models with the same way of asking."""
+    def check(self, shared: SharedShift) -> dict[str, Any]:
+        """Return a row of `ModelDrift.rows`. `shared`: the shift that all models in the same setting share."""
         verdict = self.verdict
-        evidence = {**verdict.row(), **night.row()} if verdict else {}
+        evidence = {**verdict.row(), **shared.row()} if verdict else {}
         changes = self._collect_changes()
         return {
-            **self._one.keys,
-            **self._subject.named(self._one.keys),
+            **self._read_entry.keys,
+            **self._subject.series_columns(self._read_entry.keys),
             "partitions": sorted(set(self._asked[self._subject.keys.space[0]]), key=self._subject.in_order),
             "n_prompts": len(self._asked),
             "latest_snapshot": self._snapshots[-1].label,
@@ -352,8 +364,8 @@ class _Comparison:
         changes: list[Change] = []
         if len(labels) > 1:
             is_news = verdict is not None and verdict.verdict != "none"
-            until = verdict.seen.until if verdict and verdict.first_snapshot else None
-            answers = self._answers.first(until, verdict.off if verdict else ())
+            until = verdict.evidence.until if verdict and verdict.first_snapshot else None
+            answers = self._answers.keep_first(until, verdict.outage_places if verdict else ())
             changes += (find_answer_changes if is_news else parse_changes)(answers, split)
         within = find_item_changes(snapshots, self._labels, self._subject, first)
         return changes + find_provider_changes(snapshots, first) + within + self._find_boundary_changes()
@@ -368,19 +380,19 @@ class _Comparison:
         """Return why snapshots are not compared, to follow the rule's reason."""
         parts = [f"no longer asked: last in {self._snapshots[-1].label}"] if self._retired else []
         latest = self._comparable.snapshots[-1]
-        shared = self._comparable.shared(latest)
+        shared = self._comparable.count_shared(latest)
         if shared < _NEARLY_ALL * len(latest.items):
             parts.append(
                 f"{shared:,} of {len(latest.items):,} prompts of {latest.label} are compared: the baseline has no others"
             )
         since = self._comparable.snapshots[0].label
         if boundary := self._find_boundary_changes():
-            parts.append(describe_break(since, [change.what for change in boundary], self._subject))
+            parts.append(describe_break(since, [change.kind for change in boundary], self._subject))
         later = self._snapshots[self._snapshots.index(self._comparable.snapshots[0]) :]
         members = {snapshot.label for snapshot in self._comparable.snapshots}
         named = {*self.pairs.snapshots, *self._standing.list_named_snapshots()}
         left_out = [
-            f"{snapshot.label} ({'too few answers' if snapshot.label in members else self._subject.unlike})"
+            f"{snapshot.label} ({'too few answers' if snapshot.label in members else self._subject.reason_left_out})"
             for snapshot in later
             if snapshot.label not in named
         ]
@@ -394,11 +406,11 @@ class _Comparison:
         for snapshot in self._snapshots:
             at = places.get(snapshot.label)
             row = {
-                **self._subject.named(self._one.keys),
+                **self._subject.series_columns(self._read_entry.keys),
                 "snapshot": snapshot.label,
                 "compared": at is not None,
                 "in_baseline": at is not None and at < self.pairs.baseline,
-                "n_shared": self._comparable.shared(snapshot),
+                "n_shared": self._comparable.count_shared(snapshot),
                 "n_prompts": len(snapshot.items),
                 "served_models": sorted(snapshot.served),
                 "fingerprints": sorted(snapshot.fingerprints),
@@ -414,7 +426,7 @@ class _Comparison:
             "score": _compute_mean(self._values[label].to_numpy()),
             "difference": float(self.pairs.means[at]),
             "parse_rate": parse_rate(answers.ok[:, at], answers.answered[:, at]),
-            "log10_e": float(self.verdict.seen.log10_e[at]) if self.verdict else None,
+            "log10_e": float(self.verdict.evidence.log10_e[at]) if self.verdict else None,
         }
 
 
@@ -450,7 +462,7 @@ def drift_checks(
     """
     keys = replace(subject.keys, asked=(*subject.keys.asked, *subject.keys.space[:levels]))
     narrow = replace(
-        subject, keys=keys, statements=(), with_texts=None, clusters=None if clusters is None else lambda _: clusters
+        subject, keys=keys, statements=(), add_texts=None, clusters=None if clusters is None else lambda _: clusters
     )
     with _open_database().cursor() as connection:
         connection.register("scores", scores)

@@ -1,4 +1,4 @@
-"""Outages: nights that were off and came back, such as partial failures of a provider. They are no drift, regardless of their distance."""
+"""Outages: snapshots that were off and came back, such as partial failures of a provider. They are no drift, regardless of their distance."""
 
 from __future__ import annotations
 
@@ -27,37 +27,37 @@ _FIRST = 5
 _AFTER = 3
 """Number of snapshots after a run that must be back."""
 _FEW, _RARE = 2, 0.1
-"""Most runs, and largest share of snapshots, that count as outages; with more, such nights are usual."""
+"""Most runs, and largest share of snapshots, that count as outages; with more, such deviations are usual."""
 _CONSISTENT = 1.4826
 """Factor from the median absolute deviation to the standard deviation of a normal distribution."""
 
 
 @dataclass(frozen=True, slots=True)
-class Off:
-    """Places of snapshots. `over`: off, and the next were back. `pending`: off up to the latest, for at most LONGEST_OUTAGE."""
+class Outages:
+    """Places of snapshots. `ended`: off, and the next were back. `pending`: off up to the latest, for at most LONGEST_OUTAGE."""
 
-    over: tuple[int, ...] = ()
+    ended: tuple[int, ...] = ()
     pending: tuple[int, ...] = ()
 
     @property
-    def all(self) -> frozenset[int]:
-        return frozenset((*self.over, *self.pending))
+    def places(self) -> frozenset[int]:
+        return frozenset((*self.ended, *self.pending))
 
 
-NOT_OFF = Off()
+NO_OUTAGES = Outages()
 
 
-def find_off_nights(means: Floats, floor: float) -> Off:
+def find_outages(means: Floats, floor: float) -> Outages:
     """Return the snapshots of a series that were off for a while. `means`: (snapshots,); `floor`: the smallest assumed spread.
 
     A run consists of snapshots further from the level before them than 3 usual spreads (a single one: 4) and 0.05. It is over when the mean
     of the next three is back: nearer to that level than half of the run's own distance. A run of more than LONGEST_OUTAGE snapshots, or
-    after which the level did not come back, is a shift and is not returned. If many runs are off, none is an outage: such nights are the
+    after which the level did not come back, is a shift and is not returned. If many runs are off, none is an outage: such snapshots are the
     usual spread. Nor is a run at the level at which the series began or is now, nor one that begins with the series. A run is pending for
     LONGEST_OUTAGE snapshots, however it continues, unless it is at the level at which the series began.
     """
     if np.ptp(means) <= MIN_GAP:
-        return Off()
+        return Outages()
     spread = max(floor, _estimate_spread(means))
     limit, limit_of_one = (max(spreads * spread, MIN_GAP) for spreads in (_SPREADS, _SPREADS_OF_ONE))
     values, over = means.tolist(), list[tuple[range, float]]()
@@ -82,12 +82,14 @@ def find_off_nights(means: Floats, floor: float) -> Off:
     return _classify_runs(values, over, usual, range(0))
 
 
-def _classify_runs(values: Sequence[float], over: Sequence[tuple[range, float]], usual: Sequence[int], pending: range) -> Off:
+def _classify_runs(
+    values: Sequence[float], over: Sequence[tuple[range, float]], usual: Sequence[int], pending: range
+) -> Outages:
     """Return the outages among the runs that are over, each given with the level before it."""
     outages = [run for run, level in over if _is_elsewhere(values, run, level, _compute_level(values, usual))]
     places = [place for run in outages for place in run]
     is_usual = len(outages) + bool(pending) > _FEW and len(places) + len(pending) > _RARE * len(values)
-    return Off(() if is_usual else tuple(places), tuple(pending))
+    return Outages(() if is_usual else tuple(places), tuple(pending))
 
 
 def _is_elsewhere(values: Sequence[float], run: range, level: float, now: float) -> bool:

@@ -67,7 +67,9 @@ class Paired:
         jumps = (sums[-1] - sums[after - 1]) / (n - after) - sums[after - 1] / after
         return int(after[np.argmax(after * (n - after) * jumps**2)])
 
-    def moved(self, first: int, until: int | None = None, *, without: Collection[int] = (), most: int = 5) -> list[ItemShift]:
+    def list_top_changes(
+        self, first: int, until: int | None = None, *, without: Collection[int] = (), most: int = 5
+    ) -> list[ItemShift]:
         """Return the items whose mean difference changed most at snapshot `first`, the largest change first.
 
         `until`: number of first snapshots to use. `without`: places of excluded snapshots.
@@ -84,7 +86,9 @@ class Paired:
         return [ItemShift(str(names[i]), float(shifts[i])) for i in order]
 
 
-def paired(values: pd.DataFrame, clusters: Sequence[str], *, baseline: int, items: Sequence[str] | None = None) -> Paired:
+def pair_with_baseline(
+    values: pd.DataFrame, clusters: Sequence[str], *, baseline: int, items: Sequence[str] | None = None
+) -> Paired:
     """Compare each snapshot with the mean of the item's values in the first `baseline` snapshots.
 
     `values`: (items, snapshots), scores 0-1 in chronological order, NaN if an item has none; snapshots with too few answers

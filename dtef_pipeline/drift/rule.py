@@ -133,16 +133,16 @@ def _find_exclusion_reason(
 
 
 def build_rule_table(connection: duckdb.DuckDBPyConnection, subject: Subject) -> pa.Table:
-    """Return a family's DRIFT_RULE. `connection`: with the tables of `subject.reads`, or of `subject.ruled`."""
+    """Return a family's DRIFT_RULE. `connection`: with the tables of `subject.reads`, or of `subject.rule_tables`."""
     rule_rows = subject.rule(connection) if subject.rule else iterate_rule_rows(connection, subject)
-    rows = [{**row, "family": subject.family, "investigate": False} for row in rule_rows]
+    rows = [{**row, "family": subject.family, "is_largest_gap": False} for row in rule_rows]
     worst: dict[tuple[str, str], dict[str, Any]] = {}
     for row in rows:
         if row["flagged"]:
             test = row["partition"], row["test"]
             worst[test] = max(worst.get(test, row), row, key=lambda entry: float(entry["gap"]))
     for row in worst.values():
-        row["investigate"] = True
+        row["is_largest_gap"] = True
     return pa.Table.from_pylist(rows, DRIFT_RULE)
 
 
@@ -167,7 +167,7 @@ def iterate_rule_rows(connection: duckdb.DuckDBPyConnection, subject: Subject) -
         at = tuple(str(named[level]) for level in space)
         when = {label: times.get((*at, label)) for label in labels}
         verdict = apply_drift_rule(grid[labels], when, temperature=0.0)
-        yield {"partition": "/".join(at), "test": named["test"], **subject.named(named), **asdict(verdict)}
+        yield {"partition": "/".join(at), "test": named["test"], **subject.series_columns(named), **asdict(verdict)}
 
 
 def query_first_times(

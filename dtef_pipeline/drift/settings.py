@@ -35,7 +35,7 @@ def _read_dates(value: Any) -> Any:
 def _check_dates(since: Mapping[str, str]) -> Mapping[str, str]:
     for model, day in since.items():
         if not _is_date(day):
-            raise ValueError(f"{f'{model}={day}' if model else day!r}: allowed: a date such as 2026-03-01")
+            raise ValueError(f"{f'{model}={day}' if model else day!r} is not a date such as 2026-03-01")
     return since
 
 
@@ -49,7 +49,7 @@ class WatchOptions(Part):
     since: Annotated[dict[str, str], BeforeValidator(_read_dates), AfterValidator(_check_dates)] = {}
     """A date, or dates by model or judge: earlier snapshots are left out, which accepts a known drift."""
     control: list[str] = []
-    """Models that the others are compared with in each night, such as one with fixed weights."""
+    """Models that the others are compared with in each snapshot, such as one with fixed weights."""
 
     def replace_dates(self, since: Mapping[str, str]) -> WatchOptions:
         """Return the options with the dates of the option --since instead. Raises ConfigError if one is no date."""
@@ -62,16 +62,16 @@ class WatchOptions(Part):
         """Return log10 of the e-value that each of `n_series` series must reach: alpha is split evenly."""
         return math.log10(max(1, n_series) / self.alpha)
 
-    def compute_night_threshold(self, nights: int) -> float:
-        """Return the `threshold` of night verdicts, which share half of alpha: the common shift varies more than it seems."""
-        return self.threshold(2 * nights)
+    def compute_shared_threshold(self, n_settings: int) -> float:
+        """Return the `threshold` of the verdicts on shared shifts, which share half of alpha: the common shift varies more than it seems."""
+        return self.threshold(2 * n_settings)
 
     def is_control(self, model: str, peer: str, *, temperature: float | None = 0) -> bool:
-        """Return whether a peer in the same nights at this temperature is a control of the model, not the model at other settings."""
+        """Return whether a peer in the same snapshots at this temperature is a control of the model, not the model at other settings."""
         named = not self.control or peer in self.control or strip_settings(peer) in self.control
         return named and temperature == 0 and strip_settings(model) != strip_settings(peer)
 
-    def takes(self, time: datetime | None, model: str, variant: str) -> bool:
+    def counts_snapshot(self, time: datetime | None, model: str, variant: str) -> bool:
         """Return whether a model's snapshot of this time (UTC) counts; an unknown time is before all dates."""
         return self.is_any_counted(time, _list_names(model, variant))
 
@@ -114,7 +114,7 @@ class WatchOptions(Part):
         return self._find_unknown_names(name for name, variant in models if not is_computed(variant))
 
     def describe_missing_controls(self, model: str, controls: Iterable[str]) -> list[str]:
-        """Return an addition to a model's reason if `control` names models outside its `controls`, which have enough of its nights."""
+        """Return an addition to a model's reason if `control` names models outside its `controls`, which have enough of its snapshots."""
         names = list_first_names(self._find_unknown_names((model, *controls)), _MOST_NAMED)
         return [f"drift.control: {names} asked in too few of these snapshots to compare with"] if names else []
 
@@ -186,7 +186,7 @@ class DriftSettings(WatchOptions):
 
     severity: Severity = Severity()
     """Severity of the `no_drift` checks by verdict: WARN, ERROR or OFF."""
-    tell: list[Literal["watch", "drift"]] = ["drift"]
+    notify: list[Literal["watch", "drift"]] = ["drift"]
     """Verdicts that are sent to the webhook: drift, watch. Sooner or later most series get `watch`, whether or not they changed."""
 
     @property

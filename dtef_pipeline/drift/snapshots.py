@@ -63,17 +63,19 @@ class Comparable:
     items: Items = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
     _founders: list[Snapshot] = field(default_factory=list)
 
-    def shared(self, snapshot: Snapshot) -> int:
+    def count_shared(self, snapshot: Snapshot) -> int:
         """Return how many of the items a snapshot has."""
         return len(np.intersect1d(self.items, snapshot.items, assume_unique=True))
 
-    def takes(self, snapshot: Snapshot) -> bool:
+    def accepts(self, snapshot: Snapshot) -> bool:
         """Return whether enough items are shared: half; until the baseline is complete, half of these or the snapshot's, if more.
 
         Later snapshots may have more: new items have no baseline and are not compared.
         """
         is_forming = len(self._founders) < self.baseline
-        return self.shared(snapshot) >= SHARED * (max(len(self.items), len(snapshot.items)) if is_forming else len(self.items))
+        return self.count_shared(snapshot) >= SHARED * (
+            max(len(self.items), len(snapshot.items)) if is_forming else len(self.items)
+        )
 
     def add(self, snapshot: Snapshot) -> None:
         self.snapshots.append(snapshot)
@@ -112,11 +114,11 @@ def grid(items: Items, snapshots: Sequence[Snapshot], values: Callable[[Snapshot
 class Panels(NamedTuple):
     """The panels of a series over time, each with the snapshots comparable on it.
 
-    `kept`: those whose verdicts count, the latest last. `aside`: other comparable ones that none of these covers, used in between. `close`:
+    `counted`: those whose verdicts count, the latest last. `aside`: other comparable ones that none of these covers, used in between. `close`:
     those repeated within fewer hours than the rule requires.
     """
 
-    kept: list[Comparable]
+    counted: list[Comparable]
     aside: list[Comparable]
     close: list[Comparable]
 
@@ -170,8 +172,8 @@ def _select_uncovered(
 
 def _find_group(groups: Sequence[Comparable], snapshot: Snapshot) -> Comparable | None:
     """Return the group that shares most with a snapshot, the newest of equal ones."""
-    taking = [candidate for candidate in reversed(groups) if candidate.takes(snapshot)]
-    return max(taking, key=lambda candidate: candidate.shared(snapshot), default=None)
+    taking = [candidate for candidate in reversed(groups) if candidate.accepts(snapshot)]
+    return max(taking, key=lambda candidate: candidate.count_shared(snapshot), default=None)
 
 
 def _trim_groups(gone_over: Sequence[Comparable], group: Comparable, pairs: Callable[[Items], Items]) -> list[Comparable]:

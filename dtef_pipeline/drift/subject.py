@@ -20,7 +20,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class AnchorSubject:
-    """The stored answers that a family's judges judge again every night, and their use."""
+    """The stored answers that a family's judges score again in every snapshot, and their use."""
 
     table: str
     """The table of the judges' verdicts on them."""
@@ -36,8 +36,8 @@ class Subject:
 
     family: str
     keys: Keys
-    way: Callable[[Row], str]
-    """Returns a row's way of asking, in words that differ if any of `Keys.asked` does: `system 2`."""
+    describe_setting: Callable[[Row], str]
+    """Returns the setting of a row, in words that differ if any of `Keys.asked` does: `system 2`."""
     truth: str
     """The kind of change when items are scored against another truth: `"rubric"`."""
     truths: str
@@ -45,42 +45,46 @@ class Subject:
     reads: tuple[str, ...]
     """The tables that drift is computed from."""
     statements: tuple[str, ...] = ()
-    """SQL that makes temporary tables `scores` and `predictions` of them; none: two of them are called so.
+    """SQL that makes temporary tables `scores` and `predictions` of them; none: two tables have these names.
 
-    `scores` has the columns of `keys`, and `test` (text) where snapshots of a partition may be of several tests.
+    `scores` has the columns of `keys`, and `test` (text) if snapshots of a partition may belong to several tests.
     """
     rule: Callable[[duckdb.DuckDBPyConnection], Iterable[Row]] | None = None
-    """What the documented rule says of each partition, as rows of DRIFT_RULE without family and `investigate`; None:
+    """Returns the results of the documented rule for each partition, as rows of DRIFT_RULE without family and `is_largest_gap`; None:
     `watched.iterate_rule_rows`.
     """
-    ruled: tuple[str, ...] = ()
+    rule_tables: tuple[str, ...] = ()
     """The tables that `rule` reads; empty: `reads`."""
-    judged_again: AnchorSubject | None = None
-    computed: str = "false"
+    anchors: AnchorSubject | None = None
+    computed_sql: str = "false"
     """SQL that is true in rows without a model response: `starts_with(model, 'baseline/')`."""
     in_order: Callable[[str], Any] = str.casefold
     """Sort key of the values of the space's first level."""
     clusters: Callable[[duckdb.DuckDBPyConnection], pd.DataFrame] | None = None
-    """What items hang together, given a connection to the tables: `cluster` of each `Keys.shared_item`. One that has no row is by itself.
+    """Returns the clusters of items, given a connection to the tables: `cluster` of each `Keys.shared_item`. An item without a row is its own.
 
-    None: all are, since the same items are asked again, and what a night adds to the score of one says nothing of another.
+    None: every item is a cluster of its own, because the same items are repeated and their scores vary independently between snapshots.
     """
-    with_texts: Callable[[pa.Table, duckdb.DuckDBPyConnection], pa.Table] | None = None
+    add_texts: Callable[[pa.Table, duckdb.DuckDBPyConnection], pa.Table] | None = None
     """Adds the texts of items that moved; None: there are none."""
-    apart: str = "false"
+    left_out_sql: str = "false"
     """SQL on the space's last level that is true in partitions without verdicts; `false`: there are none."""
-    unlike: str = "had too few comparable prompts"
+    reason_left_out: str = "had too few comparable prompts"
     """Why a snapshot is left out, as a phrase that follows one or several labels."""
 
     @property
-    def watched(self) -> str:
+    def watched_sql(self) -> str:
         """SQL that is true in rows of `scores` which a verdict may use: model responses in fair tests."""
         fair = f"NOT {self.keys.left_out} AND " if self.keys.left_out else ""
-        return f"{fair}NOT ({self.computed}) AND NOT ({self.apart})"
+        return f"{fair}NOT ({self.computed_sql}) AND NOT ({self.left_out_sql})"
 
-    def named(self, row: Row) -> dict[str, Any]:
+    def series_columns(self, row: Row) -> dict[str, Any]:
         """Return the columns that identify a row's series. The row has those of `Keys.series`."""
-        return {"family": self.family, **{name: row[name] for name in ("model", "model_variant")}, "way": self.way(row)}
+        return {
+            "family": self.family,
+            **{name: row[name] for name in ("model", "model_variant")},
+            "setting": self.describe_setting(row),
+        }
 
     def query_clusters(self, connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
         """Return the clusters of items by name regardless of partition: `first level/item`."""

@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from dtef_pipeline.drift.evidence import Evidence, estimate_shift, evidence
-from dtef_pipeline.drift.night import Control, Scores, choose_control, compute_known_evidence
-from dtef_pipeline.drift.outages import NOT_OFF, Off, find_off_nights
-from dtef_pipeline.drift.paired import ItemShift, Paired, paired
+from dtef_pipeline.drift.outages import NO_OUTAGES, Outages, find_outages
+from dtef_pipeline.drift.paired import ItemShift, Paired, pair_with_baseline
+from dtef_pipeline.drift.shared_shift import Control, Scores, choose_control, compute_known_evidence
 from dtef_pipeline.drift.verdict_tables import EVIDENCE
 from dtef_pipeline.drift.verdict_text import describe_early
 from dtef_pipeline.text.quantity_words import list_first_names
@@ -22,7 +22,7 @@ Floats = npt.NDArray[np.float64]
 _OWN, _OTHERS = 2 / 3, 1 / 3
 """Shares of a difference to the other models: from the first on the series itself moved, up to the second the others."""
 _MOST_NAMED = 3
-_NO_CONTROL = "at most watch without a control, since its drift cannot be separated from that of the nights: ask another {} in the same nights"
+_NO_CONTROL = "at most watch without a control, since a shift that all {0}s share cannot be excluded: add another {0} to the same snapshots"
 _BEGIN_UNPARSED = (
     "fewer responses of the first snapshots could be parsed, and those that could did not move: the first snapshots were off"
 )
@@ -34,11 +34,11 @@ class Verdict:
     """The verdict on one series.
 
     The published fields are those of EVIDENCE, described there. The others: `baseline`: the first snapshots, with which later ones are
-    compared. `outage`: snapshots that were off for a while and came back. `moved`: the items that moved most; None without evidence.
+    compared. `outage`: snapshots that were off for a while and came back. `top_changes`: the items that changed most; None without evidence.
     `notes`: additions to the rule's reason. `since`: the place of the first snapshot of a change: of the shift if the evidence dates it,
-    else of the best-fitting single change if the range is large, else the first snapshot after the baseline. `off`: places of outages,
-    which `moved` excludes. `apart_shift`: the shift beyond that of the other models, or None without control. `parsed_shift`: that of only
-    the parsed responses. `drifts_in`: which scores drifted, or None.
+    else of the best-fitting single change if the range is large, else the first snapshot after the baseline. `outage_places`: places of
+    outages, which `top_changes` excludes. `shift_vs_peers`: the shift beyond that of the other models, or None without control.
+    `parsed_shift`: that of only the parsed responses. `drift_kind`: which scores drifted, or None.
     """
 
     verdict: Literal["none", "watch", "drift"]
@@ -49,46 +49,46 @@ class Verdict:
     shift_high: float | None
     first_snapshot: str | None
     control: str
-    about: tuple[str, ...] = ()
+    shift_notes: tuple[str, ...] = ()
 
     baseline: tuple[str, ...]
     outage: tuple[str, ...] = ()
-    moved: list[ItemShift] | None
+    top_changes: list[ItemShift] | None
     pairs: Paired
-    seen: Evidence
+    evidence: Evidence
     since: int
-    off: frozenset[int]
+    outage_places: frozenset[int]
     controls: tuple[str, ...]
     notes: tuple[str, ...] = ()
-    apart_shift: float | None
+    shift_vs_peers: float | None
     parsed_shift: float | None = None
-    drifts_in: Literal["score and parsed", "parse rate", "score"] | None = None
+    drift_kind: Literal["score and parsed", "parse rate", "score"] | None = None
 
     def row(self) -> dict[str, Any]:
-        """Return the columns of EVIDENCE, the items that `moved`, and the snapshots of the `baseline` and of an `outage`."""
-        moves = None if self.moved is None else [{"item": item.item, "shift": item.shift} for item in self.moved]
+        """Return the columns of EVIDENCE, the `top_changes`, and the snapshots of the `baseline` and of an `outage`."""
+        moves = None if self.top_changes is None else [{"item": item.item, "shift": item.shift} for item in self.top_changes]
         columns = {column.name: getattr(self, column.name) for column in EVIDENCE}
-        return {**columns, "moved": moves, "baseline": self.baseline, "outage": self.outage}
+        return {**columns, "top_changes": moves, "baseline": self.baseline, "outage": self.outage}
 
 
 class _ScoreEvidence(NamedTuple):
     """The evidence of one kind of scores.
 
-    `seen`: the evidence against the others, or of the series without others; its shift is the series' own. `is_dated`: whether range and
-    evidence date the series' shift. With others that is `drift`; without, it is unknown whether the series or its nights moved.
+    `evidence`: the evidence against the others, or of the series without others; its shift is the series' own. `is_dated`: whether range and
+    evidence date the series' shift. With others that is `drift`; without, it is unknown whether only this series moved.
     """
 
     verdict: Literal["none", "watch", "drift"]
     pairs: Paired
-    seen: Evidence
+    evidence: Evidence
     is_dated: bool
     control: Control | None = None
-    apart_shift: float | None = None
+    shift_vs_peers: float | None = None
     own_share: float | None = None
     """The series' own share of the difference to the other models, if a change was found."""
 
     @property
-    def drifted(self) -> bool:
+    def is_drift(self) -> bool:
         return self.verdict == "drift"
 
 
@@ -108,8 +108,8 @@ def compute_verdict(
     It is `drift` if the range reaches the rule's thresholds, the highest e-value so far of the difference to the others reaches the
     threshold, and the series itself moved, not the others. Without others it is at most `watch`. The range is that of the paired means
     (`Paired.is_large`): the rule itself uses only prompts scored in every snapshot, and each failed call reduces these. `values`,
-    `clusters`, `baseline`, `items`: see `paired`. `threshold`: log10 of the e-value needed. `parsed_values`: as `values`, of parsed
-    responses. `peers`: by name, the models of the same nights. `peer`: the word for one of them.
+    `clusters`, `baseline`, `items`: see `pair_with_baseline`. `threshold`: log10 of the e-value needed. `parsed_values`: as `values`, of parsed
+    responses. `peers`: by name, the models of the same snapshots. `peer`: the word for one of them.
     """
     peers = peers or {}
     result = _collect_evidence(values, clusters, {name: s.policy for name, s in peers.items()}, baseline, threshold, items)
@@ -117,25 +117,25 @@ def compute_verdict(
     if parsed_values is not None and result.pairs.is_large and len(parsed_values):
         parsed_peers = {name: s.parsed for name, s in peers.items() if s.parsed is not None}
         read = _collect_evidence(parsed_values, clusters, parsed_peers, baseline, threshold)
-    pairs, signal = result.pairs, result.seen
+    pairs, signal = result.pairs, result.evidence
     parsed_shift = _compute_parsed_shift(read.pairs, pairs, signal) if read and signal.first is not None else None
-    drifts_in = _classify_drift(signal.shift, parsed_shift, read) if result.drifted and parsed_values is not None else None
-    if is_begin_unparsed := drifts_in == "parse rate" and (signal.shift or 0.0) > 0 and (signal.first or 0) < pairs.baseline:
-        result, drifts_in = result._replace(verdict="watch", is_dated=False), None
-    off = find_off_nights(pairs.means, 0.0) if signal.first is not None else NOT_OFF
+    drift_kind = _classify_drift(signal.shift, parsed_shift, read) if result.is_drift and parsed_values is not None else None
+    if is_begin_unparsed := drift_kind == "parse rate" and (signal.shift or 0.0) > 0 and (signal.first or 0) < pairs.baseline:
+        result, drift_kind = result._replace(verdict="watch", is_dated=False), None
+    off = find_outages(pairs.means, 0.0) if signal.first is not None else NO_OUTAGES
     return replace(
-        _build_verdict(result, threshold, frozenset(off.over)),
-        outage=tuple(pairs.snapshots[place] for place in off.over),
-        about=tuple(_describe_scope(result, drifts_in, parsed_shift)),
+        _build_verdict(result, threshold, frozenset(off.ended)),
+        outage=tuple(pairs.snapshots[place] for place in off.ended),
+        shift_notes=tuple(_describe_scope(result, drift_kind, parsed_shift)),
         parsed_shift=parsed_shift,
-        drifts_in=drifts_in,
+        drift_kind=drift_kind,
         notes=(*_build_notes(result, off, baseline, peer), *([_BEGIN_UNPARSED] if is_begin_unparsed else [])),
     )
 
 
 def _build_verdict(result: _ScoreEvidence, threshold: float, off: frozenset[int]) -> Verdict:
     """Return the verdict of the scores under the policy. `off`: places of snapshots that were off and back, excluded from changes."""
-    pairs, signal = result.pairs, result.seen
+    pairs, signal = result.pairs, result.evidence
     dated = signal.first if result.is_dated else None
     since = dated if dated is not None else pairs.split if pairs.is_large else pairs.begin
     return Verdict(
@@ -148,13 +148,13 @@ def _build_verdict(result: _ScoreEvidence, threshold: float, off: frozenset[int]
         first_snapshot=pairs.snapshots[dated] if dated is not None else None,
         baseline=pairs.snapshots[: pairs.baseline],
         control=", ".join(result.control.models) if result.control else "none",
-        moved=pairs.moved(since, signal.until, without=off) if signal.first is not None else None,
+        top_changes=pairs.list_top_changes(since, signal.until, without=off) if signal.first is not None else None,
         pairs=pairs,
-        seen=signal,
+        evidence=signal,
         since=since,
-        off=off,
+        outage_places=off,
         controls=result.control.models if result.control else (),
-        apart_shift=result.apart_shift,
+        shift_vs_peers=result.shift_vs_peers,
     )
 
 
@@ -166,7 +166,7 @@ def _collect_evidence(
     threshold: float,
     items: Sequence[str] | None = None,
 ) -> _ScoreEvidence:
-    pairs = paired(values, clusters, baseline=baseline, items=items)
+    pairs = pair_with_baseline(values, clusters, baseline=baseline, items=items)
     control = choose_control(values, pairs, peers) if peers and len(pairs.snapshots) > baseline else None
     # Without a large range there is no shift to date; it is then measured since the baseline.
     limit = threshold if pairs.is_large else None
@@ -174,7 +174,7 @@ def _collect_evidence(
         alone = evidence(pairs.means, pairs.spread, pairs.sampling, baseline=baseline, threshold=limit)
         return _ScoreEvidence(_choose_word(pairs, is_drift=False), pairs, alone, _is_found(pairs, alone, threshold))
     spread, sampling = control.spread(pairs.spread), control.spread(pairs.sampling)
-    against = compute_known_evidence(control.apart, spread, sampling, baseline=baseline, threshold=limit)
+    against = compute_known_evidence(control.excess, spread, sampling, baseline=baseline, threshold=limit)
     is_found = _is_found(pairs, against, threshold)
     share = _compute_own_share(pairs.means, control, against) if is_found else None
     is_drift = share is not None and share >= _OWN
@@ -194,10 +194,10 @@ def _add_own_shift(pairs: Paired, against: Evidence, is_found: bool) -> Evidence
     """Return the evidence against the others with the series' own shift: at the change if one was found, else since the baseline."""
     begin, end = pairs.baseline, len(pairs.snapshots)
     first, until = (against.first or begin, against.until or end) if is_found else (begin, end)
-    off = find_off_nights(pairs.means[:until], 0.0)
+    off = find_outages(pairs.means[:until], 0.0)
     means, spread, sampling = (part[:until] for part in (pairs.means, pairs.spread, pairs.sampling))
-    shift = estimate_shift(means, spread, sampling, first, off.all if is_found else frozenset())
-    return Evidence(against.log10_e, first, *shift, until, against.off if is_found else off)
+    shift = estimate_shift(means, spread, sampling, first, off.places if is_found else frozenset())
+    return Evidence(against.log10_e, first, *shift, until, against.outages if is_found else off)
 
 
 def _compute_own_share(means: Floats, control: Control, signal: Evidence) -> float | None:
@@ -209,14 +209,14 @@ def _compute_own_share(means: Floats, control: Control, signal: Evidence) -> flo
     if signal.first is None or signal.until is None:
         return None
     # Outages of the series or of its difference are excluded from both sides.
-    off = signal.off.all | find_off_nights(means[: signal.until], 0.0).all
-    mask = np.isfinite(control.apart[: signal.until]) & [place not in off for place in range(signal.until)]
+    off = signal.outages.places | find_outages(means[: signal.until], 0.0).places
+    mask = np.isfinite(control.excess[: signal.until]) & [place not in off for place in range(signal.until)]
     later = np.arange(signal.until) >= signal.first
     if not (mask & ~later).any() or not (mask & later).any():
         return None
     move, apart, beyond = (
         float(path[: signal.until][mask & later].mean() - path[: signal.until][mask & ~later].mean())
-        for path in (means, control.apart, control.beyond)
+        for path in (means, control.excess, control.beyond)
     )
     return move / beyond if apart and beyond / apart > _OTHERS else 0.0
 
@@ -226,7 +226,7 @@ def _compute_parsed_shift(read: Paired, pairs: Paired, signal: Evidence) -> floa
     place = {label: at for at, label in enumerate(pairs.snapshots)}
     at = np.array([place.get(label, -1) for label in read.snapshots])
     first, until = signal.first or 0, signal.until or 0
-    mask = np.array([index >= 0 and index not in signal.off.all for index in at.tolist()], dtype=bool)
+    mask = np.array([index >= 0 and index not in signal.outages.places for index in at.tolist()], dtype=bool)
     before, after = mask & (at < first), mask & (at >= first) & (at < until)
     return float(read.means[after].mean() - read.means[before].mean()) if before.any() and after.any() else None
 
@@ -234,42 +234,42 @@ def _compute_parsed_shift(read: Paired, pairs: Paired, signal: Evidence) -> floa
 def _classify_drift(
     shift: float | None, parsed_shift: float | None, read: _ScoreEvidence | None
 ) -> Literal["score and parsed", "parse rate", "score"]:
-    if read is not None and read.drifted:
+    if read is not None and read.is_drift:
         return "score and parsed"
     return "parse rate" if parsed_shift is None or abs(parsed_shift) < abs(shift or 0.0) / 2 else "score"
 
 
-def _describe_scope(result: _ScoreEvidence, drifts_in: str | None, parsed_shift: float | None) -> Iterator[str]:
+def _describe_scope(result: _ScoreEvidence, drift_kind: str | None, parsed_shift: float | None) -> Iterator[str]:
     """Yield which scores moved, and how far beyond the other models, if notable."""
-    if drifts_in == "parse rate":
+    if drift_kind == "parse rate":
         yield f"a drift of the parse rate: the responses that could be parsed moved by {_format_signed(parsed_shift)}"
-    elif drifts_in == "score":
-        yield f"not settled on parsed responses alone, which moved by {_format_signed(parsed_shift)}"
+    elif drift_kind == "score":
+        yield f"not significant on parsed responses only, which moved by {_format_signed(parsed_shift)}"
     if result.verdict != "none" and result.control:
-        yield f"beyond the other models of these nights ({', '.join(result.control.models)}): {_format_signed(result.apart_shift)}"
+        yield f"beyond the other models of these snapshots ({', '.join(result.control.models)}): {_format_signed(result.shift_vs_peers)}"
 
 
 def _format_signed(value: float | None) -> str:
     return "an unknown amount" if value is None else f"{value:+.4f}"
 
 
-def _build_notes(result: _ScoreEvidence, off: Off, baseline: int, peer: str) -> tuple[str, ...]:
+def _build_notes(result: _ScoreEvidence, off: Outages, baseline: int, peer: str) -> tuple[str, ...]:
     """Return notes on the evidence.
 
     These are that there is none yet; else the latest snapshot's place if the range is large and the shift does not last, outages, and who
     moved if not only the series, or that it is unknown.
     """
-    pairs, signal = result.pairs, result.seen
+    pairs, signal = result.pairs, result.evidence
     if signal.first is None:
         return (describe_early(len(pairs.snapshots), baseline + 1),)
     notes = []
     lasts = result.is_dated and signal.until == len(pairs.snapshots)
     if pairs.is_large and not lasts:
         notes.append(f"the latest, {pairs.snapshots[-1]}, is {pairs.means[-1]:+.4f} from the baseline")
-    if result.drifted and _is_back(pairs.means, signal):
+    if result.is_drift and _is_back(pairs.means, signal):
         notes.append("a drift that reverted: the latest snapshots are back at the level before")
     notes += _describe_outages(pairs, off)
-    if pairs.is_large and not result.drifted:
+    if pairs.is_large and not result.is_drift:
         notes.append(_describe_who_moved(result, result.control.models, peer) if result.control else _NO_CONTROL.format(peer))
     return tuple(notes)
 
@@ -283,8 +283,8 @@ def _is_back(means: Floats, signal: Evidence) -> bool:
     return abs(latest - before) < abs(latest - during)
 
 
-def _describe_outages(pairs: Paired, off: Off) -> list[str]:
-    over = [pairs.snapshots[place] for place in off.over]
+def _describe_outages(pairs: Paired, off: Outages) -> list[str]:
+    over = [pairs.snapshots[place] for place in off.ended]
     pending = [pairs.snapshots[place] for place in off.pending]
     notes = [f"off and back, which is an outage and no drift: {list_first_names(over, _MOST_NAMED)}"] if over else []
     return (
@@ -295,7 +295,7 @@ def _describe_outages(pairs: Paired, off: Off) -> list[str]:
 def _describe_who_moved(result: _ScoreEvidence, models: Sequence[str], peer: str) -> str:
     names = list_first_names(list(models), _MOST_NAMED)
     if result.own_share is None:
-        return f"not shown to move apart from the other {peer}s of these nights ({names})"
+        return f"not shown to move apart from the other {peer}s of these snapshots ({names})"
     if result.own_share > _OTHERS:
         return f"this {peer} or {names} moved: the data do not show which"
     return f"moved apart from {names}, but not by a move of its own"

@@ -8,32 +8,32 @@ import pyarrow as pa
 
 from dtef_pipeline.tables import FAMILY_FIELD, MODEL_FIELDS, PARSE_RATE_FIELD, SNAPSHOT_FIELD, field
 
-WAY_FIELD = field(
-    "way",
+SETTING_FIELD = field(
+    "setting",
     pa.string(),
-    "How the model was asked and measured, in words that tell its series apart: `context 0`, `judged by standard(gpt-4.1)`",
+    "Setting of the series, in which the model was asked and measured: `context 0`, `judged by standard(gpt-4.1)`",
 )
-_GAP_COLUMN = field("gap", pa.float64(), "Highest less lowest mean score, 0-1; null: not compared")
-_REASON_COLUMN = field("reason", pa.string(), "Comparison in words, or the reason why none was made")
+_GAP_COLUMN = field("gap", pa.float64(), "Highest minus lowest mean score, 0-1; null: not compared")
+_REASON_COLUMN = field("reason", pa.string(), "Result of the comparison in words, or why none was made")
 _RULE = (
     field("lowest", pa.float64(), "Lowest mean score, 0-1"),
     field("lowest_snapshot", pa.string(), "Snapshot of the lowest mean"),
     field("highest", pa.float64(), "Highest mean score, 0-1"),
     field("highest_snapshot", pa.string(), "Snapshot of the highest mean"),
     _GAP_COLUMN,
-    field("flagged", pa.bool_(), "Flag of the documented rule: true from a gap of 0.05 and 10 % on"),
+    field("flagged", pa.bool_(), "Flag of the documented rule: true if the gap is at least 0.05 and 10 %"),
     _REASON_COLUMN,
 )
 """The columns of the documented drift rule."""
 _N_COMPARED = field("n_snapshots", pa.int64(), "Snapshots compared")
-_ITEMS_COMPARED = field("n_items", pa.int64(), "Items that are scored in every snapshot, with each of their prompts")
+_ITEMS_COMPARED = field("n_items", pa.int64(), "Items with a score in every snapshot")
 _LATEST = field("latest_snapshot", pa.string(), "Newest snapshot of the series, compared or not")
-_OF_SHIFT = "95 % interval of shift, valid however often one looks; null: too few snapshots"
+_OF_SHIFT = "95 % interval of shift, valid however often you look; null: too few snapshots"
 EVIDENCE = (
     field(
         "verdict",
         pa.string(),
-        "Verdict: none, watch (by the rule; the most without a control) or drift (by the evidence too); null: not compared",
+        "Verdict: none, watch (flagged by the rule; at most that without a control) or drift (confirmed by evidence); null: not compared",
     ),
     field(
         "log10_e",
@@ -57,45 +57,49 @@ EVIDENCE = (
         pa.string(),
         "Likeliest first snapshot of the shift; null: no strong evidence of drift",
     ),
-    field("control", pa.string(), "Other models of the same nights that this one is compared with, or none"),
+    field("control", pa.string(), "Other models in the same snapshots that this one is compared with, or none"),
     field(
-        "about", pa.list_(pa.string()), "What of the scores moved, and how far beyond the other models; empty: nothing to add"
+        "shift_notes",
+        pa.list_(pa.string()),
+        "Notes on the shift: which scores changed, and by how much more than those of the other models; empty: none",
     ),
 )
-"""The evidence of drift besides the rule."""
-NIGHT = (
-    field("night_verdict", pa.string(), "Verdict on what all models did together: none or watch; null: fewer than two models"),
-    field("night_shift", pa.float64(), "Common shift of the models since night_first_snapshot, else since the baseline"),
-    field("night_first_snapshot", pa.string(), "Likeliest first snapshot of a shift of all models; null: no strong evidence"),
+"""The evidence of drift."""
+SHARED = (
+    field(
+        "shared_verdict", pa.string(), "Verdict on the shift that all models share: none or watch; null: fewer than two models"
+    ),
+    field("shared_shift", pa.float64(), "Shift that all models share since shared_first_snapshot, else since the baseline"),
+    field("shared_first_snapshot", pa.string(), "Likeliest first snapshot of the shared shift; null: no strong evidence"),
 )
-"""The verdict on what all models of the same nights did together."""
-_MOVED = field(
-    "moved",
+"""The verdict on the shift that all models of the same snapshots share."""
+_TOP_CHANGES = field(
+    "top_changes",
     pa.list_(pa.struct([("item", pa.string()), ("shift", pa.float64()), ("text", pa.string())])),
-    "Items that moved most, largest shift first: id, shift of the score, and text where there is one",
+    "Items whose scores changed most, largest shift first: id, shift of the score, and text where there is one",
 )
 _CHANGES = field(
     "changes",
-    pa.list_(pa.struct([(name, pa.string()) for name in ("what", "snapshot", "before", "after")])),
-    "Changes beside the scores, at the first snapshot of the shift, else since the baseline: parse rate, served model, prompts, ...",
+    pa.list_(pa.struct([(name, pa.string()) for name in ("kind", "snapshot", "before", "after")])),
+    "Changes other than scores at the first snapshot of the shift, else since the baseline: parse rate, served model, prompts, ...",
 )
 PARTITION_DRIFT = (
     *MODEL_FIELDS,
-    WAY_FIELD,
+    SETTING_FIELD,
     _N_COMPARED,
     _ITEMS_COMPARED,
     *_RULE,
     *EVIDENCE,
-    *NIGHT,
-    _MOVED,
+    *SHARED,
+    _TOP_CHANGES,
 )
-"""The columns of a verdict on a model in one partition, besides the partition's."""
+"""The columns of a verdict on a model in one partition, except the partition's keys."""
 
 DRIFT = pa.schema(
     [
         FAMILY_FIELD,
         *MODEL_FIELDS,
-        WAY_FIELD,
+        SETTING_FIELD,
         field("partitions", pa.list_(pa.string()), "Blueprints, suites, leagues, ... whose items are compared"),
         field("n_prompts", pa.int64(), "Prompts of the baseline"),
         _N_COMPARED,
@@ -103,26 +107,28 @@ DRIFT = pa.schema(
         _GAP_COLUMN,
         _REASON_COLUMN,
         *EVIDENCE,
-        *NIGHT,
-        _MOVED,
+        *SHARED,
+        _TOP_CHANGES,
         _CHANGES,
-        field("net_shift", pa.float64(), "Shift of the model less that of its judges, in units of the score; null: not known"),
-        field("judges_note", pa.string(), "Account of what the judges' drift has to do with the shift; null: nothing to say"),
+        field("net_shift", pa.float64(), "Shift of the model minus that of its judges, in units of the score; null: not known"),
+        field("judges_note", pa.string(), "Part of the shift that the judges' drift explains, in words; null: none"),
     ]
 )
-"""One row per model variant and way of asking, over all partitions of a family. Not compared (`verdict` null) at another temperature than 0
+"""One row per model variant and setting, over all partitions of a family. Not compared (`verdict` null) at another temperature than 0
 or with one snapshot."""
 
 DRIFT_SERIES = pa.schema(
     [
         FAMILY_FIELD,
         *MODEL_FIELDS,
-        WAY_FIELD,
+        SETTING_FIELD,
         SNAPSHOT_FIELD,
         field("compared", pa.bool_(), "Flag: true where the snapshot shares enough with the baseline to be compared with it"),
         field("in_baseline", pa.bool_(), "Flag: true where the snapshot is part of the baseline"),
         field(
-            "score", pa.float64(), "Mean score over the prompts in the baseline too (not compared: all), 0-1: higher is better"
+            "score",
+            pa.float64(),
+            "Mean score over the prompts shared with the baseline (not compared: over all), 0-1: higher is better",
         ),
         field("difference", pa.float64(), "Mean paired difference of the score to the baseline: above 0 is better"),
         PARSE_RATE_FIELD,
@@ -133,8 +139,8 @@ DRIFT_SERIES = pa.schema(
             pa.float64(),
             "E-value of the difference to the control (none: of the series) after this snapshot as log10: 2 is 100 to 1",
         ),
-        field("served_models", pa.list_(pa.string()), "Models the provider says it served"),
-        field("fingerprints", pa.list_(pa.string()), "Configurations that answered"),
+        field("served_models", pa.list_(pa.string()), "Models that served the responses, as the provider reports them"),
+        field("fingerprints", pa.list_(pa.string()), "Provider's names for the configurations that answered"),
     ]
 )
 """One row per series of `drift` and snapshot: the timeline."""
@@ -150,33 +156,33 @@ DRIFT_RULE = pa.schema(
         field(
             "test",
             pa.string(),
-            "What makes snapshots of a partition one test: hash of its prompts, run label or version; empty: nothing else does",
+            "Version of the partition's items, such as a hash of its prompts; only snapshots of the same version are compared; empty: any",
         ),
         *MODEL_FIELDS,
-        WAY_FIELD,
+        SETTING_FIELD,
         _N_COMPARED,
         _ITEMS_COMPARED,
         *_RULE,
-        field("investigate", pa.bool_(), "Flag: true for the flagged row with the largest gap of its partition and test"),
+        field("is_largest_gap", pa.bool_(), "Flag: true for the flagged row with the largest gap of its partition and test"),
     ]
 )
-"""One row per partition, test, model variant and way of asking: the documented rule's result at temperature 0."""
+"""One row per partition, test, model variant and setting: the documented rule's result at temperature 0."""
 
 JUDGE_DRIFT = pa.schema(
     [
         FAMILY_FIELD,
         field("judge", pa.string(), "Name of the judge, such as standard(gpt-4.1), or of the model that judges"),
         field("judge_variant", pa.string(), "Model string of the judge and its sampling parameters"),
-        field("evaluator", pa.string(), "Side of an answer that the judge looks at; empty: it looks at criteria"),
-        field("n_anchors", pa.int64(), "Stored answers that the judge was shown in any night"),
-        field("latest_snapshot", pa.string(), "Latest night"),
-        field("n_snapshots", pa.int64(), "Nights that are compared"),
-        field("n_items", pa.int64(), "Stored answers with a score in every night"),
+        field("evaluator", pa.string(), "Aspect of an answer that the judge scores; empty: criteria"),
+        field("n_anchors", pa.int64(), "Stored answers that the judge scored in any snapshot"),
+        field("latest_snapshot", pa.string(), "Latest snapshot"),
+        field("n_snapshots", pa.int64(), "Snapshots compared"),
+        field("n_items", pa.int64(), "Stored answers with a score in every snapshot"),
         *_RULE,
         *EVIDENCE,
     ]
 )
-"""One row per judge and evaluator: whether its verdicts on the same stored answers moved. A shift below 0: it became stricter."""
+"""One row per judge and evaluator: whether its scores of the same stored answers changed. A shift below 0: it became stricter."""
 
 DRIFT_SCHEMAS: Mapping[str, pa.Schema] = {
     "drift": DRIFT,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dtef_pipeline.drift.changes import WHATS
+from dtef_pipeline.drift.changes import CHANGE_NAMES
 from dtef_pipeline.drift.rule import MIN_HOURS, TOO_CLOSE
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.keys import Keys
@@ -37,7 +37,7 @@ def format_odds(log10_e: float | None) -> str:
 
 def format_series(row: Mapping[str, Any], keys: Keys) -> str:
     """Return `gpt-4.1 on GD4/country:kenya, context 0`, without a place for a series over all partitions."""
-    return f"{row['model']}{_format_place(row, keys)}, {row['way']}"
+    return f"{row['model']}{_format_place(row, keys)}, {row['setting']}"
 
 
 def _format_place(row: Mapping[str, Any], keys: Keys) -> str:
@@ -47,7 +47,7 @@ def _format_place(row: Mapping[str, Any], keys: Keys) -> str:
 
 def format_change(change: Mapping[str, Any], subject: Subject) -> str:
     """Return `parse rate since 2026-01-11: parsed 98.0 %, then parsed 85.0 %`."""
-    label = {**WHATS, subject.truth: subject.truths}.get(change["what"], change["what"])
+    label = {**CHANGE_NAMES, subject.truth: subject.truths}.get(change["kind"], change["kind"])
     return f"{label} since {change['snapshot']}: {change['before']}, then {change['after']}"
 
 
@@ -64,13 +64,13 @@ def sort_key_of_verdict(row: Mapping[str, Any]) -> tuple[int, float, str, str]:
     """Return the sort key of rows with a verdict: drift first, then the largest shift or range."""
     rank = VERDICTS.index(row["verdict"]) if row["verdict"] in VERDICTS else len(VERDICTS)
     size = (row["shift"] if row["verdict"] == "drift" else row["gap"]) or 0.0
-    return rank, -abs(size), row["model_variant"], row["way"]
+    return rank, -abs(size), row["model_variant"], row["setting"]
 
 
 def is_at_least(rows: Sequence[Mapping[str, Any]], verdict: str) -> bool:
-    """Return whether a row has this verdict or a worse one, on its model or night."""
+    """Return whether a row has this verdict or a worse one, on its model or on all models."""
     worse = VERDICTS[: VERDICTS.index(verdict) + 1]
-    return any(row["verdict"] in worse or row.get("night_verdict") in worse for row in rows)
+    return any(row["verdict"] in worse or row.get("shared_verdict") in worse for row in rows)
 
 
 def describe_early(count: int, least: int) -> str:
@@ -89,14 +89,14 @@ def describe_too_early(row: Mapping[str, Any]) -> str | None:
     return match[0] if match else None
 
 
-def is_night_shift(row: Mapping[str, Any]) -> bool:
-    """Return whether all models of the nights moved together from one snapshot on."""
-    return row["night_first_snapshot"] is not None
+def has_shared_shift(row: Mapping[str, Any]) -> bool:
+    """Return whether all models moved together from one snapshot on."""
+    return row["shared_first_snapshot"] is not None
 
 
-def describe_night(row: Mapping[str, Any]) -> str:
-    """Return `all models together moved down by 0.0812 since 2026-03-06`, for a row with `is_night_shift`."""
-    return f"all models together moved {format_shift(row['night_shift'])} since {row['night_first_snapshot']}"
+def describe_shared_shift(row: Mapping[str, Any]) -> str:
+    """Return `all models together moved down by 0.0812 since 2026-03-06`, for a row with `has_shared_shift`."""
+    return f"all models together moved {format_shift(row['shared_shift'])} since {row['shared_first_snapshot']}"
 
 
 def format_shift(shift: float) -> str:
@@ -104,22 +104,22 @@ def format_shift(shift: float) -> str:
     return f"{'up' if shift > 0 else 'down'} by {abs(shift):.4f}"
 
 
-def build_night_headline(rows: Sequence[Mapping[str, Any]], subject: Subject) -> list[str]:
+def build_shared_headline(rows: Sequence[Mapping[str, Any]], subject: Subject) -> list[str]:
     """Return a sentence on the largest shift of all models together, or none."""
-    shifts = list(filter(is_night_shift, rows))
+    shifts = list(filter(has_shared_shift, rows))
     if not shifts:
         return []
-    worst = max(shifts, key=lambda row: (abs(row["night_shift"]), row["model"]))
-    words = describe_night(worst)
-    return [f"{words[0].upper()}{words[1:]}{_format_place(worst, subject.keys)}, {worst['way']}."]
+    worst = max(shifts, key=lambda row: (abs(row["shared_shift"]), row["model"]))
+    words = describe_shared_shift(worst)
+    return [f"{words[0].upper()}{words[1:]}{_format_place(worst, subject.keys)}, {worst['setting']}."]
 
 
 def describe_scope_lines(row: Mapping[str, Any]) -> list[str]:
-    """Return the scope of a verdict, a line each: which scores moved, the other models, the night. Empty if nothing is notable."""
-    lines = [*(row["about"] or ())]
-    if is_night_shift(row):
-        lines.append(f"the night: {describe_night(row)}; look for what they share (provider, network, prompts, parser)")
-        lines.append("it is `watch` and no `drift`, because no other model stood still in these nights")
+    """Return the scope of a verdict, a line each: which scores moved, the other models, the shared shift. Empty if nothing is notable."""
+    lines = [*(row["shift_notes"] or ())]
+    if has_shared_shift(row):
+        lines.append(f"{describe_shared_shift(row)}; look for what they share (provider, network, prompts, parser)")
+        lines.append("the verdict is `watch`, not `drift`, because no other model stayed the same in these snapshots")
     return lines
 
 
@@ -154,7 +154,7 @@ def build_headline(checks: pa.Table, subject: Subject) -> str:
     rows = checks.to_pylist()
     if not rows:
         return "No language model was asked; baselines do not drift."
-    return " ".join([_build_headline(rows, subject), *build_night_headline(rows, subject)])
+    return " ".join([_build_headline(rows, subject), *build_shared_headline(rows, subject)])
 
 
 def _build_headline(rows: Sequence[dict[str, Any]], subject: Subject) -> str:

@@ -15,7 +15,7 @@ from dtef_pipeline.report.row_reader import StoredRows
 from dtef_pipeline.report.terminal import rename_variants
 from dtef_pipeline.site.content import Column, Estimate, Section, Table, convert_to_rows
 from dtef_pipeline.site.family_view import BoardRow, FamilySite, FamilyView, RankedBoard
-from dtef_pipeline.site.verdict_sentences import describe_best_of_models
+from dtef_pipeline.site.leaderboard import describe_best_of_models
 from dtef_pipeline.text.quantity_words import format_count, format_plural
 
 _ITEM_MEASURE = "Mean score over items, 0-1, higher is better"
@@ -63,7 +63,7 @@ def _build_boards(frame: pd.DataFrame, family: Family) -> Iterator[RankedBoard]:
     ways = list(family.scores.board)
     for at, (values, group) in enumerate(frame.groupby(ways, sort=True, dropna=False)):
         entries = convert_to_rows(group.sort_values(["rank", "model"]))
-        rows = [BoardRow.of(entry, Estimate.of(entry, "score"), _FURTHER_COLUMNS) for entry in entries]
+        rows = [BoardRow.from_row(entry, Estimate.from_row(entry, "score"), _FURTHER_COLUMNS) for entry in entries]
         title = " · ".join(str(value) for value in values if value)
         yield RankedBoard(str(at) if at else "", title, _ITEM_MEASURE, rows, columns=_FURTHER_COLUMNS)
 

@@ -24,18 +24,18 @@ def item_subject(family: Family) -> Subject:
         score_again=f"score them again with `dtef {family.name} run`",
     )
 
-    def way(row: Mapping[str, Any]) -> str:
+    def describe_setting(row: Mapping[str, Any]) -> str:
         return ", ".join(str(row[name]) for name in columns.board)
 
     return Subject(
         family=family.name,
         keys=keys,
-        way=way,
+        describe_setting=describe_setting,
         truth="expected answer",
         truths="expected answers",
         reads=(family.scored, family.responses),
         statements=build_statements(
             build_scores_sql(family.scored, space, columns), family.responses, space.first, columns.board, columns.asked
         ),
-        unlike="had too few comparable items",
+        reason_left_out="had too few comparable items",
     )

@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from dtef_pipeline.boards.family_calls import FamilyCalls
-from dtef_pipeline.boards.family_views import BoardView
+from dtef_pipeline.boards.named_boards import Board
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.family.item_scores import ItemScores, build_board_schema
 from dtef_pipeline.family.run_settings import RunSettings
@@ -40,10 +40,10 @@ class Preview(NamedTuple):
     """Only rows of this cut; empty: all rows."""
 
     @classmethod
-    def of_view(cls, view: BoardView, most: int = 30, cut: str = "") -> Preview:
-        """Return the rows of a board as its view shows them, with interval ends and notes."""
-        columns = [end for name in view.columns for end in (view.ends if name == "interval" else (name,))]
-        return cls(view.table, (*dict.fromkeys((*columns, view.notes)),), most, cut)
+    def of_board(cls, board: Board, most: int = 30, cut: str = "") -> Preview:
+        """Return the rows of a board with the columns that it shows, interval ends and notes."""
+        columns = [end for name in board.columns for end in (board.ends if name == "interval" else (name,))]
+        return cls(board.table, (*dict.fromkeys((*columns, board.notes)),), most, cut)
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,8 @@ class Family:
     """Its table of scores, with a column for each model's name and variant."""
     computed: Mapping[str, int | None] = field(default_factory=dict)
     """The models of the models file whose answers it computes, each with its usual seed: see `asking.models.load_models`."""
-    judged_again: str = ""
-    """Its table of what judges said of stored answers that they were shown again, with a column for each judge's variant."""
+    anchors: str = ""
+    """Its table of the judges' scores of stored answers, with a column for each judge's variant; empty: none."""
     paired: PairedSource | None = None
     """Where its responses stand that people may compare in pairs; None: there are none."""
     settings: type[RunSettings] = RunSettings
@@ -104,7 +104,7 @@ class Family:
     scores: ItemScores = field(default_factory=ItemScores)
     """What its table of scores scores, where the engine makes its board."""
     boards: tuple[FamilyBoard, ...] = ()
-    """Roll-ups beside its board."""
+    """Its other roll-ups."""
 
     @property
     def is_assembled(self) -> bool:

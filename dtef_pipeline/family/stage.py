@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.asking.daily_budget import DailyBudget
-from dtef_pipeline.asking.episodes import Episode, Played
+from dtef_pipeline.asking.episodes import Episode, EpisodeResult
 from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.asking.request import Failure, Request
 
@@ -120,7 +120,7 @@ class EpisodePlan:
     """Episodes, as far as that is known before."""
     episodes: Callable[[], Iterable[Episode]]
     """Makes them one by one, when their turn comes."""
-    rows: Callable[[Sequence[Any], Sequence[Played]], Tables]
+    rows: Callable[[Sequence[Any], Sequence[EpisodeResult]], Tables]
     """The new rows of some of the episodes, and what came of each; of none, tables without rows."""
     merge_with_stored: Callable[[Tables], Tables] = lambda new: new
     """What is written, of all new rows: merged with those that are there, while no other run writes them."""
@@ -178,15 +178,15 @@ def make_failure_check(name: str, table: str, state: str, noun: str) -> Check:
     return Check(name, description, table, ("model", state), find_failing_models)
 
 
-class Foreseen(NamedTuple):
+class Forecast(NamedTuple):
     """The assumed reply to one request of an estimate, if it differs between the requests of a stage."""
 
-    way: str = ""
-    """How it is asked, as it stands behind the variant in `Lengths.variant`."""
+    setting: str = ""
+    """The setting, as `Lengths.variant` appends it to the variant."""
     usual_tokens: float | None = None
-    """Where no reply of the model is known that was asked so; None: as `Replies` says."""
+    """Used if no earlier reply in this setting is known; None: as in `Replies`."""
     behind_name: str = ""
-    """Stands behind the name of the model, where several ways of asking are counted apart."""
+    """Appended to the name of the model if settings are counted separately."""
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ class CallPlan:
     rows: Callable[[pa.Table, Mapping[str, Failure]], Tables]
     """The new rows, of stored responses (any superset) and what failed, by request key."""
     merge_with_stored: Callable[[Tables], Tables] = lambda new: new
-    foresee: Callable[[], Mapping[str, Foreseen]] = dict
+    foresee: Callable[[], Mapping[str, Forecast]] = dict
     """For an estimate, what is known of replies, by request key. It is called after `requests`."""
 
 
@@ -221,7 +221,7 @@ class Lengths(NamedTuple):
 
     table: str
     variant: str = "model_variant"
-    """The column with the model's variant, or SQL for the variant with what `Foreseen.way` says behind it."""
+    """The column with the model's variant, or SQL for the variant with what `Forecast.setting` says behind it."""
     replies: str = ""
     """How many replies a row has, in SQL; empty: a row is of one request, which other rows may share."""
 
@@ -247,6 +247,8 @@ class Stage:
     description: str
     make: Callable[[Inputs, Any], Tables | EpisodePlan | CallPlan]
     """What is written, by table, the stage's own first; or what is to be asked for that. Raises DtefError: the partition fails, others go on."""
+    verb: str = ""
+    """The stage's name in logs and messages, such as `predict`; empty: the table's name."""
     after: tuple[str, ...] = ()
     """Stages, or sources, whose tables it reads."""
     settings: tuple[str, ...] = ()

@@ -201,5 +201,5 @@ def rank_places(frame: pd.DataFrame, compared: pd.Series[bool]) -> pd.Series[flo
 
 def has_forfeited_all(frame: pd.DataFrame) -> pd.Series[bool]:
     """Return whether rows have no mean because the player forfeited every episode; false for metrics of form or without a better direction."""
-    is_of_success = (frame["family"] != FORM_FAMILY) & frame["direction"].isin(["higher", "lower"])
+    is_of_success = (frame["metric_family"] != FORM_FAMILY) & frame["direction"].isin(["higher", "lower"])
     return frame["mean"].isna() & (frame[FORFEIT_RATE] >= 1) & is_of_success

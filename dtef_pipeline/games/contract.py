@@ -32,10 +32,10 @@ class Illegal:
 
 
 class Count(NamedTuple):
-    """One episode's part of a metric: the metric of many episodes is the sum of `total` over the sum of `of`."""
+    """One episode's part of a metric: the metric of many episodes is the sum of `numerator` over the sum of `denominator`."""
 
-    total: float
-    of: float = 1
+    numerator: float
+    denominator: float = 1
     """0: the metric is not defined in the episode, for example a rate of bets without any bet."""
 
 
@@ -54,9 +54,9 @@ class GameResult:
 class GameEnding(NamedTuple):
     """Description of a finished episode in sentences, in addition to rewards and outcomes."""
 
-    shown: tuple[str, ...]
+    public_facts: tuple[str, ...]
     """What all seats learn, such as the cards of a showdown."""
-    hidden: tuple[str, ...] = ()
+    private_facts: tuple[str, ...] = ()
     """What only people who read the episode see: cards that were not shown, private values, the optimum."""
 
 
@@ -76,7 +76,7 @@ class GameMetric:
 
 
 State = TypeVar("State")
-Chooses = Callable[[Any, int, random.Random], str]
+ChooseCommand = Callable[[Any, int, random.Random], str]
 """A baseline: returns the command it plays in a state, from a seat, with its own random numbers. It uses nothing that its seat may not
 know."""
 
@@ -97,7 +97,7 @@ class Scenario(Protocol[State]):
     """Whether the rewards of all seats sum to 0 in every episode."""
     metrics: tuple[GameMetric, ...]
     """The metrics that `measure_seat` counts."""
-    baselines: Mapping[str, Chooses]
+    baselines: Mapping[str, ChooseCommand]
     """By name, without `baseline/`; every scenario also has `random` and `first-legal`."""
 
     def reset(self, seed: int, seating: tuple[int, ...]) -> State:
@@ -119,7 +119,7 @@ class Scenario(Protocol[State]):
         """Return the state after a command of `read` or `legal`. Raises ValueError for any other command."""
 
     def result(self, state: State) -> GameResult | None:
-        """Return the result; None while the game goes on."""
+        """Return the result; None while the game continues."""
 
     def stop_episode(self, state: State, seat: int | None) -> GameResult:
         """Return the result of an episode that is stopped early, because the seat forfeits or (None) the turn limit is reached."""
@@ -161,10 +161,10 @@ class FreeCommands(Protocol):
 
 
 @runtime_checkable
-class NobodyWins(Protocol):
+class WinnerlessScenario(Protocol):
     """A scenario without winners, for which the success rate is not defined."""
 
-    why_nobody_wins: str
+    no_winner_reason: str
     """The reason in words."""
 
 
@@ -195,7 +195,7 @@ class GameTrace:
     moves: tuple[GameMove, ...]
     result: GameResult | None
     """None: the episode stopped early, because a request got no response."""
-    measured: tuple[Mapping[str, Count], ...] = field(default=())
+    metric_counts: tuple[Mapping[str, Count], ...] = field(default=())
     """By seat, for an episode with a result."""
 
 
@@ -204,7 +204,7 @@ def make_baseline_rng(seed: int, seat: int) -> random.Random:
     return random.Random(digest(seed, seat))  # noqa: S311 - a game's dice, no secret
 
 
-def list_baselines(scenario: Scenario[Any]) -> Mapping[str, Chooses]:
+def list_baselines(scenario: Scenario[Any]) -> Mapping[str, ChooseCommand]:
     """Return all baselines of a scenario by name: `random`, `first-legal`, and its own, which may replace these."""
 
     def choose_at_random(state: Any, seat: int, rng: random.Random) -> str:
@@ -216,7 +216,7 @@ def list_baselines(scenario: Scenario[Any]) -> Mapping[str, Chooses]:
     return {"random": choose_at_random, "first-legal": choose_first_legal, **scenario.baselines}
 
 
-def find_baseline(scenario: Scenario[Any], name: str) -> Chooses:
+def find_baseline(scenario: Scenario[Any], name: str) -> ChooseCommand:
     """Return a baseline of a scenario by name. Raises ConfigError for one that it does not have."""
     baselines = list_baselines(scenario)
     if name not in baselines:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import ValidationError
 
@@ -13,6 +13,7 @@ from dtef_pipeline.documents import format_in_one_line
 from dtef_pipeline.errors import SourceError
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.personas import Persona
+from dtef_pipeline.text.strict_json import parse_json
 
 LINE_SCHEMA = 1
 LineKind = Literal["persona", "scenario"]
@@ -120,7 +121,7 @@ def _parse_document_line(kind: LineKind, line: str, where: str, number: int) -> 
         return SourceError(problem, where=where, line=number, arrived=text, allowed=allowed)
 
     try:
-        content = json.loads(line, object_pairs_hook=_require_unique_keys)
+        content = parse_json(line)
         line.encode()
         json.dumps(content, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
@@ -136,10 +137,3 @@ def _parse_document_line(kind: LineKind, line: str, where: str, number: int) -> 
         return model.model_validate(content)
     except ValidationError as error:
         raise SourceError(format_in_one_line(error, model), where=where, line=number) from error
-
-
-def _require_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) != len(pairs):
-        raise ValueError("a key occurs twice in one object")
-    return fields

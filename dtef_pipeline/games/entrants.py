@@ -101,13 +101,14 @@ def split_player_names(text: str) -> list[str]:
 AS_ITSELF = "none"
 """Setting in place of a persona: the model plays as itself."""
 ALL_BASELINES = ("baselines", f"{BASELINE_PREFIX}all")
-"""Settings that stand for all baselines of a scenario."""
+"""Values of a setting that mean all baselines of a scenario."""
 
 
 def resolve_entrants(
     pack: Pack, models: Models, personas: Mapping[str, Persona], players: Sequence[str], names: Sequence[str]
 ) -> list[Player]:
-    """Return the players under test, each once: every model as every persona of `names` (ids, or `none`; empty: as itself), and baselines.
+    """Return the players under test, without duplicates: every model as every persona of `names` (ids, or `none`; empty: as itself), and
+    baselines.
 
     `players`: names or collections of models, `baseline/NAME`, or `baselines` for all of the scenario's baselines. A baseline that the
     scenario lacks is left out if another player is named. Raises ConfigError for unknown names, and if no player is left.

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 from dtef_pipeline.asking.request import Request, Response
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.contract import Chooses, GameTrace, find_baseline, make_baseline_rng
+from dtef_pipeline.games.contract import ChooseCommand, GameTrace, find_baseline, make_baseline_rng
 from dtef_pipeline.games.episode_items import GameItem
 from dtef_pipeline.games.game_in_play import GameInPlay, decode_trace, hash_trace
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.personas import Player
 from dtef_pipeline.identity import digest
 
-_Automatic = dict[int, tuple[Chooses, random.Random]]
+_Automatic = dict[int, tuple[ChooseCommand, random.Random]]
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class GameEpisode:
     """See `Scenario.reset`; empty: players are numbered like the seats."""
     _game: GameInPlay = field(init=False, repr=False)
     _baselines: _Automatic = field(init=False, repr=False)
-    _heard: list[str] = field(init=False, repr=False, default_factory=list)
+    _texts: list[str] = field(init=False, repr=False, default_factory=list)
 
     def __post_init__(self) -> None:
         _check_players(self.pack, self.players)
@@ -49,13 +49,13 @@ class GameEpisode:
         It continues from the present state; after a different history it starts again.
         """
         texts = [response.text for response in history]
-        if texts[: len(self._heard)] != self._heard:
+        if texts[: len(self._texts)] != self._texts:
             self._start_game()
-        for text in texts[len(self._heard) :]:
+        for text in texts[len(self._texts) :]:
             if self._game.seat is None:
                 break
             self._game.writes(text)
-            self._heard.append(text)
+            self._texts.append(text)
             _play_on(self._game, self._baselines)
         if (seat := self._game.seat) is None or (model := self.players[seat].model) is None:
             return None
@@ -98,7 +98,7 @@ class GameEpisode:
     def _start_game(self) -> None:
         self._game = GameInPlay(self.pack, self.seed, self.seating)
         self._baselines = _seat_baselines(self.pack, self.seed, self.players)
-        self._heard = []
+        self._texts = []
         _play_on(self._game, self._baselines)
 
 
@@ -126,7 +126,7 @@ def replay(trace: GameTrace, pack: Pack, seed: int, seating: tuple[int, ...] = (
         if move.text is not None:
             game.writes(move.text)
         elif move.command is not None:
-            game.plays(move.command)
+            game.play_command(move.command)
     if trace.result is None and game.seat is not None:
         game.messages(game.seat)
     return game.trace()
@@ -153,7 +153,7 @@ def _play_on(game: GameInPlay, baselines: _Automatic) -> None:
     """Play until it is the turn of a seat without a baseline, or the game is over."""
     while (seat := game.seat) is not None and seat in baselines:
         chooses, rng = baselines[seat]
-        game.plays(chooses(game.state, seat, rng))
+        game.play_command(chooses(game.state, seat, rng))
 
 
 def check_replay(pack: Pack, seed: int, trace: str, stored_hash: str) -> str | None:
@@ -182,7 +182,7 @@ class Match(NamedTuple):
         return tuple(self.player if seat == self.item.seat else self.opponent for seat in range(n_seats))
 
     @property
-    def asks_nobody(self) -> bool:
+    def needs_no_model(self) -> bool:
         return self.player.model is None and (self.opponent is None or self.opponent.model is None)
 
 
@@ -203,7 +203,7 @@ class LeaguePlan:
         for player in self.players:
             for item in self.items:
                 first = Match(item, player, self.opponents.get(item.opponent))
-                for draw in range(1 if first.asks_nobody else self.draws):
+                for draw in range(1 if first.needs_no_model else self.draws):
                     yield first._replace(draw=draw)
 
     def episode(self, match: Match) -> GameEpisode:

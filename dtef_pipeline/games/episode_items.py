@@ -19,7 +19,7 @@ from dtef_pipeline.identity import compute_messages_id, digest
 
 NO_OPPONENT = ""
 """Opponent in tables for scenarios with one seat."""
-MOST_SEEDS = 100_000
+MAX_SEEDS = 100_000
 _SEED_SPAN = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?")
 
 
@@ -53,7 +53,7 @@ def resolve_seeds(text: str | None, manifest: ScenarioManifest) -> list[int]:
 
 
 def parse_seeds(text: str) -> list[int]:
-    """Return the seeds in `1-100` or `1-10,42`, each once. Raises ConfigError for another form."""
+    """Return the distinct seeds in `1-100` or `1-10,42`. Raises ConfigError for another form."""
     return list(dict.fromkeys(seed for first, last in parse_seed_spans(text) for seed in range(first, last + 1)))
 
 
@@ -62,11 +62,12 @@ def parse_seed_spans(text: str) -> list[tuple[int, int]]:
     spans = []
     for part in text.split(","):
         match = _SEED_SPAN.fullmatch(part.strip())
-        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-        if not first <= last < first + MOST_SEEDS:
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
+        if match and last < first:
+            raise ConfigError(f"seeds {text!r}: the range {first}-{last} is backwards; write {last}-{first}")
+        if not match or last >= first + MAX_SEEDS:
             raise ConfigError(
-                f"seeds {text!r}: allowed: numbers and ranges of at most {MOST_SEEDS:,} seeds, the lower number first, such as "
-                "1-100 or 1-10,42"
+                f"seeds {text!r}: write numbers and ranges of at most {MAX_SEEDS:,} seeds, such as 1-100 or 1-10,42"
             )
         spans.append((first, last))
     return spans
@@ -94,7 +95,7 @@ def build_game_items(manifest: ScenarioManifest, seeds: str | None, opponents: S
 
 
 def truth_id(manifest: ScenarioManifest) -> str:
-    """Return a hash of what determines a game besides its players' texts: version, settings and limits. The wording of rules is part of
+    """Return a hash of what determines a game other than its players' texts: version, settings and limits. The wording of rules is part of
     prompts."""
     limits = (manifest.turn_limit, manifest.retries, manifest.on_illegal, manifest.show_legal)
     adapter = () if manifest.adapter_name == manifest.id else (manifest.adapter_name,)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.asking.calls import OF_FAILURES, USAGE
-from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.games.contract import GameMove, GameTrace
 from dtef_pipeline.games.episode import GameEpisode, LeaguePlan, Match
@@ -24,7 +24,7 @@ PLAYED_EPISODE, OUT_OF_BUDGET = "played", "skipped_budget"
 EPISODE_STATES = (PLAYED_EPISODE, OUT_OF_BUDGET, "error")
 OWN_STEPS = ("steps", "moves")
 """A scenario's counts under these names replace the moves of a seat."""
-_NOTHING_ASKED = Played()
+_NOTHING_ASKED = EpisodeResult()
 _FROM_PLAN = ("league", "scenario", "version", "snapshot", "max_turns", "truth_id")
 
 
@@ -36,7 +36,7 @@ class EpisodeColumns:
         self._columns: dict[str, list[Any]] = {column.name: [] for column in EPISODES if column.name not in _FROM_PLAN}
         self._serialized: dict[int, tuple[GameTrace, str, str]] = {}
 
-    def add(self, match: Match, trace: GameTrace, play: Played = _NOTHING_ASKED) -> None:
+    def add(self, match: Match, trace: GameTrace, play: EpisodeResult = _NOTHING_ASKED) -> None:
         """Add one episode. `play`: its requests and responses, of all seats."""
         row = {
             **self._describe_players(match),
@@ -82,7 +82,7 @@ class EpisodeColumns:
             "optimum": self._optima.get(item.seed),
         }
 
-    def _describe_result(self, match: Match, trace: GameTrace, play: Played) -> dict[str, Any]:
+    def _describe_result(self, match: Match, trace: GameTrace, play: EpisodeResult) -> dict[str, Any]:
         seat, result = match.item.seat, trace.result
         text, trace_hash = self._serialize_trace(trace)
         return {
@@ -92,7 +92,7 @@ class EpisodeColumns:
             "reward": float(result.rewards[seat]) if result else None,
             "rewards": [float(reward) for reward in result.rewards] if result else [],
             "flags": list(result.flags) if result else [],
-            "measured": [(name, *count) for name, count in sorted(trace.measured[seat].items())] if result else [],
+            "metric_counts": [(name, *count) for name, count in sorted(trace.metric_counts[seat].items())] if result else [],
             "trace": text,
             "trace_hash": trace_hash,
             "answered_at": min((response.answered_at for response in play.responses), default=None),
@@ -105,21 +105,26 @@ class EpisodeColumns:
             entry = self._serialized[id(trace)] = (trace, encode_trace(trace), hash_trace(trace))
         return entry[1], entry[2]
 
-    def _count_moves(self, match: Match, trace: GameTrace, play: Played) -> dict[str, Any]:
+    def _count_moves(self, match: Match, trace: GameTrace, play: EpisodeResult) -> dict[str, Any]:
         seat = match.item.seat
         counts = count_seat(trace, seat)
         steps = next(
-            (trace.measured[seat][name] for name in OWN_STEPS if trace.measured and name in trace.measured[seat]), None
+            (
+                trace.metric_counts[seat][name]
+                for name in OWN_STEPS
+                if trace.metric_counts and name in trace.metric_counts[seat]
+            ),
+            None,
         )
         moves = sum(move.command is not None for move in trace.moves if move.seat == seat)
         return {
-            "steps": int(steps.total) if steps else moves,
+            "steps": int(steps.numerator) if steps else moves,
             "n_turns": counts.turns,
             "illegal": counts.illegal - counts.refused,
             "unparsed": counts.unparsed,
             "refused": counts.refused,
             "forfeits": int(counts.forfeited),
-            "defaults": counts.by_default,
+            "defaults": counts.n_default,
             **(
                 _sum_usage_of_responses(select_own_responses(trace, play, seat))
                 if match.player.model
@@ -128,14 +133,14 @@ class EpisodeColumns:
         }
 
 
-def find_episode_state(trace: GameTrace, play: Played) -> str:
+def find_episode_state(trace: GameTrace, play: EpisodeResult) -> str:
     """Return one of EPISODE_STATES."""
     if trace.result is not None:
         return PLAYED_EPISODE
     return OUT_OF_BUDGET if play.failure is not None and play.failure.status == "budget" else "error"
 
 
-def select_own_responses(trace: GameTrace, play: Played, seat: int) -> list[Response]:
+def select_own_responses(trace: GameTrace, play: EpisodeResult, seat: int) -> list[Response]:
     """Return the responses of the player at a seat; texts in the trace have the order of their requests."""
     seats = (move.seat for move in trace.moves if move.text is not None)
     return [response for response, writer in zip(play.responses, seats, strict=False) if writer == seat]
@@ -170,7 +175,7 @@ _TURN_ORDER = ("version", "model", "model_variant", "persona", "draw", "item_id"
 
 
 def iterate_turn_rows(
-    plan: LeaguePlan, match: Match, episode: GameEpisode, trace: GameTrace, play: Played
+    plan: LeaguePlan, match: Match, episode: GameEpisode, trace: GameTrace, play: EpisodeResult
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of one episode, in the order of its texts."""
     seats = match.list_seated_players(plan.n_seats)
@@ -279,6 +284,4 @@ def _describe_game_move(move: GameMove, reaction: str) -> dict[str, Any]:
         "action": move.command,
         "reaction": reaction,
         "legal": move.illegal is None,
-        "illegal_kind": move.illegal.kind if move.illegal else None,
-        "illegal_reason": move.illegal.reason if move.illegal else None,
     }

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.games.contract import GameMetric, NobodyWins
+from dtef_pipeline.games.contract import GameMetric, WinnerlessScenario
 from dtef_pipeline.games.episode_items import KnowsDeals
 from dtef_pipeline.games.episode_rows import PLAYED_EPISODE
 from dtef_pipeline.games.game_in_play import FORFEIT_FLAG
@@ -42,8 +42,8 @@ _OF_EPISODES = {
 class _MetricCounts(NamedTuple):
     """One metric in all episodes: NaN, with a reason, for an episode in which it is not defined."""
 
-    total: Floats
-    of: Floats
+    numerator: Floats
+    denominator: Floats
     reason: npt.NDArray[np.object_]
 
 
@@ -84,23 +84,23 @@ def merge_episode_scores(earlier: pa.Table | None, new: pa.Table, pack: Pack) ->
 
 def _build_score_rows(episodes: pa.Table, metric: GameMetric, counts: _MetricCounts, pack: Pack) -> pa.Table:
     is_played = _convert_to_texts(episodes["status"]) == PLAYED_EPISODE
-    is_scored = is_played & np.isfinite(counts.total) & (counts.of > 0)
+    is_scored = is_played & np.isfinite(counts.numerator) & (counts.denominator > 0)
     reason = np.where(is_played, counts.reason, _convert_to_texts(episodes["reason"]))
     reason[is_scored] = None
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = counts.total / counts.of
+        value = counts.numerator / counts.denominator
     weight = pack.manifest.evaluation.algorithmic.get(metric.name)
     constant = {
         "metric": metric.name,
-        "family": metric.family,
+        "metric_family": metric.family,
         "unit": metric.unit,
         "direction": metric.direction,
         "unit_scale": is_on_unit_scale(metric),
         "weight": weight,
     }
     columns = {
-        "total": pa.array(counts.total, mask=~is_scored),
-        "of": pa.array(counts.of, mask=~is_scored),
+        "numerator": pa.array(counts.numerator, mask=~is_scored),
+        "denominator": pa.array(counts.denominator, mask=~is_scored),
         "status": pa.array(np.where(is_scored, "scored", "unscored")),
         "reason": pa.array(reason, pa.string()),
         "value": pa.array(value, mask=~is_scored),
@@ -131,8 +131,8 @@ def _count_metric(name: str, episodes: pa.Table, pack: Pack) -> _MetricCounts:
         return _compute_over_optimal(episodes, charge=name == OVER_OPTIMAL_CHARGED)
     if name in (RED_FLAG_RATE, RED_FLAG_WEIGHTED):
         return _MetricCounts(_sum_red_flags(episodes, pack, weighted=name == RED_FLAG_WEIGHTED), ones, none)
-    if isinstance(pack.scenario, NobodyWins):
-        return _MetricCounts(np.full(n, np.nan), ones, _fill_texts(n, pack.scenario.why_nobody_wins))
+    if isinstance(pack.scenario, WinnerlessScenario):
+        return _MetricCounts(np.full(n, np.nan), ones, _fill_texts(n, pack.scenario.no_winner_reason))
     return _MetricCounts(np.asarray(_convert_to_texts(episodes["outcome"]) == "win", dtype=np.float64), ones, none)
 
 
@@ -161,14 +161,14 @@ def _read_own_counts(episodes: pa.Table, names: set[str]) -> Mapping[str, _Metri
     n = len(episodes)
     why = "the metric is not defined in this episode"
     counts = {name: _MetricCounts(np.full(n, np.nan), np.zeros(n), _fill_texts(n, why)) for name in names}
-    measures = episodes["measured"].combine_chunks()
+    measures = episodes["metric_counts"].combine_chunks()
     row = pc.list_parent_indices(measures).to_numpy(zero_copy_only=False)
     flat = measures.flatten()
     metric = np.asarray(flat.field("metric").to_pylist(), dtype=object)
-    total, of = (flat.field(name).to_numpy(zero_copy_only=False) for name in ("total", "of"))
+    total, of = (flat.field(name).to_numpy(zero_copy_only=False) for name in ("numerator", "denominator"))
     for name, count in counts.items():
         mask = metric == name
-        count.total[row[mask]], count.of[row[mask]] = total[mask], of[mask]
+        count.numerator[row[mask]], count.denominator[row[mask]] = total[mask], of[mask]
     return counts
 
 

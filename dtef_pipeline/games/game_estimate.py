@@ -13,8 +13,8 @@ from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Request
 from dtef_pipeline.games.contract import find_baseline
 from dtef_pipeline.games.episode import GameEpisode, Match
-from dtef_pipeline.games.exact.decision_points import has_decision_points, list_decision_points
 from dtef_pipeline.games.packs import Pack
+from dtef_pipeline.games.small_poker import SmallPoker, count_information_sets
 
 STAND_IN = "random"
 """Baseline that plays for a model in a scenario without opponents; in others one of these, drawn for each turn, plays."""
@@ -30,23 +30,23 @@ def write_legal_text(episode: GameEpisode, request: Request, text: str) -> str:
     return f"{text}\nACTION: {plays(episode.state, seat, rng)}"
 
 
-class MostTexts(NamedTuple):
+class TextLimits(NamedTuple):
     """The largest number of texts that one player may write at one seat."""
 
-    in_turn: int
-    in_episode: int
-    in_scenario: int | None
+    per_turn: int
+    per_episode: int
+    per_scenario: int | None
     """Number of distinct texts over all episodes with one draw; None: unknown."""
 
 
-def count_most_texts(pack: Pack) -> MostTexts:
-    """Return the largest number of texts under a scenario's turn limit and retries. In a small game each decision point has only one
+def count_most_texts(pack: Pack) -> TextLimits:
+    """Return the largest number of texts under a scenario's turn limit and retries. In a small game each information set has only one
     conversation."""
     manifest, scenario = pack.manifest, pack.scenario
     in_turn = 1 + manifest.retries
     in_episode = -(-manifest.turn_limit // len(manifest.seats)) * in_turn
-    points = len(list_decision_points(scenario)) * in_turn if has_decision_points(scenario) else None
-    return MostTexts(in_turn, in_episode, points)
+    in_scenario = count_information_sets(scenario) * in_turn if isinstance(scenario, SmallPoker) else None
+    return TextLimits(in_turn, in_episode, in_scenario)
 
 
 _Writer = tuple[str, str, int]
@@ -54,23 +54,23 @@ _Writer = tuple[str, str, int]
 
 
 @dataclass(slots=True)
-class _Most:
+class _WriterLimit:
     """The largest number of texts that one writer may still write."""
 
     model: ModelSpec
     texts: int = 0
     earlier_texts: float = 0.0
-    """Number of texts in their prompts besides the first ones, each counted at the longest length."""
+    """Number of texts in their prompts other than the first ones, each counted at the longest length."""
 
 
-class MostTurns:
+class EpisodeTextLimit:
     """The largest number of texts that a scenario's episodes may still need: up to the turn limit, each turn with all its retries."""
 
     def __init__(self, pack: Pack) -> None:
         self._pack, self._limits = pack, count_most_texts(pack)
         self._first_tokens = self._turn_tokens = 0
         """Tokens of the longest first prompt, and of the longest text shown to a player in a turn."""
-        self._most: dict[_Writer, _Most] = {}
+        self._most: dict[_Writer, _WriterLimit] = {}
         self._begun: dict[_Writer, set[str]] = defaultdict(set)
         """First requests; within a turn, episodes that begin alike continue alike."""
         self._counted: set[tuple[str, str, str, int, int | None]] = set()
@@ -94,10 +94,10 @@ class MostTurns:
         )
         for writer, most in self._most.items():
             shared = len(self._begun[writer])
-            texts = most.texts + shared * limits.in_turn
-            grown = most.earlier_texts + shared * _sum_to(limits.in_turn)
-            if limits.in_scenario is not None and limits.in_scenario < texts:
-                texts, grown = limits.in_scenario, min(grown, limits.in_scenario * (limits.in_episode - 1))
+            texts = most.texts + shared * limits.per_turn
+            grown = most.earlier_texts + shared * _sum_to(limits.per_turn)
+            if limits.per_scenario is not None and limits.per_scenario < texts:
+                texts, grown = limits.per_scenario, min(grown, limits.per_scenario * (limits.per_episode - 1))
             longest = float("inf") if most.model.max_tokens is None else float(most.model.max_tokens)
             yield (
                 most.model,
@@ -114,10 +114,10 @@ class MostTurns:
     def _add_whole(self, match: Match) -> None:
         """Add all texts of the models at all seats, which may have to move even if the stand-in did not."""
         for player in match.list_seated_players(len(self._pack.manifest.seats)):
-            if player.model is not None and not player.model.is_imported:
-                most = self._most.setdefault((player.variant, player.persona_name, match.draw), _Most(player.model))
-                most.texts += self._limits.in_episode
-                most.earlier_texts += _sum_to(self._limits.in_episode)
+            if player.model is not None:
+                most = self._most.setdefault((player.variant, player.persona_name, match.draw), _WriterLimit(player.model))
+                most.texts += self._limits.per_episode
+                most.earlier_texts += _sum_to(self._limits.per_episode)
 
     def _begin(self, match: Match, seat: int, request: Request) -> None:
         """Subtract the texts that a seat already has or, before its first one, those of its first turn, which are shared."""
@@ -128,7 +128,7 @@ class MostTurns:
         n_texts = sum(message.role == "assistant" for message in request.messages)
         if not n_texts:
             self._begun[writer].add(request.key)
-            n_texts = self._limits.in_turn
+            n_texts = self._limits.per_turn
         self._most[writer].texts -= n_texts
         self._most[writer].earlier_texts -= _sum_to(n_texts)
 

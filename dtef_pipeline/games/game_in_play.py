@@ -52,15 +52,15 @@ class GameInPlay:
     """Seats with an unlimited number of texts in a turn, such as that of a person at a terminal."""
     state: Any = field(init=False)
     result: GameResult | None = field(init=False, default=None)
-    """None: the game goes on."""
+    """None: the game continues."""
     turn: int = field(init=False, default=0)
     """Number of turns so far, of all seats together."""
     _moves: list[GameMove] = field(init=False, default_factory=list)
-    _answered_at: list[int | None] = field(init=False, default_factory=list)
+    _reply_places: list[int | None] = field(init=False, default_factory=list)
     """For each move, the place of the reply to it in its seat's conversation; None: a baseline moved, or the game moved for a player."""
     _histories: dict[int, list[Message]] = field(init=False, default_factory=dict)
     """Messages of each seat that writes, without the system message."""
-    _failed: list[Illegal] = field(init=False, default_factory=list)
+    _illegal_texts: list[Illegal] = field(init=False, default_factory=list)
     """Reasons why texts of this turn were not moves."""
     _first_notes: dict[int, str] = field(init=False, default_factory=dict)
     """Note before the next observation, by seat."""
@@ -75,9 +75,9 @@ class GameInPlay:
         return None if self.result is not None else self.pack.scenario.seat_to_move(self.state)
 
     @property
-    def failed(self) -> Illegal | None:
+    def last_fault(self) -> Illegal | None:
         """Why the last text of this turn was not a move, or None."""
-        return self._failed[-1] if self._failed else None
+        return self._illegal_texts[-1] if self._illegal_texts else None
 
     def messages(self, seat: int, persona: Persona | None = None) -> tuple[Message, ...]:
         """Return the conversation of the seat to move, up to the text that it must answer now, without text that only others saw."""
@@ -86,11 +86,11 @@ class GameInPlay:
             history.append(Message("user", write_turn_text(self.pack, self.state, seat, self._first_notes.pop(seat, ""))))
         return (Message("system", write_system_text(self.pack.manifest, seat, persona)), *history)
 
-    def plays(self, command: str) -> None:
+    def play_command(self, command: str) -> None:
         """Play a command of a baseline at the seat to move. Raises ValueError for an illegal command."""
         seat = self._require_mover()
         self._moves.append(GameMove(seat, self.turn, command))
-        self._answered_at.append(None)
+        self._reply_places.append(None)
         self._apply_command(seat, command)
 
     def writes(self, text: str) -> None:
@@ -104,7 +104,7 @@ class GameInPlay:
         text = replace_surrogates(text)
         history.append(Message("assistant", text if text.strip() else _BLANK_REPLY))
         reading = self.pack.scenario.read(text, self.state, seat)
-        self._answered_at.append(len(history))
+        self._reply_places.append(len(history))
         if isinstance(reading, Illegal):
             self._moves.append(GameMove(seat, self.turn, None, text, plan_of(text, is_move=False), reading))
             self._record_failure(seat, reading)
@@ -133,15 +133,15 @@ class GameInPlay:
         """Return the moves so far; with a result, also the scenario's counts for each seat."""
         moves = tuple(
             move if at is None else replace(move, reaction=self._describe_reaction(move, at))
-            for move, at in zip(self._moves, self._answered_at, strict=True)
+            for move, at in zip(self._moves, self._reply_places, strict=True)
         )
         seats = range(len(self.pack.manifest.seats)) if self.result is not None else ()
         return GameTrace(moves, self.result, tuple(self.pack.scenario.measure_seat(self.state, seat) for seat in seats))
 
     def _record_failure(self, seat: int, illegal: Illegal) -> None:
         manifest = self.pack.manifest
-        self._failed.append(illegal)
-        if len(self._failed) <= manifest.retries or seat in self.patient:
+        self._illegal_texts.append(illegal)
+        if len(self._illegal_texts) <= manifest.retries or seat in self.patient:
             self._histories[seat].append(Message("user", write_again_text(illegal, manifest)))
         elif manifest.on_illegal == "forfeit":
             self.result = _add_flag(self.pack.scenario.stop_episode(self.state, seat), FORFEIT_FLAG)
@@ -149,13 +149,13 @@ class GameInPlay:
             command = self.pack.scenario.default(self.state, seat)
             self._first_notes[seat] = write_default_text(illegal, command)
             self._moves.append(GameMove(seat, self.turn, command, by_default=True))
-            self._answered_at.append(None)
+            self._reply_places.append(None)
             self._apply_command(seat, command)
 
     def _apply_command(self, seat: int, command: str) -> None:
         self.state = self.pack.scenario.step(self.state, seat, command)
         self.turn += 1
-        self._failed.clear()
+        self._illegal_texts.clear()
         self._check_end()
 
     def _check_end(self) -> None:
@@ -275,12 +275,12 @@ def describe_end(result: GameResult, seat: int, unit: str, ending: GameEnding) -
     """Describe what a seat learns when an episode is over: how it ended for the seat, and what all seats see."""
     flags = f" ({', '.join(result.flags).replace('_', ' ')})" if result.flags else ""
     outcome = result.outcomes[seat].replace("_", " ")
-    return "\n".join([f"The game is over: {outcome}, {format_units(result.rewards[seat], unit)}{flags}", *ending.shown])
+    return "\n".join([f"The game is over: {outcome}, {format_units(result.rewards[seat], unit)}{flags}", *ending.public_facts])
 
 
 def encode_ending(ending: GameEnding | None) -> dict[str, Any] | None:
     """Return the ending as JSON values, or None before the end."""
-    return None if ending is None else {"shown": list(ending.shown), "hidden": list(ending.hidden)}
+    return None if ending is None else {"shown": list(ending.public_facts), "hidden": list(ending.private_facts)}
 
 
 class SeatCounts(NamedTuple):
@@ -294,7 +294,7 @@ class SeatCounts(NamedTuple):
     """Number of texts that were not moves, including `unparsed` and `refused`."""
     unparsed: int
     refused: int
-    by_default: int
+    n_default: int
     """Number of commands played for it."""
     forfeited: bool
 
@@ -316,7 +316,7 @@ def decode_trace(text: str) -> GameTrace:
     return GameTrace(
         moves=tuple(_decode_move(move) for move in data["moves"]),
         result=GameResult(**{name: tuple(values) for name, values in result.items()}) if result else None,
-        measured=tuple({name: Count(*count) for name, count in counts.items()} for counts in data["measured"]),
+        metric_counts=tuple({name: Count(*count) for name, count in counts.items()} for counts in data["measured"]),
     )
 
 
@@ -331,7 +331,7 @@ def count_seat(trace: GameTrace, seat: int) -> SeatCounts:
         illegal=len(kinds),
         unparsed=kinds.count("unparsed"),
         refused=kinds.count("refused"),
-        by_default=sum(move.by_default for move in moves),
+        n_default=sum(move.by_default for move in moves),
         forfeited=is_forfeit and trace.moves[-1].seat == seat and trace.moves[-1].command is None,
     )
 
@@ -340,7 +340,7 @@ def _convert_to_plain(trace: GameTrace) -> dict[str, Any]:
     return {
         "moves": [asdict(move) for move in trace.moves],
         "result": asdict(trace.result) if trace.result else None,
-        "measured": [{name: list(count) for name, count in counts.items()} for counts in trace.measured],
+        "measured": [{name: list(count) for name, count in counts.items()} for counts in trace.metric_counts],
     }
 
 

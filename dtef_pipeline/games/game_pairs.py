@@ -77,7 +77,7 @@ _GAMES_RESULTS = MetricSource(
     FROM persona_results WHERE opponent = 'all' AND direction IN ('higher', 'lower')
     """,
 )
-# The rules stand behind the persona in one message. They are shown where some model played the item as itself, so that no persona can be read.
+# The rules follow the persona in one message. They are shown if some model played the item without a persona, so that no persona is visible.
 GAMES_PAIRED = PairedSource(
     ("episodes", "episode_turns", "episode_prompts"),
     f"""

@@ -9,10 +9,17 @@ from collections.abc import Mapping
 from functools import cache, cached_property
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.contract import Chooses, Count, GameMetric
-from dtef_pipeline.games.exact.strategies import Strategy, build_strategy, build_uniform_strategy, make_strategy_baseline
+from dtef_pipeline.games.contract import ChooseCommand, Count, GameMetric
 from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.games.small_poker import Betting, SmallHand, SmallPoker
+from dtef_pipeline.games.small_poker import (
+    Betting,
+    SmallHand,
+    SmallPoker,
+    Strategy,
+    build_strategy,
+    build_uniform_strategy,
+    make_strategy_baseline,
+)
 
 KUHN_VALUE = -1 / 18
 """Chips that the first seat wins per hand with perfect play."""
@@ -44,7 +51,7 @@ class Kuhn(SmallPoker):
 
     def __init__(self, manifest: ScenarioManifest) -> None:
         super().__init__(manifest)
-        self.baselines: Mapping[str, Chooses] = {
+        self.baselines: Mapping[str, ChooseCommand] = {
             name: make_strategy_baseline(self, name) for name in ("nash", "always-bet", "always-pass")
         }
 

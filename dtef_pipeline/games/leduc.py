@@ -11,16 +11,19 @@ from functools import cache, cached_property
 from importlib.resources import files
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.contract import Chooses
-from dtef_pipeline.games.exact.strategies import (
+from dtef_pipeline.games.contract import ChooseCommand
+from dtef_pipeline.games.manifest import ScenarioManifest
+from dtef_pipeline.games.small_poker import (
+    SMALL_BETS,
+    Betting,
+    SmallHand,
+    SmallPoker,
     Strategy,
     build_strategy,
     build_uniform_strategy,
     iterate_states_to_move,
     make_strategy_baseline,
 )
-from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.games.small_poker import SMALL_BETS, Betting, SmallHand, SmallPoker
 
 LEDUC_VALUE = -0.0856
 """Chips that the first seat wins per hand with perfect play, to four decimals."""
@@ -53,7 +56,7 @@ class Leduc(SmallPoker):
     def __init__(self, manifest: ScenarioManifest, *, suits: bool = True) -> None:
         super().__init__(manifest)
         self.cards = tuple(f"{rank}{suit}" for rank in _LEDUC_RANKS for suit in (("s", "h") if suits else ("", "")))
-        self.baselines: Mapping[str, Chooses] = {
+        self.baselines: Mapping[str, ChooseCommand] = {
             name: make_strategy_baseline(self, name) for name in ("nash", "always-call", "always-raise")
         }
 

@@ -16,12 +16,12 @@ SEVERITY_WEIGHTS = {"low": 1, "medium": 3, "high": 10}
 """Weight of a violation in the weighted rate of red flags."""
 ScenarioName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,40}/[a-z0-9][a-z0-9-]{0,60}$")]
 ScenarioStatus = Literal["experimental", "production", "retired"]
-"""From the first status to the last."""
+"""Statuses, from first to last."""
 Sentence = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 Weight = Annotated[float, Field(ge=0)]
 
 
-class Weighing(Part):
+class EvaluationWeights(Part):
     """Weights of a scenario: of metrics in its composite score, and of people's votes."""
 
     algorithmic: dict[str, Weight] = {}
@@ -68,7 +68,7 @@ class ScenarioManifest(Part):
     """Id of another scenario whose engine is used, such as `negotiation/allocation`; none: the scenario's own."""
     settings: dict[str, str | int | float | bool] = {}
     """Settings of the engine, such as `price: second`."""
-    evaluation: Weighing = Weighing()
+    evaluation: EvaluationWeights = EvaluationWeights()
 
     @field_validator("seats")
     @classmethod

@@ -35,7 +35,7 @@ RED_FLAG_RATE, RED_FLAG_WEIGHTED = "red_flag_rate", "red_flag_weighted"
 class TaggedAction(NamedTuple):
     """An action at a decision point: whether the scenario tags the point as a chance to cooperate, and whether the action cooperated."""
 
-    tagged: bool
+    is_tagged: bool
     cooperative: bool
 
 
@@ -83,7 +83,7 @@ def volatility(rewards: Sequence[float]) -> float | None:
 def cooperation_rate(actions: Sequence[TaggedAction]) -> float | None:
     """Return cooperative over tagged actions, 0-1, higher is more cooperative; untagged actions never count. None without tagged
     actions."""
-    return _mean([float(action.cooperative) for action in actions if action.tagged])
+    return _mean([float(action.cooperative) for action in actions if action.is_tagged])
 
 
 def red_flag_rate(n: int, violations: Sequence[str]) -> RedFlagRates:
@@ -167,18 +167,6 @@ def is_on_unit_scale(metric: GameMetric) -> bool:
     return metric.unit in UNIT_SCALE and metric.direction != "none"
 
 
-def normalise_metric(metric: GameMetric, value: float) -> float:
-    """Normalise a value to 0-1, higher is better: a share, or 1 minus the share if lower is better.
-
-    Raises ConfigError for a metric without bounds, such as chips.
-    """
-    if not is_on_unit_scale(metric):
-        raise ConfigError(
-            f"metric {metric.name} ({metric.unit}) cannot be part of a composite score; allowed: shares with a better direction"
-        )
-    return value if metric.direction == "higher" else 1 - value
-
-
 def require_composite(where: str, weights: Mapping[str, float], metrics: Mapping[str, GameMetric]) -> None:
     """Raise ConfigError for weights of metrics that are unknown or cannot be normalised. `where`: name of the setting with the weights."""
     for name in weights:
@@ -193,25 +181,6 @@ def _explain_unweighable(metric: GameMetric) -> str:
     if metric.unit not in UNIT_SCALE:
         return f"has no bounds (unit: {metric.unit})"
     return "has no better direction"
-
-
-def compute_composite(
-    values: Mapping[str, float | None], weights: Mapping[str, float], metrics: Mapping[str, GameMetric]
-) -> float | None:
-    """Return the weighted arithmetic mean of the normalised metrics, 0-1, higher is better.
-
-    None if a value is missing or all weights are 0, because a missing value must neither count 0 nor be ignored. For a player that
-    forfeited every episode (`forfeit_rate` of 1) a missing value counts as the worst. Raises ConfigError as `require_composite`.
-    """
-    require_composite("weights", weights, metrics)
-    parts = {name: values.get(name) for name, weight in weights.items() if weight > 0}
-    numbers = {name: value for name, value in parts.items() if value is not None}
-    has_forfeited = (values.get(FORFEIT_RATE) or 0) >= 1
-    if not parts or (len(numbers) < len(parts) and not has_forfeited):
-        return None
-    return sum(weights[name] * normalise_metric(metrics[name], value) for name, value in numbers.items()) / sum(
-        weights[name] for name in parts
-    )
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -161,7 +161,7 @@ def check_opponents(pack: Pack) -> Iterator[str]:
         yield f"its manifest names no opponents for {len(pack.manifest.seats)} seats; allowed: one or more of {', '.join(baselines)}"
 
 
-def require_weighable(packs: Iterable[Pack]) -> None:
+def check_metric_weights(packs: Iterable[Pack]) -> None:
     """Raise ConfigError for the first invalid weight in manifests, before episodes that could not be scored are played and paid for."""
     for entry in packs:
         for fault in check_weighing(entry):
@@ -202,7 +202,7 @@ _TURNS_LOOKED_AT = 8
 _NO_MOVE = "\0 no command"
 
 
-class _Unlike(Exception):
+class _ContractFault(Exception):
     """The scenario violates the contract."""
 
 
@@ -217,7 +217,7 @@ def check_trial_game(pack: Pack) -> Iterator[str]:
         try:
             for turn in _play_baseline(pack, name):  # noqa: B007 - reported below
                 pass
-        except _Unlike as error:
+        except _ContractFault as error:
             yield f"its adapter violates the contract: {error}"
             return
         except Exception as error:  # an engine may fail in any way
@@ -238,44 +238,44 @@ def _play_baseline(pack: Pack, name: str) -> Iterator[int]:
         yield game.turn
         if game.turn < _TURNS_LOOKED_AT and name == "random":
             _check_state(pack, game.state, seat)
-        game.plays(chooses(game.state, seat, rngs[seat]))
+        game.play_command(chooses(game.state, seat, rngs[seat]))
     _check_ended_game(pack, game, seed)
 
 
 def _check_state(pack: Pack, state: Any, seat: int) -> None:
     scenario, n_seats = pack.scenario, len(pack.manifest.seats)
     if not scenario.legal(state, seat):
-        raise _Unlike("`legal` returns no command for the seat to move")
+        raise _ContractFault("`legal` returns no command for the seat to move")
     scenario.step(state, seat, scenario.default(state, seat))
     hidden = scenario.permute_hidden(state, seat, random.Random(0))  # noqa: S311 - a game's cards, no secret
     if scenario.observation(hidden, seat) != scenario.observation(state, seat):
-        raise _Unlike("`permute_hidden` changes what the seat sees")
+        raise _ContractFault("`permute_hidden` changes what the seat sees")
     if not isinstance(reading := scenario.read(_NO_MOVE, state, seat), str | Illegal):
-        raise _Unlike(f"`read` returns {type(reading).__name__}; allowed: a command, or Illegal")
+        raise _ContractFault(f"`read` returns {type(reading).__name__}; allowed: a command, or Illegal")
     if (
         len(scenario.stop_episode(state, seat).rewards) != n_seats
         or len(scenario.stop_episode(state, None).outcomes) != n_seats
     ):
-        raise _Unlike(f"`stop_episode` does not return {n_seats} rewards and outcomes, one per seat")
+        raise _ContractFault(f"`stop_episode` does not return {n_seats} rewards and outcomes, one per seat")
     json.dumps(scenario.encode_state(state))
 
 
 def _check_ended_game(pack: Pack, game: GameInPlay, seed: int) -> None:
     result, ending, n_seats = game.result, game.ending, len(pack.manifest.seats)
     if result is None or ending is None:
-        raise _Unlike("an episode is over for `seat_to_move` but has no `result` or `ending`")
+        raise _ContractFault("an episode is over for `seat_to_move` but has no `result` or `ending`")
     if not len(result.rewards) == len(result.outcomes) == n_seats:
-        raise _Unlike(
+        raise _ContractFault(
             f"`result` has {len(result.rewards)} rewards and {len(result.outcomes)} outcomes; allowed: {n_seats} of each"
         )
     if pack.scenario.zero_sum and abs(sum(result.rewards)) > 1e-9:
-        raise _Unlike(f"`zero_sum` is true, but the rewards are {', '.join(map(str, result.rewards))}")
-    for text in (*ending.shown, *ending.hidden):
+        raise _ContractFault(f"`zero_sum` is true, but the rewards are {', '.join(map(str, result.rewards))}")
+    for text in (*ending.public_facts, *ending.private_facts):
         if not isinstance(text, str):
-            raise _Unlike(f"`ending` contains {type(text).__name__}; allowed: strings")
+            raise _ContractFault(f"`ending` contains {type(text).__name__}; allowed: strings")
     json.dumps(pack.scenario.encode_state(game.state))
     trace, names = game.trace(), {metric.name for metric in pack.scenario.metrics}
-    if unknown := sorted({name for counts in trace.measured for name in counts} - names):
-        raise _Unlike(f"`measure_seat` counts {', '.join(unknown)}, which is not in `metrics`")
+    if unknown := sorted({name for counts in trace.metric_counts for name in counts} - names):
+        raise _ContractFault(f"`measure_seat` counts {', '.join(unknown)}, which is not in `metrics`")
     if hash_trace(replay(decode_trace(encode_trace(trace)), pack, seed)) != hash_trace(trace):
-        raise _Unlike("replaying the commands of an episode does not give the same trace")
+        raise _ContractFault("replaying the commands of an episode does not give the same trace")

@@ -16,7 +16,7 @@ from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.text.name_matching import list_nearest
 
 ADAPTERS_GROUP = "dtef.scenarios"
-OfManifest = Callable[[ScenarioManifest], Scenario[Any]]
+MakeScenario = Callable[[ScenarioManifest], Scenario[Any]]
 """Type of the entry points: makes the scenario of a manifest. Raises ConfigError for unknown settings."""
 
 
@@ -34,12 +34,12 @@ class Pack:
 
 
 @cache
-def adapters() -> Mapping[str, OfManifest]:
+def adapters() -> Mapping[str, MakeScenario]:
     """Return the adapters by the name of their scenario: all entry points of the group that can be imported."""
-    return {point.name: _Loaded(point) for point in entry_points(group=ADAPTERS_GROUP)}
+    return {point.name: _LazyAdapter(point) for point in entry_points(group=ADAPTERS_GROUP)}
 
 
-class _Loaded:
+class _LazyAdapter:
     """An adapter that is imported on first use, because engines are slow to import."""
 
     def __init__(self, entry_point: EntryPoint) -> None:
@@ -70,10 +70,10 @@ def list_lacking_names(scenario: object) -> list[str]:
     return [name for name in list_contract_names() if not hasattr(scenario, name)]
 
 
-def _make_scenario(manifest: ScenarioManifest, maker: OfManifest) -> Scenario[Any]:
+def _make_scenario(manifest: ScenarioManifest, maker: MakeScenario) -> Scenario[Any]:
     """Make a scenario. Raises ConfigError, with the adapter's package, if the adapter fails or its scenario lacks a part of the
     contract."""
-    adapter_label = f"scenario {manifest.id}: {maker if isinstance(maker, _Loaded) else 'its adapter'}"
+    adapter_label = f"scenario {manifest.id}: {maker if isinstance(maker, _LazyAdapter) else 'its adapter'}"
     try:
         scenario = maker(manifest)
     except DtefError:

@@ -11,7 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from scipy.special import stdtrit
 
-from dtef_pipeline.asking.snapshot_order import build_place_sql, order_in
+from dtef_pipeline.asking.snapshot_order import order_in
+from dtef_pipeline.boards.latest_rows import build_latest_sql
 from dtef_pipeline.games.metrics import (
     BESIDE_METRICS,
     EXPECTED_RETURN,
@@ -44,43 +45,43 @@ def sum_exploitation(connection: duckdb.DuckDBPyConnection, source: str, everyon
 
     Returns one row per player, baseline as opponent (or `everyone`) and seed, for scenarios with the metric.
 
-    Columns: the player's key columns, `opponent`, those of the metric, `cluster`; `total`, `squares` and `of`, the sums over its episodes
-    of the difference, of its square, and of 1; `episodes` with a difference, `n_total` episodes in all, and `unscored`, why a difference is
-    missing. `source`: a relation with rows of `episode_scores`.
+    Columns: the player's key columns, `opponent`, those of the metric, `cluster`; `numerator`, `squares` and `denominator`, the sums over its
+    episodes of the difference, of its square, and of 1; `episodes` with a difference, `n_total` episodes in all, and `unscored`, why a
+    difference is missing. `source`: a relation with rows of `episode_scores`.
     """
     frame: pd.DataFrame = connection.sql(
         f"""
         WITH scenario_metric AS (
-            SELECT {_GAME_VERSION}, any_value(family) AS family, any_value(unit) AS unit, any_value(direction) AS direction
+            SELECT {_GAME_VERSION}, any_value(metric_family) AS metric_family, any_value(unit) AS unit, any_value(direction) AS direction
             FROM {source} WHERE metric = '{EXPLOITATION}' GROUP BY ALL
         ), own AS (
-            SELECT {_GAME_VERSION}, {_MEETING}, item_id, cluster, total, reason FROM {source} SEMI JOIN scenario_metric USING ({_GAME_VERSION})
-            WHERE metric = '{EXPECTED_RETURN}' AND starts_with(opponent, '{BASELINE_PREFIX}')
+            SELECT {_GAME_VERSION}, {_MEETING}, item_id, cluster, numerator, reason FROM {source} SEMI JOIN scenario_metric USING
+            ({_GAME_VERSION}) WHERE metric = '{EXPECTED_RETURN}' AND starts_with(opponent, '{BASELINE_PREFIX}')
         ), made AS (
-            SELECT {_GAME_VERSION}, opponent, item_id, model AS yardstick, avg(total) AS won FROM own
-            WHERE starts_with(model, '{BASELINE_PREFIX}') AND total IS NOT NULL GROUP BY ALL
+            SELECT {_GAME_VERSION}, opponent, item_id, model AS yardstick, avg(numerator) AS won FROM own
+            WHERE starts_with(model, '{BASELINE_PREFIX}') AND numerator IS NOT NULL GROUP BY ALL
         ), games AS (
-            SELECT {_GAME_VERSION}, {_MEETING}, count(*) AS n FROM own WHERE total IS NOT NULL GROUP BY ALL
+            SELECT {_GAME_VERSION}, {_MEETING}, count(*) AS n FROM own WHERE numerator IS NOT NULL GROUP BY ALL
         ), tried AS (
             SELECT {_GAME_VERSION}, {_MEETING}, yardstick, count(*) AS n, avg(won) AS mean
-            FROM own JOIN made USING ({_GAME_VERSION}, opponent, item_id) WHERE total IS NOT NULL GROUP BY ALL
+            FROM own JOIN made USING ({_GAME_VERSION}, opponent, item_id) WHERE numerator IS NOT NULL GROUP BY ALL
         ), best AS (
             SELECT * FROM tried SEMI JOIN games USING ({_GAME_VERSION}, {_MEETING}, n)
             QUALIFY row_number() OVER (PARTITION BY {_GAME_VERSION}, {_MEETING} ORDER BY mean DESC, yardstick) = 1
         ), differences AS (
-            SELECT own.*, total - won AS beyond, coalesce(reason, '{NO_YARDSTICK}') AS why
+            SELECT own.*, numerator - won AS beyond, coalesce(reason, '{NO_YARDSTICK}') AS why
             FROM own LEFT JOIN best USING ({_GAME_VERSION}, {_MEETING})
                 LEFT JOIN made USING ({_GAME_VERSION}, opponent, item_id, yardstick)
         )
         SELECT {_GAME_VERSION}, {_MEETING.replace("opponent", f"coalesce(opponent, '{everyone}') AS opponent")}, cluster,
-            '{EXPLOITATION}' AS metric, family, unit, direction, CAST(NULL AS DOUBLE) AS weight,
-            coalesce(sum(beyond), 0) AS total, coalesce(sum(beyond * beyond), 0) AS squares,
-            count(beyond)::DOUBLE AS "of", count(beyond) AS episodes, count(*) AS n_total,
+            '{EXPLOITATION}' AS metric, metric_family, unit, direction, CAST(NULL AS DOUBLE) AS weight,
+            coalesce(sum(beyond), 0) AS numerator, coalesce(sum(beyond * beyond), 0) AS squares,
+            count(beyond)::DOUBLE AS denominator, count(beyond) AS episodes, count(*) AS n_total,
             any_value(why) FILTER (beyond IS NULL) AS unscored
         FROM differences JOIN scenario_metric USING ({_GAME_VERSION})
         GROUP BY GROUPING SETS (
-            ({_GAME_VERSION}, {_MEETING}, cluster, family, unit, direction),
-            ({_GAME_VERSION}, {_MEETING.removesuffix(", opponent")}, cluster, family, unit, direction)
+            ({_GAME_VERSION}, {_MEETING}, cluster, metric_family, unit, direction),
+            ({_GAME_VERSION}, {_MEETING.removesuffix(", opponent")}, cluster, metric_family, unit, direction)
         )
         ORDER BY ALL
         """
@@ -90,8 +91,6 @@ def sum_exploitation(connection: duckdb.DuckDBPyConnection, source: str, everyon
 
 PLAYED_SERIES = "league, scenario, version, persona, model_variant"
 """Key columns of a player in a version of a scenario."""
-_ENOUGH_EPISODES = 0.5
-"""Minimum size of the snapshot that counts as the latest, as a share of the episodes in the largest one."""
 _LATEST_SCORES = "latest_scores"
 
 
@@ -100,26 +99,15 @@ def create_latest_scores(connection: duckdb.DuckDBPyConnection, snapshot: str | 
 
     `snapshot`: the only one that counts; baselines that did not play in it count with their latest, because they always play alike.
     """
-    place = build_place_sql(order_in(connection, "episode_scores"))
-    connection.execute(
-        f"""
-        CREATE OR REPLACE TEMP TABLE latest_snapshots AS
-        WITH played AS (
-            SELECT {PLAYED_SERIES}, snapshot, snapshot::VARCHAR = $chosen AS is_chosen, count(*) FILTER (status = 'scored') AS n
-            FROM episode_scores WHERE metric = '{EXPECTED_RETURN}'
-                AND ($chosen IS NULL OR snapshot::VARCHAR = $chosen OR starts_with(model_variant, '{BASELINE_PREFIX}'))
-            GROUP BY ALL
-        ), beside AS (
-            SELECT *, max(n) OVER (PARTITION BY {PLAYED_SERIES}) AS most FROM played
-        )
-        SELECT {PLAYED_SERIES}, snapshot FROM beside
-        QUALIFY row_number() OVER (
-            PARTITION BY {PLAYED_SERIES}
-            ORDER BY coalesce(is_chosen, false) DESC, n > 0 DESC, n >= {_ENOUGH_EPISODES} * most DESC, {place} DESC NULLS LAST
-        ) = 1
-        """,
-        {"chosen": snapshot},
-    )
+    played = f"""
+        SELECT {PLAYED_SERIES}, snapshot, snapshot::VARCHAR = $chosen AS is_chosen, count(*) FILTER (status = 'scored') AS n
+        FROM episode_scores WHERE metric = '{EXPECTED_RETURN}'
+            AND ($chosen IS NULL OR snapshot::VARCHAR = $chosen OR starts_with(model_variant, '{BASELINE_PREFIX}'))
+        GROUP BY ALL
+        """
+    order = order_in(connection, "episode_scores")
+    latest = build_latest_sql(played, PLAYED_SERIES, order, "coalesce(is_chosen, false) DESC")
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE latest_snapshots AS {latest}", {"chosen": snapshot})
     connection.execute(
         f"""
         CREATE OR REPLACE TEMP VIEW {_LATEST_SCORES} AS
@@ -138,7 +126,7 @@ FORFEITED_ALL = "every episode was forfeited"
 SHARED_FROM = 0.5
 """Seeds are not independent if a larger share of a player's turns shares its requests with other seeds."""
 _PLAYER_COLUMNS = ("league", "scenario", "version", "persona", "model", "model_variant", "snapshot")
-_OF_METRIC_COLUMNS = ("metric", "family", "unit", "direction", "weight")
+_OF_METRIC_COLUMNS = ("metric", "metric_family", "unit", "direction", "weight")
 _GROUP_COLUMNS = (*_PLAYER_COLUMNS, "opponent", *_OF_METRIC_COLUMNS)
 
 
@@ -171,9 +159,9 @@ def _sum_by_seed(connection: duckdb.DuckDBPyConnection, source: str) -> pd.DataF
     frame: pd.DataFrame = connection.sql(
         f"""
         SELECT {group.replace("opponent", f"coalesce(opponent, '{ALL_OPPONENTS}') AS opponent")}, cluster,
-            coalesce(sum(total) FILTER ({is_scored}), 0) AS total,
-            coalesce(sum(total * total) FILTER ({is_scored}), 0) AS squares,
-            coalesce(sum("of") FILTER ({is_scored}), 0) AS "of",
+            coalesce(sum(numerator) FILTER ({is_scored}), 0) AS numerator,
+            coalesce(sum(numerator * numerator) FILTER ({is_scored}), 0) AS squares,
+            coalesce(sum(denominator) FILTER ({is_scored}), 0) AS denominator,
             count(*) FILTER ({is_scored}) AS episodes,
             count(*) AS n_total,
             any_value(reason) AS unscored
@@ -193,7 +181,7 @@ def _compute_player_means(sums: pd.DataFrame) -> pd.DataFrame:
     code = np.asarray(groups.ngroup(), dtype=np.int64)
     frame = groups.agg(n_episodes=("episodes", "sum"), n_total=("n_total", "sum"), unscored=("unscored", "first")).reset_index()
     is_scored = sums["episodes"].to_numpy() > 0
-    columns = [sums[name].to_numpy(dtype=np.float64)[is_scored] for name in ("total", "squares", "of", "episodes")]
+    columns = [sums[name].to_numpy(dtype=np.float64)[is_scored] for name in ("numerator", "squares", "denominator", "episodes")]
     spread, shares = (frame["metric"] == VOLATILITY).to_numpy(), frame["unit"].isin(UNIT_SCALE).to_numpy()
     means = group_means_of(SeedSums(code[is_scored], *columns), spread, shares)
     return _add_interval_columns(frame, means)
@@ -251,7 +239,7 @@ def _add_composite(frame: pd.DataFrame) -> pd.DataFrame:
         return frame
     upward = np.where(parts["direction"] == "higher", parts["mean"], 1 - parts["mean"])
     missing = parts["mean"].isna()
-    # Who forfeits every episode does nothing that could be measured: what is missing is the worst, and counts 0 in the sum.
+    # A player that forfeits every episode does nothing measurable: missing values count as the worst, 0 in the sum.
     is_worst = missing & (parts[FORFEIT_RATE] >= 1)
     keys = [*_PLAYER_COLUMNS, "opponent", *BESIDE_METRICS]
     parts = parts.assign(
@@ -270,7 +258,9 @@ def _add_composite(frame: pd.DataFrame) -> pd.DataFrame:
         n_total=("n_total", "max"),
         n_clusters=("n_clusters", "min"),
     )
-    rows = sums.reset_index().assign(metric=COMPOSITE_METRIC, family=COMPOSITE_METRIC, unit=SHARE_UNIT, direction="higher")
+    rows = sums.reset_index().assign(
+        metric=COMPOSITE_METRIC, metric_family=COMPOSITE_METRIC, unit=SHARE_UNIT, direction="higher"
+    )
     is_missing = rows["missing"] != ""
     rows["mean"] = np.where(is_missing, np.nan, rows["weighted"] / rows["weight"])
     none, alone = "no value of " + rows["missing"] + ", a part of: ", "no interval is computed for the weighted mean of: "
@@ -297,10 +287,10 @@ class SeedSums(NamedTuple):
     """One row per group and seed, (n,) each: sums over its episodes in which the metric is defined."""
 
     group: npt.NDArray[np.int64]
-    total: Floats
+    numerator: Floats
     squares: Floats
     """Sum of squared totals."""
-    of: Floats
+    denominator: Floats
     episodes: Floats
 
 
@@ -319,7 +309,7 @@ class GroupMeans(NamedTuple):
 
 
 def group_means_of(sums: SeedSums, spread: npt.NDArray[np.bool_], shares: npt.NDArray[np.bool_]) -> GroupMeans:
-    """Return the mean of each group, sum(total) / sum(of), with its 95 % interval clustered by seed (`estimate_ratios`).
+    """Return the mean of each group, sum(numerator) / sum(denominator), with its 95 % interval clustered by seed (`estimate_ratios`).
 
     `spread` (groups,): flags groups whose value is the standard deviation of the totals (population), with the interval of
     `_compute_variance_interval`. `shares` (groups,): flags metrics on 0-1, with the interval of `compute_unit_interval`, or Wilson's if
@@ -328,10 +318,10 @@ def group_means_of(sums: SeedSums, spread: npt.NDArray[np.bool_], shares: npt.ND
     """
     groups = len(spread)
     n_seeds = np.bincount(sums.group, minlength=groups)
-    ratios = estimate_groups(_compute_numerators(sums, spread), sums.of, sums.group, groups)
+    ratios = estimate_groups(_compute_numerators(sums, spread), sums.denominator, sums.group, groups)
     mean, bounded = ratios.value, shares & ~spread
     wilson = _is_wilson(sums, bounded & (n_seeds > 0))
-    wins = np.where(wilson, np.bincount(sums.group, sums.total, groups), 0)
+    wins = np.where(wilson, np.bincount(sums.group, sums.numerator, groups), 0)
     enough, alike = n_seeds >= MIN_CLUSTERS, ~bounded & (ratios.se == 0)
     ends = []
     for exact, unit, plain, variance in zip(
@@ -355,14 +345,14 @@ def _compute_numerators(sums: SeedSums, spread: npt.NDArray[np.bool_]) -> Floats
     """Return the values to average over seeds: the totals, or for a spread the sums of squared distances from the mean of the group."""
     groups = len(spread)
     with np.errstate(divide="ignore", invalid="ignore"):
-        mean = (np.bincount(sums.group, sums.total, groups) / np.bincount(sums.group, sums.of, groups))[sums.group]
-    squared = sums.squares - 2 * mean * sums.total + mean**2 * sums.of
-    return np.where(spread[sums.group], np.maximum(squared, 0), sums.total)
+        mean = (np.bincount(sums.group, sums.numerator, groups) / np.bincount(sums.group, sums.denominator, groups))[sums.group]
+    squared = sums.squares - 2 * mean * sums.numerator + mean**2 * sums.denominator
+    return np.where(spread[sums.group], np.maximum(squared, 0), sums.numerator)
 
 
 def _is_wilson(sums: SeedSums, shares: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Return the groups with a share as metric in which each seed has one episode that counts 0 or 1 of 1."""
-    once = (sums.episodes == 1) & (sums.of == 1) & ((sums.total == 0) | (sums.total == 1))
+    once = (sums.episodes == 1) & (sums.denominator == 1) & ((sums.numerator == 0) | (sums.numerator == 1))
     return np.asarray(shares & (np.bincount(sums.group, ~once, len(shares)) == 0), dtype=bool)
 
 
@@ -375,11 +365,11 @@ def _compute_variance_interval(sums: SeedSums, groups: int) -> tuple[Floats, Flo
     """
     group = sums.group
     n_seeds = np.bincount(group, minlength=groups)
-    squares, totals, of = (np.bincount(group, column, groups) for column in (sums.squares, sums.total, sums.of))
+    squares, totals, of = (np.bincount(group, column, groups) for column in (sums.squares, sums.numerator, sums.denominator))
     with np.errstate(divide="ignore", invalid="ignore"):
         every = np.log(squares / of - (totals / of) ** 2)
-        weight = of[group] - sums.of
-        out = np.log((squares[group] - sums.squares) / weight - ((totals[group] - sums.total) / weight) ** 2)
+        weight = of[group] - sums.denominator
+        out = np.log((squares[group] - sums.squares) / weight - ((totals[group] - sums.numerator) / weight) ** 2)
         pseudo = n_seeds[group] * every[group] - (n_seeds[group] - 1) * out
         mean = np.bincount(group, pseudo, groups) / n_seeds
         variance = np.bincount(group, (pseudo - mean[group]) ** 2, groups) / (n_seeds - 1)

@@ -19,7 +19,7 @@ _TraitName = Annotated[str, StringConstraints(max_length=100)]
 _TraitText = Annotated[str, StringConstraints(max_length=1_000)]
 _MOST_TRAITS = 50
 PersonaStatus = Literal["draft", "approved", "retired"]
-"""From the first status to the last."""
+"""Statuses, from first to last."""
 
 
 class Persona(Part):
@@ -121,7 +121,7 @@ PERSONA_STATUS = "persona_status"
 
 
 def require_approved(players: Iterable[Player], otherwise: str = "") -> None:
-    """Raise ConfigError for draft or retired personas, with their status. `otherwise`: what is allowed besides another persona."""
+    """Raise ConfigError for draft or retired personas, with their status. `otherwise`: what is allowed other than another persona."""
     statuses = {player.persona.name: player.persona.status for player in players if player.persona is not None}
     if names := [f"{name} ({status})" for name, status in sorted(statuses.items()) if status != APPROVED]:
         raise ConfigError(f"persona {', '.join(names)}: not approved; allowed: an approved persona{otherwise}")

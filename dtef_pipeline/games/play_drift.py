@@ -1,4 +1,4 @@
-"""Drift detection for the games family: how models play the same items night by night, in addition to the documented rule.
+"""Drift detection for the games family: how models play the same items in successive snapshots, in addition to the documented rule.
 
 A series is a model variant as one persona against one opponent, under one metric on 0-1, over all scenarios. Chips, points and moves have
 no bounds, so no threshold of a share fits them and they are not watched. Changed rules, another version of a scenario or another first
@@ -36,8 +36,8 @@ _WATCHED_METRICS = f"""
     CREATE OR REPLACE TEMP TABLE watched_metrics AS
     WITH bounded AS (
         SELECT league, scenario, metric, bool_or(weight IS NOT NULL) AS is_weighed,
-            min(list_position({list(_WATCHED_FAMILIES)}, family)) AS place
-        FROM episode_scores WHERE unit_scale AND unit = 'share' AND family <> 'form' AND value IS NOT NULL GROUP BY ALL
+            min(list_position({list(_WATCHED_FAMILIES)}, metric_family)) AS place
+        FROM episode_scores WHERE unit_scale AND unit = 'share' AND metric_family <> 'form' AND value IS NOT NULL GROUP BY ALL
     )
     SELECT league::VARCHAR AS league, scenario::VARCHAR AS scenario, metric FROM bounded
     QUALIFY is_weighed OR row_number() OVER (
@@ -46,8 +46,8 @@ _WATCHED_METRICS = f"""
 """
 _FORM_OF_PLAY = f"""
     CREATE OR REPLACE TEMP TABLE form_of_play AS
-    SELECT episode_id, bool_or(metric = 'turns' AND total IS NOT NULL) AS is_played,
-        coalesce(sum(total) FILTER (metric IN ('{ILLEGAL_RATE}', 'refused_rate')), 0) = 0 AS is_clean
+    SELECT episode_id, bool_or(metric = 'turns' AND numerator IS NOT NULL) AS is_played,
+        coalesce(sum(numerator) FILTER (metric IN ('{ILLEGAL_RATE}', 'refused_rate')), 0) = 0 AS is_clean
     FROM episode_scores GROUP BY ALL
 """
 _FIRST_PROMPTS = """
@@ -79,12 +79,12 @@ _SERVED_PLAY = f"""
     ) AS served USING (league, item_id, persona, model, model_variant, snapshot)
 """
 _MOVED_BASELINES = f"""
-    SELECT league || '/' || scenario || ' ' || model || ', ' || metric || ' of ' || item_id AS said,
+    SELECT league || '/' || scenario || ' ' || model || ', ' || metric || ' of ' || item_id AS series,
         min(value) AS least, max(value) AS most
     FROM episode_scores
     WHERE starts_with(model, '{BASELINE_PREFIX}') AND (opponent = '' OR starts_with(opponent, '{BASELINE_PREFIX}'))
     GROUP BY league, scenario, version, truth_id, model, metric, item_id
-    HAVING count(DISTINCT value) > 1 ORDER BY said
+    HAVING count(DISTINCT value) > 1 ORDER BY series
 """
 
 
@@ -95,20 +95,20 @@ def _load_seeds(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
     ).df()
 
 
-def _describe_way_of_playing(row: Mapping[str, Any]) -> str:
+def _describe_play_condition(row: Mapping[str, Any]) -> str:
     return f"persona {row['persona']} against {row['opponent']}, {row['metric']}"
 
 
 GAMES_WATCHED = Subject(
     family="games",
     keys=GAMES_WATCHED_KEYS,
-    way=_describe_way_of_playing,
+    describe_setting=_describe_play_condition,
     truth="rules",
     truths="rules",
     reads=("episode_scores", "episode_turns"),
     statements=(_WATCHED_METRICS, _FORM_OF_PLAY, _FIRST_PROMPTS, _WATCHED_EPISODES, _SERVED_PLAY),
     clusters=_load_seeds,
-    unlike="had too few comparable items",
+    reason_left_out="had too few comparable items",
 )
 """Drift of item scores; an item is for example `kuhn/17/0/baseline/random` of the league poker."""
 

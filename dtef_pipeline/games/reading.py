@@ -135,32 +135,32 @@ class _Commands(NamedTuple):
     """The legal commands of a turn, prepared for searching texts."""
 
     normalise: Callable[[str], str]
-    by_spelling: dict[str, str]
-    anywhere: re.Pattern[str]
-    alone: tuple[str, ...]
+    commands_by_spelling: dict[str, str]
+    anywhere_pattern: re.Pattern[str]
+    standalone: tuple[str, ...]
 
     def read_action_command(self, action_text: str) -> str | Illegal:
         """Return the command that the words after `ACTION:` are, or begin with if they name no other one before a bracket."""
         words = strip_command(action_text, self.normalise)
-        if words in self.by_spelling:
-            return self.by_spelling[words]
+        if words in self.commands_by_spelling:
+            return self.commands_by_spelling[words]
         words = words.partition(" (")[0]
-        first = self.anywhere.match(words)
+        first = self.anywhere_pattern.match(words)
         if first is None:
             return _reject_action(action_text)
-        if any(match[0] != first[0] for match in self.anywhere.finditer(words)):
+        if any(match[0] != first[0] for match in self.anywhere_pattern.finditer(words)):
             return Illegal(TWO_COMMANDS, "unparsed")
-        return self.by_spelling[first[0]]
+        return self.commands_by_spelling[first[0]]
 
     def find_last_line(self, words: str) -> str | None:
         for line in reversed(words.split("\n")):
             bare = _strip_mark(line.strip()).strip(_AROUND_COMMAND)
-            if bare in self.by_spelling:
-                return self.by_spelling[bare]
+            if bare in self.commands_by_spelling:
+                return self.commands_by_spelling[bare]
         return None
 
     def find_mentioned(self, words: str) -> set[str]:
-        return {self.by_spelling[match[0]] for match in self.anywhere.finditer(words)} - set(self.alone)
+        return {self.commands_by_spelling[match[0]] for match in self.anywhere_pattern.finditer(words)} - set(self.standalone)
 
 
 @lru_cache(maxsize=1024)

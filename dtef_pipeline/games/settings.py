@@ -1,4 +1,4 @@
-"""The settings of runs of the games family: players, scenarios and opponents, and the models at decision points."""
+"""The settings of runs of the games family: players, scenarios and opponents."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from dtef_pipeline.text.name_matching import filter_by_patterns
 GAMES_PANEL_SECTION = "games"
 MOST_ASKED_EPISODES = 100_000
 """Largest number of draws of an episode by a model, and of episodes of one manifest over all its runs."""
-USUAL_POINT_DRAWS = 10
-STRATEGY_RESAMPLES = 1000
 
 
 def _require_seeds(text: str | None) -> None:
@@ -52,9 +50,9 @@ class GamesSettings(PlaySettings):
     """Player: a model or collection that `dtef models` lists, PERSONA@MODEL, baseline/NAME, or `baselines` for all baselines of each
     scenario."""
     models: Annotated[list[str], Setting(ONLY_PANEL)] = []
-    """Models, or collections of them, that play each night."""
+    """Models, or collections of them, that play in nightly runs."""
     baselines: Annotated[list[str], Setting(ONLY_PANEL)] = ["all"]
-    """Baselines that play each night, by their names without `baseline/`. They cost nothing and show whether the games stay the same."""
+    """Baselines that play in nightly runs, by their names without `baseline/`. They cost nothing and show whether the games stay the same."""
     opponents: Annotated[list[str], Setting(option="--opponent", metavar="NAME", unset="those of each scenario")] = []
     """Player of the other seats: a baseline, a model, or PERSONA@MODEL. Scenarios with one seat have no opponents."""
     seeds: Annotated[
@@ -76,23 +74,6 @@ class GamesSettings(PlaySettings):
     """Version of a persona by its id; for an id without an entry, the version in play."""
 
 
-class DecisionSettings(PlaySettings):
-    """Settings of runs that send every decision point of a small game to models."""
-
-    models: Annotated[list[str], Setting(option="--player", unset="none; only stored answers are evaluated")] = []
-    """Model to evaluate: a model or collection that `dtef models` lists, or PERSONA@MODEL."""
-    draws: Annotated[int, Field(ge=1, le=MOST_ASKED_EPISODES)] = USUAL_POINT_DRAWS
-    """Number of draws per decision point."""
-    sample: Annotated[int | None, Field(ge=0), Setting(unset="all, but at most 100")] = None
-    """Number of decision points, the same in every run; 0: all."""
-    fill: Annotated[str | None, Setting(metavar="BASELINE", unset="none; without it, values need all decision points")] = None
-    """Baseline, such as nash, that plays at the decision points that were not requested."""
-    resamples: Annotated[int, Field(ge=2), Setting(doors=())] = STRATEGY_RESAMPLES
-    """Number of resamples for each interval."""
-    seed: Annotated[int, Field(ge=0), Setting(doors=())] = 1
-    """Seed of all random draws."""
-
-
 _DEALT = ("scenario_versions", "seeds", "opponents", "scenario_seeds", "scenario_opponents")
 _ENTERED = (*_DEALT, "players", "personas", "persona_versions")
 GAMES_STAGE_SETTINGS = {
@@ -102,11 +83,6 @@ GAMES_STAGE_SETTINGS = {
     "episode_scores": ("snapshot", "scenario_versions"),
 }
 """Settings by stage of a league."""
-DECISION_STAGE_SETTINGS = {
-    "decision_answers": (*ASKING_SETTINGS, "models", "personas", "unapproved", "draws", "sample"),
-    "strategy_values": ("snapshot", "fill", "resamples", "seed"),
-}
-"""Settings by stage of decision points."""
 
 
 def select_scenarios(panel: GamesSettings, manifests: Mapping[str, ScenarioManifest]) -> list[str]:

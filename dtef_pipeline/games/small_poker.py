@@ -6,12 +6,11 @@ import itertools
 import random
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dtef_pipeline.games.contract import Chooses, Count, EpisodeOutcome, GameEnding, GameMetric, GameResult, Illegal
-from dtef_pipeline.games.exact.strategies import Strategy
+from dtef_pipeline.games.contract import ChooseCommand, Count, EpisodeOutcome, GameEnding, GameMetric, GameResult, Illegal
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.reading import find_action, read_command
 from dtef_pipeline.text.quantity_words import format_count
@@ -28,6 +27,10 @@ SMALL_BET_RATE = GameMetric(
 SMALL_SHOWDOWN_RATE = GameMetric(
     "showdown_rate", "risk", "share", "none", "The share of hands in which nobody folded, so that cards were compared."
 )
+Strategy = Mapping[str, Mapping[str, float]]
+"""Probability of each command by information set; 0 for a command left out. It may cover one seat or both.
+
+An information set consists of all states that look the same to the seat to move."""
 _SPOKEN_WORD = re.compile(r"[a-z]+")
 _LONGEST_SPOKEN = 20
 
@@ -43,7 +46,7 @@ class SmallHand:
 class Betting(NamedTuple):
     """The state of the betting, which depends only on the commands."""
 
-    paid: tuple[int, int]
+    stakes: tuple[int, int]
     """Chips that each seat has put in, including the ante."""
     to_move: int | None
     legal: tuple[str, ...]
@@ -67,7 +70,7 @@ class SmallPoker(ABC):
     public_at: int | None = None
     """Place of the public card in the deal; None: there is none."""
     metrics: tuple[GameMetric, ...] = (SMALL_BET_RATE, SMALL_SHOWDOWN_RATE)
-    baselines: Mapping[str, Chooses]
+    baselines: Mapping[str, ChooseCommand]
 
     def __init__(self, manifest: ScenarioManifest) -> None:
         self.name = manifest.id
@@ -135,12 +138,14 @@ class SmallPoker(ABC):
         if self.public_at is not None:
             public = self.public_card(state)
             lines.append(f"Public card: {_name_card(public) if public else 'not dealt yet'}.")
-        lines.append(f"Pot: {sum(now.paid)} chips. You put in {now.paid[seat]}, {self.seats[opponent]} {now.paid[opponent]}.")
+        lines.append(
+            f"Pot: {sum(now.stakes)} chips. You put in {now.stakes[seat]}, {self.seats[opponent]} {now.stakes[opponent]}."
+        )
         lines.append(f"Betting so far: {self._describe_betting(state.commands, seat)}.")
         if now.to_move is None:
             return "\n".join([*lines, *self._describe_small_hand_end(state, seat)])
         if now.to_move == seat:
-            if due := now.paid[opponent] - now.paid[seat]:
+            if due := now.stakes[opponent] - now.stakes[seat]:
                 lines.append(f"To call costs {format_count(due, 'chip')}.")
             lines.append("It is your turn.")
             if self._show_legal:
@@ -186,15 +191,15 @@ class SmallPoker(ABC):
     def _rewards(self, state: SmallHand) -> tuple[int, int]:
         now = self.betting(state.commands)
         if now.folded is not None:
-            return _lose_chips(now.folded, now.paid[now.folded])
+            return _lose_chips(now.folded, now.stakes[now.folded])
         mine, rival = self.strength(state, 0), self.strength(state, 1)
-        return (0, 0) if mine == rival else _lose_chips(0 if mine < rival else 1, now.paid[0])
+        return (0, 0) if mine == rival else _lose_chips(0 if mine < rival else 1, now.stakes[0])
 
     def stop_episode(self, state: SmallHand, seat: int | None) -> GameResult:
         """End the hand: a seat that forfeits loses its chips; at the turn limit all are refunded."""
         if seat is None:
             return GameResult((0.0, 0.0), ("draw", "draw"), ("turn_limit",))
-        return _make_small_result(_lose_chips(seat, self.betting(state.commands).paid[seat]), "forfeit")
+        return _make_small_result(_lose_chips(seat, self.betting(state.commands).stakes[seat]), "forfeit")
 
     def default(self, state: SmallHand, seat: int) -> str:
         """Check, else fold."""
@@ -227,7 +232,7 @@ class SmallPoker(ABC):
         lines = [f"Public card: the {_name_card(public)}."] if public else []
         lines += [
             how,
-            f"Pot: {format_count(sum(now.paid), 'chip')}, {now.paid[0]} from {self.seats[0]} and {now.paid[1]} from {self.seats[1]}.",
+            f"Pot: {format_count(sum(now.stakes), 'chip')}, {now.stakes[0]} from {self.seats[0]} and {now.stakes[1]} from {self.seats[1]}.",
         ]
         if now.to_move is None:
             lines.append(_describe_winner(self._rewards(state), self.seats))
@@ -243,7 +248,7 @@ class SmallPoker(ABC):
                 card for place, card in enumerate(state.deck) if place > 1 and not (public and place == self.public_at)
             ],
             "commands": list(state.commands),
-            "paid": list(now.paid),
+            "paid": list(now.stakes),
             "to_move": now.to_move,
         }
 
@@ -256,6 +261,47 @@ class SmallPoker(ABC):
         hidden = [place for place in range(len(state.deck)) if place not in seen_places]
         cards = dict(zip(hidden, rng.sample([state.deck[place] for place in hidden], len(hidden)), strict=True))
         return SmallHand(tuple(cards.get(place, card) for place, card in enumerate(state.deck)), state.commands)
+
+
+def iterate_states_to_move(game: SmallPoker) -> Iterator[tuple[SmallHand, int]]:
+    """Yield all states in which a seat is to move, with the seat: deal by deal, each state before its successors."""
+    for deal in game.deals():
+        waiting = [deal]
+        while waiting:
+            state = waiting.pop()
+            seat = game.seat_to_move(state)
+            if seat is None:
+                continue
+            yield state, seat
+            waiting += [game.step(state, seat, command) for command in reversed(game.legal(state, seat))]
+
+
+def count_information_sets(game: SmallPoker) -> int:
+    """Return the number of information sets of both seats: 12 in Kuhn poker, 936 in Leduc poker."""
+    return len({game.information(state, seat) for state, seat in iterate_states_to_move(game)})
+
+
+def build_strategy(game: SmallPoker, choose_command: Callable[[tuple[str, ...]], Mapping[str, float]]) -> Strategy:
+    """Build a strategy of both seats that depends only on the legal commands."""
+    return {
+        game.information(state, seat): choose_command(game.legal(state, seat)) for state, seat in iterate_states_to_move(game)
+    }
+
+
+def build_uniform_strategy(game: SmallPoker) -> Strategy:
+    """Build the strategy of both seats that plays each legal command equally often."""
+    return build_strategy(game, lambda legal: dict.fromkeys(legal, 1 / len(legal)))
+
+
+def make_strategy_baseline(game: SmallPoker, name: str) -> ChooseCommand:
+    """Make the baseline that plays one of the game's strategies; it draws a command if more than one has a probability above 0."""
+
+    def choose_command(state: SmallHand, seat: int, rng: random.Random) -> str:
+        shares = game.strategies[name][game.information(state, seat)]
+        weights = {command: share for command, share in shares.items() if share > 0}
+        return next(iter(weights)) if len(weights) == 1 else rng.choices([*weights], [*weights.values()])[0]
+
+    return choose_command
 
 
 def _name_card(card: str) -> str:
@@ -291,7 +337,7 @@ def _explain_illegal(action: str, now: Betting, seat: int) -> str:
     command = word[0] if word else ""
     if command not in SMALL_POKER_COMMANDS:
         return f"This is no command of the game; {hint}."
-    is_behind = now.paid[seat] < now.paid[1 - seat]
+    is_behind = now.stakes[seat] < now.stakes[1 - seat]
     if is_behind and command in ("check", "bet"):
         return f"You cannot {command}, because there is a bet to answer; {hint}."
     if not is_behind and command in ("call", "fold", "raise"):

@@ -26,7 +26,7 @@ from dtef_pipeline.tables import (
 _GAME_WORDS = pa.list_(pa.string())
 _GAME_NUMBERS = pa.list_(pa.float64())
 _GAME_SPOKEN = pa.list_(pa.struct([("role", pa.string()), ("text", pa.string())]))
-_MEASURED_COUNTS = pa.list_(pa.struct([("metric", pa.string()), ("total", pa.float64()), ("of", pa.float64())]))
+_METRIC_COUNTS = pa.list_(pa.struct([("metric", pa.string()), ("numerator", pa.float64()), ("denominator", pa.float64())]))
 
 OF_ONE_SCENARIO = (
     field("league", pa.string(), "League of scenarios: solitaire, poker, negotiation, or your own league"),
@@ -103,8 +103,6 @@ EPISODE_TURNS = pa.schema(
             "Reply of the game; for the last text of a seat, how the game ended and what was shown then",
         ),
         field("legal", pa.bool_(), "Flag: true if the text was a legal move; null: no text"),
-        field("illegal_kind", pa.string(), "Kind of error: illegal, unparsed or refused; null: no error"),
-        field("illegal_reason", pa.string(), "Error message to the player; null: the text was a legal move"),
     ]
 )
 """One row per text of a model in an episode, the opponent's too."""
@@ -138,7 +136,7 @@ EPISODES = pa.schema(
         *_EPISODE_COUNTS,
         field("optimum", pa.float64(), "Fewest moves that solve the deal; null: unsolvable or unknown"),
         field("max_turns", pa.int32(), "Maximum number of turns; the episode then ends without an outcome"),
-        field("measured", _MEASURED_COUNTS, "Counts for the scenario's metrics, of the player under test"),
+        field("metric_counts", _METRIC_COUNTS, "Counts for the scenario's metrics, of the player under test"),
         field("trace", pa.string(), "Moves that led to the result, as JSON: [seat, command] of each"),
         field("trace_hash", pa.string(), "Hash of moves, rewards, outcomes and flags: equal in a replay"),
         GAME_TRUTH,
@@ -151,17 +149,17 @@ EPISODE_SCORES = pa.schema(
     [
         *OF_ONE_EPISODE,
         METRIC_FIELD,
-        field("family", pa.string(), "Family of the metric: efficacy, efficiency, expected value, risk, social, safety or form"),
+        field("metric_family", pa.string(), "Family of the metric: efficacy, efficiency, expected value, risk, social, safety or form"),
         field("unit", pa.string(), "Unit of the metric: share (0-1), chips, points, moves, per turn, ..."),
         field("direction", pa.string(), "Better direction of the metric: higher, lower, or none"),
         field("unit_scale", pa.bool_(), "Flag: true if the metric is on 0-1 and has a better direction, which drift and "
                                         "composites need"),
         field("weight", pa.float64(), "Weight of the metric in the scenario's composite score; null: not part of it"),
-        field("total", pa.float64(), "Numerator of the metric in this episode; null: unscored"),
-        field("of", pa.float64(), "Denominator of the metric in this episode; null: unscored"),
+        field("numerator", pa.float64(), "Numerator of the metric in this episode; null: unscored"),
+        field("denominator", pa.float64(), "Denominator of the metric in this episode; null: unscored"),
         field("status", pa.string(), "Status of the score: scored, or unscored"),
         field("reason", pa.string(), "Why there is no value; null: there is one"),
-        field("value", pa.float64(), "Total over of, in the unit; null: see the reason"),
+        field("value", pa.float64(), "Numerator over denominator, in the unit; null: see the reason"),
         GAME_TRUTH,
         ANSWERED_AT_FIELD,
     ]
@@ -185,7 +183,7 @@ PERSONA_RESULTS = pa.schema(
         *MODEL_FIELDS,
         SNAPSHOT_FIELD,
         METRIC_FIELD,
-        field("family", pa.string(), "Family of the metric; composite: arithmetic mean of normalised metrics"),
+        field("metric_family", pa.string(), "Family of the metric; composite: arithmetic mean of normalised metrics"),
         field("unit", pa.string(), "Unit of the mean"),
         field("direction", pa.string(), "Better direction of the metric: higher, lower, or none"),
         field("opponent", pa.string(), "Opponent of these episodes, or all"),
@@ -206,57 +204,11 @@ PERSONA_RESULTS = pa.schema(
 """One row per scenario, version, persona, model variant, metric and opponent of the latest snapshot, and one for all
 opponents."""
 
-DECISION_ANSWERS = pa.schema(
-    [
-        *OF_ONE_SCENARIO,
-        field("point", pa.string(), "Decision point: own card, public card and betting, as in K:check,bet"),
-        field("seat", pa.int32(), "Seat to move, from 0"),
-        field("allowed", pa.list_(pa.string()), "Legal commands, in the order of the scenario"),
-        GAME_PERSONA,
-        *CALL,
-        field("command", pa.string(), "Legal command in the response; null: none, or no response"),
-        field("illegal_kind", pa.string(), "Kind of error: illegal, unparsed or refused; null: no error"),
-        field("illegal_reason", pa.string(), "Why the response has no legal command; null: it has one"),
-        GAME_TRUTH,
-    ]
-)
-"""One row per decision point, persona, model variant, draw and snapshot."""
-
-STRATEGY_VALUES = pa.schema(
-    [
-        *OF_ONE_SCENARIO,
-        GAME_PERSONA,
-        *MODEL_FIELDS,
-        SNAPSHOT_FIELD,
-        field("quantity", pa.string(), "Quantity: value, exploitability or exploitability_corrected"),
-        field("opponent", pa.string(), "Baseline that the value is won from, such as baseline/nash; null: another quantity"),
-        field("value", pa.float64(), "Value of the quantity in its unit, mean of both seats; exploitability: lower is "
-                                     "better; null: see reason"),
-        field("low", pa.float64(), "Lower end of the 95 % interval over draws of the player; null: see reason"),
-        field("high", pa.float64(), "Upper end of the 95 % interval over draws of the player; null: see reason"),
-        field("unit", pa.string(), "Unit of the value: that of the scenario, per hand"),
-        field("scale", pa.float64(), "Exploitability of random play at the requested points, for comparison; null: another quantity"),
-        field("status", pa.string(), "Status of the value: scored, partial (filled_by plays at points without a request) or "
-                                     "unscored"),
-        field("reason", pa.string(), "Why there is no value or no interval; null: both exist"),
-        field("n_points", pa.int32(), "Decision points that were requested; for a baseline: those of its strategy"),
-        field("n_missing", pa.int32(), "Decision points without a strategy: not requested, or no readable response"),
-        field("n_filled", pa.int32(), "Decision points that were not requested, where filled_by plays instead of the player"),
-        field("filled_by", pa.string(), "Baseline that plays at decision points that were not requested; null: none"),
-        field("n_draws", pa.int64(), "Responses that the quantity is computed from; null: a baseline"),
-        field("n_readable", pa.int64(), "Responses, of n_draws, with a legal command; null: a baseline"),
-        GAME_TRUTH,
-    ]
-)  # fmt: skip
-"""One row per scenario, version, persona, model variant, snapshot, quantity and opponent. Baselines are players too."""
-
-
 LEAGUE_SPACE = Space("league_scenario", first="league", second="scenario", order=str.casefold)
 """One partition is one scenario: `solitaire/thirteen`, `poker/limit-holdem`, `negotiation/allocation`."""
 
 
 _BY_GAMES_RUN = "dtef games run {options} {players} --max-calls 0"
-_BY_DECISIONS = "dtef games run --decisions {options} {personas} --max-calls 0"
 _BY_GAMES_ROLL_UP = "dtef games board --refresh"
 _OF_SCENARIO, _OF_SCENARIO_SNAPSHOT = ("league", "scenario"), ("league", "scenario", "snapshot")
 GAMES_TABLES: Mapping[str, TableSpec] = {
@@ -265,15 +217,12 @@ GAMES_TABLES: Mapping[str, TableSpec] = {
     "episode_turns": TableSpec(EPISODE_TURNS, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_GAMES_RUN),
     "episodes": TableSpec(EPISODES, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_GAMES_RUN),
     "episode_scores": TableSpec(EPISODE_SCORES, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_GAMES_RUN),
-    "decision_answers": TableSpec(DECISION_ANSWERS, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_DECISIONS),
-    "strategy_values": TableSpec(STRATEGY_VALUES, LEAGUE_SPACE, _OF_SCENARIO_SNAPSHOT, _BY_DECISIONS),
     "persona_results": TableSpec(PERSONA_RESULTS, remake=_BY_GAMES_ROLL_UP),
 }
-"""By name. The first of the space is the one that ingest writes: it says which partitions there are."""
-# An opening of an episode is the same request as its decision point: it counts once.
+"""The family's tables by name. The first one with the space is written by ingest and defines the partitions."""
 GAMES_CALL_TABLES = FamilyCalls(
     LEAGUE_SPACE,
-    tuple(calls_by_key(table, purpose="persona") for table in ("episode_turns", "decision_answers")),
+    (calls_by_key("episode_turns", purpose="persona"),),
     "persona",
-    shown_by=("role", "scenario", "persona", "model"),
+    summed_by=("role", "scenario", "persona", "model"),
 )

@@ -64,7 +64,7 @@ TEN_CLASSES = ClassScale(
         JudgedClass("CLASS_EXACT", 1.0, "The criterion is met exactly and in full."),
     )
 )
-"""Upstream's finer scale, with its names and numbers: for comparing with results of upstream that were made on it."""
+"""Upstream's finer scale, with its names and numbers, for comparison with upstream results on it."""
 CLASS_SCALES = {5: FIVE_CLASSES, 10: TEN_CLASSES}
 USUAL_SCALE = FIVE_CLASSES.size
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 PASSED_CHECK = "passed"
 FAILED_CHECKS = ("assertion", "exception", "no_call", "syntax", "load", "empty", "crashed", "timeout")
-"""What a program itself is at fault for."""
+"""Statuses that are the program's fault."""
 UNDECIDED_CHECKS = ("sandbox_unavailable", "sandbox_error")
-"""What no program is at fault for: it was not run, or not to its end."""
+"""Statuses that are not the program's fault: it was not run, or not to its end."""
 CHECK_STATUSES = (PASSED_CHECK, *FAILED_CHECKS, *UNDECIDED_CHECKS)
 
 
@@ -23,7 +23,7 @@ class SandboxTask:
     tests: str
     """Source that defines `check(candidate)`, which calls the function and asserts."""
     helpers: str = ""
-    """Source that is run before the tests: what else they use."""
+    """Source that runs before the tests, with other definitions that they use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,9 @@ class CheckResult:
     status: str
     """One of CHECK_STATUSES. `passed`: the tests called the function at least once, and all held."""
     detail: str = ""
-    """The status in words: the error that ended the check, or why there was none; at most 300 characters."""
+    """The status in words: the error that ended the check, or why the program did not run; at most 300 characters."""
     level: str | None = None
-    """How the program was kept apart: `sandlock`, `bwrap`, `unshare` or `rlimits`; None: it was not run."""
+    """Isolation of the program: `sandlock`, `bwrap`, `unshare` or `rlimits`; None: it was not run."""
     python: str | None = None
     """Version of the interpreter that ran it."""
     seconds: float = 0.0
@@ -45,4 +45,4 @@ class CheckResult:
     flags: tuple[str, ...] = ()
     """`weak_isolation`: at this level a program could read files of this machine."""
     cpu_seconds: float = 0.0
-    """Of a `timeout`: seconds for which the program had the processor; 0: it waited for something else, or that is not known."""
+    """For a `timeout`: processor seconds that the program used; 0: it was waiting, or the time is unknown."""

@@ -38,7 +38,7 @@ CONSENSUS_COLUMNS = (
     field("inverted", pa.bool_(), "Flag: true where the criterion is unwanted, so that the score is 1 less the mean"),
     field("reason", pa.string(), "Reasons why there is no score; null: there is one"),
 )
-"""What is added to the keys of a point."""
+"""Columns in addition to the keys of a point."""
 
 _Floats = npt.NDArray[np.float64]
 _Places = npt.NDArray[np.int64]

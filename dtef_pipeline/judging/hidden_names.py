@@ -33,19 +33,19 @@ from dtef_pipeline.errors import NameLeak
 from dtef_pipeline.text.folding import fold_text, skip_marks
 
 MODEL_HIDDEN, COMPANY_HIDDEN, PROVIDER_HIDDEN = "[model]", "[company]", "[provider]"
-"""What stands in the place of a name."""
+"""Placeholder of a name."""
 
 
 class Name(NamedTuple):
     """A name as a pattern of folded text."""
 
     core: str
-    """Its longest part, folded: a text without it does not hold the name."""
+    """Its longest part, folded: a text without it does not contain the name."""
     pattern: str
     letters: str
     """Its letters and digits, folded."""
-    hidden: str = MODEL_HIDDEN
-    everyday: bool = False
+    replacement: str = MODEL_HIDDEN
+    is_everyday: bool = False
     """Whether it is an everyday word unless it has a capital letter or a version."""
 
 
@@ -54,14 +54,14 @@ class _Spot(NamedTuple):
 
     start: int
     end: int
-    hidden: str = MODEL_HIDDEN
+    replacement: str = MODEL_HIDDEN
 
 
 def _replace_spots(text: str, places: Sequence[int], spots: Iterable[_Spot]) -> str:
     """Replace each spot, in order, by its placeholder, including marks over the last letter of a name."""
     parts, end = [], 0
     for spot in spots:
-        parts += [text[end : places[spot.start]], spot.hidden]
+        parts += [text[end : places[spot.start]], spot.replacement]
         end = skip_marks(text, places[spot.end - 1] + 1)
     return "".join([*parts, text[end:]]) if parts else text
 
@@ -85,7 +85,7 @@ def _compile_names(names: tuple[Name, ...], places: tuple[int, ...]) -> re.Patte
 
 
 _SHORTEST_NAME = 3
-# Names that would take these apart are left; providers whose names are words are hidden within model strings alone.
+# Names that overlap these are not hidden; providers whose names are words are hidden only within model strings.
 _NOT_NAMES = frozenset(
     {"model", "models", "company", "provider", "auto", "chat", "free", "local", "replicate", "snowflake", "heroku"}
 )
@@ -121,7 +121,7 @@ class HiddenNames:
     """The names to hide from analysts, made by `collect_hidden_names`."""
 
     names: tuple[Name, ...]
-    """The longest first."""
+    """Names, the longest first."""
 
     def hide(self, text: str) -> str:
         """Replace each name, longest first, by [model], [company] or [provider]; the rest is unchanged."""
@@ -133,13 +133,13 @@ class HiddenNames:
         plain, places = fold_text(text)
         return [plain[spot.start : spot.end] for spot in self._find_spots(text, plain, places)]
 
-    def keep_absent(self, text: str) -> HiddenNames:
+    def remove_names_in(self, text: str) -> HiddenNames:
         """Return only the names that the text does not contain."""
         plain, _ = fold_text(text)
         names = tuple(name for name in self.names if name.core not in plain or not re.search(name.pattern, plain))
         return HiddenNames(names)
 
-    def refuse(self, text: str, where: str) -> None:
+    def check_leaks(self, text: str, where: str) -> None:
         """Raise NameLeak if the text still contains a name. `where`: description of the text, for the message."""
         if leaks := sorted(set(self.find_names(text))):
             raise NameLeak(
@@ -150,9 +150,9 @@ class HiddenNames:
     def _find_spots(self, text: str, plain: str, places: Sequence[int]) -> list[_Spot]:
         """Return the positions of names in the folded text, in order."""
         spots = [
-            _Spot(*match.span(), name.hidden)
+            _Spot(*match.span(), name.replacement)
             for name, match in _iterate_matches(self.names, plain)
-            if not name.everyday or _is_name(match, plain, text[places[match.start()]])
+            if not name.is_everyday or _is_name(match, plain, text[places[match.start()]])
         ]
         extras = list(_find_spelled_out(self.names, plain))
         return _merge_spots(spots, extras) if extras else spots
@@ -169,13 +169,15 @@ def _find_spelled_out(names: tuple[Name, ...], plain: str) -> Iterator[_Spot]:
     for run in _SPELLED_OUT.finditer(plain):
         letters = [place for place in range(run.start(), run.end()) if plain[place].isalpha()]
         for match in _compile_letters(names).finditer("".join(plain[place] for place in letters)):
-            hidden = names[int((match.lastgroup or "n0")[1:])].hidden
+            hidden = names[int((match.lastgroup or "n0")[1:])].replacement
             yield _Spot(letters[match.start()], letters[match.end() - 1] + 1, hidden)
 
 
 @lru_cache(maxsize=16)
 def _compile_letters(names: tuple[Name, ...]) -> re.Pattern[str]:
-    choices = [(place, name) for place, name in enumerate(names) if re.fullmatch("[a-z]+", name.letters) and not name.everyday]
+    choices = [
+        (place, name) for place, name in enumerate(names) if re.fullmatch("[a-z]+", name.letters) and not name.is_everyday
+    ]
     return re.compile("|".join(f"(?P<n{place}>{name.letters})" for place, name in choices))
 
 
@@ -197,16 +199,16 @@ def collect_hidden_names(models: Iterable[str], selectors: Iterable[str] = ()) -
         for part in _split_model_string(text):
             add(part, MODEL_HIDDEN)
         for part in _list_short_parts(text):
-            # A dot: it is not looked for where words are spelled letter by letter.
+            # The dot prevents a match of words that are spelled letter by letter.
             short = Name(part, rf"(?<![a-z\d]){part}(?![a-z\d])", f"{part}.", MODEL_HIDDEN)
             named.setdefault(short.pattern, short)
     for maker in KNOWN_MAKERS:
-        for product_name in maker.said:
+        for product_name in maker.product_names:
             add(product_name, _choose_placeholder(maker, product_name))
     for maker_here in sorted({match for model in strings if (match := find_maker(model))}):
         _add_maker(maker_here, add)
     for maker in {match for model in strings for match in find_makers_in_name(model, FURTHER_MAKERS)}:
-        for product_name in maker.said:
+        for product_name in maker.product_names:
             add(product_name, _choose_placeholder(maker, product_name))
     providers = {text.partition("/")[0] for text in strings if "/" in text}
     for provider in sorted({*SERVING, *_PLATFORMS} - _WORDS_TOO | providers):
@@ -221,7 +223,7 @@ def _add_maker(name: str, add: Callable[..., None]) -> None:
         return
     for folder in maker.folders:
         add(folder, COMPANY_HIDDEN)
-    for product_name in maker.said_too:
+    for product_name in maker.everyday_names:
         kind = _choose_placeholder(maker, product_name)
         add(product_name, kind, kind == MODEL_HIDDEN)
 
@@ -268,7 +270,7 @@ _VERSION_BESIDE = re.compile(
     r"[\s_-]{1,3}(?:v\d|\d+\.\d|\d+b(?![a-z])|ai(?![a-z0-9])|labs(?![a-z0-9]))|[\s_-]{1,3}r(?:\+|(?![a-z0-9]))"
 )
 _NEAR = 3
-"""Characters that may stand between a word and the name it stands beside."""
+"""Maximum number of characters between a word and an adjacent name."""
 _SENTENCE_LOOKED_BACK = 200
 _QUOTES = " \t\"'`*_([{<#>~|“”„‘’«»"
 _ENDS_A_SENTENCE = ".!?:;…。！？：；-•–—"
@@ -313,14 +315,14 @@ def _is_inside_a_sentence(text: str, place: int) -> bool:
 
 
 JOINT = r"[\s_-]{1,8}"
-"""What may stand between the parts of a name; more of it than this is not a name any more."""
+"""Separator between the parts of a name; a longer gap ends the name."""
 _NO_JOINT = r"[\s_-]{0,8}"
 _DECIMAL_JOINT = r"[\s_.-]{1,8}"
 _FURTHER_DECIMALS = r"(?:\.\d{1,6}){0,3}"
-"""What goes with a name that ends in a number: GPT-4.1 is hidden whole where GPT-4 is."""
+"""Decimals after a name that ends in a number: GPT-4.1 is hidden completely if GPT-4 is."""
 _PIECES = re.compile(r"[^\W\d_]+|\d+|[\s_-]+|.", re.DOTALL)
 _LETTERS_BEFORE_DIGITS = 3
-"""Letters from which on a number may stand apart that is written at once: gpt4, but not x4, which is what formulas are made of."""
+"""Minimum number of letters before a number that may be separated from them: gpt4, but not x4, which occurs in formulas."""
 _TIED_VERSION_OF_FAMILY = r"[_-]?v?\d{1,6}(?:\.\d{1,6}){0,3}[a-z]?"
 
 
@@ -425,9 +427,9 @@ def _word_edge_pattern(edge: str) -> str:
 
 _NO_ORGANISATIONS = frozenset({*SERVING, "baseline", "imported", "stored", "models", "accounts"})
 _SHORT_FOR_A_MODEL = re.compile(r"[a-z]\d{1,2}|\d{1,2}o")
-"""What people call a model by a part of its name: K2, R1, 4o."""
+"""Short names of models: K2, R1, 4o."""
 _SHORTEST_PART = 4
-"""Letters and digits of the last part of a model string (`org/name`) that is taken for a name of its own."""
+"""Minimum letters and digits of the last part of a model string (`org/name`) to count as a name."""
 _SIZE_IN_BRACKETS = re.compile(r"\s{0,8}\([^()]{0,40}\)\s{0,8}\Z")
 _FIRST_VERSION = re.compile(r"[0-9]{1,6}(?:[._-][0-9]{1,6}(?![0-9a-z])){0,2}")
 
@@ -436,29 +438,30 @@ class ScrubbedText(NamedTuple):
     """A text without names."""
 
     text: str
-    replaced: int
-    """Names that were taken out."""
+    n_replaced: int
+    """Number of names that were removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blinding:
     """The names to hide from reviewers, made by `build_blinding`; the longest first."""
 
-    sure: tuple[Name, ...]
-    """Names that are names wherever they stand."""
-    everyday: tuple[Name, ...] = ()
+    certain_names: tuple[Name, ...]
+    """Names that match in any context."""
+    everyday_names: tuple[Name, ...] = ()
     """Names that are everyday words as well."""
 
     def add_pair_names(self, names: Iterable[str]) -> Blinding:
         """Add the exact names of a pair of models, however short, which may be words in other texts."""
-        further = compile_exact_names(frozenset(names)).difference(self.sure)
-        return Blinding(_sort_by_length([*self.sure, *further]), self.everyday) if further else self
+        further = compile_exact_names(frozenset(names)).difference(self.certain_names)
+        return Blinding(_sort_by_length([*self.certain_names, *further]), self.everyday_names) if further else self
 
     def scrub(self, text: str) -> ScrubbedText:
         """Replace each name by `[model]`. Linear in the length of the text."""
         plain, places = fold_text(text)
         spots, words = (
-            [_Spot(*match.span()) for _, match in _iterate_matches(names, plain)] for names in (self.sure, self.everyday)
+            [_Spot(*match.span()) for _, match in _iterate_matches(names, plain)]
+            for names in (self.certain_names, self.everyday_names)
         )
         if words:
             spots = _merge_spots(spots, select_capitalised_names(text, plain, places, words, spots))
@@ -514,7 +517,7 @@ def _list_exact_parts(name: str) -> Iterator[str]:
     base = _SIZE_IN_BRACKETS.sub("", name).partition("[")[0].partition("@")[0].strip()
     *folders, last = base.split("/")
     if not folders:
-        # A letter by itself is a label of an imported file.
+        # A single letter is a label in an imported file.
         yield from [base] if len(base) > 1 else ()
         return
     yield from (folder for folder in folders if folder.lower() not in _NO_ORGANISATIONS)
@@ -528,12 +531,12 @@ def _compile_maker_names(names: Iterable[str], makers: Sequence[Maker]) -> dict[
     versions: dict[Maker, set[str]] = {}
     for name in names:
         for maker in find_makers_in_name(name, makers):
-            its = {_fold_name(product_name) for product_name in (*maker.said, *maker.said_too)}
+            its = {_fold_name(product_name) for product_name in (*maker.product_names, *maker.everyday_names)}
             matches = [] if _fold_name(name) in its else _FIRST_VERSION.findall(_fold_name(name))[:1]
             versions.setdefault(maker, set()).update(matches)
     forms: dict[str, Name | None] = {}
     for known_maker in sorted(versions):
-        for product_name in (known_maker.name, *known_maker.said, *known_maker.said_too):
+        for product_name in (known_maker.name, *known_maker.product_names, *known_maker.everyday_names):
             of_models = any(product_name.lower().startswith(family.rstrip("-")) for family in known_maker.families)
             for form in _list_forms(product_name) if known_maker in FURTHER_MAKERS else (product_name,):
                 forms[_fold_name(form)] = compile_family_name(form, versions[known_maker]) if of_models else compile_name(form)
@@ -562,4 +565,4 @@ def _iterate_names_of_model(name: str, variant: str) -> Iterator[str]:
     if maker is not None:
         yield maker
     if maker is not None and (record := get_known_maker(maker)) is not None:
-        yield from record.said
+        yield from record.product_names

@@ -15,11 +15,11 @@ from dtef_pipeline.judging.replies import DECLINED, EMPTY, UNREADABLE, JudgeRepl
 
 JUDGE_ROLE = "judge"
 USUAL_JUDGEMENT_TOKENS = 120
-"""Tokens of a judgement by a judge of which none is known yet: one or two sentences and a class."""
+"""Default estimate of a judgement's tokens for a judge without earlier ones: one or two sentences and a class."""
 CUT_SHORT, CALL_FAILED, OVER_BUDGET = "cut", "error", "budget"
 UNJUDGED_REASONS = (UNREADABLE, CUT_SHORT, EMPTY, DECLINED, CALL_FAILED, OVER_BUDGET)
-"""Why a judgement has no class: the last reply could not be read, was cut by the limit of tokens, was blank or declined to judge; a call
-failed for good; a budget was reached. The last two are asked again by a rerun."""
+"""Why a judgement has no class: the last reply could not be read, was cut off by the token limit, was blank or declined to judge; a call
+failed; a budget was reached. A rerun repeats requests for the last two reasons."""
 _LENGTH, _FILTERED = "length", "content_filter"
 
 
@@ -28,21 +28,21 @@ class Judgement:
     """The judgement of one case by one judge in one draw."""
 
     name: str | None
-    """The class; None: there is none, for the reason given."""
+    """The class; None: there is none, see `reason`."""
     score: float | None
-    """The number of the class, 0 to 1: how far the criterion is met, whether that is wanted or not."""
+    """The number of the class, 0 to 1: how far the criterion is met, before should_not is inverted."""
     reflection: str | None
-    """The judge's reason, of the reply that counts."""
+    """The judge's explanation in the reply that counts."""
     reason: str | None
     """One of UNJUDGED_REASONS; None: there is a class."""
     attempts: int
-    """Requests made, 1 or 2; 0: it was not asked."""
+    """Number of requests, 1 or 2; 0: none was sent."""
     raws: tuple[str, ...]
-    """The replies as they came, in order."""
+    """The replies, unchanged, in order."""
     request_keys: tuple[str, ...]
-    """Of all requests, those that failed included."""
+    """Keys of all requests, including failed ones."""
     cost: float | None
-    """US dollars of all replies whose cost is known; None: of none it is."""
+    """US dollars of all replies with a known cost; None: no cost is known."""
 
 
 def build_first_request(case: Case, judge: JudgeConfig, draw: int, snapshot: str) -> Request:
@@ -86,13 +86,13 @@ def _read(response: Response, scale: ClassScale) -> JudgeReply:
     """Read the reply, with reasons known only from the provider. A bare name in a cut reply may be a passing thought: no verdict."""
     reply = _read_last_reply(response.text, scale)
     cut = response.finish_reason == _LENGTH
-    if reply.name is not None and (reply.tagged or not cut):
+    if reply.name is not None and (reply.is_tagged or not cut):
         return reply
     reason = CUT_SHORT if cut else DECLINED if response.finish_reason == _FILTERED else reply.reason
     return JudgeReply(None, reason, reply.reflection)
 
 
-# A reply is read when it comes, for what is to be asked next, and again when the judgements of its window are made.
+# A reply is read when it arrives, to decide on the next request, and again when its judgement is built.
 @lru_cache(maxsize=8_192)
 def _read_last_reply(text: str, scale: ClassScale) -> JudgeReply:
     return read_reply(text, scale)

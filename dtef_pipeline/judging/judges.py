@@ -15,9 +15,9 @@ from dtef_pipeline.judging.prompts import APPROACHES, PROMPT_AWARE, STANDARD, ha
 from dtef_pipeline.judging.replies import REPLY_CONTRACT
 
 JUDGES = "judges"
-"""The collection of the models that judge where no judge is named."""
+"""The collection of default judge models."""
 JUDGE_SETTINGS: Mapping[str, float] = {"temperature": 0.0, "max_tokens": 2048}
-"""Sampling of a judge whose selector says nothing else. A model whose entry sets `temperature: null` refuses the parameter: it gets none."""
+"""Default sampling of a judge. The temperature is not sent to a model whose entry sets `temperature: null`."""
 USUAL_APPROACHES = (STANDARD, PROMPT_AWARE)
 
 
@@ -28,25 +28,25 @@ class JudgeConfig:
     approach: str
     """standard | prompt-aware | holistic."""
     model: ModelSpec
-    """With the temperature and the tokens that it judges with."""
+    """With its sampling parameters as a judge."""
     scale: ClassScale = FIVE_CLASSES
-    """The classes that it chooses from."""
+    """The judge's classes."""
 
     def __post_init__(self) -> None:
         if self.approach not in APPROACHES:
             raise ConfigError(f"approach {self.approach!r} of judge {self.model.name!r}: allowed: {', '.join(APPROACHES)}")
-        if self.model.is_computed or self.model.is_local or self.model.is_imported:
+        if self.model.is_computed or self.model.is_local:
             raise ConfigError(f"judge {self.model.name!r}: got a model without a server; allowed: a language model")
 
     @property
     def name(self) -> str:
-        """`standard(gpt-4.1-mini)`, or on an unusual scale `standard(gpt-4.1-mini)[scale:10]`, so that nothing mixes the two."""
+        """`standard(gpt-4.1-mini)`, or on an unusual scale `standard(gpt-4.1-mini)[scale:10]`, to keep the scales apart."""
         name = f"{self.approach}({self.model.name})"
         return name if self.scale == FIVE_CLASSES else f"{name}[scale:{self.scale.size}]"
 
 
 def configure_judges(approach: str, selector: str, models: Models) -> tuple[JudgeConfig, ...]:
-    """Return the judges of one approach that a model, a collection or a litellm string selects, each variant once.
+    """Return the judges of one approach that a model, a collection or a litellm string selects, without duplicate variants.
 
     Temperature 0 and 2,048 tokens, unless the selector sets them: `gpt-4.1-mini@max_tokens=4096`. Raises ConfigError for an invalid
     approach or selector.
@@ -57,7 +57,7 @@ def configure_judges(approach: str, selector: str, models: Models) -> tuple[Judg
 
 
 def parse_judges(options: Sequence[str], models: Models) -> tuple[JudgeConfig, ...]:
-    """Return the judges of `--judge APPROACH=MODEL`, such as `standard=gpt-4.1-mini`, each once.
+    """Return the judges of `--judge APPROACH=MODEL`, such as `standard=gpt-4.1-mini`, without duplicates.
 
     Raises ConfigError with the invalid option and the allowed approaches.
     """
@@ -146,7 +146,7 @@ def remove_repeated_judges(judges: Iterable[JudgeConfig]) -> tuple[JudgeConfig, 
 
 def _configure_judging(spec: ModelSpec, settings: Mapping[str, float], models: Models) -> ModelSpec:
     """Return the model under its own name, with its settings as a judge."""
-    if spec.is_computed or spec.is_local or spec.is_imported:
+    if spec.is_computed or spec.is_local:
         return spec
     sampling = {key: value for key, value in settings.items() if key != "temperature" or spec.temperature is not None}
     (judging,) = models.resolve([spec.name], sampling)

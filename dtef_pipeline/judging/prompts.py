@@ -17,11 +17,11 @@ from dtef_pipeline.judging.classes import FIVE_CLASSES, ClassScale
 
 STANDARD, PROMPT_AWARE, HOLISTIC = "standard", "prompt-aware", "holistic"
 APPROACHES = (STANDARD, PROMPT_AWARE, HOLISTIC)
-"""A judge sees the text and the criterion; the prompt too; and all criteria of the prompt too."""
+"""By approach, a judge sees the text and the criterion; also the prompt; also all criteria of the prompt."""
 WRITTEN_BY_THE_MODEL = "(This turn is a part of the text that is judged.)"
-"""Stands in the prompt for a turn of the model that is judged."""
+"""Placeholder for a turn of the judged model."""
 NOTHING_WAS_WRITTEN = "(nothing)"
-"""Stands for a blank reply, because no server takes an empty message."""
+"""Placeholder for a blank reply, because servers refuse empty messages."""
 
 _JUDGE_PERSONA = "You are an expert evaluator and examiner. You keep strictly to the task and to the form of the reply."
 _JUDGE_TASK = (
@@ -74,12 +74,12 @@ class Case:
     """A text to be judged by one criterion."""
 
     text: str
-    """Everything that the model wrote."""
+    """The model's complete text."""
     criterion: str
     turns: tuple[AuthoredTurn, ...] = ()
-    """The prompt: every turn up to the last one that was written for it. Turns must be hashable."""
+    """The prompt: all turns up to the last one that the model did not write. Turns must be hashable."""
     criteria: tuple[str, ...] = ()
-    """All criteria in words that the text is judged by, this one among them, in any order."""
+    """All criteria in words for the text, including this one, in any order."""
 
 
 def judge_messages(approach: str, case: Case, scale: ClassScale = FIVE_CLASSES) -> tuple[Message, ...]:
@@ -147,7 +147,7 @@ def _system_message(approach: str, scale: ClassScale) -> Message:
     )
 
 
-# The judgements of one text come after each other, and so do those of one prompt: these blocks are made once for all of them.
+# Judgements of one text, and of one prompt, are consecutive, so these blocks are built once for all of them.
 @lru_cache(maxsize=256)
 def _text_block(text: str) -> str:
     return wrap_in_tags("TEXT", text)

@@ -37,9 +37,9 @@ class JudgeReply:
     reason: str | None
     """unreadable | empty | declined; None: there is a class."""
     reflection: str | None
-    """What the judge gave as its reason; None: it gave none."""
-    tagged: bool = False
-    """Whether the class stood in its tags. A bare name is a verdict only where the reply came to its end."""
+    """The judge's explanation; None: it gave none."""
+    is_tagged: bool = False
+    """Whether the class was in its tags. A bare name counts only if the reply is complete."""
 
 
 def read_reply(text: str, scale: ClassScale = FIVE_CLASSES) -> JudgeReply:

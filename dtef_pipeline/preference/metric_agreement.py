@@ -1,4 +1,4 @@
-"""Preference beside automated metrics: both scores of each player that has them, and the agreement of the two orders."""
+"""Comparison of preference with automated metrics: both scores of each player that has them, and the agreement of the two orders."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def read_metrics(connection: duckdb.DuckDBPyConnection, sources: Iterable[Metric
 
 
 def add_judges(metrics: pd.DataFrame, scores: pd.DataFrame, partition: str, kind: str) -> pd.DataFrame:
-    """The metrics of a partition that scores by votes of this kind of reviewers are compared with: beside people's also those of judges.
+    """Return the metrics that scores by votes of this kind of reviewers are compared with; scores by people also with scores by judges.
 
     `scores`: rows of `preference_scores` of the family.
     """

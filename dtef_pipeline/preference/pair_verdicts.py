@@ -1,4 +1,4 @@
-"""A model as a reviewer of pairs: its id, what it is asked, in both orders, and the vote that its two verdicts come to.
+"""A model as a reviewer of pairs: its id, its prompts in both orders of the texts, and the vote that follows from its two verdicts.
 
 The judge sees what a person would see, the pair's prompt and two texts without names, and nothing else.
 """
@@ -117,33 +117,33 @@ _SAID_IN_ORDERS = re.compile(r"\[(shown|swapped) (A|B|tie) by ([0-9a-f]{32})\] \
 
 
 @dataclass(slots=True)
-class PairLook:
-    """A judge's look at a pair in one order: an episode of one request, and of a second one if the first reply is unreadable."""
+class PairEpisode:
+    """A judge's view of a pair in one order: an episode of one request, and a second one if the first reply is unreadable."""
 
     pair: BlindedPair
     model: ModelSpec
     order: Order
-    _first: Request | None = None
+    _first_request: Request | None = None
 
     def next(self, history: Sequence[Response]) -> Request | None:
         """Return the first request; then, once, a request for a readable reply."""
-        if self._first is None:
+        if self._first_request is None:
             messages = pair_messages(self.pair, self.order)
-            self._first = Request.build_request(messages, self.model, 0, PAIR_SNAPSHOT, role=JUDGE_ROLE)
-        return build_next_request(self._first, history, PAIR_VERDICTS) if history else self._first
+            self._first_request = Request.build_request(messages, self.model, 0, PAIR_SNAPSHOT, role=JUDGE_ROLE)
+        return build_next_request(self._first_request, history, PAIR_VERDICTS) if history else self._first_request
 
 
 class PairVerdict(NamedTuple):
-    """The result of a judge's two looks at a pair."""
+    """The result of a judge's two verdicts on a pair."""
 
     choice: Choice | None
-    """In the order shown to people; tie if the two looks disagree; None if one has no verdict."""
-    flipped: bool
-    """Whether the two looks disagree."""
+    """In the order shown to people; tie if the two verdicts disagree; None if one is missing."""
+    is_flipped: bool
+    """Whether the two verdicts disagree."""
     first: int
-    """Looks that prefer the first text, 0 to 2."""
-    decided: int
-    """Looks that prefer one of the texts, 0 to 2."""
+    """Number of verdicts for the first text, 0 to 2."""
+    n_decided: int
+    """Number of verdicts for either text, 0 to 2."""
     reason: str
     """Why there is no vote; empty if there is one."""
     justification: str
@@ -178,7 +178,7 @@ def pair_messages(pair: BlindedPair, order: Order) -> tuple[Message, ...]:
 
 
 def pair_verdict(shown: Sequence[Response | Failure], swapped: Sequence[Response | Failure]) -> PairVerdict:
-    """Return the vote from the outcomes of a pair's two looks. A verdict that changes with the order is a tie."""
+    """Return the vote from the outcomes of a pair's two episodes. A verdict that changes with the order is a tie."""
     looks = [resolve_judgement(outcomes, PAIR_VERDICTS) for outcomes in (shown, swapped)]
     choices = [None if look.name is None else _CHOICE_OF[look.name] for look in looks]
     wins = [choice for choice in choices if choice in ("A", "B")]
@@ -191,15 +191,15 @@ def pair_verdict(shown: Sequence[Response | Failure], swapped: Sequence[Response
 
 
 class OrderedVerdicts(NamedTuple):
-    """The verdicts of both looks behind a judge's vote, each relative to the text at A in it."""
+    """Both verdicts behind a judge's vote, each relative to the text at A."""
 
-    shown: Choice
-    swapped: Choice
+    shown_choice: Choice
+    swapped_choice: Choice
 
     @property
-    def flipped(self) -> bool:
+    def is_flipped(self) -> bool:
         """Whether the verdict changed with the order."""
-        return self.shown != _SWAPPED[self.swapped]
+        return self.shown_choice != _SWAPPED[self.swapped_choice]
 
 
 def parse_order_verdicts(justification: str) -> OrderedVerdicts | None:

@@ -15,7 +15,7 @@ from dtef_pipeline.text.quantity_words import format_count
 ELSEWHERE = "elsewhere"
 """The family of responses from other tools."""
 _UNSAID = "all"
-"""The default item and reviewer; for reviewers with the row's number, since each may be another."""
+"""The default item, and the prefix of default reviewers, to which the row number is added, since each row may have another reviewer."""
 
 
 class RatedPair(NamedTuple):

@@ -12,12 +12,12 @@ from dtef_pipeline.preference.votes import PairedResponse, make_paired_response
 from dtef_pipeline.text.plain import strip_thinking
 
 SOURCE_COLUMNS = ("first", "second", "item_id", "model", "player", "draw", "snapshot", "messages", "text", "request_keys")
-"""What a query of a source gives: the two levels of the partition, the item with the partition and the way of asking in it, the model's name
-and its variant, draw, snapshot, what was asked (a list of structs with role and text), the text, the keys of its stored responses.
+"""Columns of a source's query: the two levels of the partition, the item (with its partition and condition), the model's name and variant,
+draw, snapshot, the prompt (a list of structs with role and text), the text, and the keys of its stored responses.
 
-A text of several turns is a list of structs: `said` by the player, and the `answer` to it (null: none). A column `persona` beside them is the
-name and version of whom the model played, `cautious:v2`, or empty; the player is then PERSONA@VARIANT. A column `served_model` is what the
-provider calls the model that answered (null: it did not say)."""
+A text of several turns is a list of structs: `said`, the player's text, and `answer`, the reply to it (null: none). An optional column
+`persona` is the name and version of the persona that the model played, such as `cautious:v2`, or empty; the player is then PERSONA@VARIANT. An
+optional column `served_model` is the provider's name of the model that answered (null: not reported)."""
 _NO_DISPLAY_NAMES: Mapping[str, str] = {}
 
 
@@ -27,8 +27,8 @@ class MetricSource:
 
     tables: tuple[str, ...]
     query: str
-    """SQL over the tables that gives `compare_with_metrics.BESIDE_METRIC`, one row per metric and player. Names of metrics say what they were
-    measured on, so that they are unique over all partitions."""
+    """SQL over the tables that gives `compare_with_metrics.BESIDE_METRIC`, one row per metric and player. Names of metrics include
+    what they were measured on, so they are unique over all partitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class PairedSource:
     """SQL over the tables that returns `SOURCE_COLUMNS`, one row per answered response."""
     metrics: tuple[MetricSource, ...] = ()
     """Metrics to compare preference with; missing tables are skipped."""
-    laid_out: Callable[[BlindedPair], BlindedPair] | None = None
+    layout: Callable[[BlindedPair], BlindedPair] | None = None
     """Converts its pairs to a layout for people, if it differs from the text. Judges, ids and lengths use the text itself."""
 
 
@@ -94,7 +94,7 @@ def format_shown_prompt(messages: Sequence[Mapping[str, Any]]) -> str:
     """Return a prompt as shown to reviewers: the user's messages, separated by blank lines.
 
     If there are examples shown to the model as its own replies, these are included, with the speaker before each message. System messages
-    are left out unless there are no others: they say how to respond, often in whose name.
+    are left out unless there are no others: they contain instructions on how to respond, and often the persona.
     """
     turns = [message for message in messages if message["role"] != "system"] or list(messages)
     if any(message["role"] == "assistant" for message in turns):

@@ -1,8 +1,8 @@
-"""Which responses are shown beside each other, and what a reviewer gets of a pair: its id, what was asked, and two texts without names.
+"""The choice of pairs, and what a reviewer sees of a pair: its id, the prompt, and two texts without names.
 
-Pairs are of the same item and draw and of different players, every player about equally often.
+A pair has responses of two players to the same item in the same draw. All players are in about the same number of pairs.
 
-Pairs follow from the responses and from the pairs there are already, and from nothing else: no clock, no random numbers.
+New pairs depend only on the responses and the existing pairs, not on a clock or random numbers.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def normalize_for_comparison(text: str, player: str, names: Blinding) -> str:
 def count_replaced_names(names: Blinding, pairs: Iterable[tuple[str, PairedResponse, PairedResponse]]) -> dict[str, int]:
     """Return how many names are removed from a pair's two texts, by pair id."""
     cache: dict[tuple[str, frozenset[Name]], int] = {}
-    sure_names = frozenset(names.sure)
+    sure_names = frozenset(names.certain_names)
 
     def count(response: PairedResponse, blinding: Blinding, further: frozenset[Name]) -> int:
         # Most texts contain no further name, so they are scrubbed once for all pairs.
@@ -75,13 +75,13 @@ def count_replaced_names(names: Blinding, pairs: Iterable[tuple[str, PairedRespo
         present = frozenset(name for name in further if name.core in plain)
         key = response.response_id, present
         if key not in cache:
-            cache[key] = (blinding if present else names).scrub(response.text).replaced
+            cache[key] = (blinding if present else names).scrub(response.text).n_replaced
         return cache[key]
 
     counts = {}
     for pair_id, left, right in pairs:
         blinding = names.add_pair_names((*left.names, *right.names))
-        further = frozenset(blinding.sure) - sure_names
+        further = frozenset(blinding.certain_names) - sure_names
         counts[pair_id] = count(left, blinding, further) + count(right, blinding, further)
     return counts
 
@@ -150,7 +150,7 @@ def _make_item_pairs(
 
 
 def _list_candidates(responses: Sequence[PairedResponse], names: Blinding) -> Iterator[_Candidates]:
-    """Yield all possible pairs in the order of a tournament: in turns in which everybody plays once."""
+    """Yield all possible pairs in the order of a tournament: in turns in which every player plays once."""
     groups: dict[tuple[int, str], list[PairedResponse]] = defaultdict(list)
     for response in responses:
         groups[response.draw, response.snapshot].append(response)
@@ -163,7 +163,7 @@ def _list_candidates(responses: Sequence[PairedResponse], names: Blinding) -> It
 
 
 def _schedule_tournament(seats: Sequence[PairedResponse]) -> Iterator[_Candidates]:
-    """Yield everybody against everybody by the circle method: one seat stays, the others move on by one. With an odd number one pauses."""
+    """Yield the turns of an all-play-all tournament by the circle method. With an odd number of players, one pauses in each turn."""
     circle: list[PairedResponse | None] = [*seats, *([None] if len(seats) % 2 else [])]
     half = len(circle) // 2
     for _ in range(len(circle) - 1):

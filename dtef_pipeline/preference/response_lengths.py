@@ -43,8 +43,7 @@ def find_missing_score_reasons(fit: StrengthFit, counts: PairedOutcomes, players
 
 def find_missing_interval_reasons(fit: StrengthFit, errors: ClusteredErrors, votes: npt.NDArray[np.float64]) -> list[str]:
     """Return the reason for each player's missing interval, if it has none. `votes` (players,): those that count."""
-    ways = list_dependences(fit.rows)
-    nouns = ["prompt" if way is fit.rows.item else "reviewer" for way in ways] or ["vote"]
+    nouns = ["prompt" if units is fit.rows.item else "reviewer" for units in list_dependences(fit.rows)] or ["vote"]
     return [
         _find_interval_reason(dict(zip(nouns, errors.effective[:, at], strict=False)), int(n)) for at, n in enumerate(votes)
     ]
@@ -116,14 +115,14 @@ def collect_vote_lengths(votes: VoteColumns, lengths: Lengths) -> Floats:
     Raises ConfigError if the votes have no prompt ids, or a response is missing.
     """
     if votes.prompt_ids is None:
-        raise ConfigError(f"{votes.where}: no column prompt_id; length control needs to know which responses the votes are on")
+        raise ConfigError(f"{votes.source}: no column prompt_id; length control needs to know which responses the votes are on")
     sizes = np.empty((len(votes.left), 2))
     for row, prompt_id in enumerate(votes.prompt_ids):
         for side, player in enumerate((votes.left[row], votes.right[row])):
             key = (prompt_id, votes.players[player])
             if key not in lengths:
                 raise ConfigError(
-                    f"{votes.where}: no response of {key[1]!r} to prompt_id {prompt_id!r} in the file of responses"
+                    f"{votes.source}: no response of {key[1]!r} to prompt_id {prompt_id!r} in the file of responses"
                 )
             sizes[row, side] = lengths[key]
     return sizes

@@ -15,7 +15,7 @@ _OF_FIT = (
     field("ties", pa.string(), "Treatment of ties: half (half a win of each), davidson, or drop"),
     field("prior_l2", pa.float64(), "Penalty prior_l2 * sum(beta^2) on the betas; null: none"),
     field("weight", pa.string(), "Weight of a vote: confidence (c counts c / 5); null: every vote counts 1"),
-    field("unweighted", pa.string(), "Reason why every vote counts 1 although weights were asked for; null: as asked"),
+    field("unweighted_reason", pa.string(), "Reason why every vote counts 1 although weights were asked for; null: as asked"),
     field("control", pa.string(), "Control: length, betas are those of texts of equal length; null: none"),
     field("items", pa.string(), "Patterns of the items whose votes count, with commas between them; null: all items"),
     field("votes", pa.int64(), "Votes that the fit is made of"),
@@ -46,7 +46,7 @@ _OF_FIT = (
     field(
         "first_share",
         pa.float64(),
-        "Share of judges' decisions for the text that stood first, 0-1; .5: the position has no effect; null: people voted",
+        "Share of judges' decisions for the text shown first, 0-1; .5: the position has no effect; null: people voted",
     ),
     field(
         "votes_version", pa.string(), "Version of all votes in the store that the table was made of: their number and a hash"

@@ -57,7 +57,7 @@ def _fit_group(votes: Sequence[PlayersVote], settings: VoteSettings, own_servers
     why = find_unweighted_reason(selection.votes) if settings.weight else None
     how = settings.model_copy(update={"weight": None}) if why else settings
     fit = fit_votes(build_vote_columns("votes of the store", selection.votes), how, measure_text_lengths(selection.votes))
-    return build_score_rows(fit, describe_selection(selection, settings) | {"unweighted": why})
+    return build_score_rows(fit, describe_selection(selection, settings) | {"unweighted_reason": why})
 
 
 def describe_selection(selection: FilteredVotes, settings: VoteSettings) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def compute_position_bias(votes: Iterable[PlayersVote]) -> dict[str, float | Non
     ]
     choices = [choice for verdict in verdicts for choice in verdict if choice != "tie"]
     return {
-        "flip_rate": sum(verdict.flipped for verdict in verdicts) / len(verdicts) if verdicts else None,
+        "flip_rate": sum(verdict.is_flipped for verdict in verdicts) / len(verdicts) if verdicts else None,
         "first_share": choices.count("A") / len(choices) if choices else None,
     }
 
@@ -114,14 +114,14 @@ def build_score_rows(fit: PreferenceFit, further: Mapping[str, Any]) -> list[dic
 
 
 def _build_fit_columns(fit: PreferenceFit) -> dict[str, Any]:
-    longer = fit.length.longer if fit.length else None
+    longer = fit.length.longer_share if fit.length else None
     return {
         "separable": fit.separable,
         "ties": fit.settings.ties,
         "prior_l2": fit.settings.prior_l2 or None,
         "weight": fit.settings.weight,
         "control": fit.settings.control,
-        "votes": fit.counted,
+        "votes": fit.n_counted,
         "reviewers": fit.reviewers,
         "note": fit.note,
         "longer_share": longer.share if longer else None,

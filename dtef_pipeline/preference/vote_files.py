@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dtef_pipeline.errors import BallotError, SourceError
-from dtef_pipeline.preference.vote_records import parse_line
+from dtef_pipeline.errors import SourceError
 from dtef_pipeline.preference.votes import CHOICES, MOST_CONFIDENT, Choice
+from dtef_pipeline.text.strict_json import JsonFault, parse_json
 from dtef_pipeline.text.well_formed import replace_surrogates
 
 Codes = npt.NDArray[np.int64]
@@ -52,7 +52,7 @@ class FileVote(NamedTuple):
 class VoteColumns:
     """Votes as columns, one row per vote or per several equal ones; arrays of (rows,)."""
 
-    where: str
+    source: str
     """The file's name in errors."""
     players: tuple[str, ...]
     """Sorted by name."""
@@ -61,7 +61,7 @@ class VoteColumns:
     right: Codes
     outcome: Codes
     """1: the left one is better, -1: the right one, 0: a tie."""
-    times: Floats
+    counts: Floats
     """Number of votes in the row."""
     reviewer_ids: tuple[str, ...] | None = None
     """None: voters unknown."""
@@ -72,7 +72,7 @@ class VoteColumns:
 
     @property
     def votes(self) -> int:
-        return int(self.times.sum())
+        return int(self.counts.sum())
 
 
 def read_votes(path: Path) -> VoteColumns:
@@ -119,13 +119,9 @@ def _parse_json_votes(where: str, text: str) -> VoteColumns:
 def _find_json_rows(where: str, text: str) -> tuple[str, list[Any]]:
     """Return `votes` or `wins`, and the list under this key."""
     try:
-        document = parse_line(text)
-    except BallotError as error:
-        raise SourceError(str(error), where=where) from None
-    except (ValueError, RecursionError) as error:
-        reason = "brackets too deep" if isinstance(error, RecursionError) else str(error)
-        line = getattr(error, "lineno", None)
-        raise SourceError("is not JSON", where=where, line=line, arrived=reason, allowed="one JSON object") from None
+        document = parse_json(text)
+    except JsonFault as fault:
+        raise SourceError(f"is not JSON ({fault})", where=where, line=fault.line, allowed="one JSON object") from None
     kinds = [name for name in ("votes", "wins") if isinstance(document, dict) and isinstance(document.get(name), list)]
     if not isinstance(document, dict) or len(kinds) != 1:
         raise _make_json_error(
@@ -207,7 +203,9 @@ def _iterate_csv_rows(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
     for name in (*CSV_NEEDS, *CSV_MAY_HAVE):
         if head.count(name) > 1 or (name in CSV_NEEDS and name not in head):
             choices = f"one each of {', '.join(CSV_NEEDS)}; at most one each of {', '.join(CSV_MAY_HAVE)}"
-            raise _make_source_error(path, 1, f"the column {name} stands {head.count(name)} times", ", ".join(head), choices)
+            raise _make_source_error(
+                path, 1, f"the column {name} {'is missing' if name not in head else 'occurs twice'}", ", ".join(head), choices
+            )
     for line, row in rows:
         if len(row) != len(head):
             raise _make_source_error(path, line, "has another number of cells than the header", str(len(row)), str(len(head)))
@@ -220,11 +218,9 @@ def iterate_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         if not line.strip():
             continue
         try:
-            record = parse_line(line)
-        except BallotError as error:
-            raise SourceError(str(error), where=str(path), line=number) from None
-        except (ValueError, RecursionError):
-            record = None
+            record = parse_json(line)
+        except JsonFault as fault:
+            raise _make_source_error(path, number, f"is not JSON ({fault})", line, "one object a line") from None
         if not isinstance(record, dict):
             raise _make_source_error(path, number, "is not a JSON object", line, "one object a line")
         yield number, record

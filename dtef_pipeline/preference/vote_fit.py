@@ -123,7 +123,7 @@ class LengthEffect:
     se: float | None
     low: float | None
     high: float | None
-    longer: LongerShare
+    longer_share: LongerShare
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +133,14 @@ class PreferenceFit:
     settings: VoteSettings
     votes: int
     """Votes in the input; with ties `drop` some do not count."""
-    counted: int
-    """Votes used for scores, or that would be if these were finite."""
+    n_counted: int
+    """Votes used for scores, also if these are not finite."""
     reviewers: int | None
     """Reviewers of the votes that count. None if voters are unknown; then votes are treated as independent."""
     prompts: int | None
     """Prompts of the votes that count; None if unknown."""
     note: str | None
-    """Says that intervals hold for these prompts only; None if they also hold for similar ones."""
+    """Note that intervals hold for these prompts only; None if they also hold for similar ones."""
     separable: bool
     """Whether some component has no finite scores."""
     components: tuple[tuple[str, ...], ...]
@@ -162,7 +162,7 @@ class PreferenceFit:
         if self.length is None:
             del values["length"]
         else:
-            values["length"]["longer"] = self.length.longer._asdict()
+            values["length"]["longer_share"] = self.length.longer_share._asdict()
         return values
 
 
@@ -187,7 +187,7 @@ def fit_votes(
     return PreferenceFit(
         settings=settings,
         votes=votes.votes,
-        counted=int(counts.times.sum()),
+        n_counted=int(counts.times.sum()),
         reviewers=None if counts.cluster is None else len(np.unique(counts.cluster)),
         prompts=prompts,
         note=_find_note(fit, ends, prompts),
@@ -207,7 +207,7 @@ def _build_outcomes(votes: VoteColumns, settings: VoteSettings, lengths: Floats 
     if settings.weight == "confidence":
         if votes.confidence is None:
             raise ConfigError(
-                f"{votes.where}: no column confidence; `weight: confidence` needs 1 to {MOST_CONFIDENT} in every vote"
+                f"{votes.source}: no column confidence; `weight: confidence` needs 1 to {MOST_CONFIDENT} in every vote"
             )
         weight = votes.confidence / MOST_CONFIDENT
     if settings.control and lengths is None:
@@ -215,7 +215,7 @@ def _build_outcomes(votes: VoteColumns, settings: VoteSettings, lengths: Floats 
     reviewer, prompt = map(_encode_names, (votes.reviewer_ids, votes.prompt_ids))
     control = compute_doublings(lengths) if settings.control and lengths is not None else np.zeros((n, 0))
     return PairedOutcomes(
-        len(votes.players), votes.left, votes.right, votes.outcome, weight, votes.times, reviewer, control, prompt
+        len(votes.players), votes.left, votes.right, votes.outcome, weight, votes.counts, reviewer, control, prompt
     )
 
 
@@ -224,7 +224,7 @@ def _encode_names(names: tuple[str, ...] | None) -> Codes | None:
 
 
 def _find_note(fit: StrengthFit, ends: Bounds, prompts: int | None) -> str | None:
-    if not np.isfinite(ends.se).any() or any(way is fit.rows.item for way in list_dependences(fit.rows)):
+    if not np.isfinite(ends.se).any() or any(units is fit.rows.item for units in list_dependences(fit.rows)):
         return None
     reason = (
         "the votes have no prompt ids"
@@ -315,7 +315,7 @@ class FilteredVotes:
     votes: tuple[PlayersVote, ...]
     leaks_left_out: int
     self_judged: int
-    """Judges' votes among them on responses of their own maker."""
+    """Included votes of judges on responses of their own maker."""
     self_judged_left_out: int
 
 
@@ -354,7 +354,7 @@ def build_vote_columns(where: str, votes: Sequence[PlayersVote]) -> VoteColumns:
     return vote_columns(
         where,
         [(vote.left, vote.right) for vote in votes],
-        np.array([_SIGN_OF[vote.preferred] for vote in votes], dtype=np.int64),
+        np.array([_SIGN_OF[vote.preferred_side] for vote in votes], dtype=np.int64),
         np.ones(len(votes)),
         reviewer_ids=tuple(
             parse_judge_model(vote.reviewer_id) if vote.reviewer_kind == "judge" else vote.reviewer_id for vote in votes

@@ -33,11 +33,11 @@ from dtef_pipeline.preference.votes import (
 
 LINE_SCHEMA = 1
 BLINDING_VERSION = 2
-"""Version of the rules that hid names when a pair was made. 2: also the models' exact names, however short, and more of makers."""
+"""Version of the rules that hid names when a pair was made. 2: also hides the models' exact names, however short, and more names of makers."""
 BALLOT_KIND = "ballot"
 """The kind of a submitted vote that no store has accepted yet."""
 LONGEST_JUDGE_ID = 2_000
-"""Longest id of a judge, in characters: its model's with all settings."""
+"""Maximum length of a judge's id, in characters: it contains the model with all settings."""
 _ID_OF_ANYBODY = f"{ID_IN_WORDS}; of a judge {LONGEST_JUDGE_ID:,}"
 _FIRST_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 _TIME_IN_WORDS = "a time from 1970 on with its zone, such as 2026-01-31T12:00:00.000000+00:00"
@@ -53,9 +53,9 @@ class RunManifest(NamedTuple):
     family: str
     snapshot: str
     code_version: str
-    """Of the software that made the pairs."""
+    """Hash of the software that made the pairs."""
     config_hash: str
-    """Of its models and settings at that time."""
+    """Hash of its models and settings at that time."""
 
     @property
     def manifest_id(self) -> str:
@@ -184,7 +184,7 @@ _RECORD_MODELS: Mapping[str, type[Part]] = {
     "void": _VoidFields,
 }
 RECORD_FIELDS: Mapping[str, tuple[str, ...]] = {kind: tuple(model.model_fields) for kind, model in _RECORD_MODELS.items()}
-"""The fields of each kind, its key first."""
+"""The fields of each kind, the key first."""
 _FIRST_BLINDING = ("blinding", 1)
 """Omitted from lines, so that older lines are unchanged."""
 
@@ -202,20 +202,6 @@ def record_line(kind: str, record: Record) -> str:
         if (name, value) != _FIRST_BLINDING
     }
     return _encoded({"kind": kind, "schema": LINE_SCHEMA, **values})
-
-
-def parse_line(line: bytes | str) -> object:
-    """Return the JSON of a line. Raises BallotError if an object has a key twice, which is ambiguous, and ValueError for invalid JSON."""
-    return json.loads(line, object_pairs_hook=_refuse_duplicate_keys)
-
-
-def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in values if names.count(name) > 1)
-        raise BallotError(f"got the key {format_value(twice)} more than once; allowed: each key once")
-    return values
 
 
 def read_record(values: object) -> tuple[str, Record]:
@@ -331,7 +317,7 @@ _IDS: Mapping[str, Callable[[Record], str]] = {
     "request": lambda record: _request_id(record["response_id"], record["request_key"]),
     "void": lambda record: void_id(record["vote_id"]),
 }
-"""The expected id of a record, for kinds whose id is a hash of the line. Pair ids depend on a salt that no file contains."""
+"""Return the expected id of a record, for kinds whose id is a hash of the line. Pair ids depend on a salt that no file contains."""
 
 
 PSEUDONYM_PREFIX = "reviewer-"
@@ -340,11 +326,11 @@ _HIDDEN_TIMES = ("said_at", "voted_at", "voided_at")
 
 @dataclass(frozen=True, slots=True)
 class ExportNames:
-    """The names of one export. They cannot link two exports, and identify reviewers only with the salt."""
+    """The pseudonyms of one export. They cannot link two exports, and identify reviewers only with the salt."""
 
     key: bytes
 
-    def reviewer(self, reviewer_id: str) -> str:
+    def make_pseudonym(self, reviewer_id: str) -> str:
         """Return the reviewer's pseudonym: reviewer- and 24 hexadecimal digits."""
         return PSEUDONYM_PREFIX + self._hash("reviewer", reviewer_id)[:24]
 
@@ -352,11 +338,11 @@ class ExportNames:
         """Return the id of a vote of such a reviewer: 32 hexadecimal digits."""
         return self._hash("vote", vote_id)[:32]
 
-    def hidden(self, kind: str, record: Record) -> Record:
-        """Return such a reviewer's record, vote or void under other names, with times reduced to days (UTC)."""
+    def hide_names(self, kind: str, record: Record) -> Record:
+        """Return a record, vote or void of such a reviewer with pseudonyms, and with times reduced to days (UTC)."""
         public_record = dict(record)
         if "reviewer_id" in record:
-            public_record["reviewer_id"] = self.reviewer(record["reviewer_id"])
+            public_record["reviewer_id"] = self.make_pseudonym(record["reviewer_id"])
         if "vote_id" in record:
             public_record["vote_id"] = self.vote(record["vote_id"])
         if kind == "void":

@@ -14,12 +14,12 @@ from dtef_pipeline.text.well_formed import replace_surrogates
 Choice = Literal["A", "B", "tie"]
 CHOICES: tuple[Choice, ...] = get_args(Choice)
 Side = Literal["left", "right"]
-Preferred = Literal["left", "right", "tie"]
+PreferredSide = Literal["left", "right", "tie"]
 ReviewerKind = Literal["person", "judge"]
 REVIEWER_KINDS: tuple[ReviewerKind, ...] = get_args(ReviewerKind)
 MOST_CONFIDENT = 5
 LONGEST_JUSTIFICATION = 2_000
-"""Characters."""
+"""Maximum length in characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +69,13 @@ class Vote:
     """1 to 5: higher is more certain; None if unknown, as in votes of other tools."""
     justification: str
     voted_at: datetime | None
-    """When the server received it; None if unknown, as in votes of other tools."""
+    """Time when the server received it; None if unknown, as in votes of other tools."""
     reviewer_kind: ReviewerKind = "person"
     shown_as_a: Side = "left"
     """The response shown as A for this vote, so that it stays correct in a store with another salt."""
 
     @property
-    def preferred_side(self) -> Preferred:
+    def preferred_side(self) -> PreferredSide:
         """The side with the better response."""
         return find_preferred_side(self.choice, self.shown_as_a)
 
@@ -89,7 +89,7 @@ class PlayersVote:
     left: str
     """A player."""
     right: str
-    preferred: Preferred
+    preferred_side: PreferredSide
     """The side with the better response."""
     reviewer_id: str
     reviewer_kind: str
@@ -104,7 +104,7 @@ class PlayersVote:
     """For a judge, its verdicts in both orders (`pair_verdicts.parse_order_verdicts`)."""
 
 
-def find_preferred_side(choice: Choice, shown_as_a: Side) -> Preferred:
+def find_preferred_side(choice: Choice, shown_as_a: Side) -> PreferredSide:
     """Return the side of a pair whose response a vote prefers."""
     if choice == "tie":
         return "tie"

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from dtef_pipeline.qa.item_files.rows import has_invalid_text
 from dtef_pipeline.qa.model import ItemError
 from dtef_pipeline.text.first_line import shorten_to_line
+from dtef_pipeline.text.strict_json import JsonFault, parse_json
 
 METRIC_PLACE = "metric"
 """Place of an error in a metric, for callers without a file; others replace it by file and line."""
@@ -55,19 +56,9 @@ def parse_metric_json(metric: str | None) -> Any:
     if not text.startswith(_BEGINS_JSON):
         return text
     try:
-        return json.loads(text, object_pairs_hook=require_unique_keys)
-    except (ValueError, RecursionError) as error:
-        _refuse(f"the metric is not JSON: {error}", text, _METRIC_FORMS)
-
-
-def require_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build the object of a JSON text. Raises ValueError for a repeated key, of which Python's reader silently keeps the last."""
-    mapping: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in mapping:
-            raise ValueError(f"the key {shorten_to_line(key)!r} is given twice")
-        mapping[key] = value
-    return mapping
+        return parse_json(text)
+    except JsonFault as fault:
+        _refuse(f"the metric is not JSON: {fault}", text, _METRIC_FORMS)
 
 
 def read_metric_values(content: Any) -> tuple[MetricValue, ...]:
@@ -157,7 +148,7 @@ def fold_to_ascii(text: str) -> str:
 def _convert_to_ascii(match: re.Match[str]) -> str:
     from anyascii import anyascii
 
-    # NFKC makes of an acute accent by itself a space with an accent above, and people write it for an apostrophe.
+    # NFKC turns a lone acute accent, which people use as an apostrophe, into a space with a combining accent.
     return anyascii(unicodedata.normalize("NFKC", match[0].replace("´", "'")))
 
 

@@ -71,7 +71,7 @@ class QaItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenResponse:
     """A model's response, as scorers receive it."""
 
     text: str | None
@@ -79,7 +79,7 @@ class Written:
     """The provider's finish reason: `stop`, or `length` if the text was cut off."""
 
     @property
-    def was_cut(self) -> bool:
+    def is_truncated(self) -> bool:
         """Whether the token limit cut off the text."""
         return self.finish_reason == "length"
 
@@ -92,11 +92,11 @@ class ItemScore:
     """One of QA_STATUSES."""
     value: float | None = None
     """0-1, higher is better; None unless the status is `ok`."""
-    how: str | None = None
+    read_by: str | None = None
     """Rule that read the reply: `statement`, `line`, `option_text`, `boxed`, ...; None: no rule could."""
     flags: tuple[str, ...] = ()
     """Flags: `multi`, `ambiguous`, `several`, `truncated`, ..."""
-    own: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
     """Further output of the scorer, as JSON values: `letter`, `number`, `raw`, `binary`, `rationale`, ..."""
     reason: str | None = None
     """Why there is no value, in words; None: there is a value, or the status says enough."""
@@ -115,13 +115,13 @@ class ScorerSettings:
     """Whether a response with several different values scores 0 if one is expected."""
     penalty: float = 0.0
     """Deduction for each listed item that is not expected, 0-1."""
-    senses: str = "first"
+    wordnet_senses: str = "first"
     """Senses of a word whose synonyms count: `first` or `all`."""
     synonyms: Mapping[str, Sequence[str]] | None = None
     """The lexicon: for each word its synonyms; None: the shipped lexicon."""
 
 
-ScoreWritten = Callable[[Written], ItemScore]
+ScoreResponse = Callable[[WrittenResponse], ItemScore]
 """Scores one reply to the item that it was prepared for."""
 
 
@@ -133,6 +133,6 @@ class Scorer(Protocol):
     version: int
     """Version of the scorer, stored with every score; increased whenever a reply could get another score."""
 
-    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
+    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreResponse:
         """Return a function that scores replies to one item; the reference is parsed only once. Raises ItemError for an unusable
         reference."""

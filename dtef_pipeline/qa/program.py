@@ -363,7 +363,7 @@ def load_known_verdicts(earlier: pa.Table, level: str | None) -> dict[str, Check
 
 
 def select_programs_to_run(runs: Sequence[Execution], verdicts: Mapping[str, CheckResult]) -> dict[str, SandboxTask]:
-    """Return by hash the programs that must run, each once."""
+    """Return the distinct programs that must run, by hash."""
     return {run.program_hash: run.task for run in runs if run.task is not None and run.program_hash not in verdicts}
 
 

@@ -176,7 +176,7 @@ def build_cited_prompts(items: Sequence[QaItem], documents: pa.Table, how: AskSe
             None if retriever.is_remote else compute_retrieval_scores([hit.doc_id for hit in result.sources], relevant, how.k)
         )
         if scores:
-            score_rows.append({**named, **_make_retrieval_columns(scores), "n_relevant": len(relevant)})
+            score_rows.append({**named, **_make_retrieval_columns(scores)})
     return PromptTables(
         pa.Table.from_pylist(prompts, schema=QA_PROMPTS),
         pa.Table.from_pylist(context, schema=QA_CONTEXT),
@@ -245,7 +245,7 @@ def _build_context_rows(retrieval: Retrieval, relevant: set[str] | None, *, remo
             "relevance": source.score,
             "page_content": source.page_content if remote else None,
             "problem": retrieval.problem,
-            "holds_quote": None if relevant is None else source.doc_id in relevant,
+            "contains_quote": None if relevant is None else source.doc_id in relevant,
         }
         for rank, source in enumerate(retrieval.sources)
     ]

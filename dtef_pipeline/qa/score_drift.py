@@ -1,4 +1,4 @@
-"""Drift detection for the qa family: scores of items by night, in addition to the documented rule.
+"""Drift detection for the qa family: scores of items by snapshot, in addition to the documented rule.
 
 A series is a model variant under one condition, metric and `measured_by`, over all parts. An edited item, a changed expected answer,
 another version of a scorer or another judge counts as different items.
@@ -13,8 +13,8 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.asking.episodes import Played
-from dtef_pipeline.drift.judge_verdicts import JudgeDrift, compute_judge_drifts, sort_night_times, subtract_judges_of_row
+from dtef_pipeline.asking.episodes import EpisodeResult
+from dtef_pipeline.drift.judge_verdicts import JudgeDrift, compute_judge_drifts, sort_snapshot_times, subtract_judges_of_row
 from dtef_pipeline.drift.settings import WatchOptions
 from dtef_pipeline.drift.subject import AnchorSubject, Row, Subject, build_statements
 from dtef_pipeline.drift.verdict_text import NEWS
@@ -23,7 +23,7 @@ from dtef_pipeline.keys import Keys
 from dtef_pipeline.qa.judging.arbiter import Arbiter, judge_snapshot
 from dtef_pipeline.qa.judging.arbiter_prompts import ARBITER_VERSION
 from dtef_pipeline.qa.judging.arbitration import iterate_arbitrations, make_verdict_row
-from dtef_pipeline.qa.judging.judgement_rows import JUDGE_SCORER, JudgedItem, JudgementLook, select_judged_items
+from dtef_pipeline.qa.judging.judgement_rows import JUDGE_SCORER, JudgedItem, JudgementEpisode, select_judged_items
 from dtef_pipeline.qa.scoring import JUDGED_METRIC
 from dtef_pipeline.qa.tables import QA_ANCHOR_ITEMS, QA_ANCHORS
 from dtef_pipeline.tables import convert_to_schema
@@ -51,7 +51,7 @@ _THEIR_ITEMS = """
 
 
 def load_judged_answers(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-    """Return every answer with a judge's score and the texts shown to the judge: the columns of QA_ANCHOR_ITEMS except `seed`.
+    """Return every answer with a judge's score and the texts shown to the judge: the columns of QA_ANCHOR_ITEMS.
 
     `connection` has the tables of ANCHORS_CHOSEN_FROM. Identical answers count once.
     """
@@ -84,7 +84,7 @@ def add_answers(anchors: pa.Table, n: int, seed: int, pool: pd.DataFrame) -> pa.
     """
     lacking = max(0, n - len(anchors))
     new = pool[~pool["anchor"].isin(anchors["anchor"].to_pylist())]
-    new = new.assign(place=[digest("anchor", seed, key) for key in new["anchor"]], fifth=_assign_fifth(new["score"]), seed=seed)
+    new = new.assign(place=[digest("anchor", seed, key) for key in new["anchor"]], fifth=_assign_fifth(new["score"]))
     new = new.sort_values("place", kind="stable")
     counts = _assign_fifth(anchors["score"].to_pandas()).value_counts()
     turn = new.groupby("fifth").cumcount() + new["fifth"].map(counts).fillna(0)
@@ -96,18 +96,18 @@ def _assign_fifth(scores: pd.Series) -> pd.Series:
     return (scores.astype("float64") * _FIFTHS).clip(0, _FIFTHS - 1).astype("int64")
 
 
-def iterate_anchor_looks(anchors: pa.Table, arbiter: Arbiter, night: str) -> Iterator[JudgementLook]:
-    """Yield a judgement per evaluator and anchor, with a new request under the label of the night."""
+def iterate_anchor_looks(anchors: pa.Table, arbiter: Arbiter, snapshot: str) -> Iterator[JudgementEpisode]:
+    """Yield a judgement per evaluator and anchor, with a new request in the snapshot."""
     for row in anchors.to_pylist():
-        arguments = (row["text"], row["reference"], row["response"], arbiter, judge_snapshot(night), row["evaluators"])
+        arguments = (row["text"], row["reference"], row["response"], arbiter, judge_snapshot(snapshot), row["evaluators"])
         for task in iterate_arbitrations(*arguments):
-            yield JudgementLook(row, task, "")
+            yield JudgementEpisode(row, task, "")
 
 
-def build_qa_anchor_rows(night: str, looks: Sequence[JudgementLook], outcomes: Sequence[Played]) -> pa.Table:
+def build_qa_anchor_rows(snapshot: str, looks: Sequence[JudgementEpisode], outcomes: Sequence[EpisodeResult]) -> pa.Table:
     """Return the rows of `qa_anchors`, in the order of `looks`."""
     rows = [
-        {**look.response, **make_verdict_row(look.arbitration, outcome, look.response["model_variant"]), "snapshot": night}
+        {**look.response, **make_verdict_row(look.arbitration, outcome, look.response["model_variant"]), "snapshot": snapshot}
         for look, outcome in zip(looks, outcomes, strict=True)
     ]
     return pa.Table.from_pylist(rows, schema=QA_ANCHORS)
@@ -164,7 +164,7 @@ def _measure_judge_drift(rows: pd.DataFrame, evaluators: int, options: WatchOpti
     means = means[means["count"] == evaluators]
     named = means.assign(judge=means["judge_variant"], evaluator="")
     frame = named.assign(item=means["anchor"], point=means["mean"], cluster=means["suite"] + "/" + means["item_id"])
-    drifts = compute_judge_drifts(frame, sort_night_times(frame["snapshot"].tolist()), options) if len(frame) else []
+    drifts = compute_judge_drifts(frame, sort_snapshot_times(frame["snapshot"].tolist()), options) if len(frame) else []
     return drifts[0] if drifts else None
 
 
@@ -184,19 +184,19 @@ _WATCHED_ITEM_SCORES = """
 """
 
 
-def _describe_way_of_answering(row: Mapping[str, Any]) -> str:
+def _describe_answer_condition(row: Mapping[str, Any]) -> str:
     return f"{row['condition']}, {row['metric']} by {row['measured_by']}"
 
 
 QA_WATCHED = Subject(
     family="qa",
     keys=QA_WATCHED_KEYS,
-    way=_describe_way_of_answering,
+    describe_setting=_describe_answer_condition,
     truth="expected answer",
     truths="expected answers",
     reads=("qa_scores", "qa_responses"),
     statements=build_statements(_WATCHED_ITEM_SCORES, "qa_responses", "suite", QA_WATCHED_KEYS.asked, ("condition",)),
-    judged_again=AnchorSubject("qa_anchors", convert_anchor_points, subtract_judge_drifts),
-    unlike="had too few comparable items",
+    anchors=AnchorSubject("qa_anchors", convert_anchor_points, subtract_judge_drifts),
+    reason_left_out="had too few comparable items",
 )
 """Drift of item scores, over all parts of a suite, because a part may have too few items for a verdict."""

@@ -1,27 +1,26 @@
 """Scoring outside the pipeline: reads answers as JSON lines and writes the same lines with their scores.
 
 In: `{"scorer": "list_one", "response": "by car", "reference": {"car": 1, "bike": 0.5}}`, with optional `options`, `synonyms`, `penalty`,
-`strict`, `senses`, `finish_reason`, `timeout_s` and `task`. `scorer` is the name of a scorer or a type of items; other keys are passed
-through. Out: the same object with `status`, `value`, `score`, `how`, `flags`, `reason` and further output of the scorer.
+`strict`, `wordnet_senses`, `finish_reason`, `timeout_s` and `task`. `scorer` is the name of a scorer or a type of items; other keys are passed
+through. Out: the same object with `status`, `value`, `score`, `read_by`, `flags`, `reason` and further output of the scorer.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.metric import require_unique_keys
-from dtef_pipeline.qa.model import ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
+from dtef_pipeline.qa.model import ItemError, ItemScore, ScoreResponse, ScorerSettings, WrittenResponse
 from dtef_pipeline.qa.scorers import describe_scorers, find_scorer, list_scorer_names, make_unscored_scorer
 from dtef_pipeline.text.first_line import shorten_to_line
 from dtef_pipeline.text.quantity_words import format_count, list_first_names
+from dtef_pipeline.text.strict_json import JsonFault, parse_json
 
-MakeScoreWritten = Callable[[Mapping[str, Any]], ScoreWritten]
+MakeScoreWritten = Callable[[Mapping[str, Any]], ScoreResponse]
 """Prepares the scoring of a line's response; raises ItemError or ConfigError if the line lacks information."""
 OUTSIDE_SCORERS = ("code_execution", "judge", "verbatim")
 """Scorers that need more than a text and its reference: a sandbox, a model or documents, which the caller must provide."""
@@ -55,7 +54,7 @@ _KINDS_OF_VALUE: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     ),
     "penalty": (lambda value: _is_number(value) and 0 <= value <= 1, "a number from 0 to 1"),
     "strict": (lambda value: isinstance(value, bool), "true or false"),
-    "senses": (lambda value: value in ("first", "all"), "first, all"),
+    "wordnet_senses": (lambda value: value in ("first", "all"), "first, all"),
     "finish_reason": (lambda value: isinstance(value, str), "a text"),
     "timeout_s": (lambda value: _is_number(value) and value > 0, "a number of seconds above 0"),
     "task": (lambda value: isinstance(value, str), "a text, the name of a program in the file of --tasks"),
@@ -68,8 +67,8 @@ class AnswerLine:
     """A line and the function that scores it."""
 
     item: dict[str, Any]
-    written: Written
-    score: ScoreWritten
+    response: WrittenResponse
+    score: ScoreResponse
 
 
 def read_answer_lines(
@@ -102,7 +101,7 @@ def read_answer_lines(
 def score_answer_lines(lines: Iterable[AnswerLine], statuses: Counter[str] | None = None) -> Iterator[str]:
     """Yield each line with its score, as strict JSON, in order. `statuses`: counts the statuses of the scores."""
     for line in lines:
-        score = line.score(line.written)
+        score = line.score(line.response)
         if statuses is not None:
             statuses[score.status] += 1
         yield _ENCODER.encode({**line.item, **_describe_score(score)})
@@ -124,10 +123,10 @@ def _describe_score(score: ItemScore) -> dict[str, Any]:
         "status": score.status,
         "value": score.value,
         "score": score.score,
-        "how": score.how,
+        "read_by": score.read_by,
         "flags": list(score.flags),
         "reason": score.reason,
-        **score.own,
+        **score.details,
     }
 
 
@@ -136,7 +135,7 @@ class _Reader:
 
     def __init__(self, outside: Mapping[str, MakeScoreWritten]) -> None:
         self._outside = outside
-        self._ready: dict[tuple[str, str, tuple[str, ...], str], ScoreWritten] = {}
+        self._prepared_scorers: dict[tuple[str, str, tuple[str, ...], str], ScoreResponse] = {}
         self._settings: dict[str, ScorerSettings] = {}
 
     def read(self, line: str) -> AnswerLine:
@@ -149,9 +148,9 @@ class _Reader:
             _refuse_value("response", None, _KINDS_OF_VALUE["response"][1])
         response = item.get("response")
         text = json.dumps(response, ensure_ascii=False) if isinstance(response, list) else response
-        return AnswerLine(item, Written(text, item.get("finish_reason")), self._prepare_line_scorer(item))
+        return AnswerLine(item, WrittenResponse(text, item.get("finish_reason")), self._prepare_line_scorer(item))
 
-    def _prepare_line_scorer(self, item: dict[str, Any]) -> ScoreWritten:
+    def _prepare_line_scorer(self, item: dict[str, Any]) -> ScoreResponse:
         name = item.get("scorer")
         if not isinstance(name, str):
             _refuse_value("scorer", name, ", ".join(list_scorer_names()))
@@ -164,9 +163,9 @@ class _Reader:
             return make_unscored_scorer(name, tuple(self._outside))
         reference, options = _read_reference(item), tuple(item.get("options") or ())
         key = (scorer.name, reference, options, _hash_settings(item))
-        if key not in self._ready:
-            self._ready[key] = scorer.prepare_item(reference, options, self._read_line_settings(item, key[-1]))
-        return self._ready[key]
+        if key not in self._prepared_scorers:
+            self._prepared_scorers[key] = scorer.prepare_item(reference, options, self._read_line_settings(item, key[-1]))
+        return self._prepared_scorers[key]
 
     def _read_line_settings(self, item: dict[str, Any], key: str) -> ScorerSettings:
         """Return a line's settings, shared with lines of equal settings, and with them the lexicon."""
@@ -176,7 +175,7 @@ class _Reader:
         return self._settings[key]
 
 
-_SETTINGS_KEYS = ("strict", "penalty", "senses", "synonyms")
+_SETTINGS_KEYS = ("strict", "penalty", "wordnet_senses", "synonyms")
 
 
 def _hash_settings(item: dict[str, Any]) -> str:
@@ -193,32 +192,18 @@ def _read_reference(item: dict[str, Any]) -> str:
 
 def _parse_json_object(line: str) -> dict[str, Any]:
     try:
-        content = _LINE_DECODER.decode(line.lstrip("\ufeff").strip())
+        content = parse_json(line.strip())
         if line.count("[") + line.count("{") > _MANY_BRACKETS:
             _ENCODER.encode(content)  # what cannot be written again is refused now, before any line is written
     except RecursionError:
         _refuse_line("it is nested too deeply")
-    except ValueError as error:
-        _refuse_line(f"it is not JSON: {error}", line)
+    except JsonFault as fault:
+        _refuse_line(f"it is not JSON: {fault}", line)
     if not isinstance(content, dict):
         _refuse_line("it is not an object", line)
     return content
 
 
-def _refuse_json_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a number in JSON")
-
-
-def _parse_finite_number(text: str) -> float:
-    value = float(text)
-    if math.isinf(value):
-        raise ValueError(f"the number {shorten_to_line(text, 40)} is too large")
-    return value
-
-
-_LINE_DECODER = json.JSONDecoder(
-    parse_constant=_refuse_json_constant, parse_float=_parse_finite_number, object_pairs_hook=require_unique_keys
-)
 _ENCODER = json.JSONEncoder(allow_nan=False, check_circular=False)
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from dtef_pipeline.qa.judging.arbitration import NOT_IN_SAMPLE
-from dtef_pipeline.qa.model import ItemScore, Written
+from dtef_pipeline.qa.model import ItemScore, WrittenResponse
 from dtef_pipeline.qa.tables import QA_SCORES
 
 _FROM_RESPONSES = (
@@ -44,12 +44,12 @@ class Measure(NamedTuple):
     lexicon: str | None = None
 
 
-ScoreOf = Callable[[int, Written], Sequence[tuple[Measure, ItemScore]]]
+ScoreOf = Callable[[int, WrittenResponse], Sequence[tuple[Measure, ItemScore]]]
 """Returns the scores of a response, one per metric, given its place in the table and its text."""
 
 
 @dataclass(slots=True)
-class _Made:
+class _ScoreColumns:
     """Scores by column; `place`: that of the response in its table."""
 
     place: list[int] = field(default_factory=list)
@@ -79,13 +79,13 @@ def score_rows(
     without a response: they get the status of the call instead of a score, unless `left_out` says that the judge's sample omits their
     place.
     """
-    results = _Made()
+    results = _ScoreColumns()
     names = ("item_id", "call_status", "response", "finish_reason", "error")
     for place, (item, status, text, reason, error) in enumerate(
         zip(*(responses[name].to_pylist() for name in names), strict=True)
     ):
         if (without := _score_without_response(status, reason, error)) is None:
-            for measure, score in scores_of(place, Written(text, reason)):
+            for measure, score in scores_of(place, WrittenResponse(text, reason)):
                 results.add(place, measure, score)
         else:
             for measure in measures_of[item]:
@@ -102,7 +102,7 @@ def _score_without_response(status: str, reason: str | None, error: str | None) 
     return None
 
 
-def _build_score_table(responses: pa.Table, items: pa.Table, results: _Made) -> pa.Table:
+def _build_score_table(responses: pa.Table, items: pa.Table, results: _ScoreColumns) -> pa.Table:
     rows = responses.select(list(_FROM_RESPONSES)).take(pa.array(results.place, pa.int64()))
     columns: dict[str, Any] = {name: rows[name] for name in rows.column_names}
     columns |= _take_item_columns(rows["item_id"], items)
@@ -115,9 +115,9 @@ def _build_score_table(responses: pa.Table, items: pa.Table, results: _Made) -> 
         "status": [score.status for score in results.score],
         "value": [score.value for score in results.score],
         "score": [score.score for score in results.score],
-        "how": [score.how for score in results.score],
+        "read_by": [score.read_by for score in results.score],
         "flags": [list(score.flags) for score in results.score],
-        "detail": [_encode_own(score.own) for score in results.score],
+        "detail": [_encode_own(score.details) for score in results.score],
         "reason": [score.reason for score in results.score],
     }
     arrays = [

@@ -1,4 +1,4 @@
-"""Validity of scores of the qa family: bias by the order of options, and what a judge's scores depend on besides the answer."""
+"""Validity of scores of the qa family: bias by the order of options, and what a judge's scores depend on other than the answer."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ValidityFinding(NamedTuple):
     low: float | None
     high: float | None
     n: int
-    warn: bool
+    is_suspect: bool
     note: str = ""
 
 

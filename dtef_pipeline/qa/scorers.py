@@ -7,7 +7,7 @@ from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.model import ItemScore, Scorer, ScorerSettings, ScoreWritten
+from dtef_pipeline.qa.model import ItemScore, Scorer, ScoreResponse, ScorerSettings
 from dtef_pipeline.qa.reading.choice import ExactChoice
 from dtef_pipeline.qa.reading.numeric import Numeric
 from dtef_pipeline.qa.socioscope.lexicon import make_lexicon_fingerprint
@@ -61,7 +61,7 @@ def describe_scorers(extras: Sequence[str] = ()) -> str:
     return ", ".join((*SCORER_OF_TYPE, *list_scorer_names(), *extras))
 
 
-def make_unscored_scorer(name_or_type: str, extras: Sequence[str] = ()) -> ScoreWritten:
+def make_unscored_scorer(name_or_type: str, extras: Sequence[str] = ()) -> ScoreResponse:
     """Return a scoring function that gives no value, for an item whose type has no scorer."""
     score = ItemScore("no_scorer", reason=f"the type {name_or_type} has no scorer; known: {describe_scorers(extras)}")
     return lambda response: score

@@ -29,9 +29,9 @@ from dtef_pipeline.qa.model import (
     ItemError,
     ItemScore,
     Scorer,
+    ScoreResponse,
     ScorerSettings,
-    ScoreWritten,
-    Written,
+    WrittenResponse,
 )
 from dtef_pipeline.qa.option_order import find_original_letter, find_shown_letter
 from dtef_pipeline.qa.program import CODE_SCORER, CODE_VERSION
@@ -84,7 +84,7 @@ class JudgeRecord(NamedTuple):
     def measure(self, metric: str = JUDGED_METRIC) -> Measure:
         return Measure(JUDGE_SCORER, ARBITER_VERSION, metric, self.scorer_text)
 
-    def own(self, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    def select_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """Return the judge's rows among those of a response."""
         return [row for row in rows if (row["judge_variant"], row["judge_snapshot"]) == (self.variant, self.snapshot)]
 
@@ -96,7 +96,7 @@ _NO_JUDGE = JudgeRecord()
 class PartScoring:
     """The scoring of one part and snapshot's responses."""
 
-    asked: Mapping[tuple[str, str], ScoringItem]
+    items: Mapping[tuple[str, str], ScoringItem]
     """Keyed by item and condition."""
     registry: Mapping[str, Scorer]
     settings: ScorerSettings = field(default_factory=ScorerSettings)
@@ -111,15 +111,15 @@ class PartScoring:
     """Judges with judgements on the part, the latest first."""
     executed_at: Sequence[str] = ("",)
     """Levels of the sandbox at which the part's programs ran. Each also has the responses that needed no run."""
-    _ready: dict[tuple[str, str, str], ScoreWritten | ItemScore] = field(default_factory=dict)
-    _seen: dict[tuple[str, str, str | None, str | None], list[tuple[Measure, ItemScore]]] = field(default_factory=dict)
+    _prepared_scorers: dict[tuple[str, str, str], ScoreResponse | ItemScore] = field(default_factory=dict)
+    _results: dict[tuple[str, str, str | None, str | None], list[tuple[Measure, ItemScore]]] = field(default_factory=dict)
 
-    def compute_scores_of(self, place: int, response: Written) -> list[tuple[Measure, ItemScore]]:
+    def compute_scores_of(self, place: int, response: WrittenResponse) -> list[tuple[Measure, ItemScore]]:
         """Return all scores of a response, one per metric."""
         key = self.keys[place]
         item, condition = key[:2]
         pairs = [(entry, self._add_rationale(key, score)) for entry, score in self._score_by_formula(item, condition, response)]
-        names = self.asked[item, condition].scorers
+        names = self.items[item, condition].scorers
         if JUDGE_SCORER in names:
             pairs += self._score_by_judge(key, response)
         if CODE_SCORER in names:
@@ -131,7 +131,7 @@ class PartScoring:
     def measures(self) -> dict[str, list[Measure]]:
         """Return the measures by item, for calls without a response."""
         by_item: dict[str, dict[str, Measure]] = defaultdict(dict)
-        for (item, _), question in self.asked.items():
+        for (item, _), question in self.items.items():
             for name in question.scorers:
                 for measure in self._list_measures_of(name):
                     by_item[item][f"{measure.metric} {measure.scorer} {measure.measured_by}"] = measure
@@ -139,10 +139,10 @@ class PartScoring:
                 by_item[item][""] = _NO_SCORER
         return {item: list(measures.values()) for item, measures in by_item.items()}
 
-    def is_left_out(self, place: int, measure: Measure) -> bool:
+    def is_outside_sample(self, place: int, measure: Measure) -> bool:
         """Return whether the sample of a measure's judge omits a response."""
         judge = next((record for record in self.judges if record.scorer_text == measure.measured_by), None)
-        rows = judge.own(self.judgements.get(self.keys[place], ())) if judge else ()
+        rows = judge.select_rows(self.judgements.get(self.keys[place], ())) if judge else ()
         return bool(rows) and all(row["reason"] == SKIPPED_SAMPLE for row in rows)
 
     def _list_measures_of(self, name: str) -> Iterator[Measure]:
@@ -169,14 +169,14 @@ class PartScoring:
         graded_by = [f"by type {max(grader.version for grader in graders)}", *(f"lexicon {lexicon}" for lexicon in lexicons)]
         return ", ".join([*graded_by, *([f"reasons by {reader}"] if reader else [])])
 
-    def _score_by_formula(self, item: str, condition: str, response: Written) -> list[tuple[Measure, ItemScore]]:
+    def _score_by_formula(self, item: str, condition: str, response: WrittenResponse) -> list[tuple[Measure, ItemScore]]:
         key = (item, condition, response.text, response.finish_reason)
-        if key not in self._seen:
-            self._seen[key] = list(self._read(item, condition, response))
-        return self._seen[key]
+        if key not in self._results:
+            self._results[key] = list(self._read(item, condition, response))
+        return self._results[key]
 
-    def _read(self, item: str, condition: str, response: Written) -> Iterator[tuple[Measure, ItemScore]]:
-        question = self.asked[item, condition]
+    def _read(self, item: str, condition: str, response: WrittenResponse) -> Iterator[tuple[Measure, ItemScore]]:
+        question = self.items[item, condition]
         if not any(True for name in question.scorers for _ in self._list_measures_of(name)):
             named = f": {', '.join(question.scorers)}" if question.scorers else ""
             yield _NO_SCORER, ItemScore("no_scorer", reason=f"this type of question has no scorer{named}")
@@ -203,22 +203,22 @@ class PartScoring:
             return replace(score, status=row["reason"], reason=f"a judge reads the reasons, but has not judged these: {why}")
         return add_judged_rationale(score, row["score"], row["reason"])
 
-    def _prepare_scorer(self, item: str, condition: str, name: str) -> ScoreWritten | ItemScore:
+    def _prepare_scorer(self, item: str, condition: str, name: str) -> ScoreResponse | ItemScore:
         key = (item, condition, name)
-        if key not in self._ready:
-            question = self.asked[item, condition]
+        if key not in self._prepared_scorers:
+            question = self.items[item, condition]
             reference, options = select_as_shown(question)
             try:
-                self._ready[key] = self.registry[name].prepare_item(reference, options, self.settings)
+                self._prepared_scorers[key] = self.registry[name].prepare_item(reference, options, self.settings)
             except ItemError as error:
-                self._ready[key] = ItemScore("unscorable", reason=str(error))
-        return self._ready[key]
+                self._prepared_scorers[key] = ItemScore("unscorable", reason=str(error))
+        return self._prepared_scorers[key]
 
-    def _score_by_judge(self, key: ResponseKey, response: Written) -> Iterator[tuple[Measure, ItemScore]]:
+    def _score_by_judge(self, key: ResponseKey, response: WrittenResponse) -> Iterator[tuple[Measure, ItemScore]]:
         rows = self.judgements.get(key, ())
-        judges = [judge for judge in self.judges if judge.own(rows)]
+        judges = [judge for judge in self.judges if judge.select_rows(rows)]
         for judge in judges or self.judges[:1] or (_NO_JUDGE,):
-            yield from _iterate_judge_scores(judge, judge.own(rows), response)
+            yield from _iterate_judge_scores(judge, judge.select_rows(rows), response)
 
     def _score_by_tests(self, key: ResponseKey) -> Iterator[tuple[Measure, ItemScore]]:
         row = self.executions.get(key)
@@ -235,11 +235,11 @@ class PartScoring:
                 details = {"found": count, "citations": len(rows)}
                 yield measure, ItemScore(OK_STATUS, count / len(rows), None, (), details)
             else:
-                yield measure, ItemScore("missing", own={"citations": 0}, reason=CITES_NOTHING)
+                yield measure, ItemScore("missing", details={"citations": 0}, reason=CITES_NOTHING)
 
 
 def _iterate_judge_scores(
-    judge: JudgeRecord, rows: Sequence[Mapping[str, Any]], response: Written
+    judge: JudgeRecord, rows: Sequence[Mapping[str, Any]], response: WrittenResponse
 ) -> Iterator[tuple[Measure, ItemScore]]:
     """Yield one judge's scores of a response: the mean of its evaluators, and each of them."""
     scores = {row["evaluator"]: row["score"] for row in rows}
@@ -256,7 +256,7 @@ def _iterate_judge_scores(
         yield judge.measure(name), compute_arbiter_score({name: score}, {name: reasons[name]}, errors=errors)
 
 
-def _score_not_judged(response: Written, reasons: Mapping[str, str | None]) -> ItemScore | None:
+def _score_not_judged(response: WrittenResponse, reasons: Mapping[str, str | None]) -> ItemScore | None:
     """Return the score of a response that no evaluator judged, or None."""
     if not reasons:
         return ItemScore("missing", reason="nobody judged it") if (response.text or "").strip() else BLANK_ANSWER
@@ -286,11 +286,11 @@ def add_reply_flags(score: ItemScore, reply: CitedReply) -> ItemScore:
 
 
 def restore_file_letter(score: ItemScore, item: ScoringItem) -> ItemScore:
-    """Add to the score the letter of the answer in the file, besides the letter that was shown."""
-    letter = score.own.get("letter")
+    """Add to the score the letter of the answer in the file, in addition to the displayed letter."""
+    letter = score.details.get("letter")
     if item.order is None or not letter:
         return score
-    return replace(score, own={**score.own, "file_letter": find_original_letter(letter, item.order)})
+    return replace(score, details={**score.details, "file_letter": find_original_letter(letter, item.order)})
 
 
 def score_execution(row: Mapping[str, Any]) -> ItemScore:

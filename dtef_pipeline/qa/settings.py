@@ -96,7 +96,7 @@ class QaSettings(RunSettings):
     """Score 0 if a response has several different values where one is expected."""
     penalty: Annotated[float, Field(ge=0, le=1), Setting(_NOT_COMMAND)] = 0.0
     """Deduction for each listed item that is not expected, 0 to 1."""
-    senses: Annotated[Literal["first", "all"], Setting(_NOT_COMMAND)] = "first"
+    wordnet_senses: Annotated[Literal["first", "all"], Setting(_NOT_COMMAND)] = "first"
     """Senses of a word whose synonyms count."""
     anchors: Annotated[int, Field(ge=0), Setting(ONLY_PANEL)] = 50
     """Number of judged answers to show the judge again, to separate judge drift from model drift."""
@@ -105,7 +105,7 @@ class QaSettings(RunSettings):
     """Seed for choosing new ones."""
 
     @property
-    def how(self) -> AskSettings:
+    def ask_settings(self) -> AskSettings:
         """The prompt settings for models."""
         from dtef_pipeline.qa.prompt_rows import AskSettings
 
@@ -117,7 +117,7 @@ class QaSettings(RunSettings):
         """Settings of the scorers."""
         from dtef_pipeline.qa.model import ScorerSettings
 
-        return ScorerSettings(strict=self.strict, penalty=self.penalty, senses=self.senses)
+        return ScorerSettings(strict=self.strict, penalty=self.penalty, wordnet_senses=self.wordnet_senses)
 
     @property
     def names_parts(self) -> bool:
@@ -133,7 +133,7 @@ QA_STAGE_SETTINGS = {
     "qa_responses": (*ASKING_SETTINGS, *_SHOWN_AS, "models", "draws", "limit"),
     "qa_judgements": (*ASKING_SETTINGS, *_ARBITER, "sample_rate", "rejudge"),
     "qa_executions": ("snapshot", "sandbox", "timeout_s", "trust_answers"),
-    "qa_scores": ("snapshot", "strict", "penalty", "senses"),
+    "qa_scores": ("snapshot", "strict", "penalty", "wordnet_senses"),
 }
 """Settings by stage."""
 QA_ANCHOR_SETTINGS = (*ASKING_SETTINGS, *_ARBITER, "anchors", "anchor_seed")

@@ -54,7 +54,7 @@ READABLE_RESPONSES = 0.9
 def resolve_part_condition(inputs: Inputs, settings: QaSettings) -> str:
     """Return the condition of a part under these settings."""
     types = pc.unique(inputs.read("qa_items", ["type"])["type"]).to_pylist()
-    return settings.how.condition(types, about_documents=bool(len(inputs.rows("qa_documents", ["doc_id"]))))
+    return settings.ask_settings.condition(types, about_documents=bool(len(inputs.rows("qa_documents", ["doc_id"]))))
 
 
 def plan_responses(inputs: Inputs, settings: QaSettings) -> CallPlan:
@@ -74,7 +74,7 @@ def plan_responses(inputs: Inputs, settings: QaSettings) -> CallPlan:
             "settings first"
         )
     if not_looked_up := _list_not_looked_up(inputs, settings, prompts):
-        inputs.describe(not_looked_up=len(not_looked_up))
+        inputs.describe(n_failed_look_ups=len(not_looked_up))
     count = (len(prompts) - len(not_looked_up)) * settings.draws
     part = _PartRequests(inputs, settings, specs, every, prompts, not_looked_up)
     expected = {spec.name: count for spec in specs}
@@ -97,23 +97,23 @@ class _PartRequests:
     all_prompts: pa.Table
     prompts: pa.Table
     """The prompts of this run, including those with a failed look-up: these are not sent, and only stored responses count."""
-    not_looked_up: Mapping[str, str]
+    failed_look_ups: Mapping[str, str]
     """Reason of each failed look-up by prompt id."""
 
     @cached_property
-    def _every_request(self) -> list[Request]:
+    def _all_requests(self) -> list[Request]:
         draws, snapshot = self.settings.draws, self.settings.snapshot
         return [request for spec in self.specs for request in build_qa_requests(self.prompts, spec, draws, snapshot)]
 
     def requests(self) -> list[Request]:
-        return [request for request in self._every_request if request.prompt_id not in self.not_looked_up]
+        return [request for request in self._all_requests if request.prompt_id not in self.failed_look_ups]
 
     def keys(self) -> list[str]:
-        return [request.key for request in self._every_request]
+        return [request.key for request in self._all_requests]
 
     def rows(self, responses: pa.Table, failures: Mapping[str, Failure]) -> Tables:
         draws, snapshot = self.settings.draws, self.settings.snapshot
-        never = list_never_asked(self.not_looked_up, self.specs, draws, snapshot)
+        never = list_never_asked(self.failed_look_ups, self.specs, draws, snapshot)
         table = build_qa_response_rows(self.prompts, self.specs, draws, snapshot, responses, {**failures, **never})
         return {"qa_responses": table}
 
@@ -148,6 +148,7 @@ QA_RESPONSES_STAGE = Stage(
     preview=("item_id", "condition", "model", "call_status", "finish_reason", "response"),
     counted=("call_status", "model", "condition"),
     replies=Replies((Lengths("qa_responses"),)),
+    verb="ask",
 )
 
 
@@ -173,7 +174,7 @@ def score_part(inputs: Inputs, settings: QaSettings) -> Tables:
         list_levels(executions),
     )
     return {
-        "qa_scores": score_rows(responses, items, scoring.compute_scores_of, scoring.measures(), scoring.is_left_out),
+        "qa_scores": score_rows(responses, items, scoring.compute_scores_of, scoring.measures(), scoring.is_outside_sample),
         "qa_citations": citations,
     }
 
@@ -204,8 +205,8 @@ QA_SCORES_STAGE = Stage(
     """Scores of responses: one row per response, scorer and metric, 0 to 1, with the rule that read the response and its flags.
 
     What cannot be read has no value and the score 0; what is no fault of the response (a failed call, a judge or a sandbox that failed, no
-    sample) has neither, and says why. Beside it stands `qa_citations`: every quotation of a response, looked up in the source that it names. No
-    model is asked, and nothing is run.""",
+    sample) has neither, but a reason. The stage also writes `qa_citations`: every quotation of a response, looked up in the source that it
+    names. No model is asked, and nothing is run.""",
     score_part,
     after=("qa_judgements", "qa_executions"),
     settings=QA_STAGE_SETTINGS["qa_scores"],
@@ -233,8 +234,9 @@ QA_SCORES_STAGE = Stage(
             _list_unreadable_models,
         ),
     ),
-    preview=("item_id", "model", "metric", "status", "score", "how", "reason"),
+    preview=("item_id", "model", "metric", "status", "score", "read_by", "reason"),
     counted=("status",),
     metadata=_summarise_mean_scores,
     beside=("qa_citations",),
+    verb="score",
 )

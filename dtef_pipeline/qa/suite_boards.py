@@ -35,7 +35,7 @@ BOARD_KEYS: Mapping[str, tuple[str, ...]] = {
     BY_PART: ("suite", "part", *OF_ONE_BOARD[1:]),
     BY_CLUSTER: ("suite", "cluster", *OF_ONE_BOARD[1:]),
 }
-"""By view, the columns that identify a board."""
+"""Columns that identify a board, by its name."""
 
 
 def compute_qa_results(scores: pa.Table) -> pd.DataFrame:

@@ -149,7 +149,9 @@ QA_CONTEXT = pa.schema(
         field("relevance", pa.float64(), "Similarity of chunk and question on the retriever's scale: higher is closer"),
         field("page_content", pa.string(), "Text of a chunk that a remote server found; null: the text is in qa_documents"),
         field("problem", pa.string(), "Why the look-up failed; null: it succeeded"),
-        field("holds_quote", pa.bool_(), "Flag: true if the chunk contains a quote of the item; null: the item has no quotes"),
+        field(
+            "contains_quote", pa.bool_(), "Flag: true if the chunk contains a quote of the item; null: the item has no quotes"
+        ),
     ]
 )
 """One row per retrieved chunk of an item; one row for an item without chunks."""
@@ -158,7 +160,6 @@ QA_RETRIEVAL = pa.schema(
     [
         *OF_ONE_PROMPT,
         field("k", pa.int32(), "Number of chunks requested"),
-        field("n_relevant", pa.int32(), "Chunks within the filter that contain a quote of the item"),
         field("precision", pa.float64(), "Share of the first k chunks that contain a quote, 0-1: higher is better"),
         field("recall", pa.float64(), "Share of the chunks with a quote that are within the first k, 0-1: higher is better"),
         field("hit", pa.float64(), "1 if one of the first k chunks contains a quote, else 0: higher is better"),
@@ -269,7 +270,7 @@ QA_SCORES = pa.schema(
             pa.float64(),
             "Published value, 0-1, higher is better: unreadable responses count 0; null: left out of every mean",
         ),
-        field("how", pa.string(), "Rule that read the response; null: no rule could"),
+        field("read_by", pa.string(), "Rule that read the response; null: no rule could"),
         field("flags", _QA_TEXTS, "Flags: multi, ambiguous, several, truncated, cut_json, ..."),
         field("detail", pa.string(), "Further output of the scorer, as JSON"),
         field("reason", pa.string(), "Why there is no value; null: there is one"),
@@ -354,7 +355,7 @@ QA_VALIDITY = pa.schema(
         field("low", pa.float64(), "Lower end of the 95 % interval of the value; null: see note"),
         field("high", pa.float64(), "Upper end of the 95 % interval of the value; null: see note"),
         field("n", pa.int64(), "Number of items (position_bias), judgements (self_judged, judge_failures) or responses"),
-        field("warn", pa.bool_(), "Flag: true if the value is a reason to check the scores"),
+        field("is_suspect", pa.bool_(), "Flag: true if the value is a reason to check the scores"),
         BOARD_NOTE_FIELD,
     ]
 )  # fmt: skip
@@ -375,7 +376,7 @@ QA_ROLLED_UP = {
 _ANCHOR = field("anchor", pa.string(), "Hash of question, expected answer and response, as shown to the judge")
 _OF_JUDGE = tuple(QA_JUDGEMENTS.field(name) for name in ("judge_model", "judge_variant", "evaluator"))
 _KEPT_OF_JUDGEMENT = ("score", "reason", "raw", "request_keys", "prompt_tokens", "completion_tokens", "cost_usd")
-_NIGHT_OF_ANCHOR = field("snapshot", pa.string(), "Night of the judgement")
+_SNAPSHOT_OF_ANCHOR = field("snapshot", pa.string(), "Snapshot of the judgement")
 
 QA_ANCHOR_ITEMS = pa.schema(
     [
@@ -386,21 +387,20 @@ QA_ANCHOR_ITEMS = pa.schema(
         field("response", pa.string(), "Response as shown to the judge"),
         field("evaluators", pa.list_(pa.string()), "What the judge scores; empty: as in its settings"),
         field("score", pa.float64(), "Mean score by the judge when the anchor was chosen, 0-1: higher is better"),
-        field("seed", pa.int64(), "Seed of the choice"),
     ]
 )
 """One row per anchor: a judged response that never changes, even if its item does."""
 
 QA_ANCHORS = pa.schema(
     [
-        _NIGHT_OF_ANCHOR,
+        _SNAPSHOT_OF_ANCHOR,
         _ANCHOR,
         *(entry for entry in OF_ONE_RESPONSE if entry.name not in ("temperature", "snapshot")),
         *_OF_JUDGE,
         *(QA_JUDGEMENTS.field(name) for name in _KEPT_OF_JUDGEMENT),
     ]
 )
-"""One row per night, anchor and evaluator."""
+"""One row per snapshot, anchor and evaluator."""
 
 
 _BY_QA_ADD = "dtef qa run {options} {models} --max-calls 0 --from ingest"
@@ -433,5 +433,5 @@ QA_CALL_TABLES = FamilyCalls(
     QA_SPACE,
     (calls_by_key("qa_responses"), Calls("qa_judgements", **_ASKED_OF_JUDGES), Calls("qa_anchors", **_ASKED_OF_JUDGES)),
     "evaluator",
-    shown_by=("role", "suite", "evaluator", "model"),
+    summed_by=("role", "suite", "evaluator", "model"),
 )

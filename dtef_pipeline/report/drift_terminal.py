@@ -21,7 +21,7 @@ from dtef_pipeline.drift.verdict_text import (
     format_odds,
     format_series,
     group_reasons,
-    is_night_shift,
+    has_shared_shift,
     sort_key_of_verdict,
 )
 from dtef_pipeline.report.row_reader import count_decimals, format_decimals
@@ -55,12 +55,12 @@ def build_verdict_frame(checks: pa.Table, subject: Subject) -> pd.DataFrame:
     rows = [row for row in _sort_rows(checks) if row["verdict"] is not None]
     if not rows:
         return pd.DataFrame()
-    where = [name for name in (*subject.keys.space, "model", "way") if rows[0].get(name) is not None]
+    where = [name for name in (*subject.keys.space, "model", "setting") if rows[0].get(name) is not None]
     extremes = [name for name in _EXTREMES if name in rows[0]]
     frame = pd.DataFrame([{name: row[name] for name in ("verdict", *where, "n_snapshots", *extremes)} for row in rows])
     shifts = [
         {
-            "night": row["night_verdict"],
+            "all models": row["shared_verdict"],
             **_format_shift(row),
             "first_snapshot": row["first_snapshot"],
             "odds for drift": format_odds(row["log10_e"]),
@@ -73,11 +73,17 @@ def build_verdict_frame(checks: pa.Table, subject: Subject) -> pd.DataFrame:
         frame.loc[equal, ["lowest_snapshot", "highest_snapshot"]] = "all equal"
     texts = pd.DataFrame(shifts)
     frame = pd.concat(
-        [frame[["verdict"]], texts[["night"]], frame[where], texts.drop(columns="night"), frame[["n_snapshots", *extremes]]],
+        [
+            frame[["verdict"]],
+            texts[["all models"]],
+            frame[where],
+            texts.drop(columns="all models"),
+            frame[["n_snapshots", *extremes]],
+        ],
         axis=1,
     )
-    if frame["night"].isna().all():
-        frame = frame.drop(columns="night")
+    if frame["all models"].isna().all():
+        frame = frame.drop(columns="all models")
     return frame.rename(columns={"n_snapshots": "snapshots"})
 
 
@@ -93,9 +99,9 @@ def _format_shift(row: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def _format_details(row: Mapping[str, Any], subject: Subject, width: int | None) -> str:
-    """List what changed, and the items that moved for a model that moved; empty if nothing did."""
+    """List what changed, and the items that changed for models with drift; empty without changes."""
     changes = row.get("changes") or []
-    if not changes and row["verdict"] not in NEWS and not is_night_shift(row):
+    if not changes and row["verdict"] not in NEWS and not has_shared_shift(row):
         return ""
     lines = (wrap_line(f"  {line}", width, 4) for line in _format_lines(row, changes, subject))
     return "\n".join([wrap_line(_format_title(row, subject), width, 2), *lines])
@@ -110,12 +116,12 @@ def _format_lines(row: Mapping[str, Any], changes: Sequence[Mapping[str, Any]], 
     yield from (format_change(change, subject) for change in changes)
     if row["verdict"] in NEWS:
         yield f"rule: {row['reason']}"
-        if row["moved"]:
-            yield f"{subject.keys.noun}s that moved most: {format_moved_items(row['moved'])}"
+        if row["top_changes"]:
+            yield f"{subject.keys.noun}s that moved most: {format_moved_items(row['top_changes'])}"
 
 
 def _count_reasons(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, int]]:
-    """Why series have no verdict by the evidence, with the number of them."""
+    """List the reasons why series have no verdict, with the number of series."""
     silent = [row for row in rows if row["verdict"] is None or (row["verdict"] == "none" and row["log10_e"] is None)]
     return group_reasons(Counter(row["reason"] for row in silent))
 

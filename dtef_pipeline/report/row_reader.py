@@ -71,9 +71,9 @@ def _build_select_term(term: str, columns: frozenset[str]) -> str:
     return f'{expression} AS "{name}"' if expression else f'"{name}"' if name in columns else f'NULL AS "{name}"'
 
 
-MOST_DECIMALS = 5
+MAX_DECIMALS = 5
 _OF_COSTS, _MOST_OF_COSTS = 4, 12
-_WITHOUT_INTERVAL = 3
+_DECIMALS_WITHOUT_INTERVAL = 3
 """Decimals of a number up to 1 that has no interval."""
 
 
@@ -82,13 +82,13 @@ def count_decimals(value: float, low: float = math.nan, high: float = math.nan) 
 
     Two digits of the interval's half-width decide: ±0.047 gives 3 decimals, ±12 none, ±970 tens. If only one end is finite, its
     distance to the value replaces the half-width. Without an interval of positive width, a number up to 1 has 3 decimals, and a
-    larger one two digits. Never more than MOST_DECIMALS.
+    larger one two digits. Never more than MAX_DECIMALS.
     """
     ends = [end for end in (low, high) if pd.notna(end) and math.isfinite(end)]
     half = abs(ends[1] - ends[0]) / 2 if len(ends) == 2 else abs(ends[0] - value) if ends else 0.0
-    if half < 10**-MOST_DECIMALS:
-        return _WITHOUT_INTERVAL if abs(value) <= 1 else _count_two_digit_decimals(value)
-    return min(_count_two_digit_decimals(half), MOST_DECIMALS)
+    if half < 10**-MAX_DECIMALS:
+        return _DECIMALS_WITHOUT_INTERVAL if abs(value) <= 1 else _count_two_digit_decimals(value)
+    return min(_count_two_digit_decimals(half), MAX_DECIMALS)
 
 
 def format_decimals(value: float, places: int, *, sign: str = "") -> str:

@@ -26,10 +26,10 @@ from dtef_pipeline.report.row_reader import (
 )
 from dtef_pipeline.text.json_values import simplify_value
 
-MOST_COLUMNS = 8
+MAX_COLUMNS = 8
 WIDE = 240
 """Width of a table that is not drawn for a terminal: for pipes and files."""
-HOW = "--wide shows them, --csv has every column"
+HINT = "--wide shows them, --csv has every column"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +38,21 @@ class Fit:
 
     width: int | None = None
     """Of the terminal; None: there is none."""
-    kept: Sequence[str] = ()
+    always_shown: Sequence[str] = ()
     """Columns that are always shown, because the table is about them. Without any, the first one."""
-    first_out: Sequence[str] = ()
+    hidden_first: Sequence[str] = ()
     """Columns that are hidden before all others, in this order; the others follow from the last one on."""
-    how: str = HOW
-    """How to see what is hidden."""
-    most: int | None = None
-    """Number of columns shown at most, those kept included; None: all."""
+    hint: str = HINT
+    """How to see the hidden columns."""
+    max_columns: int | None = None
+    """Number of columns shown at most, including the required ones; None: all."""
 
 
 def choose_shown_columns(columns: Sequence[str], fit: Fit) -> list[str]:
     """Return the columns to show, in order."""
     hidden: set[str] = set()
     for name in _iterate_least_important(columns, fit):
-        if fit.most is None or len(columns) - len(hidden) <= fit.most:
+        if fit.max_columns is None or len(columns) - len(hidden) <= fit.max_columns:
             break
         hidden.add(name)
     return [name for name in columns if name not in hidden]
@@ -60,9 +60,9 @@ def choose_shown_columns(columns: Sequence[str], fit: Fit) -> list[str]:
 
 def _iterate_least_important(columns: Sequence[str], fit: Fit) -> Iterator[str]:
     """Iterate over the columns that may be hidden, least important first."""
-    essential = fit.kept or columns[:1]
-    yield from (name for name in fit.first_out if name in columns and name not in essential)
-    yield from (name for name in reversed(columns) if name not in essential and name not in fit.first_out)
+    essential = fit.always_shown or columns[:1]
+    yield from (name for name in fit.hidden_first if name in columns and name not in essential)
+    yield from (name for name in reversed(columns) if name not in essential and name not in fit.hidden_first)
 
 
 _UNBREAKABLE = "\N{NO-BREAK SPACE}"
@@ -96,16 +96,16 @@ _DECIMALS_WITHOUT_ENDS = 4
 PERCENT_COLUMNS = ("coverage", "parse_rate")
 SIGNED_COLUMNS = ("vs_marginal", "difference", "deviation", "slope")
 ROUGH_COLUMNS = ("worth",)
-"""Without an interval little is known of them: one digit is shown."""
+"""Columns without an interval, shown with one digit because their precision is unknown."""
 DOLLAR_COLUMNS = ("cost_usd", "cost_low", "cost_high")
 """Dollars: of an item of a cheap model four decimals show nothing."""
 P_COLUMNS = ("p", "p_adjusted")
-_ANY_WIDTH = Fit()
+_UNLIMITED = Fit()
 _GAP = 2
 """Blanks between two columns."""
 _ZERO = re.compile(r"\$?0(\.0+)?%?")
 _WHOLE_INTERVAL = re.compile(r"\S+ to \S+")
-_OF_DIFFERENCE_OR_SCORE = (("low", "high"), ("score_low", "score_high"))
+_INTERVAL_ENDS = (("low", "high"), ("score_low", "score_high"))
 Ends = Mapping[str, tuple[str, str]]
 """By column of estimates, the columns with the ends of its interval."""
 
@@ -117,7 +117,7 @@ def render(
     columns: Sequence[str] = (),
     as_named: bool = False,
     ends: Ends | None = None,
-    fit: Fit = _ANY_WIDTH,
+    fit: Fit = _UNLIMITED,
 ) -> str:
     """Render `frame` as `table` (named columns, rounded), or as `json` or `csv` (all columns, full precision; unknown is null or empty).
 
@@ -146,7 +146,7 @@ def rename_variant_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any
     return [{**row, "model": name} for row, name in zip(rows, rename_variants(pd.DataFrame(columns))["model"], strict=True)]
 
 
-def intervals(frame: pd.DataFrame, ends: Iterable[tuple[str, str]] = _OF_DIFFERENCE_OR_SCORE) -> list[str]:
+def intervals(frame: pd.DataFrame, ends: Iterable[tuple[str, str]] = _INTERVAL_ENDS) -> list[str]:
     """Return the interval of each row as one cell: `0.812 to 0.834`, or why there is none. The first of `ends` that the frame has counts."""
     names = next(((low, high) for low, high in ends if low in frame), None)
     if names is None:
@@ -251,10 +251,10 @@ def _compute_least_width(column: _TextColumn) -> int:
 
 
 def _describe_hidden(frame: pd.DataFrame, columns: Sequence[str], fit: Fit) -> list[str]:
-    """A line that names the columns that are not shown, and says of which all rows are 0; none where all are shown."""
+    """Return a line with the names of hidden columns, and of those with only zeros; none if all columns are shown."""
     visible = choose_shown_columns(columns, fit)
     hidden = [f"{heading(name)}{_describe_zeros(frame[name])}" for name in columns if name not in visible]
-    return [wrap_line(f"not shown: {', '.join(hidden)}; {fit.how}", fit.width)] if hidden else []
+    return [wrap_line(f"not shown: {', '.join(hidden)}; {fit.hint}", fit.width)] if hidden else []
 
 
 def _describe_zeros(values: pd.Series) -> str:

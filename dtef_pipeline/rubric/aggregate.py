@@ -1,6 +1,7 @@
 """Averages of scores: draws to a cell, cells to a variant, variants to a model in one run of a blueprint.
 
-Means are over scored parts only. Each level has the number of planned parts and the reasons of missing ones.
+Means are over what has a score: points of a cell, prompts of a variant, variants of a model. Each level has the number of planned ones
+and the reasons of missing ones.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ from dtef_pipeline.rubric.levels import (
 )
 
 CELL_LEVEL, VARIANT_LEVEL, MODEL_LEVEL = "cell", "variant", "model"
-SCORE_NUMBERS = ("coverage", "similarity", "hybrid", "at_0", "slope")
-"""What is averaged at every level."""
+SCORE_NUMBERS = ("coverage", "similarity", "hybrid", "intercept", "slope")
+"""Numbers that are averaged at every level."""
 _POINT_COUNTS = ("n_planned", "n_scored", "n_partial", "n_unscored")
 SCORE_COLUMNS = (
     "level",
@@ -73,11 +74,11 @@ def compute_blueprint_scores(
     `similar`: the keys of a response and `similarity` to the ideal answer, -1 to 1, null if missing.
 
     `coverage`, `similarity` and `hybrid` (0-1 except the similarity, higher is better) are means: of a cell over its draws, of a variant
-    over its cells by the weights of their prompts, of a model over its variants, unweighted; null if nothing is scored. `hybrid` is at_0 +
-    beta slope at every level. `components`: the parts that the prompts define. Keys that a level does not have are null.
+    over its cells by the weights of their prompts, of a model over its variants, unweighted; null if nothing is scored. `hybrid` is intercept +
+    beta slope at every level. `components`: the components that the prompts define. Keys that a level does not have are null.
 
     `n_planned`, `n_scored`, `n_partial` and `n_unscored` count the points of all draws of a cell, the prompts of a variant, and the
-    variants of a model. Partial parts have a score from which something is missing. `n_responses` counts planned responses, each draw
+    variants of a model. Partial ones have a score although something is missing. `n_responses` counts planned responses, each draw
     separately, `n_responses_scored` those with a hybrid score, and `reasons` why the others have none. Raises ConfigError if a column is
     missing, two rows have one key, or a prompt has no weight.
     """
@@ -111,14 +112,14 @@ _WITHOUT_HYBRID = [name for name in SCORE_COLUMNS if name != "hybrid"]
 
 def rescore(table: pd.DataFrame, beta: float) -> pd.DataFrame:
     """Return scores (see `compute_blueprint_scores`) with `hybrid` at another weight of the similarity, as the report's slider shows it."""
-    return table.assign(hybrid=compute_hybrid_at(table["at_0"], table["slope"], beta))
+    return table.assign(hybrid=compute_hybrid_at(table["intercept"], table["slope"], beta))
 
 
 class _SortedResponses(NamedTuple):
     """Planned responses, sorted by key."""
 
     rows: pd.DataFrame  # keys, weight, numbers, counts of points, components
-    why: pd.Series  # (rows,) why there is no hybrid score, null where there is one
+    reasons: pd.Series  # (rows,) why there is no hybrid score, null where there is one
 
 
 def _score_planned(
@@ -138,10 +139,10 @@ def _score_planned(
     rows = rows.assign(n_planned=rows["n_planned"] + without_point, n_unscored=rows["n_unscored"] + without_point)
     rubric, ideal = rows["n_criteria"].to_numpy() > 0, rows["has_ideal"].to_numpy(dtype=bool)
     hybrid = compute_hybrid(rows["coverage"], rows["similarity"], rubric, ideal)
-    rows = rows.assign(at_0=hybrid.at_0, slope=hybrid.slope, components=hybrid.components)
+    rows = rows.assign(intercept=hybrid.intercept, slope=hybrid.slope, components=hybrid.components)
     cases = [rows["reason"].notna(), ~rubric & ~ideal, rubric & rows["coverage"].isna()]
     why = np.select(cases, [rows["reason"].astype(object), NOTHING_DEFINED, NO_COVERAGE], NO_SIMILARITY)
-    return _SortedResponses(rows, pd.Series(why, dtype=object).where(rows["at_0"].isna()))
+    return _SortedResponses(rows, pd.Series(why, dtype=object).where(rows["intercept"].isna()))
 
 
 def _select_sorted(table: pd.DataFrame, name: str, keys: list[str], columns: Sequence[str]) -> pd.DataFrame:
@@ -179,7 +180,7 @@ def _aggregate_level(below: pd.DataFrame, names: Sequence[str], weights: Floats,
     score.
     """
     above = group_rows(below, names)
-    size, has_score = len(above), below["at_0"].notna().to_numpy()
+    size, has_score = len(above), below["intercept"].notna().to_numpy()
     is_complete = (below["n_partial"] + below["n_unscored"] == 0) & (below["n_responses"] == below["n_responses_scored"])
     return _average_groups(above, below, weights).assign(
         n_planned=count(above.code, np.ones(len(below), dtype=bool), size),
@@ -190,7 +191,7 @@ def _aggregate_level(below: pd.DataFrame, names: Sequence[str], weights: Floats,
         weight=np.nan,
         n_responses=sum_by_code(above.code, below["n_responses"], size).astype(np.int64),
         n_responses_scored=sum_by_code(above.code, below["n_responses_scored"], size).astype(np.int64),
-        reasons=_collect_group_reasons(group_rows(responses.rows, names), responses.why),
+        reasons=_collect_group_reasons(group_rows(responses.rows, names), responses.reasons),
     )
 
 

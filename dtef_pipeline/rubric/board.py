@@ -47,7 +47,7 @@ MIN_BLUEPRINTS = 10
 """Blueprints that a model must have a score in to be ranked (weval methodology, 5.3)."""
 TEST_TAG = "test"
 """A blueprint with this tag is in no board over several blueprints."""
-_MEASURES = ("coverage", "similarity", "at_0", "slope")
+_MEASURES = ("coverage", "similarity", "intercept", "slope")
 _RANGES = ("rank_low", "rank_high")
 
 
@@ -67,18 +67,18 @@ def board(
     Columns: the group's keys, `rank` (equal scores share the better rank; null without a score, and in overall and tag with scores in fewer
     than `min_blueprints`), `model`, `score` (mean hybrid score over blueprints; within a blueprint the model's, of a prompt the mean over
     variants; 0-1, higher is better), `low` and `high` (95 %; null with fewer than 5 blueprints or prompts, and by prompt), `rank_low` and
-    `rank_high` (range of the true rank among the ranked models, see `rank_bounds_of_means`), `coverage`, `similarity`, `at_0` and `slope`
-    (the score at weight beta of the similarity is at_0 + beta slope), `n_parts` (blueprints, prompts or variants with a score),
+    `rank_high` (range of the true rank among the ranked models, see `rank_bounds_of_means`), `coverage`, `similarity`, `intercept` and `slope`
+    (the score at weight beta of the similarity is intercept + beta slope), `n_scored` (blueprints, prompts or variants with a score),
     `n_planned`, `n_responses`, `n_responses_scored`, `note` (why there is no interval or rank). Raises ConfigError if `by` is unknown.
     """
-    if by not in _VIEWS:
-        raise ConfigError(f"board by {by!r}: allowed: {', '.join(_VIEWS)}")
-    names, noun, parts_of = _VIEWS[by]
+    if by not in _CUTS:
+        raise ConfigError(f"board by {by!r}: allowed: {', '.join(_CUTS)}")
+    names, noun, parts_of = _CUTS[by]
     parts = parts_of(_select_latest(cast_keys(table, "scores", ("level", *CELL_KEYS, "hybrid")), order), tags)
     rows = group_rows(parts, (*names, "model"))
     means = _average_parts(rows, parts)
     over_blueprints = noun == "blueprint"
-    few = means["n_parts"] < min_blueprints if over_blueprints else means["n_parts"] < 1
+    few = means["n_scored"] < min_blueprints if over_blueprints else means["n_scored"] < 1
     group = group_rows(rows.keys, names).code if names else np.zeros(len(rows), dtype=np.int64)
     means["rank"] = pd.Series(rank_numbers(means["score"].where(~few), group)).astype("Int64")
     of_parts = by != "prompt"
@@ -98,7 +98,7 @@ def board(
                 *(_list_replacement_notes(old_scores, model, tag) if is_few else ()),
             )
         )
-        for n, is_few, model, tag in zip(means["n_parts"].tolist(), few, rows.keys["model"], tag_of_row, strict=True)
+        for n, is_few, model, tag in zip(means["n_scored"].tolist(), few, rows.keys["model"], tag_of_row, strict=True)
     ]
     return _sort_best_first(means, names)
 
@@ -115,7 +115,7 @@ class _ReplacedScore(NamedTuple):
     model: str
     tags: Sequence[str]
     """Tags of the blueprint."""
-    by: str
+    newer_snapshot: str
     """Snapshot of the latest run."""
 
 
@@ -135,7 +135,7 @@ def _find_replaced_scores(table: pd.DataFrame, order: Sequence[str], tags: Mappi
 
 def _list_replacement_notes(old_scores: Sequence[_ReplacedScore], model: str, tag: str | None) -> Iterator[str]:
     """Yield the note on a model's replaced scores, if any; `tag` limits them on a board by tag."""
-    of_row = Counter(score.by for score in old_scores if score.model == model and tag in (None, *score.tags))
+    of_row = Counter(score.newer_snapshot for score in old_scores if score.model == model and tag in (None, *score.tags))
     if of_row:
         named = ", ".join(f"{by} ({format_count(n, 'blueprint')})" for by, n in of_row.most_common())
         yield f"later runs without this model replaced its scores: snapshot {named}"
@@ -186,7 +186,7 @@ def _select_latest(table: pd.DataFrame, order: Sequence[str]) -> pd.DataFrame:
 
 
 def _split_by_blueprint(table: pd.DataFrame, tags: Mapping[str, Sequence[str]]) -> pd.DataFrame:
-    """Return the parts of an overall board: one row per model and blueprint."""
+    """Return the rows that an overall board averages: one per model and blueprint."""
     models = sort_unique(table[table["level"] == MODEL_LEVEL], MODEL_KEYS, "scores")
     is_test = models["blueprint"].map(lambda blueprint: TEST_TAG in tags.get(blueprint, ())).astype(bool)
     return models[~is_test].reset_index(drop=True).assign(part=lambda rows: rows["blueprint"], portion=1.0)
@@ -199,13 +199,13 @@ def _split_by_tag(table: pd.DataFrame, tags: Mapping[str, Sequence[str]]) -> pd.
 
 
 def _split_by_prompt(table: pd.DataFrame, _: Mapping[str, Sequence[str]]) -> pd.DataFrame:
-    """Return the parts of a prompt's board: one row per variant."""
+    """Return the rows that a prompt's board averages: one per variant."""
     cells = sort_unique(table[table["level"] == CELL_LEVEL], CELL_KEYS, "scores")
     return cells.assign(part=np.arange(len(cells)), portion=1.0)
 
 
 def _split_within_blueprint(table: pd.DataFrame, _: Mapping[str, Sequence[str]]) -> pd.DataFrame:
-    """Return the parts of a blueprint's board: one row per cell. The portions make the mean that of the variants' weighted means."""
+    """Return the rows that a blueprint's board averages: one per cell. The portions make the mean that of the variants' weighted means."""
     cells = sort_unique(table[table["level"] == CELL_LEVEL], CELL_KEYS, "scores")
     variants = group_rows(cells, VARIANT_KEYS)
     models = group_rows(variants.keys, MODEL_KEYS)
@@ -217,17 +217,17 @@ def _split_within_blueprint(table: pd.DataFrame, _: Mapping[str, Sequence[str]])
     return cells.assign(part=cells["prompt"], portion=portion)
 
 
-_VIEWS: dict[str, tuple[tuple[str, ...], str, Callable[[pd.DataFrame, Mapping[str, Sequence[str]]], pd.DataFrame]]] = {
+_CUTS: dict[str, tuple[tuple[str, ...], str, Callable[[pd.DataFrame, Mapping[str, Sequence[str]]], pd.DataFrame]]] = {
     "overall": ((), "blueprint", _split_by_blueprint),
     "tag": (("tag",), "blueprint", _split_by_tag),
     "blueprint": (RUN_KEYS, "prompt", _split_within_blueprint),
     "prompt": (PROMPT_KEYS, "variant", _split_by_prompt),
 }
-"""For each view, the keys of a group, the parts that its scores are means over, and the function that lists these."""
+"""For each board, the keys of a group, the noun of the rows that its scores average, and the function that lists these rows."""
 
 
 def _average_parts(rows: RowGroups, parts: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per model of a group: means over its parts by their portions, and counts."""
+    """Return one row per model of a group: means over its rows of `parts`, weighted by their portions, and counts."""
     size, portion = len(rows), parts["portion"].to_numpy(dtype=np.float64)
     has_score = parts["hybrid"].notna().to_numpy()
     means = {
@@ -244,7 +244,7 @@ def _average_parts(rows: RowGroups, parts: pd.DataFrame) -> pd.DataFrame:
     return rows.keys.assign(
         score=means.pop("hybrid"),
         **means,
-        n_parts=np.bincount(scored_codes, minlength=size),
+        n_scored=np.bincount(scored_codes, minlength=size),
         n_planned=np.bincount(planned_codes, minlength=size),
         **counts,
     )
@@ -281,7 +281,7 @@ def _sort_best_first(rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
         "high",
         *_RANGES,
         *_MEASURES,
-        "n_parts",
+        "n_scored",
         "n_planned",
         "n_responses",
         "n_responses_scored",
@@ -306,7 +306,7 @@ def rubric_board(connection: duckdb.DuckDBPyConnection) -> pa.Table:
     order = load_rubric_snapshot_order(connection)
     tag_rows = connection.execute("SELECT blueprint::VARCHAR, tags FROM rubric_blueprints").fetchall()
     tags = {blueprint: list(named or ()) for blueprint, named in tag_rows}
-    boards = {cut: board(scores, order, tags, cut) for cut in _VIEWS}
+    boards = {cut: board(scores, order, tags, cut) for cut in _CUTS}
     runs = select_latest_runs(scores, order)
     connection.register("runs", runs)
     boards["criterion"] = build_criterion_board(connection.execute(_POINTS).df(), runs)

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.models import LOCAL_EMBEDDER, Models, ModelSpec, resolve_known_selector, strip_settings
 from dtef_pipeline.asking.request import Message, Request, Response
 from dtef_pipeline.errors import ConfigError
@@ -21,7 +21,7 @@ from dtef_pipeline.text.plain import strip_thinking
 
 OK, EMPTY = "ok", "empty"
 _RESPONSE_IN_SNAPSHOT = ("prompt", "system_index", "model_variant", "draw")
-_SPOKEN = ("prompt", "system_index", "asked_hash")
+_SPOKEN = ("prompt", "system_index", "conversation_hash")
 _BETWEEN_TURNS = "\n\n"
 _CUT_BY = ("length", "max_tokens")
 """Reasons of an end that mean: the limit of tokens was reached."""
@@ -37,12 +37,12 @@ class Script:
     turns: tuple[Turn, ...]
 
     @property
-    def asked_hash(self) -> str:
+    def conversation_hash(self) -> str:
         """Hash of the messages that are sent and of the model's turns: equal scripts are one conversation."""
         return digest("script", self.system, [[turn.role, turn.text] for turn in self.turns])
 
     @property
-    def generated(self) -> int:
+    def n_generated_turns(self) -> int:
         """Number of turns that the model writes."""
         return sum(turn.text is None for turn in self.turns) + (self.turns[-1].role == "user")
 
@@ -90,7 +90,7 @@ def iterate_scripts(prompts: pa.Table) -> Iterator[tuple[Script, tuple[float, ..
             yield Script(prompt, place, system, turns), tuple(temperatures)
 
 
-def build_response_rows(blueprint: str, conversations: Sequence[Conversation], outcomes: Sequence[Played]) -> pa.Table:
+def build_response_rows(blueprint: str, conversations: Sequence[Conversation], outcomes: Sequence[EpisodeResult]) -> pa.Table:
     """Return the rows of `rubric_responses`, in the order of the conversations."""
     hashes: dict[tuple[str, int], str] = {}
     rows = []
@@ -98,7 +98,7 @@ def build_response_rows(blueprint: str, conversations: Sequence[Conversation], o
         script = conversation.script
         of_script = (script.prompt, script.system_index)
         if of_script not in hashes:
-            hashes[of_script] = script.asked_hash
+            hashes[of_script] = script.conversation_hash
         rows.append(
             {
                 "blueprint": blueprint,
@@ -109,14 +109,14 @@ def build_response_rows(blueprint: str, conversations: Sequence[Conversation], o
                 "system_index": script.system_index,
                 "draw": conversation.draw,
                 "snapshot": conversation.snapshot,
-                "asked_hash": hashes[of_script],
+                "conversation_hash": hashes[of_script],
                 **_describe_outcome(script, outcome),
             }
         )
     return pa.Table.from_pylist(rows, schema=RUBRIC_RESPONSES)
 
 
-def _describe_outcome(script: Script, outcome: Played) -> Mapping[str, Any]:
+def _describe_outcome(script: Script, outcome: EpisodeResult) -> Mapping[str, Any]:
     responses, failure = outcome.responses, outcome.failure
     texts = [response.text for response in responses]
     sent_messages, _ = script.list_messages_until(texts)
@@ -127,7 +127,7 @@ def _describe_outcome(script: Script, outcome: Played) -> Mapping[str, Any]:
         "text": text or None,
         "transcript": [{"role": message.role, "text": message.text} for message in sent_messages],
         "turns": len(responses),
-        "cut": any(response.finish_reason in _CUT_BY for response in responses),
+        "truncated": any(response.finish_reason in _CUT_BY for response in responses),
         "request_keys": [response.request_key for response in responses],
         "error": failure.message if failure else None,
         "attempts": sum(response.attempts for response in responses) + (failure.attempts if failure else 0),
@@ -163,8 +163,8 @@ def join_response_text(texts: Sequence[str]) -> str:
 def merge_responses(earlier: pa.Table, new: pa.Table, conversations: Sequence[tuple[str, int, str]]) -> pa.Table:
     """Return the rows of a snapshot: `new`, and those of `earlier` that no new row replaces and whose conversation is unchanged.
 
-    `conversations`: (prompt, place of the system prompt, asked_hash) of the current blueprint. Rows are sorted by that order, then by model
-    and draw, so that equal content gives equal bytes.
+    `conversations`: (prompt, place of the system prompt, conversation_hash) of the current blueprint. Rows are sorted by that order, then by
+    model and draw, so that equal content gives equal bytes.
     """
     place = {conversation: number for number, conversation in enumerate(conversations)}
     new_keys = set(_zip_columns(new, _RESPONSE_IN_SNAPSHOT))

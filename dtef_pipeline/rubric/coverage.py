@@ -38,13 +38,13 @@ class _Points(NamedTuple):
     response: Codes
     n_responses: int
     weight: Floats
-    in_path: npt.NDArray[np.bool_]
+    is_in_path: npt.NDArray[np.bool_]
     path: Codes
     """(points in paths,): the path that each is in, of a block of a response."""
     block: Codes
     """(paths,): the block of a response that each path is in."""
     n_blocks: int
-    of_response: Codes
+    response_of_block: Codes
     """(blocks of paths,): the response that each is of."""
     is_worst: npt.NDArray[np.bool_]
     """(blocks of paths,): whether the least score counts, not the highest."""
@@ -56,8 +56,8 @@ def compute_coverage(points: pd.DataFrame, policy: ScoringPolicy | None = None) 
     `points` has the keys of the response and of the criterion, `weight` (above 0) and `score` (0-1, already inverted for should_not; null:
     unscored). It may have `low` and `high` (range of the score if all verdicts were known) and `reason` (why it is unscored).
 
-    Columns beside the keys: `coverage` (0-1, higher is better; null: no point is scored), `coverage_low` and `coverage_high` (the same of
-    `low` and `high`; null if points have none), `n_planned`, `n_scored`, `n_partial` (scored although a judgement is missing: low < high),
+    Columns in addition to the keys: `coverage` (0-1, higher is better; null: no point is scored), `coverage_low` and `coverage_high` (the same
+    of `low` and `high`; null if points have none), `n_planned`, `n_scored`, `n_partial` (scored although a judgement is missing: low < high),
     `n_unscored`, and `reasons`, the count of each reason of an unscored point.
 
     Required points of both blocks are averaged by weight, together with one point of weight 1 per block of paths: the highest mean of a
@@ -113,9 +113,9 @@ def _compute_coverage(points: _Points, score: Floats, policy: ScoringPolicy) -> 
     """Return the coverage of each response from scores (points,); NaN: unscored."""
     of_blocks = _score_blocks(points, score)
     has_score = ~np.isnan(of_blocks)
-    blocks = sum_by_code(points.of_response[has_score], of_blocks[has_score], points.n_responses)
-    n_blocks = count(points.of_response, has_score, points.n_responses)
-    is_required = ~np.isnan(score) & ~points.in_path
+    blocks = sum_by_code(points.response_of_block[has_score], of_blocks[has_score], points.n_responses)
+    n_blocks = count(points.response_of_block, has_score, points.n_responses)
+    is_required = ~np.isnan(score) & ~points.is_in_path
     weights = sum_by_code(points.response[is_required], points.weight[is_required], points.n_responses)
     sums = sum_by_code(points.response[is_required], (points.weight * score)[is_required], points.n_responses)
     if policy.or_paths == DOCUMENT:
@@ -126,7 +126,7 @@ def _compute_coverage(points: _Points, score: Floats, policy: ScoringPolicy) -> 
 
 def _score_blocks(points: _Points, score: Floats) -> Floats:
     """Return the mean of the path that counts, (blocks of paths,); NaN: no path has a score."""
-    means = weighted_mean(points.path, score[points.in_path], points.weight[points.in_path], len(points.block))
+    means = weighted_mean(points.path, score[points.is_in_path], points.weight[points.is_in_path], len(points.block))
     has_score = ~np.isnan(means)
     worst, best = np.full(points.n_blocks, np.inf), np.full(points.n_blocks, -np.inf)
     np.minimum.at(worst, points.block[has_score], means[has_score])

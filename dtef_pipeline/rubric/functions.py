@@ -74,8 +74,8 @@ class SearchTarget(NamedTuple):
     """A text or pattern to search for."""
 
     label: str
-    """As explanations show it."""
-    matches_in: Callable[[str], bool]
+    """Text shown in explanations."""
+    has_match: Callable[[str], bool]
 
 
 @functools.lru_cache(maxsize=256)
@@ -112,7 +112,7 @@ SEARCHES = (*_PART_TESTS, "matches")
 def prepare_wanted(search: str, argument: str, ignore_case: bool) -> SearchTarget:
     """Prepare a search target; `search` is one of `SEARCHES`. Raises BadPattern if a pattern is invalid."""
     if search == "matches":
-        return SearchTarget(f"/{argument}/{'i' if ignore_case else ''}", compile_pattern(argument, ignore_case).matches_in)
+        return SearchTarget(f"/{argument}/{'i' if ignore_case else ''}", compile_pattern(argument, ignore_case).has_match)
     test = _PART_TESTS[search]
     if not ignore_case:
         return SearchTarget(quote_shortened(argument), lambda text: test(text, argument))
@@ -151,14 +151,14 @@ def _limit_time(ready: ScoreText) -> ScoreText:
 def _require_one(parts: list[SearchTarget]) -> ScoreText:
     (part,) = parts
     yes, no = FunctionScore(1.0, f"found {part.label}"), FunctionScore(0.0, f"did not find {part.label}")
-    return lambda text: yes if part.matches_in(text) else no
+    return lambda text: yes if part.has_match(text) else no
 
 
 def _require_any(parts: list[SearchTarget]) -> ScoreText:
     none = FunctionScore(0.0, f"found none of {len(parts)}{_list_labels(parts)}")
 
     def score(text: str) -> FunctionScore:
-        first = next((part for part in parts if part.matches_in(text)), None)
+        first = next((part for part in parts if part.has_match(text)), None)
         return none if first is None else FunctionScore(1.0, f"found {first.label}")
 
     return score
@@ -185,7 +185,7 @@ def _require_at_least(n: float, parts: list[SearchTarget]) -> ScoreText:
 
 def _count_found(parts: list[SearchTarget], text: str) -> tuple[int, str]:
     """Return the number of parts in a text, and an explanation."""
-    has = [part.matches_in(text) for part in parts]
+    has = [part.has_match(text) for part in parts]
     present = [part for part, is_there in zip(parts, has, strict=True) if is_there]
     missing = [part for part, is_there in zip(parts, has, strict=True) if not is_there]
     not_there = f"; not{_list_labels(missing)[1:]}" if present and missing else ""
@@ -248,7 +248,7 @@ class ToolCall(NamedTuple):
 
     name: str
     arguments: Any
-    """As JSON has them; None: the call has none."""
+    """Arguments as JSON values; None: the call has none."""
 
 
 @functools.lru_cache(maxsize=256)
@@ -416,7 +416,7 @@ def _convert_to_number(value: object) -> float:
 
 
 ScriptContext = Mapping[str, Any]
-"""What scripts get besides the response: `messages`, a list of {role, content}, and `modelId`."""
+"""Additional input of scripts: `messages`, a list of {role, content}, and `modelId`."""
 AddedFunction = Callable[[str, Any, ScriptContext], float | bool | FunctionScore]
 """A function of another package: given the response, the argument and the context, a score from 0 to 1."""
 ReadyFunction = Callable[[str, ScriptContext | None], FunctionScore]

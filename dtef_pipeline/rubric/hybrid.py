@@ -22,16 +22,16 @@ BOTH_COMPONENTS, NO_COMPONENT = "coverage+similarity", "none"
 class Hybrid(NamedTuple):
     """The hybrid score of each row at every weight of the similarity, (rows,) each; NaN: unscored."""
 
-    at_0: Floats
-    """The score where similarity weighs nothing, 0-1."""
+    intercept: Floats
+    """The score if similarity has weight 0, 0-1."""
     slope: Floats
-    """What the score gains as the weight goes from 0 to 1, -1 to 1."""
+    """Change of the score as the weight goes from 0 to 1, -1 to 1."""
     components: npt.NDArray[np.object_]
     """coverage+similarity | coverage | similarity | none: the parts that the prompt defines, scored or not."""
 
     def compute_at(self, beta: float) -> Floats:
         """Return the score at a weight of the similarity from 0 to 1, (rows,)."""
-        return compute_hybrid_at(self.at_0, self.slope, beta)
+        return compute_hybrid_at(self.intercept, self.slope, beta)
 
 
 def compute_hybrid(
@@ -45,25 +45,25 @@ def compute_hybrid(
     coverages = np.asarray(coverage, dtype=np.float64)
     similar = np.maximum(np.asarray(similarity, dtype=np.float64), 0.0)
     rubric, ideal = np.asarray(has_criteria, dtype=bool), np.asarray(has_ideal, dtype=bool)
-    at_0 = np.where(rubric, coverages, np.where(ideal, similar, np.nan))
+    intercept = np.where(rubric, coverages, np.where(ideal, similar, np.nan))
     slope = np.where(rubric & ideal, similar - coverages, 0.0)
-    is_missing = np.isnan(at_0) | np.isnan(slope)
+    is_missing = np.isnan(intercept) | np.isnan(slope)
     names = np.select(
         [rubric & ideal, rubric, ideal], [BOTH_COMPONENTS, COVERAGE_COMPONENT, SIMILARITY_COMPONENT], NO_COMPONENT
     ).astype(object)
-    return Hybrid(np.where(is_missing, np.nan, at_0), np.where(is_missing, np.nan, slope), names)
+    return Hybrid(np.where(is_missing, np.nan, intercept), np.where(is_missing, np.nan, slope), names)
 
 
-def compute_hybrid_at(at_0: npt.ArrayLike, slope: npt.ArrayLike, beta: float) -> Floats:
-    """Return at_0 + beta slope, the score at a weight of the similarity, as every board and the report's slider compute it.
+def compute_hybrid_at(intercept: npt.ArrayLike, slope: npt.ArrayLike, beta: float) -> Floats:
+    """Return intercept + beta slope, the score at a weight of the similarity, as every board and the report's slider compute it.
 
     Means of hybrid scores are linear in beta, too, so this also applies to means. Raises ConfigError if beta is outside 0-1.
     """
-    return np.asarray(at_0, dtype=np.float64) + require_beta(beta) * np.asarray(slope, dtype=np.float64)
+    return np.asarray(intercept, dtype=np.float64) + require_beta(beta) * np.asarray(slope, dtype=np.float64)
 
 
 def find_crossing(first: tuple[float, float], second: tuple[float, float]) -> float | None:
-    """Return the weight of the similarity, 0-1, at which two scores (at_0, slope) are equal, or None if never or always."""
+    """Return the weight of the similarity, 0-1, at which two scores (intercept, slope) are equal, or None if never or always."""
     apart = first[1] - second[1]
     beta = (second[0] - first[0]) / apart if apart else np.nan
     return beta if 0 <= beta <= 1 else None
@@ -74,7 +74,7 @@ OR_PATHS = (DOCUMENT, TWO_GROUP)
 """How alternative paths count: as one point of weight 1 (weval methodology, 4.2), or as much as all required points (upstream's code)."""
 WORST_PATH, HIGHEST_PATH = "worst", "max"
 SHOULD_NOT_PATHS = (WORST_PATH, HIGHEST_PATH)
-"""Which of the alternative paths of what a response is not to have counts: the most fulfilled one, or the least (upstream's code)."""
+"""Which alternative path of should_not counts: the most fulfilled one, or the least (upstream's code)."""
 OFFLINE_EMBEDDER = "local/minilm-l6-int8"
 
 
@@ -89,7 +89,7 @@ class ScoringPolicy:
     should_not_paths: str = WORST_PATH
     """worst | max."""
     embedder: str = OFFLINE_EMBEDDER
-    """The model that makes the vectors whose similarity is measured."""
+    """Default embedding model for similarity."""
 
     def __post_init__(self) -> None:
         require_beta(self.beta)

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.models import Models, resolve_known_selector
 from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.judging.classes import USUAL_SCALE, class_scale
@@ -35,13 +35,13 @@ class JudgingEpisode:
     case: Case
     judge: JudgeConfig
     draw: int
-    _first: Request | None = None
+    _first_request: Request | None = None
 
     def next(self, history: Sequence[Response]) -> Request | None:
         """Return the first request, then one for a readable reply if needed, or None at the end."""
-        if self._first is None:
-            self._first = build_first_request(self.case, self.judge, self.draw, self.response["snapshot"])
-        return build_next_request(self._first, history, self.judge.scale) if history else self._first
+        if self._first_request is None:
+            self._first_request = build_first_request(self.case, self.judge, self.draw, self.response["snapshot"])
+        return build_next_request(self._first_request, history, self.judge.scale) if history else self._first_request
 
 
 def make_judgement_stand_in(episode: JudgingEpisode, _: Request, text: str) -> str:
@@ -102,7 +102,9 @@ def iterate_judgings(
                     yield JudgingEpisode(named, row, case, judge, draw)
 
 
-def build_rubric_judgement_rows(blueprint: str, episodes: Sequence[JudgingEpisode], outcomes: Sequence[Played]) -> pa.Table:
+def build_rubric_judgement_rows(
+    blueprint: str, episodes: Sequence[JudgingEpisode], outcomes: Sequence[EpisodeResult]
+) -> pa.Table:
     """Return the rows of `rubric_judgements`, in the order of the episodes."""
     rows = [_make_judgement_row(blueprint, episode, outcome) for episode, outcome in zip(episodes, outcomes, strict=True)]
     return pa.Table.from_pylist(rows, schema=RUBRIC_JUDGEMENTS)
@@ -112,7 +114,7 @@ def _list_authored_turns(messages: Sequence[Mapping[str, Any]]) -> tuple[Turn, .
     return tuple(Turn(message["role"], message["text"]) for message in messages)
 
 
-def _make_judgement_row(blueprint: str, episode: JudgingEpisode, outcome: Played) -> dict[str, Any]:
+def _make_judgement_row(blueprint: str, episode: JudgingEpisode, outcome: EpisodeResult) -> dict[str, Any]:
     outcomes: list[Response | Failure] = [*outcome.responses, *([outcome.failure] if outcome.failure else [])]
     case, judge = episode.case, episode.judge
     judgement = resolve_judgement(outcomes, judge.scale)

@@ -68,8 +68,8 @@ RUBRIC_DISAGREED = pa.schema(
         BLUEPRINT_FIELD,
         PROMPT_OF_BLUEPRINT,
         *OF_CRITERION_FIELDS,
-        field("spread", pa.float64(), "Mean standard deviation of the judges of one response, 0-0.5: lower is better"),
-        field("worst", pa.float64(), "Largest standard deviation of the judges of one response, 0-0.5"),
+        field("mean_sd", pa.float64(), "Mean standard deviation of the judges of one response, 0-0.5: lower is better"),
+        field("max_sd", pa.float64(), "Largest standard deviation of the judges of one response, 0-0.5"),
         field("n_responses", pa.int64(), "Responses with at least two judges"),
         field("text", pa.string(), "Criterion as shown to judges"),
     ]
@@ -96,7 +96,7 @@ RUBRIC_JUDGES = pa.schema(
 RUBRIC_SELF_PREFERENCE = pa.schema(
     [
         field("judge", pa.string(), "Judge, as approach(model); all: all judges together"),
-        field("model", pa.string(), "Model of the judge's maker; all: all of them"),
+        field("model", pa.string(), "Model of the judge's maker; all: all of its models"),
         field("maker", pa.string(), "Maker of both; null: in the row of all judges"),
         field(
             "gamma",
@@ -104,7 +104,6 @@ RUBRIC_SELF_PREFERENCE = pa.schema(
             "Points that the judge gives to models of its maker beyond what other judges give, -1 to "
             "1: above 0, it favours them",
         ),
-        field("se", pa.float64(), "Standard error of gamma, by prompts"),
         field("low", pa.float64(), f"Lower {_IN_95} of gamma"),
         field("high", pa.float64(), f"Upper {_IN_95} of gamma"),
         field("p", pa.float64(), "Two-sided p value of gamma"),
@@ -117,23 +116,10 @@ RUBRIC_SELF_PREFERENCE = pa.schema(
 )
 """One row for all judges together, and one per judge and model of one maker."""
 
-RUBRIC_VARIANCE_SHARES = pa.schema(
-    [
-        field("answers", pa.float64(), "Share of the variance between criteria of responses, 0-1: higher is better"),
-        field("judges", pa.float64(), "Share of the variance between judges of the same text, 0-1; null: one judge"),
-        field("repeats", pa.float64(), "Share of the variance between repeats of one judge, 0-1; null: no repeats"),
-        field("variance", pa.float64(), "Variance of a single class number"),
-        field("n", pa.int64(), "Judgements that have a class"),
-        field("n_items", pa.int64(), "Criteria of responses with these judgements"),
-        field("reason", pa.string(), "Why shares could not be estimated separately; empty: all could"),
-    ]
-)
-"""One row, or one per group."""
-
 RUBRIC_CORRECTED = pa.schema(
     [
         field("model", pa.string(), "Model, as on the board"),
-        field("judged", pa.float64(), "Score by judges, as on the board, 0-1: higher is better"),
+        field("judge_score", pa.float64(), "Score by judges, as on the board, 0-1: higher is better"),
         field(
             "corrected",
             pa.float64(),
@@ -149,8 +135,16 @@ RUBRIC_CORRECTED = pa.schema(
             pa.float64(),
             f"Upper {_IN_95} of the corrected score, for other prompts of the kind; null: too few",
         ),
-        field("here_low", pa.float64(), f"Lower {_IN_95} of the score that people would give on these prompts; null: too few"),
-        field("here_high", pa.float64(), f"Upper {_IN_95} of the score that people would give on these prompts; null: too few"),
+        field(
+            "same_prompts_low",
+            pa.float64(),
+            f"Lower {_IN_95} of the score that people would give on these prompts; null: too few",
+        ),
+        field(
+            "same_prompts_high",
+            pa.float64(),
+            f"Upper {_IN_95} of the score that people would give on these prompts; null: too few",
+        ),
         field(
             "power",
             pa.float64(),
@@ -173,10 +167,14 @@ RUBRIC_CORRECTED = pa.schema(
 RUBRIC_KNOWN_CLASSES = pa.schema(
     [
         _JUDGE,
-        field("said", pa.float64(), "Class that people chose, 0-1: the mean of the authors, rounded to quarters"),
+        field("human_class", pa.float64(), "Class that people chose, 0-1: the mean of the authors, rounded to quarters"),
         field("n", pa.int64(), "Judgements of the points that people gave this class"),
-        field("same", pa.float64(), "Share of judgements with the same class (the judge's sensitivity), 0-1: higher is better"),
-        field("near", pa.float64(), "Share of judgements at most one class off, 0-1: higher is better"),
+        field(
+            "same_class",
+            pa.float64(),
+            "Share of judgements with the same class (the judge's sensitivity), 0-1: higher is better",
+        ),
+        field("within_one_class", pa.float64(), "Share of judgements at most one class off, 0-1: higher is better"),
         field(
             "bias", pa.float64(), "Mean class of the judge minus that of people, -1 to 1: above 0, the judge is too generous"
         ),
@@ -212,7 +210,7 @@ RUBRIC_ANCHORS = pa.schema(
         field("reason", pa.string(), "Why the class is missing: unreadable, cut, empty, declined, error or budget"),
     ]
 )
-"""One row per judgement of an anchor in a night."""
+"""One row per judgement of an anchor in a snapshot."""
 
 _DRAW_OF_LABELS = field(
     "draw_id", pa.string(), "Hash of a draw of prompts to label: equal for the same draw from the same tables"
@@ -258,13 +256,12 @@ RUBRIC_ANCHOR_ITEMS = pa.schema(
         field("criterion", pa.string(), "Criterion that is labelled, as shown to judges"),
         field("messages", CONVERSATION, "Conversation without the system prompt; null text: a turn that the model writes"),
         field("criteria", pa.list_(pa.string()), "All criteria in words of the prompt, for judges that see the list"),
-        field("seed", pa.int64(), "Seed of the choice"),
     ]
 )
-"""One row per anchor: a stored response and a criterion that judges judge every night, even if the blueprint has changed."""
+"""One row per anchor: a stored response and a criterion that judges judge in every snapshot, even if the blueprint has changed."""
 
 RUBRIC_CORRECTIONS = {"rubric_corrected": RUBRIC_CORRECTED_ROWS, "rubric_known_classes": RUBRIC_KNOWN_CLASSES}
-"""By name: what follows from the labels."""
+"""Tables computed from labels, by name."""
 
 
 RUBRIC_SUMMARIES = pa.schema(
@@ -296,26 +293,14 @@ RUBRIC_CHAMPIONS = pa.schema(
 )
 """One row per dimension and model that is graded in it."""
 
-RUBRIC_VARIANCE = pa.schema(
-    [
-        field("cut", pa.string(), "Kind of the cut: overall, or blueprint"),
-        field("value", pa.string(), "Value of the cut: all, or a blueprint's id"),
-        SCALE_FIELD,
-        *RUBRIC_VARIANCE_SHARES,
-    ]
-)
-"""One row for all judgements together, then one per blueprint."""
-
-
 RUBRIC_ROLLED_UP = {
     "rubric_champions": RUBRIC_CHAMPIONS,
     "rubric_agreement": RUBRIC_AGREEMENT,
     "rubric_disagreed": RUBRIC_DISAGREED,
     "rubric_self_preference": RUBRIC_SELF_PREFERENCE,
     "rubric_judges": RUBRIC_JUDGES,
-    "rubric_variance_shares": RUBRIC_VARIANCE,
 }
-"""The tables over all blueprints beside the boards, by name."""
+"""Tables over all blueprints other than the boards, by name."""
 
 
 _BY_ADD = "dtef rubric run {options} {models} --max-calls 0 --from ingest"
@@ -356,7 +341,7 @@ RUBRIC_TABLES: Mapping[str, TableSpec] = {
         for name, schema in {"rubric_board": tables.RUBRIC_BOARD, **RUBRIC_ROLLED_UP}.items()
     },
 }
-"""By name. The first of the space is the one that ingest writes: it says which partitions there are."""
+"""The family's tables by name. The first one with the space is written by ingest and defines the partitions."""
 _ASKED_OF_ANALYSTS = {"role": "'analyst'", "model": "analyst", "variant": "analyst_variant"}
 RUBRIC_CALL_TABLES = FamilyCalls(
     RUBRIC_SPACE,

@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.snapshot_order import among
-from dtef_pipeline.drift.judge_verdicts import JudgeDrift, compute_judge_drifts, sort_night_times, subtract_judges_of_row
+from dtef_pipeline.drift.judge_verdicts import JudgeDrift, compute_judge_drifts, sort_snapshot_times, subtract_judges_of_row
 from dtef_pipeline.drift.rule import DriftVerdict, apply_drift_rule, query_first_times, select_answered
 from dtef_pipeline.drift.settings import WatchOptions
 from dtef_pipeline.drift.subject import AnchorSubject, Row, Subject
@@ -88,7 +88,7 @@ def add_anchors(anchors: pa.Table, n: int, seed: int, material: Mapping[str, pd.
         .merge(criterion_lists, on=_PROMPT_OF_ANCHOR)
         .merge(material["prompts"][[*_PROMPT_OF_ANCHOR, "messages"]], on=_PROMPT_OF_ANCHOR)
     )
-    return pa.concat_tables([anchors, convert_to_table(rows.assign(seed=seed), RUBRIC_ANCHOR_ITEMS)])
+    return pa.concat_tables([anchors, convert_to_table(rows, RUBRIC_ANCHOR_ITEMS)])
 
 
 def list_anchor_judgings(anchors: pa.Table, judges: Mapping[str, Sequence[JudgeConfig]], snapshot: str) -> list[JudgingEpisode]:
@@ -102,7 +102,7 @@ def list_anchor_judgings(anchors: pa.Table, judges: Mapping[str, Sequence[JudgeC
     return episodes
 
 
-def build_anchor_rows(episodes: Sequence[JudgingEpisode], outcomes: Sequence[Played]) -> pa.Table:
+def build_anchor_rows(episodes: Sequence[JudgingEpisode], outcomes: Sequence[EpisodeResult]) -> pa.Table:
     """Return the rows of `rubric_anchors`, in the order of the episodes."""
     rows = build_rubric_judgement_rows("", episodes, outcomes)
     of_anchor: dict[str, Any] = {
@@ -168,7 +168,7 @@ def apply_rule_to_runs(connection: duckdb.DuckDBPyConnection) -> Iterator[dict[s
         named = dict(zip(_RULED_BY, map(str, keys), strict=True))
         snapshots = among(order, run_snapshots[named["partition"], named["test"]])
         when = {snapshot: times.get((named["partition"], snapshot)) for snapshot in snapshots}
-        yield {**named, "way": describe_way_of_judging(named), **asdict(_judge_cells(cells, snapshots, when))}
+        yield {**named, "setting": describe_judge_condition(named), **asdict(_judge_cells(cells, snapshots, when))}
 
 
 def _judge_cells(cells: pd.DataFrame, snapshots: Sequence[str], times: Mapping[str, datetime | None]) -> DriftVerdict:
@@ -176,7 +176,7 @@ def _judge_cells(cells: pd.DataFrame, snapshots: Sequence[str], times: Mapping[s
     items = ["prompt", "system"]
     weights = cells.groupby(items, sort=True)["weight"].first().to_numpy(dtype=np.float64)
     grid = cells.pivot(index=items, columns="snapshot", values="hybrid")  # noqa: PD010 - pivot_table loses items without a score
-    # In rows, one after the other: sums have the same bits whatever the layout in memory was.
+    # Row by row, so that sums do not depend on the memory layout, to the last bit.
     values = np.ascontiguousarray(grid.reindex(columns=list(snapshots)), dtype=np.float64)
     run_scores = select_answered(pd.DataFrame(values, columns=list(snapshots)))
     if missing := [label for label in snapshots if label not in run_scores.columns]:
@@ -192,7 +192,7 @@ def _make_not_compared(n_snapshots: int, missing: Sequence[str]) -> DriftVerdict
     return DriftVerdict(n_snapshots, 0, None, None, None, None, None, False, why)
 
 
-def describe_way_of_judging(row: Row) -> str:
+def describe_judge_condition(row: Row) -> str:
     return f"judged by {row['judges']}"
 
 
@@ -202,7 +202,7 @@ def subtract_judges(rows: Sequence[Row], anchors: pa.Table, options: WatchOption
     `rows`: see `ModelDrift`. `anchors`: the rows of `rubric_anchors` of these snapshots.
     """
     frame = convert_rubric_anchor_points(anchors)
-    nights = sort_night_times(frame["snapshot"].unique().tolist())
+    snapshots = sort_snapshot_times(frame["snapshot"].unique().tolist())
     drifts: dict[str | None, list[JudgeDrift]] = {}
     for row in rows:
         if not len(frame):
@@ -210,7 +210,9 @@ def subtract_judges(rows: Sequence[Row], anchors: pa.Table, options: WatchOption
             continue
         since = options.find_since(row["model"], row["model_variant"])
         if since not in drifts:
-            drifts[since] = compute_judge_drifts(frame, nights, options.settings_for_judges(row["model"], row["model_variant"]))
+            drifts[since] = compute_judge_drifts(
+                frame, snapshots, options.settings_for_judges(row["model"], row["model_variant"])
+            )
         judges = [drift for drift in drifts[since] if drift.judge in row["judges"].split(", ")]
         yield subtract_judges_of_row(row, judges, COVERAGE_PART)._asdict()
 
@@ -218,13 +220,13 @@ def subtract_judges(rows: Sequence[Row], anchors: pa.Table, options: WatchOption
 WATCHED = Subject(
     family="rubric",
     keys=WATCHED_KEYS,
-    way=describe_way_of_judging,
+    describe_setting=describe_judge_condition,
     truth="rubric",
     truths="rubrics, judges or policies",
     reads=("rubric_scores", "rubric_runs", "rubric_responses"),
     statements=(_FIRST_ANSWERS, _WATCHED_SCORES, _WATCHED_SERVED),
     rule=apply_rule_to_runs,
-    judged_again=AnchorSubject("rubric_anchors", convert_rubric_anchor_points, subtract_judges),
-    unlike="had too few comparable prompts, or another test, judges or policy",
+    anchors=AnchorSubject("rubric_anchors", convert_rubric_anchor_points, subtract_judges),
+    reason_left_out="had too few comparable prompts, or another test, judges or policy",
 )
 """Scores of rubrics. A blueprint has too few prompts for a verdict of its own."""

@@ -1,4 +1,4 @@
-"""Tables over all blueprints beside the boards: champions, agreement and validity of judges.
+"""Tables over all blueprints other than the boards: champions, agreement and validity of judges.
 
 They use the latest run of each blueprint, as the boards do.
 """
@@ -24,11 +24,10 @@ from dtef_pipeline.rubric.roll_up_tables import (
     RUBRIC_DISAGREED,
     RUBRIC_JUDGES,
     RUBRIC_SELF_PREFERENCE,
-    RUBRIC_VARIANCE,
 )
 from dtef_pipeline.rubric.self_preference import estimate_self_preference, map_makers
 from dtef_pipeline.rubric.tables import RUBRIC_SPACE
-from dtef_pipeline.rubric.validity import build_agreement_table, compute_variance_shares, judge_table, list_disagreed_criteria
+from dtef_pipeline.rubric.validity import build_agreement_table, judge_table, list_disagreed_criteria
 from dtef_pipeline.statistics.ranks import rank_numbers
 from dtef_pipeline.tables import convert_to_schema
 from dtef_pipeline.text.quantity_words import format_count
@@ -36,7 +35,7 @@ from dtef_pipeline.text.quantity_words import format_count
 MIN_GRADED = 5
 """Blueprints that a model must be graded in to become a champion."""
 LATEST_GRADES, LEAST_STEADY, STEADY_GRADE = 5, 0.8, 5.0
-"""With the switch for consistency: of this many latest blueprints this share must have at least this grade."""
+"""For consistent champions: this share of this many latest blueprints must have at least this grade."""
 
 
 def rank_champions(
@@ -154,25 +153,17 @@ def build_agreement_tables(connection: duckdb.DuckDBPyConnection) -> dict[str, p
 
 
 def build_validity_tables(connection: duckdb.DuckDBPyConnection, usage: StoredUsage) -> dict[str, pa.Table]:
-    """Return `rubric_self_preference`, `rubric_judges` and `rubric_variance_shares`. `connection` has the tables of JUDGED_READ.
+    """Return `rubric_self_preference` and `rubric_judges`. `connection` has the tables of JUDGED_READ.
 
     The costs of judges count each call once, as in COSTS (`count_calls_once`).
     """
     rows = load_latest_judgements(connection)
-    any_class = rows["score"].notna().any()
-    by_scale = compute_variance_shares(rows, ["scale"]) if any_class else compute_variance_shares(rows).assign(scale=None)
-    by_blueprint = compute_variance_shares(rows, ["blueprint", "scale"])
-    parts = [
-        by_scale.assign(cut="overall", value="all"),
-        *([by_blueprint.rename(columns={"blueprint": "value"}).assign(cut="blueprint")] if len(by_blueprint) else []),
-    ]
     connection.execute(_LATEST_CALLS)
     count_calls_once(connection, _USED_BY_JUDGE, usage)
     costs = connection.execute(_SPENT_BY_JUDGE).df()
     return {
         "rubric_self_preference": convert_to_schema(estimate_self_preference(rows, map_makers(rows)), RUBRIC_SELF_PREFERENCE),
         "rubric_judges": convert_to_schema(judge_table(rows, costs), RUBRIC_JUDGES),
-        "rubric_variance_shares": convert_to_schema(pd.concat(parts, ignore_index=True), RUBRIC_VARIANCE),
     }
 
 

@@ -41,21 +41,6 @@ class PromptMatrix(NamedTuple):
     """(texts, texts), -1 to 1, symmetric, 1 on the diagonal; NaN where a vector is missing."""
 
 
-def compute_cosine(left: npt.ArrayLike, right: npt.ArrayLike) -> Floats:
-    """Return the cosine of row pairs, (rows, dimensions) both or (dimensions,) both: (rows,), -1 to 1, higher is more alike.
-
-    left right / (|left| |right|), clipped to the range; 0 if a vector is all zeros, NaN if one has a NaN, which means a missing vector.
-    Raises ConfigError if the shapes differ.
-    """
-    a, b = (np.atleast_2d(np.asarray(side, dtype=np.float64)) for side in (left, right))
-    if a.shape != b.shape:
-        raise ConfigError(
-            f"similarity: got vectors of {_describe_sizes(a)} and {_describe_sizes(b)}; allowed: vectors of one embedder, which have the "
-            "same length"
-        )
-    return _compute_unit_cosine(_scale_to_length_1(a), _scale_to_length_1(b))
-
-
 def compute_cosine_matrix(vectors: npt.ArrayLike) -> Floats:
     """Return the cosines of all pairs of `vectors` (texts, dimensions): (texts, texts), symmetric and 1 on the diagonal.
 
@@ -155,10 +140,6 @@ def _compute_unit_cosine(
         block = slice(start, start + _ROWS_AT_A_TIME)
         cosines[block] = np.einsum("ij,ij->i", left[first[block]], right[second[block]])
     return np.clip(cosines, -1.0, 1.0)
-
-
-def _describe_sizes(vectors: Floats) -> str:
-    return f"{format_count(len(vectors), 'row')} of {format_count(vectors.shape[1], 'number')}"
 
 
 PEOPLE = "people"
@@ -282,7 +263,7 @@ def _build_similarity_rows(answers: pd.DataFrame, ideals: pd.DataFrame, similar:
     if not tables:
         return RUBRIC_SIMILARITIES.empty_table()
     rows = pd.concat(tables, ignore_index=True).assign(embedder=embedder)
-    rows = rows.merge(similar.rename(columns={"similarity": "to_ideal"}), "left", _RESPONSE_NAMES)
+    rows = rows.merge(similar.rename(columns={"similarity": "ideal_similarity"}), "left", _RESPONSE_NAMES)
     arrays = [pa.array(rows[field.name], field.type, from_pandas=True) for field in RUBRIC_SIMILARITIES]
     return pa.table(arrays, schema=RUBRIC_SIMILARITIES)
 
@@ -290,4 +271,4 @@ def _build_similarity_rows(answers: pd.DataFrame, ideals: pd.DataFrame, similar:
 def _iterate_matrix_rows(vector_rows: pd.DataFrame, ideals: pd.DataFrame) -> Iterator[pd.DataFrame]:
     for prompt_matrix in iterate_prompt_matrices(vector_rows, ideals.iloc[:0]):
         values = prompt_matrix.matrix.astype(np.float32)
-        yield prompt_matrix.texts.assign(place=np.arange(len(values)), to_others=list(values))
+        yield prompt_matrix.texts.assign(place=np.arange(len(values)), response_similarities=list(values))

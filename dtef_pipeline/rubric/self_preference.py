@@ -27,7 +27,7 @@ Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 
 MakerOf = Callable[[str], str | None]
-"""A model's maker by its name; None: not known, and then the same as nobody's."""
+"""A model's maker by the model's name; None: unknown, and different from every other maker."""
 ALL_JUDGES = "all"
 FAVOURED_AT = 0.05
 _NO_OTHER_JUDGE = "no judge of another maker judged the same responses"
@@ -37,7 +37,7 @@ _NOT_IDENTIFIABLE = (
     "third maker is needed"
 )
 _OF_PAIR = ("judge", "model", "maker")
-_GAMMA_NUMBERS = ("gamma", "se", "low", "high", "p")
+_GAMMA_NUMBERS = ("gamma", "low", "high", "p")
 _PREFERENCE = (*_OF_PAIR, *_GAMMA_NUMBERS, "p_adjusted", "n", "n_prompts", "flagged", "reason")
 
 
@@ -123,7 +123,7 @@ def _estimate(y: Floats, is_own: npt.NDArray[np.bool_], item: Codes, judge: Code
     if row["reason"]:
         return row
     (low, high), p = ratio.interval(), ratio.p()
-    return row | {"se": float(ratio.se[0]), "low": float(low[0]), "high": float(high[0]), "p": float(p[0])}
+    return row | {"low": float(low[0]), "high": float(high[0]), "p": float(p[0])}
 
 
 def _remove_judge_effects(columns: Floats, item: Codes, judge: Codes) -> Floats:

@@ -49,7 +49,7 @@ class RubricSettings(RunSettings):
     no_own_judge: Annotated[bool, Setting(ONLY_PANEL)] = False
     """Leave out judgements of responses by models of the judge's own maker."""
     with_labels: Annotated[bool, Setting(ONLY_PANEL)] = False
-    """Use people's labels instead of judgements if there are any; the judges' score stays in `by_judges`."""
+    """Use people's labels instead of judgements if there are any; the judges' score stays in `judge_score`."""
     embedder: Annotated[str, Field(min_length=1), Setting(ONLY_PANEL)] = OFFLINE_EMBEDDER
     """Model that embeds texts for similarity: by name, or as a model string of LiteLLM."""
     every_prompt: Annotated[bool | None, Setting(doors=())] = None
@@ -79,7 +79,7 @@ RUBRIC_STAGE_SETTINGS = {
     "rubric_scores": ("snapshot", "beta", "or_paths", "should_not_paths", "embedder", "no_own_judge"),
     "rubric_summaries": (*ASKING_SETTINGS, "analysts", "report_characters"),
 }
-"""By stage, the settings that it takes."""
+"""Settings by stage."""
 RUBRIC_ANCHOR_SETTINGS = (*ASKING_SETTINGS, "judges", "scale", "anchors", "anchor_seed")
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.asking.embeddings import identify_embedder
-from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.errors import ConfigError, NameLeak
 from dtef_pipeline.family.stage import (
     TAKEN_AWAY,
@@ -89,9 +89,9 @@ def plan_responses(inputs: Inputs, settings: RubricSettings) -> EpisodePlan:
         for spec in candidates.resolve_at(temperatures)
         for draw in range(settings.draws)
     ]
-    conversation_keys = [(script.prompt, script.system_index, script.asked_hash) for script, _ in prompt_scripts]
+    conversation_keys = [(script.prompt, script.system_index, script.conversation_hash) for script, _ in prompt_scripts]
 
-    def rows(batch: Sequence[Conversation], outcomes: Sequence[Played]) -> Tables:
+    def rows(batch: Sequence[Conversation], outcomes: Sequence[EpisodeResult]) -> Tables:
         return {"rubric_responses": build_response_rows(inputs.key, batch, outcomes)}
 
     def written(new: Tables) -> Tables:
@@ -126,8 +126,9 @@ RUBRIC_RESPONSES_STAGE = Stage(
         make_failure_check("rubric_calls_succeed", "rubric_responses", "status", "conversations"),
     ),
     preview=("prompt", "model", "temperature", "system_index", "status", "text"),
-    counted=("status", "model", "cut"),
+    counted=("status", "model", "truncated"),
     replies=Replies((Lengths("rubric_responses", replies="turns"),)),
+    verb="ask",
 )
 
 
@@ -145,7 +146,7 @@ def plan_judgements(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | T
         responses, criteria, prompts = (inputs.read(name) for name in ("rubric_responses", "rubric_criteria", "rubric_prompts"))
         return iterate_judgings(responses, criteria, prompts, judges, settings.judge_draws)
 
-    def rows(batch: Sequence[JudgingEpisode], outcomes: Sequence[Played]) -> Tables:
+    def rows(batch: Sequence[JudgingEpisode], outcomes: Sequence[EpisodeResult]) -> Tables:
         return {"rubric_judgements": build_rubric_judgement_rows(inputs.key, batch, outcomes) if batch else nothing}
 
     specs = list({judge.model.variant: judge.model for judge in judges}.values())
@@ -189,6 +190,7 @@ RUBRIC_JUDGEMENTS_STAGE = Stage(
     preview=("prompt", "model", "judge", "class", "reason", "reflection"),
     counted=("judge", "reason", "attempts"),
     replies=Replies((Lengths("rubric_judgements", "judge_variant", "len(request_keys)"),), USUAL_JUDGEMENT_TOKENS),
+    verb="judge",
 )
 
 
@@ -248,7 +250,7 @@ RUBRIC_SCORES_STAGE = Stage(
     """Scores: one row per cell (a prompt, a model, a temperature, a system prompt), per variant and per model of a blueprint.
 
     `coverage` is the weighted share of the rubric that is met, `similarity` the closeness to the ideal answer, `hybrid` both combined with
-    the weight beta; it is linear in beta, so `at_0` and `slope` give it for every other weight. The stage also writes `rubric_similarities`
+    the weight beta; it is linear in beta, so `intercept` and `slope` give it for every other weight. The stage also writes `rubric_similarities`
     (any two responses to a prompt) and `rubric_runs` (the test, judges and policy of a snapshot). It makes no requests.""",
     score_blueprint,
     after=("rubric_points", "rubric_embeddings"),
@@ -266,6 +268,7 @@ RUBRIC_SCORES_STAGE = Stage(
     ),
     metadata=_summarise_model_scores,
     beside=("rubric_similarities", "rubric_runs"),
+    verb="score",
 )
 
 
@@ -279,7 +282,7 @@ def plan_summaries(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | Ta
         return _build_summary_tables(case)
     episodes = [SummaryEpisode(case, analyst) for analyst in analysts]
 
-    def rows(batch: Sequence[SummaryEpisode], outcomes: Sequence[Played]) -> Tables:
+    def rows(batch: Sequence[SummaryEpisode], outcomes: Sequence[EpisodeResult]) -> Tables:
         if not batch:
             return _build_summary_tables(RUBRIC_SUMMARIES.empty_table())
         return _build_summary_tables(build_summary_rows(batch, outcomes), build_grade_rows(batch, outcomes))
@@ -372,7 +375,7 @@ RUBRIC_SUMMARIES_STAGE = Stage(
             ("analyst_variant", "snapshot"),
         ),
         Check(
-            "rubric_no_name_leaked",
+            "rubric_summaries_contain_no_names",
             "Fails if a report to an analyst still contains the name of a maker, model or provider. Such a report is not sent.",
             "rubric_summaries",
             ("snapshot", "status", "reason"),
@@ -385,4 +388,5 @@ RUBRIC_SUMMARIES_STAGE = Stage(
     beside=("rubric_grades", "analyst_ids"),
     replies=Replies(usual_tokens=None),
     is_idle=lambda settings, models: not choose_analysts(settings.analysts, models),
+    verb="summarize",
 )

@@ -63,7 +63,6 @@ RUBRIC_BLUEPRINTS = pa.schema(
         field("judges", _LIST_OF_TEXTS, "Judges that the file names, as approach=model; none: the default judges"),
         field("n_prompts", pa.int64(), "Prompts"),
         field("n_criteria", pa.int64(), "Criteria of all prompts"),
-        field("n_ideals", pa.int64(), "Prompts with an ideal answer"),
         field("n_errors", pa.int64(), "Errors; their parts of the file were left out and block a run"),
         field("path", pa.string(), "File of the blueprint"),
     ]
@@ -102,7 +101,6 @@ RUBRIC_CRITERIA = pa.schema(
         field("weight", pa.float64(), "Weight of the point in the coverage of its prompt, 0.1 to 10"),
         field("citation", pa.string(), "Source of the criterion; null: none"),
         CRITERION_SOURCE,
-        field("repaired", pa.bool_(), "Flag: true if the text was repaired; source has the text of the file"),
         field("fault", pa.string(), "Why the criterion cannot be scored; null: it can"),
     ]
 )
@@ -140,7 +138,7 @@ RUBRIC_FINDINGS = pa.schema(
 RUBRIC_RESPONSES = pa.schema(
     [
         *_OF_RESPONSE,
-        field("asked_hash", pa.string(), "Hash of the messages and of the places of the model's turns"),
+        field("conversation_hash", pa.string(), "Hash of the messages and of the places of the model's turns"),
         field("status", pa.string(), "State of the response: ok, empty (blank, or only reasoning), error or budget"),
         field(
             "text",
@@ -149,7 +147,7 @@ RUBRIC_RESPONSES = pa.schema(
         ),
         field("transcript", CONVERSATION, "Whole conversation, with the system prompt and the model's turns"),
         field("turns", pa.int32(), "Turns that the model wrote"),
-        field("cut", pa.bool_(), "Flag: true where max_tokens ended a turn"),
+        field("truncated", pa.bool_(), "Flag: true where max_tokens ended a turn"),
         field("request_keys", _LIST_OF_TEXTS, "Keys of the calls in the response store, one per turn"),
         *(column for column in REPLY if column.name in {"error", "finish_reason", "served_model", "fingerprint"}),
         *CALLS_USED,
@@ -202,7 +200,7 @@ RUBRIC_POINTS = pa.schema(
         *CONSENSUS_COLUMNS,
         field("explanation", pa.string(), "What the function found; null: the point is judged"),
         field("labelled", pa.bool_(), "Flag: true if a person's label replaced the judges' score"),
-        field("by_judges", pa.float64(), "Score by judges that a label replaced, 0-1; null: no label, or no such score"),
+        field("judge_score", pa.float64(), "Score by judges that a label replaced, 0-1; null: no label, or no such score"),
     ]
 )
 """One row per criterion of a response: the consensus of its judges, or what its function found."""
@@ -215,9 +213,13 @@ RUBRIC_SIMILARITIES = pa.schema(
         *_OF_RESPONSE,
         field("embedder", pa.string(), "Model that embedded the texts"),
         field("place", pa.int32(), "Place of the response among those of its prompt and snapshot, from 0"),
-        field("to_ideal", pa.float64(), "Cosine similarity to the ideal answer, -1 to 1: higher is closer; null: no ideal"),
         field(
-            "to_others", pa.list_(pa.float32()), "Cosine similarities to the prompt's responses, by place, -1 to 1; 1 to itself"
+            "ideal_similarity", pa.float64(), "Cosine similarity to the ideal answer, -1 to 1: higher is closer; null: no ideal"
+        ),
+        field(
+            "response_similarities",
+            pa.list_(pa.float32()),
+            "Cosine similarities to the prompt's responses, by place, -1 to 1; 1 to itself",
         ),
     ]
 )
@@ -236,14 +238,16 @@ RUBRIC_SCORES = pa.schema(
         field("coverage", pa.float64(), "Weighted share of the criteria that are met, 0-1: higher is better; null: unscored"),
         field("similarity", pa.float64(), "Cosine similarity to the ideal answer, -1 to 1: higher is closer; null: none"),
         field("hybrid", pa.float64(), "Hybrid score, 0-1: higher is better; null: unscored"),
-        field("at_0", pa.float64(), "Hybrid score if similarity had weight 0, 0-1"),
+        field("intercept", pa.float64(), "Hybrid score if similarity had weight 0, 0-1"),
         field("slope", pa.float64(), "Change of the hybrid score as the weight of similarity goes from 0 to 1, -1 to 1"),
-        field("components", pa.string(), "Parts of the hybrid score that are defined: coverage, similarity, both, or none"),
+        field(
+            "components", pa.string(), "Components of the hybrid score that are defined: coverage, similarity, both, or none"
+        ),
         field("weight", pa.float64(), "Weight of the prompt in means over its blueprint; null: a row of a variant or model"),
-        field("n_planned", pa.int64(), "Parts: points of a cell, prompts of a variant, variants of a model"),
-        field("n_scored", pa.int64(), "Planned parts that have a score"),
-        field("n_partial", pa.int64(), "Scored parts of which something is missing"),
-        field("n_unscored", pa.int64(), "Planned parts that have no score"),
+        field("n_planned", pa.int64(), "Planned points (level cell), prompts (variant) or variants (model)"),
+        field("n_scored", pa.int64(), "Planned points, prompts or variants with a score"),
+        field("n_partial", pa.int64(), "Points, prompts or variants that have a score although something is missing"),
+        field("n_unscored", pa.int64(), "Planned points, prompts or variants without a score"),
         field("n_responses", pa.int64(), "Planned responses; each draw counts"),
         field("n_responses_scored", pa.int64(), "Responses with a hybrid score"),
         field("reasons", pa.map_(pa.string(), pa.int64()), "Why responses have no hybrid score, with the number of responses"),
@@ -272,12 +276,13 @@ RUBRIC_BOARD = pa.schema(
         field("rank_high", pa.float64(), "Worst possible rank: number of models minus those that are significantly worse"),
         field("coverage", pa.float64(), "Mean share of the criteria that are met, 0-1: higher is better"),
         field("similarity", pa.float64(), "Mean cosine similarity to ideal answers, -1 to 1: higher is closer; null: no ideal"),
-        field("at_0", pa.float64(), "Score if similarity had weight 0, 0-1"),
+        field("intercept", pa.float64(), "Score if similarity had weight 0, 0-1"),
         field("slope", pa.float64(), "Change of the score as the weight of similarity goes from 0 to 1, -1 to 1"),
         field(
-            "n_parts",
+            "n_scored",
             pa.int64(),
-            "Number of blueprints with a score (with --by blueprint: of prompts; with --by prompt: of variants)",
+            "Number of blueprints with a score (with --by blueprint: prompts; with --by prompt: variants; with --by criterion: "
+            "points)",
         ),
         field(
             "n_planned",
@@ -288,7 +293,6 @@ RUBRIC_BOARD = pa.schema(
         field("n_responses", pa.int64(), "Planned responses"),
         field("n_responses_scored", pa.int64(), "Responses with a hybrid score"),
         field("note", pa.string(), "Why there is no rank or no interval; empty: both exist"),
-        field("n_scored", pa.int64(), "Points of the criterion that have a score"),
     ]
 )
 """Models ranked over all blueprints, by tag, in each blueprint, at each prompt and at each criterion. One row per cut and model."""
@@ -297,7 +301,7 @@ RUBRIC_CUTS = {
     "tag": ("tag",),
     "blueprint": ("blueprint", "snapshot"),
     "prompt": ("blueprint", "snapshot", "prompt"),
-    "criterion": ("blueprint", "snapshot", "prompt", *(column.name for column in _OF_CRITERION), "n_scored"),
+    "criterion": ("blueprint", "snapshot", "prompt", *(column.name for column in _OF_CRITERION)),
 }
 """By the name of each cut of RUBRIC_BOARD, the columns that only some cuts have."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import combinations
 
@@ -86,8 +86,8 @@ def list_disagreed_criteria(
 ) -> pd.DataFrame:
     """Return one row per criterion whose judges differ by more than `least`, the worst first.
 
-    Columns: `blueprint`, `prompt`, `block`, `path`, `position`, `spread` (mean over responses of the judges' standard deviation, 0-0.5),
-    `worst` (the largest), `n_responses` (with two judges or more), `text` (null without `criteria`, see rubric_criteria).
+    Columns: `blueprint`, `prompt`, `block`, `path`, `position`, `mean_sd` (mean over responses of the judges' standard deviation, 0-0.5),
+    `max_sd` (the largest), `n_responses` (with two judges or more), `text` (null without `criteria`, see rubric_criteria).
     """
     rows = judgements[judgements["score"].notna()].reset_index(drop=True)
     unit = _number_value_groups(rows, [*ITEM_KEYS, *(["judge_draw"] if "judge_draw" in rows else [])])
@@ -96,14 +96,14 @@ def list_disagreed_criteria(
     spread = np.sqrt(np.bincount(unit, (score - mean[unit]) ** 2) / np.maximum(n, 1))
     first = np.unique(unit, return_index=True)[1]
     place = ["blueprint", "prompt", "block", "path", "position"]
-    units = rows.iloc[first][place].assign(spread=spread, several=n > 1)
+    units = rows.iloc[first][place].assign(mean_sd=spread, several=n > 1)
     items = (
         units[units["several"]]
-        .groupby(place, dropna=False)["spread"]
-        .agg(spread="mean", worst="max", n_responses="size")
+        .groupby(place, dropna=False)["mean_sd"]
+        .agg(mean_sd="mean", max_sd="max", n_responses="size")
         .reset_index()
     )
-    items = items[items["spread"] > least].sort_values(["spread", *place[:2]], ascending=[False, True, True])
+    items = items[items["mean_sd"] > least].sort_values(["mean_sd", *place[:2]], ascending=[False, True, True])
     texts = None if criteria is None else _list_criterion_texts(items, criteria)
     return items.assign(text=texts).reset_index(drop=True)
 
@@ -182,70 +182,3 @@ def _list_judge_pairs(judges: pd.Series) -> list[tuple[str, npt.NDArray[np.bool_
 
 def _number_value_groups(rows: pd.DataFrame, names: list[str]) -> Codes:
     return np.asarray(rows.groupby(names, dropna=False, sort=False).ngroup(), dtype=np.int64)
-
-
-VARIED_BY = ("answers", "judges", "repeats")
-NO_REPEATS = "each judge judged once: the variance of repeats is part of that of judges"
-ONE_JUDGE = "one judge: the variance of judges is part of that of answers"
-
-
-def compute_variance_shares(judgements: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
-    """Return one row per group of `by` (none: a single row): the columns `by`, then `answers`, `judges`, `repeats` (shares, 0-1, which sum
-    to 1; null if they cannot be estimated), `variance` (of a single score), `n` (scores), `n_items`, `reason`.
-
-    `judgements`: see rubric_judgements; rows without a class are ignored.
-    """
-    rows = judgements[judgements["score"].notna()]
-    parts = [((), rows)] if not by else list(rows.groupby(list(by), sort=True))
-    shares = []
-    for key, group in parts:
-        names = dict(zip(by, key, strict=True))
-        item = _number_value_groups(group, list(ITEM_KEYS))
-        shares.append(
-            {
-                **names,
-                **_compute_shares_of(
-                    group["score"].to_numpy(dtype=np.float64), item, _number_value_groups(group, [*ITEM_KEYS, "judge"])
-                ),
-            }
-        )
-    return pd.DataFrame(shares)
-
-
-def _compute_shares_of(score: Floats, item: Codes, cell: Codes) -> dict[str, object]:
-    """Return the shares of one group. `cell`: an item and a judge."""
-    row: dict[str, object] = {
-        **dict.fromkeys((*VARIED_BY, "variance"), np.nan),
-        "n": len(score),
-        "n_items": len(np.unique(item)),
-    }
-    repeats, judges, answers, reason = (
-        estimate_components(score, item, cell) if len(score) else (np.nan, np.nan, np.nan, "no scores")
-    )
-    components = np.nan_to_num([answers, judges, repeats])
-    total = float(components.sum())
-    if total > 0:
-        row |= {name: part / total for name, part in zip(VARIED_BY, (answers, judges, repeats), strict=True)}
-    return {**row, "variance": total if len(score) else np.nan, "reason": reason}
-
-
-def estimate_components(score: Floats, item: Codes, cell: Codes) -> tuple[float, float, float, str]:
-    """Return the variances of repeats, of judges within items, and of items, 0 or more, NaN if not identifiable; and why."""
-    deviations = score - score.mean()
-    n_cell, first = np.bincount(cell), np.unique(cell, return_index=True)[1]
-    n_item, of_item = np.bincount(item), item[first]
-    n, cells, items = len(score), len(n_cell), len(n_item)
-    in_cells = float((np.bincount(cell, deviations) ** 2 / n_cell).sum())
-    in_items = float((np.bincount(item, deviations) ** 2 / n_item).sum())
-    squares = float((n_cell**2 / n_item[of_item]).sum())
-    repeats = max(((deviations**2).sum() - in_cells) / (n - cells), 0.0) if n > cells else np.nan
-    of_repeats = np.nan_to_num(repeats)
-    remainder = in_cells - in_items - (cells - items) * of_repeats
-    judges = max(remainder / (n - squares), 0.0) if cells > items else np.nan
-    of_judges = np.nan_to_num(judges)
-    spread = n - float((n_item**2).sum()) / n
-    shared = squares - float((n_cell**2).sum()) / n
-    between = in_items - (items - 1) * of_repeats - shared * of_judges
-    answers = max(between / spread, 0.0) if items > 1 else np.nan
-    reason = ONE_JUDGE if cells == items else NO_REPEATS if n == cells else ""
-    return float(repeats), float(judges), float(answers), reason

@@ -33,7 +33,7 @@ def build_site_files(
 ) -> Iterator[tuple[str, str]]:
     """Yield every file of the site except the details of the families `kept_names`, which already exist.
 
-    `metrics`: by family, what votes are compared with; `stamp`: time, version and source.
+    `metrics`: by family, the metrics that votes are compared with; `stamp`: time, version and source.
     """
     contents = SiteContents(connection, families)
     names = {
@@ -48,7 +48,7 @@ def build_site_files(
 
 
 def navigation_names(connection: duckdb.DuckDBPyConnection, families: Sequence[FamilySite]) -> list[str]:
-    """Return what the navigation of every page depends on: the families shown, and whether there are votes."""
+    """Return the names in the navigation of every page: the families shown, and whether there are votes."""
     names = [site.family for site in choose_shown_sites(connection, families)]
     return [*names, *(["preference"] if has_votes(connection) else [])]
 

@@ -116,7 +116,7 @@ CHARTS: Mapping[str, Callable[[], dict[str, Any]]] = {
     "curves": curves,
     "bars": bars,
 }
-"""By name, what makes the definition of a chart."""
+"""Functions that build the definition of a chart, by name."""
 
 
 @cache

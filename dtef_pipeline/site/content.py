@@ -9,8 +9,8 @@ from typing import Any, Literal, NamedTuple
 import pandas as pd
 
 Kind = Literal["text", "long", "code", "model", "number", "score", "signed", "count", "percent", "dollars", "p", "note"]
-"""How the values of a column are written. `model`: a name, which leads to the page of the model where it has one. `note`: a remark, which
-stands once below the table, with a mark in each row that it is about."""
+"""Format of the values of a column. `model`: a name, linked to the page of the model if there is one. `note`: a remark, printed once below
+the table, with a mark in each row that it applies to."""
 
 
 class Link(NamedTuple):
@@ -28,7 +28,7 @@ class Estimate(NamedTuple):
     high: float | None = None
 
     @classmethod
-    def of(cls, row: Mapping[str, Any], name: str, low: str = "", high: str = "") -> Estimate:
+    def from_row(cls, row: Mapping[str, Any], name: str, low: str = "", high: str = "") -> Estimate:
         """Return the value of a column with the ends of its interval, by default `{name}_low` and `{name}_high`."""
         return cls(row.get(name), row.get(low or f"{name}_low"), row.get(high or f"{name}_high"))
 
@@ -41,7 +41,7 @@ class Column:
     title: str
     kind: Kind = "text"
     meaning: str = ""
-    """What it says, shown at its heading."""
+    """Explanation, shown at the heading."""
     more: bool = False
     """Whether it is shown only when the reader asks for more columns."""
     heat: bool = False
@@ -49,11 +49,11 @@ class Column:
     always: bool = False
     """Whether it is shown although all rows have one value."""
     ends: tuple[str, str] | None = None
-    """Where the ends of the interval of its values stand in the rows."""
+    """Columns with the ends of the interval of its values."""
 
     def value_in(self, row: Mapping[str, Any]) -> Any:
         """Return its value in a row, as an estimate if the column has `ends`."""
-        return row.get(self.name) if self.ends is None else Estimate.of(row, self.name, *self.ends)
+        return row.get(self.name) if self.ends is None else Estimate.from_row(row, self.name, *self.ends)
 
 
 @dataclass(frozen=True)
@@ -120,11 +120,11 @@ class Section:
     title: str
     blocks: Sequence[Block]
     answer: str = ""
-    """What it says, in a sentence with numbers."""
+    """Its answer, in a sentence with numbers."""
     how: str = ""
     """How to read it: folded."""
     is_folded: bool = False
-    """Whether its blocks are folded, too, so that only its title and its answer are in sight."""
+    """Whether its blocks are folded, so that only its title and its answer are visible."""
 
     @property
     def is_empty(self) -> bool:
@@ -140,7 +140,7 @@ class Page:
     """From the root of the site, such as `games/scenarios/kuhn.html`."""
     title: str
     answer: str
-    """The first thing on the page: what it says, in a sentence with numbers."""
+    """The first sentence of the page: its answer, with numbers."""
     sections: Sequence[Section] = ()
     crumbs: Sequence[Link] = ()
     """The pages above it, from the front page down, without both."""
@@ -150,7 +150,7 @@ class Page:
     values: Mapping[str, Any] = field(default_factory=dict)
     """Further values of the template."""
     scripts: Sequence[str] = ()
-    """Scripts under `static/` that it needs beside `site.js`."""
+    """Scripts under `static/` that it needs in addition to `site.js`."""
 
 
 class DataFile(NamedTuple):
@@ -187,7 +187,7 @@ def is_unknown(value: Any) -> bool:
     return bool(pd.isna(value)) if pd.api.types.is_scalar(value) else False
 
 
-def shown_columns(table: Table) -> list[Column]:
+def list_shown_columns(table: Table) -> list[Column]:
     """Return the first column and all others except empty ones and, unless `always` is set, constant texts, codes and counts."""
     columns = list(table.columns[:1])
     for column in table.columns[1:]:
@@ -202,7 +202,7 @@ def shown_columns(table: Table) -> list[Column]:
 
 def list_constant_columns(table: Table) -> list[tuple[Column, Any]]:
     """Each column that is left out because all rows have the same value, and that value."""
-    visible = {column.name for column in shown_columns(table)}
+    visible = {column.name for column in list_shown_columns(table)}
     columns = [column for column in table.columns if column.name not in visible and column.kind != "note" and table.rows]
     return [(column, value) for column in columns if not is_unknown(value := column.value_in(table.rows[0]))]
 

@@ -45,7 +45,7 @@ class FamilyEntry:
         return f"{self.site.title} · {board.title}" if board and board.title else self.site.title
 
     def name_section(self, section: Section) -> Section:
-        """A section of the family on a page that has those of others, too."""
+        """A section of the family on a page over all families."""
         return replace(section, id=f"{self.name}-{section.id}", title=f"{self.site.title}: {section.title}")
 
     def find_board_row(self, model: str) -> BoardRow | None:
@@ -88,8 +88,8 @@ class SiteContents:
     def table(self, name: str, family: FamilyEntry) -> pd.DataFrame:
         """Return a family's rows of a table over all families, models with several variants named by variant. Empty without the table."""
         frame = self._read_rows(name, family.name)
-        if "way" in frame and len(frame):
-            frame = frame.assign(way=frame["way"].map(family.site.describe_watched_way))
+        if "setting" in frame and len(frame):
+            frame = frame.assign(setting=frame["setting"].map(family.site.describe_watched_way))
         return rename_variants(frame) if len(frame) and {"model", "model_variant"} <= set(frame) else frame
 
     def costs(self, model: str = "") -> pd.DataFrame:
@@ -117,9 +117,9 @@ class SiteContents:
         return {family.name: self._drift_of(family) for family in self.families}
 
     def _drift_of(self, family: FamilyEntry) -> pa.Table:
-        table = self.rows.table("drift", DRIFT.names, {"family": family.name}, ("model_variant", "way"))
-        words = [way if way is None else family.site.describe_watched_way(way) for way in table["way"].to_pylist()]
-        return table.set_column(table.schema.get_field_index("way"), "way", pa.array(words, pa.string()))
+        table = self.rows.table("drift", DRIFT.names, {"family": family.name}, ("model_variant", "setting"))
+        words = [way if way is None else family.site.describe_watched_way(way) for way in table["setting"].to_pylist()]
+        return table.set_column(table.schema.get_field_index("setting"), "setting", pa.array(words, pa.string()))
 
     @cached_property
     def drift_rows(self) -> Mapping[str, Sequence[StoredRow]]:
@@ -128,7 +128,7 @@ class SiteContents:
 
     @cached_property
     def latencies(self) -> Mapping[str, Mapping[str, float]]:
-        """By family and model the median seconds that a response took; without models of which no call is timed."""
+        """Median seconds per response, by family and model; without models that have no timed call."""
         return {family.name: self._query_latencies(family) for family in self.families}
 
     def _query_latencies(self, family: FamilyEntry) -> Mapping[str, float]:
@@ -161,4 +161,4 @@ def choose_shown_sites(connection: duckdb.DuckDBPyConnection, families: Sequence
     def has_rows(table: str) -> bool:
         return rows.has(table) and bool(connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchall())
 
-    return [site for site in families if any(map(has_rows, (site.scored, *site.shown_too)))]
+    return [site for site in families if has_rows(site.scored)]

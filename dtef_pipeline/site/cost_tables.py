@@ -11,7 +11,7 @@ from dtef_pipeline.site.content import Column, convert_to_rows
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.text.quantity_words import format_count
 
-_SUMMED = ["answered", "failed", "calls", "prompt_tokens", "completion_tokens", "cost_usd", "unpriced"]
+_SUMMED_COLUMNS = ["answered", "failed", "calls", "prompt_tokens", "completion_tokens", "cost_usd", "unpriced"]
 COST_COLUMNS = (
     Column("calls", "Requests", "count"),
     Column("prompt_tokens", "Prompt tokens", "count", more=True),
@@ -27,7 +27,7 @@ def sum_costs(costs: pd.DataFrame, by: Sequence[str]) -> list[dict[str, Any]]:
     """Sum the table `costs` for each combination of the columns `by`, with the cost of a thousand responses."""
     if not len(costs):
         return []
-    sums = costs.groupby(list(by), dropna=False, sort=False)[_SUMMED].sum(min_count=1).reset_index()
+    sums = costs.groupby(list(by), dropna=False, sort=False)[_SUMMED_COLUMNS].sum(min_count=1).reset_index()
     n_priced = sums["answered"] - sums["unpriced"].fillna(0)
     return convert_to_rows(sums.assign(per_thousand=(1000 * sums["cost_usd"] / n_priced).where(n_priced > 0)))
 

@@ -10,7 +10,7 @@ from dtef_pipeline.site.cost_tables import COST_COLUMNS, sum_costs
 from dtef_pipeline.site.paths import DATA_PAGE, METHOD_PAGE
 from dtef_pipeline.text.quantity_words import format_count
 
-_ASKED_COLUMNS = (
+_CALL_COLUMNS = (
     Column("model", "Model", "model"),
     Column("role", "Role"),
     Column("first_level", "Of"),
@@ -44,7 +44,7 @@ def _build_family_sections(contents: SiteContents, family: FamilyEntry) -> Itera
     costs = contents.table("costs", family)
     sums = sum_costs(costs, ["model", "role", "first_level", "snapshot"])
     rows = [{**row, "first_level": family.part_title(str(row["first_level"]))} for row in sums]
-    table = Table("What models were asked, and what it cost", _ASKED_COLUMNS, rows, first=20)
+    table = Table("What models were asked, and what it cost", _CALL_COLUMNS, rows, first=20)
     yield family.name_section(Section("asked", "requests and costs", [table]))
 
 

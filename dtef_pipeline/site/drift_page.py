@@ -37,22 +37,22 @@ from dtef_pipeline.site.contents import FamilyEntry, SiteContents
 from dtef_pipeline.site.paths import DRIFT_PAGE
 from dtef_pipeline.text.quantity_words import list_first_names
 
-MOST_CHARTED = 30
-_MOST_NAMED = 3
+MAX_CHARTED = 30
+_MAX_NAMED = 3
 """Series that the first sentence names."""
 _ONE_SNAPSHOT = "There is one snapshot only. To detect drift, ask the same items again on another day."
 _DRIFT_HOW = (
     "The first snapshots are the baseline; later ones are compared with it on the prompts that both asked. “Drift” means that the documented "
     "rule flags the model and the evidence is strong enough; the bar keeps false alarms rare however often you look. “Watch” means that the "
-    "rule flags the model, but the evidence is not strong enough yet. “Night” is the verdict on all models of a night together."
+    "rule flags the model, but the evidence is not strong enough yet. “All models” is the verdict on all models together."
 )
 _VERDICT_COLUMNS = (
     Column("model", "Model", "model"),
     Column("verdict", "Verdict", always=True),
     Column("shift", "Shift", "signed", "Mean paired difference since the change, less that before it, with its 95% interval"),
     Column("since", "First snapshot", "code", "Likeliest first snapshot of the drift"),
-    Column("way", "Asked as"),
-    Column("night", "Night", meaning="Verdict on what all models of the same nights did together"),
+    Column("setting", "Asked as"),
+    Column("shared", "All models", meaning="Verdict on the shift that all models of the same snapshots share"),
     Column("odds", "Odds for drift", more=True),
     Column("needed", "Odds needed", more=True),
     Column("n_snapshots", "Snapshots", "count", more=True),
@@ -71,14 +71,14 @@ _DRIFT_OF_JUDGES = (
         "Mean paired change since the drift began, else since the baseline",
         ends=("shift_low", "shift_high"),
     ),
-    Column("n_snapshots", "Nights", "count"),
-    Column("n_items", "Answers", "count", "Stored answers with a score in every night"),
+    Column("n_snapshots", "Snapshots", "count"),
+    Column("n_items", "Answers", "count", "Stored answers with a score in every snapshot"),
     Column("reason", "Why", "note"),
 )
 _RULE_COLUMNS = (
     Column("partition", "Where", "code"),
     Column("model", "Model", "model"),
-    Column("way", "Asked as"),
+    Column("setting", "Asked as"),
     Column("gap", "Gap", "score"),
     Column("lowest", "Lowest", "score"),
     Column("lowest_snapshot", "in", "code"),
@@ -121,7 +121,7 @@ def _has_news(contents: SiteContents, family: FamilyEntry) -> bool:
 def describe_drifted(contents: SiteContents) -> str:
     """Describe which series drifted, over all families."""
     alarms = [
-        f"{row['model']} in {family.site.title}, {row['way']}"
+        f"{row['model']} in {family.site.title}, {row['setting']}"
         for family in contents.families
         for row in _count_alarms(contents, family)
     ]
@@ -132,11 +132,11 @@ def describe_drifted(contents: SiteContents) -> str:
             if n_series
             else "No model is watched for drift yet."
         )
-    return f"{len(alarms):,} of {n_series:,} watched series drifted: {list_first_names(alarms, _MOST_NAMED, '; ')}."
+    return f"{len(alarms):,} of {n_series:,} watched series drifted: {list_first_names(alarms, _MAX_NAMED, '; ')}."
 
 
 def describe_families(contents: SiteContents) -> list[str]:
-    """What a reader should know first of each family's drift; families of which the same is known share a line."""
+    """Return the main result for each family; families with the same result share a line."""
     return _join_same_answers((family.site.title, _describe_family(contents, family)) for family in contents.families)
 
 
@@ -184,15 +184,15 @@ def _build_verdict_row(row: Mapping[str, Any], subject: Subject) -> dict[str, An
         *filter(None, [describe_judges(row)]),
         *(format_change(change, subject) for change in row["changes"] or []),
     ]
-    if row["verdict"] in NEWS and row["moved"]:
-        changes.append(f"{subject.keys.noun}s that moved most: {format_moved_items(row['moved'])}")
+    if row["verdict"] in NEWS and row["top_changes"]:
+        changes.append(f"{subject.keys.noun}s that moved most: {format_moved_items(row['top_changes'])}")
     return {
         "model": row["model"],
         "verdict": row["verdict"] or "not compared",
         "shift": Estimate(row["shift"], row["shift_low"], row["shift_high"]),
         "since": row["first_snapshot"],
-        "way": row["way"],
-        "night": row["night_verdict"],
+        "setting": row["setting"],
+        "shared": row["shared_verdict"],
         "odds": None if row["log10_e"] is None else format_odds(row["log10_e"]),
         "needed": None if row["threshold"] is None else format_odds(row["threshold"]),
         "n_snapshots": row["n_snapshots"],
@@ -203,18 +203,18 @@ def _build_verdict_row(row: Mapping[str, Any], subject: Subject) -> dict[str, An
 
 
 def build_timelines(contents: SiteContents, family: FamilyEntry, rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
-    """Yield the timelines of series: open for those that moved, folded for others."""
+    """Yield the timelines of series: open for series with drift, folded for others."""
     series = contents.table("drift_series", family)
     if not len(series):
         return
     pairs = [(row, points) for row in rows if len(points := _select_series(series, row)) > 1]
     for is_news in (True, False):
-        charts = [_build_timeline(row, points) for row, points in pairs[:MOST_CHARTED] if (row["verdict"] in NEWS) is is_news]
+        charts = [_build_timeline(row, points) for row, points in pairs[:MAX_CHARTED] if (row["verdict"] in NEWS) is is_news]
         yield Fold("Timelines of models that moved" if is_news else "Timelines of the other models", charts, is_open=is_news)
 
 
 def _select_series(series: pd.DataFrame, row: Mapping[str, Any]) -> pd.DataFrame:
-    rows: pd.DataFrame = series[(series["model_variant"] == row["model_variant"]) & (series["way"] == row["way"])]
+    rows: pd.DataFrame = series[(series["model_variant"] == row["model_variant"]) & (series["setting"] == row["setting"])]
     return rows
 
 
@@ -230,14 +230,14 @@ def _build_timeline(row: Mapping[str, Any], snapshots: pd.DataFrame) -> Chart:
             kind = "baseline" if step["in_baseline"] else "compared" if is_compared else "not compared"
             points.append({"at": step["snapshot"], "value": value, "kind": kind, "note": f"{step['n_shared']} shared prompts"})
     lines = [] if mean is None else [{"value": mean, "label": "mean of the baseline"}]
-    caption = f"{row['model']}, {row['way']}: {row['verdict']}. {(row['reason'] or '').capitalize()}"
+    caption = f"{row['model']}, {row['setting']}: {row['verdict']}. {(row['reason'] or '').capitalize()}"
     return Chart("timeline", points, caption, lines)
 
 
 def build_series_chart(series: pd.DataFrame) -> Chart:
     """Build one chart of several series, a line each, from rows of the table `drift_series`."""
     points = [
-        {"at": row["snapshot"], "value": row["score"], "label": f"{row['model']}, {row['way']}"}
+        {"at": row["snapshot"], "value": row["score"], "label": f"{row['model']}, {row['setting']}"}
         for row in convert_to_rows(series)
         if not is_unknown(row["score"])
     ]
@@ -248,7 +248,7 @@ def _build_rule_blocks(contents: SiteContents, family: FamilyEntry) -> Iterator[
     rules = contents.table("drift_rule", family)
     flags = rules[rules["flagged"].eq(True)] if len(rules) else rules
     if len(flags):
-        ranked = flags.sort_values(["gap", "partition", "model_variant", "way"], ascending=[False, True, True, True])
+        ranked = flags.sort_values(["gap", "partition", "model_variant", "setting"], ascending=[False, True, True, True])
         yield Table(
             f"The documented rule flags {len(flags):,} of {len(rules):,}", _RULE_COLUMNS, convert_to_rows(ranked), first=20
         )

@@ -33,7 +33,7 @@ class BoardRow(NamedTuple):
     """Values of the board's further columns."""
 
     @classmethod
-    def of(cls, row: Mapping[str, Any], score: Estimate, columns: Sequence[Column], model: str = "model") -> BoardRow:
+    def from_row(cls, row: Mapping[str, Any], score: Estimate, columns: Sequence[Column], model: str = "model") -> BoardRow:
         """Build the row of a stored row: ranks, note, whether it is a reference, and further columns; `model`: the column with its name."""
         rank, low, high = (None if is_unknown(row.get(name)) else int(row[name]) for name in ("rank", "rank_low", "rank_high"))
         more = {column.name: row.get(column.name) for column in columns}
@@ -53,12 +53,12 @@ class RankedBoard:
 
     id: str
     title: str
-    """What its rows have in common: `letters`; empty where the family has one board."""
+    """The shared property of its rows: `letters`; empty if the family has one board."""
     measure: str
-    """What a score is: `Similarity of the distributions, 0-1, higher is better`."""
+    """Meaning of a score: `Similarity of the distributions, 0-1, higher is better`."""
     rows: Sequence[BoardRow]
     references: Sequence[Reference] = ()
-    """Lines in its chart, beside those of the rows that are references."""
+    """Lines in its chart, in addition to those of reference rows."""
     columns: Sequence[Column] = ()
     """Further columns, by the names in `BoardRow.more`."""
     how: str = ""
@@ -96,21 +96,21 @@ class FamilyView:
     """The content of one family, computed from its tables."""
 
     verdict: str
-    """What was found, in one sentence with numbers."""
+    """The result, in one sentence with numbers."""
     boards: Sequence[RankedBoard]
     """The first is the one of the front page."""
     sections: Sequence[Section] = ()
     """Beneath the leaderboards: links to pages of details, gaps, agreement, ..."""
     build_model_sections: Callable[[str], Sequence[Section]] = lambda name: ()
-    """What it says of a model, given its name on the boards: strengths and weaknesses, worst items with prompt and response."""
+    """Builds the sections on a model from its name on the boards: strengths and weaknesses, worst items with prompt and response."""
     item_scores: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(ITEM_COLUMNS)))
     """One row per model and item, where two models may be compared item by item."""
     item_note: str = ""
-    """What these items are, in a sentence: which of them, where they are a sample."""
+    """Describes these items in a sentence, for example as a sample."""
     pages: Callable[[], Iterable[Page | DataFile]] = tuple
     """Its pages of details, under the folder of its name."""
     data: Sequence[Section] = ()
-    """What was asked of whom, what was set aside and why, what models may have seen before: for the page on data."""
+    """Sections for the page on data: items and models, rows set aside with their reasons, and items that models may know from training."""
     method: Sequence[str] = ()
     """How its scores are made and read, in paragraphs, for the page on method."""
     variants: Mapping[str, str] = field(default_factory=dict)
@@ -139,26 +139,24 @@ class FamilySite:
     title: str
     """In the navigation: `Games`."""
     part: str
-    """What a partition is called."""
+    """Name of a partition."""
     tables: tuple[str, ...]
-    """Tables that it reads, beside those over all families."""
+    """Tables that it reads, in addition to those over all families."""
     scored: str
-    """The table without which it has nothing to show, but for those of `shown_too`."""
+    """Table of scores; without rows in it the family has no pages."""
     read: Callable[[duckdb.DuckDBPyConnection], FamilyView]
     subject: Subject
-    """What is watched for drift."""
+    """The subject of the drift tests."""
     metrics: Sequence[MetricSource] = ()
-    """What people's votes are compared with."""
-    shown_too: tuple[str, ...] = ()
-    """Tables that are worth a place even where nothing is scored."""
+    """Metrics that people's votes are compared with."""
     documents: str = ""
-    """A digest of what it shows beside its tables, such as the rules of scenarios."""
+    """A digest of shown documents that are not in tables, such as the rules of scenarios."""
     part_words: Callable[[str], str] = str
-    """What a partition is called, or a value of its first level: `GD4, Kenya` for `GD4/country:kenya`."""
+    """Returns the title of a partition, or of a value of its first level: `GD4, Kenya` for `GD4/country:kenya`."""
     read_part_titles: Callable[[duckdb.DuckDBPyConnection], Mapping[str, str]] = lambda connection: {}
-    """What values of the first level of partitions are called, where only tables know it: titles of blueprints by id."""
+    """Reads titles of values of the first level of partitions from tables, such as titles of blueprints by id."""
     metric_words: Callable[[str], str] = str
-    """What a metric is called: one of its scores, or one of `metrics`."""
+    """Returns the title of a metric: one of its scores, or one of `metrics`."""
     describe_asking: Callable[[str, str], str] = lambda level, condition: ", ".join(filter(None, (level, condition)))
     """How models were asked, by the columns `context_level` (empty: there is none) and `condition`."""
     describe_watched_way: Callable[[str], str] = str
@@ -167,5 +165,5 @@ class FamilySite:
     """The table of candidates' responses, with `model_variant` and, where it is known, `latency_s`."""
 
     def title_part(self, titles: Mapping[str, str], part: str) -> str:
-        """What a partition is called, or a value of its first level. `titles`: as of `read_part_titles`."""
+        """Return the title of a partition, or of a value of its first level. `titles`: see `read_part_titles`."""
         return titles.get(part) or self.part_words(part)

@@ -96,7 +96,7 @@ def _iterate_last_changes(contents: SiteContents, family: FamilyEntry) -> Iterat
     if not len(series):
         return
     rows = series[series["compared"].eq(True) & series["difference"].notna()]
-    for (model, _), group in rows.groupby(["model", "way"], sort=False):
+    for (model, _), group in rows.groupby(["model", "setting"], sort=False):
         if len(group) > 1:
             before, after = group.iloc[-2], group.iloc[-1]
             yield {

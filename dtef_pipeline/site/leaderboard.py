@@ -1,4 +1,4 @@
-"""A family's leaderboards: models ranked among models, baselines and ceilings as lines, an interval chart beside the table."""
+"""A family's leaderboards: models ranked among models, baselines and ceilings as lines, an interval chart next to the table."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 from dtef_pipeline.site.content import Chart, Column, Page, Section, Table, TemplateBlock, is_unknown
 from dtef_pipeline.site.contents import FamilyEntry
 from dtef_pipeline.site.family_view import BoardRow, RankedBoard
+from dtef_pipeline.site.number_text import show, show_with_interval
 from dtef_pipeline.site.paths import board_page
-from dtef_pipeline.site.verdict_sentences import describe_best_of_models
 
 MOST_IN_CHART, _BOARDS_IN_SIGHT = 40, 3
 _COLUMNS_OF_RANK = (
@@ -84,3 +84,23 @@ def _build_lines(board: RankedBoard, most: int = 3) -> list[dict[str, Any]]:
     for name, value in sorted(baselines, key=lambda pair: -(pair[1] or 0)):
         lines.setdefault(name, value or 0)
     return [{"label": label, "value": value} for label, value in list(lines.items())[:most]]
+
+
+def describe_best_of_models(board: RankedBoard, verb: str = "scores") -> str:
+    """Return `Best of 3 models: gpt-4.1 scores 0.810 (0.780 to 0.840); next is o3, 0.790; tests do not separate the two.`"""
+    models = board.models
+    if not models:
+        return "No model is ranked yet."
+    best = models[0]
+    first = f"{best.model} {verb} {show_with_interval(best.score, 'score')}"
+    if len(models) == 1:
+        return f"{first}; no other model is ranked."
+    second = models[1]
+    return f"Best of {len(models)} models: {first}; next is {second.model}, {show(second.score, 'score')}{_compare_models(best, second)}."
+
+
+def _compare_models(first: BoardRow, second: BoardRow) -> str:
+    if is_unknown(first.rank_high) or is_unknown(second.rank_low):
+        return ""
+    shares = (first.rank_high or 1) > 1 and (second.rank_low or 2) < 2
+    return "; tests do not separate the two" if shares else ""

@@ -9,8 +9,8 @@ import pandas as pd
 
 from dtef_pipeline.site.content import Column, Section, Table, is_unknown
 
-_SHOWN_AT_EACH_END = 5
-"""Best and worst parts that stand in the table until the reader asks for all."""
+_ROWS_AT_EACH_END = 5
+"""Number of best and of worst parts that the table shows until the reader expands it."""
 _COLUMNS_OF_LEAD = (
     Column("score", "Score", "score", always=True),
     Column("others", "Others", "score", "Mean of the other models"),
@@ -29,7 +29,7 @@ def compare_with_others(scores: pd.DataFrame, keys: Sequence[str]) -> pd.DataFra
     return rows.assign(lead=rows["score"] - rows["others"], of=n)
 
 
-def first_and_last(rows: Sequence[Any], n: int = _SHOWN_AT_EACH_END) -> list[Any]:
+def first_and_last(rows: Sequence[Any], n: int = _ROWS_AT_EACH_END) -> list[Any]:
     """Return the first `n` rows and the last `n`, or all if there are no more."""
     return [*rows[:n], *rows[max(n, len(rows) - n) :]]
 
@@ -43,6 +43,6 @@ def leads_section(id: str, title: str, heading: str, rows: Sequence[Mapping[str,
     if len(rows) > 1 and not is_unknown(best["lead"]):
         smallest = f"smallest: {worst['part'].text} ({worst['lead']:+.3f})"
         answer = f"Largest lead over other models: {best['part'].text} ({best['lead']:+.3f}); {smallest}."
-    listing = [*first_and_last(rows), *rows[_SHOWN_AT_EACH_END : max(_SHOWN_AT_EACH_END, len(rows) - _SHOWN_AT_EACH_END)]]
-    table = Table("Largest lead first", (Column("part", heading), *_COLUMNS_OF_LEAD), listing, first=2 * _SHOWN_AT_EACH_END)
+    listing = [*first_and_last(rows), *rows[_ROWS_AT_EACH_END : max(_ROWS_AT_EACH_END, len(rows) - _ROWS_AT_EACH_END)]]
+    table = Table("Largest lead first", (Column("part", heading), *_COLUMNS_OF_LEAD), listing, first=2 * _ROWS_AT_EACH_END)
     return Section(id, title, [table], answer)

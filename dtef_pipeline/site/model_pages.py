@@ -11,7 +11,7 @@ from dtef_pipeline.site.content import Block, Column, Estimate, Link, Page, Sect
 from dtef_pipeline.site.contents import FamilyEntry, SiteContents
 from dtef_pipeline.site.cost_tables import COST_COLUMNS, describe_costs, sum_costs
 from dtef_pipeline.site.drift_page import build_timelines, build_verdict_table
-from dtef_pipeline.site.number_text import show, show_interval
+from dtef_pipeline.site.number_text import show_with_interval
 from dtef_pipeline.site.paths import COMPARE_PAGE, state_address
 from dtef_pipeline.text.quantity_words import format_count
 
@@ -32,7 +32,7 @@ _COMPARISON_COLUMNS = (
     Column("n_pairs", "Items", "count", more=True),
     Column("note", "Note", "note"),
 )
-_SPENT_BY_MODEL = (
+_COST_COLUMNS = (
     Column("title", "Family"),
     Column("role", "Role"),
     *COST_COLUMNS,
@@ -41,7 +41,7 @@ _SPENT_BY_MODEL = (
 _VERDICT_HOW = (
     "Verdicts rest on the adjusted p, and not on the interval alone. Holm's correction is made within three groups: comparisons with other "
     "models, those with the baseline that models should beat, and those with the other baselines. So the same difference with the same "
-    "interval can have two verdicts, if it stands in two groups."
+    "interval can have two verdicts, if it is in two groups."
 )
 _OPPOSITE = {"better": "worse", "worse": "better"}
 
@@ -77,7 +77,7 @@ def _build_model_page(contents: SiteContents, name: str, path: str) -> Page:
 def _describe_places(family: FamilyEntry, name: str) -> str:
     row = family.find_board_row(name)
     assert row is not None, f"{name} is on no board of {family.name}"
-    score = f"{show(row.score, 'score')} ({show_interval(row.score)})" if show_interval(row.score) else show(row.score, "score")
+    score = show_with_interval(row.score, "score")
     board = next(board for board in family.view.boards if row in board.rows)
     where = family.name_board(board)
     if row.rank is None:
@@ -98,7 +98,7 @@ def _build_family_sections(contents: SiteContents, family: FamilyEntry, name: st
                 ranks = {"rank": row.rank, "of": len(board.models)} if board.is_contest else {}
                 places.append({"board": title, **ranks, "score": row.score, "note": row.note})
     compared = _build_comparisons_table(contents, family, name)
-    how = _VERDICT_HOW if compared.rows and "among" in compared.rows[0] else ""
+    how = _VERDICT_HOW if compared.rows and "adjusted_over" in compared.rows[0] else ""
     blocks = [Table("Rank and score", _PLACE_COLUMNS, places), compared, *_build_drift_blocks(contents, family, name)]
     yield Section(family.name, family.site.title, blocks, how=how)
     yield from map(family.name_section, family.view.build_model_sections(name))
@@ -142,4 +142,4 @@ def _build_costs_section(contents: SiteContents, name: str) -> Section:
         {**row, "latency": took[row["title"]] if row["role"] == "candidate" else None}
         for row in sum_costs(costs, ["title", "role"])
     ]
-    return Section("cost", "Cost", [Table("Requests and their cost", _SPENT_BY_MODEL, rows)], describe_costs(costs))
+    return Section("cost", "Cost", [Table("Requests and their cost", _COST_COLUMNS, rows)], describe_costs(costs))

@@ -32,6 +32,12 @@ def show_interval(value: Estimate, kind: Kind = "text") -> str:
     return f"{format_decimals(value.low or 0.0, places, sign=sign)} to {format_decimals(value.high or 0.0, places, sign=sign)}"
 
 
+def show_with_interval(value: Estimate, kind: Kind = "text") -> str:
+    """Return `0.740 (0.712 to 0.768)`, or the value only if it has no interval."""
+    interval = show_interval(value, kind)
+    return f"{show(value, kind)} ({interval})" if interval else show(value, kind)
+
+
 def _count_digits(value: Estimate, kind: Kind) -> int:
     if kind in ("score", "signed"):
         return _SCORE_DIGITS

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 from dtef_pipeline.identity import digest
 
 SITE_FOLDER = "report"
-"""What the folder of the site is called: in a warehouse, and where a command writes it."""
+"""Name of the site's folder in a warehouse, and of the folder that a command writes by default."""
 FRONT_PAGE, COMPARE_PAGE, DRIFT_PAGE, DATA_PAGE, METHOD_PAGE = (
     f"{name}.html" for name in ("index", "compare", "drift", "data", "method")
 )
@@ -60,3 +60,9 @@ def _simplify_name(name: str) -> str:
 
 def _hash(name: str) -> str:
     return digest("page", name)[:_HASH_DIGITS]
+
+
+PAGE_MARK = '<meta name="generator" content="dtef">'
+"""In every page."""
+SCRIPT_MARK = "/* dtef */"
+"""How every style sheet, script and data file begins."""

@@ -1,4 +1,4 @@
-"""Preferences of reviewers: strengths of players by votes on pairs of responses, beside automated metrics."""
+"""Preferences of reviewers: strengths of players by votes on pairs of responses, next to automated metrics."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class FamilyNames(NamedTuple):
 
 
 PREFERENCE_READ = ("preference_scores",)
-"""The tables that it is made of, beside those of the metrics that preference is compared with."""
+"""Tables of the page, without those of the metrics that preference is compared with."""
 _PREFERENCE_HOW = (
-    "Reviewers saw two responses to the same item without names, and said which is better. Strength is in logits, 0 on average; a difference of "
+    "Reviewers saw two responses to the same item without names, and chose the better one. Strength is in logits, 0 on average; a difference of "
     "0 is an even chance, 0.69 is 2 to 1, 1.1 is 3 to 1. Intervals (95%) show how far strengths might move with other reviewers. A "
     "tier holds the players whose strength does not clearly differ from that of its first. Votes of people and of judge models are never mixed."
 )
@@ -155,7 +155,7 @@ def _fit(fit: pd.DataFrame, scores: pd.DataFrame, metrics: pd.DataFrame) -> Iter
         yield Chart("intervals", points, "Strength in logits, with 95% intervals where there are any")
     beside = _compare_metrics(fit, scores, metrics)
     lines = [_build_agreement_row(name, rows) for name, rows in beside.groupby("metric", sort=True)] if len(beside) else []
-    yield Table("Beside automated metrics", _METRIC_COLUMNS, lines)
+    yield Table("Compared with automated metrics", _METRIC_COLUMNS, lines)
 
 
 def _build_strength_row(row: Mapping[Any, Any]) -> dict[str, Any]:
@@ -164,7 +164,7 @@ def _build_strength_row(row: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _compare_metrics(fit: pd.DataFrame, scores: pd.DataFrame, metrics: pd.DataFrame) -> pd.DataFrame:
-    """Return `compare_with_metrics` of one fit; judges' scores are one more metric beside people's."""
+    """Return `compare_with_metrics` of one fit; judges' scores are one more metric."""
     if not len(fit):
         return pd.DataFrame()
     partition, kind = str(fit["partition"].iloc[0]), str(fit["reviewer_kind"].iloc[0])

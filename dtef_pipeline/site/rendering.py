@@ -30,14 +30,14 @@ from dtef_pipeline.site.content import (
     footnotes,
     is_unknown,
     list_constant_columns,
-    shown_columns,
+    list_shown_columns,
 )
-from dtef_pipeline.site.marks import PAGE_MARK, SCRIPT_MARK
 from dtef_pipeline.site.number_text import show, show_interval
+from dtef_pipeline.site.paths import PAGE_MARK, SCRIPT_MARK
 from dtef_pipeline.text.json_values import simplify_value
 from dtef_pipeline.text.printable import make_visible
 
-_WHOLE_LIBRARY = "window.vegaEmbed=vegaEmbed;"
+_FULL_LIBRARY = "window.vegaEmbed=vegaEmbed;"
 _BLOCK_KINDS = {Table: "table", Chart: "chart", Prose: "prose", Fold: "fold", TemplateBlock: "part"}
 
 
@@ -56,7 +56,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     env.filters.update(
-        show=show, interval=show_interval, json=render_script_json, shown_columns=shown_columns, footnotes=footnotes
+        show=show, interval=show_interval, json=render_script_json, list_shown_columns=list_shown_columns, footnotes=footnotes
     )
     env.filters.update(
         footnotes_in_sight=count_visible_footnotes,
@@ -100,7 +100,7 @@ def _format_code(text: str) -> Markup:
 
 
 def _link_chart(chart: Chart, model_paths: Mapping[str, str]) -> dict[str, Any]:
-    """What the script draws; a row about a model leads to the page of the model."""
+    """Return the data of the script's charts; a row of a model links to the page of the model."""
     rows = [{**row, "href": path} if (path := model_paths.get(row.get("label", ""))) else row for row in chart.rows]
     return {"rows": rows, "lines": list(chart.lines), "titles": chart.titles}
 
@@ -155,5 +155,5 @@ def _chart_library() -> str:
     """Build the library, once per process: it takes more than a second."""
     import vl_convert
 
-    library: str = vl_convert.javascript_bundle(_WHOLE_LIBRARY)
+    library: str = vl_convert.javascript_bundle(_FULL_LIBRARY)
     return library

@@ -16,7 +16,7 @@ from dtef_pipeline.text.quantity_words import format_count
 COMPARED_COLUMNS: list[str] = SURVEY_RESPONSES.names
 
 _NAMED = {"round", "segment", "question_id", "question_text", "options", "observed", "n"}
-_OF_OTHER_SEGMENTS = {"population", "population_n", "others", "others_n", "shuffled", "shuffled_segment"}
+_OF_OTHER_SEGMENTS = {"population", "population_n", "leave_one_out_marginal", "leave_one_out_n", "shuffled", "shuffled_segment"}
 
 
 @dataclass(frozen=True)

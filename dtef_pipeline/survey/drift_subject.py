@@ -20,11 +20,11 @@ from dtef_pipeline.survey.question_moves import add_moved_texts
 _USUAL_CONDITION = BlueprintOptions().condition
 _RULED_SEGMENTS = """
     SELECT round || '/' || segment AS partition, '' AS test, * EXCLUDE (round, segment)
-    FROM drift_checks ORDER BY partition, model, model_variant, way
+    FROM drift_checks ORDER BY partition, model, model_variant, setting
 """
 
 
-def describe_way_of_asking(row: Mapping[str, Any]) -> str:
+def describe_setting(row: Mapping[str, Any]) -> str:
     """Return `context 0`, with the condition unless it is the default."""
     unusual = "" if row["condition"] == _USUAL_CONDITION else f", condition {row['condition']}"
     return f"context {row['context_level']}{unusual}"
@@ -39,15 +39,15 @@ def load_segment_rulings(connection: duckdb.DuckDBPyConnection) -> Iterator[dict
 SUBJECT = Subject(
     family="survey",
     keys=KEYS,
-    way=describe_way_of_asking,
+    describe_setting=describe_setting,
     truth="survey",
     truths="survey answers",
     reads=("scores", "predictions", "survey_responses"),
     rule=load_segment_rulings,
-    ruled=("drift_checks",),
-    computed=COMPUTED_SQL,
+    rule_tables=("drift_checks",),
+    computed_sql=COMPUTED_SQL,
     in_order=make_round_order,
     clusters=load_question_clusters,
-    with_texts=add_moved_texts,
-    apart=NON_ANSWER_SQL,
+    add_texts=add_moved_texts,
+    left_out_sql=NON_ANSWER_SQL,
 )

@@ -80,8 +80,8 @@ def observe(survey: Survey, *, min_n: int = MIN_N, seed: int = SHUFFLE_SEED, des
     """Check every pair, and give each usable one its reference distributions.
 
     `population` is the n-weighted mean over all usable segments that answered the question, or None for a single segment, whose answer it
-    would be; `others` is the same over the other usable segments of the segment's attribute. Both are unweighted if the n of a segment is
-    unknown. `shuffled` is the answer of a random other segment, drawn with `seed`. If the survey states no n_effective, it is n /
+    would be; `leave_one_out_marginal` is the same over the other usable segments of the attribute. Both are unweighted if the n of a
+    segment is unknown. `shuffled` is the answer of a random other segment, drawn with `seed`. If the survey states no n_effective, it is n /
     `design_effect` (Kish 1965; 1 or more); null for a design effect of 1. Rows are in the survey's order of segments, then questions.
     """
     usable, quarantine = _split_usable(survey, min_n, design_effect)
@@ -271,8 +271,10 @@ def _build_responses(
         "circular": pick_references("circular"),
         "population": [references[question].population for question, _ in places],
         "population_n": [references[question].population_n for question, _ in places],
-        "others": [o if has else None for o, has in zip(pick_references("others"), pick_references("has_others"), strict=True)],
-        "others_n": pick_references("others_n"),
+        "leave_one_out_marginal": [
+            o if has else None for o, has in zip(pick_references("others"), pick_references("has_others"), strict=True)
+        ],
+        "leave_one_out_n": pick_references("others_n"),
         "shuffled": [None if row is None else references[question].observed[row] for question, row in stand_ins],
         "shuffled_segment": [None if row is None else segment_of[question, row] for question, row in stand_ins],
     }

@@ -36,10 +36,10 @@ def list_options_in_prompt_order(options: Sequence[str], reading: Mapping[str, A
 
 CALLS = CallTable(
     PREDICTIONS,
-    from_prompt=(*KEYS.cell, "prompt_id", "blueprint_hash", "reading"),
+    prompt_columns=(*KEYS.cell, "prompt_id", "blueprint_hash", "reading"),
     # One text can hold several questions, and stand at two context levels where there is no question to show.
     prompt_key=("prompt_id", KEYS.item, *KEYS.asked),
-    listed=list_options_in_prompt_order,
+    list_options=list_options_in_prompt_order,
 )
 """How `predictions` follow from `blueprints`."""
 

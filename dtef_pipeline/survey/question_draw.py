@@ -158,7 +158,7 @@ def describe_draw(questions: pd.DataFrame, number: int | None) -> str:
 def _describe_power(batteries: int, places: pd.Series[int]) -> str:
     """Return whether the batteries suffice. `places`: the place in the draw of each battery's first question, ascending."""
     if batteries >= MIN_CLUSTERS:
-        return f"enough for intervals, tests and tiers, which need {MIN_CLUSTERS}"
+        return f"enough; intervals, tests and tiers need {MIN_CLUSTERS} batteries"
     finite_places = places[np.isfinite(places)]
     if len(finite_places) >= MIN_CLUSTERS:
         how = f"--questions {int(finite_places.iloc[MIN_CLUSTERS - 1]) + 1} or more"

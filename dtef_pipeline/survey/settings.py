@@ -64,8 +64,6 @@ class SurveySettings(RunSettings):
     models: Annotated[list[str], Setting(option="--model", unset="baselines")] = ["baselines"]
     """Model to ask: a model or collection that `dtef models` lists, or a model string of LiteLLM. Settings follow an @, as in
     gpt-4.1-mini@temperature=0.7,max_tokens=512."""
-    models_of: Annotated[dict[str, list[str]], Setting(doors=())] = {}
-    """By condition, the models that replace `models` in it; baselines are in all conditions."""
     temperature: Annotated[float | None, Field(ge=0, le=2), Setting(NOT_COMMAND)] = 0.0
     """Temperature of every language model that accepts one and sets none itself; null: each model's default."""
     context_levels: Annotated[
@@ -118,7 +116,6 @@ SURVEY_STAGE_SETTINGS = {
         *ASKING_SETTINGS,
         *_WAYS,
         "models",
-        "models_of",
         "questions",
         "sample_segments",
         "draws",

@@ -84,6 +84,7 @@ SCORES_STAGE = Stage(
     preview=("question_id", "model", "context_level", "status", "score", "js"),
     counted=("status",),
     metadata=_score_counts,
+    verb="score",
 )
 
 
@@ -121,8 +122,7 @@ def _summarise_best_results(tables: Tables) -> Mapping[str, Any]:
 
 RESULTS_STAGE = Stage(
     "segment_results",
-    """Results of each model on this segment: one row per (model variant, context level, snapshot), with counts by status, means and 95 %
-    intervals.
+    """Results of each model on this segment: one row per (model variant, context level, snapshot), with counts, means and 95 % intervals.
 
     Every group occurs twice: `targets = clean` leaves out questions that define the segment, `all` keeps them as the published figures do.
     `parse_rate` is the share of readable responses; `questions` is the mean score of each target question.""",
@@ -143,4 +143,5 @@ RESULTS_STAGE = Stage(
         ),
     ),
     metadata=_summarise_best_results,
+    verb="aggregate",
 )

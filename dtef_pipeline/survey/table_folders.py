@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dtef_pipeline.boards.family_calls import FamilyCalls, calls_by_key
 from dtef_pipeline.survey import tables
 from dtef_pipeline.survey.boards.schemas import TESTS
-from dtef_pipeline.survey.boards.survey_views import PUBLISHED
+from dtef_pipeline.survey.boards.survey_boards import PUBLISHED
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.tables import TableSpec
 
@@ -29,5 +29,5 @@ SURVEY_TABLES: Mapping[str, TableSpec] = {
 }
 """By name. The first of a space is the one that ingest writes: it says which partitions there are."""
 SURVEY_CALL_TABLES = FamilyCalls(
-    SPACE, (calls_by_key("predictions", purpose="condition", way="context_level"),), "condition", shown_by=("model",)
+    SPACE, (calls_by_key("predictions", purpose="condition", setting="context_level"),), "condition", summed_by=("model",)
 )

@@ -10,9 +10,9 @@ import pyarrow as pa
 from dtef_pipeline.drift.verdict_tables import PARTITION_DRIFT
 from dtef_pipeline.tables import (
     ANSWERED_AT_FIELD,
-    COUNTS,
     METRIC_FIELD,
     MODEL_FIELDS,
+    PARSE_RATE_FIELD,
     PROMPT_FIELD,
     REPLY,
     REQUEST,
@@ -23,7 +23,7 @@ from dtef_pipeline.tables import (
 
 DISTRIBUTION = pa.list_(pa.float64())
 
-ROUND_FIELD = field("round", pa.string(), "Survey wave, upper case: GD4")
+ROUND_FIELD = field("round", pa.string(), "Survey round, upper case: GD4")
 SEGMENT_FIELD = field("segment", pa.string(), "Attribute and value as a slug: country:kenya")
 ATTRIBUTE_FIELD = field("attribute", pa.string(), "Attribute of the segment: country")
 VALUE_FIELD = field("value", pa.string(), "Value of the attribute: Kenya")
@@ -84,13 +84,13 @@ SURVEY_RESPONSES = pa.schema(
         ),
         field("population_n", pa.int64(), "Number of respondents of the population marginal; null: an n is unknown"),
         field(
-            "others",
+            "leave_one_out_marginal",
             DISTRIBUTION,
             "Leave-one-out marginal: answer of the attribute's other segments, weighted by n; null: no other segment",
         ),
-        field("others_n", pa.int64(), "Number of respondents of the leave-one-out marginal; null: an n is unknown"),
+        field("leave_one_out_n", pa.int64(), "Number of respondents of the leave-one-out marginal; null: an n is unknown"),
         field("shuffled", DISTRIBUTION, "Answer of a random other segment of the round (seeded); null: no other segment"),
-        field("shuffled_segment", pa.string(), "Segment that shuffled is taken from"),
+        field("shuffled_segment", pa.string(), "Segment behind shuffled"),
     ]
 )
 
@@ -101,7 +101,7 @@ SURVEY_QUARANTINE = pa.schema(
         field("question_id", pa.string(), "Question; null: the whole segment"),
         # Codes of dtef_pipeline.survey.quarantine.REASONS.
         field("reason", pa.string(), "Code of the fault: n-below-minimum, sum-not-100, ..."),
-        field("detail", pa.string(), "What was found and what is allowed"),
+        field("detail", pa.string(), "Description of the fault: found and allowed values"),
         field("n", pa.int32(), "Respondents as stated in the file; null: not stated"),
         field("percentages", pa.list_(pa.float64()), "Percentages as in the file; null: a blank cell"),
         field("file", pa.string(), "File of the row"),
@@ -126,7 +126,7 @@ QUESTION_BATTERIES = pa.schema(
         field("question_text", pa.string(), "Text of the question"),
         field("battery", pa.string(), "Battery of the question in its round; a question outside batteries is a battery of one"),
         field("linked_battery", pa.string(), "Battery over all rounds: the cluster of intervals and tests"),
-        field("why", pa.string(), "Reason why the questions are in one battery; empty: a battery of one question"),
+        field("reason", pa.string(), "Reason why the questions are in one battery; empty: a battery of one question"),
     ]
 )
 """One row per question of a round. The linked batteries of a board's rows are its `n_batteries`."""
@@ -141,7 +141,7 @@ READING = pa.struct(
         ("marked", pa.bool_()),  # reasoning comes first: only what follows the mark of the final line is the answer; null: no
     ]
 )
-"""How the answer to a prompt is read. Null: one distribution, options in the survey's order."""
+"""How the response is read. Null: one distribution, options in the survey's order."""
 
 BLUEPRINTS = pa.schema(
     [
@@ -156,7 +156,6 @@ BLUEPRINTS = pa.schema(
         field("reading", READING, "Form of the response; null: one distribution, options in the survey's order"),
         field("response_schema", pa.string(), "JSON schema of the response; null: free text"),
         field("answer_tokens", pa.int32(), "Smallest token limit for the response; null: the model's limit"),
-        field("context_requested", pa.int32(), "Context questions requested; null: all"),
         field("context_included", pa.int32(), "Context questions that fit into the prompt"),
         field("context_question_ids", pa.list_(pa.string()), "Identifiers of the context questions in the prompt"),
         field("tokens", pa.int32(), "Estimated prompt tokens, system and user"),
@@ -241,17 +240,20 @@ REFERENCE_SCORES = pa.schema(
             "gini", pa.float64(), "Unbiased estimate of the probability that two people of the segment answer differently, 0-1"
         ),
         field(
-            "shrinkage", pa.float64(), "Weight of the population in the distribution that the ceiling is simulated from, 0-1"
-        ),
-        field(
             "ceiling",
             SIMILARITIES,
             "Expected score of the true distribution in samples of n_effective (or else n) respondents, 0-1; null: n unknown",
         ),
         field("ceiling_low", SIMILARITIES, "Ceiling minus its estimated bias, 0-1"),
-        field("uniform", SIMILARITIES, "Score of the uniform distribution, 0-1: higher is better"),
-        field("others", SIMILARITIES, "Score of the leave-one-out marginal, 0-1: higher is better; null: no other segment"),
-        field("population", SIMILARITIES, "Score of the population marginal, 0-1: higher is better; null: only one segment"),
+        field("uniform_score", SIMILARITIES, "Score of the uniform distribution, 0-1: higher is better"),
+        field(
+            "leave_one_out_score",
+            SIMILARITIES,
+            "Score of the leave-one-out marginal, 0-1: higher is better; null: no other segment",
+        ),
+        field(
+            "population_score", SIMILARITIES, "Score of the population marginal, 0-1: higher is better; null: only one segment"
+        ),
     ]
 )
 """The ceiling and the baseline scores of each pair under each metric.
@@ -269,7 +271,9 @@ SEGMENT_RESULTS = pa.schema(
         *MODEL_FIELDS,
         *_ASKED_FIELDS,
         TARGETS_FIELD,
-        *COUNTS,
+        field("n_total", pa.int64(), "Predictions"),
+        field("n_scored", pa.int64(), "Predictions with a score"),
+        PARSE_RATE_FIELD,
         METRIC_FIELD,
         field("score", pa.float64(), "Mean score, 0-1: higher is better; unreadable responses count 0"),
         field("score_low", pa.float64(), "Lower end of the 95 % interval of score; null with fewer than 5 batteries"),
@@ -284,4 +288,4 @@ SEGMENT_RESULTS = pa.schema(
 )
 
 DRIFT_CHECKS = pa.schema([ROUND_FIELD, SEGMENT_FIELD, *PARTITION_DRIFT])
-"""One row per model variant, way of asking and prompt set of a segment."""
+"""One row per model variant, setting and prompt set of a segment."""

@@ -43,7 +43,7 @@ def require_columns(columns: Sequence[str], names: Sequence[str], *, where: str)
     missing = [name for name in names if name not in columns]
     if missing:
         problem = f"missing {'column' if len(missing) == 1 else 'columns'} {list_names(missing)}"
-        raise SurveyError(problem, where=where, line=1, arrived=list_names(columns), allowed=f"columns {', '.join(names)}")
+        raise SurveyError(problem, where=where, line=1, arrived=list_names(columns))
 
 
 def parse_percentage(cell: str) -> float | Unreadable | None:

@@ -15,10 +15,10 @@ class CallCounts(NamedTuple):
     """Requests to models, each counted once."""
 
     answered: int
-    """With a response, stored before or now."""
+    """Requests with a response, stored before or now."""
     failed: int
     skipped: int
-    """Not asked, because a budget ended."""
+    """Requests that were not sent, because a budget ended."""
 
     @property
     def asked(self) -> int:
@@ -34,9 +34,9 @@ class StageCalls(NamedTuple):
 
     counts: CallCounts
     why_failed: str | None = None
-    """The most frequent reason, behind how many it is of where there are others."""
+    """The most frequent reason, after its count if there are others."""
     why_skipped: str | None = None
-    """The budget that ended."""
+    """The budget that was reached."""
 
     def build_json(self) -> dict[str, Any]:
         """Return the members of the event that reports these counts."""

@@ -17,9 +17,9 @@ from resources.responses.response_removal import UnansweredCost, has_no_response
 from resources.votes.vote_tables import decode_time
 
 _REPORTED_DECIMALS = 12
-"""Far below the price of a token."""
+"""Decimals of dollars in reports, far below the price of a token."""
 _LATELY_SUBMITTED = 200
-"""Evaluations that run among which the last event of all is looked for."""
+"""Number of running evaluations among which the newest event is sought."""
 _UNENDED = sa.select(sa.func.count().label("n")).select_from(tables.evaluations).where(tables.has_not_ended())
 
 
@@ -56,7 +56,7 @@ def last_event_at(store: EvaluationStore) -> datetime | None:
     return max([*filter(None, map(decode_time, times)), *event_times], default=None)
 
 
-def sum_bought_by(store: EvaluationStore, queue_id: str) -> dict[str, Any]:
+def sum_call_costs_by(store: EvaluationStore, queue_id: str) -> dict[str, Any]:
     """Return the cost of all calls that an evaluation's runs made themselves: `usd` (None if no cost is known), `calls` answered,
     `prompt_tokens`, `completion_tokens`, and `unpriced`, the attempts of unknown cost, which cost at most `unpriced_usd_most` where that
     is known. Cache hits cost nothing.

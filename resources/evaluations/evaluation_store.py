@@ -1,4 +1,4 @@
-"""The store of evaluations requested over HTTP, beside the responses: append-only, shared by the API, Dagster and its runs.
+"""The store of evaluations requested over HTTP, in the database of responses: append-only, shared by the API, Dagster and its runs.
 
 A run's progress is read from Dagster's event log; the store holds an evaluation's request and its result.
 """
@@ -25,15 +25,15 @@ from resources.votes.vote_tables import decode_time, microseconds, record_action
 EventKind = Literal["queued", "started", "item", "completed", "failed", "cancelled"]
 EvaluationStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
 TERMINAL: tuple[EventKind, ...] = ("completed", "failed", "cancelled")
-"""Kinds of the last event of an evaluation: none comes after it."""
+"""Kinds of events that end an evaluation."""
 QUEUE_SENSOR = "evaluation_queue"
-"""The sensor of Dagster that has evaluations run."""
+"""The Dagster sensor that starts the runs of evaluations."""
 QUEUE_TAG = "dtef/queue_id"
-"""Of a Dagster run: the evaluation that it is of."""
+"""Tag of a Dagster run: its evaluation."""
 _QUEUE_ID_LENGTH = 32
-"""Characters of a queue id, with which the ids of its runs begin."""
+"""Length of a queue id, with which the ids of its runs begin."""
 _WORDS_SOUGHT = 10
-"""Of a search."""
+"""Maximum number of words in a search."""
 
 
 class RunSpec(NamedTuple):
@@ -59,7 +59,7 @@ class Evaluation(NamedTuple):
     family: str
     manifest: Mapping[str, Any]
     plan: Mapping[str, Any]
-    """The Dagster run that it comes to: `job`, `space`, `keys`, `new_keys` (whether unknown partitions are made), `config`, `snapshot`."""
+    """The Dagster run: `job`, `space`, `keys`, `new_keys` (whether unknown partitions are created), `config`, `snapshot`."""
     submitted_by: str
     submitted_at: datetime
     run_count: int
@@ -244,7 +244,7 @@ class EvaluationStore(DatabaseStore):
         first, end = self._read_ends([queue_id]).get(queue_id, (None, None))
         if first is None:
             raise UnknownEvaluation(f"there is no evaluation {queue_id[:80]!r}")
-        # Events of a process that were written after its run had been given up do not count.
+        # Events that a process wrote after its run was given up do not count.
         log_events = self.log.events(queue_id)[: None if end is None else end.event.seq - 2]
         events = [first, *(Event(seq, *entry) for seq, entry in enumerate(log_events, 2)), *([end.event] if end else [])]
         return [event for event in events if event.seq > after][:most]
@@ -348,7 +348,7 @@ def _find_submitted_before(connection: sa.Connection, row: Mapping[str, Any]) ->
     if earlier.body_digest != row["body_digest"]:
         raise IdempotencyConflict(
             f"the Idempotency-Key {str(row['idempotency_key'])[:80]!r} was used for another manifest, that of {earlier.queue_id}; "
-            "allowed: the same manifest, or another key"
+            "send the same manifest, or use another key"
         )
     return str(earlier.queue_id)
 

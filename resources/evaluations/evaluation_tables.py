@@ -28,7 +28,7 @@ evaluations = sa.Table(
     sa.Column("place", sa.Integer, primary_key=True),
     sa.Column("queue_id", sa.String(32), nullable=False, unique=True),
     sa.Column("family", sa.Text, nullable=False),
-    # JSON: what was sent, the Dagster run that it comes to, and of each part the partition and what else tells it from the others.
+    # JSON: the request, its Dagster run, and the partition and distinguishing settings of each part.
     sa.Column("manifest", sa.Text, nullable=False),
     sa.Column("plan", sa.Text, nullable=False),
     sa.Column("runs", sa.Text, nullable=False),
@@ -43,7 +43,7 @@ evaluation_ends = sa.Table(
     "evaluation_queue_ends",
     evaluation_metadata,
     sa.Column("queue_id", sa.String(32), sa.ForeignKey(evaluations.c.queue_id), primary_key=True),
-    # Of the last event, which stays when the run is deleted in Dagster.
+    # Number of the last event, which remains when the run is deleted in Dagster.
     sa.Column("seq", sa.Integer, nullable=False),
     sa.Column("kind", sa.Text, nullable=False),
     sa.Column("data", sa.Text, nullable=False),

@@ -66,7 +66,7 @@ def _list_document_states(settings: Settings) -> list[object]:
     try:
         documents = read_documents_if_present(settings.responses_url)
     except NewerSchema:
-        # Other families go on: no document of the store can be asked for here.
+        # Other families continue, because they use no document of the store.
         return ["of a newer dtef-pipeline"]
     states = [state for kind in DOCUMENT_KINDS for state in _list_stored_states(kind, documents, settings)]
     return [states] if states else []
@@ -113,7 +113,7 @@ def _hash(path: Path) -> str:
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError:
-        # Nothing that was bought is lost for want of a hash.
+        # A missing hash must not lose responses that were paid for.
         return "unreadable"
 
 

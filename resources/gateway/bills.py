@@ -12,7 +12,7 @@ from dtef_pipeline.asking.models import ModelSpec
 from resources.gateway.prices import Price, price
 
 COST_HEADER = "x-litellm-response-cost"
-"""In which a proxy of litellm's states what a call cost."""
+"""Header in which a LiteLLM proxy reports the cost of a call."""
 _TOKENS_AS_TEXT = re.compile(r"[0-9]{1,15}")
 _NO_USAGE: Mapping[str, Any] = {}
 
@@ -23,14 +23,14 @@ class Bill(NamedTuple):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cost_usd: float | None = None
-    """US dollars, as the provider states them, else by the price and the tokens."""
+    """US dollars as reported by the provider, or else computed from price and tokens."""
     reported_cost_usd: float | None = None
     cached_tokens: int | None = None
-    """At most `prompt_tokens`, of which they are a part."""
+    """Number of `prompt_tokens` that were read from the provider's cache."""
     reasoning_tokens: int | None = None
 
     @property
-    def stated(self) -> Bill | None:
+    def unless_empty(self) -> Bill | None:
         """The bill, or None if empty."""
         return None if self == NO_BILL else self
 
@@ -46,7 +46,7 @@ def parse_bill(usage: object, rate: Price | None, header: object = None) -> Bill
         rate: the model's price, used if the provider states no cost; None if unknown.
         header: the value of COST_HEADER, if any; `usage.cost` takes precedence.
 
-    A cost stated by the provider takes precedence over prices, except 0 beside a price above 0: it is from a proxy that knows no price.
+    A cost reported by the provider takes precedence over prices, except 0 if the price is above 0: it is from a proxy without prices.
     """
     fields: Mapping[str, Any] = usage if isinstance(usage, Mapping) else _NO_USAGE
     prompt, completion = count_of(fields.get("prompt_tokens")), count_of(fields.get("completion_tokens"))
@@ -102,7 +102,7 @@ def _parse_reported_cost(usage: Mapping[str, Any]) -> float | None:
     """Return the stated cost: a number (OpenRouter), or parts with their sum (Perplexity)."""
     value = usage.get("cost")
     cost = parse_dollars(value.get("total_cost") if isinstance(value, Mapping) else value)
-    # With a key of one's own, OpenRouter's `cost` is its fee, and what the host charges stands beside it.
+    # If the user brings a provider key, OpenRouter's `cost` is its fee, and the provider's charge is in another field.
     upstream = (
         parse_dollars(_get_part(usage, "cost_details").get("upstream_inference_cost")) if usage.get("is_byok") is True else None
     )

@@ -10,15 +10,15 @@ class BreakerRules:
     """When to pause a model, and when to give it up."""
 
     failures: int = 10
-    """Passing failures (5xx, timeouts, lost connections) in a row that open the breaker."""
+    """Number of consecutive temporary failures (5xx, timeouts, lost connections) that open the breaker."""
     cool_down: float = 5.0
     """Seconds until the first probe; each failed probe doubles them."""
     longest: float = 60.0
-    """The most seconds between two probes."""
+    """Maximum seconds between two probes."""
     probes: int = 12
-    """Failed probes in a row after which the model is given up: with these numbers, after some nine minutes."""
+    """Number of consecutive failed probes after which the run gives the model up; with these numbers, after about nine minutes."""
     first_probes: int = 3
-    """The same for a model whose server was never reached, so that its address may be wrong: after some half a minute."""
+    """The same for a model whose server was never reached, because its address may be wrong: after about half a minute."""
 
 
 class Breaker:
@@ -31,16 +31,16 @@ class Breaker:
         self._rules = rules
         self._failures = 0
         self.failed_probes = 0
-        """In a row."""
+        """Consecutive failed probes."""
         self.openings = 0
-        """How often it was opened, or kept open by a failed probe: calls that span one of these moments met an outage."""
+        """How often the breaker opened or a failed probe kept it open; a call that spans one of these moments met an outage."""
         self._probing = False
         self._was_reached = False
         self.open_until: float | None = None
-        """None: closed."""
+        """Time until which the breaker is open; None: it is closed."""
 
     @property
-    def exhausted(self) -> bool:
+    def is_exhausted(self) -> bool:
         """Whether too many probes failed for the run to wait longer."""
         return self.failed_probes >= (self._rules.probes if self._was_reached else self._rules.first_probes)
 
@@ -58,7 +58,7 @@ class Breaker:
         self._failures = self.failed_probes = 0
         self._probing, self.open_until = False, None
 
-    def failed(self, now: float, *, probe: bool, reached: bool = True, alone: bool = False) -> bool:
+    def record_failure(self, now: float, *, probe: bool, reached: bool = True, alone: bool = False) -> bool:
         """Record a failure that may be due to the server's state; return whether it opened the breaker or kept it open.
 
         `reached`: a server was reached. `alone`: the request itself seems at fault, which counts only for a probe.

@@ -17,7 +17,7 @@ from resources.gateway.bills import Bill
 from resources.gateway.prices import Price, is_cost_stated
 from resources.gateway.transport import Reply
 
-# Tokenizers differ: what a prompt is estimated at is reserved with a margin, and some for the frame around each message.
+# Tokenizers differ, so the reserved tokens include a margin on the estimated prompt and some for each message's markup.
 _PROMPT_MARGIN = 1.3
 _FRAME_TOKENS = 10
 _ROUNDING_USD = 1e-12
@@ -26,7 +26,7 @@ WITHOUT_BILL = (
     "give input_price and output_price in the models file, or limit with max_calls or max_tokens"
 )
 UNBOUNDED_RESPONSE = 4096
-"""Tokens reserved for a response that no `max_tokens` bounds."""
+"""Tokens reserved for a response without `max_tokens`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,9 @@ class Usage:
     tokens: int = 0
     cost_usd: float = 0.0
     unpriced: int = 0
-    """Calls that may have been billed at a cost that is not known; where there is a price, the most that they may have cost is in `cost_usd`."""
+    """Calls of unknown cost that may have been billed; if the price is known, `cost_usd` includes the most that they may have cost."""
     most_usd: float = 0.0
-    """The part of `cost_usd` that is the most that calls of unknown cost may have cost."""
+    """The part of `cost_usd` for calls of unknown cost: the most that they may have cost."""
 
     @property
     def known_usd(self) -> float | None:
@@ -47,7 +47,7 @@ class Usage:
         known_cost = self.cost_usd - self.most_usd
         return None if self.unpriced and known_cost <= _ROUNDING_USD else max(known_cost, 0.0)
 
-    # Spelled out: `astuple` would take a fifth of the time of a call.
+    # Written out, because `astuple` would take a fifth of the time of a call.
     def __add__(self, other: Usage) -> Usage:
         return Usage(
             self.calls + other.calls,
@@ -74,13 +74,13 @@ class Account:
         self.owner, self.limits = owner, limits
         self.spent = Usage()
         self.reached: str | None = None
-        """The limit that ended the asking, once one did: "the run's max_calls of 100"."""
+        """The limit that was reached: "the run's max_calls of 100"; None: none yet."""
         self.daily: DailyBudget | None = None
-        """A limit for each day, over all runs that share the store."""
+        """A daily limit over all runs that share the store."""
         self._reserved = Usage()
 
     @property
-    def why_reached(self) -> str:
+    def reached_limit_text(self) -> str:
         """The limit reached and, unless it is one of calls, the usage it counts for calls of unknown cost."""
         unknown = describe_unknown_cost(self.spent.unpriced, self.spent.most_usd)
         counts_unknown = self.spent.most_usd and " max_calls " not in str(self.reached)
@@ -109,7 +109,7 @@ class Account:
 
     def settle(self, reservation: Usage, actual: Usage) -> None:
         remaining = self._reserved - reservation
-        # Without calls in flight nothing is reserved, whatever rounding says.
+        # Without calls in flight nothing is reserved; this removes rounding errors.
         self._reserved = remaining if remaining.calls else Usage()
         self.spent += actual
         if self.daily is not None:
@@ -128,9 +128,9 @@ class Accounts:
         self.run, self.models = Account("the run's", Budget()), dict[str, Account]()
         self.roles: dict[str, Account] = {}
         self.by_role: dict[str, Usage] = {}
-        """What was used of all models, by what they were asked as."""
+        """Usage of all models by role."""
         self.allowed_unpriced: set[str] = set()
-        """Names of models that are asked under a limit in dollars although their price is not known; they count as free."""
+        """Names of models that may be called under a limit in dollars although their price is unknown; they count as free."""
         self._counts_tokens = False
         self.limit(of_run, of_models)
 
@@ -161,7 +161,7 @@ class Accounts:
         accounts = self._list_accounts(model, role)
         return any(account.limits.max_cost_usd is not None or account.daily is not None for account in accounts)
 
-    def unpriced(self, prices: Iterable[tuple[ModelSpec, Price | None]], role: str = CANDIDATE) -> list[str]:
+    def find_unpriced(self, prices: Iterable[tuple[ModelSpec, Price | None]], role: str = CANDIDATE) -> list[str]:
         """Return models without a known price to which a limit in dollars applies and whose provider states no costs."""
         return [spec.name for spec, price in prices if self.is_price_missing(spec, price, role) and not is_cost_stated(spec)]
 
@@ -171,7 +171,7 @@ class Accounts:
 
     def refuse_unpriced(self, prices: Iterable[tuple[ModelSpec, Price | None]], role: str = CANDIDATE) -> None:
         """Raise UnpricedModels if any of these models is `unpriced`."""
-        if unknown := self.unpriced(prices, role):
+        if unknown := self.find_unpriced(prices, role):
             by_day = all(account.limits.max_cost_usd is None for name in unknown for account in self._list_accounts(name, role))
             limit = "the daily budget" if by_day else "max_cost_usd"
             raise UnpricedModels(
@@ -202,14 +202,14 @@ class Accounts:
             account.settle(reservation, actual)
 
     def charge(self, model: str, usage: Usage, role: str = CANDIDATE) -> None:
-        """Count usage of calls beyond what was settled."""
+        """Count further usage of settled calls."""
         for account in self._list_accounts(model, role):
             account.reserve(Usage())
         self.settle(model, Usage(), usage, role)
 
-    def reached(self, model: str, role: str = CANDIDATE) -> str | None:
+    def find_reached_limit(self, model: str, role: str = CANDIDATE) -> str | None:
         """Return why this model gets no more requests in this role (`the run's max_cost_usd of 5 was reached`), or None."""
-        return next((account.why_reached for account in self._list_accounts(model, role) if account.reached), None)
+        return next((account.reached_limit_text for account in self._list_accounts(model, role) if account.reached), None)
 
     def _list_accounts(self, model: str, role: str) -> tuple[Account, ...]:
         of_role = self.roles.get(role)
@@ -234,16 +234,16 @@ class Ceiling:
     response_ratio: float = 1.0
     extra_usd: float = 0.0
     is_stated: bool = False
-    """Whether a reply has stated what its prompt used."""
+    """Whether a reply reported the tokens of its prompt."""
     _silent: int = 0
     _unknown: tuple[int, int, int] = (0, 0, 0)
-    """Calls of unknown cost, and the estimated tokens of their prompts and responses."""
+    """Number of calls of unknown cost, and the estimated tokens of their prompts and responses."""
     _counted: Usage = Usage()
-    """What those calls have been counted with."""
+    """The usage counted for those calls so far."""
 
     def may_begin(self, in_flight: int) -> bool:
-        """Return whether another call may start beside those in flight: until a reply reports its prompt tokens, one may, plus one for each
-        call that ended without a report.
+        """Return whether another call may start. Until a reply reports its prompt tokens, only one may be in flight, plus one for each call
+        that ended without a report.
         """
         return self.is_stated or in_flight <= self._silent
 
@@ -260,9 +260,9 @@ class Ceiling:
         if response and bill.completion_tokens is not None:
             self.response_ratio = max(self.response_ratio, bill.completion_tokens / response)
         if bill.cost_usd is not None and price is not None:
-            self.extra_usd += max(0.0, bill.cost_usd - self.most_of(1, prompt, response, price).cost_usd)
+            self.extra_usd += max(0.0, bill.cost_usd - self.estimate_maximum(1, prompt, response, price).cost_usd)
 
-    def most_of(self, calls: int, prompt: int, response: int, price: Price | None) -> Usage:
+    def estimate_maximum(self, calls: int, prompt: int, response: int, price: Price | None) -> Usage:
         """Return the maximum usage of calls with these estimated total tokens."""
         prompt, response = ceil(self.prompt_ratio * prompt), ceil(self.response_ratio * response)
         return Usage(calls, prompt + response, price.compute_cost(prompt, response) + calls * self.extra_usd if price else 0.0)
@@ -276,7 +276,7 @@ class Ceiling:
 
     def take_uncounted(self, price: Price | None) -> Usage:
         """Return the usage that calls of unknown cost may have beyond their counted usage, given later replies, and count it."""
-        more = self.most_of(*self._unknown, price) - self._counted
+        more = self.estimate_maximum(*self._unknown, price) - self._counted
         cost = max(0.0, more.cost_usd)
         usage = Usage(tokens=max(0, more.tokens), cost_usd=cost, most_usd=cost)
         self._counted += usage
@@ -286,14 +286,14 @@ class Ceiling:
 def _estimate_tokens(request: Request) -> tuple[int, int]:
     """Return the tokens of the prompt, estimated on the high side, and the response's maximum."""
     texts = [message.text for message in request.conversation]
-    # Without a system message too, the frame is taken for that of two.
+    # A request without a system message is counted with the markup of two messages as well.
     prompt = int(_PROMPT_MARGIN * sum(map(estimate_tokens, texts))) + _FRAME_TOKENS * max(2, len(texts))
     return prompt, compute_response_limit(request)
 
 
 def compute_max_usage(request: Request, price: Price | None, ceiling: Ceiling | None = None) -> Usage:
     """Return the maximum usage of one call."""
-    return (ceiling or Ceiling()).most_of(1, *_estimate_tokens(request), price)
+    return (ceiling or Ceiling()).estimate_maximum(1, *_estimate_tokens(request), price)
 
 
 def count_unknown_cost(request: Request, price: Price | None, ceiling: Ceiling | None = None) -> Usage:

@@ -26,16 +26,16 @@ from resources.gateway.http_errors import (
 )
 from resources.gateway.transport import CONNECT_TIMEOUT_S, GRACE_S, CallError, Scope, find_certificates
 
-# Servers (uvicorn, llama.cpp) close a connection that was idle for 5 s. One that they are closing now must not be used again.
+# Servers (uvicorn, llama.cpp) close a connection after 5 s without use. A connection that is being closed must not be used again.
 _KEPT_OPEN_S = 4.0
 _ADDRESSES_KEPT_S = 60
-# More than is ever shown: keys are taken out before a message is cut to what is shown.
+# More than is ever shown, because keys are removed before a message is shortened.
 _MOST_SAID = 10_000
 
 
 def open_session(environ: Mapping[str, str]) -> aiohttp.ClientSession:
     """Open a session of the running event loop. The gateway limits concurrent calls, so it does not."""
-    # At this level aiohttp would log addresses, which may hold a password.
+    # aiohttp would log addresses at this level, and they may contain a password.
     logging.getLogger("aiohttp").setLevel(logging.WARNING)
     context = ssl.create_default_context(cafile=find_certificates(environ) or certifi.where())
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_OPEN_S, ttl_dns_cache=_ADDRESSES_KEPT_S, ssl=context)
@@ -88,7 +88,7 @@ def _convert_error(spec: ModelSpec, error: Exception) -> CallError:
             return make_answer_timeout(spec)
         case aiohttp.ClientConnectorCertificateError():
             return make_certificate_error(spec, error.certificate_error)
-        case aiohttp.InvalidURL():  # it may hold a password
+        case aiohttp.InvalidURL():  # it may contain a password
             return CallError(f"{spec.name}: its address, or that of the proxy, cannot be read", Scope.MODEL)
         case aiohttp.ClientConnectorError():
             return make_connection_error(spec, error, reached=False)

@@ -35,13 +35,13 @@ from resources.gateway.transport import (
 if TYPE_CHECKING:
     import aiohttp
 
-# OpenAI's own names of models that take other parameters (max_completion_tokens, no temperature), into which litellm translates; a gateway in
-# front of several vendors writes whose they are (openai/openai/gpt-5). With `responses/` litellm asks at another path of the server.
-# litellm itself translates wherever `gpt-5` stands in a name. A model of one's own that is called so (my-gpt-5-finetune) takes the parameters
-# as the models file has them, and would not get its temperature.
+# OpenAI's model names that take other parameters (max_completion_tokens, no temperature); LiteLLM translates these. A gateway for several
+# vendors adds the vendor to the name (openai/openai/gpt-5). With `responses/` LiteLLM uses another path of the server. LiteLLM itself
+# translates every name that contains `gpt-5`. A user's own model with such a name (my-gpt-5-finetune) takes the parameters of the models file,
+# and would lose its temperature.
 _TRANSLATED = re.compile(r"openai/(?:responses/|(?:(?:openai|azure)/)?(?:o\d|(?:ft:)?gpt-[5-9]))")
 _THOUGHT_FIRST = re.compile(r"<(?:budget:)?think(?:ing)?>(.*?)</(?:budget:)?think(?:ing)?>(.*)", re.DOTALL)
-# How servers that do not say it as OpenAI does say why a response ended.
+# Other servers' words for the reason why a response ended.
 _ENDED_BY = {
     **dict.fromkeys(["stop", "eos", "eos_token", "stop_sequence", "end_turn"], "stop"),
     **dict.fromkeys(["length", "max_tokens"], "length"),
@@ -90,8 +90,8 @@ class DirectTransport:
             reply = parse_object(spec, answer.content)
             return self._build_reply(spec, reply, request, self._read_bill(spec, reply.get("usage"), cost_header))
         except CallError as error:
-            # What a reply states that it used counts, whatever else is wrong with it.
-            error.bill = self._read_bill(spec, find_usage(answer.content), cost_header).stated
+            # The usage that a reply reports counts, even if the reply is faulty otherwise.
+            error.bill = self._read_bill(spec, find_usage(answer.content), cost_header).unless_empty
             raise
 
     def _read_bill(self, spec: ModelSpec, usage: object, header: str | None) -> Bill:
@@ -100,7 +100,7 @@ class DirectTransport:
     def _build_headers(self, spec: ModelSpec) -> dict[str, str]:
         headers = {"content-type": "application/json", "accept": "application/json", "user-agent": "dtef-pipeline"}
         if "@" not in urlsplit(spec.api_base or "").netloc:
-            # Some servers want any key at all, so one without a key gets one that is none.
+            # Some servers require any key, so one without a key gets a placeholder.
             key = self._environ[spec.api_key_env].strip() if spec.api_key_env else "none"
             headers["authorization"] = f"Bearer {key}"
         return headers
@@ -157,7 +157,7 @@ def _build_address(api_base: str, path: str) -> str:
 
 
 def _split_reasoning(message: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    """Return the response and the reasoning, which servers send beside the response or in front of it."""
+    """Return the response and the reasoning, which servers send in a separate field or before the response."""
     text = message.get("content")
     if isinstance(text, Sequence) and not isinstance(text, str):
         text = "".join(part["text"] for part in text if part.get("type", "text") == "text")

@@ -27,7 +27,7 @@ from resources.gateway.single_flight import Claiming, SingleFlight
 from resources.gateway.transport import CallError, Reply, Scope, Scrubber, Transport
 from resources.responses.writer import ResponseWriter
 
-# Whatever might go unnoticed costs a moment and not the run.
+# Maximum wait, so that a missed event delays the run for a moment only.
 _LONGEST_SLEEP_S = 5.0
 
 
@@ -142,7 +142,7 @@ class Dispatch:
         self._changed.clear()
 
     def _send_ready(self, now: float) -> None:
-        """Send calls one by one, always of the model with the fewest in flight, so that none starves beside a slow one."""
+        """Send calls one by one, always of the model with the fewest in flight, so that a slow model does not starve others."""
         able = [queue for queue in self._queues if queue.may_send(now)]
         while able:
             queue = min(able, key=lambda queue: queue.in_flight)
@@ -153,7 +153,7 @@ class Dispatch:
         """Return whether run, provider and model have a slot left; each keeps slots for queues with nothing in flight."""
         slots, name = queue.state.slots, queue.spec.name
         siblings = [sibling for sibling in self._queues if sibling.state.slots is slots]
-        # A model that is asked at several temperatures has as many queues.
+        # A model with several temperatures has one queue for each.
         peers = [sibling for sibling in siblings if sibling.spec.name == name]
         return (
             _is_slot_left(self._rules.limit, len(self._calls), queue, self._queues)
@@ -166,14 +166,14 @@ class Dispatch:
         """Start one call if the budget allows it."""
         job = queue.take(now)
         usage = self._accounts.estimate(job.request, queue.state.price, queue.ceiling)
-        # The first call of a model whose price only its bills tell is made alone: nothing bounds what others would cost. Under a limit that
-        # counts tokens, so is that of any other: its reply may show that calls use more than is estimated.
+        # If a model's price is known only from its bills, its first call is made alone: nothing bounds the cost of others. Under a limit on
+        # tokens, every model's first call is made alone, because its reply may show that calls use more than estimated.
         is_early = bool(queue.in_flight) and (
             self._is_price_missing(queue) or (usage.tokens > 0 and not queue.ceiling.may_begin(queue.in_flight))
         )
         if is_early or not self._accounts.reserve(queue.spec.name, usage, job.request.role):
             queue.put_back(job)
-            if self._accounts.reached(queue.spec.name, job.request.role):
+            if self._accounts.find_reached_limit(queue.spec.name, job.request.role):
                 self._changed.set()
             return False
         job.reserved = usage
@@ -211,11 +211,11 @@ class Dispatch:
             queue.state.learn(bill, job.request)
             usage = compute_failed_usage(error, job.request, queue.state.price, queue.ceiling)
             if (unanswered := make_unanswered_call(job, usage)) is not None:
-                # Before it is settled: a daily budget reads again what the store has.
+                # Before it is settled, because a daily budget reads the store again.
                 await self._writer.commit(unanswered)
             self._handle_failure(queue, job, error, began)
         except asyncio.CancelledError:
-            # It was sent, and may be answered and billed yet.
+            # It was sent, so it may still be answered and billed.
             usage = count_unknown_cost(job.request, queue.state.price, queue.ceiling)
             if (unanswered := make_unanswered_call(job, usage)) is not None:
                 self._writer.take(unanswered)
@@ -259,7 +259,7 @@ class Dispatch:
         model.breaker.record_answer()
         self._end_undecided(queue)
         if error.rate_limited:
-            return self._rate_limited(queue, job, error, began, now)
+            return self._retry_rate_limited(queue, job, error, began, now)
         if error.scope is Scope.MODEL:
             self._give_up(queue, error.message)
         elif not error.of_prompt and model.record_refusal(error.message):
@@ -270,17 +270,17 @@ class Dispatch:
         """Retry; a later response or the opening of the breaker shows whether the request was at fault."""
         breaker, backoff = queue.state.breaker, self._rules.backoff
         alone = job.is_own_failure(queue.state, is_late=queue.is_late)
-        if breaker.failed(now, probe=job.probe, reached=reached, alone=alone) and breaker.open_until is not None:
+        if breaker.record_failure(now, probe=job.probe, reached=reached, alone=alone) and breaker.open_until is not None:
             self._tell(
                 f"{job.last_error}; call after call fails, so no more calls are sent to this model for {breaker.open_until - now:.3g} s"
             )
             queue.ask_undecided_again(now + backoff.wait(1))
-        if breaker.exhausted:
+        if breaker.is_exhausted:
             self._give_up(
                 queue,
                 f"given up after {format_count(breaker.failed_probes, 'probe')}: {job.last_error}",
             )
-        if job.failed(breaker) > queue.spec.retries:
+        if job.count_failure(breaker) > queue.spec.retries:
             queue.undecided.append(job)
         else:
             queue.retry(job, now + backoff.wait(max(1, job.failures)))
@@ -291,7 +291,7 @@ class Dispatch:
         for job in jobs:
             self._fail(queue, job, job.last_error)
 
-    def _rate_limited(self, queue: ModelQueue, job: Job, error: CallError, began: float, now: float) -> None:
+    def _retry_rate_limited(self, queue: ModelQueue, job: Job, error: CallError, began: float, now: float) -> None:
         """Retry after the server's wait, without counting a failure, or fail if waits exceed `patience`."""
         model, backoff = queue.state, self._rules.backoff
         model.rate_limited += 1
@@ -299,10 +299,10 @@ class Dispatch:
         wait = max(error.retry_after or 0.0, backoff.wait(job.rate_limits))
         job.waited += wait
         if wait > backoff.patience or job.waited > backoff.patience:
-            # So long a wait would hold up the provider's other models.
-            model.slots.rate_limited(began, now, None)
+            # Such a long wait would block the provider's other models.
+            model.slots.record_rate_limit(began, now, None)
             return self._fail(queue, job, f"{job.last_error} (the limit of {backoff.patience:g} s of waiting is reached)")
-        model.slots.rate_limited(began, now, error.retry_after)
+        model.slots.record_rate_limit(began, now, error.retry_after)
         if model.limited_since is None:
             model.limited_since = now
         elif now - model.limited_since > backoff.patience:
@@ -311,7 +311,7 @@ class Dispatch:
 
     def _give_up(self, queue: ModelQueue, why: str) -> None:
         if queue.state.dead is None:
-            # Where the reason is the message of a call, it names the model already.
+            # If the reason is the message of a call, it names the model already.
             queue.state.dead = f"{queue.spec.name}: {why.replace(f'{queue.spec.name}: ', '', 1)}"
             self._tell(f"{queue.state.dead}; this run sends it no more requests")
 
@@ -320,17 +320,17 @@ class Dispatch:
         for queue in self._queues:
             if queue.state.dead is not None:
                 self._fail_rest(queue, queue.state.dead, "error")
-            elif (limit := self._accounts.reached(queue.spec.name, queue.role)) is not None:
+            elif (limit := self._accounts.find_reached_limit(queue.spec.name, queue.role)) is not None:
                 self._fail_rest(queue, limit, "budget")
 
     def _fail_rest(self, queue: ModelQueue, why: str, status: str) -> None:
         jobs = queue.drain()
-        # An error says more than the budget that ended the trials: of a request its own, else the last that is not mended.
+        # An error is more useful than the budget that ended the attempts: the request's own error, or else the last one that persists.
         errors = {job.key: job.last_error for job in jobs if job.last_error} if status == "budget" else {}
         last = next(reversed(errors.values()), queue.last_error) if status == "budget" else ""
         if jobs and status == "budget" and not queue.stopped:
             are = "request is" if len(jobs) == 1 else "requests are"
-            self._tell(f"{queue.spec.name}: {why}; {len(jobs):,} {are} not asked{_quote_error(last)}")
+            self._tell(f"{queue.spec.name}: {why}; {len(jobs):,} {are} not sent{_quote_error(last)}")
         for job in jobs:
             error = _quote_error(errors.get(job.key, last))
             self._fail(queue, job, f"not asked{' again' if job.sent else ''}: {why}{error}", status)

@@ -30,10 +30,10 @@ from resources.gateway.gateway import Gateway
 from resources.gateway.local_embedder import embed_locally
 from resources.gateway.progress import ModelProgress, OnProgress
 
-# A text's embedding is the same in every snapshot, so what one has bought serves all.
+# A text has the same embedding in every snapshot, so all snapshots share it.
 _EVERY_SNAPSHOT = "base"
 _READ_AT_ONCE = 16
-"""Batches whose stored responses are held in memory at once: some 10 MB."""
+"""Number of batches whose stored responses are held in memory together, about 10 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +41,18 @@ class EmbeddingResult:
     """The outcome for a set of texts."""
 
     vectors: pa.Table
-    """`EMBEDDING_SCHEMA`: one row per text that could be embedded, sorted by text hash."""
+    """Table with `EMBEDDING_SCHEMA`: one row per embedded text, sorted by text hash."""
     failures: Mapping[str, Failure]
-    """By text hash; its `status` says whether the call failed for good (error) or a budget was reached before it (budget)."""
+    """Failures by text hash. `status`: error if the call failed for good, budget if a budget was reached before it."""
     usage: Usage
-    """What was used for it now, failed calls included; what had been bought before costs nothing again."""
+    """Usage of these calls, failed ones included; cache hits cost nothing."""
 
 
 NOTHING_EMBEDDED = EmbeddingResult(EMBEDDING_SCHEMA.empty_table(), {}, Usage())
 
 
 @dataclass(slots=True)
-class _Found:
+class _EmbeddedPieces:
     """Vectors of pieces or their failures, by place."""
 
     vectors: dict[int, Vectors] = field(default_factory=dict)
@@ -84,14 +84,14 @@ def embed(
     by_hash = dict(sorted((hash_text(text), text) for text in texts))
     blank = {key: Failure(key, "a blank text has no embedding", 0) for key, text in by_hash.items() if not text.strip()}
     nonblank = {key: text for key, text in by_hash.items() if key not in blank}
-    before = gateway.used.get(EMBEDDER, Usage())
+    before = gateway.usage_by_role.get(EMBEDDER, Usage())
     vectors, failures = (
         (_embed_locally(nonblank, spec, on_progress), {})
         if spec.is_local
         else _embed_by_server(nonblank, spec, gateway, on_progress)
     )
     result = EmbeddingResult(
-        build_vector_table(embedder, vectors), {**blank, **failures}, gateway.used.get(EMBEDDER, Usage()) - before
+        build_vector_table(embedder, vectors), {**blank, **failures}, gateway.usage_by_role.get(EMBEDDER, Usage()) - before
     )
     _refuse_none(result, spec, n_known)
     return result
@@ -140,14 +140,14 @@ def _embed_by_server(
     return vectors, failures
 
 
-def _embed_pieces(flat: Sequence[Piece], spec: ModelSpec, gateway: Gateway, on_progress: OnProgress | None) -> _Found:
+def _embed_pieces(flat: Sequence[Piece], spec: ModelSpec, gateway: Gateway, on_progress: OnProgress | None) -> _EmbeddedPieces:
     """Embed pieces in batches; pieces of failed batches are sent once more, one per request."""
-    result, again = _Found(), _Found()
+    result, again = _EmbeddedPieces(), _EmbeddedPieces()
     _ask(split_text_batches([piece.text for piece in flat]), flat, spec, gateway, on_progress, result)
     alone = [place for place in sorted(result.failures) if _is_asked(result.failures[place])]
     if alone and len(flat) > 1:
         _ask([range(place, place + 1) for place in alone], flat, spec, gateway, on_progress, again)
-        # Where the model is not asked again, the first failure says more.
+        # If the model is not called again, the first failure is more informative.
         sent_failures = {place: failure for place, failure in again.failures.items() if _is_asked(failure)}
         result.failures = {place: old for place, old in result.failures.items() if place not in again.vectors} | sent_failures
         result.vectors |= again.vectors
@@ -165,7 +165,7 @@ def _ask(
     spec: ModelSpec,
     gateway: Gateway,
     on_progress: OnProgress | None,
-    result: _Found,
+    result: _EmbeddedPieces,
 ) -> None:
     """Send one request per batch and add results to `result`. Batches with the same texts share a request."""
     requests: dict[str, Request] = {}
@@ -186,7 +186,7 @@ def _ask(
                 _add(text, part, spec, key, result)
 
 
-def _add(text: str, part: range, spec: ModelSpec, key: str, result: _Found) -> None:
+def _add(text: str, part: range, spec: ModelSpec, key: str, result: _EmbeddedPieces) -> None:
     """Add the vectors of a stored response. An imported response may hold anything."""
     try:
         vectors = decode_stored_vectors(text)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from dtef_pipeline.asking.calls import Then
+from dtef_pipeline.asking.calls import PlanFollowUps
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import CANDIDATE, EMBEDDER, Failure, Request
 from dtef_pipeline.asking.request_list import RequestList, RequestsOfModel
@@ -24,7 +24,7 @@ from resources.gateway.dispatch import Dispatch
 from resources.gateway.litellm_transport import LitellmEmbedding, LitellmTransport
 from resources.gateway.local_model import LocalTransport
 from resources.gateway.loop_thread import LoopThread
-from resources.gateway.model_checks import add_stored_snapshots, find_missing_imported, refuse
+from resources.gateway.model_checks import add_stored_snapshots, refuse
 from resources.gateway.prices import price
 from resources.gateway.progress import OnProgress
 from resources.gateway.queues import Arrival, Job, ModelQueue, ModelState
@@ -40,8 +40,8 @@ from resources.responses.writer import ResponseWriter
 
 _log = logging.getLogger("dtef.gateway")
 _NO_BUDGET = Budget()
-_Asked = tuple[str, bool]
-"""A variant, and whether it is asked for embeddings."""
+_ModelKey = tuple[str, bool]
+"""A variant, and whether the requests are for embeddings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,11 @@ class Outcome:
     """The outcome of a set of requests. The responses are in the store, under their request keys."""
 
     failures: dict[str, Failure]
-    """By request key; these have no row in the store, so a rerun asks them again."""
+    """Failures by request key. They are not stored, so a rerun sends these requests again."""
     asked: int
-    """Distinct requests sent to a model now, whether they got a response or failed."""
+    """Number of distinct requests sent to a model now, with or without a response."""
     replayed: int
-    """Distinct requests whose response was in the store already."""
+    """Number of distinct requests with a response that was stored before."""
 
 
 class Gateway:
@@ -96,7 +96,7 @@ class Gateway:
         self._rules = Rules(max_concurrency, backoff or Backoff(), grace)
         self._breaker_rules, self.tell = breaker or BreakerRules(), tell
         self._local = LocalTransport()
-        # By whether litellm is left out, and whether embeddings are asked for.
+        # By whether LiteLLM is bypassed, and whether the requests are for embeddings.
         self._hosted: dict[tuple[bool, bool], Transport] = {
             (True, False): DirectTransport(self._environ),
             (True, True): DirectEmbedding(self._environ),
@@ -104,9 +104,9 @@ class Gateway:
             (False, True): LitellmEmbedding(self._environ),
         }
         self.providers: dict[str, ProviderSlots] = {}
-        self._models: dict[_Asked, ModelState] = {}
+        self._models: dict[_ModelKey, ModelState] = {}
         self._checked: dict[str, dict[str, ModelSpec]] = defaultdict(dict)
-        """By role and variant, the models of which it was looked up what their providers are sent."""
+        """Models whose request settings were checked, by role and variant."""
 
     @property
     def models(self) -> tuple[ModelState, ...]:
@@ -114,12 +114,12 @@ class Gateway:
         return tuple(self._models.values())
 
     @property
-    def used(self) -> Mapping[str, Usage]:
+    def usage_by_role(self) -> Mapping[str, Usage]:
         """The usage of all `answer` calls so far, failed calls included, by role."""
         return dict(self.accounts.by_role)
 
     def answer(
-        self, requests: Iterable[Request], *, on_progress: OnProgress | None = None, follow_up: Then | None = None
+        self, requests: Iterable[Request], *, on_progress: OnProgress | None = None, follow_up: PlanFollowUps | None = None
     ) -> Outcome:
         """Ensure that every request has a response in the store, or a failure with its reason.
 
@@ -134,7 +134,7 @@ class Gateway:
             StoreError: the store cannot be read or written.
             KeyboardInterrupt: after calls in flight have had `grace` seconds to end, and their responses are committed.
         """
-        queues: dict[_Asked, ModelQueue] = {}
+        queues: dict[_ModelKey, ModelQueue] = {}
         intake = Intake(self.store, partial(self._get_queue, queues), follow_up)
         for arrival in intake.take(requests):
             arrival.enter(in_front=False)
@@ -215,21 +215,21 @@ class Gateway:
         intake.failures |= dispatch.failures
         return dispatch.sent
 
-    def _get_queue(self, queues: dict[_Asked, ModelQueue], model: ModelSpec, role: str) -> ModelQueue:
+    def _get_queue(self, queues: dict[_ModelKey, ModelQueue], model: ModelSpec, role: str) -> ModelQueue:
         """Return the queue of a model in a role, created if missing."""
         key = model.variant, role == EMBEDDER
         if (queue := queues.get(key)) is None:
             queue = queues[key] = ModelQueue(self._get_state(model, key), role)
         return queue
 
-    def _get_state(self, spec: ModelSpec, key: _Asked) -> ModelState:
+    def _get_state(self, spec: ModelSpec, key: _ModelKey) -> ModelState:
         if spec.is_computed:
             raise ValueError(f"{spec.name} is refused: its answers are computed, not requested")
         if (state := self._models.get(key)) is None:
             if (slots := self.providers.get(find_provider(spec))) is None:
                 slots = self.providers[find_provider(spec)] = ProviderSlots(self._rules.limit, self._rules.backoff)
                 if not spec.is_local:
-                    slots.share(0)  # until it has a part of what all runs may have in flight
+                    slots.share(0)  # until the run has its share of the calls that all runs may have in flight
             transport = self._local if spec.is_local else self._hosted[is_direct(spec), key[1]]
             state = self._models[key] = ModelState(spec, transport, slots, Breaker(self._breaker_rules))
         return state
@@ -268,38 +268,40 @@ def _list_new_queues(arrivals: Sequence[Arrival], queues: Sequence[ModelQueue]) 
 class Intake:
     """The division of requests into those to send and those settled. Runs in the caller's thread."""
 
-    def __init__(self, store: ResponseStore, queue_of: Callable[[ModelSpec, str], ModelQueue], follow_up: Then | None) -> None:
-        self._store, self._queue_of, self._then = store, queue_of, follow_up
+    def __init__(
+        self, store: ResponseStore, queue_of: Callable[[ModelSpec, str], ModelQueue], follow_up: PlanFollowUps | None
+    ) -> None:
+        self._store, self._queue_of, self._follow_up = store, queue_of, follow_up
         self._seen, self._settled = set[str](), set[str]()
         self.failures: dict[str, Failure] = {}
-        """By request key."""
+        """Failures by request key."""
 
     @property
     def is_followed(self) -> bool:
         """Whether a response may have follow-ups."""
-        return self._then is not None
+        return self._follow_up is not None
 
     def take(self, requests: Iterable[Request]) -> list[Arrival]:
         """Return the arrivals of these requests and of the follow-ups of settled ones, later steps of an episode first."""
         arrivals: list[Arrival] = []
         keys, new_arrivals = self._sort_requests(requests)
-        while keys and self._then is not None:
+        while keys and self._follow_up is not None:
             arrivals = new_arrivals + arrivals
-            keys, new_arrivals = self._sort_requests(self._then(keys, self.failures))
+            keys, new_arrivals = self._sort_requests(self._follow_up(keys, self.failures))
         return new_arrivals + arrivals
 
     def follow(self, keys: Sequence[str], failures: Mapping[str, Failure]) -> list[Arrival]:
         """Return the follow-ups of requests settled just now. `failures`: all so far, by request key."""
         self._settled.update(keys)
         self.failures |= {key: failures[key] for key in keys if key in failures}
-        return self.take(self._then(keys, self.failures)) if self._then is not None else []
+        return self.take(self._follow_up(keys, self.failures)) if self._follow_up is not None else []
 
     def _sort_requests(self, requests: Iterable[Request]) -> tuple[list[str], list[Arrival]]:
         """Return the settled keys and the new arrivals."""
         stored_keys, replays = list[str](), list[Arrival]()
         if isinstance(requests, RequestList):
             for part in requests.parts:
-                stored_keys += part.stored
+                stored_keys += part.stored_keys
                 replays += self._take_replayed(part)
             requests = requests.iterate_missing()
         again, new = list[str](), dict[str, Request]()
@@ -309,21 +311,18 @@ class Intake:
             elif request.key not in self._seen:
                 new[request.key] = request
         known_keys = self._store.find_known_keys(new)
-        missing = find_missing_imported(new, known_keys)
-        self.failures |= missing
         self._seen |= new.keys()
-        self._settled |= known_keys | missing.keys()
+        self._settled |= known_keys
         arrivals = [
             Arrival(self._queue_of(request.model, request.role), None if key in known_keys else Job(key, request))
             for key, request in new.items()
-            if key not in missing
         ]
-        done_keys = [*again, *(key for key in new if key in known_keys or key in missing)]
+        done_keys = [*again, *(key for key in new if key in known_keys)]
         return list(dict.fromkeys([*stored_keys, *done_keys])), replays + arrivals
 
     def _take_replayed(self, requests: RequestsOfModel) -> list[Arrival]:
         """Return arrivals for stored requests that are new here."""
-        new = [key for key in requests.stored if key not in self._seen]
+        new = [key for key in requests.stored_keys if key not in self._seen]
         self._seen.update(new)
         self._settled.update(new)
         return [Arrival(self._queue_of(requests.model, CANDIDATE), None)] * len(new) if new else []

@@ -14,11 +14,11 @@ from dtef_pipeline.asking.models import ModelSpec
 from resources.gateway.transport import CallError, Scope
 from resources.retry_after import retry_after
 
-# Servers send these when the same call may well succeed a little later.
+# Statuses of temporary failures.
 _PASSING_STATUSES = frozenset({408, 409, 425, 429})
-# The server is overloaded, and did not begin. After any other failure of its own the model may have been at work.
+# Statuses of an overloaded server that did not start the call. After other server errors the model may have been at work.
 _NOT_TAKEN = frozenset({503, 529})
-# No valid key, no money, not allowed, no such model: true of every further call to the model as well.
+# Statuses that apply to every further call to the model: no valid key, no credit, not allowed, no such model.
 _MODEL_STATUSES = frozenset({401, 402, 403, 404})
 _PROMPT_STATUSES = frozenset({400, 403, 413, 422, 451})
 
@@ -30,14 +30,14 @@ _TOO_LONG = re.compile(
 _BLOCKED = re.compile(
     r"content[_ -]?(filter|policy|management)|safety system|usage policy|moderation|flagged|responsibleai", re.I
 )
-# A 429 for one request with more tokens than a whole minute allows.
+# A 429 for a single request with more tokens than the limit per minute.
 _TOO_LARGE = re.compile(r"request too large", re.I)
-# A 429 that no waiting mends ...
+# A 429 for which waiting does not help ...
 _NO_MONEY = re.compile(r"insufficient[_ ](quota|credits?|balance|funds)|credit balance|out of credits", re.I)
 _MAYBE_NO_MONEY = re.compile(r"exceeded your current quota|billing|payment|credits", re.I)
-# ... unless the same words come with a time to wait: Gemini speaks of quota and billing at every rate limit.
+# ... unless the message has a time to wait: Gemini mentions quota and billing in every 429.
 _WAITABLE = re.compile(r"resource_exhausted|per minute|retry (in|after)|try again in", re.I)
-# Its quotes may stand in JSON inside JSON.
+# The quotation marks may be escaped, in JSON inside JSON.
 _RETRY_DELAY = re.compile(r'retryDelay\\*"?\s*:\s*\\*"?([\d.]+)s')
 
 # As in "Cannot connect to host 127.0.0.1:1 ssl:<ssl.SSLContext object at 0x7f78259ca570>".

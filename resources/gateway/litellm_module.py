@@ -12,15 +12,15 @@ from typing import Any
 @cache
 def load_litellm() -> Any:
     """Return the module, imported once per process and set up to do nothing invisible and log nothing twice."""
-    # Else the import fetches the price list from the network.
+    # Otherwise the import fetches the price list from the network.
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     with warnings.catch_warnings():
-        # Its types are built when first used, and pydantic then warns of how one of them is declared: nothing a user can mend.
+        # pydantic warns about one declaration in LiteLLM's types, which users cannot fix.
         warnings.simplefilter("ignore")
         import litellm
 
         litellm.ModelResponse()
-    # A server may send embeddings as base64 where numbers are declared, which are read all the same.
+    # A server may send embeddings as base64 instead of numbers; they are read anyway.
     warnings.filterwarnings("ignore", "Pydantic serializer warnings")
     litellm.suppress_debug_info = True
     litellm.telemetry = False
@@ -28,7 +28,7 @@ def load_litellm() -> Any:
     litellm.num_retries = 0
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    # httpx logs every address at INFO, and some providers take the key in it.
+    # httpx logs every address at INFO, and some providers have the key in it.
     for name in ("httpx", "httpcore", "openai", "aiohttp"):
         logging.getLogger(name).setLevel(logging.WARNING)
     return litellm

@@ -56,13 +56,16 @@ _SUFFIX = re.compile(r"\.? Handle with `litellm\.\w+`\.?")
 _E = TypeVar("_E", bound=BaseException)
 
 
+UNKNOWN_PROVIDER = "LiteLLM knows no such provider; write PROVIDER/MODEL, as in openai/gpt-4.1-mini"
+
+
 def find_unknown_provider(spec: ModelSpec) -> str | None:
     """Return what is wrong with the model string if litellm knows no provider for it, or None. Loads litellm, which takes seconds."""
     litellm = load_litellm()
     try:
         litellm.get_llm_provider(spec.model)
     except litellm.exceptions.BadRequestError:
-        return f"{spec.model!r} names no provider litellm knows; expected provider/model, as in openai/gpt-4.1-mini"
+        return UNKNOWN_PROVIDER
     return None
 
 
@@ -81,7 +84,7 @@ class LitellmTransport:
         if problem := find_unknown_provider(spec):
             return problem
         missing = load_litellm().validate_environment(spec.model)["missing_keys"]
-        # Other settings (AWS, Vertex, Ollama addresses) have sources beside the environment that litellm finds itself.
+        # Other settings (AWS, Vertex, Ollama addresses) may come from sources besides the environment, which LiteLLM finds itself.
         keys = [key for key in missing if key.endswith("_API_KEY")]
         absent = keys and not any(self._environ.get(key) for key in keys)
         return f"environment variable {' or '.join(keys)} is not set" if absent else None
@@ -103,7 +106,7 @@ class LitellmTransport:
         if spec.provider is not None:
             arguments["extra_body"] = {"provider": arguments.pop("provider")}
         if spec.api_base:
-            # litellm knows no list for such a server: everything asked for is sent, and the server decides.
+            # LiteLLM has no list of parameters for such a server, so all are sent, and the server decides.
             arguments["allowed_openai_params"] = [key for key in sampling if key != "provider"]
         return arguments
 
@@ -118,7 +121,7 @@ class LitellmTransport:
         }
         if spec.api_base:
             arguments["api_base"] = spec.api_base
-            # Without a key of its own, litellm would send such a server the provider's (OPENAI_API_KEY).
+            # Without a key, LiteLLM would send the provider's own key (OPENAI_API_KEY) to such a server.
             arguments["api_key"] = "none"
         if spec.api_key_env:
             arguments["api_key"] = self._environ[spec.api_key_env].strip()
@@ -142,7 +145,7 @@ class LitellmTransport:
         """Release litellm's objects of this loop: HTTP clients (a later loop may get the same id) and log tasks."""
         litellm = load_litellm()
         worker = litellm.litellm_core_utils.logging_worker.GLOBAL_LOGGING_WORKER
-        # Also takes over what came too late in an earlier loop, which `stop` alone would trip over.
+        # Also takes log records of an earlier event loop, with which `stop` alone would fail.
         with suppress(TimeoutError):
             async with asyncio.timeout(_LOG_PATIENCE_S):
                 await worker.flush()
@@ -167,14 +170,14 @@ async def call_in_time(
     long.
     """
     try:
-        # The client's timeout is the longest silence; ours is the whole call, so that a slow drip ends too.
+        # The client's timeout bounds the silence between bytes; ours bounds the whole call, so that a slow trickle ends, too.
         async with asyncio.timeout(spec.timeout + GRACE_S):
             return await call
     except TimeoutError:
         raise make_answer_timeout(spec) from None
     except Exception as error:
         fault = call_error(spec, error)
-        fault.bill = read_bill(spec, *read_error_usage(error)).stated
+        fault.bill = read_bill(spec, *read_error_usage(error)).unless_empty
         raise fault from None
 
 
@@ -183,8 +186,8 @@ def _build_reply(litellm: Any, spec: ModelSpec, completion: Any) -> Reply:
     try:
         return _build_reply_at(spec, completion, bill)
     except CallError as error:
-        # What a reply states that it used counts, whatever else is wrong with it.
-        error.bill = bill.stated
+        # The usage that a reply reports counts, even if the reply is faulty otherwise.
+        error.bill = bill.unless_empty
         raise
 
 
@@ -201,7 +204,7 @@ def _build_reply_at(spec: ModelSpec, completion: Any, bill: Bill) -> Reply:
         finish_reason=choice.finish_reason,
         served_model=completion.model,
         fingerprint=getattr(completion, "system_fingerprint", None),
-        # litellm moves a leading <think>...</think> here, and out of the content.
+        # LiteLLM moves a leading <think>...</think> from the content to this field.
         reasoning=getattr(choice.message, "reasoning_content", None),
         host=get_text_or_none(getattr(completion, "provider", None)),
         **bill._asdict(),
@@ -231,7 +234,7 @@ def _compute_listed_cost(litellm: Any, spec: ModelSpec, completion: Any) -> floa
     try:
         cost = float(litellm.completion_cost(completion_response=completion, model=spec.model))
         return None if cost == 0 and price(spec) is None else cost
-    except Exception:  # litellm raises many types, ValueError to its own, for a model without prices
+    except Exception:  # LiteLLM raises many types for a model without prices, including ValueError
         return None
 
 
@@ -250,7 +253,7 @@ class LitellmEmbedding(LitellmTransport):
             vectors = decode_vectors([_convert_entry(entry) for entry in answer.data or ()], len(texts))
         except ValueError as error:
             fault = make_unreadable_error(spec, str(error))
-            fault.bill = bill.stated
+            fault.bill = bill.unless_empty
             raise fault from None
         return Reply(
             text=encode_stored_vectors(vectors),
@@ -274,7 +277,7 @@ def call_error(spec: ModelSpec, error: Exception) -> CallError:
         return _make_network_error(spec, fault)
     status = http_error.response.status_code if http_error else getattr(error, "status_code", None)
     if http_error is None and _extract_text(error).rstrip(".") == _NOTHING_SAID:
-        # What the client says itself ("Connection error.") tells nothing; what it was raised from does.
+        # The client's own message ("Connection error.") is uninformative; the cause has the details.
         cause = list(_iterate_chain(error))[-1]
         return CallError(
             f"{spec.name}: no connection{format_address(spec)}: {describe_cause(cause)}", Scope.PASSING, reached=False
@@ -293,7 +296,7 @@ def call_error(spec: ModelSpec, error: Exception) -> CallError:
         headers=headers,
         too_long=kind == "ContextWindowExceededError",
         is_blocked=kind == "ContentPolicyViolationError",
-        # litellm knows some refused keys that come as another status than 401.
+        # LiteLLM recognizes some refused keys that arrive with another status than 401.
         is_refused=getattr(error, "status_code", None) == 401,
     )
 
@@ -304,7 +307,7 @@ def read_error_usage(error: Exception) -> tuple[object, object]:
         response = getattr(link, "response", None)
         if not isinstance(response, httpx.Response):
             continue
-        # litellm makes up some responses; the one that its client read has what the server sent.
+        # LiteLLM invents some responses; the one that its client read is the server's.
         with suppress(httpx.ResponseNotRead):
             usage, header = find_usage(response.content), response.headers.get(COST_HEADER)
             if usage is not None or header is not None:

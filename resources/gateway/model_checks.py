@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 from dtef_pipeline.asking.addresses import redact_address
-from dtef_pipeline.asking.models import IMPORTED, ModelSpec
-from dtef_pipeline.asking.request import Failure, Request
-from dtef_pipeline.errors import ConfigError, GatewayError
-from dtef_pipeline.text.name_matching import list_nearest
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.errors import GatewayError
 from dtef_pipeline.text.quantity_words import list_first_names
 from resources.gateway.budget import Accounts
 from resources.gateway.direct_transport import is_direct
-from resources.gateway.litellm_transport import LitellmTransport, find_unknown_provider
+from resources.gateway.litellm_transport import UNKNOWN_PROVIDER, LitellmTransport, find_unknown_provider
 from resources.gateway.local_model import LocalTransport
 from resources.gateway.prices import price
 from resources.gateway.request_settings import find_provider_problem, find_sent_problem, is_translated, refuse_same_sent
@@ -21,30 +20,16 @@ from resources.gateway.transport import Scrubber
 from resources.responses.store import ResponseStore
 
 _SNAPSHOTS_NAMED = 3
-ONLY_STORED = "only its stored responses are used, and this prompt has none"
 
 
 def refuse(problems: Mapping[str, str | None]) -> None:
     """Raise GatewayError if there is a problem. `problems`: by model name, None for no problem."""
-    if faults := [f"{name}: {problem}" for name, problem in problems.items() if problem]:
+    names_by_problem = defaultdict[str, list[str]](list)
+    for name, problem in problems.items():
+        if problem:
+            names_by_problem[problem].append(name)
+    if faults := [f"{', '.join(names)}: {problem}" for problem, names in names_by_problem.items()]:
         raise GatewayError(f"no request was sent, because these models cannot be asked: {'; '.join(faults)}")
-
-
-def find_missing_imported(requests: Mapping[str, Request], known_keys: Collection[str]) -> dict[str, Failure]:
-    """Return failures by request key for unknown requests to imported models, whose responses were made elsewhere."""
-    absent = {key: call for key, call in requests.items() if call.model.is_imported and key not in known_keys}
-    return {key: Failure(key, f"{call.model.name} is imported: {ONLY_STORED}", 0, "missing") for key, call in absent.items()}
-
-
-def refuse_absent_imported(models: Iterable[ModelSpec], snapshot: str, store: ResponseStore) -> None:
-    """Raise ConfigError for an imported model without imported responses in the snapshot, for example if its name is misspelled."""
-    for spec in models:
-        if spec.is_imported and not store.has(spec.variant, snapshot):
-            names = [model.name for model in store.models(snapshot) if model.variant.startswith(IMPORTED)]
-            raise ConfigError(
-                f"model {spec.name}: no responses of it were imported in snapshot {snapshot!r}; there are: {list_nearest(spec.name, names)}; "
-                "`dtef import responses FILE` adds some"
-            )
 
 
 def find_quick_problem(spec: ModelSpec, environ: Mapping[str, str]) -> str | None:
@@ -52,7 +37,7 @@ def find_quick_problem(spec: ModelSpec, environ: Mapping[str, str]) -> str | Non
 
     litellm, whose import takes seconds, is consulted only if neither the models file nor the usual name of the provider's key suffices.
     """
-    if spec.is_computed or spec.is_imported:
+    if spec.is_computed:
         return None
     if spec.is_local:
         return LocalTransport().problem(spec)
@@ -65,12 +50,17 @@ def find_quick_problem(spec: ModelSpec, environ: Mapping[str, str]) -> str | Non
 
 
 def add_stored_snapshots(spec: ModelSpec, problem: str | None, store: ResponseStore) -> str | None:
-    """Return the problem, and the snapshots with stored responses of the model, if any: those can be used without a call."""
+    """Return the problem, and the snapshots with stored responses of the model, if any: those can be used without a call.
+
+    If no provider is known, the model has stored responses only, and the snapshots are all that can be said.
+    """
     labels = store.find_snapshots(spec.variant) if problem else []
     if not labels:
         return problem
     named = list_first_names(labels, _SNAPSHOTS_NAMED)
-    return f"{problem}; it has stored responses in snapshot {named}: choose such a snapshot, or another model"
+    if problem == UNKNOWN_PROVIDER:
+        return f"there are only stored responses, in snapshot {named}; choose such a snapshot, or other models"
+    return f"{problem}; there are stored responses in snapshot {named}: choose such a snapshot, or another model"
 
 
 def refuse_unknown_providers(models: Iterable[ModelSpec], store: ResponseStore | None) -> None:
@@ -101,7 +91,7 @@ def refuse_early(
         GatewayError: a required model cannot be called: no key, no package, settings that the provider refuses, no price under a limit in
     dollars; or two models would send the same request.
     """
-    specs = [spec for spec in models if not (spec.is_computed or spec.is_imported)]
+    specs = [spec for spec in models if not spec.is_computed]
     problems = {spec.name: problem for spec in specs if (problem := find_quick_problem(spec, environ))}
     looked_at = [spec for spec in specs if (spec.api_base or look_up_prices) and accounts.is_price_needed(spec.name)]
     no_price = [spec for spec in looked_at if price(spec) is None]
@@ -117,17 +107,17 @@ class ModelRoute(NamedTuple):
     """The route to a model."""
 
     transport: Literal["direct", "litellm", "local", ""]
-    """`local`: the model is in this process. Empty: nobody is asked."""
+    """`local`: the model runs in this process. Empty: no model is called."""
     address: str
-    """Of a server of one's own (`api_base`); empty: the provider's, or none."""
+    """Address of the user's own server (`api_base`); empty: the provider's, or none."""
 
 
 def resolve_route(spec: ModelSpec, environ: Mapping[str, str]) -> ModelRoute:
     """Return the route to a model, without passwords and keys of the environment."""
-    if spec.is_computed or spec.is_imported:
+    if spec.is_computed:
         return ModelRoute("", "")
     if spec.is_local:
         return ModelRoute("local", "")
-    # Shortened before the scrubber cuts it, and again, as that writes [key] for what was left out.
+    # Redacted before the scrubber shortens it, and again because the scrubber writes [key] for what it removes.
     address = redact_address(Scrubber(environ, [spec])(redact_address(spec.api_base))) if spec.api_base else ""
     return ModelRoute("direct" if is_direct(spec) else "litellm", address)

@@ -15,7 +15,7 @@ class Price:
     prompt: float
     completion: float
     cached: float | None = None
-    """Of a prompt token that is read from the provider's cache; None: unknown, so that of any prompt token."""
+    """Price of a prompt token that is read from the provider's cache; None: unknown, so the price of other prompt tokens applies."""
 
     def compute_cost(self, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0) -> float:
         """Return US dollars for these tokens; `cached_tokens` of the prompt were read from a cache, which never costs more."""
@@ -28,14 +28,14 @@ _STATES_COSTS = "openrouter/"
 
 
 def price(spec: ModelSpec) -> Price | None:
-    """Return the model's price, or None if unknown. Local, computed and imported models cost nothing.
+    """Return the model's price, or None if unknown. Local and computed models cost nothing.
 
     A server at its own address (`api_base`) has no price unless the models file gives one, regardless of its model's name. Batch discounts
     and higher prices of very long prompts are ignored.
     """
     if own_price := build_own_price(spec):
         return own_price
-    if spec.is_local or spec.is_computed or spec.is_imported:
+    if spec.is_local or spec.is_computed:
         return FREE
     return None if spec.api_base else _find_listed_price(spec.model)
 
@@ -61,11 +61,11 @@ def _find_listed_price(model: str) -> Price | None:
     try:
         litellm = load_litellm()
         info = litellm.get_model_info(model)
-    except Exception:  # litellm raises a bare Exception for a model it has no entry of
+    except Exception:  # LiteLLM raises a bare Exception for a model without an entry
         return None
     prompt, completion = info.get("input_cost_per_token"), info.get("output_cost_per_token")
     if not prompt and not completion and info.get("key") not in litellm.model_cost:
-        return None  # of a model of OpenRouter that its list does not have, litellm may say that it is free
+        return None  # LiteLLM may report a model of OpenRouter that is not in its list as free
     cached = info.get("cache_read_input_token_cost")
     read = None if cached is None else cached * 1e6
     return None if prompt is None or completion is None else Price(prompt * 1e6, completion * 1e6, read)

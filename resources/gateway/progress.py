@@ -38,21 +38,21 @@ class ModelProgress:
     replayed: int
     """Already in the store."""
     done: int
-    """Asked now, and the response is stored."""
+    """Sent in this run, with a stored response."""
     failed: int
     stopped: int = 0
-    """Not asked, because a budget was reached."""
+    """Not sent, because a budget was reached."""
     rate: float = 0.0
     """Responses per second over the last half minute."""
     rate_limited: int = 0
-    """429s of the run so far."""
+    """HTTP responses 429 of the run so far."""
     cost_usd: float | None = 0.0
     """Known costs of the run so far; None: none is known."""
     unknown_cost_attempts: int = 0
     unknown_cost_usd_most: float | None = None
-    """As those of `Response`, of the run so far."""
+    """The most that calls of unknown cost in the run may have cost, as in `Response`."""
     seconds_left: float | None = None
-    """At the present rate; None: nothing has been answered lately."""
+    """At the present rate; None: there was no response lately."""
 
     @property
     def settled(self) -> int:
@@ -63,7 +63,7 @@ OnProgress = Callable[[tuple[ModelProgress, ...]], None]
 
 
 _errors: TextIO | None = None
-"""Where stderr of the command at hand goes. Of the whole process, as stderr is: `keep_terminal` alone sets it, and takes it back."""
+"""The stderr of the running command, for the whole process. Only `keep_terminal` sets and resets it."""
 
 
 @contextmanager
@@ -123,7 +123,7 @@ class RunProgress:
         self._before: dict[str, ModelProgress] = {}
         self._now: dict[str, ModelProgress] = {}
         self.is_open = False
-        """Whether more than what is known may follow from responses, so that nobody knows how long it takes."""
+        """Whether responses may lead to further requests, so that the time left is unknown."""
 
     def __call__(self, models: tuple[ModelProgress, ...]) -> None:
         self._now.update((line.model, self._sum_windows(line)) for line in models)
@@ -137,7 +137,7 @@ class RunProgress:
         before = self._before.get(line.model)
         earlier = before.settled if before else 0
         n_settled = line.settled + earlier
-        # Replies that are asked for once more were not expected: they come on top.
+        # Requests that are sent once more were not expected, so they are added.
         expected = self._expected.get(line.model, 0)
         total = max(expected, line.total + earlier)
         counts = {name: getattr(line, name) + getattr(before, name, 0) for name in ("replayed", "done", "failed", "stopped")}
@@ -154,15 +154,15 @@ class RunProgress:
 
 
 def format_progress(head: str, done: int, total: int, details: Iterable[str]) -> str:
-    """Return `predictions: gpt-4.1-mini 152/900, 40 cached, 2 failed, 208/min, $0.42, 2 min left`. `head`: stage and what is counted."""
+    """Return `predict: gpt-4.1-mini 152/900, 40 cached, 2 failed, 208/min, $0.42, 2 min left`. `head`: stage and what is counted."""
     return ", ".join([f"{head} {done:,}/{total:,}", *details])
 
 
 def _list_model_details(one: ModelProgress) -> list[str]:
-    """Return details to follow a model's count: `40 cached`, `2 failed`, `5 not asked`, `208/min`, `12 rate limits`, `$0.42`, `2 min left`."""
+    """Return details to follow a model's count: `40 cached`, `2 failed`, `5 not sent`, `208/min`, `12 rate limits`, `$0.42`, `2 min left`."""
     parts = [f"{one.replayed:,} cached", f"{one.failed:,} failed"]
     if one.stopped:
-        parts.append(f"{one.stopped:,} not asked")
+        parts.append(f"{one.stopped:,} not sent")
     if one.rate:
         parts.append(_format_pace(one.rate))
     if one.rate_limited:
@@ -192,21 +192,21 @@ def _format_duration(seconds: float) -> str:
 @lru_cache(maxsize=1)
 def _make_bars(errors: TextIO) -> Progress:
     """Make a terminal's bars of models and stages together: it can have only one live display."""
-    # What is too wide is cut off the bar first, then off the end of the line.
+    # If the line is too wide, the bar is cut first, then the end of the line.
     columns = (
         BarColumn(bar_width=30),
         TextColumn("{task.description}", markup=False),
         TimeElapsedColumn(table_column=Column(no_wrap=True)),
     )
     console = Console(file=errors, force_terminal=True)
-    # Dagster keeps what a step writes to stdout and stderr in files.
+    # Dagster stores a step's stdout and stderr in files.
     return Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
 
 
 class _Lines:
     """Counts by item: bars on a terminal, else lines of `format_progress`, at most one each in `every` seconds.
 
-    Lines go to `log`, and within a command (`keep_terminal`) also to its stderr. `stage`: their beginning, such as `predictions: `.
+    Lines go to `log`, and within a command (`keep_terminal`) also to its stderr. `stage`: their beginning, such as `predict: `.
     """
 
     def __init__(self, log: Callable[[str], None], stage: str, every: float, clock: Callable[[], float]) -> None:
@@ -278,7 +278,7 @@ class ModelsProgress(_Lines):
         is_due = self._check_due()
         for line in models:
             is_finished = line.settled == line.total
-            # A model that was finished goes on where more follows from its responses.
+            # A finished model continues if its responses lead to further requests.
             is_new = self._finished.get(line.model) != line.total
             is_news = is_new and (is_due or (is_finished and line.model not in self._finished))
             self._show(line.model, line.settled, line.total, _list_model_details(line), is_news)
@@ -287,7 +287,7 @@ class ModelsProgress(_Lines):
 
 
 class PartsProgress(_Lines):
-    """Progress of a stage. `head`: the stage and what is counted, such as `scores: partitions`."""
+    """Progress of a stage. `head`: the stage and what is counted, such as `score: partitions`."""
 
     def __init__(
         self,
@@ -299,7 +299,7 @@ class PartsProgress(_Lines):
     ) -> None:
         super().__init__(log, "", every, clock)
         self._head, self._total = head, total
-        self._began = self._last
+        self._start = self._began = self._last
         self._parts_begun = self._done_before = 0
 
     def __call__(self, n_done: int) -> None:
@@ -317,6 +317,7 @@ class PartsProgress(_Lines):
         self._began, self._done_before = self._clock(), n_done
 
     def begin(self, part: str) -> None:
-        """Begin the next part. Its name replaces the time left: named parts take very different times."""
+        """Begin the next part. Its name and the time so far replace the time left, because named parts take very different times."""
         self._parts_begun += 1
-        self._show(self._head, self._parts_begun, self._total, [part], is_due=True)
+        seconds = _format_duration(self._clock() - self._start)
+        self._show(self._head, self._parts_begun, self._total, [part, seconds], self._check_due())

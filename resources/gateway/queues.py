@@ -24,7 +24,7 @@ from resources.gateway.transport import CallError, Reply, Scrubber, Transport
 
 _RATE_WINDOW_S = 30.0
 SAME_REFUSALS = 10
-"""So many requests refused with the same words, and none answered: the fault is not theirs."""
+"""Number of requests refused with the same message, with none answered, from which the model is at fault and not the requests."""
 
 
 @dataclass(slots=True)
@@ -34,9 +34,9 @@ class Job:
     key: str
     request: Request
     sent: int = 0
-    """Attempts so far, as the server counts them."""
+    """Attempts so far, in the server's count."""
     failures: int = 0
-    """Those that use up the model's `retries`: not rate limits, and nothing of an outage."""
+    """Failures that count towards the model's `retries`: neither rate limits nor outages."""
     rate_limits: int = 0
     waited: float = 0.0
     """Seconds waited because of rate limits."""
@@ -44,12 +44,12 @@ class Job:
     probe: bool = False
     reserved: Usage = field(default_factory=Usage)
     _openings: int = 0
-    """Of the model's breaker, when the last call began."""
+    """`openings` of the model's breaker when the last call began."""
     call: int = 0
-    """The number of its last call among all calls of the model, from 1 in the order in which they began."""
+    """Number of its last call among all calls of the model, from 1 in order of start."""
     _alone: bool = False
     follows: bool = False
-    """It follows from a response, and goes before those that follow from none: what has begun comes to its end first."""
+    """Whether a response led to it. Such requests go first, so that episodes in progress finish first."""
 
     def begin(self, model: ModelState) -> None:
         self._forget_outage(model.breaker)
@@ -65,7 +65,7 @@ class Job:
         self._alone = self._alone or is_again or model.last_answered > self.call
         return self._alone
 
-    def failed(self, breaker: Breaker) -> int:
+    def count_failure(self, breaker: Breaker) -> int:
         """Count a failed call that the breaker knows; return the attempts used up."""
         self.failures += not self._forget_outage(breaker)
         return self.failures
@@ -89,20 +89,20 @@ class ModelState:
     price: Price | None = None
     _bound: Price | None = None
     dead: str | None = None
-    """Why no further request to this model makes sense."""
+    """Why no further request to this model makes sense; None: it does."""
     calls: int = 0
-    """How many began so far."""
+    """Calls started so far."""
     answered: int = 0
     last_answered: int = 0
-    """The number of the call that began last, of those that were answered."""
+    """Number of the answered call that started last."""
     rate_limited: int = 0
-    """429s so far."""
+    """HTTP responses 429 so far."""
     limited_since: float | None = None
-    """When the first 429 since the last response came."""
+    """Time of the first 429 since the last response."""
     spent: Usage = field(default_factory=Usage)
-    """What its calls used so far."""
+    """Usage of its calls so far."""
     ceilings: defaultdict[str, Ceiling] = field(default_factory=lambda: defaultdict(Ceiling))
-    """By role."""
+    """Ceilings by role."""
     _refusals: list[str] = field(default_factory=list)
     _has_warned_of_host: bool = False
 
@@ -112,7 +112,7 @@ class ModelState:
         self.last_answered = max(self.last_answered, job.call)
         self.limited_since = None
         self.breaker.record_answer()
-        self.slots.answered()
+        self.slots.record_answer()
 
     def learn(self, bill: Reply | Bill | None, request: Request) -> None:
         """Learn from an ended call, with its bill if any: later calls may cost as much."""
@@ -163,25 +163,25 @@ class ModelQueue:
 
     state: ModelState
     role: str = CANDIDATE
-    """What the model is asked as: the requests of one call of the gateway have one role for each model."""
+    """The model's role: the requests of one gateway call have one role for each model."""
     total: int = 0
     replayed: int = 0
     done: int = 0
     failed: int = 0
     stopped: int = 0
     last_error: str = ""
-    """Of the last request that failed for good."""
+    """Error of the last request that failed for good."""
     in_flight: int = 0
     claiming: int = 0
-    """Requests taken out of `unclaimed` or `elsewhere` while they are being claimed."""
+    """Requests from `unclaimed` or `elsewhere` that are being claimed."""
     unclaimed: deque[Job] = field(default_factory=deque)
     elsewhere: deque[Job] = field(default_factory=deque)
-    """Another run is asking these; their responses will be in the store."""
+    """Requests that another run is sending; their responses will be in the store."""
     ready: deque[Job] = field(default_factory=deque)
     retries: list[tuple[float, int, Job]] = field(default_factory=list)
-    """A heap by the time of the next attempt."""
+    """A heap ordered by the time of the next attempt."""
     undecided: list[Job] = field(default_factory=list)
-    """Their attempts are used up, perhaps by an outage that has just begun: the next response ends them, an outage does not."""
+    """Requests without attempts left, perhaps because of an outage that just began: the next response ends them, an outage does not."""
     clock: Callable[[], float] = time.monotonic
     _numbers: Iterator[int] = field(default_factory=count, repr=False)
     _samples: deque[tuple[float, int]] = field(default_factory=deque, repr=False)
@@ -303,7 +303,7 @@ class Arrival(NamedTuple):
 
     queue: ModelQueue
     job: Job | None
-    """None: its response is in the store already."""
+    """The request; None: its response is in the store already."""
 
     def enter(self, *, in_front: bool) -> None:
         self.queue.total += 1

@@ -15,13 +15,13 @@ from resources.gateway.litellm_module import load_litellm
 from resources.gateway.transport import build_sampling_body
 
 _LEAST_TOP_P = 0.95
-"""Anthropic takes no smaller `top_p` from a model that thinks first."""
+"""Minimum `top_p` that Anthropic accepts for models with reasoning."""
 
 
 _AT_AN_ADDRESS = ("custom", "oobabooga", "triton")
-"""Providers of litellm that are somebody's own server, of which it knows no address."""
+"""LiteLLM providers that are the user's own servers, for which it has no address."""
 _IN_PROCESS = ("petals", "vllm")
-"""Providers that litellm runs in this process, by the package of that name."""
+"""LiteLLM providers that run in this process, by the name of the package."""
 _INSTEAD = "allowed: a provider that litellm asks (openai/..., anthropic/..., openrouter/...), or openai/NAME with the api_base of your server"
 
 
@@ -37,7 +37,7 @@ def find_provider_problem(spec: ModelSpec) -> str | None:
 
 def is_translated(spec: ModelSpec) -> bool:
     """Return whether litellm decides what is sent; otherwise every setting is sent unchanged, or nothing at all."""
-    return not (spec.is_computed or spec.is_imported or spec.is_local or is_direct(spec))
+    return not (spec.is_computed or spec.is_local or is_direct(spec))
 
 
 def build_sent_body(spec: ModelSpec, *without: str) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def build_sent_body(spec: ModelSpec, *without: str) -> dict[str, Any]:
         return settings
     litellm = load_litellm()
     host_settings = {key: settings.pop(key) for key in ("provider",) if key in settings}
-    # litellm knows no list for a server of one's own: everything asked for is sent, and the server decides.
+    # LiteLLM has no list of parameters for the user's own server, so all are sent, and the server decides.
     options = {"allowed_openai_params": list(settings)} if spec.api_base else {}
     model, provider, *_ = litellm.get_llm_provider(spec.model)
     body = litellm.utils.get_optional_params(model=model, custom_llm_provider=provider, drop_params=True, **options, **settings)
@@ -138,9 +138,9 @@ def _find_chat_problem(spec: ModelSpec) -> str | None:
     try:
         model, provider, *_ = litellm.get_llm_provider(spec.model)
         config = litellm.utils.ProviderConfigManager.get_provider_chat_config(model, litellm.LlmProviders(provider))
-    except Exception:  # no provider at all, which the transport says, or one that was added to litellm by hand
+    except Exception:  # no provider, which the transport reports, or one that was added to LiteLLM by hand
         return None
-    # litellm has no settings of lemonade and asks it; it has some of openai_like and does not.
+    # LiteLLM has no settings for lemonade and calls it; it has some for openai_like and does not.
     asks = config is not None or provider in litellm.openai_compatible_providers or provider == "lemonade"
     return None if asks and provider != "openai_like" else f"litellm asks {provider} for no texts ({spec.model!r}); {_INSTEAD}"
 

@@ -42,11 +42,11 @@ class Rules:
     """Limits and waits for requests."""
 
     limit: int
-    """Calls in flight at once over all models."""
+    """Maximum number of calls in flight over all models."""
     backoff: Backoff
     grace: float
-    """Seconds that calls in flight are given to end, once the run is being stopped."""
+    """Seconds for calls in flight to finish when the run is stopped."""
     clock: Callable[[], float] = time.monotonic
-    """Seconds that only grow."""
+    """Returns monotonic seconds."""
     wait: Callable[[asyncio.Event, float], Awaitable[None]] = _set_or_late
-    """Returns when the event is set, or so many seconds of the clock later."""
+    """Returns when the event is set, or after so many seconds of the clock."""

@@ -35,14 +35,14 @@ class SharedLimits:
         stop: called if the database fails.
         """
         self._queues, self._shares, self._writer, self._changed, self._stop = queues, shares, writer, on_change, stop
-        self._told: dict[str, tuple[int, float]] = {}
+        self._reported: dict[str, tuple[int, float]] = {}
         self._paused_by_others: dict[str, float] = {}
         self._fault: BaseException | None = None
 
     async def around(self, work: Coroutine[Any, Any, None]) -> None:
         """Do the work with a share of each limit."""
         for slots in self._collect_slots().values():
-            slots.share(slots.in_flight)  # nothing, until it has its part
+            slots.share(slots.in_flight)  # nothing until it has its share
         looking = asyncio.create_task(self._run_looks())
         try:
             await work
@@ -76,8 +76,8 @@ class SharedLimits:
 
     def _report(self, name: str, slots: ProviderSlots) -> Report:
         now = time.monotonic()
-        answers, limited_at = self._told.get(name, (slots.answers, slots.limited_at))
-        self._told[name] = slots.answers, slots.limited_at
+        answers, limited_at = self._reported.get(name, (slots.answers, slots.limited_at))
+        self._reported[name] = slots.answers, slots.limited_at
         # The number that it reports as held does not grow until it receives its new share.
         slots.share(slots.limit)
         return Report(
@@ -86,14 +86,14 @@ class SharedLimits:
             in_flight=slots.in_flight,
             answered=slots.answers - answers,
             limited_before_s=now - slots.limited_at if slots.limited_at > limited_at else None,
-            # Told of as one's own, the pause of another run would grow by the time that each telling takes.
+            # If the pause of another run were reported as its own, each report would extend it.
             pause_s=max(0.0, slots.paused_until - now) if slots.paused_until != self._paused_by_others.get(name) else 0.0,
         )
 
     def _apply(self, slots: Mapping[str, ProviderSlots], shares: Mapping[str, Share]) -> None:
         now = time.monotonic()
         for name, share in shares.items():
-            # Let go here first: nothing is sent beyond the fair part, and what is in flight beyond it ends. Then another takes it.
+            # Release first: the run sends nothing beyond its fair share, and calls in flight beyond it end. Then another run takes them.
             slots[name].share(min(share.calls, share.fair))
             if share.pause_s > 0 and now + share.pause_s > slots[name].paused_until:
                 slots[name].pause(now + share.pause_s)

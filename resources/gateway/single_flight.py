@@ -81,7 +81,7 @@ class SingleFlight:
             for queue, chunk in chunks:
                 self._share_out(queue, chunk, result)
             if looks and result.answered and any(queue.elsewhere for queue in self._queues):
-                # Where some have been answered more may have been: the other run can be far ahead.
+                # If some have responses, more may have them: the other run can be far ahead.
                 self._look_at = now
                 self._needed.set()
             self._supplied()

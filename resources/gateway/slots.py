@@ -18,7 +18,7 @@ def find_provider(spec: ModelSpec) -> str:
     `openai`, `anthropic`, `local`; `openai/127.0.0.1:8000`.
     """
     provider = spec.model.partition("/")[0]
-    # Without a name and password, as it is stored (`resources/responses/provider_shares.py`).
+    # Without user and password, like the stored name (`resources/responses/provider_shares.py`).
     return f"{provider}/{urlsplit(spec.api_base).netloc.rpartition('@')[2]}" if spec.api_base else provider
 
 
@@ -38,10 +38,10 @@ class ProviderSlots:
     answers: int = 0
     """Responses so far."""
     limited_at: float = -inf
-    """When the newest call began that got a 429."""
+    """Start of the newest call that got a 429."""
     _cut_at: float = field(default=-inf, repr=False)
     _cuts: int = field(default=0, repr=False)
-    """Cuts without a response between them."""
+    """Consecutive cuts without a response in between."""
 
     def __post_init__(self) -> None:
         self.limit = self.limit or min(self.cap, FIRST_LIMIT)
@@ -57,18 +57,18 @@ class ProviderSlots:
     def pause(self, until: float) -> None:
         self.paused_until = max(self.paused_until, until)
 
-    def answered(self) -> None:
+    def record_answer(self) -> None:
         self.answers += 1
         self._cuts = 0
 
-    def rate_limited(self, began: float, now: float, retry_after: float | None) -> None:
+    def record_rate_limit(self, began: float, now: float, retry_after: float | None) -> None:
         """Record a 429 of a call that began at `began` and still counts as in flight."""
         self.limited_at = max(self.limited_at, began)
         if retry_after is not None:
             self.pause(now + retry_after)
         if began <= self._cut_at:
             return
-        # Half of what was in use: a limit that was not reached is no measure.
+        # Half of the calls in use, because a limit that was not reached says nothing about the server.
         self.limit = min(self.cap, max(1, min(self.limit, self.in_flight) // 2))
         self._cut_at = now
         self._cuts += 1

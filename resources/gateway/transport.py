@@ -26,11 +26,11 @@ class Reply:
     prompt_tokens: int | None
     completion_tokens: int | None
     cost_usd: float | None
-    """None: unknown."""
+    """US dollars; None: unknown."""
     fingerprint: str | None = None
     reasoning: str | None = None
     host: str | None = None
-    """Who served the model, where a gateway of several hosts says so (OpenRouter's `provider`)."""
+    """The host of the model, if a gateway of several hosts reports it (OpenRouter's `provider`)."""
     reported_cost_usd: float | None = None
     cached_tokens: int | None = None
     reasoning_tokens: int | None = None
@@ -76,17 +76,17 @@ class CallError(Exception):
 
 
 CONNECT_TIMEOUT_S = 10.0
-"""A server that does not even take the connection is not there; a response may take the model's whole `timeout`."""
+"""Seconds to connect. A response may take the model's whole `timeout`."""
 GRACE_S = 0.5
-"""Beyond a client's own time limits, so that its clearer message comes first."""
+"""Seconds added to a client's own time limits, so that its clearer message comes first."""
 _REFUSES_STOP = re.compile(r"(?:^|/)(?:o\d|gpt-[5-9])")
-"""OpenAI's models that think first answer a request with stop sequences by an error."""
+"""OpenAI's reasoning models, which reject requests with stop sequences."""
 _OFF = frozenset({"0", "false", "no", "off"})
 
 
 def find_settings_problem(spec: ModelSpec, environ: Mapping[str, str]) -> str | None:
     """Return what is wrong with the environment for this model (certificate checks switched off, a key not set), or None."""
-    # litellm reads this one itself, from the environment of the process.
+    # LiteLLM reads this variable itself, from the environment of the process.
     if os.environ.get("SSL_VERIFY", "").strip().lower() in _OFF:
         return "SSL_VERIFY turns certificate checks off, and keys go over this line; name your CA file in SSL_CERT_FILE instead"
     if spec.api_key_env and not environ.get(spec.api_key_env, "").strip():
@@ -195,5 +195,5 @@ class Scrubber:
 
 def _values(environ: Mapping[str, str], secret: Callable[[str], bool]) -> list[str]:
     values = {value.strip() for name, value in environ.items() if secret(name)}
-    # Longest first: one key may begin with another.
+    # Longest first, because one key may be the beginning of another.
     return sorted((value for value in values if len(value) >= _SHORTEST_SECRET), key=len, reverse=True)

@@ -20,16 +20,17 @@ from resources.responses.processes import Process
 from resources.responses.store import ResponseStore
 
 GONE_AFTER_S = 2 * PATIENCE_S
-"""Without a sign of life. Runs that have waited for a database which was away are alive, though they could give none for so long."""
+"""Seconds without a sign of life after which an owner counts as dead. Runs that waited for an unreachable database are alive, although they
+could give none."""
 
 
 class ClaimOutcome(NamedTuple):
     """The result of claiming some request keys. Those in neither set are held by another living owner."""
 
     mine: set[str]
-    """To be asked by this owner."""
+    """Requests for this owner to send."""
     answered: set[str]
-    """No run needs to ask: the response is in the store."""
+    """Requests with a stored response, which no run needs to send."""
 
 
 class Claims:
@@ -56,7 +57,7 @@ class Claims:
             self._release_dead_claims(connection, self._write_sign_of_life(connection))
             connection.execute(self._take, parameters)
             mine = set(connection.scalars(self._held, parameters))
-            # After the claims are taken: a response that is committed from now on was claimed, so it is not missed.
+            # After the claims: a response that is committed later was claimed, so it is not missed.
             answered_keys = set(connection.scalars(self._answered, parameters))
             if mine & answered_keys:
                 connection.execute(self._drop, self._database.keys(sorted(mine & answered_keys)))
@@ -65,9 +66,9 @@ class Claims:
         return self._database.write(work, alone=True) if keys else ClaimOutcome(set(), set())
 
     @contextmanager
-    def alone(self, keys: Sequence[str]) -> Iterator[None]:
+    def hold_all(self, keys: Sequence[str]) -> Iterator[None]:
         """Hold all of the keys, after waiting while another living owner holds one. The keys may be any hashes of 32 digits."""
-        # Of two owners that hold a part each, both let go, and try again after pauses that differ.
+        # Two owners that hold a part each both release it, and retry after different pauses.
         pause_s = 0.01 + int(self._owner[:4], 16) % 40 / 1000
         while (mine := self.claim(keys).mine) != set(keys):
             self.release(mine)
@@ -119,7 +120,7 @@ class Claims:
 
     def _prepare_statements(self) -> None:
         """Prepare the statements on the keys of `listed`."""
-        key_query, claims = self._database.listed, db.claims.c
+        key_query, claims = self._database.key_query, db.claims.c
         # SQLite cannot tell ON CONFLICT from a join's ON after a SELECT without WHERE.
         free = key_query.add_columns(sa.literal(self._owner)).where(sa.true())
         take = self._database.insert(db.claims).from_select(["request_key", "owner"], free)
@@ -149,7 +150,7 @@ class Claims:
             self._orphans_are_gone = True
 
     def _is_gone(self, claimant: Any, now: int) -> bool:
-        # Seen far in the future: the clock was put back since.
+        # The time is far in the future, so the clock was set back since.
         silent = abs(now - claimant.seen_at) > self._ttl_us
         return silent or Process(claimant.machine, claimant.pid, claimant.started).is_dead()
 

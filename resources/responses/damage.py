@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 _STEPS_BETWEEN_LOOKS = 20_000
-"""Instructions of SQLite between two looks at the clock."""
+"""SQLite instructions between two checks of the clock."""
 _INTERRUPTED = "interrupted"
 
 
@@ -18,7 +18,7 @@ def find_damage(path: Path, within_s: float) -> str | None:
     Creates and changes no file. Raises OSError if the file cannot be opened.
     """
     end = time.monotonic() + within_s
-    # Told that nobody else has the file open, SQLite makes no files beside it.
+    # With this flag SQLite assumes exclusive access and creates no extra files.
     alone = "" if path.with_name(f"{path.name}-wal").exists() else "&immutable=1"
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{alone}", uri=True, timeout=within_s)) as connection:

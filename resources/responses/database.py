@@ -36,7 +36,7 @@ _TYPES: Mapping[Any, tuple[pa.DataType, sa.types.TypeEngine[Any]]] = {
     str: (pa.string(), sa.Text()),
     int: (pa.int32(), sa.Integer()),
     float: (pa.float64(), sa.Double()),
-    # In SQL microseconds since 1970 UTC: exact, the same in every engine, and read without parsing.
+    # Stored as microseconds since 1970 UTC: exact, the same in every engine, and read without parsing.
     datetime: (pa.timestamp("us", tz="UTC"), sa.BigInteger()),
 }
 
@@ -46,10 +46,10 @@ class ResponseColumn(NamedTuple):
 
     name: str
     type: Any
-    """A key of the table of types above: the annotation without its None."""
+    """A key of the type table above: the annotation without None."""
     nullable: bool
     default: str | None
-    """What the database fills in for an earlier version of the software that does not write the column; None: nothing."""
+    """Value for an earlier software version that does not write the column; None: no default."""
 
     @property
     def arrow(self) -> pa.Field:
@@ -70,23 +70,22 @@ def _build_columns() -> Iterator[ResponseColumn]:
 
 
 RESPONSE_COLUMNS = tuple(_build_columns())
-"""In the order of the fields."""
+"""Columns of responses, in the order of the fields."""
 
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SCHEMA_VERSION = 2
-"""1: the first. 2: responses keep `fingerprint` and `reasoning`; claims.
-
-Later columns have a default or may be null, under the same version: code that does not know them reads and writes beside this one.
-"""
+"""1: the first version. 2: responses have `fingerprint` and `reasoning`; claims. Later columns have a default or may be null under the same
+version, so that older code can share the database."""
 
 _LOOK_S = 5
 _WRITERS_AT_ONCE = 5
-"""Of one process, on PostgreSQL: those who read get one of the 15 connections also while many wait to write. SQLite lets one write."""
+"""Maximum number of writers of one process on PostgreSQL: readers get one of the 15 connections even while many writers wait. SQLite has one
+writer."""
 _CHUNK = 5_000
 _CANNOT_OPEN = "unable to open database file"
 
-# Any number that no other program on the same PostgreSQL database is likely to lock.
+# An arbitrary number that no other program on the same PostgreSQL database is likely to lock.
 _WRITERS_LOCK = 0x64746566
 
 metadata = sa.MetaData()
@@ -95,12 +94,12 @@ responses = sa.Table(
     "responses",
     metadata,
     *(column.sql() for column in RESPONSE_COLUMNS),
-    # The code and configuration that stored the response; null in those of before this was noted, and of files.
+    # The run that stored the response; null if the response is from a file or an earlier version.
     sa.Column("run_id", sa.String(32)),
 )
 response_fields = tuple(responses.c[column.name] for column in RESPONSE_COLUMNS)
-"""The columns that are fields of `Response`, which also a store has that may only be read and notes no runs yet."""
-# Who is asking now, and what: gone when the responses are there. `resources/responses/claims.py` has the rules.
+"""The columns of `Response`, which older read-only stores without runs have as well."""
+# Claims on requests in progress, deleted when the responses are stored. `resources/responses/claims.py` has the rules.
 claimants = sa.Table(
     "claimants",
     metadata,
@@ -118,18 +117,18 @@ claims = sa.Table(
     sa.Column("owner", sa.String(32), nullable=False),
 )
 
-# How many calls to a provider may be in flight over all runs, and how they are divided: `resources/responses/provider_shares.py` has the rules.
+# Limits on calls in flight per provider over all runs, and their shares. `resources/responses/provider_shares.py` has the rules.
 provider_limits = sa.Table(
     "provider_limits",
     metadata,
     sa.Column("provider", sa.Text, primary_key=True),
     sa.Column("calls", sa.Integer, nullable=False),
-    # Responses since the limit changed last.
+    # Responses since the last change of the limit.
     sa.Column("clean", sa.Integer, nullable=False),
     # Microseconds since 1970 UTC.
     sa.Column("cut_at", sa.BigInteger, nullable=False),
     sa.Column("paused_until", sa.BigInteger, nullable=False),
-    # When a run took its part last.
+    # Time when a run last took its share.
     sa.Column("asked_at", sa.BigInteger, nullable=False),
 )
 provider_shares = sa.Table(
@@ -140,11 +139,11 @@ provider_shares = sa.Table(
     sa.Column("wants", sa.Integer, nullable=False),
     sa.Column("held", sa.Integer, nullable=False),
     sa.Column("in_flight", sa.Integer, nullable=False),
-    # When the owner first knew of the last cut of the limit.
+    # Time when the owner first knew of the last cut of the limit.
     sa.Column("cut_known_at", sa.BigInteger, nullable=False),
 )
 
-# Responses that were taken out, so that they are asked again. What they cost was spent.
+# Removed responses, which will be requested again; their cost was spent.
 forgotten_responses = sa.Table(
     "forgotten_responses",
     metadata,
@@ -156,7 +155,7 @@ forgotten_responses = sa.Table(
     sa.Column("forgotten_at", sa.BigInteger, primary_key=True),
 )
 
-# Calls without a response that the provider may have billed. Those of a request count in its response, once it has one.
+# Calls without a response that the provider may have billed. Once the request has a response, its cost includes them.
 lost_attempts = sa.Table(
     "lost_attempts",
     metadata,
@@ -167,11 +166,11 @@ lost_attempts = sa.Table(
     sa.Column("ended_at", sa.BigInteger, nullable=False),
     sa.Column("cost_usd", sa.Double),
     sa.Column("most_usd", sa.Double),
-    # The evaluation whose run made the call; null: none did.
+    # The evaluation whose run made the call; null: none.
     sa.Column("queue_id", sa.String(32), index=True),
 )
 
-# What `run_id` of a response means.
+# The runs that `run_id` of a response refers to.
 asking_runs = sa.Table(
     "asking_runs",
     metadata,
@@ -179,7 +178,7 @@ asking_runs = sa.Table(
     sa.Column("code_version", sa.Text, nullable=False),
     sa.Column("config_hash", sa.String(32), nullable=False),
 )
-# The evaluation whose run asked for a response. No row: none did, or it was before this was noted.
+# The evaluation whose run requested a response. Without a row: none, or the response is older than this table.
 evaluation_responses = sa.Table(
     "evaluation_responses",
     metadata,
@@ -187,10 +186,10 @@ evaluation_responses = sa.Table(
     sa.Column("queue_id", sa.String(32), nullable=False, index=True),
 )
 
-Returned = TypeVar("Returned")
-"""What work on the store returns to its caller."""
-Work = Callable[[sa.Connection], Returned]
-"""Statements of one transaction. It may be run again from the start, so it changes nothing but the database."""
+Result = TypeVar("Result")
+"""The result of work on the store."""
+Work = Callable[[sa.Connection], Result]
+"""The statements of one transaction, which may be repeated from the start, so they change nothing but the database."""
 
 
 class ResponseDatabase:
@@ -209,7 +208,7 @@ class ResponseDatabase:
         connects_within = ceil(patience_s) if patience_s < PATIENCE_S else None
         self._patience_s = patience_s
         self._engine = create_engine_for(parse_database_url(location), connects_within if prepare else _LOOK_S, patience_s)
-        # For a store that is forgotten without being closed, as by Dagster, or that could not be opened to the end.
+        # For a store that is dropped without being closed, as by Dagster, or that failed to open.
         weakref.finalize(self, self._engine.dispose)
         self.name = self._engine.url.render_as_string(hide_password=True)
         self.is_postgresql = self._engine.dialect.name == "postgresql"
@@ -227,13 +226,11 @@ class ResponseDatabase:
         except sa.exc.SQLAlchemyError as error:
             raise self._build_store_error("open", error) from None
 
-    def read(self, work: Work[Returned]) -> Returned:
+    def read(self, work: Work[Result]) -> Result:
         """Return the work's result, in one reading transaction."""
         return self._run_patiently("read", lambda: self._read_once(work))
 
-    def write(
-        self, work: Work[Returned], *, alone: bool = False, find_committed: Work[Returned | None] | None = None
-    ) -> Returned:
+    def write(self, work: Work[Result], *, alone: bool = False, find_committed: Work[Result | None] | None = None) -> Result:
         """Return the work's result, in one writing transaction, committed completely or not at all.
 
         `alone`: without any other writer (in SQLite always). `find_committed`: called before a retry, as the previous commit may have
@@ -241,7 +238,7 @@ class ResponseDatabase:
         """
         tries = count()
 
-        def attempt() -> Returned:
+        def attempt() -> Result:
             is_first = next(tries) == 0
             return self._write_once(
                 work if is_first or find_committed is None else partial(_run_unless_committed, find_committed, work), alone
@@ -254,7 +251,7 @@ class ResponseDatabase:
         return postgresql.insert(table) if self.is_postgresql else sqlite.insert(table)
 
     @property
-    def listed(self) -> sa.Select[tuple[str]]:
+    def key_query(self) -> sa.Select[tuple[str]]:
         """A select of the request keys of `keys(...)`, passed as one parameter. Thousands of parameters are slow to compile."""
         if self.is_postgresql:
             return sa.select(sa.func.unnest(sa.bindparam("keys", type_=postgresql.ARRAY(sa.Text))))
@@ -268,7 +265,7 @@ class ResponseDatabase:
         """
         if self.is_postgresql:
             return column == sa.any_(sa.bindparam("keys", type_=postgresql.ARRAY(sa.Text)))
-        return column.in_(self.listed)
+        return column.in_(self.key_query)
 
     def keys(self, keys: Sequence[str]) -> dict[str, Any]:
         """Return the parameters of a statement with `listed`."""
@@ -295,14 +292,14 @@ class ResponseDatabase:
     def close(self) -> None:
         self._engine.dispose()
 
-    def _read_once(self, work: Work[Returned]) -> Returned:
+    def _read_once(self, work: Work[Result]) -> Result:
         with self._engine.connect() as connection:
             return work(connection)
 
-    def _write_once(self, work: Work[Returned], alone: bool) -> Returned:
+    def _write_once(self, work: Work[Result], alone: bool) -> Result:
         with self._wait_for_turn(), self._engine.connect().execution_options(writes=True) as connection, connection.begin():
             if self.is_postgresql:
-                # A claim must see all or nothing of a response's commit, and two that lock rows in another order must not meet.
+                # A claim must see a whole commit or nothing of it, and transactions must lock rows in one order to avoid deadlocks.
                 lock = sa.func.pg_advisory_xact_lock if alone else sa.func.pg_advisory_xact_lock_shared
                 connection.execute(sa.select(lock(_WRITERS_LOCK)))
             return work(connection)
@@ -320,7 +317,7 @@ class ResponseDatabase:
         finally:
             self._writers.release()
 
-    def _run_patiently(self, action: str, attempt: Callable[[], Returned]) -> Returned:
+    def _run_patiently(self, action: str, attempt: Callable[[], Result]) -> Result:
         deadline = time.monotonic() + self._patience_s
         while True:
             try:
@@ -347,7 +344,7 @@ class ResponseDatabase:
         try:
             self._write_once(self._bring_up_to_date, alone=True)
         except sa.exc.SQLAlchemyError:
-            # One who may only read does without what no response is read from.
+            # A read-only store works without tables that no response is read from.
             if not self._read_once(self._is_readable):
                 raise
 
@@ -378,7 +375,7 @@ class ResponseDatabase:
         connection.execute(sa.insert(versions).values(schema_version=SCHEMA_VERSION))
 
 
-def _run_unless_committed(find_committed: Work[Returned | None], work: Work[Returned], connection: sa.Connection) -> Returned:
+def _run_unless_committed(find_committed: Work[Result | None], work: Work[Result], connection: sa.Connection) -> Result:
     result = find_committed(connection)
     return work(connection) if result is None else result
 

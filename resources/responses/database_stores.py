@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import sqlalchemy as sa
 
-from resources.responses.database import ResponseDatabase, Returned, Work
+from resources.responses.database import ResponseDatabase, Result, Work
 from resources.responses.engines import PATIENCE_S, parse_database_url
 
 
@@ -18,9 +18,7 @@ def get_utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def read_if_there(
-    location: str | Path, work: Work[Returned], otherwise: Returned, *, patience_s: float = PATIENCE_S
-) -> Returned:
+def read_if_there(location: str | Path, work: Work[Result], otherwise: Result, *, patience_s: float = PATIENCE_S) -> Result:
     """Return the work's result on a database that may not exist, without creating it; `otherwise` if its SQLite file is missing.
 
     `patience_s`, ConfigError and StoreError: see `ResponseDatabase`.

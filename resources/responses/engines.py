@@ -15,10 +15,10 @@ from dtef_pipeline.errors import ConfigError, StoreError
 from dtef_pipeline.text.extras import describe_installation
 
 PATIENCE_S = 60.0
-"""How long to wait for another writer, or for a PostgreSQL server that restarts."""
+"""Seconds to wait for another writer, or for a PostgreSQL server that restarts."""
 RETRY_S = 0.25
 _PLACE_S = 30.0
-"""How long one thread waits for a connection that others of its process use."""
+"""Seconds that a thread waits for a connection that other threads use."""
 
 
 def parse_database_url(location: str | Path) -> sa.URL:
@@ -33,7 +33,7 @@ def parse_database_url(location: str | Path) -> sa.URL:
     except (sa.exc.ArgumentError, ValueError):
         # The URL is not repeated: it may hold a password.
         raise ConfigError(
-            "the response store's URL is not readable; allowed: a file, sqlite:///FILE or postgresql://..."
+            "the response store's URL is not readable; write a file, sqlite:///FILE or postgresql://..."
         ) from None
     if url.drivername in ("postgresql", "postgres"):
         url = url.set(drivername="postgresql+psycopg")
@@ -52,7 +52,7 @@ def create_engine_for(url: sa.URL, connects_within: int | None, patience_s: floa
     if url.get_backend_name() != "sqlite":
         arguments: dict[str, Any] = {}
         if connects_within:
-            # A server that is gone without a word is given up as soon on a connection that exists already.
+            # The same timeout detects a lost server on an existing connection.
             arguments = {"connect_timeout": connects_within, "tcp_user_timeout": connects_within * 1000}
         try:
             return sa.create_engine(url, pool_pre_ping=True, pool_timeout=min(patience_s, _PLACE_S), connect_args=arguments)
@@ -78,7 +78,7 @@ def create_engine_for(url: sa.URL, connects_within: int | None, patience_s: floa
 
 def _prepare_sqlite(patience_s: float, connection: Any, _: object) -> None:
     """Allow readers beside one writer (WAL), wait for other writers, and make commits survive a power cut (FULL)."""
-    # Python's module would begin transactions at moments of its own; `_begin_sqlite` does.
+    # Python's module would begin transactions at other times; `_begin_sqlite` begins them.
     connection.isolation_level = None
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {int(patience_s * 1000)}")

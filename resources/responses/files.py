@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from dtef_pipeline.asking.request import CANDIDATE, ROLES, Hash, Response
 from dtef_pipeline.errors import ConfigError, StoreError
 from dtef_pipeline.identity import request_key
+from dtef_pipeline.text.strict_json import JsonFault, parse_json
 from resources.file_systems import open_whole_file
 from resources.responses.database import RESPONSE_COLUMNS
 from resources.responses.store import PAGE, RESPONSES, ResponseStore
@@ -38,7 +39,7 @@ class ImportResult(NamedTuple):
 
     added: int
     known: int
-    """Already there, under the same request key; left as they were."""
+    """Responses that exist already under the same request key; they are unchanged."""
 
 
 def export_responses(store: ResponseStore, path: Path, *, models: Iterable[str] = (), snapshots: Iterable[str] = ()) -> int:
@@ -91,7 +92,7 @@ def _write_parquet(_: Path, file: BinaryIO, pages: Iterable[pa.Table]) -> int:
 def _write_json_lines(path: Path, file: BinaryIO, pages: Iterable[pa.Table]) -> int:
     n_written = 0
     is_compressed = _find_suffix(path).endswith(".gz")
-    # No name and no time in the compressed file, which would make it other bytes each time.
+    # Without name and time in the compressed file, so that equal contents give equal bytes.
     stream = gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) if is_compressed else file
     for page in pages:
         stream.write("".join(map(_format_json_line, page.to_pylist())).encode())
@@ -143,16 +144,14 @@ def _read_json_rows(path: Path) -> Iterator[tuple[str, object]]:
         lines = gzip.GzipFile(fileobj=file) if _find_suffix(path).endswith(".gz") else file
         for number, line in enumerate(cast(Iterable[bytes], lines), 1):
             if line.strip():
-                yield f"{path}:{number}", _parse_json(f"{path}:{number}", line)
+                yield f"{path}:{number}", _parse_line(f"{path}:{number}", line)
 
 
-def _parse_json(where: str, line: bytes) -> object:
+def _parse_line(where: str, line: bytes) -> object:
     try:
-        return json.loads(line)
-    except (ValueError, RecursionError) as error:
-        # Without the parser's own idea of the line, which is always 1.
-        problem = f"{error.msg}, character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else str(error)
-        raise StoreError(f"{where}: not JSON ({problem}); allowed: one JSON object per line") from None
+        return parse_json(line)
+    except JsonFault as fault:
+        raise StoreError(f"{where}: not JSON ({fault}); allowed: one JSON object per line") from None
 
 
 def _is_count(value: object) -> bool:
@@ -172,7 +171,7 @@ def _is_time(value: object) -> bool:
 
 
 _Check = tuple[str, Callable[[Any], bool]]
-"""What is allowed, and whether a value is."""
+"""Description of the allowed values, and a function that checks a value."""
 _CHECKS: Mapping[Any, _Check] = {
     Hash: ("32 hexadecimal digits", _is_hash),
     str: ("text", lambda value: isinstance(value, str)),

@@ -27,7 +27,7 @@ class Process(NamedTuple):
 
     def is_dead(self) -> bool:
         """Return whether the process is known to have ended: never known of another machine's."""
-        # Elsewhere than on POSIX, signal 0 is a signal like others.
+        # On other systems than POSIX, signal 0 is a real signal.
         if os.name != "posix" or self.machine != _identify_machine():
             return False
         try:
@@ -48,7 +48,7 @@ def is_running_since(pid: int, moment: float) -> bool:
     start, boot = _read_start_time(pid), _find_boot_time()
     if start is None or boot is None:
         return True
-    # The boot time is known to the second.
+    # The boot time has a resolution of seconds.
     return boot + int(start) / os.sysconf("SC_CLK_TCK") <= moment + 2
 
 
@@ -67,7 +67,7 @@ def _identify_machine() -> str:
         boot = (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         numbers = (_PROC / "self/ns/pid").readlink().name
     except OSError:
-        # A container that hides them may have the name and the network card of another one: then nothing of its processes is known elsewhere.
+        # A container without these may share its name and network card with another one, so its processes cannot be recognized elsewhere.
         boot, numbers = f"{uuid.getnode():x}", _HIDDEN if sys.platform == "linux" else "-"
     return f"{socket.gethostname()} {boot} {numbers}"
 

@@ -1,7 +1,7 @@
 """Limits of the calls in flight to a provider over all runs that share the response store, and each run's share.
 
 A limit adapts as that of a single run (additive increase, multiplicative decrease), and is divided among the provider's active runs by
-demand. A run may use what it holds. It takes what nobody holds and releases what it does not use, so the sum never exceeds the limit,
+demand. A run may use what it holds. It takes free calls and releases those it does not use, so the sum never exceeds the limit,
 except for calls in flight when the limit was cut. Runs that are gone hold nothing.
 """
 
@@ -17,12 +17,12 @@ from resources.responses.claims import Claims
 from resources.responses.store import ResponseStore
 
 HIGHEST_LIMIT = 1024
-"""Calls in flight over all runs, where no limit of the provider is given."""
+"""Maximum number of calls in flight over all runs if no limit of the provider is given."""
 KEPT_S = 60.0
-"""How long what was found out is kept when nobody asks any more: a run asks in windows, with pauses between them."""
+"""Seconds for which a limit is remembered without use: a run sends requests in windows with pauses between them."""
 MOST_PAUSE_S = 600.0
 TURN_S = 5.0
-"""How long those have one call more that cannot be divided, before it is the next ones' turn."""
+"""Seconds after which the calls that cannot be divided evenly pass to the next runs."""
 _LIMIT_ROWS, _SHARE_ROWS = db.provider_limits, db.provider_shares
 
 
@@ -30,25 +30,25 @@ class Report(NamedTuple):
     """A run's report on a provider. Times are durations in seconds, as machines' clocks may differ."""
 
     wants: int
-    """Calls that it could have in flight now."""
+    """Calls that the run could have in flight now."""
     holds: int
-    """What it may use now: no more than it was given last, and no less than what is in flight."""
+    """Calls that the run may have in flight: at most its last share, and at least those in flight now."""
     in_flight: int
     answered: int = 0
-    """Responses since it reported last."""
+    """Responses since its last report."""
     limited_before_s: float | None = None
-    """How long ago the newest call began that got a 429; None: there was none since it reported last."""
+    """Seconds since the start of the newest call that got a 429; None: none since the last report."""
     pause_s: float = 0.0
-    """How long the provider is to be left alone from now on."""
+    """Seconds for which no run should call the provider."""
 
 
 class Share(NamedTuple):
     """A run's allowed calls."""
 
     calls: int
-    """Calls in flight."""
+    """Calls that the run may have in flight."""
     fair: int
-    """Its part of the limit; where that is less than `calls`, others wait for the rest."""
+    """Its fair share of the limit; if it is below `calls`, other runs wait for the difference."""
     pause_s: float
 
 
@@ -68,9 +68,9 @@ class ProviderShares:
         """Return this run's current shares by provider."""
 
         def work(connection: sa.Connection) -> dict[str, Share]:
-            # Runs take their parts one after the other, and in one order everywhere, so that no two wait for each other.
+            # Runs take their shares one after the other in a fixed order, so that none deadlock.
             limits = {name: self._read_limit(connection, name) for name in sorted(reports)}
-            # Not before: one that took its part while this one waited would not be known to be alive.
+            # Not earlier: a run that took its share while this one waited would not count as alive.
             now, alive = self._claims.read_living_owners(connection)
             return {name: self._take_share(connection, limit, reports[name], now, alive) for name, limit in limits.items()}
 
@@ -102,7 +102,7 @@ class ProviderShares:
         mine = self._claims.owner
         other_rows = [row for row in rows if row.owner in alive and row.owner != mine]
         if not other_rows and now - limit["asked_at"] > KEPT_S * 1e6:
-            # Nobody knows any more what the provider takes now.
+            # The limit of the provider is not known any more.
             limit = self._create_limit(name) | {"paused_until": limit["paused_until"]}
         known_at = min(now, next((row.cut_known_at for row in rows if row.owner == mine), 0))
         in_flight = report.in_flight + sum(row.in_flight for row in other_rows)
@@ -131,7 +131,7 @@ def _adapt_limit(
     calls, clean, cut_at = min(limit["calls"], most), limit["clean"] + report.answered, min(limit["cut_at"], now)
     is_limited = report.limited_before_s is not None and now - int(report.limited_before_s * 1e6) > known_at
     if is_limited and known_at >= cut_at:
-        # Half of what was in use: a limit that was not reached is no measure.
+        # Half of the calls in use, because a limit that was not reached says nothing about the provider.
         calls, clean, cut_at = max(1, min(calls, in_flight) // 2), 0, now
     elif not cut_at:
         calls, clean = min(most, calls + report.answered), 0

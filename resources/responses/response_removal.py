@@ -22,11 +22,11 @@ class UnansweredCost(NamedTuple):
     """The cost of unanswered calls."""
 
     cost_usd: float | None
-    """US dollars of those whose bill is known; None: of none it is."""
+    """US dollars of calls with a known bill; None: none is known."""
     unknown: int
     """Calls of unknown cost."""
     most_usd: float | None
-    """US dollars that these may have cost at most; None: there are none, or no price is known."""
+    """The most US dollars that these may have cost; None: there are none, or no price is known."""
 
 
 def select_unanswered_costs() -> sa.Select[Any]:
@@ -61,14 +61,14 @@ class ResponseSelection(NamedTuple):
     """A selection of stored responses that meet all given conditions."""
 
     empty: bool = False
-    """Without any text. With `truncated`: either fault."""
+    """Remove responses without text. With `truncated`: those with either fault."""
     truncated: bool = False
-    """Cut off at the most tokens that were allowed."""
+    """Remove responses that were cut off at `max_tokens`."""
     models: tuple[str, ...] = ()
-    """Names or variants."""
+    """Names or variants of models."""
     snapshots: tuple[str, ...] = ()
     since: datetime | None = None
-    """Arrived then or later."""
+    """Only responses that arrived at this time or later."""
     before: datetime | None = None
 
 
@@ -77,7 +77,7 @@ class RemovedCost(NamedTuple):
 
     calls: int
     cost_usd: float
-    """US dollars of those whose cost is known."""
+    """US dollars of removed responses of known cost."""
 
 
 def select_response_keys(database: ResponseDatabase, which: ResponseSelection) -> list[str]:

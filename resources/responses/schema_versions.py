@@ -55,7 +55,7 @@ def make_tables(database: ResponseDatabase, versions: sa.Table, newest: int, lab
     lookup = partial(find_schema_version, versions=versions, newest=newest, label=label)
 
     def make(connection: sa.Connection) -> None:
-        # A second process waits for the first, and finds what it made.
+        # A second process waits for the first and finds its tables.
         if lookup(connection) is None:
             versions.metadata.create_all(connection)
             if extra is not None:

@@ -49,7 +49,7 @@ SUMMARY = pa.schema(
 `cost_usd` is null when no cost is known."""
 
 PAGE = 5_000
-"""Responses read at a time from a store that is read whole."""
+"""Number of responses per page when a whole store is read."""
 
 
 class ModelInStore(NamedTuple):
@@ -69,9 +69,9 @@ class CostInStore(NamedTuple):
     cost_usd: float | None
     """Sum of the known costs; None: none is known."""
     unpriced: int
-    """Calls whose cost is not known."""
+    """Number of calls of unknown cost."""
     most_usd: float | None = None
-    """US dollars that these may have cost at most, as far as a price is known."""
+    """The most US dollars that these may have cost, as far as a price is known."""
 
 
 class ResponseStore:
@@ -100,7 +100,7 @@ class ResponseStore:
 
         An existing response is left unchanged.
         """
-        # Two writers of the same keys in another order would wait for each other.
+        # Two writers that lock the same keys in different orders would deadlock.
         rows = sorted((_build_row(response) for response in responses), key=lambda row: row["request_key"])
         return self.database.write(lambda connection: self._add(connection, rows)) if rows else 0
 
@@ -246,7 +246,7 @@ class ResponseStore:
         parts = [self.database.read(partial(_query_rows, statement, {}))[0][0] for statement in (*statements, unanswered_query)]
         return math.fsum(float(part or 0.0) for part in parts)
 
-    def sum_bought(self, keys: Iterable[str], queue_id: str) -> CostInStore:
+    def sum_call_costs(self, keys: Iterable[str], queue_id: str) -> CostInStore:
         """Return the cost of the responses to these request keys that an evaluation's runs requested themselves."""
         column, link = db.responses.c, db.evaluation_responses.c
         of_evaluation = sa.select(link.request_key).where(link.queue_id == queue_id)

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from dtef_pipeline.asking.request import Response, UnansweredCall
-from resources.responses.database import Returned
+from resources.responses.database import Result
 from resources.responses.store import ResponseStore
 
 
@@ -34,7 +34,7 @@ class ResponseWriter:
         self._something.set()
         return future
 
-    async def run(self, work: Callable[..., Returned], *arguments: Any) -> Returned:
+    async def run(self, work: Callable[..., Result], *arguments: Any) -> Result:
         """Do other work on the store in the writer's thread, so that this process never waits for its own lock."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
 

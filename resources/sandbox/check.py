@@ -16,12 +16,12 @@ from resources.sandbox.levels import Interpreter, StartedProcess, StartWay, star
 from resources.sandbox.worker import NotPlain, decode_value, encode_value
 
 START_PATIENCE = 60.0
-"""Seconds that a process may take to be ready: a machine that is busy is no fault of a program."""
+"""Seconds for a process to start; a busy machine is not the program's fault."""
 START_TRIES = 3
 LARGEST_FRAME = 2**24
-"""Bytes of one value that crosses: this process holds no more than a few of them for each check."""
+"""Maximum bytes of one value between the processes; this process holds only a few of them per check."""
 _LONGEST_TELLING = 4096
-"""Bytes in which a process tells what happened. What is longer is not read: a program may have written it."""
+"""Maximum bytes of a process's report. Longer ones are not read, because a program may have written them."""
 _REPLY_LETTERS = (b"A", b"E", b"U")
 _HEAD = struct.Struct(">cI")
 

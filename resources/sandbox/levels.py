@@ -24,24 +24,24 @@ from resources.sandbox.worker import encode_value
 
 LEVELS = ("sandlock", "bwrap", "unshare", "rlimits")
 WEAK_LEVELS = ("unshare", "rlimits")
-"""At these a program could read files of this machine."""
+"""Levels at which a program could read files of this machine."""
 NOBODY_UID = 65534
 MOST_MEMORY = 2**30
-"""Bytes of address space that a process may have."""
+"""Maximum bytes of a process's address space."""
 _MOST_TASKS = 16
-"""Processes and threads at a level where those of other users of this machine are not counted with them."""
+"""Maximum number of processes and threads at a level that does not count those of other users of this machine."""
 _WORKER_SOURCE = Path(__file__).with_name("worker.py").read_text(encoding="utf-8")
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "PYTHONSAFEPATH": "1", "PYTHONUTF8": "1"}
 _SYSTEM_PYTHONS = ("/usr/bin/python3", "/usr/local/bin/python3")
 _SYSTEM_FOLDERS = ("/lib", "/lib64", "/lib32", "/libx32", "/bin", "/sbin")
 _LEFT_VISIBLE = ("/usr", *_SYSTEM_FOLDERS, "/etc", "/proc", "/dev", "/sys")
-"""All that is left of the file tree where a process hides the rest by itself."""
+"""The parts of the file tree that remain visible if the process hides the rest itself."""
 _NEITHER_LANDLOCK_NOR_WE_WANT = (
     *("chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat"),
     *("utime", "utimes", "futimesat", "utimensat", "setxattr", "lsetxattr", "fsetxattr"),
     *("removexattr", "lremovexattr", "fremovexattr", "mknod", "settimeofday", "clock_settime", "quotactl", "acct", "syslog"),
 )
-"""System calls that Landlock lets pass: the mode, owner and times of any file could be changed with them."""
+"""System calls that Landlock allows, but that could change mode, owner and times of any file."""
 _CHANGES_USER = 1 << 6 | 1 << 7
 """CAP_SETGID and CAP_SETUID."""
 _OWN_USERS = itertools.count()
@@ -53,7 +53,7 @@ class Interpreter:
 
     path: str
     folder: str | None
-    """What must be readable beside the system's folders; None: nothing."""
+    """A folder that must be readable in addition to the system's folders; None: none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +62,17 @@ class StartWay:
 
     level: str
     command: tuple[str, ...]
-    """What stands before the interpreter."""
+    """The command before the interpreter."""
     own_user: bool = False
-    """Whether the process itself has to become a user that nobody else is."""
+    """Whether the process itself must change to a user that no other process has."""
     drops_to_nobody: bool = False
-    """Whether the process itself has to become nobody."""
+    """Whether the process itself must change to the user `nobody`."""
     dies_with_parent: bool = False
-    """Whether the process itself has to see to it that it does not outlive this one."""
+    """Whether the process itself must ensure that it ends with this one."""
     hides_folders: bool = False
-    """Whether the process itself has to put empty folders over all that is no part of the system, and lets nothing be written."""
+    """Whether the process itself must cover all folders outside the system with empty ones and make everything read-only."""
     most_tasks: int | None = _MOST_TASKS
-    """Processes and threads of its user; None: they are not limited by their number, since other processes would count."""
+    """Maximum number of processes and threads of its user; None: no limit, since other processes would count."""
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -109,7 +109,7 @@ def list_ways(level: str, python: Interpreter) -> list[StartWay]:
         return _list_bwrap_ways(python)
     if level == "unshare":
         return _list_unshare_ways()
-    root = can_change_user()  # a change of user undoes what sandlock does so that no process outlives this one
+    root = can_change_user()  # a change of user removes sandlock's guarantee that no process outlives this one
     most = 1 if level == "rlimits" else None
     ways = [StartWay(level, (), own_user=True, dies_with_parent=True, most_tasks=most or _MOST_TASKS)] if root else []
     return [*ways, StartWay(level, (), drops_to_nobody=root, dies_with_parent=root or level == "rlimits", most_tasks=most)]
@@ -149,7 +149,7 @@ def _list_unshare_ways() -> list[StartWay]:
         return []
     spaces = ["--net", "--pid", "--ipc", "--uts", "--mount", "--fork", "--mount-proc", "--kill-child"]
     dying = [setpriv, "--pdeathsig", "KILL"]
-    as_user = ["--user", "--map-current-user", "--keep-caps"]  # which the process gives away when it has hidden the folders
+    as_user = ["--user", "--map-current-user", "--keep-caps"]  # the process gives them up when it has hidden the folders
     users = StartWay("unshare", (*dying, *_build_nobody_command()[1:], name, *as_user, *spaces, "--"), hides_folders=True)
     root_way = StartWay("unshare", (*dying, name, *spaces, "--"), own_user=True, hides_folders=True)
     return [users, root_way] if can_change_user() else [users]
@@ -179,7 +179,7 @@ def start(
 
 
 def _list_hidden_places() -> list[str]:
-    """Return the top-level paths beside the system: they hold the items with their solutions, and the warehouse."""
+    """Return the top-level paths outside the system: they hold the items with their solutions, and the warehouse."""
     top = [entry.path for entry in os.scandir("/") if not entry.is_symlink() and entry.path not in _LEFT_VISIBLE]
     return [*sorted(top), "/dev/shm"]  # noqa: S108 - it is made empty
 
@@ -187,7 +187,7 @@ def _list_hidden_places() -> list[str]:
 def _choose_user(way: StartWay) -> int:
     """Return the user id, or -1 for the current one."""
     if way.own_user:
-        return 1_879_048_192 + (os.getpid() * 4096 + next(_OWN_USERS) % 4096) % 2**28  # given to nobody by any convention
+        return 1_879_048_192 + (os.getpid() * 4096 + next(_OWN_USERS) % 4096) % 2**28  # user ids that no convention assigns
     return NOBODY_UID if way.drops_to_nobody else -1
 
 
@@ -277,20 +277,20 @@ def open_complaints_file() -> IO[bytes]:
 
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
 _LOAD, _AND, _IS_EQUAL, _FROM, _ANY_BIT, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
-"""Operations of the kernel's filter machine, on one number of 32 bits."""
+"""Operations of the kernel's filter programs, on one 32-bit number."""
 _NUMBER_AT, _MACHINE_AT, _FIRST_ARGUMENT_AT, _SECOND_ARGUMENT_AT = 0, 4, 16, 24
 _OTHER_NUMBERS_FROM = 0x40000000
-"""On x86-64 the same calls have other numbers from here on."""
+"""On x86-64 the same calls have other numbers from this one on."""
 _NEW_THREAD = 0x00010000
 _INTERNET, _INTERNET_6, _DATAGRAM = 2, 10, 2
-"""Families of sockets that a process may make, where it has a network of its own or none; and a kind of socket."""
+"""Socket families that a process may create, whether or not it has its own network; and a socket type."""
 _UNKNOWN_CALLS = (425, 435)
-"""`io_uring_setup` and `clone3`, which cannot be looked into: the second is then done by `clone`."""
+"""`io_uring_setup` and `clone3`, whose arguments a filter cannot inspect; programs fall back to `clone` for the second."""
 
 
 class _Machine(NamedTuple):
     mark: int
-    """What the kernel calls the machine."""
+    """The kernel's name of the machine."""
     refused: tuple[int, ...]
     clone: int
     socket: int
@@ -328,7 +328,7 @@ def call_filter() -> bytes:
     if machine is None:
         return b""
     refuse, again, unknown = (_REFUSE | code for code in (errno.EPERM, errno.EAGAIN, errno.ENOSYS))
-    # An instruction is an operation, how many to pass over if it holds and if not, and a number.
+    # An instruction has an operation, the numbers of instructions to skip if it holds and if not, and a number.
     steps = [(_LOAD, 0, 0, _MACHINE_AT), (_IS_EQUAL, 1, 0, machine.mark), (_RETURN, 0, 0, refuse), (_LOAD, 0, 0, _NUMBER_AT)]
     steps += [(_FROM, 0, 1, _OTHER_NUMBERS_FROM), (_RETURN, 0, 0, refuse)]
     for number in machine.refused:

@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from dtef_pipeline.cores import cores
-from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.judging.code_checks import CheckResult, SandboxTask
 from resources.sandbox.check import NotStarted, check, check_once
 from resources.sandbox.levels import (
@@ -25,11 +24,10 @@ from resources.sandbox.levels import (
 )
 from resources.settings import Settings
 
-LEVEL_CHOICES = ("auto", *LEVELS, "off")
 CHECK_TIMEOUT = 10.0
-"""Seconds that a whole check may take."""
+"""Maximum seconds of a whole check."""
 _LATE_BY_ITSELF = 0.9
-"""Share of its time that a program had the processor for, from which on nothing else can have made it late."""
+"""Share of its time that a program must have used the processor for, so that it is late through its own fault."""
 _TRIED = """
 import os
 def tried(path):
@@ -53,9 +51,9 @@ class SandboxLevel:
     """The level at which programs are checked, and why no better one."""
 
     level: str | None
-    """None: none can be used; programs are not checked."""
-    not_better: Mapping[str, str]
-    """Each better level, or each, where none is left: why it is not used."""
+    """The level; None: none is usable, and programs are not checked."""
+    reasons: Mapping[str, str]
+    """Why each better level is not used, or each level if none is usable."""
 
     @property
     def is_weak(self) -> bool:
@@ -65,7 +63,7 @@ class SandboxLevel:
     @property
     def words(self) -> str:
         """A one-line description."""
-        reasons = "; ".join(f"no {level}: {why}" for level, why in self.not_better.items())
+        reasons = "; ".join(f"no {level}: {why}" for level, why in self.reasons.items())
         return f"{self.level or 'none'}{f' ({reasons})' if reasons else ''}"
 
 
@@ -77,8 +75,6 @@ def choose_level(level: str | None = None, *, trust_answers: bool = False) -> Sa
     used: it isolates a program neither from the network nor from files.
     """
     wish = level or Settings.read_environment().sandbox
-    if wish not in LEVEL_CHOICES:
-        raise ConfigError(f"DTEF_SANDBOX is {wish!r}; allowed: {', '.join(LEVEL_CHOICES)}")
     if wish == "off":
         return SandboxLevel(None, {"sandbox": "DTEF_SANDBOX is off"})
     reasons: dict[str, str] = {}
@@ -165,6 +161,6 @@ def _try_way(way: StartWay) -> str:
             complaints.seek(0)
             lines = complaints.read(4000).decode("utf-8", "replace").strip().splitlines()
             return lines[-1][:200] if lines else str(error)
-        except Exception as error:  # whatever keeps a level from working is a reason to take the next
+        except Exception as error:  # any error means that the level is not usable
             return f"{type(error).__name__}: {error}"[:200]
     return "" if result.status == "passed" else f"{result.status}: {result.detail}"

@@ -11,12 +11,12 @@ import os
 import struct
 import sys
 
-TYPE_CHECKING = False  # typing is not worth its loading
+TYPE_CHECKING = False  # importing typing would slow the start
 if TYPE_CHECKING:
     from typing import Any
 
 DEEPEST_CROSSING = 100
-"""Levels of lists in lists that cross."""
+"""Maximum nesting of lists in a value between the processes."""
 LONGEST_WORDS = 300
 BASE_TYPES = (int, float, complex, str, bytes, list, tuple, set, dict)
 PLAIN_TYPES = frozenset((*BASE_TYPES, bool))
@@ -198,7 +198,7 @@ def limit(
     system.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
     if seccomp:
         steps = ctypes.create_string_buffer(seccomp, len(seccomp))
-        # PR_SET_SECCOMP; a kernel without it goes without it.
+        # PR_SET_SECCOMP; on a kernel without it the filter is left out.
         system.prctl(22, 2, struct.pack("@HP", len(seccomp) // 8, ctypes.addressof(steps)), 0, 0)
 
 
@@ -256,7 +256,7 @@ def candidate(pipe: Pipe, program: str, name: str) -> None:
         except NotPlain as error:
             pipe.send(b"U", encode_value(words(error)))
         except BaseException as error:
-            pipe.send(b"U", encode_value("a value that cannot be told: " + words(error)))
+            pipe.send(b"U", encode_value("a value that cannot be encoded: " + words(error)))
 
 
 class CalledFunction:

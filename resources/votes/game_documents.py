@@ -26,7 +26,7 @@ DOCUMENT_KINDS: tuple[GameDocumentKind, ...] = get_args(GameDocumentKind)
 
 
 FIRST_STATUS: Mapping[GameDocumentKind, str] = MappingProxyType({"persona": "draft", "scenario": "experimental"})
-"""What every version begins with."""
+"""The first status of every version."""
 
 
 class DocumentChanged(DtefError):
@@ -40,7 +40,7 @@ class DocumentVersion(NamedTuple):
     id: str
     version: int
     body: Mapping[str, Any]
-    """Its fields without version and status."""
+    """The document's fields without version and status."""
     who: str
     made_at: datetime
 
@@ -60,9 +60,9 @@ class DocumentSnapshot(NamedTuple):
     """The store's content at one moment."""
 
     versions: tuple[DocumentVersion, ...] = ()
-    """In the order in which they were made."""
+    """Versions in order of creation."""
     statuses: tuple[DocumentStatus, ...] = ()
-    """In the order in which they were said: the last of a version holds."""
+    """Statuses in order of entry: the last one of a version holds."""
 
     def of(self, kind: GameDocumentKind) -> tuple[DocumentVersion, ...]:
         return tuple(version for version in self.versions if version.kind == kind)
@@ -87,7 +87,7 @@ document_schemas = sa.Table(
 document_versions = sa.Table(
     "game_documents",
     document_metadata,
-    # The order in which they were made.
+    # The order of creation.
     sa.Column("place", sa.Integer, primary_key=True),
     sa.Column("kind", sa.String(16), nullable=False),
     sa.Column("id", sa.String(200), nullable=False),
@@ -97,13 +97,13 @@ document_versions = sa.Table(
     sa.Column("who", sa.Text, nullable=False),
     # Microseconds since 1970 UTC.
     sa.Column("made_at", sa.BigInteger, nullable=False),
-    # Of two that make the same version one is stored.
+    # If two processes create the same version, one is stored.
     sa.UniqueConstraint("kind", "id", "version"),
 )
 document_statuses = sa.Table(
     "game_document_statuses",
     document_metadata,
-    # Of several statuses of one version the last holds.
+    # The last of several statuses of a version holds.
     sa.Column("place", sa.Integer, primary_key=True),
     sa.Column("kind", sa.String(16), nullable=False),
     sa.Column("id", sa.String(200), nullable=False),
@@ -171,7 +171,7 @@ class GameDocumentStore(DatabaseStore):
         make_vote_tables(self.database)
         make_tables(self.database, document_schemas, DOCUMENT_SCHEMA_VERSION, _WHAT_WAS_WRITTEN)
 
-    def all(self, kind: GameDocumentKind | None = None, document_id: str | None = None) -> DocumentSnapshot:
+    def read_all(self, kind: GameDocumentKind | None = None, document_id: str | None = None) -> DocumentSnapshot:
         """Return all current documents, of a kind or one document if given, from one reading transaction."""
         return self.database.read(lambda connection: read_documents_from(connection, kind, document_id))
 
@@ -273,7 +273,7 @@ class GameDocumentStore(DatabaseStore):
         def find_committed(connection: sa.Connection) -> bool | None:
             return find_noted_action(connection, who, now, action) == document or None
 
-        # Alone: no other writer comes between the look and the rows.
+        # Exclusive, so that no other writer comes between the check and the rows.
         self.database.write(work, alone=True, find_committed=find_committed)
 
 

@@ -23,9 +23,9 @@ from resources.votes.vote_store import VoteStore
 from resources.votes.vote_tables import LEFT_SIDE, RIGHT_SIDE, join_sides, paired_responses, pairs, votes
 
 LayOut = Callable[[str, BlindedPair], BlindedPair]
-"""How people read a pair of a family, given the name of the family."""
+"""Returns the layout of a family's pairs for readers, given the family's name."""
 _IN_HAND_S = 600.0
-"""How long a reviewer is expected to vote on the pair that was served last."""
+"""Seconds for which a served pair counts as being voted on by its reviewer."""
 _MOST_IN_HAND = 20_000
 _COUNTED_EXACTLY = 20
 
@@ -34,16 +34,16 @@ class ReviewerProgress(NamedTuple):
     """A reviewer's progress."""
 
     voted: int
-    """Pairs with a vote of the reviewer, a voided one too: a pair is voted on once."""
+    """Number of pairs with a vote of the reviewer, void ones included: a pair is voted on once."""
     left: int
     is_exact: bool
-    """False: of those left, some may turn out to have texts that read alike, and are not served."""
+    """Whether `left` is exact; otherwise some of the remaining pairs may have equal texts and are not served."""
 
 
 class _HeldPair(NamedTuple):
     pair_id: str
     until: float
-    """Of the clock."""
+    """Time of the clock."""
 
 
 class WaitingPairs:
@@ -59,7 +59,7 @@ class WaitingPairs:
         self._n_known = -1
         self._names: Blinding | None = None
         self._alike: set[str] = set()
-        """Ids of pairs that are not served, because their texts read alike."""
+        """Ids of pairs that are not served, because their texts are equal to a reader."""
 
     def choose_next(self, reviewer_id: str, family: str | None = None, later: Sequence[str] = ()) -> BlindedPair | None:
         """Return a reviewer's next pair, the same until the reviewer votes on it, or None if none is left.
@@ -94,7 +94,7 @@ class WaitingPairs:
             number = sum(self._serve_pair(pair_id) is not None for pair_id in ids) if is_exact else len(ids)
             return ReviewerProgress(n_voted, number, is_exact)
 
-    def voted(self, pair_id: str, reviewer_id: str) -> None:
+    def release(self, pair_id: str, reviewer_id: str) -> None:
         """Release a pair after the store has taken a vote on it."""
         with self._lock:
             for key in [key for key, hold in self._in_hand.items() if key[0] == reviewer_id and hold.pair_id == pair_id]:
@@ -107,7 +107,7 @@ class WaitingPairs:
         last, hold = frozenset(later), self._in_hand.get((reviewer_id, family))
         if hold and hold.pair_id in n_votes and hold.pair_id not in last:
             yield hold.pair_id
-        # Pairs with equally many keep the order of the query.
+        # Pairs with the same number of votes keep the order of the query.
         ids = sorted(n_votes, key=lambda pair_id: n_votes[pair_id] + n_in_hand[pair_id])
         yield from (pair_id for pair_id in ids if pair_id not in last)
         yield from (pair_id for pair_id in later if pair_id in n_votes)

@@ -28,13 +28,13 @@ from dtef_pipeline.preference.vote_records import (
     get_key_field,
     hash_export_contents,
     is_shown,
-    parse_line,
     read_record,
     record_line,
     void_id,
     vote_of,
 )
 from dtef_pipeline.text.quantity_words import list_first_names
+from dtef_pipeline.text.strict_json import JsonFault, parse_json
 from resources.file_systems import open_whole_file
 from resources.responses.database import ResponseDatabase
 from resources.votes import vote_tables as tables
@@ -42,9 +42,9 @@ from resources.votes.vote_queries import JUDGE_KIND, NOT_OF_A_JUDGE, find_judges
 from resources.votes.vote_store import VoteStore
 
 EXPORT_ACTION = "export"
-"""What the actions of administrators call an export. `contents` in it is what the names of the export were made of."""
+"""The name of an export in the actions of administrators. Its `contents` determine the pseudonyms of the export."""
 _LONGEST_LINE = 8_000_000
-"""Bytes."""
+"""Maximum bytes of a line."""
 _NEITHER = "is neither in the store nor in the file"
 _MAY_DIFFER: Mapping[str, frozenset[str]] = {
     "response": frozenset({"manifest_id", "names"}),
@@ -52,12 +52,13 @@ _MAY_DIFFER: Mapping[str, frozenset[str]] = {
     "pair": frozenset({"replaced", "blinding", "made_at"}),
     "vote": frozenset({"vote_id", "reviewer_id", "choice", "shown_as_a"}),
 }
-"""Fields in which two records of one thing may differ: who asked or paired first does not matter, and more names are known later."""
+"""Fields in which two records of the same object may differ: who requested or paired it first does not matter, and more names may be known
+later."""
 _OF_THE_STORE = frozenset({"voted_at", "reviewer_kind"})
-"""Fields of a vote that no reviewer hands in."""
+"""Fields of a vote that the store adds."""
 _ALLOWED_AGAIN = {"vote": "one vote of a reviewer on a pair, of which the first stays, even if it is void"}
 _CLOCKS_DIFFER_BY = timedelta(days=1)
-"""How far ahead of this computer's clock a time of another one may be."""
+"""Maximum time by which another computer's clock may be ahead of this one's."""
 _LENGTH_OF_PAIR_ID = 32
 _SHARED_BY_SIDES = ("family", "item_id", "draw")
 
@@ -70,9 +71,9 @@ class Line(NamedTuple):
     kind: str
     record: Record
     is_ballot: bool = False
-    """Whether a reviewer hands it in, so that it has no time of its own."""
+    """Whether it is a reviewer's ballot, which has no time."""
     is_of_another_tool: bool = False
-    """Whether it stood in no store like this one before."""
+    """Whether it is from another tool and not from such a store."""
 
     def replace_values(self, **values: object) -> Line:
         """Return the line with these values in its record."""
@@ -80,7 +81,7 @@ class Line(NamedTuple):
 
 
 Lines = Mapping[str, Sequence[Line]]
-"""By kind."""
+"""Lines by kind."""
 
 
 def map_pair_ids(connection: sa.Connection, database: ResponseDatabase, lines: Lines) -> Lines:
@@ -90,7 +91,7 @@ def map_pair_ids(connection: sa.Connection, database: ResponseDatabase, lines: L
     """
     pair_ids = {_get_sides(line.record): line.record["pair_id"] for line in reversed(lines["pair"])}
     columns = tables.pairs.c
-    statement = sa.select(columns.pair_id, columns.left_id, columns.right_id).where(columns.left_id.in_(database.listed))
+    statement = sa.select(columns.pair_id, columns.left_id, columns.right_id).where(columns.left_id.in_(database.key_query))
     for row in tables.query_listed_rows(connection, database, statement, {left for left, _ in pair_ids}):
         pair_ids[_get_sides(row)] = row["pair_id"]
     own_id = {line.record["pair_id"]: pair_ids[_get_sides(line.record)] for line in lines["pair"]}
@@ -184,7 +185,8 @@ def _hide_reviewers(records: Mapping[str, list[Record]], names: ExportNames) -> 
     theirs = {row["vote_id"] for row in records["vote"] if row["reviewer_id"] in hidden}
     return {
         kind: [
-            names.hidden(kind, row) if row.get("reviewer_id") in hidden or row.get("vote_id") in theirs else row for row in rows
+            names.hide_names(kind, row) if row.get("reviewer_id") in hidden or row.get("vote_id") in theirs else row
+            for row in rows
         ]
         for kind, rows in records.items()
     }
@@ -194,16 +196,15 @@ def _read(where: str, number: int, line: bytes) -> tuple[str, Record]:
     try:
         if len(line) > _LONGEST_LINE:
             raise BallotError(f"got a line of {len(line):,} bytes; allowed: {_LONGEST_LINE:,}")
-        return read_record(parse_line(line))
+        return read_record(parse_json(line))
     except BallotError as error:
         raise SourceError(str(error), where=where, line=number) from None
-    except (ValueError, RecursionError) as error:
-        why = f"{error.msg}, character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else "cannot be decoded"
-        raise SourceError(f"not JSON ({why})", where=where, line=number, allowed="one JSON object a line") from None
+    except JsonFault as fault:
+        raise SourceError(f"not JSON ({fault})", where=where, line=number, allowed="one JSON object a line") from None
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:
-    # No name and no time in the compressed file, which would make it other bytes each time.
+    # Without name and time in the compressed file, so that equal contents give equal bytes.
     with (
         open_whole_file(path) as file,
         gzip.GzipFile("", "wb", 6, file, mtime=0) if _is_compressed(path) else nullcontext(file) as stream,
@@ -233,7 +234,7 @@ def add_lines(store: VoteStore, lines: Sequence[Line], who: str, source: str) ->
     for line in lines:
         _check_times(line, now)
         if line.kind == BALLOT_KIND:
-            # A ballot becomes a vote here: only this store knows what it showed as A.
+            # Only this store knows which response was shown as A, so a ballot becomes a vote here.
             record = store.vote_record(Ballot(**line.record), now)
             line = line._replace(kind="vote", record=record, is_ballot=True)
         by_kind[line.kind].append(line)
@@ -289,10 +290,10 @@ def _read_existing(connection: sa.Connection, database: ResponseDatabase, kind: 
     key = get_key_field(kind)
     yield from _read_records(connection, database, kind, key, {line.record[key] for line in lines})
     if kind == "vote":
-        # Pairs may have many more votes than those that are asked for. The ids of pairs are equally long, and looked up by an index.
-        vote, subquery = tables.votes, database.listed.subquery()
+        # Pairs may have many more votes than the requested ones. Pair ids have a fixed length and are found through an index.
+        vote, subquery = tables.votes, database.key_query.subquery()
         pair_ids = sa.select(sa.func.substr(subquery.c[0], 1, _LENGTH_OF_PAIR_ID))
-        condition = sa.and_(vote.c.pair_id.in_(pair_ids), (vote.c.pair_id + vote.c.reviewer_id).in_(database.listed))
+        condition = sa.and_(vote.c.pair_id.in_(pair_ids), (vote.c.pair_id + vote.c.reviewer_id).in_(database.key_query))
         keys = {line.record["pair_id"] + line.record["reviewer_id"] for line in lines}
         for row in tables.query_listed_rows(connection, database, sa.select(vote).where(condition), keys):
             yield tables.record_of(kind, row)
@@ -311,10 +312,10 @@ def _extract_content(line: Line, record: Record) -> Record:
     """Return the fields that must agree in two records of one key. A vote with the same id may return under a pseudonym."""
     ignored_fields = _MAY_DIFFER.get(line.kind, frozenset()) | (_OF_THE_STORE if line.is_ballot else frozenset())
     if line.kind == "vote" and not line.is_ballot and not line.record["justification"]:
-        # An export may have left it out.
+        # An export may lack it.
         ignored_fields |= {"justification"}
     content = {name: value for name, value in record.items() if name not in ignored_fields}
-    # "A" of left and right is "B" of right and left: what counts is which response was preferred.
+    # If left and right are swapped, A becomes B: the preferred response counts.
     return content | {"preferred": vote_of(record).preferred_side} if line.kind == "vote" else content
 
 
@@ -341,7 +342,7 @@ def _check_references(connection: sa.Connection, database: ResponseDatabase, fre
             if response is None:
                 raise _make_refusal(line, f"{name}: {line.record[name]} {_NEITHER}")
             if any(response[column] != line.record[column] for column in _SHARED_BY_SIDES):
-                raise _make_refusal(line, f"{name}: {line.record[name]} is of another family, item or draw than the pair")
+                raise _make_refusal(line, f"{name}: {line.record[name]} has another family, item or draw than the pair")
 
 
 def _check_requests(connection: sa.Connection, database: ResponseDatabase, fresh: Lines) -> None:
@@ -384,7 +385,7 @@ def _read_records(
 ) -> Iterator[Record]:
     """Yield stored records of a kind with one of these values in a field."""
     table = tables.TABLE_OF_KIND[kind]
-    statement = sa.select(table).where(table.c[name].in_(database.listed))
+    statement = sa.select(table).where(table.c[name].in_(database.key_query))
     return (tables.record_of(kind, row) for row in tables.query_listed_rows(connection, database, statement, values))
 
 
@@ -408,11 +409,11 @@ class _OwnNames:
     """A file's records under names that this store assigned."""
 
     reviewers: set[str] = field(default_factory=set)
-    """Pseudonyms."""
+    """Pseudonyms of reviewers."""
     votes: dict[str, Record] = field(default_factory=dict)
-    """The votes here, by their ids in the file."""
+    """The stored votes, by their ids in the file."""
     voided: dict[str, Record] = field(default_factory=dict)
-    """What voids them, by the ids that they have here."""
+    """The records that void votes, by the votes' ids in this store."""
 
 
 def map_reviewer_names(connection: sa.Connection, database: ResponseDatabase, salt: str, lines: Lines) -> Lines:
@@ -444,7 +445,9 @@ def _collect_own_names(connection: sa.Connection, database: ResponseDatabase, sa
         for reviewer_id in connection.scalars(sa.select(table.c.reviewer_id).distinct())
     }
     for names in _iterate_export_names(connection, salt):
-        own_names = {name: reviewer_id for reviewer_id in everybody if (name := names.reviewer(reviewer_id)) in pseudonyms}
+        own_names = {
+            name: reviewer_id for reviewer_id in everybody if (name := names.make_pseudonym(reviewer_id)) in pseudonyms
+        }
         result.reviewers |= own_names.keys()
         for vote in _read_records(connection, database, "vote", "reviewer_id", set(own_names.values())):
             result.votes[names.vote(vote["vote_id"])] = vote

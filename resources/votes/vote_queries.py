@@ -50,7 +50,7 @@ def build_audit_query(vote_id: str) -> sa.Select[Any]:
     it; and -> manifest of the pair's creation.
     """
     of_vote = judging_requests.c.vote_id == votes.c.vote_id
-    # Neither engine aggregates in the order in which rows were added.
+    # No engine guarantees to aggregate in insertion order.
     in_order = (
         sa.select(judging_requests.c.request_key).where(of_vote).order_by(judging_requests.c.place).correlate(votes).subquery()
     )
@@ -157,7 +157,7 @@ class VotesOfReviewer(NamedTuple):
     reviewer_kind: str
     n_votes: int
     last_at: datetime | None
-    """None: imported votes without a time."""
+    """Time of the last vote; None: all votes were imported without a time."""
 
 
 class VoteCounts(NamedTuple):
@@ -167,15 +167,15 @@ class VoteCounts(NamedTuple):
     n_voided: int
     n_pairs: int
     by_day: Mapping[date, int]
-    """Votes of people and of judges by day (UTC), only of days with some, in their order."""
+    """Votes of people and of judges by day (UTC), in order, without empty days."""
     n_without_time: int
-    """Votes that were imported without a time, and so are of no day."""
+    """Votes that were imported without a time, so that they belong to no day."""
     by_choice: Mapping[str, int]
-    """Of A, B and tie."""
+    """Votes by choice: A, B and tie."""
     by_side: Mapping[str, int]
-    """Of left and right: votes for the response that is stored on this side of its pair."""
+    """Votes by side: those for the response that is stored as left or as right."""
     reviewers: Sequence[VotesOfReviewer]
-    """Those with the most votes first."""
+    """Reviewers, those with the most votes first."""
 
 
 def vote_counts(database: ResponseDatabase) -> VoteCounts:
@@ -262,7 +262,7 @@ def find_judges(connection: sa.Connection, database: ResponseDatabase, ids: Coll
     for table in (tables.reviewers, tables.votes):
         columns = table.c
         query = sa.select(columns.reviewer_id).where(
-            columns.reviewer_kind == JUDGE_KIND, columns.reviewer_id.in_(database.listed)
+            columns.reviewer_kind == JUDGE_KIND, columns.reviewer_id.in_(database.key_query)
         )
         judges |= {
             row["reviewer_id"] for row in tables.query_listed_rows(connection, database, query.distinct(), set(ids) - judges)

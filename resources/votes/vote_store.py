@@ -1,4 +1,4 @@
-"""The store of preference votes, beside the responses they concern: append-only, shared by threads, processes and machines."""
+"""The store of preference votes, in the database of responses: append-only, shared by threads, processes and machines."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ from resources.votes.vote_queries import (
 from resources.votes.vote_tables import LEFT_SIDE, RIGHT_SIDE, SIDE_TEXTS, join_sides
 
 _LOOKED_AT_TOGETHER = 500
-"""Pairs whose texts are compared."""
+"""Number of pairs whose texts are compared together."""
 
 _VOTED_TEXTS = join_sides(
     sa.select(tables.votes.c.vote_id, tables.pairs.c.pair_id, *SIDE_TEXTS)
@@ -82,7 +82,7 @@ class VoteStore(DatabaseStore):
         super().__init__(location, clock)
         self.name = self.database.name
         self.salt = tables.make_vote_tables(self.database)
-        """Decides what is shown as A; never served, and in no export."""
+        """Determines which response is shown as A; it is never served or exported."""
 
     def add_pairs(
         self, responses: Iterable[PairedResponse], pairs: Sequence[VotePair], manifest: RunManifest | None = None, who: str = ""
@@ -352,7 +352,7 @@ def read_player_votes(store: VoteStore, *, family: str | None = None, reviewer_k
 def _build_players_vote(row: Mapping[str, Any]) -> PlayersVote:
     values = {name: row[name] for name in PlayersVote.__slots__ if name in row}
     side = find_preferred_side(row["choice"], row["shown_as_a"])
-    return PlayersVote(**{**values, "preferred": side, "leak_risk": row["replaced"] > 0})
+    return PlayersVote(**{**values, "preferred_side": side, "leak_risk": row["replaced"] > 0})
 
 
 def find_equal_text_votes(store: VoteStore) -> tuple[int, list[str]]:
@@ -372,7 +372,7 @@ def _collect_runs(connection: sa.Connection, database: ResponseDatabase, paired:
     statement = (
         sa.select(responses.c.request_key, run.code_version, run.config_hash)
         .join(asking_runs, run.run_id == responses.c.run_id)
-        .where(responses.c.request_key.in_(database.listed))
+        .where(responses.c.request_key.in_(database.key_query))
     )
     asked_by = {
         row["request_key"]: AskingRun(row["code_version"], row["config_hash"])

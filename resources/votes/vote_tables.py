@@ -22,7 +22,7 @@ from resources.responses.schema_versions import find_schema_version
 
 VOTE_SCHEMA_VERSION = 4
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
-"""What times are counted from; of a reviewer of whom nothing was said, what the table keeps as the time when it was."""
+"""The start of times; also the stored time of a reviewer without a recorded consent."""
 _ROWS_AT_ONCE = 20_000
 
 vote_metadata = sa.MetaData()
@@ -67,7 +67,7 @@ paired_requests = sa.Table(
     sa.Column("place", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("request_key", _Text, nullable=False),
 )
-# The runs that asked for paired responses, also in another store; of before they were noted there are none.
+# The runs that requested paired responses, also in other stores; empty for older responses.
 paired_runs = sa.Table(
     "preference_runs", vote_metadata, _make_key_column("run_id"), *_make_text_columns("code_version", "config_hash")
 )
@@ -92,9 +92,9 @@ pairs = sa.Table(
     sa.Column("blinding", sa.Integer, nullable=False),
     sa.Column("made_at", _Time),
 )
-# Ids of pairs are keyed, so that two of them may be of the same responses: not here.
+# Pair ids depend on a key, so that two of them could have the same responses; this index prevents it.
 sa.Index("preference_pairs_of_two", pairs.c.left_id, pairs.c.right_id, unique=True)
-# What was said of a reviewer, and when: the last of it holds.
+# Recorded consent of reviewers with its time; the last entry holds.
 reviewers = sa.Table(
     "preference_reviewers",
     vote_metadata,
@@ -115,7 +115,7 @@ votes = sa.Table(
     sa.Column("voted_at", _Time),
     sa.UniqueConstraint("pair_id", "reviewer_id"),
 )
-# Before each vote it is looked up whether a judge has voted under the id.
+# An index for the check before each vote whether a judge has voted under the id.
 sa.Index("preference_votes_of_one", votes.c.reviewer_id, votes.c.reviewer_kind)
 # The requests of a judge behind its vote: the texts in the order shown, then swapped.
 judging_requests = sa.Table(
@@ -163,7 +163,7 @@ TABLE_OF_KIND: Mapping[str, sa.Table] = {
     "vote": votes,
     "void": voids,
 }
-"""In the order in which they refer to each other."""
+"""Tables by kind, each after those that it refers to."""
 _KEPT_AS_JSON = frozenset({"names", "request_keys"})
 _TIMES_KEPT = frozenset({"made_at", "said_at", "voted_at", "voided_at"})
 
@@ -178,7 +178,7 @@ def join_sides(statement: sa.Select[Any]) -> sa.Select[Any]:
 def query_listed_rows(
     connection: sa.Connection, database: ResponseDatabase, statement: sa.Select[Any], values: Iterable[str]
 ) -> Iterator[sa.RowMapping]:
-    """Yield the rows of a statement on `database.listed`, for any number of values."""
+    """Yield the rows of a statement on `database.key_query`, for any number of values."""
     for chunk in chunks(sorted(values)):
         yield from connection.execute(statement, database.keys(chunk)).mappings()
 

@@ -133,7 +133,7 @@ def test_one_whose_task_has_ended_without_it_has_failed(
     health(launcher, run)
     found = launcher.check_run_worker_health(run)
     assert found.status == WorkerStatus.FAILED
-    assert f"its task has ended without it: {state}" in str(found.msg)
+    assert f"its task ended, but the run did not: {state}" in str(found.msg)
 
 
 def test_one_whose_task_was_not_noted_yet_is_left_alone(

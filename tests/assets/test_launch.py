@@ -151,9 +151,9 @@ def test_partitions_that_failed_are_counted_over_all_runs_of_a_command(
     monkeypatch.setattr(launch, "defs", dg.Definitions(assets=[blueprints], executor=dg.in_process_executor))
     outcome = materialize(instance, ["blueprints"], ["T1/a", "T1/c"], {})
     assert len(outcome.run_ids) == 1
-    assert outcome.failures == ("blueprints: 1 of 2 partitions failed, the others are done: T1/c (no such thing)",)
+    assert outcome.failures == ("blueprint: 1 of 2 partitions failed, the others are done: T1/c (no such thing)",)
     (failure,) = materialize(instance, ["blueprints"], ["T1/c"], {}).failures
-    assert failure == "blueprints: 1 of 1 partition failed: T1/c (no such thing)"
+    assert failure == "blueprint: 1 of 1 partition failed: T1/c (no such thing)"
 
 
 def test_a_stage_that_fails_as_a_whole_is_reported_in_the_projects_words_or_by_kind_and_run(
@@ -177,5 +177,5 @@ def test_a_stage_that_fails_as_a_whole_is_reported_in_the_projects_words_or_by_k
     (run_id,) = outcome.run_ids
     assert sorted(outcome.failures) == [
         "costs: p.yaml:2: rouds: unknown key",
-        f"report: KeyError: 'no one expected this'; the whole account is in the log of run {run_id} (`dtef ui`)",
+        f"report: KeyError: 'no one expected this'; details are in the log of run {run_id} (`dtef ui`)",
     ]

@@ -12,7 +12,7 @@ import pytest
 from assets import launch, plugin_assets
 from assets.definitions import defs
 from assets.engine import roll_up_names
-from assets.games.roll_ups import DECISION_STAGES, GAMES_ROLL_UPS, GAMES_STAGES
+from assets.games.roll_ups import GAMES_ROLL_UPS, GAMES_STAGES
 from assets.games.scenarios import LEAGUE_SCENARIO
 from assets.preference.score_assets import PREFERENCE_ROLL_UPS
 from assets.qa.files import DATASET_PART
@@ -47,7 +47,6 @@ def test_names_that_commands_start_are_those_of_the_assets() -> None:
         "QA_STAGE_NAMES": QA_STAGES,
         "QA_ROLL_UP_NAMES": QA_ROLL_UPS,
         "GAMES_STAGE_NAMES": GAMES_STAGES,
-        "DECISION_STAGE_NAMES": DECISION_STAGES,
         "GAMES_ROLL_UP_NAMES": GAMES_ROLL_UPS,
         "PREFERENCE_ROLL_UP_NAMES": PREFERENCE_ROLL_UPS,
     }
@@ -68,7 +67,7 @@ def test_partitions_of_commands_are_those_of_the_assets() -> None:
 def test_a_family_is_loaded_by_itself_as_within_the_whole(family: str) -> None:
     """A run of a command and one that the UI starts are of the same assets, checks included."""
     alone = dg.Definitions(**plugin_assets.collect_plugin_assets(family)).resolve_asset_graph()
-    own = [dg.AssetKey(name) for name in launch._STARTED[family]]
+    own = [dg.AssetKey(name) for name in launch._ASSETS_BY_FAMILY[family]]
     assert set(own) <= alone.materializable_asset_keys
     for key in own:
         here, there = alone.get(key), WHOLE.get(key)

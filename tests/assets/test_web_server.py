@@ -10,7 +10,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from assets.web_server import OwnPagesOnly, guard
+from assets.web_server import ForeignPageGuard, guard
 from dtef_pipeline.errors import ConfigError
 
 JSON = {"Content-Type": "application/json"}
@@ -37,7 +37,7 @@ def client(base: str = "http://127.0.0.1:3000", hosts: tuple[str, ...] = ("local
         Route("/report_asset_materialization/{key:path}", _answer, methods=["POST"]),
         Route("/{path:path}", _answer),
     ]
-    return TestClient(OwnPagesOnly(Starlette(routes=routes), hosts), base_url=base)
+    return TestClient(ForeignPageGuard(Starlette(routes=routes), hosts), base_url=base)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_websockets_are_for_own_pages_and_programs(headers: dict[str, str], is_t
 def test_hosts_are_those_of_this_computer_of_the_address_and_of_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     def hosts(bound_to: str) -> set[str]:
         made = guard(Starlette(), bound_to)
-        assert isinstance(made, OwnPagesOnly)
+        assert isinstance(made, ForeignPageGuard)
         return set(made.hosts) - {"localhost", "127.0.0.1", "[::1]"}
 
     assert hosts("127.0.0.1") == hosts("localhost") == hosts("::1") == set()

@@ -36,7 +36,7 @@ def test_a_run_waits_while_another_writes_the_partition_and_keeps_its_rows(pipel
         )
     )
     with ResponseStore(Settings.read_environment().responses_url) as store, Claims(store) as claims:
-        with claims.alone([digest("predictions", KEY)]):
+        with claims.hold_all([digest("predictions", KEY)]):
             run.start()
             until = time.monotonic() + 30
             while runs_at_work(store) < 2 and time.monotonic() < until:

@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Response
 from dtef_pipeline.games.episode import BaselineGames, LeaguePlan, Match
@@ -46,7 +46,7 @@ def _texts(player: Player, legal: Sequence[str], text: int) -> str:
     return PLANNED_MOVE.format(command)
 
 
-def _played(plan: LeaguePlan, match: Match, most: int) -> tuple[Any, Played]:
+def _played(plan: LeaguePlan, match: Match, most: int) -> tuple[Any, EpisodeResult]:
     """A match with at most so many texts; after them the budget has ended."""
     episode, history = plan.episode(match), list[Response]()
     while (request := episode.next(history)) is not None and len(history) < most:
@@ -54,7 +54,7 @@ def _played(plan: LeaguePlan, match: Match, most: int) -> tuple[Any, Played]:
         listed = last.rpartition("Legal commands: ")[2].splitlines()[0].split(", ") if "Legal commands: " in last else []
         history.append(response_to(request, _texts(match.player, listed, len(history))))
     failure = _OUT_OF_BUDGET if request is not None else None
-    return episode.trace(), Played(history, failure)
+    return episode.trace(), EpisodeResult(history, failure)
 
 
 def _episodes(own: Pack, seeds: Sequence[int], most: int) -> pa.Table:
@@ -68,7 +68,7 @@ def _episodes(own: Pack, seeds: Sequence[int], most: int) -> pa.Table:
     plan = LeaguePlan(own, items, [*baselines, *models], opponents, 1, "base")
     columns, games = EpisodeColumns(plan, {}), BaselineGames(own)
     for match in plan.matches():
-        if match.asks_nobody:
+        if match.needs_no_model:
             columns.add(match, games.trace(match.item.seed, match.list_seated_players(plan.n_seats)))
         else:
             unlucky = match.player == models[0] and match.item == items[-1]

@@ -10,7 +10,7 @@ from typing import Any
 
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Request, Response
-from dtef_pipeline.games.contract import Chooses, Count, GameEnding, GameMetric, GameResult, Illegal
+from dtef_pipeline.games.contract import ChooseCommand, Count, GameEnding, GameMetric, GameResult, Illegal
 from dtef_pipeline.games.episode import GameEpisode
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.packs import Pack
@@ -42,7 +42,7 @@ class ShowCards:
     unit = "points"
     zero_sum = True
     metrics = (GameMetric("show_rate", "risk", "share", "none", "Shows over all turns of the seat."),)
-    baselines: Mapping[str, Chooses] = {"careful": careful, "waits": lambda *_: "wait"}
+    baselines: Mapping[str, ChooseCommand] = {"careful": careful, "waits": lambda *_: "wait"}
 
     def reset(self, seed: int, seating: tuple[int, ...]) -> ShowState:
         first, second = random.Random(seed).sample(CARDS, 2)

@@ -12,7 +12,7 @@ from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS
 
 CHIPS_WON = {
     "metric": "expected_return",
-    "family": "expected value",
+    "metric_family": "expected value",
     "unit": "chips",
     "direction": "higher",
     "unit_scale": False,
@@ -40,8 +40,8 @@ def scored_games(
                 "opponent": opponent,
                 "cluster": str(seed),
                 **metric,
-                "total": reward,
-                "of": 1.0,
+                "numerator": reward,
+                "denominator": 1.0,
                 "value": reward,
                 "status": "scored",
                 "truth_id": "rules",

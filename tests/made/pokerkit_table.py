@@ -92,7 +92,7 @@ def same_at_both_tables(seed: int, rng: random.Random) -> HoldemHand:
     while hand.turn is not None:
         assert table.actor_index == 1 - hand.turn
         assert list_allowed_commands(hand) == pokerkit_allows(table)
-        assert table.stacks == [STACK - hand.paid[1], STACK - hand.paid[0]]
+        assert table.stacks == [STACK - hand.stakes[1], STACK - hand.stakes[0]]
         assert "".join(map(repr, table.get_board_cards(0))) == "".join(hand.board)
         commands = list_allowed_commands(hand)
         command = rng.choices(commands, [SELDOM_FOLDS[one] for one in commands])[0]

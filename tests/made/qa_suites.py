@@ -47,7 +47,7 @@ def _choices(made: QaMade, part: str, n_items: int, words: str) -> None:
                 score = {
                     "score": float(right),
                     "metric": "correct",
-                    "how": "alone",
+                    "read_by": "alone",
                     "flags": ["several"] if at == 2 else [],
                     "detail": json.dumps(own),
                     "cluster": part,
@@ -86,11 +86,11 @@ def _numbers(made: QaMade, n_items: int, words: str) -> None:
                     "scorer": "numeric",
                     "metric": "correct",
                     "measured_by": "numeric 1",
-                    "how": "marker",
+                    "read_by": "marker",
                 },
                 {**judge, "score": None, "status": "judge_failed", "metric": "judged", "reason": f"unreadable {words}"}
                 if lost
-                else {**judge, "score": 0.75, "metric": "judged", "how": "judge"},
+                else {**judge, "score": 0.75, "metric": "judged", "read_by": "judge"},
             ]
             made.said(named, f"#### {2 + at} {words}", scores, finish_reason="length" if at == 3 else "stop")
             _judged(made, named, lost, words)
@@ -135,7 +135,7 @@ def _programs(made: QaMade, words: str) -> None:
             **by,
             "score": 1.0 if passed else None,
             "status": "ok" if passed else verdict,
-            "how": verdict if passed else None,
+            "read_by": verdict if passed else None,
             "reason": words or "no",
         }
         made.said(named, f"```python\ndef f(): return 1  # {words}\n```", [score])
@@ -181,8 +181,10 @@ def _interviews(made: QaMade, words: str) -> None:
         made.asked("socioscope", "talks", item, condition)
         named = {"suite": "socioscope", "part": "talks", "item_id": item, "condition": condition}
         for rank in range(2):
-            made.add("qa_context", **named, rank=rank, doc_id=f"{file}#{rank}.0", relevance=2.0 - rank, holds_quote=rank == 0)
-        made.add("qa_retrieval", **named, k=2, n_relevant=1, precision=0.5, recall=1.0, hit=1.0, mrr=1.0, ndcg=1.0)
+            made.add(
+                "qa_context", **named, rank=rank, doc_id=f"{file}#{rank}.0", relevance=2.0 - rank, contains_quote=rank == 0
+            )
+        made.add("qa_retrieval", **named, k=2, precision=0.5, recall=1.0, hit=1.0, mrr=1.0, ndcg=1.0)
         for model in MODELS:
             _cited(made, {**named, "model": model}, cluster, f"{file}#0.0", words)
 
@@ -222,7 +224,7 @@ def _cited(made: QaMade, named: Mapping[str, Any], cluster: str, doc: str, words
         "metric": "score",
         "measured_by": "by type 1, lexicon l",
         "score": float(is_best),
-        "how": "longest",
+        "read_by": "longest",
         "cluster": cluster,
     }
     made.said(named, json.dumps({"answer": f"nobody {words}", "citations": []}), [score, existence])
@@ -295,7 +297,7 @@ def _validity(words: str) -> list[dict[str, Any]]:
         "measured_by": "exact_choice 1",
     }
     return [
-        {**usual, "check": "self_judged", "value": 0.0, "n": 4, "warn": False, "note": ""},
+        {**usual, "check": "self_judged", "value": 0.0, "n": 4, "is_suspect": False, "note": ""},
         {
             **usual,
             "check": "position_bias",
@@ -303,7 +305,7 @@ def _validity(words: str) -> list[dict[str, Any]]:
             "low": 0.1,
             "high": 0.4,
             "n": 12,
-            "warn": True,
+            "is_suspect": True,
             "note": f"moves {words}",
         },
     ]

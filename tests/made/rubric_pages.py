@@ -50,7 +50,7 @@ def _scores(made: dict[str, pa.Table]) -> pa.Table:
     frames = {name: rows.to_pandas() for name, rows in made.items()}
     responses = frames["rubric_responses"].assign(reason=lambda rows: rows["status"].where(rows["status"] != "ok"))
     prompts = weigh_prompts(frames["rubric_prompts"][["blueprint", "prompt", "weight", "ideal"]], frames["rubric_criteria"])
-    similar = frames["rubric_similarities"].rename(columns={"to_ideal": "similarity"})
+    similar = frames["rubric_similarities"].rename(columns={"ideal_similarity": "similarity"})
     found = compute_blueprint_scores(responses, prompts, compute_coverage(frames["rubric_points"]), similar)
     return pa.table([pa.array(found[one.name], one.type, from_pandas=True) for one in RUBRIC_SCORES], schema=RUBRIC_SCORES)
 
@@ -97,7 +97,6 @@ def _blueprint(
         judges=[],
         n_prompts=n_prompts,
         n_criteria=5 * n_prompts,
-        n_ideals=n_prompts,
         n_errors=0,
         path=f"{name}.yml",
     )
@@ -246,7 +245,7 @@ def _response(
             {"role": "assistant", "text": text},
         ],
         turns=2 if at == 1 else 1,
-        cut=place == 0 and at == 0,
+        truncated=place == 0 and at == 0,
         served_model="served-model",
         prompt_tokens=120,
         completion_tokens=240,
@@ -266,7 +265,14 @@ def _response(
 def _similarity(made: RubricTables, rng: np.random.Generator, key: dict[str, Any], at: int, place: int, n: int) -> None:
     others = [1.0 if other == place else 0.9 - 0.02 * abs(other - place) for other in range(n)]
     ideal = float(rng.uniform(0.4, 0.95)) if at % 3 < 2 else None
-    made.add("rubric_similarities", **key, embedder="local/minilm-l6-int8", place=place, to_ideal=ideal, to_others=others)
+    made.add(
+        "rubric_similarities",
+        **key,
+        embedder="local/minilm-l6-int8",
+        place=place,
+        ideal_similarity=ideal,
+        response_similarities=others,
+    )
 
 
 def _point(made: RubricTables, rng: np.random.Generator, key: dict[str, Any], criterion: dict[str, Any], words: str) -> None:

@@ -19,7 +19,7 @@ from dtef_pipeline.rubric.site.family_site import RUBRIC_SITE
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
 from dtef_pipeline.site.build import build_site_files
 from dtef_pipeline.site.content import DataFile
-from dtef_pipeline.site.marks import SCRIPT_MARK
+from dtef_pipeline.site.paths import SCRIPT_MARK
 from dtef_pipeline.site.rendering import render_data, render_page
 from tests.made.rubric_pages import RubricTables, connected
 

@@ -39,8 +39,8 @@ def survey_rows(*rows: dict[str, Any]) -> pa.Table:
             "battery": f"rule:q{order}",
             "population": [0.4, 0.4, 0.2],
             "population_n": 400,
-            "others": [0.3, 0.3, 0.4],
-            "others_n": 300,
+            "leave_one_out_marginal": [0.3, 0.3, 0.4],
+            "leave_one_out_n": 300,
             "shuffled": [0.1, 0.1, 0.8],
             "shuffled_segment": "country:chile",
         }
@@ -97,16 +97,15 @@ def reference_row(**given: Any) -> dict[str, Any]:
         "question_id": "q0",
         "n": 40,
         "gini": 0.6,
-        "shrinkage": 0.5,
         "ceiling": 0.9,
         "ceiling_low": None,
-        "uniform": 0.6,
-        "others": 0.8,
-        "population": 0.8,
+        "uniform_score": 0.6,
+        "leave_one_out_score": 0.8,
+        "population_score": 0.8,
         **given,
     }
     row.setdefault("cluster", digest(row["question_id"]))
-    for name in ("ceiling", "ceiling_low", "uniform", "others", "population"):
+    for name in ("ceiling", "ceiling_low", "uniform_score", "leave_one_out_score", "population_score"):
         if isinstance(row[name], int | float):
             row[name] = dict.fromkeys(METRICS, float(row[name]))
     return row

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.exact_play import build_exact_game
 from dtef_pipeline.games import kuhn, leduc
-from dtef_pipeline.games.exact.exact_play import build_exact_game
-from dtef_pipeline.games.exact.strategies import Strategy
 from dtef_pipeline.games.manifest import read_manifest
-from dtef_pipeline.games.small_poker import SmallHand, SmallPoker
+from dtef_pipeline.games.small_poker import SmallHand, SmallPoker, Strategy
 from tests.conftest import ROOT
 
 GAMES = {"kuhn": "kuhn_poker", "leduc": "leduc_poker"}

@@ -27,7 +27,7 @@ LEVEL, CONDITION = "0", "distribution/attribute-label"
 
 
 def connection(
-    world: World, surveys: Survey | Sequence[Survey], ceiling_draws: int = DRAWS, ways: Mapping[str, Way] | None = None
+    world: World, surveys: Survey | Sequence[Survey], ceiling_draws: int = DRAWS, ways: Mapping[str, Setting] | None = None
 ) -> duckdb.DuckDBPyConnection:
     """`survey_responses`, `scores` and, with `ceiling_draws`, `reference_scores` of one survey or of several rounds, in memory; `ways` as of
     `scores`."""
@@ -51,12 +51,12 @@ def survey_responses(world: World, survey: Survey) -> pa.Table:
         "observed": _lists(survey.observed[question, segment], survey.k[question]),
         "n": n,
         "population": _lists(population[question], survey.k[question]),
-        "others": _lists(others[question, segment], survey.k[question]),
+        "leave_one_out_marginal": _lists(others[question, segment], survey.k[question]),
         "segment_n": n,
         "segment_order": _drawn(world, survey, question, segment),
         "n_source": "segment",
         "population_n": int(survey.n[survey.n >= MIN_N].sum()),
-        "others_n": _others_n(world, survey)[segment],
+        "leave_one_out_n": _others_n(world, survey)[segment],
     }
     return _table(columns, len(question), SURVEY_RESPONSES)
 
@@ -83,7 +83,7 @@ def _others_n(world: World, survey: Survey) -> Ints:
     return np.asarray((np.equal.outer(world.attributes, world.attributes) & ~np.eye(len(weights), dtype=bool)) @ weights)
 
 
-class Way(NamedTuple):
+class Setting(NamedTuple):
     """How a drawn model is called, and in which way it was asked."""
 
     model: str
@@ -91,7 +91,7 @@ class Way(NamedTuple):
     condition: str = CONDITION
 
 
-def scores(world: World, survey: Survey, ways: Mapping[str, Way] | None = None) -> pa.Table:
+def scores(world: World, survey: Survey, ways: Mapping[str, Setting] | None = None) -> pa.Table:
     """Of the models and of the two marginals, as `score_predictions` makes them.
 
     `ways`: drawn models that stand for one model asked in several ways; each by itself, where none is named.
@@ -99,9 +99,9 @@ def scores(world: World, survey: Survey, ways: Mapping[str, Way] | None = None) 
     population, others = marginals(world, survey)
     everywhere = np.ones((1, *others.shape[:2]), dtype=bool)
     given = {POPULATION_MARGINAL: np.broadcast_to(population[:, None], others.shape)[None], LEAVE_ONE_OUT: others[None]}
-    made = [_scores(world, survey, Way(name), predicted, everywhere) for name, predicted in given.items()]
+    made = [_scores(world, survey, Setting(name), predicted, everywhere) for name, predicted in given.items()]
     for model, predicted in survey.predicted.items():
-        way = (ways or {}).get(model, Way(model))
+        way = (ways or {}).get(model, Setting(model))
         made.append(_scores(world, survey, way, predicted, survey.read[model], survey.asked[model]))
     return pa.concat_tables(made)
 
@@ -109,7 +109,7 @@ def scores(world: World, survey: Survey, ways: Mapping[str, Way] | None = None) 
 def _scores(
     world: World,
     survey: Survey,
-    way: Way,
+    way: Setting,
     predicted: Floats,
     read: npt.NDArray[np.bool_],
     asked: npt.NDArray[np.bool_] | None = None,

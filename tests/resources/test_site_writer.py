@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyarrow.fs import LocalFileSystem
 
-from dtef_pipeline.site.marks import PAGE_MARK, SCRIPT_MARK
+from dtef_pipeline.site.paths import PAGE_MARK, SCRIPT_MARK
 from resources.site_writer import PAGES_LIST, SiteWriteResult, make_foreign_check, write_pages
 
 

@@ -152,7 +152,7 @@ def test_the_stage_that_replaces_a_damaged_file_takes_it_as_absent(house: Wareho
     assert file in warnings[0]
     house.query(segments, only=["scores"])
     house.write("scores", scores_table([{}]), **at)
-    house.drop_mended()
+    house.drop_readable_skips()
     assert house.skipped == {}
 
 

@@ -25,28 +25,28 @@ from dtef_pipeline.identity import select_versions_in_play
 from resources.settings import Settings
 from resources.votes.game_documents import DocumentChanged, DocumentSnapshot, GameDocumentKind, GameDocumentStore
 
-Versioned = Persona | ScenarioManifest
-ByVersion = Mapping[tuple[str, int], Versioned]
+GameDocument = Persona | ScenarioManifest
+DocumentsByVersion = Mapping[tuple[str, int], GameDocument]
 LARGEST_VERSION = 2**31 - 1
-MADE_HERE = ("version", "status")
+SERVER_FIELDS = ("version", "status")
 """Fields of a document that are not sent."""
-_ECHOED_OF_BODY, _MOST_FAULTS = 80, 20
+_ECHOED_CHARACTERS, _MAX_FAULTS = 80, 20
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentsOfKind:
-    """What differs between personas and scenarios."""
+    """The differences between personas and scenarios."""
 
     kind: GameDocumentKind
     plural: str
-    model: type[Versioned]
+    model: type[GameDocument]
     statuses: tuple[str, ...]
     """Statuses from first to last; each may follow only the one before it."""
-    known: Callable[[Settings, DocumentSnapshot, dict[str, str]], ByVersion]
+    load_versions: Callable[[Settings, DocumentSnapshot, dict[str, str]], DocumentsByVersion]
     """Loads all versions, in order; the last argument receives errors of versions in files by id."""
-    faults: Callable[[Versioned], list[BodyFault]] = lambda _: []
+    faults: Callable[[GameDocument], list[BodyFault]] = lambda _: []
     """Finds further errors of a valid document, each with `path` and `message`."""
-    most_imported: int | None = None
+    max_imported: int | None = None
     """Largest number of new versions in one import over HTTP; None: unlimited."""
     place: str = "/{document_id}"
     """Path of one document, below that of the list."""
@@ -57,7 +57,7 @@ class DocumentsOfKind:
         return f"/api/{self.plural}/{document_id}"
 
 
-class SpokenStatus(AnswerBody):
+class StatusChange(AnswerBody):
     """A status that somebody gave to a version."""
 
     status: str
@@ -76,7 +76,7 @@ class VersionOfDocument(AnswerBody):
     """Who created it; null: it is from a file."""
     made_at: datetime | None
     """Null: it is from a file."""
-    statuses: list[SpokenStatus]
+    statuses: list[StatusChange]
     """History of its status, earliest first."""
 
 
@@ -91,51 +91,51 @@ class AddedRecords(Part):
 class KnownDocuments:
     """All versions at one moment, of all documents of a kind or of one; for other documents then only those from files."""
 
-    of: DocumentsOfKind
-    versions: ByVersion
+    spec: DocumentsOfKind
+    versions: DocumentsByVersion
     stored: DocumentSnapshot
     conflicts: Mapping[str, str]
     """Errors by id, for a version in a file that differs from the one created earlier, which takes precedence."""
 
     @classmethod
-    def now(cls, of: DocumentsOfKind, services: Services, document_id: str | None = None) -> KnownDocuments:
+    def load_current(cls, of: DocumentsOfKind, services: Services, document_id: str | None = None) -> KnownDocuments:
         return cls.load_documents(of, services.settings, services.documents, document_id)
 
     @classmethod
     def load_documents(
         cls, of: DocumentsOfKind, settings: Settings, store: GameDocumentStore, document_id: str | None = None
     ) -> KnownDocuments:
-        snapshot, conflicts = store.all(of.kind, document_id), dict[str, str]()
-        return cls(of, of.known(settings, snapshot, conflicts), snapshot, conflicts)
+        snapshot, conflicts = store.read_all(of.kind, document_id), dict[str, str]()
+        return cls(of, of.load_versions(settings, snapshot, conflicts), snapshot, conflicts)
 
-    def latest(self) -> dict[str, Versioned]:
+    def latest(self) -> dict[str, GameDocument]:
         """Return the latest version of each document, by id, in the order of ids."""
         return {name: document for (name, _), document in self.versions.items()}
 
-    def current_versions(self) -> dict[str, Versioned]:
+    def current_versions(self) -> dict[str, GameDocument]:
         """Return the version of each document that evaluations use, by id: the latest beyond the first status."""
-        return select_versions_in_play(self.versions.values(), self.of.statuses[0])
+        return select_versions_in_play(self.versions.values(), self.spec.statuses[0])
 
-    def one(self, document_id: str, version: int | None = None) -> Versioned:
+    def find_version(self, document_id: str, version: int | None = None) -> GameDocument:
         """Return a version; None: the latest. Raises Problem 404."""
         latest = self.latest().get(document_id)
         if latest is None:
-            raise Problem(404, f"unknown {self.of.kind} {document_id[:80]!r}; those there are: GET /api/{self.of.plural}")
+            raise Problem(404, f"unknown {self.spec.kind} {document_id[:80]!r}; those there are: GET /api/{self.spec.plural}")
         if version is None:
             return latest
         if (document := self.versions.get((document_id, version))) is None:
             numbers = ", ".join(str(number) for name, number in self.versions if name == document_id)
-            raise Problem(404, f"the {self.of.kind} {document_id} has no version {version}; existing versions: {numbers}")
+            raise Problem(404, f"the {self.spec.kind} {document_id} has no version {version}; existing versions: {numbers}")
         return document
 
     def revision(self, document_id: str) -> int:
-        return self.stored.revision(self.of.kind, document_id)
+        return self.stored.revision(self.spec.kind, document_id)
 
     def history(self, document_id: str) -> list[VersionOfDocument]:
         """Return all versions of a document, in order. A version from a file has no author and no time. Raises Problem 404."""
-        self.one(document_id)
-        entries = {entry.version: entry for entry in self.stored.of(self.of.kind) if entry.id == document_id}
-        statuses = [status for status in self.stored.statuses if (status.kind, status.id) == (self.of.kind, document_id)]
+        self.find_version(document_id)
+        entries = {entry.version: entry for entry in self.stored.of(self.spec.kind) if entry.id == document_id}
+        statuses = [status for status in self.stored.statuses if (status.kind, status.id) == (self.spec.kind, document_id)]
         return [
             VersionOfDocument(
                 version=version,
@@ -144,7 +144,7 @@ class KnownDocuments:
                 made_by=entries[version].who if version in entries else None,
                 made_at=entries[version].made_at if version in entries else None,
                 statuses=[
-                    SpokenStatus(status=step.status, who=step.who, said_at=step.said_at)
+                    StatusChange(status=step.status, who=step.who, said_at=step.said_at)
                     for step in statuses
                     if step.version == version
                 ],
@@ -154,7 +154,7 @@ class KnownDocuments:
         ]
 
 
-def build_document_body(document: Versioned) -> dict[str, Any]:
+def build_document_body(document: GameDocument) -> dict[str, Any]:
     """Return a document as JSON values."""
     return document.model_dump(mode="json")
 
@@ -162,7 +162,7 @@ def build_document_body(document: Versioned) -> dict[str, Any]:
 def make(of: DocumentsOfKind, services: Services, body: object, who: str) -> dict[str, Any]:
     """Store version 1 of the received document, with the first status. Raises Problem: 422 for errors, 409 for an existing id."""
     document = _parse_document(of, body, 1)
-    docs = KnownDocuments.now(of, services, document.id)
+    docs = KnownDocuments.load_current(of, services, document.id)
     if document.id in docs.latest():
         raise _make_conflict(of, document.id)
     _require_playable(of, document)
@@ -186,8 +186,8 @@ def change(
     Raises Problem: 404 unknown, 428 without If-Match, 412 if it names another state than that of the latest version, 422 for errors and for
     another id.
     """
-    docs = KnownDocuments.now(of, services, document_id)
-    before = docs.one(document_id)
+    docs = KnownDocuments.load_current(of, services, document_id)
+    before = docs.find_version(document_id)
     require_match(if_match, compute_weak_etag(build_document_body(before)))
     document = _parse_document(of, body, before.version + 1)
     if document.id != document_id:
@@ -198,7 +198,9 @@ def change(
             of.kind, build_document_body(document), who, revision=docs.revision(document_id), before=build_document_body(before)
         )
     except DocumentChanged:
-        etag = compute_weak_etag(build_document_body(KnownDocuments.now(of, services, document_id).one(document_id)))
+        etag = compute_weak_etag(
+            build_document_body(KnownDocuments.load_current(of, services, document_id).find_version(document_id))
+        )
         raise Problem(412, f"it has changed since: the ETag is now {etag}", {"ETag": etag}) from None
     return build_document_body(document)
 
@@ -231,7 +233,7 @@ def import_documents(
     return AddedRecords(added=n_added, known=len(entries) - len(new))
 
 
-def _require_importable(of: DocumentsOfKind, versions: Mapping[int, Versioned], where: str, most: int | None) -> None:
+def _require_importable(of: DocumentsOfKind, versions: Mapping[int, GameDocument], where: str, most: int | None) -> None:
     """Raise SourceError for the first line that cannot be stored or played."""
     for line, document in versions.items():
         if document.version > LARGEST_VERSION:
@@ -257,8 +259,8 @@ def move(
 
     Raises Problem: 404 unknown, 409 for a status that does not follow the present one, 412 if an If-Match names another state.
     """
-    (status, version), docs = step, KnownDocuments.now(of, services, document_id)
-    before = docs.one(document_id, version)
+    (status, version), docs = step, KnownDocuments.load_current(of, services, document_id)
+    before = docs.find_version(document_id, version)
     if if_match is not None:
         require_match(if_match, compute_weak_etag(build_document_body(before)))
     steps = list_next_statuses(of, before.status)
@@ -280,16 +282,16 @@ def list_next_statuses(of: DocumentsOfKind, status: str) -> Sequence[str]:
     return of.statuses[at + 1 : at + 2]
 
 
-def _parse_document(of: DocumentsOfKind, body: object, version: int) -> Versioned:
+def _parse_document(of: DocumentsOfKind, body: object, version: int) -> GameDocument:
     """Parse the document of a body as `version`, with the first status. Raises Problem 422."""
-    names = [name for name in of.model.model_fields if name not in MADE_HERE]
+    names = [name for name in of.model.model_fields if name not in SERVER_FIELDS]
     if not isinstance(body, Mapping):
-        excerpt = "no JSON" if isinstance(body, bytes) else json.dumps(body, ensure_ascii=False)[:_ECHOED_OF_BODY]
+        excerpt = "no JSON" if isinstance(body, bytes) else json.dumps(body, ensure_ascii=False)[:_ECHOED_CHARACTERS]
         raise make_fault_problem(
             [BodyFault("body", f"got {excerpt}; allowed: application/json, a mapping with {', '.join(names)}")]
         )
     fault_message = f"unknown key; known: {', '.join(names)}"
-    faults = [BodyFault(name[:_ECHOED_OF_BODY], fault_message) for name in body if name not in names][:_MOST_FAULTS]
+    faults = [BodyFault(name[:_ECHOED_CHARACTERS], fault_message) for name in body if name not in names][:_MAX_FAULTS]
     if version > LARGEST_VERSION:
         raise Problem(409, f"the {of.kind} has version {version - 1}, which is the last one possible")
     values = {name: value for name, value in body.items() if name in names}
@@ -297,13 +299,13 @@ def _parse_document(of: DocumentsOfKind, body: object, version: int) -> Versione
         document = of.model.model_validate({**values, "version": version, "status": of.statuses[0]})
     except ValidationError as error:
         raise make_fault_problem(
-            [*faults, *convert_faults(islice(reasons(error, of.model), _MOST_FAULTS))][:_MOST_FAULTS]
+            [*faults, *convert_faults(islice(reasons(error, of.model), _MAX_FAULTS))][:_MAX_FAULTS]
         ) from None
     if faults:
         raise make_fault_problem(faults)
     return document
 
 
-def _require_playable(of: DocumentsOfKind, document: Versioned) -> None:
+def _require_playable(of: DocumentsOfKind, document: GameDocument) -> None:
     if faults := of.faults(document):
         raise make_fault_problem(faults)

@@ -1,4 +1,4 @@
-"""What differs over HTTP between personas (roles of models) and scenarios (games as manifests, with an id such as `poker/kuhn`)."""
+"""The differences over HTTP between personas (roles of models) and scenarios (games as manifests, with an id such as `poker/kuhn`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, get_args
 
 from fastapi import Path
 
-from dtef_pipeline.api.documents.document_history import ByVersion, DocumentsOfKind, Versioned
+from dtef_pipeline.api.documents.document_history import DocumentsByVersion, DocumentsOfKind, GameDocument
 from dtef_pipeline.api.documents.engine_check import check_engine
 from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.games.manifest import ScenarioManifest, ScenarioStatus
@@ -16,19 +16,19 @@ from resources.settings import Settings
 from resources.votes.game_documents import DocumentSnapshot
 
 LARGEST_FIRST_SEED = 2**31 - 1
-MOST_SEEDS = 100_000
-MOST_SCENARIOS_IMPORTED = 20
+MAX_SEEDS = 100_000
+MAX_IMPORTED_SCENARIOS = 20
 """Largest number of new ones in a request, because testing each with its engine takes a second."""
 _TURNING = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
-def _load_personas(settings: Settings, snapshot: DocumentSnapshot, conflicts: dict[str, str]) -> ByVersion:
+def _load_personas(settings: Settings, snapshot: DocumentSnapshot, conflicts: dict[str, str]) -> DocumentsByVersion:
     from assets.games.game_catalog import load_known_persona_versions
 
     return {(entry.id, entry.version): entry for entry in load_known_persona_versions(settings, snapshot, conflicts).values()}
 
 
-def _check_persona(persona: Versioned) -> list[BodyFault]:
+def _check_persona(persona: GameDocument) -> list[BodyFault]:
     assert isinstance(persona, Persona)
     return find_name_faults(persona.display_name)
 
@@ -57,15 +57,15 @@ PERSONAS = DocumentsOfKind(
 )
 
 
-def _load_scenarios(settings: Settings, snapshot: DocumentSnapshot, conflicts: dict[str, str]) -> ByVersion:
+def _load_scenarios(settings: Settings, snapshot: DocumentSnapshot, conflicts: dict[str, str]) -> DocumentsByVersion:
     from assets.games.game_catalog import load_scenario_versions
 
     return load_scenario_versions(settings, snapshot, conflicts)
 
 
-def _check_scenario(manifest: Versioned) -> list[BodyFault]:
+def _check_scenario(manifest: GameDocument) -> list[BodyFault]:
     assert isinstance(manifest, ScenarioManifest)
-    for name, value, most in (("first", manifest.seeds.first, LARGEST_FIRST_SEED), ("count", manifest.seeds.count, MOST_SEEDS)):
+    for name, value, most in (("first", manifest.seeds.first, LARGEST_FIRST_SEED), ("count", manifest.seeds.count, MAX_SEEDS)):
         if value > most:
             return [BodyFault(f"seeds.{name}", f"got {str(value)[:80]}; allowed: at most {most}")]
     return check_engine(manifest)
@@ -85,7 +85,7 @@ SCENARIOS = DocumentsOfKind(
     get_args(ScenarioStatus),
     _load_scenarios,
     _check_scenario,
-    MOST_SCENARIOS_IMPORTED,
+    MAX_IMPORTED_SCENARIOS,
     "/{league}/{name}",
     _scenario_in_path,
 )

@@ -1,6 +1,6 @@
 """The routes of `/api/personas` and `/api/scenarios`, over documents with versions and statuses."""
 
-# Annotations are evaluated where they stand: they name what a router is made for.
+# Annotations are evaluated at definition, because they use variables of the enclosing function.
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -10,11 +10,11 @@ from fastapi.responses import JSONResponse
 from pydantic import Field, create_model
 from starlette.concurrency import run_in_threadpool
 
-from dtef_pipeline.api.access import Operating
+from dtef_pipeline.api.access import OperatorToken
 from dtef_pipeline.api.answer_schemas import AnswerBody, convert_to_json
 from dtef_pipeline.api.documents.document_history import (
     LARGEST_VERSION,
-    MADE_HERE,
+    SERVER_FIELDS,
     AddedRecords,
     DocumentsOfKind,
     KnownDocuments,
@@ -25,11 +25,11 @@ from dtef_pipeline.api.documents.document_history import (
     make,
     move,
 )
-from dtef_pipeline.api.etags import TAG_TOLD, UNCHANGED, build_tagged_response, compute_weak_etag, read_header
+from dtef_pipeline.api.etags import ETAG_HEADER, UNCHANGED, build_tagged_response, compute_weak_etag, read_header
 from dtef_pipeline.api.plans.manifests import resolve_schema_refs
 from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.api.problems import OVER_HTTP, SENT_BODY, Problem, make_fault_problem, make_line_problem
-from dtef_pipeline.api.services import Used
+from dtef_pipeline.api.services import ServicesDep
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import SourceError
 from dtef_pipeline.games.document_lines import write_document_lines
@@ -39,8 +39,8 @@ LINES_ANSWERED: dict[int | str, dict[str, Any]] = {
     200: {"description": "JSON lines.", "content": {"application/jsonl": {"schema": {"type": "string"}}}}
 }
 LINES_SENT: dict[str, Any] = {"requestBody": {"content": {"text/plain": {"schema": {"type": "string"}}}}}
-_TAGGED: dict[str, Any] = {"headers": TAG_TOLD}
-_MADE = {"headers": {**TAG_TOLD, "Location": {"schema": {"type": "string"}, "description": "Where it is."}}}
+_TAGGED: dict[str, Any] = {"headers": ETAG_HEADER}
+_CREATED = {"headers": {**ETAG_HEADER, "Location": {"schema": {"type": "string"}, "description": "Where it is."}}}
 _IF_MATCH = {"name": "If-Match", "in": "header", "required": True, "schema": {"type": "string"}}
 VersionAsked = Annotated[int | None, Query(ge=1, le=LARGEST_VERSION, description="None: the latest.")]
 
@@ -75,15 +75,15 @@ def _add_routes_of_all(router: APIRouter, of: DocumentsOfKind) -> None:
     @router.get("", response_model=page, responses=UNCHANGED)
     def list_documents(
         request: Request,
-        services: Used,
-        _: Operating,
+        services: ServicesDep,
+        _: OperatorToken,
         status: Annotated[str | None, Query(json_schema_extra={"enum": list(of.statuses)})] = None,
         cursor: Annotated[str | None, Query(description="Value of `next` in the previous part of the list.")] = None,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     ) -> Response:
         """The latest version of each, from files and created over HTTP, in the order of ids."""
         require_status(of, status, "query.status")
-        documents = [doc for doc in KnownDocuments.now(of, services).latest().values() if status in (None, doc.status)]
+        documents = [doc for doc in KnownDocuments.load_current(of, services).latest().values() if status in (None, doc.status)]
         later = [doc for doc in documents if cursor is None or doc.id > cursor]
         after = later[limit - 1].id if len(later) > limit else None
         return build_tagged_response(request, {of.plural: [build_document_body(doc) for doc in later[:limit]], "next": after})
@@ -92,30 +92,30 @@ def _add_routes_of_all(router: APIRouter, of: DocumentsOfKind) -> None:
         "",
         status_code=201,
         response_model=of.model,
-        responses={201: _MADE},
+        responses={201: _CREATED},
         openapi_extra={"requestBody": _describe_body(of)},
     )
-    def make_document(services: Used, holder: Operating, given: Annotated[Any, Body()]) -> Response:
+    def make_document(services: ServicesDep, holder: OperatorToken, given: Annotated[Any, Body()]) -> Response:
         """Create a document: version 1, with the first status. The engine of a scenario must be able to play it."""
         body = make(of, services, given, holder.name)
         return _build_changed_response(body, HTTPStatus.CREATED, {"Location": of.location(body["id"])})
 
     @router.get(".jsonl", response_class=Response, responses=LINES_ANSWERED)
-    def export_documents(services: Used, _: Operating) -> Response:
+    def export_documents(services: ServicesDep, _: OperatorToken) -> Response:
         """All versions of all, from files and created over HTTP, the same bytes as from `dtef export`."""
-        lines = write_document_lines(of.kind, KnownDocuments.now(of, services).versions.values())
+        lines = write_document_lines(of.kind, KnownDocuments.load_current(of, services).versions.values())
         headers = {"Cache-Control": "no-store", "Content-Disposition": f'attachment; filename="{of.plural}.jsonl"'}
         return Response(lines, headers=headers, media_type="application/jsonl")
 
     @router.post(".jsonl", status_code=201, response_model=AddedRecords, openapi_extra=LINES_SENT)
-    async def add_documents(request: Request, services: Used, holder: Operating) -> Response:
+    async def add_documents(request: Request, services: ServicesDep, holder: OperatorToken) -> Response:
         """Add those of JSON lines, all or none of them, each with its version and status. 422 names the first invalid line."""
         data = await request.body()
 
         def add() -> AddedRecords:
             place, who = (services.settings, services.documents), holder.name
             try:
-                return import_documents(of, *place, data, SENT_BODY, who, source=OVER_HTTP, most=of.most_imported)
+                return import_documents(of, *place, data, SENT_BODY, who, source=OVER_HTTP, most=of.max_imported)
             except SourceError as error:
                 raise make_line_problem(error) from None
             except DocumentChanged as error:
@@ -129,17 +129,18 @@ def _add_routes_of_one(router: APIRouter, of: DocumentsOfKind) -> None:
 
     @router.get(of.place, response_model=of.model, responses=UNCHANGED)
     def show_document(
-        request: Request, services: Used, _: Operating, document_id: Id, version: VersionAsked = None
+        request: Request, services: ServicesDep, _: OperatorToken, document_id: Id, version: VersionAsked = None
     ) -> Response:
         """The latest version, or an earlier one."""
         return build_tagged_response(
-            request, build_document_body(KnownDocuments.now(of, services, document_id).one(document_id, version))
+            request,
+            build_document_body(KnownDocuments.load_current(of, services, document_id).find_version(document_id, version)),
         )
 
     @router.get(f"{of.place}/versions", response_model=VersionsOfDocument, responses=UNCHANGED)
-    def show_versions(request: Request, services: Used, _: Operating, document_id: Id) -> Response:
+    def show_versions(request: Request, services: ServicesDep, _: OperatorToken, document_id: Id) -> Response:
         """All versions with their authors and the history of their statuses."""
-        versions = KnownDocuments.now(of, services, document_id).history(document_id)
+        versions = KnownDocuments.load_current(of, services, document_id).history(document_id)
         return build_tagged_response(
             request, convert_to_json({"id": document_id, "versions": [entry.model_dump(by_alias=True) for entry in versions]})
         )
@@ -151,13 +152,15 @@ def _add_routes_of_one(router: APIRouter, of: DocumentsOfKind) -> None:
         openapi_extra={"requestBody": _describe_body(of), "parameters": [_IF_MATCH]},
     )
     def change_document(
-        request: Request, services: Used, holder: Operating, document_id: Id, given: Annotated[Any, Body()]
+        request: Request, services: ServicesDep, holder: OperatorToken, document_id: Id, given: Annotated[Any, Body()]
     ) -> Response:
         """Make the next version, with the first status. If-Match must have the ETag of the latest one, which stays readable."""
         return _build_changed_response(change(of, services, document_id, given, holder.name, read_header(request, "if-match")))
 
     @router.post(f"{of.place}/status", response_model=of.model, responses={200: _TAGGED})
-    def move_document(request: Request, services: Used, holder: Operating, document_id: Id, step: DocumentStep) -> Response:
+    def move_document(
+        request: Request, services: ServicesDep, holder: OperatorToken, document_id: Id, step: DocumentStep
+    ) -> Response:
         """Give a version its next status: approve or promote it, or retire it."""
         require_status(of, step.status, "status")
         etag = read_header(request, "if-match")
@@ -179,7 +182,7 @@ def require_status(of: DocumentsOfKind, status: str | None, path: str) -> None:
 def _describe_body(of: DocumentsOfKind) -> dict[str, Any]:
     """Describe a document in requests: its fields without those that are not sent."""
     schema = resolve_schema_refs(of.model.model_json_schema())
-    for name in MADE_HERE:
+    for name in SERVER_FIELDS:
         del schema["properties"][name]
-    schema["required"] = [name for name in schema["required"] if name not in MADE_HERE]
+    schema["required"] = [name for name in schema["required"] if name not in SERVER_FIELDS]
     return {"required": True, "content": {"application/json": {"schema": schema}}}

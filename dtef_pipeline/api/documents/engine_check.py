@@ -17,15 +17,15 @@ from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.games.manifest import ScenarioManifest
 
 ENGINE_PATIENCE_S = 20.0
-_ASKED_AT_ONCE = 2
-_WAIT_AT_ONCE = 2
+_MAX_CONCURRENT = 2
+_MAX_WAITING = 2
 """Largest number of waiting requests; each occupies a thread of the server, like running checks."""
-_WAITED_FOR_A_PLACE_S = 5.0
-_LONGEST_TOLD = 1000
+_MAX_WAIT_S = 5.0
+_LONGEST_MESSAGE = 1000
 """Largest number of characters of one message."""
 _ENGINE_WORKER = (sys.executable, "-P", "-m", "dtef_pipeline.api.documents.engine_worker")
-_places = threading.BoundedSemaphore(_ASKED_AT_ONCE)
-_threads = threading.BoundedSemaphore(_ASKED_AT_ONCE + _WAIT_AT_ONCE)
+_places = threading.BoundedSemaphore(_MAX_CONCURRENT)
+_threads = threading.BoundedSemaphore(_MAX_CONCURRENT + _MAX_WAITING)
 _log = logging.getLogger(__name__)
 
 
@@ -48,7 +48,7 @@ def _reserve_place() -> Iterator[None]:
     if not _threads.acquire(blocking=False):
         raise busy
     try:
-        if not _places.acquire(timeout=_WAITED_FOR_A_PLACE_S):
+        if not _places.acquire(timeout=_MAX_WAIT_S):
             raise busy
         try:
             yield
@@ -61,7 +61,7 @@ def _reserve_place() -> Iterator[None]:
 def _run_check(manifest: ScenarioManifest, patience_s: float, worker: Sequence[str]) -> list[BodyFault]:
     try:
         faults = json.loads(_run_worker(json.dumps(manifest.model_dump()).encode(), patience_s, worker))
-        return [BodyFault(path, message[:_LONGEST_TOLD]) for path, message in faults]
+        return [BodyFault(path, message[:_LONGEST_MESSAGE]) for path, message in faults]
     except subprocess.TimeoutExpired:
         reason = f"its engine {manifest.adapter_name} took longer than {patience_s:g} s to start and play one seed"
     except (subprocess.CalledProcessError, ValueError, TypeError) as error:

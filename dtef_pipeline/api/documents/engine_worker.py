@@ -24,7 +24,7 @@ def check_manifest(source: BinaryIO, output: BinaryIO) -> None:
 
 
 if __name__ == "__main__":
-    # What an engine prints is no part of the answer.
+    # The engine may print; its output must not mix with the answer.
     with os.fdopen(os.dup(1), "wb") as answer:
         os.dup2(2, 1)
         check_manifest(sys.stdin.buffer, answer)

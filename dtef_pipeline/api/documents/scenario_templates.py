@@ -9,16 +9,16 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from pydantic import ValidationError
 
-from dtef_pipeline.api.access import Operating
+from dtef_pipeline.api.access import OperatorToken
 from dtef_pipeline.api.answer_schemas import AnswerBody
-from dtef_pipeline.api.documents.document_history import MADE_HERE, build_document_body
+from dtef_pipeline.api.documents.document_history import SERVER_FIELDS, build_document_body
 from dtef_pipeline.api.etags import UNCHANGED, build_tagged_response
-from dtef_pipeline.api.services import Used
+from dtef_pipeline.api.services import ServicesDep
 from dtef_pipeline.games.manifest import ScenarioManifest, Seeds
 from dtef_pipeline.games.packs import adapters
 from resources.settings import Settings
 
-_TO_WRITE = "to be written"
+_PLACEHOLDER = "to be written"
 router = APIRouter()
 
 
@@ -42,7 +42,7 @@ class ScenarioTemplates(AnswerBody):
 
 
 @router.get("/api/scenarios/templates", tags=["scenarios"], response_model=ScenarioTemplates, responses=UNCHANGED)
-def list_templates(request: Request, services: Used, _: Operating) -> Response:
+def list_templates(request: Request, services: ServicesDep, _: OperatorToken) -> Response:
     """The installed engines, each with a manifest to start from."""
     return build_tagged_response(request, {"templates": scenario_templates(services.settings)})
 
@@ -73,7 +73,7 @@ def _make_template(manifest: ScenarioManifest, adapter: str, names: Container[st
     """Return the manifest with a free id and the engine's name."""
     free = next(name for number in count(2) if (name := f"{adapter}-{number}") not in names)
     draft = manifest.model_copy(update={"id": free, "adapter": adapter})
-    return {field: value for field, value in build_document_body(draft).items() if field not in MADE_HERE}
+    return {field: value for field, value in build_document_body(draft).items() if field not in SERVER_FIELDS}
 
 
 def _make_blank_manifest(adapter: str) -> ScenarioManifest:
@@ -81,9 +81,9 @@ def _make_blank_manifest(adapter: str) -> ScenarioManifest:
         id=adapter,
         version=1,
         status="experimental",
-        description=_TO_WRITE,
-        rules=_TO_WRITE,
-        reply_format=_TO_WRITE,
+        description=_PLACEHOLDER,
+        rules=_PLACEHOLDER,
+        reply_format=_PLACEHOLDER,
         seats=["A", "B"],
         seeds=Seeds(first=1, count=100),
         opponents=["random"],

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dtef_pipeline.api.pages.part_words import part_words
-from dtef_pipeline.api.queue.evaluation_views import EvaluationView
+from dtef_pipeline.api.pages.part_words import metric_words, part_words, persona_words, way_words
+from dtef_pipeline.api.queue.evaluation_progress import EvaluationView
+from dtef_pipeline.api.results.result_routes import results_kept, run_context
+from dtef_pipeline.api.results.run_outcomes import format_remarks
+from dtef_pipeline.api.services import Services
 from dtef_pipeline.text.quantity_words import format_count
 from dtef_pipeline.text.unknown_cost import describe_unknown_cost
 from resources.evaluations.evaluation_store import Event
@@ -16,10 +20,10 @@ from resources.evaluations.evaluation_store import Event
 _LINES_OF_STAGE = 200
 
 
-class Happening(NamedTuple):
+class TimelineEvent(NamedTuple):
     """An event of an evaluation."""
 
-    at: datetime
+    time: datetime
     kind: str
     words: str
 
@@ -31,9 +35,9 @@ class StageStory(NamedTuple):
     summary: str
     is_over: bool
     began: datetime
-    at: datetime
+    last_at: datetime
     """Time of the latest event."""
-    lines: Sequence[Happening]
+    lines: Sequence[TimelineEvent]
     """Latest first."""
     n_left_out: int
     """Number of earlier events."""
@@ -43,16 +47,16 @@ class Steps(NamedTuple):
     """Progress of an evaluation."""
 
     value: float
-    """Of `of`."""
-    of: int
+    """Of `total`."""
+    total: int
     words: str
 
 
 def describe_state(view: EvaluationView) -> str | None:
     """Describe its place in the queue; None: it is no longer waiting."""
-    if view.before is None or view.state != "queued":
+    if view.n_before is None or view.state != "queued":
         return None
-    return f"{format_count(view.before, 'evaluation')} before it" if view.before else "the next to start"
+    return f"{format_count(view.n_before, 'evaluation')} before it" if view.n_before else "the next to start"
 
 
 def steps(view: EvaluationView) -> Steps | None:
@@ -92,17 +96,17 @@ def format_call_cost(cost: Mapping[str, Any]) -> str:
     return f"{amount}, {format_count(cost['calls'], 'call')}{f' ({unknown})' if unknown else ''}"
 
 
-def build_story(view: EvaluationView) -> list[Happening | StageStory]:
+def build_story(view: EvaluationView) -> list[TimelineEvent | StageStory]:
     """Build the list of events, latest first, with each stage once at its latest event."""
     stages: dict[str, list[Event]] = {}
-    story: dict[int, Happening | StageStory] = {}
+    story: dict[int, TimelineEvent | StageStory] = {}
     for event in view.events:
         stage = event.data.get("stage")
         if event.kind == "item" and isinstance(stage, str):
             stages.setdefault(stage, []).append(event)
         else:
             words = _describe_event(event, view.evaluation.family)
-            story[event.seq] = Happening(event.happened_at, event.kind, words)
+            story[event.seq] = TimelineEvent(event.happened_at, event.kind, words)
     story |= {events[-1].seq: _build_stage_story(stage, events, view) for stage, events in stages.items()}
     return [story[seq] for seq in sorted(story, reverse=True)]
 
@@ -123,9 +127,9 @@ def _build_stage_story(stage: str, events: Sequence[Event], view: EvaluationView
         summary="; ".join([*parts_in_words, *([calls] if calls else [])]),
         is_over=view.is_over or is_left or 0 < n_keys <= n_done,
         began=events[0].happened_at,
-        at=events[-1].happened_at,
+        last_at=events[-1].happened_at,
         lines=[
-            Happening(item.happened_at, _kind_of(item), _describe_event(item, family))
+            TimelineEvent(item.happened_at, _kind_of(item), _describe_event(item, family))
             for item in reversed(events[-_LINES_OF_STAGE:])
         ],
         n_left_out=max(0, len(events) - _LINES_OF_STAGE),
@@ -162,5 +166,72 @@ def _describe_event(event: Event, family: str) -> str:
 def _describe_end(data: Mapping[str, Any]) -> str:
     by = f"requested by {data['by']}" if "by" in data else None
     calls = format_calls(data["calls"]) if data.get("calls") else None
-    cost = f"cost: {format_call_cost(data['bought'])}" if data.get("bought") else None
+    cost = f"cost: {format_call_cost(data['call_costs'])}" if data.get("call_costs") else None
     return "; ".join(str(text) for text in (data.get("reason"), by, calls, data.get("warning"), cost) if text)
+
+
+if TYPE_CHECKING:
+    from dtef_pipeline.site.content import Table
+
+RUNS_WITH_VALUES = 8
+"""Largest number of runs whose values are shown on an evaluation's page, because results of many runs take long."""
+_MODELS_SHOWN = 5
+_log = logging.getLogger(__name__)
+
+
+def main_values(services: Services, view: EvaluationView) -> Table | None:
+    """Return the first value of each model in each of the first runs of a finished evaluation, one row per run and condition."""
+    if not view.is_over:
+        return None
+    from dtef_pipeline.site.content import Column, Estimate, Link, Table
+
+    family = view.evaluation.family
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    models: dict[str, str] = {}
+    for run in view.evaluation.runs[:RUNS_WITH_VALUES]:
+        for item in _select_first_metrics(services, run.run_id):
+            names = {
+                "persona": ", ".join(persona_words([run.asks["persona"]])) if "persona" in run.asks else "",
+                "way": way_words(family, item),
+                "metric": metric_words(family, item["metric"]),
+            }
+            link = Link(part_words(family, run.key), f"runs/{run.run_id}")
+            row = rows.setdefault((run.run_id, *names.values()), {"run": link, **names})
+            row[models.setdefault(item["model"], f"model {len(models)}")] = Estimate(item["value"], item["low"], item["high"])
+    named = [Column(*entry) for entry in (("run", "Partition"), ("persona", "Persona"), ("way", "Asked"))]
+    named.append(Column("metric", "Metric", always=True))
+    of_models = [Column(name, model, "score", more=at >= _MODELS_SHOWN) for at, (model, name) in enumerate(models.items())]
+    caption = "The first value of each model, with its 95% interval; the page of each run has all values"
+    return Table(caption, [*named, *of_models], list(rows.values()), first=24) if rows else None
+
+
+def _select_first_metrics(services: Services, run_id: str) -> list[Mapping[str, Any]]:
+    """Return the first metric with a value for each model and condition. None if the tables cannot be read, so that the rest of the page is
+    shown."""
+    try:
+        metrics = results_kept.get_results(run_context(run_id, services)).metrics
+    except Exception:
+        _log.exception("the values of the run %s cannot be read", run_id)
+        return []
+    first: dict[tuple[Any, ...], Mapping[str, Any]] = {}
+    for item in metrics:
+        if item["value"] is not None:
+            first.setdefault((item["model"], item.get("context_level"), item.get("condition")), item)
+    return list(first.values())
+
+
+def build_value_rows(family: str, metrics: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Build the metrics of a run as rows of a table."""
+    from dtef_pipeline.site.content import Estimate
+
+    return [
+        {
+            "model": item["model"],
+            "metric": metric_words(family, item["metric"]),
+            "way": way_words(family, item),
+            "value": Estimate(item["value"], item["low"], item["high"]),
+            "n": f"{item['n']:,}" if item["n_asked"] in (None, item["n"]) else f"{item['n']:,} of {item['n_asked']:,}",
+            "note": format_remarks(item["reason"], item["remark"]) or "",
+        }
+        for item in metrics
+    ]

@@ -33,7 +33,7 @@ SentForm = Annotated[dict[str, list[str]], Depends(read_form_lists)]
 TypedForm = Mapping[str, Sequence[str]]
 """All values of every field; empty: nothing was sent yet."""
 FieldKind = Literal["line", "lines", "code", "choice", "boxes", "box"]
-_SHOWN_OF_JSON = 40
+_QUOTED_CHARACTERS = 40
 IS_NEEDED = "this is needed"
 
 
@@ -81,11 +81,11 @@ class Refusal(NamedTuple):
     see: tuple[str, str] | None = None
     """Address and text of a page with details."""
 
-    def of(self, place: str) -> list[str]:
+    def list_at(self, place: str) -> list[str]:
         """Return the errors of a field, with the part if the field has several."""
-        return [_with_part(fault, place) for fault in self.faults if fault.is_of(place)]
+        return [_add_part(fault, place) for fault in self.faults if fault.is_of(place)]
 
-    def beside(self, fields: Collection[FormField]) -> list[BodyFault]:
+    def list_outside(self, fields: Collection[FormField]) -> list[BodyFault]:
         """Return the errors outside these fields."""
         return [fault for fault in self.faults if not any(fault.is_of(field.place) for field in fields)]
 
@@ -98,7 +98,7 @@ class Refusal(NamedTuple):
 NOT_REFUSED = Refusal(200, ())
 
 
-def _with_part(fault: BodyFault, place: str) -> str:
+def _add_part(fault: BodyFault, place: str) -> str:
     part = fault.path.removeprefix(place).strip(".[]")
     return f"{part}: {fault.message}" if part and not part.isdigit() else fault.message
 
@@ -135,7 +135,7 @@ def read_json(words: str) -> Any:
         value = json.loads(words)
         json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
-        tail = words[error.pos : error.pos + _SHOWN_OF_JSON].strip()
+        tail = words[error.pos : error.pos + _QUOTED_CHARACTERS].strip()
         place = f"before {tail!r}" if tail else "at the end of the text"
         raise Problem(422, f"not valid JSON in line {error.lineno}, column {error.colno}: {error.msg}, {place}") from None
     except UnicodeEncodeError:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from dtef_pipeline.api.access import Operating
+from dtef_pipeline.api.access import OperatorToken
 from dtef_pipeline.api.answer_schemas import convert_to_json
 from dtef_pipeline.api.pages.page_routes import build_page_router
 from dtef_pipeline.api.pages.part_words import family_title
 from dtef_pipeline.api.pages.rendering import page
-from dtef_pipeline.api.service_health import FAILURES_OF_DAYS, HealthBody, LookedAt
+from dtef_pipeline.api.service_health import FAILURES_OF_DAYS, HealthBody, HealthDep
 from dtef_pipeline.text.quantity_words import format_count
 from dtef_pipeline.text.spans import format_span
 from resources.evaluations.evaluation_store import QUEUE_SENSOR
@@ -28,15 +28,15 @@ async def alive() -> dict[str, str]:
 
 
 @router.get("/api/health", response_model=HealthBody)
-async def health_as_json(look: LookedAt, held: Operating) -> JSONResponse:
+async def health_as_json(look: HealthDep, held: OperatorToken) -> JSONResponse:
     """Health of the service: database, daemon, open and failed evaluations."""
-    return JSONResponse(convert_to_json((await look.now()).model_dump()), headers={"Cache-Control": "no-store"})
+    return JSONResponse(convert_to_json((await look.check()).model_dump()), headers={"Cache-Control": "no-store"})
 
 
 @pages_of_health.get("/health")
-async def health_page(request: Request, look: LookedAt, held: Operating) -> Response:
+async def health_page(request: Request, look: HealthDep, held: OperatorToken) -> Response:
     """The health page for people."""
-    health = await look.now()
+    health = await look.check()
     times = (health.daemon.last_heartbeat_at, health.daemon.last_tick_at, health.evaluations.last_event_at)
     return page(
         request,

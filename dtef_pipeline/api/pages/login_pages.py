@@ -12,8 +12,7 @@ from dtef_pipeline.api.pages.forms import read_form_fields
 from dtef_pipeline.api.pages.page_routes import LOGIN_PATH, build_page_router, redirect_to_page
 from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.services import Services, get_services
-from dtef_pipeline.api.sessions import LOGGED_IN_S
-from dtef_pipeline.api.tokens import HeldToken
+from dtef_pipeline.api.tokens import LOGGED_IN_S, TokenHolder
 from dtef_pipeline.errors import DtefError
 
 _log = logging.getLogger(__name__)
@@ -21,7 +20,7 @@ _log = logging.getLogger(__name__)
 router = build_page_router()
 
 
-# Without async these, which wait for nothing, would wait for a thread of those that wait for the database.
+# Async, so that they do not wait for a thread while all threads wait for the database.
 @router.get("/")
 async def first_page(request: Request) -> Response:
     """Redirect to the page that the user needs most."""
@@ -60,7 +59,7 @@ async def log_out(request: Request) -> Response:
     """End the login, on the server and in the browser."""
     services, answer = get_services(request), redirect_to_page(LOGIN_PATH)
     sha256 = services.sessions.end(request.cookies.get(SESSION_COOKIE, ""))
-    if sha256 is not None and (holder := services.tokens.held(sha256)) is not None:
+    if sha256 is not None and (holder := services.tokens.find_by_hash(sha256)) is not None:
         answer.background = BackgroundTask(_log_action, services, holder.name, "log out")
     answer.delete_cookie(SESSION_COOKIE, path="/", httponly=True, samesite="strict", secure=request.url.scheme == "https")
     return answer
@@ -81,7 +80,7 @@ def is_own_path(path: str) -> bool:
     return path.isascii() and path.isprintable() and "\\" not in path
 
 
-def _choose_home(holder: HeldToken) -> str:
+def _choose_home(holder: TokenHolder) -> str:
     return "/queue" if holder.may("operator") else "/review"
 
 

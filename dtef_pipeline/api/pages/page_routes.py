@@ -20,10 +20,10 @@ from dtef_pipeline.api.pages.rendering import NAVIGATION, page
 from dtef_pipeline.api.problems import Problem, answer_error, handle_problem
 
 LOGIN_PATH = "/login"
-_OF_PROGRAMS = ("/api/", "/static/", "/healthz")
-_TAKEN_LATER = (401, 429, 500, 503)
-_KEPT_OF_PROBLEM = ("Retry-After", "Allow")
-_OF_THE_API = re.compile(r"[;,] [^;,]*\b(?:GET|PUT|POST) /api/[^;,]*")
+_PROGRAM_PATHS = ("/api/", "/static/", "/healthz")
+_TEMPORARY_STATUSES = (401, 429, 500, 503)
+_PROBLEM_HEADERS = ("Retry-After", "Allow")
+_API_HINT = re.compile(r"[;,] [^;,]*\b(?:GET|PUT|POST) /api/[^;,]*")
 """Part of an error that is only for programs, such as `; those there are: GET /api/personas`."""
 _HEADING_OF_STATUS: Mapping[int, str] = {
     HTTPStatus.CONFLICT: "That is not possible now",
@@ -75,7 +75,7 @@ def redirect_to_page(path: str) -> RedirectResponse:
 
 async def _answer_error(request: Request, error: Exception) -> Response:
     """Return the response for an error: a page, except for programs."""
-    return await (handle_problem if request.url.path.startswith(_OF_PROGRAMS) else _render_error)(request, error)
+    return await (handle_problem if request.url.path.startswith(_PROGRAM_PATHS) else _render_error)(request, error)
 
 
 async def _render_error(request: Request, error: Exception) -> Response:
@@ -84,7 +84,7 @@ async def _render_error(request: Request, error: Exception) -> Response:
     if status == HTTPStatus.UNAUTHORIZED and request.method != "POST":
         return redirect_to_page(build_login_path(request))
     problem = json.loads(bytes(answer.body))
-    words = _LOGIN_HAS_ENDED if status == HTTPStatus.UNAUTHORIZED else _OF_THE_API.sub("", problem["detail"])
+    words = _LOGIN_HAS_ENDED if status == HTTPStatus.UNAUTHORIZED else _API_HINT.sub("", problem["detail"])
     if words == problem["title"]:
         words = f"There is no page at {request.url.path[:200]!r} that takes {request.method}."
     heading = _HEADING_OF_STATUS.get(status, problem["title"])
@@ -92,13 +92,18 @@ async def _render_error(request: Request, error: Exception) -> Response:
     is_logged_out = status == HTTPStatus.UNAUTHORIZED
     ways = _list_ways_back(request)
     response = page(request, "error", heading, status=status, words=words, kept=fields, is_logged_out=is_logged_out, ways=ways)
-    response.headers.update({name: answer.headers[name] for name in _KEPT_OF_PROBLEM if name in answer.headers})
+    response.headers.update({name: answer.headers[name] for name in _PROBLEM_HEADERS if name in answer.headers})
     return response
 
 
 async def _collect_resend_fields(request: Request, status: int) -> dict[str, list[str]] | None:
     """Collect the sent fields if they can be sent again later; None: they cannot."""
-    if request.method != "POST" or status not in _TAKEN_LATER or not is_own_page(request) or request.url.path == LOGIN_PATH:
+    if (
+        request.method != "POST"
+        or status not in _TEMPORARY_STATUSES
+        or not is_own_page(request)
+        or request.url.path == LOGIN_PATH
+    ):
         return None
     return await read_form_lists(request)
 

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 ITSELF = "itself"
 """Label of a model without a persona."""
-_AS_NOBODY = ("", "none")
-_LONGEST_ASKED = 200
+_NO_PERSONA = ("", "none")
+_LONGEST_SETTING = 200
 """Largest number of characters of a run's request."""
 
 
@@ -60,7 +60,7 @@ def way_words(family: str, row: Mapping[str, Any]) -> str:
 
 def persona_words(names: Sequence[str]) -> list[str]:
     """Return the names of personas, `itself` for none."""
-    return [ITSELF if name in _AS_NOBODY else name for name in names]
+    return [ITSELF if name in _NO_PERSONA else name for name in names]
 
 
 def describe_run_request(family: str, asks: Mapping[str, Any]) -> str:
@@ -79,4 +79,4 @@ def _value_words(family: str, name: str, value: Any) -> str:
     if name in ("partition", "scenario_id"):
         return part_words(family, str(value))
     text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-    return text if len(text) <= _LONGEST_ASKED else f"{text[:_LONGEST_ASKED]}…"
+    return text if len(text) <= _LONGEST_SETTING else f"{text[:_LONGEST_SETTING]}…"

@@ -7,22 +7,22 @@ from functools import partial
 from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlencode
 
-from fastapi import Query, Request, Response
+from fastapi import Depends, Query, Request, Response
 
-from dtef_pipeline.api.access import Operating
-from dtef_pipeline.api.pages.evaluation_scores import main_values
+from dtef_pipeline.api.access import OperatorToken
 from dtef_pipeline.api.pages.evaluation_text import (
     build_story,
     describe_state,
     format_call_cost,
     format_calls,
     format_calls_by_stage,
+    main_values,
     steps,
 )
 from dtef_pipeline.api.pages.page_routes import build_login_path, build_page_router, redirect_to_page
 from dtef_pipeline.api.pages.part_words import describe_run_request, family_title, find_family, part_words, persona_words
 from dtef_pipeline.api.pages.rendering import page, part
-from dtef_pipeline.api.queue.evaluation_views import (
+from dtef_pipeline.api.queue.evaluation_progress import (
     EvaluationView,
     describe_models,
     describe_personas,
@@ -31,8 +31,8 @@ from dtef_pipeline.api.queue.evaluation_views import (
     load_evaluation_views,
 )
 from dtef_pipeline.api.queue.queue_routes import QueueId, cancel_evaluation
-from dtef_pipeline.api.service_health import HealthLook, LookedAt
-from dtef_pipeline.api.services import Services, Used
+from dtef_pipeline.api.service_health import HealthDep, HealthMonitor
+from dtef_pipeline.api.services import ServicesDep
 from dtef_pipeline.text.quantity_words import list_first_names
 from resources.evaluations.evaluation_store import EvaluationStatus
 
@@ -44,72 +44,28 @@ _Words = Annotated[str, Query(max_length=200)]
 router = build_page_router()
 
 
-@router.get("/queue")
-def queue_page(
-    request: Request, services: Used, look: LookedAt, held: Operating, before: str = "", status: _Status = "", q: _Words = ""
-) -> Response:
-    """The evaluations, newest first; optionally only those of a status, or those that contain the searched words."""
-    values = _list_values(services, look, before, status, q)
-    return page(
-        request,
-        "queue",
-        "Queue",
-        scripts=("live.js",),
-        login=build_login_path(request),
-        states=get_args(EvaluationStatus),
-        **values,
-    )
-
-
-@router.get("/queue/now")
-def queue_now(
-    request: Request, services: Used, look: LookedAt, held: Operating, before: str = "", status: _Status = "", q: _Words = ""
-) -> Response:
-    """The changing part of the queue's page."""
-    return part(request, "queue_now", **_list_values(services, look, before, status, q))
-
-
-@router.get("/queue/{queue_id}")
-def evaluation_page(queue_id: QueueId, request: Request, services: Used, look: LookedAt, held: Operating) -> Response:
-    """One evaluation."""
-    values = _evaluation_values(services, queue_id, look)
-    title = f"Evaluation {queue_id[:8]}"
-    return page(request, "evaluation", title, scripts=("live.js",), login=build_login_path(request), **values)
-
-
-@router.get("/queue/{queue_id}/now")
-def evaluation_now(request: Request, queue_id: QueueId, services: Used, look: LookedAt, held: Operating) -> Response:
-    """The changing part of an evaluation's page."""
-    return part(request, "evaluation_now", **_evaluation_values(services, queue_id, look))
-
-
-@router.post("/queue/{queue_id}/cancel")
-def cancel(request: Request, queue_id: QueueId, services: Used, held: Operating) -> Response:
-    """Cancel an evaluation."""
-    cancel_evaluation(held, request, queue_id, services)
-    return redirect_to_page(f"/queue/{queue_id}")
-
-
-def _list_values(services: Services, look: HealthLook, before: str, status: _Status, words: str) -> dict[str, Any]:
-    """Return the evaluations of one page of the queue."""
+def _list_values(
+    services: ServicesDep, look: HealthDep, before: str = "", status: _Status = "", q: _Words = ""
+) -> dict[str, Any]:
+    """Return the evaluations of one page of the queue. `q`: searched words."""
     evaluations = services.evaluations.latest(
-        EVALUATIONS_A_PAGE, before or None, status or None, " ".join(map(find_family, words.split()))
+        EVALUATIONS_A_PAGE, before or None, status or None, " ".join(map(find_family, q.split()))
     )
     views = load_evaluation_views(services.evaluations, evaluations)
-    query = {name: value for name, value in (("status", status), ("q", words)) if value}
+    query = {name: value for name, value in (("status", status), ("q", q)) if value}
     older = {**query, "before": evaluations[-1].queue_id} if len(evaluations) == EVALUATIONS_A_PAGE else None
     params = {**query, "before": before} if before else query
     return {
         "rows": [_build_row(view) for view in views],
         "why_they_wait": _find_wait_reason(views, look),
         "chosen": status,
-        "words": words,
+        "words": q,
         "now": f"/queue/now?{urlencode(params)}" if params else "/queue/now",
         "older": f"/queue?{urlencode(older)}" if older else None,
     }
 
 
-def _find_wait_reason(views: Sequence[EvaluationView], look: HealthLook) -> str | None:
+def _find_wait_reason(views: Sequence[EvaluationView], look: HealthMonitor) -> str | None:
     """Say why queued evaluations do not start; None: there are none, or no reason is known."""
     return look.find_start_problem() if any(view.progress.status == "queued" for view in views) else None
 
@@ -119,13 +75,13 @@ def _build_row(view: EvaluationView) -> dict[str, Any]:
     return {
         **_state_values(view),
         "subject": describe_subject(view.evaluation, partial(part_words, view.evaluation.family)),
-        "personas": _personas_beside(view),
+        "personas": _describe_personas(view),
         "models": describe_models(view.evaluation),
         "calls": format_calls(calls) if calls else None,
     }
 
 
-def _personas_beside(view: EvaluationView) -> str:
+def _describe_personas(view: EvaluationView) -> str:
     """Describe the personas; empty if there are none."""
     names = describe_personas(view.evaluation)
     return "" if names == ["none"] else list_first_names(persona_words(names), _KEYS_NAMED)
@@ -149,7 +105,7 @@ def _state_values(view: EvaluationView) -> dict[str, Any]:
     }
 
 
-def _evaluation_values(services: Services, queue_id: str, look: HealthLook) -> dict[str, Any]:
+def _evaluation_values(services: ServicesDep, queue_id: QueueId, look: HealthDep) -> dict[str, Any]:
     view = load_evaluation_view(services.evaluations, queue_id)
     progress, evaluation = view.progress, view.evaluation
     runs = [
@@ -165,7 +121,7 @@ def _evaluation_values(services: Services, queue_id: str, look: HealthLook) -> d
         **_state_values(view),
         "progress": progress,
         "calls": format_calls_by_stage(progress.calls),
-        "bought": format_call_cost(progress.bought) if progress.bought else None,
+        "call_costs": format_call_cost(progress.call_costs) if progress.call_costs else None,
         "cancelled_by": view.cancelled_by,
         "why_they_wait": _find_wait_reason([view], look),
         "runs": runs,
@@ -185,3 +141,40 @@ def _group_failures(view: EvaluationView) -> list[tuple[str, str]]:
             words = part_words(view.evaluation.family, run.key)
             keys.setdefault(outcome.reason or "no reason was given", []).append(words)
     return [(list_first_names(list(dict.fromkeys(of)), _KEYS_NAMED), why) for why, of in keys.items()]
+
+
+_QueueValues = Annotated[dict[str, Any], Depends(_list_values)]
+_EvaluationValues = Annotated[dict[str, Any], Depends(_evaluation_values)]
+
+
+@router.get("/queue")
+def queue_page(request: Request, held: OperatorToken, values: _QueueValues) -> Response:
+    """The evaluations, newest first; optionally only those of a status, or those that contain the searched words."""
+    states = get_args(EvaluationStatus)
+    return page(request, "queue", "Queue", scripts=("live.js",), login=build_login_path(request), states=states, **values)
+
+
+@router.get("/queue/now")
+def queue_now(request: Request, held: OperatorToken, values: _QueueValues) -> Response:
+    """The changing part of the queue's page."""
+    return part(request, "queue_now", **values)
+
+
+@router.get("/queue/{queue_id}")
+def evaluation_page(queue_id: QueueId, request: Request, held: OperatorToken, values: _EvaluationValues) -> Response:
+    """One evaluation."""
+    title = f"Evaluation {queue_id[:8]}"
+    return page(request, "evaluation", title, scripts=("live.js",), login=build_login_path(request), **values)
+
+
+@router.get("/queue/{queue_id}/now")
+def evaluation_now(request: Request, held: OperatorToken, values: _EvaluationValues) -> Response:
+    """The changing part of an evaluation's page."""
+    return part(request, "evaluation_now", **values)
+
+
+@router.post("/queue/{queue_id}/cancel")
+def cancel(request: Request, queue_id: QueueId, services: ServicesDep, held: OperatorToken) -> Response:
+    """Cancel an evaluation."""
+    cancel_evaluation(held, request, queue_id, services)
+    return redirect_to_page(f"/queue/{queue_id}")

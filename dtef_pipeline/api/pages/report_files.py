@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from fastapi import Request, Response
 
-from dtef_pipeline.api.access import Operating
+from dtef_pipeline.api.access import OperatorToken
 from dtef_pipeline.api.etags import apply_etag
 from dtef_pipeline.api.pages.page_routes import build_page_router, redirect_to_page
 from dtef_pipeline.api.pages.static_files import MEDIA_TYPES
 from dtef_pipeline.api.problems import Problem
-from dtef_pipeline.api.services import Used
+from dtef_pipeline.api.services import ServicesDep
 from dtef_pipeline.site.paths import FRONT_PAGE
 
 if TYPE_CHECKING:
@@ -32,13 +32,13 @@ router = build_page_router()
 
 
 @router.get("/report")
-def report(held: Operating) -> Response:
+def report(held: OperatorToken) -> Response:
     """The front page of the report."""
     return redirect_to_page("/report/")
 
 
 @router.get("/report/{path:path}")
-def report_file(path: str, request: Request, services: Used, held: Operating) -> Response:
+def report_file(path: str, request: Request, services: ServicesDep, held: OperatorToken) -> Response:
     """A file of the report. Raises Problem 404 for a path outside the list of its files, even if a file exists there."""
     root = services.settings.warehouse
     hashes = _read_hashes(root)

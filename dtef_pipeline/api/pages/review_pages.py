@@ -10,14 +10,14 @@ from typing import Annotated, Any, NamedTuple
 
 from fastapi import Depends, Request, Response
 
-from dtef_pipeline.api.access import Reviewing
+from dtef_pipeline.api.access import ReviewerToken
 from dtef_pipeline.api.pages.forms import read_form_fields
 from dtef_pipeline.api.pages.page_routes import build_page_router, redirect_to_page
 from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.problems import Problem
-from dtef_pipeline.api.review.feedback_routes import Feedback, UsedForVotes, store_vote
-from dtef_pipeline.api.services import Services, Used
-from dtef_pipeline.api.tokens import HeldToken
+from dtef_pipeline.api.review.feedback_routes import Feedback, FeedbackDep, store_vote
+from dtef_pipeline.api.services import Services, ServicesDep
+from dtef_pipeline.api.tokens import TokenHolder
 from dtef_pipeline.errors import BallotError, DuplicateVote, UnknownPair
 from dtef_pipeline.preference.ballots import read_ballot
 from dtef_pipeline.preference.pairing import BlindedPair
@@ -29,12 +29,12 @@ from resources.votes.vote_queries import refuse_judge
 REVIEW_PATH = "/review"
 CONSENT_PATH = "/review/consent"
 ALL_DONE = "You have voted on all pairs. Thank you."
-MOST_SKIPPED = 100
+MAX_SKIPPED = 100
 """Largest number of skipped pairs; beyond it, the pair that was skipped first is shown next."""
 _STAYS = (422, 429)
 """Errors after which the same pair is shown again, with the reviewer's input."""
 _PAIR_ID = re.compile(r"[0-9a-f]{32}")
-_SAID_AFTER = {
+_MESSAGES = {
     "voted": "Your vote is stored.",
     "skipped": "You will see this pair again later.",
     "shown": "Saved: exports may show your id.",
@@ -43,13 +43,13 @@ _SAID_AFTER = {
 """Messages by the word in the address after a form."""
 _INCOMPLETE_VOTE = "Choose A, B or tie, and how certain you are."
 _FIRST_VOTE_STAYS = "You have already voted on that pair; your first vote counts."
-_PAIR_IS_NOT_THERE = "That pair does not exist, so nothing was stored. Here is another one."
+_UNKNOWN_PAIR = "That pair does not exist, so nothing was stored. Here is another one."
 
 router = build_page_router()
 SentForm = Annotated[dict[str, str], Depends(read_form_fields)]
 
 
-class FilledForm(NamedTuple):
+class VoteForm(NamedTuple):
     """A reviewer's input, as texts of a form."""
 
     pair_id: str = ""
@@ -57,23 +57,25 @@ class FilledForm(NamedTuple):
     confidence: str = ""
     justification: str = ""
     skipped: tuple[str, ...] = ()
-    """Ids of skipped pairs, the one that was skipped first in front."""
+    """Ids of skipped pairs, in the order in which they were skipped."""
 
 
 @router.get(REVIEW_PATH)
 def review_page(
-    request: Request, services: Used, feedback: UsedForVotes, held: Reviewing, skipped: str = "", said: str = ""
+    request: Request, services: ServicesDep, feedback: FeedbackDep, held: ReviewerToken, skipped: str = "", said: str = ""
 ) -> Response:
     """The next pair of the reviewer; if consent is missing, first the task and the consent form."""
     refuse_judge(services.votes.database, held.name)
     review = _Review(request, services, feedback, held)
     if review.consent is None:
         return review.page(200, skipped=read_skipped(skipped))
-    return review.next_page(read_skipped(skipped), _SAID_AFTER.get(said, ""))
+    return review.next_page(read_skipped(skipped), _MESSAGES.get(said, ""))
 
 
 @router.post(CONSENT_PATH)
-def give_consent(request: Request, services: Used, feedback: UsedForVotes, held: Reviewing, fields: SentForm) -> Response:
+def give_consent(
+    request: Request, services: ServicesDep, feedback: FeedbackDep, held: ReviewerToken, fields: SentForm
+) -> Response:
     """Store whether exports may show the id of the reviewer."""
     refuse_judge(services.votes.database, held.name)
     is_shown = fields.get("consent") == "yes"
@@ -83,7 +85,9 @@ def give_consent(request: Request, services: Used, feedback: UsedForVotes, held:
 
 
 @router.post(REVIEW_PATH)
-def vote_on_page(request: Request, services: Used, feedback: UsedForVotes, held: Reviewing, fields: SentForm) -> Response:
+def vote_on_page(
+    request: Request, services: ServicesDep, feedback: FeedbackDep, held: ReviewerToken, fields: SentForm
+) -> Response:
     """Store a vote, or skip a pair. A vote that cannot be stored stays in the form."""
     form = read_form(fields)
     if fields.get("do") == "skip":
@@ -98,7 +102,7 @@ class _Review:
     request: Request
     services: Services
     feedback: Feedback
-    held: HeldToken
+    held: TokenHolder
 
     @cached_property
     def consent(self) -> bool | None:
@@ -106,7 +110,7 @@ class _Review:
         reviewer = self.services.votes.reviewer(self.held.name)
         return None if reviewer is None else bool(reviewer["consent"])
 
-    def submit_ballot(self, form: FilledForm) -> Response:
+    def submit_ballot(self, form: VoteForm) -> Response:
         """Store the vote, and describe the result."""
         try:
             pair = self._pair(form.pair_id)
@@ -114,7 +118,7 @@ class _Review:
                 return self.pair_page(pair, form, _INCOMPLETE_VOTE, 422)
             store_vote(read_ballot(_ballot_values(form, self.held)), self.held, self.services, self.feedback)
         except UnknownPair:
-            return self.next_page(form.skipped, _PAIR_IS_NOT_THERE, 404)
+            return self.next_page(form.skipped, _UNKNOWN_PAIR, 404)
         except DuplicateVote:
             return self.next_page(form.skipped, _FIRST_VOTE_STAYS, 409)
         except BallotError as error:
@@ -130,9 +134,9 @@ class _Review:
             return self.page(status, skipped=skipped_ids, progress=self._load_progress(), said=f"{message} {ALL_DONE}".strip())
         if pair.pair_id in skipped_ids:
             message = f"{message} You skipped this pair before.".strip()
-        return self.pair_page(pair, FilledForm(pair.pair_id, skipped=skipped_ids), message, status)
+        return self.pair_page(pair, VoteForm(pair.pair_id, skipped=skipped_ids), message, status)
 
-    def pair_page(self, pair: BlindedPair, form: FilledForm, message: str, status: int) -> Response:
+    def pair_page(self, pair: BlindedPair, form: VoteForm, message: str, status: int) -> Response:
         """Return the page of one pair with the reviewer's input."""
         return self.page(status, pair=pair, form=form, skipped=form.skipped, progress=self._load_progress(), said=message)
 
@@ -160,10 +164,10 @@ class _Review:
     def _pair(self, pair_id: str) -> BlindedPair:
         """Load a pair. Raises UnknownPair, also for an invalid id."""
         if not _PAIR_ID.fullmatch(pair_id):
-            raise UnknownPair(_PAIR_IS_NOT_THERE)
+            raise UnknownPair(_UNKNOWN_PAIR)
         return self.feedback.waiting.pair(pair_id)
 
-    def _show_refusal(self, pair: BlindedPair, form: FilledForm, problem: Problem) -> Response:
+    def _show_refusal(self, pair: BlindedPair, form: VoteForm, problem: Problem) -> Response:
         wait = problem.headers.get("Retry-After")
         if problem.status != 429 or wait is None:
             raise problem
@@ -173,7 +177,7 @@ class _Review:
         return response
 
 
-def _ballot_values(form: FilledForm, holder: HeldToken) -> Mapping[str, Any]:
+def _ballot_values(form: VoteForm, holder: TokenHolder) -> Mapping[str, Any]:
     certain: str | int = int(form.confidence) if re.fullmatch(r"[0-9]{1,3}", form.confidence) else form.confidence
     values = {"pair_id": form.pair_id, "reviewer_id": holder.name, "choice": form.choice, "confidence": certain}
     return {**values, "justification": form.justification}
@@ -185,9 +189,9 @@ def _format_vote_error(error: BallotError) -> str:
     return "; ".join(field_messages) or str(error)
 
 
-def read_form(fields: Mapping[str, str]) -> FilledForm:
+def read_form(fields: Mapping[str, str]) -> VoteForm:
     """Read the form; browsers send line ends as two characters, of which one is kept."""
-    return FilledForm(
+    return VoteForm(
         fields.get("pair_id", ""),
         fields.get("choice", ""),
         fields.get("confidence", ""),
@@ -198,8 +202,8 @@ def read_form(fields: Mapping[str, str]) -> FilledForm:
 
 def read_skipped(words: str) -> tuple[str, ...]:
     """Read ids separated by dots, each once; invalid ids are left out."""
-    ids = (pair_id for pair_id in words[-33 * MOST_SKIPPED :].split(".") if _PAIR_ID.fullmatch(pair_id))
-    return tuple(dict.fromkeys(ids))[-MOST_SKIPPED:]
+    ids = (pair_id for pair_id in words[-33 * MAX_SKIPPED :].split(".") if _PAIR_ID.fullmatch(pair_id))
+    return tuple(dict.fromkeys(ids))[-MAX_SKIPPED:]
 
 
 def add_skipped(skipped_ids: tuple[str, ...], pair_id: str) -> tuple[str, ...]:

@@ -11,18 +11,17 @@ from urllib.parse import quote
 
 from fastapi import Request, Response
 
-from dtef_pipeline.api.access import Operating
-from dtef_pipeline.api.pages.evaluation_scores import build_value_rows
-from dtef_pipeline.api.pages.evaluation_text import format_call_cost
+from dtef_pipeline.api.access import OperatorToken
+from dtef_pipeline.api.pages.evaluation_text import build_value_rows, format_call_cost
 from dtef_pipeline.api.pages.page_routes import build_page_router
 from dtef_pipeline.api.pages.part_words import describe_run_request, part_words
 from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.queue.evaluation_progress import compute_progress
-from dtef_pipeline.api.results.result_routes import Asked, build_trace_uri, load_trace, results_kept
-from dtef_pipeline.api.services import Used
+from dtef_pipeline.api.results.result_routes import RunDep, build_trace_uri, load_trace, results_kept
+from dtef_pipeline.api.services import ServicesDep
 from dtef_pipeline.text.quantity_words import format_count
 
-_LONGEST_BESIDE_NAME = 120
+_LONGEST_INLINE_TEXT = 120
 """Largest number of characters of a text next to its name; a longer one is below it."""
 _UNIT_OF_ENDING = {"_s": "s", "_usd": "US dollars"}
 """Endings of names of values with a unit."""
@@ -33,11 +32,11 @@ router = build_page_router()
 
 
 @router.get("/runs/{run_id}")
-def run_page(request: Request, services: Used, held: Operating, asked: Asked) -> Response:
+def run_page(request: Request, services: ServicesDep, held: OperatorToken, asked: RunDep) -> Response:
     """One run with its results so far."""
     run, results = asked.run, results_kept.get_results(asked)
     state = compute_progress(asked.evaluation, services.evaluations.events(run.queue_id)).runs[run.run_id]
-    cost, purchase = (format_call_cost(usage._asdict()) for usage in (results.cost, results.bought))
+    cost, purchase = (format_call_cost(usage._asdict()) for usage in (results.cost, results.call_costs))
     return page(
         request,
         "run",
@@ -72,7 +71,7 @@ def _format_outcomes(outcomes: Mapping[str, Any]) -> str:
 
 
 @router.get("/runs/{run_id}/traces/{trace_id}")
-def trace_page(request: Request, held: Operating, asked: Asked, trace_id: str) -> Response:
+def trace_page(request: Request, held: OperatorToken, asked: RunDep, trace_id: str) -> Response:
     """A trace: for games a whole episode with its turns, otherwise a prompt with its response and scores."""
     run_id, trace = asked.run.run_id, {**load_trace(asked, trace_id)}
     del trace["run_id"]
@@ -119,7 +118,7 @@ def build_trace_members(values: Mapping[str, Any]) -> TraceMembers:
 
 def _is_part(value: Any) -> bool:
     if isinstance(value, str):
-        return "\n" in value or len(value) > _LONGEST_BESIDE_NAME
+        return "\n" in value or len(value) > _LONGEST_INLINE_TEXT
     return isinstance(value, dict) or _is_list_of_objects(value)
 
 

@@ -1,4 +1,4 @@
-"""Static files of the pages, available to everybody: the site's style sheet and script, and those of the API."""
+"""Static files of the pages, available without a login: the site's style sheet and script, and those of the API."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
 }
-_OF_THE_SITE = ("site.css", "site.js")
+_SITE_FILES = ("site.css", "site.js")
 _REVIEW_STYLE = "review.css"
 """Starts with the style rules of the offline voting page, so that both look alike."""
 
@@ -45,7 +45,7 @@ async def static_file(name: str, request: Request) -> Response:
 def static_files() -> dict[str, StaticFile]:
     """Return all files by name."""
     paths = [one for one in files("dtef_pipeline.api").joinpath("static").iterdir() if PurePath(one.name).suffix in MEDIA_TYPES]
-    shared = [files("dtef_pipeline.site").joinpath("static", name) for name in _OF_THE_SITE]
+    shared = [files("dtef_pipeline.site").joinpath("static", name) for name in _SITE_FILES]
     texts = {path.name: path.read_text(encoding="utf-8") for path in [*shared, *paths]}
     votes = files("dtef_pipeline.site").joinpath("templates", "vote_page.css").read_text(encoding="utf-8")
     texts[_REVIEW_STYLE] = f"{votes}\n{texts[_REVIEW_STYLE]}"

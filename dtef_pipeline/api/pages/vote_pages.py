@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date, timedelta
-from typing import Annotated, Any
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from fastapi import Query, Request, Response
 from pydantic import ValidationError
 
-from dtef_pipeline.api.access import Operating
+from dtef_pipeline.api.access import AdminToken, OperatorToken
 from dtef_pipeline.api.pages.forms import (
     NOT_REFUSED,
     Choice,
@@ -24,32 +27,37 @@ from dtef_pipeline.api.pages.forms import (
     read_field,
 )
 from dtef_pipeline.api.pages.page_routes import build_page_router, redirect_to_page
+from dtef_pipeline.api.pages.part_words import family_title, site_of
 from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.problems import Problem, convert_faults, make_fault_problem
-from dtef_pipeline.api.review.feedback_bodies import PairsWanted
-from dtef_pipeline.api.review.feedback_routes import LARGEST_PLACE, UsedForVotes, make_pairs
-from dtef_pipeline.api.services import Services, Used
+from dtef_pipeline.api.review.feedback_bodies import PairRequest
+from dtef_pipeline.api.review.feedback_routes import LARGEST_PLACE, FeedbackDep, make_pairs
+from dtef_pipeline.api.review.votes_version import compute_current_version, find_stale_reason
+from dtef_pipeline.api.services import Services, ServicesDep
 from dtef_pipeline.documents import reasons
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.text.quantity_words import format_count
-from resources.votes.vote_queries import VoteCounts, start_of_days, vote_counts
+from resources.votes.vote_queries import VoteCounts, list_latest_actions, start_of_days, vote_counts
+from resources.votes.vote_tables import decode_time
 
 DAYS_OF_VOTES = 60
 _REVIEWERS_SHOWN = 100
 _PAIRING_FIELDS = ("family", "most", "baselines")
-_Made = Annotated[int | None, Query(ge=1, le=LARGEST_PLACE)]
+_ComputedPlace = Annotated[int | None, Query(ge=1, le=LARGEST_PLACE)]
 
 router = build_page_router()
 
 
 @router.get("/votes")
-def votes_page(request: Request, services: Used, held: Operating, made: _Made = None) -> Response:
+def votes_page(request: Request, services: ServicesDep, held: OperatorToken, made: _ComputedPlace = None) -> Response:
     """Votes by day, by reviewer and by choice, and a form that makes pairs; `made`: how many it has just made."""
     return _render_votes_page(request, services, {}, NOT_REFUSED, made)
 
 
 @router.post("/votes")
-def make_pairs_by_form(request: Request, services: Used, feedback: UsedForVotes, held: Operating, form: SentForm) -> Response:
+def make_pairs_by_form(
+    request: Request, services: ServicesDep, feedback: FeedbackDep, held: OperatorToken, form: SentForm
+) -> Response:
     """Make pairs, as POST /api/feedback/pairs."""
     try:
         result = make_pairs(_parse_pairs_form(form), held, services, feedback)
@@ -80,14 +88,14 @@ def _render_votes_page(
     )
 
 
-def _parse_pairs_form(form: TypedForm) -> PairsWanted:
+def _parse_pairs_form(form: TypedForm) -> PairRequest:
     """Parse the form. Raises Problem."""
     most = {"most": parse_number(typed)} if (typed := read_field(form, "most")) else {}
     values = {"family": read_field(form, "family"), "baselines": bool(form.get("baselines")), **most}
     try:
-        return PairsWanted.model_validate(values)
+        return PairRequest.model_validate(values)
     except ValidationError as error:
-        raise make_fault_problem(convert_faults(reasons(error, PairsWanted))) from None
+        raise make_fault_problem(convert_faults(reasons(error, PairRequest))) from None
 
 
 def _build_pairing_fields(form: TypedForm) -> list[FormField]:
@@ -155,3 +163,126 @@ def _build_day_chart(by_day: Mapping[date, int], first: date) -> dict[str, Any] 
     most = max(days.values())
     caption = f"the last {format_count(DAYS_OF_VOTES, 'day')}: {format_count(total, 'vote')}, at most {most:,} per day"
     return {"caption": f"Votes per day (UTC), {caption}", "days": list(days.items()), "most": most}
+
+
+if TYPE_CHECKING:
+    from dtef_pipeline.site.content import Section
+    from dtef_pipeline.site.preference_page import FamilyNames
+    from resources.warehouse import Warehouse
+
+
+@router.get("/board")
+def board_page(request: Request, services: ServicesDep, held: OperatorToken, family: str | None = None) -> Response:
+    """The board of one family; without a name, of the first family with votes."""
+    from resources.warehouse import Warehouse
+
+    warehouse = Warehouse(services.settings.warehouse)
+    is_made = bool(warehouse.tables(["preference_scores"]))
+    boards = _load_boards(warehouse) if is_made else {}
+    choice = family if family in boards else next(iter(boards), None)
+    return page(
+        request,
+        "board",
+        "Preference board",
+        families={name: family_title(name) for name in boards},
+        family=choice,
+        sections=boards[choice] if choice is not None else [],
+        changed=_describe_vote_change(warehouse if is_made else None, services),
+    )
+
+
+def _load_boards(warehouse: Warehouse) -> dict[str, list[Section]]:
+    """Load the sections of the board by family, for families with votes."""
+    # Pandas and DuckDB are loaded by who asks for the board, not by who starts the server.
+    from dtef_pipeline.families import FAMILIES
+    from dtef_pipeline.preference.paired_csv import ELSEWHERE
+    from dtef_pipeline.site.content import drop_empty_sections
+    from dtef_pipeline.site.preference_page import PREFERENCE_READ, build_preference_sections
+
+    boards: dict[str, list[Section]] = {}
+    for family, metrics in ({entry.name: entry.paired.metrics for entry in FAMILIES if entry.paired} | {ELSEWHERE: ()}).items():
+        site = site_of(family)
+        tables = {*PREFERENCE_READ, *(name for metric in metrics for name in metric.tables)}
+        titles = warehouse.query(site.read_part_titles, only=sorted(site.tables)) if site else {}
+        names = _names_of(family, titles)
+        sections = warehouse.query(
+            partial(build_preference_sections, family=family, metrics=metrics, names=names), only=sorted(tables)
+        )
+        boards |= {family: drop_empty_sections([_remove_charts(section) for section in sections])} if sections else {}
+    return boards
+
+
+def _names_of(family: str, titles: Mapping[str, str]) -> FamilyNames:
+    from dtef_pipeline.site.preference_page import FamilyNames
+
+    site = site_of(family)
+    return (
+        FamilyNames(site.title, partial(site.title_part, titles), site.metric_words)
+        if site
+        else FamilyNames(family_title(family))
+    )
+
+
+def _remove_charts(section: Section) -> Section:
+    """Remove charts, because the policy of these pages forbids evaluating their definitions; the report has them."""
+    from dtef_pipeline.site.content import Chart, Fold
+
+    blocks = [item for item in section.blocks if not isinstance(item, Chart)]
+    parts = [
+        replace(item, blocks=[part for part in item.blocks if not isinstance(part, Chart)]) if isinstance(item, Fold) else item
+        for item in blocks
+    ]
+    return replace(section, blocks=parts)
+
+
+def _describe_vote_change(warehouse: Warehouse | None, services: Services) -> str | None:
+    """Say that votes have changed after the board was computed; None if they have not."""
+    rows = warehouse.rows("preference_scores", columns=["votes_version"]).to_pylist() if warehouse else []
+    return find_stale_reason([row["votes_version"] for row in rows], compute_current_version(services.votes))
+
+
+_ACTIONS_A_PAGE = 100
+_Place = Annotated[int | None, Query(ge=0, le=LARGEST_PLACE)]
+
+
+class ChangedMember(NamedTuple):
+    """A member that an action changed."""
+
+    name: str
+    before: str | None
+    """None: it did not exist."""
+    after: str | None
+    """None: it was removed."""
+
+
+@router.get("/actions")
+def actions_page(request: Request, services: ServicesDep, held: AdminToken, before: _Place = None) -> Response:
+    """The log of actions, latest first."""
+    rows = list_latest_actions(services.votes.database, _ACTIONS_A_PAGE, before)
+    actions = [
+        {
+            "at": decode_time(row["done_at"]),
+            "who": row["who"] or "–",
+            "what": row["what"],
+            "changes": changes(json.loads(row["before"]), json.loads(row["after"])),
+        }
+        for row in rows
+    ]
+    older = f"/actions?before={rows[-1]['place']}" if len(rows) == _ACTIONS_A_PAGE else None
+    return page(request, "actions", "Actions", actions=actions, older=older)
+
+
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[ChangedMember]:
+    """Return the members that differ between two objects, including nested ones: `traits.risk`."""
+    old, new = _flatten_document(before), _flatten_document(after)
+    return [ChangedMember(name, old.get(name), new.get(name)) for name in {**old, **new} if old.get(name) != new.get(name)]
+
+
+def _flatten_document(document: Mapping[str, Any], above: str = "") -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for name, value in document.items():
+        if isinstance(value, dict) and value:
+            texts |= _flatten_document(value, f"{above}{name}.")
+        else:
+            texts[f"{above}{name}"] = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return texts

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from pydantic import Field, create_model
 
 from dtef_pipeline.api.plans.manifest_base import (
-    EvaluationAsked,
+    EvaluationRequest,
     build_manifest_model,
     build_runs,
     list_known_partitions,
@@ -83,10 +83,10 @@ class FamilyPlans:
             "family": (Literal[source.name], ...),
             self.field: (Annotated[list[str], Field(min_length=1, description="Keys, or patterns with * and ?.")], ...),
         }
-        base = create_model(f"{source.name.capitalize()}Manifest", __base__=EvaluationAsked, **members)
+        base = create_model(f"{source.name.capitalize()}Manifest", __base__=EvaluationRequest, **members)
         return build_manifest_model(base, f"{source.name.capitalize()}Evaluation", source.settings)
 
-    def plan(self, manifest: EvaluationAsked, server: Settings) -> PlannedEvaluation:
+    def plan(self, manifest: EvaluationRequest, server: Settings) -> PlannedEvaluation:
         """Plan the stages from the first one that has not made all partitions.
 
         Raises UnknownName for unknown partitions and models, and UnfitManifest for invalid models and settings.
@@ -112,11 +112,11 @@ class FamilyPlans:
     def resolve_names(self, values: Mapping[str, Any], settings: Any, server: Settings) -> NamedForRun:
         """Raises RefusedManifest with all invalid names of models and partitions. Without names, no partition is selected."""
         refusals, keys = Refusals(), list[str]()
-        with refusals.kept():
+        with refusals.collect():
             models = load_named_models(server, "models", values.get("models") or ())
         self.require_judges(refusals, settings, server)
         if self.names_partitions(values):
-            with refusals.kept():
+            with refusals.collect():
                 keys = self._choose_partitions(values, settings, server)
         refusals.raise_all()
         return NamedForRun(models, keys)
@@ -152,7 +152,7 @@ class FamilyPlans:
         for key in keys:
             yield len(warehouse.read_or_empty(self.source.items, **self.source.space.levels(key)))
 
-    def settings(self, manifest: EvaluationAsked) -> Any:
+    def settings(self, manifest: EvaluationRequest) -> Any:
         """Return the settings of a manifest's run."""
         return manifest.settings(self.source.settings)
 

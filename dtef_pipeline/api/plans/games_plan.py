@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, field_validator
 
 from assets.games.game_catalog import load_known_personas, load_known_scenarios
-from dtef_pipeline.api.plans.game_pins import apply_pins, pin_personas, pin_scenario
 from dtef_pipeline.api.plans.manifest_base import rejections, require_askable, require_offered
 from dtef_pipeline.api.plans.plan import (
     EvaluationBudget,
@@ -38,7 +37,7 @@ from dtef_pipeline.games.entrants import (
 from dtef_pipeline.games.episode import Match
 from dtef_pipeline.games.episode_items import NO_OPPONENT, GameItem, parse_seed_spans, resolve_opponents
 from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.games.pack_files import require_weighable
+from dtef_pipeline.games.pack_files import check_metric_weights
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.personas import APPROVED, BASELINE_PREFIX, Persona, Player, require_approved
 from dtef_pipeline.games.settings import GAMES_STAGE_SETTINGS, MOST_ASKED_EPISODES, GamesSettings
@@ -50,7 +49,7 @@ from resources.gateway.budget import Accounts
 from resources.model_catalog import load_known_models
 from resources.settings import Settings
 
-MOST_ASKED_RUNS = 200
+MAX_RUNS = 200
 """Largest number of personas times scenarios of one manifest."""
 _LARGEST_ASKED_SEED = 10**12 - 1
 _LONGEST_SEEDS = 2_000
@@ -87,7 +86,7 @@ def _expand_seeds(text: str) -> str:
 
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
-Names = Annotated[list[Name], Field(max_length=MOST_ASKED_RUNS), AfterValidator(require_unique)]
+Names = Annotated[list[Name], Field(max_length=MAX_RUNS), AfterValidator(require_unique)]
 
 
 class GamesManifest(Part):
@@ -177,16 +176,16 @@ class _NamedGames:
         self.packs: dict[str, Pack] = {}
         scenarios, refusals = load_known_scenarios(server), Refusals()
         for name in refusals.take_until_full(values.get("persona_ids") or ()):
-            with refusals.kept():
+            with refusals.collect():
                 self.chosen[name] = _find_persona(name, self.personas)
         scenario_ids = values.get("scenario_ids") or ()
         for name in refusals.take_until_full(scenario_ids):
-            with refusals.kept():
+            with refusals.collect():
                 self.packs[name] = _find_pack(name, scenarios)
         # An opponent may be a baseline of any of the scenarios.
         for path in ("models", "opponents") if 0 < len(scenario_ids) == len(self.packs) else ("models",):
             for name in refusals.take_until_full(values.get(path) or ()):
-                with refusals.kept():
+                with refusals.collect():
                     self._require_player(path, name, server)
         refusals.raise_all()
 
@@ -248,17 +247,19 @@ def _require_fitting(manifest: GamesManifest, named: _NamedGames) -> None:
     packs = named.packs
     if len({persona and persona.name for persona in named.chosen.values()}) < len(named.chosen):
         raise UnfitManifest("persona_ids", "got a persona twice, by its id and by its version; allowed: one of them")
-    require_weighable(packs.values())
-    if (runs := len(manifest.persona_ids) * len(manifest.scenario_ids)) > MOST_ASKED_RUNS:
+    check_metric_weights(packs.values())
+    if (runs := len(manifest.persona_ids) * len(manifest.scenario_ids)) > MAX_RUNS:
         raise UnfitManifest(
-            "scenario_ids", f"{format_count(runs, 'run')}, one per persona and scenario; allowed: at most {MOST_ASKED_RUNS:,}"
+            "scenario_ids", f"{format_count(runs, 'run')}, one per persona and scenario; allowed: at most {MAX_RUNS:,}"
         )
     if manifest.opponents and len(list_solo_scenarios(packs)) == len(packs):
         raise UnfitManifest("opponents", f"{', '.join(packs)}: it has one seat, so no opponents; allowed: none")
     with rejections("models", UnknownName):
         absent = list_absent_by_scenario(packs, manifest.models)
-    if nobody := [key for key, names in absent.items() if len(names) == len(manifest.models)]:
-        raise UnfitManifest("models", f"no player for {', '.join(nobody)}: it has no {' and no '.join(absent[nobody[0]])}")
+    if unplayable := [key for key, names in absent.items() if len(names) == len(manifest.models)]:
+        raise UnfitManifest(
+            "models", f"no player for {', '.join(unplayable)}: it has no {' and no '.join(absent[unplayable[0]])}"
+        )
 
 
 class _Entry(NamedTuple):
@@ -293,7 +294,7 @@ def _count_episodes(manifest: GamesManifest, entry: _Entry, most: int) -> int:
     """Count the requested episodes. Raises UnfitManifest for more than `most`."""
     seats: list[Player | None] = list(entry.opponents) or [None]
     meets = [Match(GameItem(0, 0, NO_OPPONENT), player, opponent) for player in entry.players for opponent in seats]
-    per_deal = sum([1 if match.asks_nobody else manifest.draws for match in meets])
+    per_deal = sum([1 if match.needs_no_model else manifest.draws for match in meets])
     scenario = entry.pack.manifest
     episodes = _count_seeds(manifest, scenario) * len(scenario.seats) * per_deal
     if episodes > most:
@@ -331,3 +332,43 @@ def _require_played(names: Sequence[str], players: Sequence[Player]) -> None:
 
 
 GAMES_PLANS = GamesPlans()
+
+
+class PinnedScenario(NamedTuple):
+    """The pinned version, seeds and opponents of one scenario."""
+
+    scenario_version: int
+    seeds: str
+    """Seeds in full, such as `1-40`."""
+    opponents: list[str]
+    """Opponents as in items; empty: the scenario has one seat."""
+
+
+def pin_scenario(pack: Pack, seeds: str | None, opponents: Iterable[str]) -> PinnedScenario:
+    """Pin a scenario's present version with the manifest's settings. Raises ConfigError if a scenario with several seats has no
+    opponents."""
+    manifest = pack.manifest
+    span = f"{manifest.seeds.first}-{manifest.seeds.first + manifest.seeds.count - 1}"
+    names = resolve_opponents([name_opponent_item(pack, opponent) for opponent in opponents], manifest)
+    return PinnedScenario(manifest.version, span if seeds is None else seeds, [name for name in names if name != NO_OPPONENT])
+
+
+def pin_personas(named: Iterable[str], personas: Mapping[str, Persona]) -> dict[str, int]:
+    """Return by id the versions of the personas in players' names, `calm@model`. A name such as `calm:v2@model` already has its version.
+
+    The version does not go into the name: an opponent's name is part of item ids.
+    """
+    ids = [name.partition("@")[0] for name in named if "@" in name]
+    return {name: personas[name].version for name in ids if name in personas and personas[name].id == name}
+
+
+def apply_pins(settings: GamesSettings, scenarios: Mapping[str, PinnedScenario], personas: Mapping[str, int]) -> GamesSettings:
+    """Return the settings with the pinned versions."""
+    return settings.model_copy(
+        update={
+            "scenario_versions": {key: pin.scenario_version for key, pin in scenarios.items()},
+            "scenario_seeds": {key: pin.seeds for key, pin in scenarios.items()},
+            "scenario_opponents": {key: pin.opponents for key, pin in scenarios.items()},
+            "persona_versions": dict(personas),
+        }
+    )

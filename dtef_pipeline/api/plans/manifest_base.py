@@ -19,7 +19,7 @@ from dtef_pipeline.api.plans.plan import (
     require_unique,
     validate_snapshot,
 )
-from dtef_pipeline.asking.models import COMPUTED, IMPORTED, Budget, Models, ModelSpec, strip_settings
+from dtef_pipeline.asking.models import COMPUTED, Budget, Models, ModelSpec, strip_settings
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import ConfigError, GatewayError, UnpricedModels
 from dtef_pipeline.family.run_settings import Door, FamilySettings, RunSettings, build_form, build_settings, list_settings_at
@@ -34,24 +34,24 @@ from resources.settings import API_ANY_MODEL, Settings
 if TYPE_CHECKING:
     from resources.gateway.budget import Accounts
 
-MOST_PARTITIONS = 2_000
+MAX_PARTITIONS = 2_000
 """Largest number of partitions of one evaluation."""
-MOST_ASKED_RESPONSES = 100_000
+MAX_RESPONSES = 100_000
 """Largest number of requests per model, if prompts have several draws."""
-MOST_GIVEN = 1_000
+MAX_VALUES = 1_000
 """Largest number of values in a list of a manifest."""
-LONGEST_GIVEN = 500
+LONGEST_TEXT = 500
 """Largest number of characters in a text of a manifest."""
 BOUND_BY_COST = "budget.max_cost_usd"
-_ASKS_NO_SERVER = (COMPUTED, IMPORTED, "local/", "stored/")
-"""Prefixes of computed, imported, in-process and demo models: no provider has these names."""
+_SERVERLESS = (COMPUTED, "local/", "stored/")
+"""Prefixes of computed, in-process and demo models: no provider has these names."""
 _KEY_NOT_SET = "is not set"
 _opening = threading.Lock()
 
 
 def load_slow_packages(settings: Settings) -> None:
     """Open Dagster's home, then import LiteLLM and pandas, as pages and checks of manifests need them. Takes 5 to 15 seconds."""
-    # The health of the service opens the home too: under a lock, so that litellm is not imported meanwhile. It says what is wrong with the home.
+    # The health check also opens Dagster's home and reports its errors; the lock prevents a concurrent import of litellm.
     with suppress(Exception):
         list_known_partitions(settings, RUBRIC_SPACE)
     for name in (
@@ -66,7 +66,7 @@ def load_slow_packages(settings: Settings) -> None:
     load_litellm()
 
 
-class EvaluationAsked(Part):
+class EvaluationRequest(Part):
     """The snapshot and the budget of a manifest."""
 
     snapshot: Annotated[str, AfterValidator(validate_snapshot)] = "base"
@@ -76,11 +76,11 @@ class EvaluationAsked(Part):
     @field_validator("*", mode="before")
     @classmethod
     def _check_size(cls, given: Any) -> Any:
-        if isinstance(given, (list, dict)) and len(given) > MOST_GIVEN:
-            raise ValueError(f"got {format_count(len(given), 'value')}; allowed: at most {MOST_GIVEN:,}")
+        if isinstance(given, (list, dict)) and len(given) > MAX_VALUES:
+            raise ValueError(f"got {format_count(len(given), 'value')}; allowed: at most {MAX_VALUES:,}")
         for text in given if isinstance(given, (list, dict)) else [given]:
-            if isinstance(text, str) and len(text) > LONGEST_GIVEN:
-                raise ValueError(f"got a text of {format_count(len(text), 'character')}; allowed: at most {LONGEST_GIVEN}")
+            if isinstance(text, str) and len(text) > LONGEST_TEXT:
+                raise ValueError(f"got a text of {format_count(len(text), 'character')}; allowed: at most {LONGEST_TEXT}")
         return given
 
     @field_validator("models", check_fields=False)
@@ -99,7 +99,7 @@ class EvaluationAsked(Part):
         return build_settings(model, values | self.bounds)
 
 
-def build_manifest_model(base: type[EvaluationAsked], name: str, model: type[RunSettings]) -> type[EvaluationAsked]:
+def build_manifest_model(base: type[EvaluationRequest], name: str, model: type[RunSettings]) -> type[EvaluationRequest]:
     """Build the form of a family's manifests: the fields of `base`, and the settings of runs that the API accepts."""
     names = [setting for setting in list_settings_at(model, Door.API) if setting not in base.model_fields]
     return build_form(base, name, model, names)
@@ -153,7 +153,7 @@ def require_offered(field: str, selector: str, models: Models, settings: Setting
     with rejections(field):
         base = strip_settings(selector)
     names = {*models.specs, *models.collections, *(spec.model for spec in models.specs.values())}
-    if "/" not in base or base in names or base.startswith(_ASKS_NO_SERVER) or settings.api_any_model:
+    if "/" not in base or base in names or base.startswith(_SERVERLESS) or settings.api_any_model:
         return
     raise UnfitManifest(
         field,
@@ -202,22 +202,20 @@ def require_label(settings: Settings, table: str, space: Space, keys: Sequence[s
 def require_askable(
     field: str, specs: Iterable[ModelSpec], snapshot: str, settings: Settings, accounts: Accounts | None = None
 ) -> list[str]:
-    """Refuse what commands refuse before a run: models without a key, a provider, a price under a limit in dollars, or imported responses.
+    """Refuse what commands refuse before a run: models without a key, a provider, or a price under a limit in dollars.
 
     Returns a line for each sampling setting that is not sent to the provider as requested.
 
-    Raises UnfitManifest, UnknownName for models without imported responses, and StoreError.
+    Raises UnfitManifest and StoreError.
     """
     from resources.gateway.budget import Accounts
-    from resources.gateway.model_checks import refuse_absent_imported, refuse_early
+    from resources.gateway.model_checks import refuse_early
     from resources.gateway.request_settings import describe_altered_settings
     from resources.responses.store import ResponseStore
 
     if not (models := [spec for spec in specs if not spec.is_computed]):
         return []
     with ResponseStore(settings.responses_url) as store:
-        with rejections(field, UnknownName):
-            refuse_absent_imported(models, snapshot, store)
         try:
             refuse_early(models, snapshot, accounts or Accounts(Budget(), {}), store, os.environ, look_up_prices=True)
         except UnpricedModels as error:
@@ -259,19 +257,19 @@ def require_few_draws(field: str, draws: int, prompts: Iterable[int]) -> None:
     in_all = 0
     for number in prompts:
         in_all += max(1, number) * draws
-        if in_all > MOST_ASKED_RESPONSES:
+        if in_all > MAX_RESPONSES:
             raise UnfitManifest(
                 field,
-                f"these draws need more than {MOST_ASKED_RESPONSES:,} requests per model; allowed: at most that many in one evaluation, "
+                f"these draws need more than {MAX_RESPONSES:,} requests per model; allowed: at most that many in one evaluation, "
                 "or 1 draw",
             )
 
 
 def build_runs(keys: Sequence[str], field: str) -> list[RunSpec]:
     """Build a run of the evaluation per partition. Raises UnfitManifest if there are too many."""
-    if len(keys) > MOST_PARTITIONS:
+    if len(keys) > MAX_PARTITIONS:
         raise UnfitManifest(
             field,
-            f"got {format_count(len(keys), 'partition')}; allowed: at most {MOST_PARTITIONS:,} in one evaluation",
+            f"got {format_count(len(keys), 'partition')}; allowed: at most {MAX_PARTITIONS:,} in one evaluation",
         )
     return [RunSpec(key, {"partition": key}) for key in keys]

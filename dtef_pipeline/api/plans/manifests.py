@@ -40,7 +40,7 @@ _OWN_PLANS: Mapping[str, Plans] = {"games": GAMES_PLANS, "qa": QA_PLANS, "rubric
 
 def load_all_plans() -> dict[str, Plans]:
     """By family."""
-    # Only now: what families are made of takes a moment to load.
+    # Imported here because the families load slowly.
     from dtef_pipeline.families import FAMILIES
 
     plans = {family.name: FamilyPlans.build_for_family(family) for family in FAMILIES if family.name not in _OWN_PLANS}
@@ -58,7 +58,7 @@ class ManifestRequest(NamedTuple):
         """The manifest with its defaults filled in, so that an omitted default and an explicit one are equal."""
         return self.manifest.model_dump(mode="json")
 
-    def planned(self, settings: Settings) -> PlannedEvaluation:
+    def plan(self, settings: Settings) -> PlannedEvaluation:
         """Raises UnknownName, NotApproved or UnfitManifest, and ConfigError if the installation is misconfigured."""
         return load_all_plans()[self.family].plan(self.manifest, settings)
 

@@ -16,15 +16,15 @@ from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import DtefError
 from resources.evaluations.evaluation_store import RunSpec
 
-Listed = TypeVar("Listed", bound=Hashable)
-_FOR_SHELLS = re.compile(r" \(`dtef [^)]*\)|[;:] `dtef [^`]*` \w+ (some|one|those there are)")
-_OPTIONS_OF_SHELLS = re.compile(r"--(analyst|judge|model|opponent) ")
-_MOST_REFUSALS_TOLD = 20
+Entry = TypeVar("Entry", bound=Hashable)
+_SHELL_HINT = re.compile(r" \(`dtef [^)]*\)|[;:] `dtef [^`]*` \w+ (some|one|those there are)")
+_SHELL_OPTIONS = re.compile(r"--(analyst|judge|model|opponent) ")
+_MAX_REFUSALS = 20
 
 
 def strip_commands(message: str) -> str:
     """Remove commands from a message, for readers without a shell."""
-    return _FOR_SHELLS.sub("", message)
+    return _SHELL_HINT.sub("", message)
 
 
 class BodyFault(NamedTuple):
@@ -45,7 +45,7 @@ class RefusedManifest(DtefError):
     """
 
     def __init__(self, path: str, message: str, further: Sequence[BodyFault] = ()) -> None:
-        self.message = _OPTIONS_OF_SHELLS.sub(r"\1s: ", strip_commands(message.removeprefix(f"{path}: ")))
+        self.message = _SHELL_OPTIONS.sub(r"\1s: ", strip_commands(message.removeprefix(f"{path}: ")))
         self.faults = [BodyFault(path, self.message), *further]
         super().__init__("; ".join(f"{fault.path}: {fault.message}" for fault in self.faults))
 
@@ -81,7 +81,7 @@ class PlannedEvaluation(NamedTuple):
     config: Mapping[str, Mapping[str, Any]]
     """Configuration of the stages that run, in the order of the pipeline."""
     snapshot: str
-    asked: Sequence[RunSpec]
+    runs: Sequence[RunSpec]
     new_keys: bool = False
     """Whether partitions that Dagster does not know yet are added."""
     warnings: Sequence[str] = ()
@@ -89,7 +89,7 @@ class PlannedEvaluation(NamedTuple):
 
     def build_plan_json(self) -> dict[str, Any]:
         """Return the stored form of an evaluation's plan."""
-        base = {name: value for name, value in self._asdict().items() if name not in ("asked", "warnings")}
+        base = {name: value for name, value in self._asdict().items() if name not in ("runs", "warnings")}
         warnings = {"warnings": list(self.warnings)} if self.warnings else {}
         return {**base, **warnings, "keys": list(self.keys), "config": {stage: dict(one) for stage, one in self.config.items()}}
 
@@ -101,16 +101,16 @@ class Refusals:
         self._found: list[RefusedManifest] = []
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
+    def collect(self) -> Iterator[None]:
         """Context manager: keep a RefusedManifest for later."""
         try:
             yield
         except RefusedManifest as error:
             self._found.append(error)
 
-    def take_until_full(self, items: Iterable[Listed]) -> Iterator[Listed]:
+    def take_until_full(self, items: Iterable[Entry]) -> Iterator[Entry]:
         """Yield the values until there are as many errors as are reported."""
-        return takewhile(lambda _: len(self._found) < _MOST_REFUSALS_TOLD, items)
+        return takewhile(lambda _: len(self._found) < _MAX_REFUSALS, items)
 
     @property
     def faults(self) -> list[BodyFault]:
@@ -120,7 +120,7 @@ class Refusals:
         """Raise all of them as one error, of their own kind if all have one, else UnfitManifest; does nothing without errors."""
         if self._found:
             kinds = {type(refusal) for refusal in self._found}
-            first, *further = self.faults[:_MOST_REFUSALS_TOLD]
+            first, *further = self.faults[:_MAX_REFUSALS]
             raise (kinds.pop() if len(kinds) == 1 else UnfitManifest)(*first, further)
 
 
@@ -132,7 +132,7 @@ def validate_snapshot(label: str) -> str:
         raise ValueError(str(error)) from None
 
 
-def require_unique(values: list[Listed]) -> list[Listed]:
+def require_unique(values: list[Entry]) -> list[Entry]:
     """For validators of lists. Raises ValueError for a repeated value."""
     if twice := [value for value, number in Counter(values).items() if number > 1]:
         raise ValueError(f"got {repr(twice[0])[:80]} more than once; allowed: each value only once")

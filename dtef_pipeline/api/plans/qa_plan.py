@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from dtef_pipeline.api.plans.family_plans import FamilyPlans, NamedForRun, PlanSource
 from dtef_pipeline.api.plans.manifest_base import (
-    EvaluationAsked,
+    EvaluationRequest,
     build_manifest_model,
     list_made_partitions,
     load_named_models,
@@ -27,11 +27,11 @@ from resources.settings import Settings
 if TYPE_CHECKING:
     from resources.warehouse import Warehouse
 
-_SHOWN_BY_PARTS = ("few_shot", "order")
+_PART_SETTINGS = ("few_shot", "order")
 """Settings that a part can be at odds with."""
 
 
-class QaManifest(EvaluationAsked):
+class QaManifest(EvaluationRequest):
     """Models answer the questions of parts of suites. How code is isolated is the server's own setting (DTEF_SANDBOX)."""
 
     family: Literal["qa"]
@@ -62,7 +62,7 @@ class QaPlans(FamilyPlans):
         return select_panel_parts(settings, keys)
 
     def require_judges(self, refusals: Refusals, settings: QaSettings, server: Settings) -> None:
-        with refusals.kept(), rejections("judge"):
+        with refusals.collect(), rejections("judge"):
             self._resolve_arbiter(settings, server)
 
     def _resolve_arbiter(self, settings: QaSettings, server: Settings) -> Arbiter | None:
@@ -79,7 +79,11 @@ class QaPlans(FamilyPlans):
 
     def require_askable(self, settings: QaSettings, named: NamedForRun, server: Settings) -> list[str]:
         """Refuse invalid models and judges, and settings that do not fit a part whose items are known."""
-        warehouse, how, partitions = self.warehouse(server), settings.how, list_made_partitions(server, "qa_items", QA_SPACE)
+        warehouse, how, partitions = (
+            self.warehouse(server),
+            settings.ask_settings,
+            list_made_partitions(server, "qa_items", QA_SPACE),
+        )
         keys = [key for key in named.keys if key in partitions]
         is_judged = _require_parts(warehouse, keys, how, server)
         with rejections("filter"):
@@ -116,17 +120,17 @@ def _require_parts(warehouse: Warehouse, keys: Sequence[str], how: AskSettings, 
     from assets.qa.part_checks import check_parts, require_server
 
     checks = check_parts(warehouse, keys, how)
-    for key, error in checks.refused.items():
+    for key, error in checks.refusals.items():
         usual = AskSettings()
-        for field in _SHOWN_BY_PARTS:
+        for field in _PART_SETTINGS:
             without = check_parts(warehouse, [key], replace(how, **{field: getattr(usual, field)}))
-            if str(without.refused.get(key)) != str(error):
+            if str(without.refusals.get(key)) != str(error):
                 raise UnfitManifest(field, str(error))
         raise UnfitManifest("parts", str(error))
-    if checks.about_documents:
+    if checks.has_documents:
         with rejections("retriever"):
             require_server(how.retriever, server)
-    return checks.judged
+    return checks.needs_judge
 
 
 QA_PLANS = QaPlans(PlanSource("qa", QA_SPACE, QaSettings, QA_STAGE_SETTINGS, "qa_items", "qa_responses"))

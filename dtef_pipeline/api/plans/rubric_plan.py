@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from dtef_pipeline.api.plans.family_plans import FamilyPlans, NamedForRun, PlanSource
-from dtef_pipeline.api.plans.manifest_base import EvaluationAsked, build_manifest_model, load_named_models, rejections
+from dtef_pipeline.api.plans.manifest_base import EvaluationRequest, build_manifest_model, load_named_models, rejections
 from dtef_pipeline.api.plans.plan import Refusals
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.judging.judges import parse_judges
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from resources.warehouse import Warehouse
 
 
-class RubricManifest(EvaluationAsked):
+class RubricManifest(EvaluationRequest):
     """Models answer the prompts of blueprints, and judges decide which criteria are met."""
 
     family: Literal["rubric"]
@@ -49,14 +49,14 @@ class RubricPlans(FamilyPlans):
         """Refuse judges that are not written APPROACH=MODEL, or whose model is unknown or invalid, and analysts likewise."""
         judges = Refusals()
         for judge in judges.take_until_full(settings.judges):
-            with judges.kept():
+            with judges.collect():
                 model = judge.partition("=")[2]
                 models = load_named_models(server, "judges", [model] if model else [])
                 with rejections("judges"):
                     parse_judges([judge], models)
-        with refusals.kept():
+        with refusals.collect():
             judges.raise_all()
-        with refusals.kept():
+        with refusals.collect():
             load_named_models(server, "analysts", settings.analysts)
 
     def draws(self, settings: RubricSettings) -> Mapping[str, int]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from dtef_pipeline.api.plans.family_plans import FamilyPlans, NamedForRun, PlanSource
-from dtef_pipeline.api.plans.manifest_base import EvaluationAsked, build_manifest_model, rejections, require_askable
+from dtef_pipeline.api.plans.manifest_base import EvaluationRequest, build_manifest_model, rejections, require_askable
 from dtef_pipeline.asking.models import Budget
 from dtef_pipeline.family.run_settings import make_validator
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLevel
@@ -33,7 +33,7 @@ def _require_prompts(conditions: list[str]) -> None:
         BlueprintOptions.parse_condition(condition)
 
 
-class SurveyManifest(EvaluationAsked):
+class SurveyManifest(EvaluationRequest):
     """Models predict how segments of people answer the questions of survey rounds."""
 
     family: Literal["survey"]
@@ -56,7 +56,7 @@ class SurveyPlans(FamilyPlans):
     nothing_added = "no survey round has been ingested on this server yet"
     form = SurveyEvaluation
 
-    def settings(self, manifest: EvaluationAsked) -> SurveySettings:
+    def settings(self, manifest: EvaluationRequest) -> SurveySettings:
         assert isinstance(manifest, SurveyManifest)
         return manifest.settings(SurveySettings).model_copy(update={"context_levels": manifest.context_levels})
 

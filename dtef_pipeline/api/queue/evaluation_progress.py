@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from dtef_pipeline.api.answer_schemas import AnswerBody
+from dtef_pipeline.text.quantity_words import list_first_names
 from resources.evaluations.evaluation_calls import sum_reported_calls
-from resources.evaluations.evaluation_store import TERMINAL, Evaluation, EvaluationRun, EvaluationStatus, Event, EventKind
+from resources.evaluations.evaluation_store import (
+    TERMINAL,
+    Evaluation,
+    EvaluationRun,
+    EvaluationStatus,
+    EvaluationStore,
+    Event,
+    EventKind,
+)
 
 ProgressStatus = EvaluationStatus
 
@@ -52,8 +61,8 @@ class EvaluationProgress(NamedTuple):
     steps: EvaluationSteps
     calls: Mapping[str, Any] | None
     """Counts of all requests: `asked`, `answered`, `failed`, `skipped`, and the same by `stages`; None: not reported."""
-    bought: Mapping[str, Any] | None
-    """At the end, the cost of the calls made for it, see `sum_bought_by`; None: not reported."""
+    call_costs: Mapping[str, Any] | None
+    """At the end, the cost of the calls made for it, see `sum_call_costs_by`; None: not reported."""
     warning: str | None
     """At the end, the requests without a response, if others have one."""
     restarts: int
@@ -91,7 +100,7 @@ def compute_progress(evaluation: Evaluation, events: Sequence[Event]) -> Evaluat
             asked=n_asked,
         ),
         calls=_sum_calls(end, events),
-        bought=end.data.get("bought") if end else None,
+        call_costs=end.data.get("call_costs") if end else None,
         warning=end.data.get("warning") if end else None,
         restarts=sum("restarted" in item for item in items),
         runs={run.run_id: _run_progress(run, status, end, by_key.get(run.key, {}), stages) for run in evaluation.runs},
@@ -107,7 +116,7 @@ def _count_requests(items: Sequence[Mapping[str, Any]]) -> tuple[int | None, int
     expected = max((item["of"] for item in items if "answered" in item and "of" in item), default=0)
     for item in reversed(items):
         if "calls" in item:
-            # What a cancel left out was expected, too.
+            # Requests skipped by a cancellation were also expected.
             return item["calls"]["answered"], max(item["calls"]["asked"], expected)
         if "answered" in item:
             return item["answered"], item.get("of")
@@ -148,3 +157,80 @@ def _read_reason(data: Mapping[str, Any]) -> str | None:
     if (reason := data.get("reason")) is not None:
         return str(reason)
     return f"requested by {data['by']}" if "by" in data else None
+
+
+_MAX_NAMES = 3
+
+
+class EvaluationView(NamedTuple):
+    """One evaluation with its results."""
+
+    evaluation: Evaluation
+    events: Sequence[Event]
+    progress: EvaluationProgress
+    cancelled_by: str | None
+    """Who cancelled it; None: it was not cancelled."""
+    n_before: int | None
+    """Number of evaluations waiting before it; None: it is no longer waiting."""
+
+    @property
+    def is_over(self) -> bool:
+        return self.progress.status in TERMINAL
+
+    @property
+    def state(self) -> str:
+        """Its status, or `cancelling` if it was cancelled but has not ended yet."""
+        return "cancelling" if self.cancelled_by is not None and not self.is_over else self.progress.status
+
+    @property
+    def last_at(self) -> datetime:
+        return self.events[-1].happened_at if self.events else self.evaluation.submitted_at
+
+
+def load_evaluation_views(store: EvaluationStore, evaluations: Sequence[Evaluation]) -> list[EvaluationView]:
+    """Load the evaluations with their events, in order; the many events of single items only for running ones."""
+    return _build_views(store, evaluations, store.list_brief_events([evaluation.queue_id for evaluation in evaluations]))
+
+
+def load_evaluation_view(store: EvaluationStore, queue_id: str) -> EvaluationView:
+    """Load one evaluation with all its events. Raises UnknownEvaluation."""
+    evaluation = store.evaluation(queue_id)
+    return _build_views(store, [evaluation], {queue_id: store.events(queue_id)})[0]
+
+
+def _build_views(
+    store: EvaluationStore, evaluations: Sequence[Evaluation], events: Mapping[str, Sequence[Event]]
+) -> list[EvaluationView]:
+    cancels = store.cancels([evaluation.queue_id for evaluation in evaluations])
+    progress = {evaluation.queue_id: compute_progress(evaluation, events[evaluation.queue_id]) for evaluation in evaluations}
+    waits = any(state.status == "queued" for state in progress.values())
+    places = {queue_id: place for place, queue_id in enumerate(store.waiting() if waits else ())}
+    # An evaluation that started after its events were read is still shown as it was then: first in the queue.
+    before = {name: places.get(name, 0) for name, state in progress.items() if state.status == "queued"}
+    return [
+        EvaluationView(job, events[job.queue_id], progress[job.queue_id], cancels.get(job.queue_id), before.get(job.queue_id))
+        for job in evaluations
+    ]
+
+
+def describe_subject(evaluation: Evaluation, words: Callable[[str], str] = str) -> str:
+    """Describe the subject: scenarios or partitions. `words`: returns the label of each."""
+    names = _list_names(evaluation.manifest, "scenario_ids") or sorted({str(key) for key in evaluation.plan.get("keys", ())})
+    return list_first_names([words(name) for name in names], _MAX_NAMES)
+
+
+def describe_models(evaluation: Evaluation) -> str:
+    """Describe the models, as the manifest names them."""
+    return list_first_names(_list_names(evaluation.manifest, "models"), _MAX_NAMES)
+
+
+def describe_personas(evaluation: Evaluation) -> list[str]:
+    """Describe the personas, `none` for the model as itself."""
+    return _list_names(evaluation.manifest, "persona_ids")
+
+
+def _list_names(manifest: Mapping[str, Any], field: str) -> list[str]:
+    value = manifest.get(field)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [str(entry) for entry in value]
+    return [] if value is None else [str(value)]

@@ -25,7 +25,7 @@ from resources.evaluations.evaluation_store import TERMINAL, EvaluationStore, Ev
 
 EVENTS_EVERY_S = 0.5
 """Seconds between two polls of an evaluation's events, per watcher."""
-MOST_WATCHERS = 100
+MAX_WATCHERS = 100
 """Largest number of open streams and long polls per process."""
 PING_S = 15
 """Seconds between two comments that keep proxies from closing an idle stream."""
@@ -38,7 +38,7 @@ _UNREAD_S = 60.0
 _EVENT_NUMBER = re.compile(r"[0-9]{1,9}")
 _THREADS = 4
 
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 _log = logging.getLogger(__name__)
 
 
@@ -52,10 +52,10 @@ class Watchers:
     @contextmanager
     def place(self) -> Iterator[None]:
         """Reserve a place for the time of the block. Raises Problem 503 if all are taken."""
-        if self.number >= MOST_WATCHERS:
+        if self.number >= MAX_WATCHERS:
             raise Problem(
                 503,
-                f"the limit of {MOST_WATCHERS} open streams and long polls is reached; try again later",
+                f"the limit of {MAX_WATCHERS} open streams and long polls is reached; try again later",
                 {"Retry-After": "10"},
             )
         self.number += 1
@@ -64,13 +64,13 @@ class Watchers:
         finally:
             self.number -= 1
 
-    async def read(self, work: Callable[[], Found]) -> Found:
+    async def read(self, work: Callable[[], Value]) -> Value:
         """Read in separate threads, so that slow routes, or those waiting for a database, do not block the streams."""
         return await anyio.to_thread.run_sync(work, limiter=self._threads)
 
 
 def get_watchers(request: Request) -> Watchers:
-    """Return those of the application that serves the request."""
+    """Return the object of the application that serves the request."""
     watchers: Watchers = request.app.state.watchers
     return watchers
 
@@ -110,11 +110,11 @@ class EventStream(EventSourceResponse):
             send_timeout=_UNREAD_S,
             headers={"Cache-Control": "no-store"},
         )
-        self._place = get_watchers(request).place()
+        self._find_by_place = get_watchers(request).place()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Raises Problem 503 if all places for watchers are taken."""
-        with self._place:
+        with self._find_by_place:
             try:
                 await super().__call__(scope, receive, send)
             except SendTimeoutError:

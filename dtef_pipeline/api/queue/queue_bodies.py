@@ -20,7 +20,7 @@ Asks = Annotated[
 ]
 
 
-class SpentOnCalls(AnswerBody):
+class CallCosts(AnswerBody):
     """Calls and their cost."""
 
     usd: float | None
@@ -88,12 +88,12 @@ class EvaluationBody(AnswerBody):
     """At the end, the requests without a response, if others have one."""
     calls: EvaluationRequests | None
     """Null: no requests were made, or none have been reported yet."""
-    bought: SpentOnCalls | None
+    call_costs: CallCosts | None
     """At the end, the cost of the calls made for it; responses stored before cost nothing. Null: it has not ended."""
     links: EvaluationLinks
 
 
-class ListedEvaluation(EvaluationBody):
+class EvaluationSummary(EvaluationBody):
     """An evaluation in a list."""
 
     progress: EvaluationSteps | None
@@ -104,7 +104,7 @@ class ListedEvaluation(EvaluationBody):
 class PageOfEvaluations(AnswerBody):
     """Evaluations, newest first."""
 
-    evaluations: list[ListedEvaluation]
+    evaluations: list[EvaluationSummary]
     next: str | None
     """The `cursor` of the next page; null: this is the last."""
 
@@ -126,11 +126,11 @@ class RunOfEvaluation(QueuedRun):
     """Why it failed or was cancelled, if a reason was reported."""
 
 
-class WholeEvaluation(EvaluationBody):
+class EvaluationDetails(EvaluationBody):
     """An evaluation with its runs."""
 
     cancel_asked_by: str | None
-    """Who cancelled it; null: nobody."""
+    """Who cancelled it; null: it was not cancelled."""
     manifest: dict[str, Any]
     """The manifest sent to `POST /api/evaluations`, with its defaults filled in."""
     restarts: int
@@ -184,7 +184,7 @@ class ItemOfRestart(AnswerBody):
     """Why the previous run ended."""
 
 
-class DataOfQueued(AnswerBody):
+class QueuedData(AnswerBody):
     """The submitted evaluation."""
 
     family: FamilyName
@@ -192,7 +192,7 @@ class DataOfQueued(AnswerBody):
     """How many."""
 
 
-class DataOfStarted(AnswerBody):
+class StartedData(AnswerBody):
     """The Dagster run that has started."""
 
     dagster_run_id: str
@@ -204,7 +204,7 @@ class DataOfEnd(AnswerBody):
     dagster_run_id: str = make_optional()
     calls: EvaluationRequests = make_optional()
     """Present if requests were made."""
-    bought: SpentOnCalls = make_optional()
+    call_costs: CallCosts = make_optional()
     """Cost of the calls made for it."""
     warning: str = make_optional()
     """Requests without a response."""
@@ -226,14 +226,14 @@ class QueuedEvent(_EventBody):
     """The evaluation is stored."""
 
     kind: Literal["queued"]
-    data: DataOfQueued
+    data: QueuedData
 
 
 class StartedEvent(_EventBody):
     """Dagster's run has started."""
 
     kind: Literal["started"]
-    data: DataOfStarted
+    data: StartedData
 
 
 class ItemEvent(_EventBody):

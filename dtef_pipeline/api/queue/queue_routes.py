@@ -8,17 +8,25 @@ from functools import partial
 from typing import Annotated, Any
 
 import anyio
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Body, Depends, Header, Query, Request, Response
 from fastapi.responses import JSONResponse
+from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
-from dtef_pipeline.api.access import Operating, require_operator
-from dtef_pipeline.api.answer_schemas import convert_to_json
-from dtef_pipeline.api.etags import TAG_TOLD, UNCHANGED, build_tagged_response, compute_weak_etag, matches, read_header
+from dtef_pipeline.api.access import OperatorToken, require_operator
+from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, convert_to_json
+from dtef_pipeline.api.etags import ETAG_HEADER, UNCHANGED, build_tagged_response, compute_weak_etag, matches, read_header
+from dtef_pipeline.api.plans.manifests import read_manifest, use_manifest_schema
 from dtef_pipeline.api.plans.plan import BodyFault
-from dtef_pipeline.api.problems import make_fault_problem
-from dtef_pipeline.api.queue.evaluation_progress import ProgressStatus
-from dtef_pipeline.api.queue.evaluation_views import EvaluationView, load_evaluation_view, load_evaluation_views
+from dtef_pipeline.api.problems import Problem, make_fault_problem
+from dtef_pipeline.api.queue.evaluation_progress import (
+    EvaluationView,
+    PartProgress,
+    ProgressStatus,
+    compute_progress,
+    load_evaluation_view,
+    load_evaluation_views,
+)
 from dtef_pipeline.api.queue.event_stream import (
     EVENTS_EVERY_S,
     EventStream,
@@ -27,10 +35,12 @@ from dtef_pipeline.api.queue.event_stream import (
     is_server_closing,
     last_event_id,
 )
-from dtef_pipeline.api.queue.queue_bodies import PageOfEvaluations, PageOfEvents, WholeEvaluation
-from dtef_pipeline.api.services import Used
+from dtef_pipeline.api.queue.queue_bodies import EvaluationDetails, PageOfEvaluations, PageOfEvents, QueuedRun
+from dtef_pipeline.api.services import ServicesDep
 from dtef_pipeline.errors import UnknownEvaluation
-from resources.evaluations.evaluation_store import Evaluation, EvaluationStore
+from dtef_pipeline.text.quantity_words import format_count
+from resources.evaluations.evaluation_counts import count_unended
+from resources.evaluations.evaluation_store import Evaluation, EvaluationRun, EvaluationStore
 
 QUEUE_PATH = "/api/evaluations/queue"
 LONGEST_WAIT_S = 30
@@ -56,37 +66,29 @@ QueueId = Annotated[str, Depends(_queue_id)]
 @router.get(QUEUE_PATH, response_model=PageOfEvaluations, responses=UNCHANGED)
 def list_evaluations(
     request: Request,
-    services: Used,
-    held: Operating,
+    services: ServicesDep,
+    held: OperatorToken,
     status: ProgressStatus | None = None,
     cursor: Annotated[str | None, Query(max_length=32)] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> Response:
     """The evaluations, newest first. `next` is the cursor of the next page, or null on the last; `progress` is null after the end of an
     evaluation.
-
-    `calls` counts requests to models: asked, answered, failed, and skipped because a budget was used up; `warning` names those without a
-    response.
     """
     evaluations, next_cursor = _list_page(services.evaluations, status, cursor, limit)
     return build_tagged_response(request, {"evaluations": evaluations, "next": next_cursor})
 
 
-@router.get(f"{QUEUE_PATH}/{{queue_id}}", response_model=WholeEvaluation, responses=UNCHANGED)
+@router.get(f"{QUEUE_PATH}/{{queue_id}}", response_model=EvaluationDetails, responses=UNCHANGED)
 async def read_evaluation(
-    held: Operating,
+    held: OperatorToken,
     request: Request,
     queue_id: QueueId,
-    services: Used,
+    services: ServicesDep,
     wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT_S, allow_inf_nan=False)] = 0,
 ) -> Response:
     """An evaluation with its state. With `wait` and a matching If-None-Match, the response comes when the state changes, or is 304 after
     `wait` seconds.
-
-    `calls` counts requests to models: asked, answered, failed, and skipped because a budget was used up, and the same by `stages`; null: no
-    requests were made, or none have been reported yet. `warning`: those without a response. `bought`: at the end, the cost of the calls
-    made for it; responses stored before cost nothing. `waiting_before`: number of evaluations waiting before this one; null: it is no
-    longer waiting. `restarts`: number of times that Dagster has restarted its run.
     """
     read = partial(build_evaluation_body, services.evaluations, queue_id)
     etag = read_header(request, "if-none-match")
@@ -100,10 +102,10 @@ async def read_evaluation(
 @router.post(
     f"{QUEUE_PATH}/{{queue_id}}/cancel",
     status_code=202,
-    response_model=WholeEvaluation,
-    responses={202: {"description": "The present state of the evaluation.", "headers": TAG_TOLD}},
+    response_model=EvaluationDetails,
+    responses={202: {"description": "The present state of the evaluation.", "headers": ETAG_HEADER}},
 )
-def cancel_evaluation(held: Operating, request: Request, queue_id: QueueId, services: Used) -> Response:
+def cancel_evaluation(held: OperatorToken, request: Request, queue_id: QueueId, services: ServicesDep) -> Response:
     """Cancel an evaluation; the event `cancelled` reports its end. Repeating it changes nothing."""
     services.evaluations.ask_to_cancel(queue_id, held.name)
     body = build_evaluation_body(services.evaluations, queue_id)
@@ -111,7 +113,7 @@ def cancel_evaluation(held: Operating, request: Request, queue_id: QueueId, serv
 
 
 @router.get(f"{QUEUE_PATH}/{{queue_id}}/events", response_class=Response, responses=_STREAMED)
-async def stream_events(held: Operating, request: Request, queue_id: QueueId, services: Used) -> Response:
+async def stream_events(held: OperatorToken, request: Request, queue_id: QueueId, services: ServicesDep) -> Response:
     """The events as Server-Sent Events, after the one in the header Last-Event-ID. 204: all have been sent, and no more will follow."""
     after = await run_in_threadpool(find_resume_point, services.evaluations, queue_id, last_event_id(request))
     if after is None:
@@ -121,10 +123,10 @@ async def stream_events(held: Operating, request: Request, queue_id: QueueId, se
 
 @router.get(f"{QUEUE_PATH}/{{queue_id}}/events/history", response_model=PageOfEvents, responses=UNCHANGED)
 def list_events(
-    held: Operating,
+    held: OperatorToken,
     request: Request,
     queue_id: QueueId,
-    services: Used,
+    services: ServicesDep,
     after: Annotated[int, Query(ge=0, le=_LARGEST_SEQ)] = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Response:
@@ -149,17 +151,7 @@ async def _wait_for_change(request: Request, read: Callable[[], dict[str, Any]],
 def build_evaluation_body(evaluations: EvaluationStore, queue_id: str) -> dict[str, Any]:
     """Build the body of one evaluation, which is the same on every server. Raises UnknownEvaluation."""
     view = load_evaluation_view(evaluations, queue_id)
-    parts = view.progress.runs
-    runs = [
-        {
-            "run_id": run.run_id,
-            "key": run.key,
-            "asks": run.asks,
-            "status": parts[run.run_id].status,
-            "reason": parts[run.run_id].reason,
-        }
-        for run in view.evaluation.runs
-    ]
+    runs = [build_run_body(run, view.progress.runs[run.run_id]) for run in view.evaluation.runs]
     return {
         **_build_summary(view),
         "cancel_asked_by": view.cancelled_by,
@@ -170,6 +162,11 @@ def build_evaluation_body(evaluations: EvaluationStore, queue_id: str) -> dict[s
     }
 
 
+def build_run_body(run: EvaluationRun, part: PartProgress) -> dict[str, Any]:
+    """Build the body of a run with its state."""
+    return {"run_id": run.run_id, "key": run.key, "asks": dict(run.asks), "status": part.status, "reason": part.reason}
+
+
 def _build_summary(view: EvaluationView) -> dict[str, Any]:
     evaluation, progress = view.evaluation, view.progress
     path = f"{QUEUE_PATH}/{evaluation.queue_id}"
@@ -177,7 +174,7 @@ def _build_summary(view: EvaluationView) -> dict[str, Any]:
         "queue_id": evaluation.queue_id,
         "family": evaluation.family,
         "status": progress.status,
-        "waiting_before": view.before,
+        "waiting_before": view.n_before,
         "submitted_by": evaluation.submitted_by,
         "submitted_at": evaluation.submitted_at,
         "started_at": progress.started_at,
@@ -187,7 +184,7 @@ def _build_summary(view: EvaluationView) -> dict[str, Any]:
         "reason": progress.reason,
         "warning": progress.warning,
         "calls": progress.calls,
-        "bought": progress.bought,
+        "call_costs": progress.call_costs,
         "links": {"self": path, "events": f"{path}/events", "history": f"{path}/events/history"},
     }
     evaluation_json: dict[str, Any] = convert_to_json(summary)
@@ -218,3 +215,89 @@ def _find_older(evaluations: EvaluationStore, status: ProgressStatus | None, cur
     except UnknownEvaluation:
         message = f"got {str(cursor)[:80]!r}; allowed: the member `next` of an earlier page"
         raise make_fault_problem([BodyFault("query.cursor", message)]) from None
+
+
+MAX_UNENDED = 100
+"""Largest number of evaluations of one token that wait or run at the same time."""
+_IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=200,
+        pattern=r"^[\x20-\x7e]+$",
+        description="If it is sent again with the same manifest, the ids of the first request are returned.",
+    ),
+]
+
+
+_Manifest = Annotated[dict[str, Any], Field(json_schema_extra=use_manifest_schema)]
+_ACCEPTED = {
+    "description": "The evaluation is stored and will be run by Dagster.",
+    "headers": {"Location": {"schema": {"type": "string"}, "description": "Path of the evaluation."}},
+}
+
+
+async def _refuse_two_keys(request: Request) -> None:
+    if len(set(request.headers.getlist("idempotency-key"))) > 1:
+        raise make_fault_problem([BodyFault("header.Idempotency-Key", "got more than one; allowed: one")])
+
+
+class QueuedEvaluation(AnswerBody):
+    """The submitted evaluation and its paths."""
+
+    queue_id: str
+    run_ids: list[str]
+    """The ids of `runs`, in their order."""
+    status: ProgressStatus
+    events: str
+    """Path of its events."""
+    family: FamilyName
+    runs: list[QueuedRun]
+    warnings: list[str]
+    """Sampling settings that are not sent to the provider as requested."""
+
+
+@router.post(
+    "/api/evaluations",
+    status_code=202,
+    response_model=QueuedEvaluation,
+    responses={202: _ACCEPTED},
+    dependencies=[Depends(_refuse_two_keys)],
+)
+def post_evaluation(
+    services: ServicesDep,
+    holder: OperatorToken,
+    values: Annotated[_Manifest, Body()],
+    idempotency_key: _IdempotencyKey = None,
+) -> JSONResponse:
+    """Submit a manifest. It is checked now and run by Dagster; the header Location has the path of the evaluation."""
+    form, store = read_manifest(values, services.settings), services.evaluations
+    entry = None if idempotency_key is None else store.find_submitted(form.family, form.values, holder.name, idempotency_key)
+    is_new = False
+    if entry is None:
+        _refuse_more_than_wait(store, holder.name)
+        plan = form.plan(services.settings)
+        entry, is_new = store.submit(form.family, form.values, plan.build_plan_json(), plan.runs, holder.name, idempotency_key)
+    body = _build_queued_body(entry, "queued" if is_new else compute_progress(entry, store.events(entry.queue_id)).status)
+    return JSONResponse(body, 202, {"Location": f"{QUEUE_PATH}/{entry.queue_id}", "Cache-Control": "no-store"})
+
+
+def _refuse_more_than_wait(store: EvaluationStore, who: str) -> None:
+    if (n_open := count_unended(store, who)) >= MAX_UNENDED:
+        verbs = "waits or runs" if n_open == 1 else "wait or run"
+        message = f"{format_count(n_open, 'evaluation')} of {who} {verbs}; allowed: {MAX_UNENDED}"
+        raise Problem(429, f"{message}; wait until one has ended, or cancel one", {"Retry-After": "60"})
+
+
+def _build_queued_body(evaluation: Evaluation, status: ProgressStatus) -> dict[str, Any]:
+    runs = [{"run_id": run.run_id, "key": run.key, "asks": dict(run.asks)} for run in evaluation.runs]
+    return {
+        "queue_id": evaluation.queue_id,
+        "run_ids": [run.run_id for run in evaluation.runs],
+        "status": status,
+        "events": f"{QUEUE_PATH}/{evaluation.queue_id}/events",
+        "family": evaluation.family,
+        "runs": runs,
+        "warnings": list(evaluation.plan.get("warnings", ())),
+    }

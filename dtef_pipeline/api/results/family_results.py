@@ -36,21 +36,21 @@ class FamilyResults:
     answers = ""
     """Table with a row per unit, and the stage that makes requests; empty: the family's first table of calls."""
     status = "call_status"
-    named_by: tuple[str, ...] = ()
+    answer_keys: tuple[str, ...] = ()
     """Key columns of an answer within a partition, here and in the table of scores; empty: the usual ones that both have."""
     way: tuple[str, ...] = ("model",)
     """Columns of model and condition, by which outcomes are counted."""
-    chosen_by: tuple[str, ...] = ("model", "draw")
+    choice_columns: tuple[str, ...] = ("model", "draw")
     """Columns that decide whether a row belongs to the run."""
-    called: tuple[str, ...] = ()
+    call_tables: tuple[str, ...] = ()
     """Tables whose calls count for the run's cost; empty: all of the family's."""
-    further_tables: tuple[str, ...] = ()
-    """Further tables of the results, besides answers, calls and scores."""
+    extra_tables: tuple[str, ...] = ()
+    """Tables of the results, in addition to answers, calls and scores."""
     board = ""
     """Table that publishes the same means for all runs; empty: none."""
     value, ends, known = "score", ("score_low", "score_high"), "n_items"
     """Columns of a row of means: the mean, the ends of its interval, and its number of units."""
-    beside: tuple[str, ...] = ()
+    board_columns: tuple[str, ...] = ()
     """Columns of the board that are included in a metric of the run."""
     shared_members: Row = {}
     """Columns included in every metric of the run."""
@@ -60,8 +60,8 @@ class FamilyResults:
     def __init__(self, run: RunContext) -> None:
         self.run, self.family = run, FAMILY_BY_NAME[run.evaluation.family]
         self.answers = self.answers or self.family.calls.tables[0].table
-        self.named_by = self.named_by or self._usual_names()
-        self.called = self.called or tuple(source.table for source in self.family.calls.tables)
+        self.answer_keys = self.answer_keys or self._usual_names()
+        self.call_tables = self.call_tables or tuple(source.table for source in self.family.calls.tables)
 
     def _usual_names(self) -> tuple[str, ...]:
         schemas = [TABLES[table].schema for table in (self.answers, self.family.scored)]
@@ -70,7 +70,7 @@ class FamilyResults:
     @property
     def source_tables(self) -> tuple[str, ...]:
         """The tables that results read."""
-        return tuple(dict.fromkeys((self.answers, *self.called, self.family.scored, *self.further_tables)))
+        return tuple(dict.fromkeys((self.answers, *self.call_tables, self.family.scored, *self.extra_tables)))
 
     @cached_property
     def config(self) -> Mapping[str, Any]:
@@ -86,7 +86,7 @@ class FamilyResults:
         """The models of the plan, by their names in tables."""
         return self.run.names(self.config.get("models", ()))
 
-    def own(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
+    def select_rows(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Select the rows of the plan's models and draws."""
         rows = filter_models(self.run.rows(table, self._add_choice_columns(table, columns)), self.models)
         return rows.filter(pc.less(rows["draw"], self.draws)) if "draw" in rows.column_names else rows
@@ -96,7 +96,7 @@ class FamilyResults:
         schema = TABLES[table].schema
         if columns is None or schema is None:
             return None
-        return list(dict.fromkeys((*columns, *(name for name in self.chosen_by if name in schema.names))))
+        return list(dict.fromkeys((*columns, *(name for name in self.choice_columns if name in schema.names))))
 
     def counts(self) -> dict[Hashable, OutcomeCounts]:
         """Return the outcome counts by model and condition."""
@@ -106,16 +106,16 @@ class FamilyResults:
 
     def read_outcome_rows(self) -> list[Row]:
         """Read the answers with their outcome."""
-        rows: list[Row] = self.own(self.answers, (*self.named_by, *self.way, self.status)).to_pylist()
+        rows: list[Row] = self.select_rows(self.answers, (*self.answer_keys, *self.way, self.status)).to_pylist()
         return rows
 
     def find_scored_names(self) -> set[tuple[Any, ...]]:
         """Return the keys of rows with a score."""
-        rows = self.run.rows(self.family.scored, [*self.named_by, "score"])
+        rows = self.run.rows(self.family.scored, [*self.answer_keys, "score"])
         return {self.name_of(row) for row in rows.filter(pc.is_valid(rows["score"])).to_pylist()}
 
     def name_of(self, row: Mapping[Any, Any]) -> tuple[Any, ...]:
-        return tuple(row[name] for name in self.named_by)
+        return tuple(row[name] for name in self.answer_keys)
 
     def way_of(self, row: Mapping[Any, Any]) -> tuple[Any, ...]:
         return tuple(row[name] for name in self.way)
@@ -135,7 +135,7 @@ class FamilyResults:
         is no value or no interval) and `remarks`.
         """
         groups: dict[tuple[str, str], list[Row]] = {}
-        for row in self.own(self.family.scored).to_pylist():
+        for row in self.select_rows(self.family.scored).to_pylist():
             groups.setdefault((row["model"], row.get("metric") or "score"), []).append(row)
         for (_, metric), rows in groups.items():
             yield rows[0] | _compute_mean(rows) | {"metric": metric, "n_asked": len(rows), "remarks": ()}
@@ -145,7 +145,7 @@ class FamilyResults:
         value, low, high = (convert_to_json(row[name]) for name in (self.value, *self.ends))
         n, n_asked = (None if count is None else int(count) for count in (row[self.known], row["n_asked"]))
         members = {"model": row["model"], "metric": row["metric"], "value": value, "n": n, "n_asked": n_asked}
-        further = {name: convert_to_json(row[name]) for name in self.beside} | self.shared_members
+        further = {name: convert_to_json(row[name]) for name in self.board_columns} | self.shared_members
         return {
             **members,
             "low": low,
@@ -158,18 +158,18 @@ class FamilyResults:
     def remark(self, counts: Counts, row: Mapping[Any, Any], *further: str | None) -> str | None:
         """Return remarks on a model and condition: missing answers and other notes."""
         outcomes = counts.get(self.way_of(row))
-        return format_remarks(outcomes.in_words(self.unit) if outcomes else None, *further)
+        return format_remarks(outcomes.describe_missing(self.unit) if outcomes else None, *further)
 
-    def further(self) -> Counter[tuple[Any, ...]]:
+    def count_other_answers(self) -> Counter[tuple[Any, ...]]:
         """Count by model and condition the answers of other runs, such as further draws, which a board includes."""
         answers = filter_models(self.run.rows(self.answers, self.way), self.models)
-        own_answers = self.own(self.answers, self.way)
+        own_answers = self.select_rows(self.answers, self.way)
         return Counter(map(self.way_of, answers.to_pylist())) - Counter(map(self.way_of, own_answers.to_pylist()))
 
     def cost(self) -> UsageTotals:
         """Sum the cost of the calls behind the run's rows, each once. The usage of a request may be in a row of another run."""
         keys = self.request_keys()
-        with open_tables(**{table: self._filter_keys(table, keys) for table in self.called}) as connection:
+        with open_tables(**{table: self._filter_keys(table, keys) for table in self.call_tables}) as connection:
             count_calls_once(connection, self.family.calls, self.run.response_finder(), self.run.unknown_costs(keys))
             usage = sum_usage(connection)
         usd = 0.0 if usage["cost_usd"] is None and not usage["calls"] else usage["cost_usd"]
@@ -179,9 +179,9 @@ class FamilyResults:
     def _filter_keys(self, table: str, keys: set[str]) -> pa.Table:
         schema, column = TABLES[table].schema, self._key_columns[table]
         if schema is None or pa.types.is_list(schema.field(column).type):
-            return self.own(table)
+            return self.select_rows(table)
         rows = self.run.rows(table, [name for name in schema.names if name not in _LONG_TEXTS])
-        return rows.filter(is_one_of(rows[column], keys))
+        return rows.filter(is_in(rows[column], keys))
 
     @cached_property
     def _key_columns(self) -> Mapping[str, str]:
@@ -190,9 +190,9 @@ class FamilyResults:
     def request_keys(self) -> set[str]:
         """Return the keys of the calls behind the run's rows."""
         keys = set[str]()
-        for table in self.called:
+        for table in self.call_tables:
             column = self._key_columns[table]
-            for value in self.own(table, (column,))[column].drop_null().to_pylist():
+            for value in self.select_rows(table, (column,))[column].drop_null().to_pylist():
                 keys.update([value] if isinstance(value, str) else value)
         return keys
 
@@ -203,12 +203,12 @@ class FamilyResults:
 
     def traces(self) -> list[str]:
         """Return the ids of all traces, sorted."""
-        rows = self.own(self.answers, self.trace_columns).to_pylist()
+        rows = self.select_rows(self.answers, self.trace_columns).to_pylist()
         return sorted({trace_id for row in rows if (trace_id := self.trace_id(row)) is not None})
 
     def trace(self, trace_id: str) -> Row | None:
         """Return a trace as JSON values; None: the run has no such trace."""
-        rows = self.own(self.answers)
+        rows = self.select_rows(self.answers)
         named = [self.trace_id(row) == trace_id for row in rows.select(self.trace_columns).to_pylist()]
         answers = rows.filter(pa.array(named, pa.bool_())).to_pylist()
         return self.build_trace(answers) if answers else None
@@ -260,10 +260,10 @@ def open_tables(**tables: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
 
 def filter_models(rows: pa.Table, names: set[str]) -> pa.Table:
     """Return the rows of models with these names."""
-    return rows.filter(is_one_of(rows["model"], names))
+    return rows.filter(is_in(rows["model"], names))
 
 
-def is_one_of(column: pa.ChunkedArray, values: set[str]) -> pa.ChunkedArray:
+def is_in(column: pa.ChunkedArray, values: set[str]) -> pa.ChunkedArray:
     """Return flags for values of a text column that are among these."""
     return pc.is_in(column.cast(pa.string()), pa.array(sorted(values), pa.string()))
 

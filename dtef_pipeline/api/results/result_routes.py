@@ -2,29 +2,130 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+import threading
 from bisect import bisect_right
-from typing import Annotated, Any, Literal
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from urllib.parse import quote
+from weakref import WeakValueDictionary
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import ConfigDict
 
-from dtef_pipeline.api.access import Operating
-from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, make_optional
+from dtef_pipeline.api.access import OperatorToken
+from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, column_schema, make_optional
 from dtef_pipeline.api.etags import UNCHANGED, build_tagged_response
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.queue.evaluation_progress import compute_progress
-from dtef_pipeline.api.queue.queue_bodies import RunOfEvaluation, SpentOnCalls
+from dtef_pipeline.api.queue.queue_bodies import CallCosts, RunOfEvaluation
+from dtef_pipeline.api.queue.queue_routes import build_run_body
 from dtef_pipeline.api.results.run_context import RunContext, UsageTotals
-from dtef_pipeline.api.results.run_results import ResultsCache, add_board_columns, load_results
+from dtef_pipeline.api.results.run_outcomes import build_outcomes_body
 from dtef_pipeline.api.results.trace_bodies import TraceBody
-from dtef_pipeline.api.services import Used
+from dtef_pipeline.api.services import ServicesDep
 from dtef_pipeline.errors import UnknownEvaluation
 from resources.evaluations.evaluation_counts import round_dollars
 
+if TYPE_CHECKING:
+    from dtef_pipeline.api.results.family_results import FamilyResults
+
+_RESULTS_CLASSES = {"games": "GamesResults", "qa": "QaResults", "rubric": "RubricResults", "survey": "SurveyResults"}
+"""Classes of families that need more than `FamilyResults`."""
+_MAX_CACHED_MEMBERS = 500_000
+"""Largest number of metrics and traces over all cached runs."""
+
+
+def load_results(run: RunContext) -> FamilyResults:
+    """Return the results of a run. The module of the family, which loads large packages, is imported here."""
+    return _load_results_class(run.evaluation.family)(run)
+
+
+def _load_results_class(family: str) -> type[FamilyResults]:
+    module = f"run_results_{family}" if family in _RESULTS_CLASSES else "family_results"
+    source = importlib.import_module(f"dtef_pipeline.api.results.{module}")
+    results_class: type[FamilyResults] = getattr(source, _RESULTS_CLASSES.get(family, "FamilyResults"))
+    return results_class
+
+
+def add_board_columns(schema: dict[str, Any]) -> None:
+    """Add the columns of the families' boards to the schema of a metric, with the tables' descriptions."""
+    from dtef_pipeline.families import TABLES
+
+    columns: dict[str, dict[str, Any]] = {}
+    for family in _RESULTS_CLASSES:
+        results_class = _load_results_class(family)
+        for name in results_class.board_columns:
+            schema_of_board = TABLES[results_class.board].schema
+            assert schema_of_board is not None, results_class.board
+            details = column_schema(schema_of_board.field(name))
+            entry = columns.setdefault(name, details | {"description": ""})
+            entry["description"] += f"{'; ' if entry['description'] else ''}{details['description']} ({family})"
+    schema["properties"] |= {name: column for name, column in columns.items() if name not in schema["properties"]}
+
+
+class Results(NamedTuple):
+    """The results of a run."""
+
+    metrics: list[dict[str, Any]]
+    outcomes: dict[str, Any]
+    cost: UsageTotals
+    call_costs: UsageTotals
+    """Cost of the calls that a Dagster run of this evaluation made."""
+    traces: list[str]
+
+    @property
+    def size(self) -> int:
+        """Members."""
+        return len(self.metrics) + len(self.traces) + 1
+
+
+def make_results(family: FamilyResults) -> Results:
+    """Make the results of a run from the present tables."""
+    counts, traces = family.counts(), family.traces()
+    # Without rows the cost of this run is unknown; the evaluation reports the cost of its calls.
+    unknown = UsageTotals(usd=None)
+    cost, purchase = (family.cost(), family.run.sum_call_costs(family.request_keys())) if traces else (unknown, unknown)
+    return Results(family.metrics(counts), build_outcomes_body(counts, family.unit), cost, purchase, traces)
+
+
+class ResultsCache:
+    """Cache of the results of the latest requested runs, which one caller at a time recomputes when their sources change."""
+
+    def __init__(self, most: int = _MAX_CACHED_MEMBERS, make: Callable[[FamilyResults], Results] = make_results) -> None:
+        """`most`: largest number of members over all cached results; those of the latest run are always cached."""
+        self._most, self._make, self._lock = most, make, threading.Lock()
+        self._found: OrderedDict[str, tuple[tuple[Any, ...], Results]] = OrderedDict()
+        self._at_work: WeakValueDictionary[str, Any] = WeakValueDictionary()
+
+    def get_results(self, run: RunContext) -> Results:
+        """Return the results of a run."""
+        run_id = run.run.run_id
+        with self._lock:
+            alone = self._at_work.setdefault(run_id, threading.Lock())
+        with alone:
+            family = load_results(run)
+            stamp = run.source_stamp(family.source_tables)
+            before, results = self._found.get(run_id, ((), None))
+            if results is None or before != stamp:
+                results = self._make(family)
+            with self._lock:
+                self._keep(run_id, stamp, results)
+        return results
+
+    def _keep(self, run_id: str, stamp: tuple[Any, ...], results: Results) -> None:
+        self._found[run_id] = stamp, results
+        self._found.move_to_end(run_id)
+        size = sum(entry.size for _, entry in self._found.values())
+        while size > self._most and len(self._found) > 1:
+            _, (_, oldest) = self._found.popitem(last=False)
+            size -= oldest.size
+
+
 RUN_PATH = "/api/evaluations/{run_id}"
-MOST_TRACES = 200
+MAX_TRACES = 200
 _RUN_ID = re.compile(r"[0-9a-f]{1,64}")
 _LONGEST_TRACE_ID = 200
 
@@ -59,14 +160,14 @@ class MetricOfRun(AnswerBody):
     """Responses with a score (rubric)."""
 
 
-class CostOfRun(SpentOnCalls):
+class CostOfRun(CallCosts):
     """Cost of the calls behind the rows of a run, whoever paid for them; each counts once.
 
-    If two runs of an evaluation share a call, both include its cost. Before a run has rows, `usd` is null; `bought` in the evaluation's
+    If two runs of an evaluation share a call, both include its cost. Before a run has rows, `usd` is null; `call_costs` in the evaluation's
     last event has its total.
     """
 
-    bought: SpentOnCalls
+    call_costs: CallCosts
     """Calls made for this evaluation while it ran; the others were stored before."""
 
 
@@ -110,7 +211,7 @@ class RunOutcome(PageOfTraces, RunOfEvaluation):
     cost: CostOfRun
 
 
-def run_context(run_id: str, services: Used) -> RunContext:
+def run_context(run_id: str, services: ServicesDep) -> RunContext:
     """Return a run with the place of its rows. Raises UnknownEvaluation."""
     from resources.warehouse import Warehouse
 
@@ -120,29 +221,25 @@ def run_context(run_id: str, services: Used) -> RunContext:
     return RunContext(evaluation, run, services.settings, Warehouse(services.settings.warehouse))
 
 
-Asked = Annotated[RunContext, Depends(run_context)]
+RunDep = Annotated[RunContext, Depends(run_context)]
 
 
 @router.get(RUN_PATH, response_model=RunOutcome, responses=UNCHANGED)
-def read_run(request: Request, services: Used, held: Operating, asked: Asked) -> Response:
+def read_run(request: Request, services: ServicesDep, held: OperatorToken, asked: RunDep) -> Response:
     """Results of a run so far. `value` is null, with a reason, if nothing is scored; `traces_next` is the next page of traces."""
     evaluation, run = asked.evaluation, asked.run
     events = services.evaluations.events(run.queue_id)
     state = compute_progress(evaluation, events).runs[run.run_id]
     results = results_kept.get_results(asked)
     body = {
-        "run_id": run.run_id,
+        **build_run_body(run, state),
         "queue_id": run.queue_id,
         "family": evaluation.family,
-        "asks": dict(run.asks),
-        "key": run.key,
-        "status": state.status,
-        "reason": state.reason,
         "snapshot": asked.snapshot,
         "outcomes": results.outcomes,
         "metrics": results.metrics,
-        "cost": {**_build_cost_body(results.cost), "bought": _build_cost_body(results.bought)},
-        **_build_page(asked, results.traces, "", MOST_TRACES),
+        "cost": {**_build_cost_body(results.cost), "call_costs": _build_cost_body(results.call_costs)},
+        **_build_page(asked, results.traces, "", MAX_TRACES),
     }
     return build_tagged_response(request, body)
 
@@ -154,17 +251,17 @@ def _build_cost_body(usage: UsageTotals) -> dict[str, Any]:
 @router.get(f"{RUN_PATH}/traces", response_model=PageOfTraces, responses=UNCHANGED)
 def list_traces(
     request: Request,
-    held: Operating,
-    asked: Asked,
+    held: OperatorToken,
+    asked: RunDep,
     after: Annotated[str, Query(max_length=_LONGEST_TRACE_ID)] = "",
-    limit: Annotated[int, Query(ge=1, le=MOST_TRACES)] = MOST_TRACES,
+    limit: Annotated[int, Query(ge=1, le=MAX_TRACES)] = MAX_TRACES,
 ) -> Response:
     """The URIs of traces in the order of their ids, starting after `after`."""
     return build_tagged_response(request, _build_page(asked, results_kept.get_results(asked).traces, after, limit))
 
 
 @router.get(f"{RUN_PATH}/traces/{{trace_id}}", response_model=TraceBody, responses=UNCHANGED)
-def read_trace(request: Request, held: Operating, asked: Asked, trace_id: str) -> Response:
+def read_trace(request: Request, held: OperatorToken, asked: RunDep, trace_id: str) -> Response:
     """A trace: for games a whole episode with its turns, otherwise a prompt with its response and scores."""
     return build_tagged_response(request, load_trace(asked, trace_id))
 

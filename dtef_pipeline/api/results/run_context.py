@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class UsageTotals(NamedTuple):
-    """Calls and their known cost: the members of `SpentOnCalls`."""
+    """Calls and their known cost: the members of `CallCosts`."""
 
     usd: float | None = 0.0
     calls: int = 0
@@ -85,7 +85,7 @@ class RunContext(NamedTuple):
         return names
 
     def variants(self, selectors: Iterable[str]) -> Counter[str]:
-        """Count the variants of each model in the selectors, by the name in tables. An unknown selector stands for itself."""
+        """Count the variants of each model in the selectors, by the name in tables. An unknown selector keeps its own name."""
         models, by_variant = self.models, dict[str, str]()
         for selector in selectors:
             try:
@@ -103,9 +103,9 @@ class RunContext(NamedTuple):
         """Find the stored responses to request keys, for rows that share calls."""
         return lambda keys: self._read_store(lambda store: store.responses(keys))
 
-    def sum_bought(self, keys: Iterable[str]) -> UsageTotals:
+    def sum_call_costs(self, keys: Iterable[str]) -> UsageTotals:
         """Sum the cost of those calls that were made in a Dagster run of this evaluation."""
-        totals = self._read_store(lambda store: store.sum_bought(keys, self.run.queue_id))
+        totals = self._read_store(lambda store: store.sum_call_costs(keys, self.run.queue_id))
         return UsageTotals(
             totals.cost_usd, totals.calls, totals.prompt_tokens, totals.completion_tokens, totals.unpriced, totals.most_usd
         )

@@ -36,7 +36,7 @@ class OutcomeCounts(NamedTuple):
     skipped: int = 0
     scored: int = 0
 
-    def in_words(self, unit: Unit) -> str | None:
+    def describe_missing(self, unit: Unit) -> str | None:
         """Describe how much is missing and why; None if all was answered and at least one is scored."""
         remark = f"none of {format_count(self.answered, unit.noun)} has a score" if self.answered and not self.scored else None
         return format_remarks(describe_shortfall(self.asked or 0, self.answered, self.skipped, self.failed, unit), remark)
@@ -73,10 +73,10 @@ def build_outcomes_body(counts: Mapping[Hashable, OutcomeCounts], unit: Unit) ->
     """Build the member `outcomes` of a run."""
     total = sum_counts(counts)
     nothing = f"no {unit.noun} is planned here: the sample or the data of the models leaves none" if total.asked == 0 else None
-    return {"unit": unit.noun, **total._asdict(), "warning": nothing or total.in_words(unit)}
+    return {"unit": unit.noun, **total._asdict(), "warning": nothing or total.describe_missing(unit)}
 
 
-def format_further(further: int, noun: str) -> str | None:
+def format_other_answers(further: int, noun: str) -> str | None:
     """Say that a value includes rows that another run of the snapshot added for the same models."""
     return (
         f"the value includes {format_count(further, f'further {noun}')} from another run of this snapshot" if further else None

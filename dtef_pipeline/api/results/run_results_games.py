@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.api.answer_schemas import convert_to_json
-from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row, is_one_of, open_tables
+from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row, is_in, open_tables
 from dtef_pipeline.api.results.run_outcomes import Unit, format_percent
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.entrants import ALL_BASELINES, AS_ITSELF, resolve_entrants
@@ -28,12 +28,23 @@ from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, compute_results_of
 from dtef_pipeline.games.personas import BASELINE_PREFIX
 
-_COLUMNS_OF_RESULTS = (
-    *("episode_id", "item_id", "league", "scenario", "model_variant", "snapshot", "metric", "family", "unit", "direction"),
-    *("weight", "total", "of", "status", "reason"),
+_RESULTS_COLUMNS = (
+    *(
+        "episode_id",
+        "item_id",
+        "league",
+        "scenario",
+        "model_variant",
+        "snapshot",
+        "metric",
+        "metric_family",
+        "unit",
+        "direction",
+    ),
+    *("weight", "numerator", "denominator", "status", "reason"),
 )
-_PLAYED_BY = ("league", "scenario", "version", "persona", "model", "model_variant", "snapshot", "cluster", "temperature")
-_OF_EVERY_EPISODE = (
+_TURN_COLUMNS = ("league", "scenario", "version", "persona", "model", "model_variant", "snapshot", "cluster", "temperature")
+_EPISODE_METRICS = (
     *(SUCCESS_RATE, EXPECTED_RETURN, VOLATILITY, *BESIDE_METRICS),
     *(RED_FLAG_RATE, RED_FLAG_WEIGHTED, "turns", "tokens", "dollars"),
 )
@@ -52,12 +63,12 @@ class GamesResults(FamilyResults):
     unit = Unit("episode", "played")
     answers = "episodes"
     status = "status"
-    named_by = trace_columns = ("episode_id",)
-    chosen_by = ("version", "persona", "model", "draw", "opponent", "cluster")
-    called = ("episode_turns",)
+    answer_keys = trace_columns = ("episode_id",)
+    choice_columns = ("version", "persona", "model", "draw", "opponent", "cluster")
+    call_tables = ("episode_turns",)
     board = "persona_results"
     value, ends, known = "mean", ("low", "high"), "n_episodes"
-    beside = ("persona", "n_clusters", "unit", "direction", "interval_kind", *BESIDE_METRICS)
+    board_columns = ("persona", "n_clusters", "unit", "direction", "interval_kind", *BESIDE_METRICS)
 
     @property
     def persona(self) -> str:
@@ -68,26 +79,26 @@ class GamesResults(FamilyResults):
     def models(self) -> set[str]:
         return self.run.names(self.config.get("players", ()))
 
-    def own(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
+    def select_rows(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Select the rows of the persona, or of a baseline of the manifest, including its opponents' turns."""
         if table == "episode_turns":
             turns = self.run.rows(table, None if columns is None else ["episode_id", *columns])
-            return turns.filter(is_one_of(turns["episode_id"], set(self.traces())))
+            return turns.filter(is_in(turns["episode_id"], set(self.traces())))
         return self._select_played(table, columns, and_all_baselines=False)
 
     def _select_played(self, table: str, columns: Sequence[str] | None, *, and_all_baselines: bool) -> pa.Table:
         """Select the played episodes. `and_all_baselines`: include all baselines, as others are measured against them."""
         asks, rows = self.run.run.asks, self.run.rows(table, self._add_choice_columns(table, columns))
         rows = rows.filter(pc.and_(pc.less(rows["draw"], self.draws), pc.equal(rows["version"], asks["scenario_version"])))
-        rows = rows.filter(is_one_of(rows["cluster"], set(map(str, parse_seeds(asks["seeds"])))))
-        rows = rows.filter(is_one_of(rows["opponent"], set(asks["opponents"] or [NO_OPPONENT])))
-        baseline, named = pc.starts_with(rows["model"], BASELINE_PREFIX), is_one_of(rows["model"], self.models)
+        rows = rows.filter(is_in(rows["cluster"], set(map(str, parse_seeds(asks["seeds"])))))
+        rows = rows.filter(is_in(rows["opponent"], set(asks["opponents"] or [NO_OPPONENT])))
+        baseline, named = pc.starts_with(rows["model"], BASELINE_PREFIX), is_in(rows["model"], self.models)
         plays = pc.and_(pc.and_(named, pc.equal(rows["persona"], self.persona)), pc.invert(baseline))
-        every = and_all_baselines or self._all_baselines
+        every = and_all_baselines or self._has_all_baselines
         return rows.filter(pc.or_(plays, baseline if every else pc.and_(baseline, named)))
 
     @property
-    def _all_baselines(self) -> bool:
+    def _has_all_baselines(self) -> bool:
         return not self.models.isdisjoint(ALL_BASELINES)
 
     def find_scored_names(self) -> set[tuple[Any, ...]]:
@@ -117,11 +128,11 @@ class GamesResults(FamilyResults):
 
     def read_means(self, counts: Counts) -> Iterator[Mapping[Any, Any]]:
         """Read the means over all opponents, as in `dtef games board`."""
-        scores = self._select_played("episode_scores", _COLUMNS_OF_RESULTS, and_all_baselines=True)
+        scores = self._select_played("episode_scores", _RESULTS_COLUMNS, and_all_baselines=True)
         if not len(scores):
             return
-        turns = self.run.rows("episode_turns", ["episode_id", "request_key", "under_test", "call_status", *_PLAYED_BY])
-        turns = turns.filter(is_one_of(turns["episode_id"], set(scores["episode_id"].to_pylist())))
+        turns = self.run.rows("episode_turns", ["episode_id", "request_key", "under_test", "call_status", *_TURN_COLUMNS])
+        turns = turns.filter(is_in(turns["episode_id"], set(scores["episode_id"].to_pylist())))
         with open_tables(episode_scores=scores, episode_turns=turns) as connection:
             results = compute_results_of(connection, "episode_scores")
         for row in results[results["opponent"] == ALL_OPPONENTS].to_dict("records"):
@@ -129,12 +140,12 @@ class GamesResults(FamilyResults):
                 yield row | {"n_asked": self._count_asked(row, counts), "remarks": list(_describe_form(row))}
 
     def _is_shown(self, model: str) -> bool:
-        return model in self.models or (model.startswith(BASELINE_PREFIX) and self._all_baselines)
+        return model in self.models or (model.startswith(BASELINE_PREFIX) and self._has_all_baselines)
 
     def _count_asked(self, row: Mapping[Any, Any], counts: Counts) -> int | None:
         """Count the planned episodes; None for a metric that is not defined in every episode."""
         tally = counts.get(self.way_of(row))
-        return tally.asked if tally and row["metric"] in _OF_EVERY_EPISODE and row["n_episodes"] == tally.answered else None
+        return tally.asked if tally and row["metric"] in _EPISODE_METRICS and row["n_episodes"] == tally.answered else None
 
     def build_trace(self, answers: Sequence[Row]) -> Row:
         """Build the episode, the messages before its first text, and its turns in order."""

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row, count_different_items, is_one_of, open_tables
+from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row, count_different_items, is_in, open_tables
 from dtef_pipeline.api.results.trace_bodies import JudgementOfItem, ScoreOfItem
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.answering import select_condition_prompts
@@ -21,38 +21,37 @@ from dtef_pipeline.qa.suite_boards import compute_qa_results
 from dtef_pipeline.qa.transcripts.metadata import parse_filter
 from dtef_pipeline.text.quantity_words import format_count
 
-_OF_A_METRIC = ("model_variant", "condition", "metric", "measured_by")
-_READ_OF_SCORES = (
+_METRIC_KEYS = ("model_variant", "condition", "metric", "measured_by")
+_SCORE_COLUMNS = (
     *("suite", "part", "item_id", "condition", "metric", "measured_by", "model", "model_variant", "snapshot", "draw"),
     *("cluster", "type", "status", "value", "score", "reason"),
 )
-_SAID_OF_CALLS = ("error", "budget")
-_IN_PLAIN_WORDS = {
+_CALL_STATUSES = ("error", "budget")
+_STATUS_WORDS = {
     "missing": "with nothing to score",
     "skipped_sample": "not in the sample for judging",
     "skipped_budget": "because the budget for judging was used up",
 }
 """Plain words for statuses with unclear names."""
-_HOW_SHOWN = ("template", "few_shot", "few_shot_as", "order", "retriever", "k")
+_PROMPT_SETTINGS = ("template", "few_shot", "few_shot_as", "order", "retriever", "k")
 
 
 class QaResults(FamilyResults):
     """A part of a suite."""
 
-    answers = "qa_responses"
-    named_by = ("item_id", "condition", "model_variant", "draw")
-    chosen_by = ("model", "draw", "condition", "item_id")
-    called = ("qa_responses", "qa_judgements")
-    further_tables = ("qa_prompts", "qa_items", "qa_documents")
+    answer_keys = ("item_id", "condition", "model_variant", "draw")
+    choice_columns = ("model", "draw", "condition", "item_id")
+    call_tables = ("qa_responses", "qa_judgements")
+    extra_tables = ("qa_prompts", "qa_items", "qa_documents")
     board = "qa_board"
-    beside = ("condition", "measured_by", "interval_kind", "parse_rate")
+    board_columns = ("condition", "measured_by", "interval_kind", "parse_rate")
     shared_members = {"direction": "higher"}
 
-    def own(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
+    def select_rows(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Select the rows of the plan's condition and items."""
-        rows, prompts = super().own(table, columns), self.prompts
-        rows = rows.filter(is_one_of(rows["condition"], set(prompts["condition"].to_pylist())))
-        return rows.filter(is_one_of(rows["item_id"], set(prompts["item_id"].to_pylist())))
+        rows, prompts = super().select_rows(table, columns), self.prompts
+        rows = rows.filter(is_in(rows["condition"], set(prompts["condition"].to_pylist())))
+        return rows.filter(is_in(rows["item_id"], set(prompts["item_id"].to_pylist())))
 
     @cached_property
     def prompts(self) -> pa.Table:
@@ -61,7 +60,7 @@ class QaResults(FamilyResults):
         prompts, types = run.rows("qa_prompts", ["item_id", "condition"]), run.rows("qa_items", ["type"])
         about_documents = bool(len(run.rows("qa_documents", ["doc_id"])))
         try:
-            options = {name: config[name] for name in _HOW_SHOWN if name in config}
+            options = {name: config[name] for name in _PROMPT_SETTINGS if name in config}
             how = AskSettings(**options, filter=parse_filter(config.get("filter", [])))
             condition = how.condition(types["type"].to_pylist(), about_documents=about_documents)
         except ConfigError:
@@ -76,16 +75,16 @@ class QaResults(FamilyResults):
 
     def read_means(self, counts: Counts) -> Iterator[Mapping[Any, Any]]:
         """Read the means as in `dtef qa board --by part`."""
-        rows = self.own("qa_scores", _READ_OF_SCORES)
+        rows = self.select_rows("qa_scores", _SCORE_COLUMNS)
         if not len(rows):
             return
         with open_tables(qa_scores=rows) as connection:
             frame = compute_qa_results(load_qa_scores(connection))
         # A random sample leaves out items that the metric is not to be measured of.
         left_out = pc.and_(pc.equal(rows["status"].cast(pa.string()), SKIPPED_SAMPLE), pc.is_null(rows["score"]))
-        n_asked = count_different_items(rows.filter(pc.invert(left_out)), _OF_A_METRIC, "item_id")
+        n_asked = count_different_items(rows.filter(pc.invert(left_out)), _METRIC_KEYS, "item_id")
         for row in frame.to_dict("records"):
-            n = n_asked.get(tuple(row[name] for name in _OF_A_METRIC))
+            n = n_asked.get(tuple(row[name] for name in _METRIC_KEYS))
             yield row | {"n_asked": n, "reason": row["note"], "remarks": _describe_unread(row)}
 
     def build_trace(self, answers: Sequence[Row]) -> Row:
@@ -105,10 +104,8 @@ class QaResults(FamilyResults):
 def _describe_unread(row: Mapping[Any, Any]) -> list[str]:
     """Describe the unreadable answers, which count 0, and those without a score."""
     unread, total = int(row[f"n_{UNPARSEABLE_STATUS}"]), format_count(int(row["n_total"]), "response")
-    why = {status: int(row[f"n_{status}"]) for status in NULL_STATUSES if status not in _SAID_OF_CALLS}
-    reasons = [
-        f"{number:,} {_IN_PLAIN_WORDS.get(status, status.replace('_', ' '))}" for status, number in why.items() if number
-    ]
+    why = {status: int(row[f"n_{status}"]) for status in NULL_STATUSES if status not in _CALL_STATUSES}
+    reasons = [f"{number:,} {_STATUS_WORDS.get(status, status.replace('_', ' '))}" for status, number in why.items() if number]
     remarks = []
     if unread:
         remarks.append(f"{unread:,} of {total} could not be read and {'counts' if unread == 1 else 'count'} 0")

@@ -9,7 +9,7 @@ from typing import Any
 
 from dtef_pipeline.api.answer_schemas import convert_to_json
 from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row, open_tables
-from dtef_pipeline.api.results.run_outcomes import OutcomeCounts, format_further
+from dtef_pipeline.api.results.run_outcomes import OutcomeCounts, format_other_answers
 from dtef_pipeline.api.results.trace_bodies import PointOfRubric, ResponseOfRun, VerdictOfRubric
 from dtef_pipeline.asking.episodes import play
 from dtef_pipeline.asking.models import resolve_known_selector
@@ -26,31 +26,30 @@ from dtef_pipeline.rubric.tables import RUBRIC_RESPONSE, RUBRIC_SCORES
 from dtef_pipeline.text.quantity_words import format_count
 
 _ANALYSTS_TABLES = ("rubric_summaries", "rubric_extractions")
-_ALONE = "no interval is computed for this part of the score"
+_NO_INTERVAL = "no interval is computed for this part of the score"
 
 
 class RubricResults(FamilyResults):
     """A blueprint. The cost of embedders is known only for the whole store."""
 
-    answers = "rubric_responses"
     status = "status"
-    named_by = ("blueprint", *RUBRIC_RESPONSE, "snapshot")
-    trace_columns = named_by
-    further_tables = ("rubric_prompts", "rubric_blueprints", "rubric_runs", "rubric_points")
+    answer_keys = ("blueprint", *RUBRIC_RESPONSE, "snapshot")
+    trace_columns = answer_keys
+    extra_tables = ("rubric_prompts", "rubric_blueprints", "rubric_runs", "rubric_points")
     board = "rubric_board"
-    ends, known = ("low", "high"), "n_parts"
-    beside = ("n_planned", "n_responses")
+    ends, known = ("low", "high"), "n_scored"
+    board_columns = ("n_planned", "n_responses")
     shared_members = {"direction": "higher"}
 
     @cached_property
     def models(self) -> set[str]:
-        """The models that the manifest names; a LiteLLM string stands for the model of the models file that has it."""
+        """The models that the manifest names; a LiteLLM string is replaced by the model of the models file that uses it."""
         selectors = [str(value) for value in self.config.get("models", ())]
         return self.run.names([*selectors, *(resolve_known_selector(selector, self.run.models) for selector in selectors)])
 
     @cached_property
-    def others(self) -> str | None:
-        """Describe the other judges that judged the responses last; None: the run's own did, or nobody.
+    def other_judges(self) -> str | None:
+        """Describe the other judges that judged the responses last; None: the run's own judges did, or there are no judgements.
 
         Another run of the same snapshot replaces the stored judgements. If the manifest names no judges, the run's own are those of the
         blueprint, among the models known at present; if these are no longer known, the stored judgements count as the run's own.
@@ -85,24 +84,24 @@ class RubricResults(FamilyResults):
     def _judge_draws(self) -> int:
         return int(self.run.stage_config("rubric_judgements").get("judge_draws", 1))
 
-    def _find_own_judgement_keys(self) -> set[str]:
+    def _find_judgement_keys(self) -> set[str]:
         """Find the request keys of the run's own judgements in the response store, because their rows were replaced."""
         tables = [self.run.rows(name) for name in ("rubric_responses", "rubric_criteria", "rubric_prompts")]
         episodes = list(iterate_judgings(tables[0], tables[1], tables[2], self.judges or (), self._judge_draws))
         outcomes = play(episodes, lambda requests: {}, self.run.response_finder())
         return {response.request_key for outcome in outcomes for response in outcome.responses}
 
-    def own(self, table: str, columns: Sequence[str] | None = None) -> Any:
+    def select_rows(self, table: str, columns: Sequence[str] | None = None) -> Any:
         """Select the run's rows: whole tables of analysts, and no judgements if others have judged since."""
         if table in _ANALYSTS_TABLES:
             return self.run.rows(table, columns)
-        rows = super().own(table, columns)
-        return rows.slice(0, 0) if table == "rubric_judgements" and self.others else rows
+        rows = super().select_rows(table, columns)
+        return rows.slice(0, 0) if table == "rubric_judgements" and self.other_judges else rows
 
     def counts(self) -> dict[Hashable, OutcomeCounts]:
         """Count by model. `totals` is read from the model rows of `rubric_scores`; 0 if other judges have judged since."""
         totals = Counter[Hashable]()
-        for row in [] if self.others else self._read_model_rows("n_responses_scored"):
+        for row in [] if self.other_judges else self._read_model_rows("n_responses_scored"):
             totals[self.way_of(row)] += row["n_responses_scored"]
         return {way: outcome._replace(scored=totals[way]) for way, outcome in super().counts().items()}
 
@@ -137,30 +136,30 @@ class RubricResults(FamilyResults):
             row["model"]: ", ".join(f"{reason}: {format_count(n, 'response')}" for reason, n in row["reasons"] or ())
             for row in self._read_model_rows("reasons")
         }
-        further = self.further()
+        further = self.count_other_answers()
         for row in records:
             if row["model"] in self.models:
-                remarks = (_describe_gap(row), format_further(further[self.way_of(row)], "response"))
+                remarks = (_describe_gap(row), format_other_answers(further[self.way_of(row)], "response"))
                 yield from (part | {"remarks": remarks} for part in self._read_parts(row, reasons))
 
     def _read_parts(self, row: dict[Any, Any], reasons: Mapping[str, str]) -> Iterator[dict[Any, Any]]:
         """Read a row for the score and for each part of it, without numbers if others have judged since."""
-        counts = {"n_parts": row["n_parts"], "n_responses": int(row["n_responses_scored"]), "n_asked": row["n_planned"]}
-        if self.others:
+        counts = {"n_parts": row["n_scored"], "n_responses": int(row["n_responses_scored"]), "n_asked": row["n_planned"]}
+        if self.other_judges:
             counts |= {"n_parts": 0, "n_responses": 0}
         for part in ("score", "coverage", "similarity"):
-            ends = {} if part == "score" and not self.others else dict.fromkeys(self.ends)
-            score = None if self.others else row[part]
-            reason = self.others or _find_gap_reason(row, part, reasons)
+            ends = {} if part == "score" and not self.other_judges else dict.fromkeys(self.ends)
+            score = None if self.other_judges else row[part]
+            reason = self.other_judges or _find_gap_reason(row, part, reasons)
             yield row | counts | ends | {"metric": part, "score": score, "reason": reason}
 
     def request_keys(self) -> set[str]:
         """Return the request keys; if others have judged since, including those of the run's own judgements."""
-        return super().request_keys() | (self._find_own_judgement_keys() if self.others else set())
+        return super().request_keys() | (self._find_judgement_keys() if self.other_judges else set())
 
     def trace_id(self, row: Mapping[str, Any]) -> str:
         """Return a hash of the response's key."""
-        return digest("response of a rubric", *(row[name] for name in self.named_by))
+        return digest("response of a rubric", *(row[name] for name in self.answer_keys))
 
     def build_trace(self, answers: Sequence[Row]) -> Row:
         """Build the response with its conversation, its points and the judges' verdicts."""
@@ -168,12 +167,12 @@ class RubricResults(FamilyResults):
         response_part = {"status": row["status"], "text": row["text"], "reason": row["error"]}
         response_part |= {name: convert_to_json(row[name]) for name in ("prompt", "system_index", "transcript")}
         bodies = {"points": ("rubric_points", PointOfRubric), "judgements": ("rubric_judgements", VerdictOfRubric)}
-        beside = {name: [] if self.others else self.list_related_bodies(row, *source) for name, source in bodies.items()}
+        beside = {name: [] if self.other_judges else self.list_related_bodies(row, *source) for name, source in bodies.items()}
         return (
-            ResponseOfRun.select_columns({**row, "prompt_id": row["asked_hash"]})
+            ResponseOfRun.select_columns({**row, "prompt_id": row["conversation_hash"]})
             | response_part
             | beside
-            | {"remark": self.others}
+            | {"remark": self.other_judges}
         )
 
 
@@ -186,7 +185,7 @@ def _find_gap_reason(row: Mapping[Any, Any], part: str, reasons: Mapping[str, st
     """Say why there is no value or no interval. `reasons`: for models whose responses have no score."""
     if convert_to_json(row[part]) is None:
         return reasons.get(row["model"]) or f"there is no {part}"
-    return row["note"] if part == "score" else _ALONE
+    return row["note"] if part == "score" else _NO_INTERVAL
 
 
 def _format_judges(judges: Mapping[str, int]) -> str:

@@ -17,13 +17,13 @@ from dtef_pipeline.api.results.family_results import (
     Row,
     count_different_items,
     filter_models,
-    is_one_of,
+    is_in,
 )
-from dtef_pipeline.api.results.run_outcomes import Unit, format_further
+from dtef_pipeline.api.results.run_outcomes import Unit, format_other_answers
 from dtef_pipeline.api.results.trace_bodies import PredictedQuestion
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
+from dtef_pipeline.survey.boards.board_rows import HELD, compute_board
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
-from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.question_draw import DRAW_ORDERS, EVERYTHING, Sample
@@ -43,24 +43,23 @@ class SurveyResults(FamilyResults):
     """A segment of a round."""
 
     unit = Unit("prediction", "given")
-    answers = "predictions"
-    named_by = ("question_id", "condition", "context_level", "model_variant", "draw")
+    answer_keys = ("question_id", "condition", "context_level", "model_variant", "draw")
     way = ("model", "condition", "context_level")
-    chosen_by = ("model", "draw", *KEYS.asked, KEYS.item)
-    further_tables = ("reference_scores", "survey_responses", "blueprints")
+    choice_columns = ("model", "draw", *KEYS.asked, KEYS.item)
+    extra_tables = ("reference_scores", "survey_responses", "blueprints")
     board = "segment_results"
     known = "n_pairs"
-    beside = ("condition", "context_level", "parse_rate")
+    board_columns = ("condition", "context_level", "parse_rate")
     shared_members = {"direction": "higher"}
 
-    def own(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
+    def select_rows(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Select the rows of the plan's conditions, context levels and questions."""
-        return self._filter_drawn(self._filter_ways(super().own(table, columns)))
+        return self._filter_drawn(self._filter_ways(super().select_rows(table, columns)))
 
     def _filter_ways(self, rows: pa.Table) -> pa.Table:
         for column, values in (("condition", "conditions"), ("context_level", "context_levels")):
             choices = self.config.get(values)
-            rows = rows.filter(is_one_of(rows[column], set(choices))) if choices else rows
+            rows = rows.filter(is_in(rows[column], set(choices))) if choices else rows
         return rows
 
     def _filter_drawn(self, rows: pa.Table) -> pa.Table:
@@ -68,12 +67,12 @@ class SurveyResults(FamilyResults):
         if sample == EVERYTHING:
             return rows
         questions = sample.select_questions(self.run.rows("survey_responses", ["question_id", *DRAW_ORDERS]))
-        return rows.filter(is_one_of(rows["question_id"], set(questions.to_pylist())))
+        return rows.filter(is_in(rows["question_id"], set(questions.to_pylist())))
 
     @cached_property
     def silent(self) -> list[Row]:
         """Return the predictions that a computed model could not make, such as one from a missing previous round; `error` says why."""
-        rows = self.own("predictions", (*self.way, "call_status", "error"))
+        rows = self.select_rows("predictions", (*self.way, "call_status", "error"))
         rows = rows.filter(pc.equal(rows["call_status"].cast(pa.string()), _MISSING))
         predictions: list[Row] = filter_models(rows, self.run.find_computed_models(self.config.get("models", ()))).to_pylist()
         return predictions
@@ -102,17 +101,19 @@ class SurveyResults(FamilyResults):
             return
         round_id, segment = SPACE.split(self.run.run.key)
         options = SurveyBoardOptions(rounds=(round_id,), segments=(segment,), snapshot=self.run.snapshot)
-        frame = self.run.house.query(lambda connection: view(connection, "segment", options), only=HELD, first=[round_id])
+        frame = self.run.house.query(
+            lambda connection: compute_board(connection, "segment", options), only=HELD, first=[round_id]
+        )
         rows = frame[
             frame["model"].isin(self.models)
             & frame["condition"].isin(self.config.get("conditions") or frame["condition"])
             & frame["context_level"].isin(self.config.get("context_levels") or frame["context_level"])
         ]
-        n_asked, statuses, further = self._count_asked_questions(), self._count_statuses(), self.further()
+        n_asked, statuses, further = self._count_asked_questions(), self._count_statuses(), self.count_other_answers()
         silent = {self.way_of(row): row["error"] for row in self.silent}
         for row in rows.to_dict("records"):
             way = self.way_of(row)
-            remarks = (_describe_unread_answers(statuses[way]), format_further(further[way], self.unit.noun))
+            remarks = (_describe_unread_answers(statuses[way]), format_other_answers(further[way], self.unit.noun))
             reason = _find_missing_reason(row, silent.get(way))
             yield row | {"metric": options.metric, "n_asked": n_asked.get(way), "reason": reason, "remarks": remarks}
 

@@ -24,7 +24,7 @@ class _TraceOfRun(RowBody):
     run_id: str
 
 
-class SpokenMessage(AnswerBody):
+class ConversationMessage(AnswerBody):
     """A message of a conversation."""
 
     role: str
@@ -43,8 +43,8 @@ class TraceOfGame(_TraceOfRun):
 
     model_config = describe_row(EPISODES, never_null=("episode_id", "item_id", "status"))
 
-    opening: list[SpokenMessage]
-    """Messages before the first text of the player; empty: another seat moves first, or the table no longer has them."""
+    opening: list[ConversationMessage]
+    """Messages before the first text of the player; empty: another seat moves first, or the messages are no longer stored."""
     turns: list[TurnOfGame]
     """In the order of play."""
 
@@ -140,7 +140,7 @@ class TraceOfRubric(ResponseOfRun):
     """Id of the prompt, unique within its blueprint."""
     system_index: int | None
     """Place of the system prompt in the prompt's list, from 0."""
-    transcript: list[SpokenMessage] | None
+    transcript: list[ConversationMessage] | None
     """The whole conversation, with requests and responses."""
     points: list[PointOfRubric]
     """Null if other judges have judged since; see `remark`."""
@@ -150,12 +150,12 @@ class TraceOfRubric(ResponseOfRun):
     """Why there are no points: other judges have judged the response since. Null: the verdicts of its own judges exist."""
 
 
-class TraceOfOther(ResponseOfRun):
+class ItemTrace(ResponseOfRun):
     """A response of another family."""
 
     scores: list[dict[str, Any]]
     """Its rows in the family's table of scores."""
 
 
-TraceBody = TraceOfGame | TraceOfSurvey | TraceOfQa | TraceOfRubric | TraceOfOther
+TraceBody = TraceOfGame | TraceOfSurvey | TraceOfQa | TraceOfRubric | ItemTrace
 """By the family of the run."""

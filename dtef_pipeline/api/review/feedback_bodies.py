@@ -14,7 +14,7 @@ from dtef_pipeline.preference.paired_csv import ELSEWHERE
 from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
 
 
-class NotedAction(AnswerBody):
+class ActionRecord(AnswerBody):
     """An action of an administrator or operator."""
 
     place: int
@@ -27,13 +27,13 @@ class NotedAction(AnswerBody):
     before: dict[str, Any]
     """State before the action."""
     after: dict[str, Any]
-    """State after the action, or what was done."""
+    """State after the action, or a description of the action."""
 
 
 class PageOfActions(AnswerBody):
     """Actions, earliest first."""
 
-    actions: list[NotedAction]
+    actions: list[ActionRecord]
     next: int | None
     """Value of `after` for the next page; null: this is the last."""
 
@@ -78,7 +78,7 @@ def _require_one_of(names: list[str], family: str) -> str:
     return family
 
 
-class PairsWanted(Part):
+class PairRequest(Part):
     """Selection of stored responses to pair, as in `dtef preference pairs`."""
 
     family: Annotated[FamilyName, AfterValidator(check_family)]

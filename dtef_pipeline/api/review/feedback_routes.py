@@ -11,19 +11,19 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import AfterValidator, StringConstraints
 
-from dtef_pipeline.api.access import Administering, Operating, Reviewing
+from dtef_pipeline.api.access import AdminToken, OperatorToken, ReviewerToken
 from dtef_pipeline.api.answer_schemas import VotedFamilyName
 from dtef_pipeline.api.etags import UNCHANGED, build_tagged_response
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.rate_limit import RateLimit
 from dtef_pipeline.api.review.feedback_bodies import (
     PageOfActions,
-    PairsWanted,
+    PairRequest,
     PreferenceBoard,
     check_voted_family,
 )
-from dtef_pipeline.api.services import Services, Used, get_services
-from dtef_pipeline.api.tokens import HeldToken
+from dtef_pipeline.api.services import Services, ServicesDep, get_services
+from dtef_pipeline.api.tokens import TokenHolder
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import UnknownVote
 from dtef_pipeline.preference.ballots import Ballot, Id, SentBallot
@@ -45,7 +45,7 @@ class Feedback:
         self.waiting = WaitingPairs(votes, _prepare_for_people)
         self.rate = RateLimit(VOTES_A_MINUTE)
         self.pairing = threading.Lock()
-        """Held while pairs are made, so that two requests at once do not both name the same pairs as their own."""
+        """Locked while pairs are made, so that two concurrent requests do not both count the same pairs."""
 
 
 def _prepare_for_people(family: str, pair: BlindedPair) -> BlindedPair:
@@ -56,7 +56,7 @@ def _prepare_for_people(family: str, pair: BlindedPair) -> BlindedPair:
 
 
 async def get_feedback(request: Request) -> Feedback:
-    """Those of the application that serves the request."""
+    """Return the object of the application that serves the request."""
     state = request.app.state
     if not hasattr(state, "feedback"):
         state.feedback = Feedback(get_services(request).votes)
@@ -64,7 +64,7 @@ async def get_feedback(request: Request) -> Feedback:
     return feedback
 
 
-UsedForVotes = Annotated[Feedback, Depends(get_feedback)]
+FeedbackDep = Annotated[Feedback, Depends(get_feedback)]
 
 
 router = APIRouter()
@@ -95,7 +95,7 @@ class ServedPair(Part):
     run_b: str
 
 
-class TakenVote(Part):
+class StoredVote(Part):
     """A stored vote."""
 
     vote_id: str
@@ -108,7 +108,7 @@ class VoidReason(Part):
 
 
 @router.post("/api/feedback/pairs", status_code=201, response_model=NewPairs)
-def make_pairs(wanted: PairsWanted, held: Operating, services: Used, feedback: UsedForVotes) -> NewPairs:
+def make_pairs(wanted: PairRequest, held: OperatorToken, services: ServicesDep, feedback: FeedbackDep) -> NewPairs:
     """Make pairs of stored responses. 409: no responses are left to pair."""
     from dtef_pipeline.api.review.paired_responses import pair_stored
     from resources.warehouse import Warehouse
@@ -129,9 +129,9 @@ def make_pairs(wanted: PairsWanted, held: Operating, services: Used, feedback: U
 
 @router.get("/api/feedback/next", response_model=ServedPair, responses=_NONE_LEFT)
 def next_pair(
-    held: Reviewing,
-    services: Used,
-    feedback: UsedForVotes,
+    held: ReviewerToken,
+    services: ServicesDep,
+    feedback: FeedbackDep,
     reviewer_id: Annotated[Id, Query()],
     family: FamilyAsked = None,
 ) -> Response:
@@ -145,26 +145,26 @@ def next_pair(
 @router.post(
     "/api/feedback/votes",
     status_code=201,
-    response_model=TakenVote,
+    response_model=StoredVote,
 )
-def take_vote(sent: SentBallot, held: Reviewing, services: Used, feedback: UsedForVotes) -> Response:
+def take_vote(sent: SentBallot, held: ReviewerToken, services: ServicesDep, feedback: FeedbackDep) -> Response:
     """Store a vote: pair_id, reviewer_id, choice (A, B or tie), confidence (1 to 5), and perhaps a justification."""
     return JSONResponse({"vote_id": store_vote(sent.to_ballot(), held, services, feedback)}, 201, _NOT_KEPT)
 
 
-def store_vote(ballot: Ballot, held: HeldToken, services: Services, feedback: Feedback) -> str:
+def store_vote(ballot: Ballot, held: TokenHolder, services: Services, feedback: Feedback) -> str:
     """The id of the vote. Raises Problem for the id of another reviewer, and for votes that come too fast."""
     _require_own_id(held, ballot.reviewer_id)
     if wait := feedback.rate.wait_s(ballot.reviewer_id):
         message = f"a reviewer may send at most {feedback.rate.most} votes per minute; send the next in {wait} s"
         raise Problem(429, message, {"Retry-After": str(wait)})
     vote_id = services.votes.take(ballot)
-    feedback.waiting.voted(ballot.pair_id, ballot.reviewer_id)
+    feedback.waiting.release(ballot.pair_id, ballot.reviewer_id)
     return vote_id
 
 
-@router.post("/api/feedback/votes/{vote_id}/void", status_code=201, response_model=TakenVote)
-def void_over_http(vote_id: str, given: VoidReason, held: Administering, services: Used) -> dict[str, str]:
+@router.post("/api/feedback/votes/{vote_id}/void", status_code=201, response_model=StoredVote)
+def void_over_http(vote_id: str, given: VoidReason, held: AdminToken, services: ServicesDep) -> dict[str, str]:
     """Let a vote count no more. It stays where it is, and its reviewer cannot vote on the pair again. 409: it is voided already."""
     if not _VOTE_ID.fullmatch(vote_id):
         raise UnknownVote(f"there is no vote {vote_id[:80]!r}")
@@ -174,12 +174,12 @@ def void_over_http(vote_id: str, given: VoidReason, held: Administering, service
 
 @router.get("/api/feedback/actions", response_model=PageOfActions)
 def list_actions_over_http(
-    held: Administering,
-    services: Used,
+    held: AdminToken,
+    services: ServicesDep,
     after: Annotated[int, Query(ge=0, le=LARGEST_PLACE)] = 0,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
 ) -> Response:
-    """What administrators and operators did, the first first. `next`: what to give as `after` for those that follow; null: these are all."""
+    """Actions of administrators and operators, earliest first. `next`: value of `after` for the next page; null: this is the last."""
     rows = services.votes.actions(after, limit + 1)
     action_rows = [
         {
@@ -197,7 +197,7 @@ def list_actions_over_http(
 
 @router.get("/api/feedback/scores", response_model=PreferenceBoard, responses=UNCHANGED)
 def list_scores(
-    request: Request, held: Operating, services: Used, family: FamilyAsked = None, partition: str = "all"
+    request: Request, held: OperatorToken, services: ServicesDep, family: FamilyAsked = None, partition: str = "all"
 ) -> Response:
     """The preference board: one row per family, reviewers and player, with its interval, and the reason where there is none."""
     from dtef_pipeline.api.review.scores_response import scores_response
@@ -205,7 +205,7 @@ def list_scores(
     return build_tagged_response(request, scores_response(services, family, partition))
 
 
-def _require_own_id(holder: HeldToken, reviewer_id: str) -> None:
+def _require_own_id(holder: TokenHolder, reviewer_id: str) -> None:
     """Check the reviewer's id. An operator's token may vote for many reviewers, for example in a study with its own pages; a reviewer's
     token only for one."""
     if not holder.may("operator") and reviewer_id != holder.name:

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from assets.games.game_catalog import load_known_persona_versions, load_known_scenarios
-from dtef_pipeline.api.review.feedback_bodies import PairsWanted
+from dtef_pipeline.api.review.feedback_bodies import PairRequest
 from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.record import Family
@@ -34,7 +34,7 @@ class PairingResult(NamedTuple):
     """Number of matching responses of baselines that were left out."""
 
 
-def pair_stored(store: VoteStore, warehouse: Warehouse, settings: Settings, request: PairsWanted, who: str) -> PairingResult:
+def pair_stored(store: VoteStore, warehouse: Warehouse, settings: Settings, request: PairRequest, who: str) -> PairingResult:
     """Make pairs of stored responses. Raises ConfigError, WarehouseError and StoreError for unreadable data."""
     every = _read_responses(warehouse, settings, FAMILY_BY_NAME[request.family], request)
     responses = [response for response in every if request.baselines or not is_computed(response.player)]
@@ -51,10 +51,10 @@ def pair_stored(store: VoteStore, warehouse: Warehouse, settings: Settings, requ
 def prepare_for_people(family: str, pair: BlindedPair) -> BlindedPair:
     """Format the pair in the layout of its family."""
     source = FAMILY_BY_NAME[family].paired if family in FAMILY_BY_NAME else None
-    return source.laid_out(pair) if source and source.laid_out else pair
+    return source.layout(pair) if source and source.layout else pair
 
 
-def _read_responses(warehouse: Warehouse, settings: Settings, family: Family, request: PairsWanted) -> list[PairedResponse]:
+def _read_responses(warehouse: Warehouse, settings: Settings, family: Family, request: PairRequest) -> list[PairedResponse]:
     source = family.paired
     if source is None:
         return []

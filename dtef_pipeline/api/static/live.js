@@ -68,7 +68,7 @@ function put(markup) {
   return true;
 }
 
-// The kind of an element, the row that it stands in, and its number there.
+// The kind of an element, its row, and its number in the row.
 function placeOf(node, within) {
   const row = node.closest("tbody[id], details[id]") ?? within;
   return `${node.tagName}|${row.id}|${[...row.querySelectorAll(node.tagName)].indexOf(node)}`;

@@ -74,7 +74,7 @@ function offerLogin() {
   at("said").append(" ", link, ", then vote again here.");
 }
 
-// So that the page opened again has the same pairs for later; what was said of the last vote is said once.
+// A reload keeps the skipped pairs, and does not repeat the message about the last vote.
 function keepAddress(address) {
   const url = new URL(address);
   url.searchParams.delete("said");

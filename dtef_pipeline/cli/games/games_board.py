@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from assets.games.game_catalog import load_known_persona_versions, load_known_scenarios
-from dtef_pipeline.boards.family_views import TableView
+from dtef_pipeline.boards.named_boards import TableLayout
 from dtef_pipeline.cli.families import (
     CommandFamily,
     ExplainedColumns,
@@ -60,7 +60,7 @@ GAME_BOARD_COLUMNS = {
 }
 
 
-_GAMES_VIEW = TableView(
+_GAMES_LAYOUT = TableLayout(
     (
         *("league", "scenario", "player", PERSONA_STATUS, "baseline", "opponent", "metric", "mean", "interval", "unit"),
         *("n_episodes", "n_clusters", PLAYED_COVERAGE, "snapshot", *BESIDE_METRICS),
@@ -68,7 +68,7 @@ _GAMES_VIEW = TableView(
     ("scenario", "player", "snapshot", "mean", "interval"),
     ("league", "n_clusters", "unit", "baseline", PERSONA_STATUS, DEFAULT_RATE, UNPARSED_RATE),
     "mean",
-    who=("scenario", "player"),
+    name_columns=("scenario", "player"),
 )
 
 
@@ -106,7 +106,7 @@ def show(
     )
     of_a_player = (*(["opponent"] if by_opponent else []), *(["metric"] if metric == EVERY_METRIC else []))
     print_rows(
-        replace(_GAMES_VIEW, who=(*_GAMES_VIEW.who, *of_a_player)),
+        replace(_GAMES_LAYOUT, name_columns=(*_GAMES_LAYOUT.name_columns, *of_a_player)),
         table,
         output,
         lines,
@@ -127,7 +127,7 @@ def _load_results(warehouse: Warehouse, snapshot: str | None) -> pd.DataFrame:
         rows = connection.sql("SELECT DISTINCT snapshot::VARCHAR FROM episode_scores ORDER BY 1").fetchall()
         snapshots = [name for (name,) in rows]
         if snapshot not in snapshots:
-            raise ConfigError(f"--snapshot {snapshot}: nothing was played in it; allowed: {list_nearest(snapshot, snapshots)}")
+            raise ConfigError(f"nothing was played in snapshot {snapshot}; snapshots: {list_nearest(snapshot, snapshots)}")
         return compute_results_of(connection, create_latest_scores(connection, snapshot))
 
     return warehouse.query(compute_results, only=GAME_RESULTS_READS)
@@ -209,17 +209,17 @@ def _filter_metric(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
         return frame
     metrics = frame["metric"].unique()
     if len(metrics) and metric not in metrics:
-        raise ConfigError(f"--metric {metric}: allowed: {EVERY_METRIC}, {list_nearest(metric, metrics)}")
+        raise ConfigError(f"no metric {metric!r}; write {EVERY_METRIC}, or one of {list_nearest(metric, metrics)}")
     return frame[frame["metric"] == metric]
 
 
 def _describe_moved_baselines(warehouse: Warehouse) -> list[str]:
-    """Return a line on moved baselines, which show that games changed."""
+    """Return a line on baselines whose scores changed, which shows that the games changed."""
     baselines = warehouse.query(lambda connection: list(find_moved_baselines(connection)), only=["episode_scores"])
     if not baselines:
         return []
     return [
-        f"baselines moved, so the games themselves changed, and shifts are not only of models: {list_first_names(baselines, 3, '; ')}"
+        f"scores of baselines changed, so the games changed, and shifts are not due to models alone: {list_first_names(baselines, 3, '; ')}"
     ]
 
 
@@ -228,9 +228,8 @@ GAMES_COMMANDS = CommandFamily(
     GAMES_WATCHED,
     show=show,
     drift_lines=_describe_moved_baselines,
-    explained={
+    explained_columns={
         "games": ExplainedColumns("dtef_pipeline.cli.games.games_board.GAME_BOARD_COLUMNS", "persona_results"),
         "games/estimate": ExplainedColumns("dtef_pipeline.cli.games.games_run.LEAGUE_ESTIMATE"),
-        "games/decisions": ExplainedColumns("dtef_pipeline.cli.games.games_decisions.DECISION_COLUMNS", "strategy_values"),
     },
 )

@@ -109,7 +109,7 @@ def _read(warehouse: Warehouse, file: Path, who: str | None) -> list[AddedParts]
     data = _read_bytes(file)
     kind = detect_line_kind(data)
     if kind == "persona" and who is not None:
-        raise ConfigError("--by: allowed with scenarios; personas are files, of which no record is kept")
+        raise ConfigError("--by works with scenarios only, since no record is kept of personas, which are files")
 
     lines: list[str] = []
 
@@ -143,14 +143,14 @@ def _add_personas(file: Path, data: bytes) -> str:
     settings = Settings.read_environment()
     folder = settings.personas
     if folder is None:
-        raise ConfigError("DTEF_PERSONAS is not set: allowed: a folder, which personas are written to")
+        raise ConfigError("DTEF_PERSONAS is not set; set it to the folder to write personas to")
     documents = read_document_lines("persona", data, str(file))
     new = find_new_documents(documents, load_known_persona_versions(settings).values(), str(file))
     files = {folder / f"{persona.id}.v{persona.version}.yaml": persona for persona in new.values()}
     for line, path in zip(new, files, strict=True):
         if path.exists():
             raise SourceError(
-                f"{path} holds another persona: give that file another name",
+                f"{path} holds another persona; rename that file",
                 where=str(file),
                 line=line,
                 arrived=format_version_name(new[line]),
@@ -197,7 +197,7 @@ GAMES_FILES = FamilyFiles(
     adds="dtef games run",
     read=_read,
     check=_check,
-    listed=_list_documents,
-    counted_rows={"episodes": "episode", "decision_answers": "decision"},
+    list_tables=_list_documents,
+    counted_rows={"episodes": "episode"},
     list_hint="`dtef games play SCENARIO` plays one; a player is human, baseline/NAME, a model, or PERSONA@MODEL",
 )

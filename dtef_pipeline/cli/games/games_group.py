@@ -18,7 +18,6 @@ from dtef_pipeline.cli.options import (
     of_asked_snapshot,
     of_estimate,
     options,
-    refuse_others,
     several,
     whole_number,
 )
@@ -37,9 +36,6 @@ _of_scenarios = options(
 )
 
 
-_DECISIONS_ONLY, _LEAGUES_ONLY = {"sample", "fill"}, {"seeds", "opponents"}
-
-
 @click.command(
     cls=TakesSettings,
     settings="dtef_pipeline.games.settings.GamesSettings",
@@ -49,50 +45,23 @@ _DECISIONS_ONLY, _LEAGUES_ONLY = {"sample", "fill"}, {"seeds", "opponents"}
 @make_budget_options("candidate")
 @make_roll_up_option("games")
 @of_estimate
-@flag(
-    "--decisions",
-    help="Ask models in every decision of a small game, in place of playing it; 10 draws of each unless --draws says otherwise.",
-)
-@whole_number(
-    "--sample",
-    least=0,
-    help="With --decisions: number of decision points to ask, always the same ones; 0: all.  [default: all, or 100 where there are more]",
-)
-@click.option(
-    "--fill",
-    metavar="BASELINE",
-    help="With --decisions: baseline, such as nash, that plays in the decision points that were not asked.",
-)
 @reports_errors
-def run(decisions: bool, is_estimate: bool, output: str, **given: Any) -> None:
+def run(is_estimate: bool, output: str, **given: Any) -> None:
     """Play scenarios turn by turn, score every episode, and update the boards.
 
     Every seed is played in all seats, so that luck with the deal is the same for all. Baselines cost nothing. Responses of models are stored
     before they are used: the same command after a crash, or again, requests nothing twice. An episode that a budget ends keeps its turns and
     continues in a later run.
 
-    How long an episode lasts is not known before it is played. For the usual numbers of --estimate, moves of the scenario's opponents continue
+    The length of an episode is unknown before it is played. For the usual numbers of --estimate, moves of the scenario's opponents continue
     what is stored; requests with the same text are counted once, because they are sent once. A response has as many tokens as earlier ones of
     the model on average, or 400. The highest numbers are a bound: every game lasts to its limit of turns, every turn takes all its retries, and
     every response is as long as max_tokens of the model allows. A budget `would be reached` by the usual numbers, and `may be reached` by the
     highest ones; a run counts what it really uses.
 
-    With --decisions models are asked what they do in every situation of a small game, and the command prints what the whole strategy is worth. A
-    decision point is all that a seat can know when it is to move: Kuhn poker has 12, Leduc poker 936. The answers give the exact value against
-    each baseline, without the luck of cards, and the exploitability: what the best possible opponent wins, in chips per hand. 0 is perfect play.
-    A model at temperature 0 gives the same answer in every draw; ask it with --draws 1, or at the temperature that it plays with.
-
     \b
     Exit code: 0 done; 1 a scenario failed or a file was left out; 2 an option or the set-up is wrong.
     """
-    names = {*given}
-    if decisions:
-        refuse_others(names - _LEAGUES_ONLY, "--decisions", apart=("decisions", "is_estimate"))
-        from dtef_pipeline.cli.games import games_decisions
-
-        games_decisions.run_or_estimate(*split_given(given), is_estimate=is_estimate, output=output)
-        return
-    refuse_others(names - _DECISIONS_ONLY, "a run without --decisions", apart=("is_estimate",))
     from dtef_pipeline.cli import family_run
     from dtef_pipeline.cli.games.games_run import GAMES_RUN
 
@@ -111,7 +80,7 @@ def run(decisions: bool, is_estimate: bool, output: str, **given: Any) -> None:
 @click.option(
     "--commands", metavar="'X; Y'", help="Commands that the first seat plays, one after the other; then the episode stops."
 )
-@flag("--trace", "with_trace", help="Show the episode move by move, with the texts of players and the replies to them.")
+@flag("--trace", "with_trace", help="Show the episode move by move, with the messages to players and their replies.")
 @whole_number("--draw", least=0, default=0, help="Number of the draw of a model's responses, from 0.")
 @click.option("--snapshot", default="base", show_default=True, help="Label of the responses.")
 @click.option("--max-cost-usd", type=click.FloatRange(min=0), help="Most US dollars that models may cost.  [default: no limit]")
@@ -130,7 +99,7 @@ def play(output: str, **given: Any) -> None:
     Responses of models are kept in the response store: the same episode requests nothing twice. Writes nothing to the tables.
 
     The end shows what every seat learns, such as the cards of a showdown, all bids, or the agreement. If no person plays, and with --trace, it
-    also shows what was hidden from the players, marked as such.
+    also shows hidden information, marked as such.
 
     With --json the object has rewards (by seat; null: the episode is not over), outcome (of the first seat), ending (sentences: shown to all
     seats, hidden from players; null: not over), actions as pairs of seat and command, illegal (number of illegal texts),
@@ -141,7 +110,7 @@ def play(output: str, **given: Any) -> None:
     Exit code: 0 done; 1 a model gave no response; 2 an option or the set-up is wrong.
     """
     if output == "json" and given["with_trace"]:
-        raise click.BadParameter("allowed: --json or --trace, not both", param_hint="'--trace'")
+        raise click.UsageError("give --json or --trace, not both")
     from dtef_pipeline.cli.games import games_play
 
     sys.exit(games_play.play(games_play.PlayOptions(as_json=output == "json", **given)))
@@ -160,13 +129,12 @@ GAMES = FamilyWords(
         dtef games run --player NAME  play a league and score it
         dtef games board              show who plays best
         dtef report                   write the results of all families as a site
-        dtef games run --decisions    ask a model for every decision of a small game
         dtef games add FILE           add personas or scenarios of a file; `dtef export` writes one
         dtef games remove SCENARIO    remove the results of a scenario
     """,
     part="scenario",
     pattern="LEAGUE/SCENARIO, such as poker/kuhn, or a pattern such as 'poker/*'",
-    stays="The scenario itself stays, so that it can be played again.",
+    removal_note="The scenario itself stays, so that it can be played again.",
     add=Verb(
         "Add the personas or scenarios of a file.",
         """Add what `dtef export` wrote to FILE: personas to the folder that DTEF_PERSONAS names, scenarios to the response store, as those made
@@ -236,7 +204,7 @@ GAMES = FamilyWords(
                 "--games",
                 among=["own", "shared"],
                 default="own",
-                help="Games that a mean is over: all that a player has, or only those that all players shown have.",
+                help="Games that a mean covers: all of a player, or only those that all players shown share.",
             ),
             click.option(
                 "--snapshot",
@@ -245,7 +213,7 @@ GAMES = FamilyWords(
         ),
     ),
     run=run,
-    who="--player",
-    more=(play,),
+    model_option="--player",
+    extra_commands=(play,),
 )
 games = build_family_group(GAMES)

@@ -63,7 +63,10 @@ def print_end(game: GameInPlay, names: Sequence[str], *, tells_all: bool) -> Non
     if result is None or ending is None:
         say(f"not over after {format_count(game.turn, 'turn')}")
         return
-    for line in (*ending.shown, *(f"({NOT_SHOWN_TO_PLAYERS}) {sentence}" for sentence in ending.hidden if tells_all)):
+    for line in (
+        *ending.public_facts,
+        *(f"({NOT_SHOWN_TO_PLAYERS}) {sentence}" for sentence in ending.private_facts if tells_all),
+    ):
         say(escape_terminal(line))
     for seat, name in enumerate(names):
         outcome = result.outcomes[seat].replace("_", " ")
@@ -132,9 +135,7 @@ def parse_typed_line(line: str, scenario: Scenario[object], legal: Sequence[str]
     if command is not None:
         return f"{words.strip()}\n{command}".strip() if is_spoken else f"ACTION: {command}"
     if mark and not choice.startswith("{"):
-        raise ConfigError(
-            f"{_WITH_A_CHOICE} {choice}: no choice; allowed: a number or a line of the list that ? shows, or JSON"
-        )
+        raise ConfigError(f"{_WITH_A_CHOICE} {choice} is no choice; write a number or a line of the list that ? shows, or JSON")
     return format_command_text(f"{words.strip()}\n{choice}" if mark else line, scenario)
 
 
@@ -174,7 +175,7 @@ def _find_choice(choice: str, scenario: Scenario[object], legal: Sequence[str]) 
     if choice.isdecimal() and choice.isascii():
         number = int(choice) if len(choice) < 9 else 0
         if not 1 <= number <= len(legal):
-            raise ConfigError(f"{choice}: no choice of that number; allowed: 1 to {len(legal)}")
+            raise ConfigError(f"there is no choice {choice}; the choices are 1 to {len(legal)}")
         return legal[number - 1]
     if not isinstance(scenario, SpokenScenario):
         return None
@@ -226,7 +227,7 @@ def ask_person(game: GameInPlay, seat: int, *, to_stderr: bool) -> str:
     manifest, scenario, messages = game.pack.manifest, game.pack.scenario, game.messages(seat)
     if len(messages) == 2:
         _print_text(f"{manifest.rules.strip()}\n\n{manifest.reply_format.strip()}\n\n{describe_input(scenario)}\n", to_stderr)
-    _print_text(f"Nothing was played: {game.failed.reason}" if game.failed else messages[-1].text, to_stderr)
+    _print_text(f"Nothing was played: {game.last_fault.reason}" if game.last_fault else messages[-1].text, to_stderr)
     while True:
         line = _read_line(f"{manifest.seats[seat]}> ", to_stderr)
         legal = scenario.legal(game.state, seat)
@@ -287,7 +288,7 @@ class ModelSeats:
             provider_limits=self._settings.provider_limits,
         )
         if sys.stderr.isatty():
-            click.echo(f"{player.name} is asked", err=True)
+            click.echo(f"waiting for {player.name}", err=True)
         failures = gateway.answer([request]).failures
         if (failure := failures.get(request.key)) is not None:
             raise NoResponse(f"{player.name} gave no response: {failure.message}")
@@ -320,7 +321,7 @@ class Seating:
     players: tuple[Player | None, ...]
 
     @property
-    def written(self) -> frozenset[int]:
+    def human_seats(self) -> frozenset[int]:
         """Seats of a person or of scripted commands, which may write any number of texts in a turn."""
         return frozenset(seat for seat, player in enumerate(self.players) if player is None)
 
@@ -332,7 +333,7 @@ def play(options: PlayOptions) -> int:
     manifests = load_known_scenarios(settings)
     scenario_pack = pack(resolve_scenario_id(options.scenario, manifests), manifests)
     seating = _assign_seats(scenario_pack, options, settings)
-    game = GameInPlay(scenario_pack, options.seed, patient=seating.written)
+    game = GameInPlay(scenario_pack, options.seed, patient=seating.human_seats)
     code = 0
     try:
         _play(game, seating, options, settings)
@@ -390,7 +391,8 @@ def _assign_seats(scenario_pack: Pack, options: PlayOptions, settings: Settings)
         names += [f"{BASELINE_PREFIX}{usual[0]}"] * (len(seats) - len(names))
     if len(names) != len(seats):
         raise ConfigError(
-            f"--players {options.players}: got {len(names)} for {scenario_pack.name}; allowed: {len(seats)} ({', '.join(seats)})"
+            f"--players {options.players} names {format_count(len(names), 'player')}, but {scenario_pack.name} has "
+            f"{format_count(len(seats), 'seat')} ({', '.join(seats)})"
         )
     models = load_known_models(settings, COMPUTED_MODELS)
     personas = load_known_personas(settings)
@@ -407,7 +409,7 @@ def _play(game: GameInPlay, seating: Seating, options: PlayOptions, settings: Se
         while (seat := game.seat) is not None:
             player = seating.players[seat]
             if player is not None and player.baseline is not None:
-                game.plays(find_baseline(game.pack.scenario, player.baseline)(game.state, seat, rngs[seat]))
+                game.play_command(find_baseline(game.pack.scenario, player.baseline)(game.state, seat, rngs[seat]))
             elif player is not None:
                 game.writes(models.text(game, seat, player))
             elif seating.names[seat] == AS_WRITTEN:

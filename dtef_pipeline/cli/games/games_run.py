@@ -28,7 +28,7 @@ from dtef_pipeline.games.entrants import (
 from dtef_pipeline.games.episode import LeaguePlan
 from dtef_pipeline.games.episode_items import NO_OPPONENT, build_game_items
 from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.games.pack_files import require_weighable
+from dtef_pipeline.games.pack_files import check_metric_weights
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.personas import BASELINE_PREFIX, Persona, require_approved
 from dtef_pipeline.games.settings import GamesSettings
@@ -45,7 +45,7 @@ def build_league_plans(options: GamesSettings, settings: Settings, models: Model
     """
     manifests, personas = load_known_scenarios(settings), load_known_personas(settings)
     packs = {key: pack(key, manifests) for key in choose_scenarios(manifests, options.leagues, options.scenarios)}
-    require_weighable(packs.values())
+    check_metric_weights(packs.values())
     _warn_useless_opponents(options, packs, manifests)
     refuse_unknown_models(list(packs.values()), models, personas, options.players)
     if (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +19,24 @@ class MainCommands(Commands):
     """A group with the groups of plugin families after its own commands. Plugins are loaded when used, not when listed."""
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
-        with shorten_usage_errors():
+        with shorten_usage_errors(lambda: "dtef"):
             return super().make_context(*args, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with shorten_usage_errors():
+        words = [*ctx._protected_args, *ctx.args]  # click empties them
+        with shorten_usage_errors(lambda: self._find_command_path(ctx, words)):
             return super().invoke(ctx)
+
+    def _find_command_path(self, ctx: click.Context, words: Sequence[str]) -> str:
+        """Return `dtef preference vote` for these words and options that follow it: click's parser does not say which command it was."""
+        path = ctx.command_path
+        command: click.Command = self
+        for word in words:
+            found = command.get_command(ctx, word) if isinstance(command, click.Group) else None
+            if found is None:
+                break
+            path, command = f"{path} {word}", found
+        return path
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         from dtef_pipeline.family.plugins import find_plugin_points
@@ -70,7 +83,7 @@ def _load(name: str) -> Any:
 
 def plugin_group(family: Family) -> click.Group:
     """Return the family's commands."""
-    from dtef_pipeline.cli.plugin.plugin_records import views_of
+    from dtef_pipeline.cli.plugin.plugin_records import list_boards
     from dtef_pipeline.text.quantity_words import format_plural
 
     part, parts, name = family.part, format_plural(family.part), family.name
@@ -103,7 +116,7 @@ def plugin_group(family: Family) -> click.Group:
             list=Verb(f"List the {parts} that are known.", f"List the {parts} with their items and snapshots."),
             board=Verb("Show who does best.", "Show models by their mean score over items, or compare them."),
             run=_run(family),
-            views=views_of(family),
+            boards=list_boards(family),
         )
     )
 

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dtef_pipeline.boards.family_views import BoardView, comparisons_view
+from dtef_pipeline.boards.named_boards import Board, comparisons_board
 from dtef_pipeline.cli.families import CommandFamily, family_settings
 from dtef_pipeline.cli.family_run import FamilyRun, RunContextOfCommand, RunSelection, Steps, choose_all
 from dtef_pipeline.cli.family_verbs import AddedParts, CheckReport, FamilyFiles
@@ -34,7 +34,7 @@ def plugin_files(family: Family) -> FamilyFiles:
         adds=f"dtef {family.name} add PATH",
         read=partial(_read, family),
         check=partial(_check, family),
-        listed=partial(_list_parts, family),
+        list_tables=partial(_list_parts, family),
         counted_rows={family.responses: "response"},
         stage=family.ingested,
         notes=open_part_notes(family.name),
@@ -47,7 +47,7 @@ def _read(family: Family, warehouse: Warehouse, paths: Sequence[Path]) -> list[A
     for path in paths:
         for key in load_parts(family, path):
             if key in files:
-                raise ConfigError(f"{path}: {key} is in {files[key].path} too; allowed: each {family.part} once")
+                raise ConfigError(f"{path}: {key} is in {files[key].path}, too; remove it from one of the files")
             files[key] = PartFile(key, str(path.absolute()), source_hash(path))
 
     def add(instance: Any) -> AddResult:
@@ -73,7 +73,7 @@ def _check(family: Family, paths: Sequence[Path]) -> CheckReport:
 
 
 def _list_parts(family: Family, warehouse: Warehouse) -> Mapping[str, list[dict[str, Any]]]:
-    paths = {note.key: note.path for note in open_part_notes(family.name).all(warehouse)}
+    paths = {note.key: note.path for note in open_part_notes(family.name).read_all(warehouse)}
     rows = []
     for key in list_stored_keys(warehouse, family):
         at = family.space.levels(key)
@@ -116,19 +116,19 @@ def _choose(context: RunContextOfCommand) -> RunSelection:
 
 def _steps(context: RunContextOfCommand, keys: Sequence[str], stages: Sequence[Stage]) -> Steps:
     """Return all stages; the first, which loads files, only if the run begins with it."""
-    return [(stage, keys) for stage in (stages if context.beside.first == "ingest" else stages[1:])]
+    return [(stage, keys) for stage in (stages if context.flags.first == "ingest" else stages[1:])]
 
 
 _RANKED = ("rank", "model", "score", "interval", "rank_low", "rank_high", "n_items", "n_clusters", "coverage", "parse_rate")
 _HIDDEN_FIRST = ("coverage", "n_clusters", "rank_low", "rank_high", "parse_rate", "metric")
 
 
-def views_of(family: Family) -> tuple[BoardView, ...]:
-    """Return the views of `board --by`."""
+def list_boards(family: Family) -> tuple[Board, ...]:
+    """Return the boards of `board --by`."""
     asks = f"`dtef {family.name} run --model MODEL` asks and scores"
 
-    def ranked(name: str, shows: str, *levels: str) -> BoardView:
-        return BoardView(
+    def ranked(name: str, shows: str, *levels: str) -> Board:
+        return Board(
             (*levels, *family.scores.board, *_RANKED),
             (*levels, "rank", "model", "score"),
             _HIDDEN_FIRST,
@@ -137,16 +137,16 @@ def views_of(family: Family) -> tuple[BoardView, ...]:
             shows=shows,
             needs=f"a score: {asks}",
             ends=("score_low", "score_high"),
-            who=(*levels, "model"),
+            name_columns=(*levels, "model"),
         )
 
     return (
         ranked(OVERALL, "each model's mean score over items, with a 95 % interval"),
         ranked(BY_PART, f"the same in each {family.part}", family.space.first, family.space.second),
-        comparisons_view("every two models on the items that both have a score for", f"scores of two models: {asks}"),
+        comparisons_board("every two models on the items that both have a score for", f"scores of two models: {asks}"),
     )
 
 
 def plugin_commands(family: Family) -> CommandFamily:
     """Return its record for `dtef costs`, `drift` and its board."""
-    return CommandFamily(family.name, item_subject(family), views_of(family), list_cuts(family.space))
+    return CommandFamily(family.name, item_subject(family), list_boards(family), list_cuts(family.space))

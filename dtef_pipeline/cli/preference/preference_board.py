@@ -1,4 +1,4 @@
-"""`dtef preference board`: of the stored scores, with `--now` of votes as they are, and beside metrics."""
+"""`dtef preference board`: stored scores, with `--now` scores of the current votes, and the comparison with metrics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pandas as pd
 
 from assets.preference.preference_panel import vote_settings
 from dtef_pipeline.asking.models import Models
-from dtef_pipeline.boards.family_views import TableView
+from dtef_pipeline.boards.named_boards import TableLayout
 from dtef_pipeline.cli.stage_runs import check_home_path, make_roll_ups, open_dagster_instance, report_run_end
 from dtef_pipeline.cli.terminal import print_rows, say, whole_frame
 from dtef_pipeline.cli.warehouse_access import NothingToShowError, open_warehouse, reads_tables
@@ -113,7 +113,7 @@ def _load_models() -> Models:
 
 _JUDGES_SHOWN = 3
 _FACTS_OF_JUDGES = ("self_judged", "self_judged_left_out", "flip_rate", "first_share")
-_SCORE_VIEW = TableView(
+_SCORE_LAYOUT = TableLayout(
     (
         *("family", "partition", "reviewer_kind", "judge", "component", "rank", "tier", "player", "beta", "interval", "share"),
         *("n_votes", "n_reviewers"),
@@ -131,7 +131,7 @@ SCORE_INTERVAL = {"interval": "95 % interval of beta, over reviewers and, unless
 def print_scores(frame: pd.DataFrame, output: str, lines: Iterable[str]) -> None:
     """Print rows of `preference_scores`, with `lines` on their fits."""
     shown = frame if (frame["component"] != 0).any() else frame.drop(columns="component")
-    print_rows(_SCORE_VIEW, shown, output, lines, "preference")
+    print_rows(_SCORE_LAYOUT, shown, output, lines, "preference")
 
 
 def describe_fit(row: Mapping[Any, Any]) -> Iterator[str]:
@@ -163,8 +163,8 @@ def _describe_model(facts: Mapping[Any, Any]) -> Iterator[str]:
         yield f"prior l2={facts['prior_l2']:g}: scores are pulled towards 0"
     if "weight" in facts:
         yield "votes are weighted by confidence"
-    if "unweighted" in facts:
-        yield f"every vote counts 1: {facts['unweighted']}"
+    if "unweighted_reason" in facts:
+        yield f"every vote counts 1: {facts['unweighted_reason']}"
     if "length_effect" in facts:
         yield f"a text twice as long has {facts['length_effect']:+.3f} logits; the scores are those of equally long texts"
 
@@ -246,7 +246,7 @@ def _show(where: str, result: PreferenceFit, facts: dict[str, Any], output: str)
 def _describe_further(result: PreferenceFit, judges: Sequence[str]) -> Iterator[str]:
     if result.note:
         yield result.note
-    if left_out := result.votes - result.counted:
+    if left_out := result.votes - result.n_counted:
         yield f"{format_count(left_out, 'tie')} left out"
     if result.nu is not None:
         chance, ends = result.nu / (2 + result.nu), _format_ends(result.nu_low, result.nu_high)
@@ -258,7 +258,7 @@ def _describe_further(result: PreferenceFit, judges: Sequence[str]) -> Iterator[
 _EACH_AGREEMENT = ["family", "partition", "reviewer_kind", "judge", "metric"]
 
 
-_BESIDE_VIEW = TableView(
+_BESIDE_LAYOUT = TableLayout(
     (
         *("family", "partition", "reviewer_kind", "judge", "metric", "player", "preferred_place", "beta", "interval"),
         *("metric_place", "value", "value_low", "value_high", "n"),
@@ -266,7 +266,7 @@ _BESIDE_VIEW = TableView(
     ("player", "preferred_place", "metric_place"),
     ("value_low", "value_high", "n", "partition", "reviewer_kind", "family", "judge"),
     "beta",
-    who=("player",),
+    name_columns=("player",),
 )
 
 
@@ -300,7 +300,7 @@ def compare(
     with_tau = frame if output != "table" else frame[frame["tau"].notna()].reset_index(drop=True)
     lines = [*_describe_agreement(with_tau), *_describe_missing_tau(frame[frame["tau"].isna()])]
     if len(with_tau):
-        print_rows(_BESIDE_VIEW, with_tau, output, lines, "preference/metrics")
+        print_rows(_BESIDE_LAYOUT, with_tau, output, lines, "preference/metrics")
         return
     for line in lines:
         say(line)
@@ -395,7 +395,7 @@ def choose_partition(frame: pd.DataFrame, partition: str) -> str:
     """Return the partition unchanged. Raises ConfigError if it has no votes."""
     partitions = sorted(frame["partition"].unique())
     if partition not in partitions:
-        raise ConfigError(f"--partition {partition}: no votes; allowed: {list_nearest(partition, partitions)}")
+        raise ConfigError(f"--partition {partition} has no votes; partitions with votes: {list_nearest(partition, partitions)}")
     return partition
 
 

@@ -32,7 +32,7 @@ def vote_family_option(help: str) -> Option:
 _PAIRS_ON_A_PAGE = 50
 
 
-@click.group(short_help="Pair responses, take votes, and rank by them.")
+@click.group(short_help="Pair responses, collect votes, and rank by them.")
 def preference() -> None:
     """Work with votes: which of two responses a reviewer prefers.
 
@@ -53,15 +53,18 @@ def preference() -> None:
 @preference.command(short_help="Make pairs of stored responses for people to compare.")
 @family_option("qa", "Family of evaluations whose responses are paired.")
 @several(
-    "--only",
+    "--pattern",
+    "only",
     metavar="PATTERN",
     help="Only partitions that fit: SUITE/PART of qa, BLUEPRINT of rubric, ROUND/SEGMENT of survey, LEAGUE/SCENARIO of games, as in 'mmlu/*'",
 )
 @several("--model", "models", metavar="NAME", help="Only responses of this model")
 @click.option("--snapshot", default="base", show_default=True, metavar="LABEL", help="Snapshot whose responses are paired.")
 @flag("--baselines", help="Pair responses of baselines too, which were computed; their numbers are shown with 2 decimals.")
-@whole_number("--most", least=1, help="Most new pairs in all.  [default: all there can be]")
-@whole_number("--per-item", least=1, help="Most pairs of one item, with those there are already.  [default: all there can be]")
+@whole_number("--max-pairs", "most", least=1, help="Most new pairs in all.  [default: all there can be]")
+@whole_number(
+    "--per-item", least=1, help="Maximum number of pairs of one item, existing ones included.  [default: all possible pairs]"
+)
 @of_admin
 @reports_errors
 @lines_as_json
@@ -116,7 +119,7 @@ def vote(reviewer: str | None, judges: tuple[str, ...], **given: Any) -> None:
     Exit code: 0 done; 1 some pairs got no vote of a judge; 2 an option or the set-up is wrong.
     """
     if bool(judges) == (reviewer is not None):
-        raise click.UsageError("--reviewer and --judge: allowed: one of them.")
+        raise click.UsageError("give either --reviewer or --judge.")
     if judges:
         refuse_others(("judges", *_JUDGE_OPTIONS), "--judge")
         from dtef_pipeline.cli.preference import preference_judge
@@ -169,9 +172,9 @@ def votes(
     options = {"VOTE": vote, "--family": family, "--consent": consent, "--no-consent": no_consent, "--actions": actions}
     names = [name for name, value in options.items() if value]
     if len(names) > 1:
-        raise click.UsageError(f"{' and '.join(names)}: allowed: one of them.")
+        raise click.UsageError(f"give only one of {' and '.join(names)}.")
     if reason is not None and vote is None:
-        raise click.UsageError("--void: allowed with VOTE.")
+        raise click.UsageError("--void needs VOTE.")
     if reason is not None and vote is not None:
         preference_votes.cancel_vote(vote, reason, who)
     elif vote is not None:
@@ -192,7 +195,7 @@ def votes(
     default="all",
     show_default=True,
     metavar="NAME",
-    help="Votes on items of this suite, blueprint, league or ROUND; all: those on the whole family.",
+    help="Votes on items of this suite, blueprint, league or ROUND; all: on the whole family.",
 )
 @choice("--reviewer-kind", among=["person", "judge"], help="Only this kind of reviewers.  [default: each separately]")
 @click.option(
@@ -235,7 +238,7 @@ def board(file: Path | None, now: bool, refresh: bool, output: str, **given: Any
     reviewers and prompts each vote counts as independent.
 
     With --metric the table has the players with both votes and a metric, and how far the two orders agree. Agreement is Kendall's tau: 1 the
-    same order, 0 unrelated, -1 reversed; its 95 % interval is over other such players and needs 8 of them. Metrics of which less is better are
+    same order, 0 unrelated, -1 reversed; its 95 % interval is over other such players and needs 8 of them. Metrics for which lower is better are
     reversed first. The scores of judge models count as a metric next to people's votes. The table has the metrics that can be compared; JSON
     and CSV have all rows, with the reason if there is no tau.
 

@@ -11,7 +11,7 @@ import click
 
 from assets.preference.preference_panel import vote_settings
 from dtef_pipeline.asking.calls import Ask
-from dtef_pipeline.asking.episodes import Played, play
+from dtef_pipeline.asking.episodes import EpisodeResult, play
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.cli.role_budgets import parse_budgets
@@ -20,7 +20,7 @@ from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.preference.ballots import Ballot
-from dtef_pipeline.preference.pair_verdicts import PAIR_ORDERS, PairLook, judge_reviewer_id, pair_judges, pair_verdict
+from dtef_pipeline.preference.pair_verdicts import PAIR_ORDERS, PairEpisode, judge_reviewer_id, pair_judges, pair_verdict
 from dtef_pipeline.text.quantity_words import format_count
 from resources.evaluations.run_manifests import describe_this_run
 from resources.gateway import Gateway
@@ -46,10 +46,10 @@ class _Tally:
 
     votes: int = 0
     ties: int = 0
-    flipped: int = 0
+    n_flipped: int = 0
     first: int = 0
-    decided: int = 0
-    unvoted: Counter[str] = field(default_factory=Counter)
+    n_decided: int = 0
+    n_by_reason: Counter[str] = field(default_factory=Counter)
 
 
 def judge(
@@ -75,7 +75,7 @@ def judge(
         for spec in judges:
             waiting = _find_waiting_pairs(spec, store, family, most, catalog.own_servers, no_own_judge)
             n_unvoted += _judge_pairs(spec, gateway, store, waiting)
-    print_usage(gateway.used)
+    print_usage(gateway.usage_by_role)
     return 1 if n_unvoted else 0
 
 
@@ -124,7 +124,7 @@ def _judge_pairs(spec: ModelSpec, gateway: Gateway, store: VoteStore, waiting: S
             _take(batch, spec, reviewer_id, ask, gateway, store, tally)
     for line in _format_tally(tally, len(waiting)):
         say(f"{spec.name}: {line}")
-    return sum(tally.unvoted.values())
+    return sum(tally.n_by_reason.values())
 
 
 def _take(
@@ -139,23 +139,23 @@ def _take(
     """Judge the pairs in both orders, and store the votes."""
     names = store.hidden_names()
     pairs = [store.reviewer_view(pair_id, names) for pair_id in pair_ids]
-    outcomes = play([PairLook(pair, spec, order) for pair in pairs for order in PAIR_ORDERS], ask, gateway.store.responses)
+    outcomes = play([PairEpisode(pair, spec, order) for pair in pairs for order in PAIR_ORDERS], ask, gateway.store.responses)
     votes = []
     for place, pair in enumerate(pairs):
         verdict = pair_verdict(_list_outcomes(outcomes[2 * place]), _list_outcomes(outcomes[2 * place + 1]))
         tally.first += verdict.first
-        tally.decided += verdict.decided
+        tally.n_decided += verdict.n_decided
         if verdict.choice is None:
-            tally.unvoted[verdict.reason] += 1
+            tally.n_by_reason[verdict.reason] += 1
             continue
         tally.ties += verdict.choice == "tie"
-        tally.flipped += verdict.flipped
+        tally.n_flipped += verdict.is_flipped
         votes.append(Ballot(pair.pair_id, reviewer_id, verdict.choice, 1, verdict.justification))
     tally.votes += len(votes)
     store_judge_votes(store, votes)
 
 
-def _list_outcomes(outcome: Played) -> list[Response | Failure]:
+def _list_outcomes(outcome: EpisodeResult) -> list[Response | Failure]:
     return [*outcome.responses, *([outcome.failure] if outcome.failure else [])]
 
 
@@ -165,17 +165,17 @@ def _format_tally(tally: _Tally, pairs: int) -> list[str]:
     ]
     if tally.votes:
         lines.append(
-            f"flip rate {tally.flipped / tally.votes:.3f}: {format_count(tally.flipped, 'verdict')} changed when the texts were swapped, "
+            f"flip rate {tally.n_flipped / tally.votes:.3f}: {format_count(tally.n_flipped, 'verdict')} changed when the texts were swapped, "
             "and became ties"
         )
-    if tally.decided:
+    if tally.n_decided:
         lines.append(
-            f"position: {tally.first / tally.decided:.3f} of {format_count(tally.decided, 'decision')} went to the text that was shown first "
-            "(.5: the position has no effect)"
+            f"position: {tally.first / tally.n_decided:.3f} of {format_count(tally.n_decided, 'decision')} preferred the text that was "
+            "shown first (.5: the position has no effect)"
         )
-    if tally.unvoted:
-        reasons_text = ", ".join(f"{reason} {number}" for reason, number in sorted(tally.unvoted.items()))
+    if tally.n_by_reason:
+        reasons_text = ", ".join(f"{reason} {number}" for reason, number in sorted(tally.n_by_reason.items()))
         lines.append(
-            f"no vote on {format_count(sum(tally.unvoted.values()), 'pair')}, because there was no verdict: {reasons_text}"
+            f"no vote on {format_count(sum(tally.n_by_reason.values()), 'pair')}, because there was no verdict: {reasons_text}"
         )
     return lines

@@ -11,7 +11,7 @@ from typing import Any
 import click
 import pyarrow as pa
 
-from dtef_pipeline.api.review.feedback_bodies import PairsWanted
+from dtef_pipeline.api.review.feedback_bodies import PairRequest
 from dtef_pipeline.api.review.paired_responses import pair_stored, prepare_for_people
 from dtef_pipeline.cli.terminal import compute_terminal_fit, whole_frame
 from dtef_pipeline.cli.warehouse_access import open_warehouse
@@ -37,8 +37,8 @@ _EXPORT_ENDINGS = (".jsonl", ".jsonl.gz")
 
 
 def make_pairs(who: str | None, **wanted: Any) -> None:
-    """`wanted`: the fields of `PairsWanted`."""
-    settings, request = Settings.read_environment(), PairsWanted.model_construct(**wanted)
+    """`wanted`: the fields of `PairRequest`."""
+    settings, request = Settings.read_environment(), PairRequest.model_construct(**wanted)
     with _store() as store:
         result = pair_stored(store, open_warehouse(), settings, request, who or get_user_name())
         if not result.responses:
@@ -63,7 +63,7 @@ def record_reviewer(reviewer: str, consent: bool, who: str | None) -> None:
     with _store() as store:
         _require_person(store, reviewer)
         if store.reviewer(reviewer) is None and all(vote.reviewer_id != reviewer for _, vote, _ in store.votes(None)):
-            raise ConfigError(f"reviewer {reviewer!r}: no vote of that id; allowed: an id that `dtef preference votes` lists")
+            raise ConfigError(f"reviewer {reviewer!r} has no votes; `dtef preference votes` lists the reviewers")
         store.record_consent(reviewer, consent=consent, who=who or get_user_name())
     click.echo(f"exports show {'the id' if consent else 'a pseudonym'} of {reviewer}")
 
@@ -150,7 +150,7 @@ def write_page(out: Path, reviewer: str, family: str | None, most: int) -> None:
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror or error}") from None
     click.echo(
-        f"{path}: {format_count(len(pairs), 'pair')}; `dtef import votes FILE` takes the votes that the reviewer downloads"
+        f"{path}: {format_count(len(pairs), 'pair')}; `dtef import votes FILE` adds the votes that the reviewer downloads"
     )
 
 
@@ -187,7 +187,7 @@ def _print_table(
 def _require_person(store: VoteStore, reviewer: str) -> None:
     """Raise ConfigError if it is not the id of a person."""
     if not is_id(reviewer):
-        raise ConfigError(f"--reviewer: got {format_value(reviewer)}; allowed: {ID_IN_WORDS}")
+        raise ConfigError(f"--reviewer: {format_value(reviewer)} is not an id; write {ID_IN_WORDS}")
     try:
         refuse_judge(store.database, reviewer, "--reviewer")
     except BallotError as error:

@@ -11,7 +11,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.judging.code_checks import PASSED_CHECK, UNDECIDED_CHECKS, CheckResult, SandboxTask
 from dtef_pipeline.qa.item_files.humaneval import load_humaneval
 from dtef_pipeline.qa.judging.judgement_rows import VERBATIM_SCORER
-from dtef_pipeline.qa.model import OK_STATUS, ItemScore, ScoreWritten, Written
+from dtef_pipeline.qa.model import OK_STATUS, ItemScore, ScoreResponse, WrittenResponse
 from dtef_pipeline.qa.program import CODE_SCORER, build_helpers, build_program
 from dtef_pipeline.qa.score_lines import MakeScoreWritten
 from dtef_pipeline.qa.transcripts.citation_reply import read_cited
@@ -59,8 +59,8 @@ def _find_task(line: Mapping[str, Any], tasks: Mapping[str, Mapping[str, str]]) 
     return tasks[name]
 
 
-def _make_test_scorer(task: Mapping[str, str], timeout_s: float, trust_answers: bool) -> ScoreWritten:
-    def score(answer: Written) -> ItemScore:
+def _make_test_scorer(task: Mapping[str, str], timeout_s: float, trust_answers: bool) -> ScoreResponse:
+    def score(answer: WrittenResponse) -> ItemScore:
         program = build_program(answer.text, task["prompt"], task["entry_point"])
         if program.fault:
             return _convert_check_result(CheckResult(program.fault, program.detail or ""))
@@ -77,12 +77,12 @@ def _convert_check_result(result: CheckResult) -> ItemScore:
     return ItemScore(result.status, value, None, result.flags, details, result.detail or None)
 
 
-def _make_citation_scorer(line: Mapping[str, Any]) -> ScoreWritten:
+def _make_citation_scorer(line: Mapping[str, Any]) -> ScoreResponse:
     context, citations = line.get("context"), line.get("citations")
     if not isinstance(context, list) or (citations is not None and not isinstance(citations, list)):
         raise ConfigError(f"{VERBATIM_SCORER}: allowed: context, a list of documents with page_content, and citations, a list")
 
-    def score(answer: Written) -> ItemScore:
+    def score(answer: WrittenResponse) -> ItemScore:
         checks = check_citations(context, read_cited(answer.text).citations if citations is None else citations)
         value = compute_existence_rate([check.exact for check in checks])
         details = {

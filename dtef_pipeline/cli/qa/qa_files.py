@@ -43,11 +43,11 @@ class ItemLoss:
     earlier: str
     """The file that the part was read from."""
     items: Sequence[str]
-    scored: int
+    n_scored: int
     """The number of their responses that have a score."""
 
     def __str__(self) -> str:
-        return f"{format_count(len(self.items), 'item')} with {format_count(self.scored, 'scored response')}"
+        return f"{format_count(len(self.items), 'item')} with {format_count(self.n_scored, 'scored response')}"
 
 
 def refuse_replacing(losses: Sequence[ItemLoss], spec: SuiteSpec) -> None:
@@ -89,7 +89,7 @@ def find_lost_items(warehouse: Warehouse, files: AddedFiles, sources: Sequence[Q
 
     A changed file at the same path, or a moved file, replaces the earlier one as usual.
     """
-    new = {(item.part, item.item_id, item.text, truth_id(item)) for item in files.loaded.items}
+    new = {(item.part, item.item_id, item.text, truth_id(item)) for item in files.loaded_items.items}
     for source in sources:
         old_source = _read_known_source(warehouse, source.key)
         if old_source is None or _is_one_place(Path(old_source.path), Path(source.path)):
@@ -127,7 +127,7 @@ _FINDINGS_NAMED, _ALIKE_NAMED = 10, 5
 
 def _check(suite: str, path: Path, corpus: Path | None, suites: Path | None) -> CheckReport:
     _, files = read_files(suite, path, corpus, suites)
-    content = files.loaded
+    content = files.loaded_items
     types = dict(Counter(item.type for item in content.items))
     document = {"items": len(content.items), "types": types, "findings": [asdict(finding) for finding in content.findings]}
     return CheckReport(document, [*_format_findings(content.findings), _summarize_added(files)], not content.errors)
@@ -157,7 +157,7 @@ def _read(
             f"{suite} needs --corpus: the file of documents, or the folder of interviews, that its items are about"
         )
     if not files.parts:
-        for line in _describe_left_out(files.loaded.findings):
+        for line in _describe_left_out(files.loaded_items.findings):
             say(line, err=True)
         raise ConfigError(f"{path}: no item of it can be used; `dtef qa check` lists all that is wrong")
     sources = _build_sources(spec, files, path, corpus, suites)
@@ -174,11 +174,11 @@ def _read(
     def lines(parts: AddResult) -> Iterator[str]:
         for loss in losses:
             yield f"{loss.source.key}: gone with {loss.earlier}: {loss}; stored responses stay"
-        if any(loss.scored for loss in losses):
+        if any(loss.n_scored for loss in losses):
             yield describe_board_update(warehouse, FAMILY_BY_NAME["qa"])
         yield f"{parts.line('part', f' of {suite}')}: {_summarize_added(files)}"
 
-    return [AddedParts(add, lines, lambda _: _describe_left_out(files.loaded.findings))]
+    return [AddedParts(add, lines, lambda _: _describe_left_out(files.loaded_items.findings))]
 
 
 def _list_all_parts(warehouse: Warehouse) -> dict[str, list[dict[str, Any]]]:
@@ -205,15 +205,15 @@ def _build_sources(spec: SuiteSpec, files: AddedFiles, path: Path, corpus: Path 
 
 
 def _summarize_added(files: AddedFiles) -> str:
-    types = Counter(item.type for item in files.loaded.items)
+    types = Counter(item.type for item in files.loaded_items.items)
     kinds = ", ".join(f"{number:,} {type}" for type, number in sorted(types.items()))
     documents = f", {format_count(len(files.documents), 'chunk')} of documents" if files.documents is not None else ""
-    examples = f", {format_count(len(files.loaded.examples), 'example')}" if files.loaded.examples else ""
-    codes = [error.code for error in files.loaded.errors]
+    examples = f", {format_count(len(files.loaded_items.examples), 'example')}" if files.loaded_items.examples else ""
+    codes = [error.code for error in files.loaded_items.errors]
     answers = codes.count(ANSWERS_CODE)
     left_out = {"row": len(codes) - answers, "answer": answers}
     bad = "".join(f", {format_count(number, noun)} left out" for noun, number in left_out.items() if number)
-    return f"{format_count(len(files.loaded.items), 'item')} ({kinds or 'none'}){examples}{documents}{bad}"
+    return f"{format_count(len(files.loaded_items.items), 'item')} ({kinds or 'none'}){examples}{documents}{bad}"
 
 
 def _describe_left_out(findings: Sequence[ItemFinding]) -> Iterator[str]:
@@ -271,7 +271,7 @@ QA_FILES = FamilyFiles(
     adds="dtef qa add SUITE PATH",
     read=_read,
     check=_check,
-    listed=_list_all_parts,
+    list_tables=_list_all_parts,
     notes=ITEM_NOTES,
     counted_rows={"qa_responses": "response"},
     stage="qa_items",

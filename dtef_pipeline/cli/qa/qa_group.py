@@ -9,7 +9,7 @@ import click
 
 from dtef_pipeline.cli.options import existing_path, flag, options, several
 from dtef_pipeline.cli.verbs import FamilyWords, Verb, build_family_group, run_command
-from dtef_pipeline.qa.result_views import QA_VIEWS
+from dtef_pipeline.qa.qa_boards import QA_BOARDS
 
 _PART_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -65,7 +65,7 @@ run = run_command(
     scored again, for example with another judge or stricter scoring.
 
     The section `qa` of the panel file, which DTEF_PANEL names, sets how answers are judged, run and scored, as in nightly runs: few_shot_as,
-    sample_rate, daily_budget, allow_unpriced, sandbox, timeout_s, strict, penalty and senses.
+    sample_rate, daily_budget, allow_unpriced, sandbox, timeout_s, strict, penalty and wordnet_senses.
 
     --estimate replays stored responses, and counts their judgements as a run would send them. The length of missing responses is estimated: the
     mean of the model's stored responses, else 400 tokens per response and 120 per judgement, or less if the request allows less. The highest
@@ -111,7 +111,7 @@ QA = FamilyWords(
         _QUESTION_FILES,
     ),
     add=Verb(
-        "Add questions, so that they can be asked.",
+        "Add questions to the pipeline.",
         """Add the questions of a suite at PATH to the pipeline: a partition per part (a subject, or a file). Makes no calls.
 
     SUITE is mmlu, gsm8k, humaneval, socioscope, or one of the file that --suites names. Rows that are not usable are listed and left out.
@@ -149,6 +149,6 @@ QA = FamilyWords(
         ),
     ),
     run=run,
-    views=QA_VIEWS,
+    boards=QA_BOARDS,
 )
 qa = build_family_group(QA)

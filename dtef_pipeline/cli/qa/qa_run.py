@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from assets.qa.part_checks import refuse_unpriced_judge, require_askable_parts
 from assets.qa.stages import resolve_run_arbiter
-from dtef_pipeline.asking.models import IMPORTED, ModelSpec
+from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.cli.families import family_settings, load_stages
 from dtef_pipeline.cli.family_run import AfterRun, FamilyRun, RunContextOfCommand, RunSelection, Steps
 from dtef_pipeline.cli.stage_runs import StagesRun, refuse_unaskable
@@ -28,8 +28,6 @@ from dtef_pipeline.qa.settings import choose_parts as fitting_parts
 from dtef_pipeline.qa.tables import QA_SPACE
 from dtef_pipeline.qa.transcripts.remote import REMOTE
 from dtef_pipeline.text.quantity_words import format_count, list_first_names
-from resources.responses.store import ResponseStore
-from resources.settings import Settings
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -54,22 +52,20 @@ def list_failed_look_ups(warehouse: Warehouse, keys: Sequence[str], how: AskSett
         summary_text = list_first_names(
             [f"{reason} ({number:,})" for reason, number in reasons.most_common()], _REASONS_NAMED, "; "
         )
-        failed_of = f"{format_count(n_failed, 'look-up')} of {total:,} failed, so no model was asked"
+        failed_of = f"{format_count(n_failed, 'look-up')} of {total:,} failed, so no model was called"
         yield f"warning: {failed_of}: {summary_text}; the same command looks up again"
 
 
-def describe_nothing_scored(warehouse: Warehouse, keys: Sequence[str], snapshot: str, names: Sequence[str]) -> Iterator[str]:
-    """Yield a line if the parts have no responses in a snapshot, so that nothing was judged or scored.
-
-    `names`: models whose responses were imported in the snapshot; only a run that names them uses these.
-    """
+def describe_nothing_scored(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> Iterator[str]:
+    """Yield a line if the parts have no responses in a snapshot, so that nothing was judged or scored."""
     for key in keys:
         at = {**QA_SPACE.levels(key), "snapshot": snapshot}
         if len(warehouse.read_or_empty("qa_responses", columns=["model"], **at)):
             return
-    named = list_first_names([f"--model {name}" for name in names], _REASONS_NAMED)
-    hint = f"imported responses are scored by a run with {named}" if names else "--model MODEL asks one"
-    yield f"warning: nothing was judged or scored, because no responses of snapshot {snapshot!r} are in the tables: {hint}"
+    yield (
+        f"warning: nothing was judged or scored, because no responses of snapshot {snapshot!r} are in the tables: "
+        "--model MODEL asks one"
+    )
 
 
 _COUNTED_OF_RESPONSES = ("item_id", "model", "model_variant", "call_status", "request_key", "response")
@@ -117,18 +113,13 @@ _STAGE_TO_BEGIN_WITH = {"ingest": 0, "ask": 1, "judge": 3}
 """The index of the first stage of a run."""
 
 
-def _list_imported_models(settings: Settings, snapshot: str) -> list[str]:
-    with ResponseStore(settings.responses_url) as store:
-        return [model.name for model in store.models(snapshot) if model.variant.startswith(IMPORTED)]
-
-
 def _refuse(context: RunContextOfCommand, selection: RunSelection) -> None:
     """Raise ConfigError or GatewayError for a run that cannot succeed.
 
     Causes: no part allows the settings, the server is not configured, or the judge has no key, or no price under a daily budget.
     """
     options, arbiter = context.options, resolve_run_arbiter(context.models, context.options)
-    is_judged = require_askable_parts(context.warehouse, selection.keys, options.how, context.environment)
+    is_judged = require_askable_parts(context.warehouse, selection.keys, options.ask_settings, context.environment)
     if arbiter is not None and is_judged:
         refuse_unpriced_judge(arbiter, options.allow_unpriced)
         try:
@@ -152,27 +143,25 @@ def _choose(context: RunContextOfCommand) -> RunSelection:
     keys = chosen_parts(context.warehouse, options.suites, options.parts)
     specs = models.resolve(options.models) if options.models else ()
     arbiter = resolve_run_arbiter(models, options)
-    refuse_empty_filter(context.warehouse, keys, options.how)
+    refuse_empty_filter(context.warehouse, keys, options.ask_settings)
     warn_extra_judgements(context.warehouse.rows, keys, specs, options.snapshot, arbiter, options.rejudge)
     return RunSelection(keys, {spec.name for spec in specs} | set(models.specs), specs)
 
 
 def _list_steps(context: RunContextOfCommand, keys: Sequence[str], stages: Sequence[Stage]) -> Steps:
-    return [(stage, keys) for stage in stages[_STAGE_TO_BEGIN_WITH[context.beside.first] :]]
+    return [(stage, keys) for stage in stages[_STAGE_TO_BEGIN_WITH[context.flags.first] :]]
 
 
 def _summarize_run(context: RunContextOfCommand, keys: Sequence[str], _: StagesRun) -> AfterRun:
     warehouse, options = context.warehouse, context.options
-    nothing = tuple(
-        describe_nothing_scored(warehouse, keys, options.snapshot, _list_imported_models(context.environment, options.snapshot))
-    )
+    nothing = tuple(describe_nothing_scored(warehouse, keys, options.snapshot))
     is_failed = bool(nothing) and options.judge not in (None, "none")
-    look_ups = () if context.beside.first == "judge" else list_failed_look_ups(warehouse, keys, options.how)
+    look_ups = () if context.flags.first == "judge" else list_failed_look_ups(warehouse, keys, options.ask_settings)
     return AfterRun((*nothing, *look_ups), is_failed)
 
 
 def _describe_uncounted(plan: DryRun) -> Iterator[str]:
-    if waiting := sum(plan.said["not_looked_up"]):
+    if waiting := sum(plan.descriptions["n_failed_look_ups"]):
         summary_text = f"{format_count(waiting, 'question')} without a look-up"
         yield f"not counted: {summary_text}; `dtef qa run --retriever remote` without --model asks the server"
 

@@ -21,7 +21,6 @@ from dtef_pipeline.cli.options import refuse_others
 from dtef_pipeline.cli.qa import qa_files
 from dtef_pipeline.cli.qa.qa_run import QA_RUN
 from dtef_pipeline.cli.settings_command import RunFlags
-from dtef_pipeline.cli.stage_runs import require_imported
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.cli.warehouse_access import open_warehouse
 from dtef_pipeline.errors import ConfigError
@@ -61,7 +60,7 @@ _MOST_OF_A_TITLE, _MOST_OF_A_FILE_NAME = 26, 80
 
 
 class SocioscopeInput(NamedTuple):
-    """The command's input besides the run settings."""
+    """The command's input in addition to the run settings."""
 
     questions: Path
     corpus: Path
@@ -85,17 +84,17 @@ def socioscope(source: SocioscopeInput, options: QaSettings) -> int:
     files = qa_files.read_files(_SUITE, questions, corpus, None, part=source.part)[1]
     if specs and files.documents is not None and (nothing := explain_unmatched(files.documents, how)):
         raise ConfigError(nothing)
-    for finding in files.loaded.findings:
+    for finding in files.loaded_items.findings:
         say(f"{finding.level}: {finding}", err=True)
-    if not files.loaded.items:
+    if not files.loaded_items.items:
         raise ConfigError(f"{questions}: no question of it can be used")
-    code = int(bool(files.loaded.errors))
+    code = int(bool(files.loaded_items.errors))
     if specs:
         return max(code, _ask_questions(source, options, specs, files))
-    answers = score_given_answers(files.loaded.items, files.loaded.answers, load_corpus(corpus), ScorerSettings())
+    answers = score_given_answers(files.loaded_items.items, files.loaded_items.answers, load_corpus(corpus), ScorerSettings())
     if not answers:
         raise ConfigError(f"{questions}: no question of it has answers: --model MODEL asks a model")
-    _write(SocioscopeResults(files.loaded.items, tuple(answers)), files, source, {})
+    _write(SocioscopeResults(files.loaded_items.items, tuple(answers)), files, source, {})
     return code
 
 
@@ -111,7 +110,6 @@ def _check_models(options: QaSettings) -> tuple[ModelSpec, ...]:
     require_safe(options.snapshot)
     settings = Settings.read_environment()
     specs = load_known_models(settings, COMPUTED_MODELS).resolve(options.models)
-    require_imported(specs, options.snapshot, settings)
     require_server(options.retriever, settings)
     return specs
 
@@ -132,7 +130,9 @@ def _ask_questions(source: SocioscopeInput, options: QaSettings, specs: Sequence
     if code or (code := run(QA_RUN, options.model_copy(update={"parts": [escape(source.key)]}), RunFlags())):
         return code
     how = _build_how(options)
-    pairs = _read_stored_answers(source.key, options.snapshot, how.condition((), about_documents=True), files.loaded.items)
+    pairs = _read_stored_answers(
+        source.key, options.snapshot, how.condition((), about_documents=True), files.loaded_items.items
+    )
     for spec in specs:
         click.echo(f"\n{spec.name}")
         answers = tuple(answer for variant, answer in pairs if variant == spec.variant)
@@ -141,7 +141,7 @@ def _ask_questions(source: SocioscopeInput, options: QaSettings, specs: Sequence
             code = 1
             continue
         facts = {"model": spec.name, "model_variant": spec.variant, "snapshot": options.snapshot, **_describe_how(how)}
-        _write(SocioscopeResults(files.loaded.items, answers), files, source, facts)
+        _write(SocioscopeResults(files.loaded_items.items, answers), files, source, facts)
     return code
 
 
@@ -190,7 +190,7 @@ def _parse_item_score(row: dict[str, Any] | None) -> ItemScore:
     if row is None:
         return ItemScore("missing", reason="it was not scored")
     details = {**(json.loads(row["detail"]) if row["detail"] else {}), "measured_by": row["measured_by"]}
-    return ItemScore(row["status"], row["value"], row["how"], tuple(row["flags"]), details, row["reason"])
+    return ItemScore(row["status"], row["value"], row["read_by"], tuple(row["flags"]), details, row["reason"])
 
 
 def _write(results: SocioscopeResults, files: AddedFiles, source: SocioscopeInput, facts: Mapping[str, Any]) -> None:
@@ -199,7 +199,7 @@ def _write(results: SocioscopeResults, files: AddedFiles, source: SocioscopeInpu
     now, model = datetime.now(UTC), facts.get("model")
     path = _choose_file_name(source.out, now, model)
     about = {"time": f"{now:%Y-%m-%dT%H:%M:%SZ}", "lexicon": make_lexicon_fingerprint(ScorerSettings()), **facts}
-    document = {**about, "findings": [str(finding) for finding in files.loaded.findings], **results.document()}
+    document = {**about, "findings": [str(finding) for finding in files.loaded_items.findings], **results.document()}
     path.write_text(json.dumps(document, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     scores, existence = results.scores(), results.existence()
     whose = ", ".join(shorten_to_line(name, _MOST_OF_A_TITLE) for name in (model, source.questions.name) if name)
@@ -226,8 +226,8 @@ def _choose_file_name(out: Path, now: datetime, model: str | None) -> Path:
 
 def _write_plot(path: Path, suffix: str, means: TranscriptAverages, title: str) -> None:
     rows = [{"label": name, "value": mean.value, "kind": "score"} for name, mean in means.transcripts.items()]
-    if _is_any(means.without):
-        rows.append({"label": "of no interview", "value": means.without.value, "kind": "score"})
+    if _is_any(means.without_transcript):
+        rows.append({"label": "of no interview", "value": means.without_transcript.value, "kind": "score"})
     path.with_name(f"{path.stem}-{suffix}.svg").write_text(render_svg(Chart("bars", rows, title)), encoding="utf-8")
 
 
@@ -237,8 +237,10 @@ def _format_means(means: TranscriptAverages) -> str:
     parts_of_text = [f"{means.micro.value:.3f} over {format_count(means.micro.n_scored, 'question')} (micro)"]
     if means.macro.value is not None:
         parts_of_text.append(f"{means.macro.value:.3f} over {format_count(means.macro.n_scored, 'interview')} (macro)")
-    if _is_any(means.without):
-        parts_of_text.append(f"{format_count(means.without.n_scored + means.without.n_skipped, 'question')} of no interview")
+    if _is_any(means.without_transcript):
+        parts_of_text.append(
+            f"{format_count(means.without_transcript.n_scored + means.without_transcript.n_skipped, 'question')} of no interview"
+        )
     if means.micro.n_skipped:
         parts_of_text.append(f"{format_count(means.micro.n_skipped, 'question')} without a score")
     return ", ".join(parts_of_text)

@@ -1,4 +1,4 @@
-"""The record of rubrics for commands that read their tables: the views of `dtef rubric board`, and the drift subject."""
+"""The record of rubrics for commands that read their tables: the boards of `dtef rubric board`, and the drift subject."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import duckdb
 import numpy as np
 import pandas as pd
 
-from dtef_pipeline.boards.family_views import BoardView
+from dtef_pipeline.boards.named_boards import Board
 from dtef_pipeline.cli.families import (
     CommandFamily,
     ExplainedColumns,
     filter_by_patterns,
     fitting_rows,
-    make_stored_view,
+    print_board,
+    read_stored_board,
     require_table,
-    show_view,
 )
 from dtef_pipeline.cli.options import refuse_others
 from dtef_pipeline.cli.rubric import rubric_labels
 from dtef_pipeline.cli.warehouse_access import NothingToShowError
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.board import TEST_TAG, load_rubric_snapshot_order
-from dtef_pipeline.rubric.board_views import BOARD_VIEWS, CHAMPIONS_VIEW, COMPARE_VIEW, LABELS_VIEW
 from dtef_pipeline.rubric.results.point_judgements import format_criteria_count
+from dtef_pipeline.rubric.rubric_boards import CHAMPIONS_BOARD, COMPARE_BOARD, LABELS_BOARD, RUBRIC_BOARDS
 from dtef_pipeline.rubric.rubric_drift import WATCHED
 from dtef_pipeline.rubric.run_comparison import (
     compare_over_blueprints,
@@ -38,8 +38,8 @@ from dtef_pipeline.rubric.validity import DISAGREED_FROM
 from resources.gateway.progress import waiting
 from resources.warehouse import Warehouse
 
-_AVERAGED = ("overall", "tag", COMPARE_VIEW)
-"""Views that average over blueprints."""
+_AVERAGED = ("overall", "tag", COMPARE_BOARD)
+"""Boards that average over blueprints."""
 _RUNS_ALIKE = (
     "SELECT blueprint::VARCHAR AS blueprint, snapshot::VARCHAR AS snapshot, judges, judge_hash, policy FROM rubric_runs"
 )
@@ -48,22 +48,24 @@ _COMPARED_READ = ("rubric_scores", "rubric_runs", "rubric_blueprints")
 
 
 def _show(by: str, **options: Any) -> None:
-    if by == LABELS_VIEW:
+    if by == LABELS_BOARD:
         refuse_others(("by",), f"--by {by}", apart=("refresh",))
         rubric_labels.show(options["output"])
     else:
-        show_view("rubric", by, **options)
+        print_board("rubric", by, **options)
 
 
-def _read_rows(warehouse: Warehouse, family: CommandFamily, view: BoardView, blueprints: Sequence[str]) -> pd.DataFrame:
-    if blueprints and not view.of_partitions:
-        names = [entry.name for entry in BOARD_VIEWS if entry.of_partitions]
-        raise ConfigError(f"--blueprint with --by {view.name}: allowed with --by {', '.join(names[:-1])} or {names[-1]}")
-    if view.name == COMPARE_VIEW:
+def _read_rows(warehouse: Warehouse, family: CommandFamily, board: Board, blueprints: Sequence[str]) -> pd.DataFrame:
+    if blueprints and not board.filters_partitions:
+        names = [entry.name for entry in RUBRIC_BOARDS if entry.filters_partitions]
+        raise ConfigError(
+            f"--blueprint does not work with --by {board.name}, but with --by {', '.join(names[:-1])} or {names[-1]}"
+        )
+    if board.name == COMPARE_BOARD:
         return _compare_models(warehouse, blueprints)
-    if view.table == "rubric_corrected":
+    if board.table == "rubric_corrected":
         return _read_corrected_board(warehouse, blueprints)
-    frame = make_stored_view(warehouse, family, view)
+    frame = read_stored_board(warehouse, family, board)
     if blueprints and "blueprint" not in frame:
         return fitting_rows(frame[frame["cut"] == "blueprint"], "value", blueprints, "--blueprint")
     return fitting_rows(frame, "blueprint", blueprints, "--blueprint")
@@ -102,19 +104,19 @@ def _choose_blueprints(connection: duckdb.DuckDBPyConnection, names: Sequence[st
     return filter_by_patterns(names, patterns, "--blueprint") if patterns else [name for name in names if name not in tests]
 
 
-def _describe_view(warehouse: Warehouse, view: BoardView, frame: pd.DataFrame, blueprints: Sequence[str]) -> Iterator[str]:
-    if view.name == "agreement":
+def _describe_board(warehouse: Warehouse, board: Board, frame: pd.DataFrame, blueprints: Sequence[str]) -> Iterator[str]:
+    if board.name == "agreement":
         n = len(warehouse.rows("rubric_disagreed", columns=["blueprint"]))
         if n:
             how = "`dtef sql 'FROM rubric_disagreed'` lists them, the worst first"
             yield f"{format_criteria_count(n)} whose judges differ by more than {DISAGREED_FROM:g} (standard deviation): {how}"
-    elif view.name in _AVERAGED:
-        yield from describe_unlike_runs(_average_runs(warehouse, view, blueprints))
-    elif "rank" in view.columns and view.name != CHAMPIONS_VIEW:
-        yield from describe_several_policies(_average_runs(warehouse, view, blueprints)["policy"])
+    elif board.name in _AVERAGED:
+        yield from describe_unlike_runs(_average_runs(warehouse, board, blueprints))
+    elif "rank" in board.columns and board.name != CHAMPIONS_BOARD:
+        yield from describe_several_policies(_average_runs(warehouse, board, blueprints)["policy"])
 
 
-def _average_runs(warehouse: Warehouse, view: BoardView, patterns: Sequence[str]) -> pd.DataFrame:
+def _average_runs(warehouse: Warehouse, board: Board, patterns: Sequence[str]) -> pd.DataFrame:
     """Return the latest run of each blueprint in the rows."""
 
     def compute_frame(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
@@ -123,7 +125,7 @@ def _average_runs(warehouse: Warehouse, view: BoardView, patterns: Sequence[str]
         runs = select_averaged_runs(scores, runs, load_rubric_snapshot_order(connection))
         selection = (
             _choose_blueprints(connection, runs["blueprint"].tolist(), patterns)
-            if view.name in _AVERAGED
+            if board.name in _AVERAGED
             else runs["blueprint"]
         )
         return runs[runs["blueprint"].isin(list(selection))]
@@ -134,10 +136,10 @@ def _average_runs(warehouse: Warehouse, view: BoardView, patterns: Sequence[str]
 RUBRIC_COMMANDS = CommandFamily(
     "rubric",
     WATCHED,
-    BOARD_VIEWS,
+    RUBRIC_BOARDS,
     RUBRIC_CUTS,
     _read_rows,
-    _describe_view,
+    _describe_board,
     _show,
-    explained={"rubric/runs": ExplainedColumns("dtef_pipeline.cli.rubric.rubric_show.RUN_COMPARISON_COLUMNS")},
+    explained_columns={"rubric/runs": ExplainedColumns("dtef_pipeline.cli.rubric.rubric_show.RUN_COMPARISON_COLUMNS")},
 )

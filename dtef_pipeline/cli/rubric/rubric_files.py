@@ -13,7 +13,7 @@ from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.rubric.blueprint.file_summary import summarise_file
 from dtef_pipeline.rubric.blueprint.findings import FINDING_LEVELS, HEADER_PLACE, TO_BE_NAMED, is_left_out_for
-from dtef_pipeline.rubric.blueprint.model import BlueprintFinding, ReadBlueprint
+from dtef_pipeline.rubric.blueprint.model import BlueprintFinding, ParsedBlueprint
 from dtef_pipeline.rubric.blueprint.named_models import read_collections
 from dtef_pipeline.rubric.blueprint.reading import BLUEPRINT_SUFFIXES, is_blueprint_file, make_blueprint_id, read_blueprint
 from dtef_pipeline.rubric.tables import RUBRIC_SPACE
@@ -64,7 +64,7 @@ class CheckedFile:
     path: str
     """Relative to the folder that ids are relative to."""
     id: str
-    read: ReadBlueprint
+    result: ParsedBlueprint
 
 
 def _check(paths: Sequence[Path], models_dir: Path | None, root: Path | None) -> CheckReport:
@@ -79,9 +79,9 @@ def _check(paths: Sequence[Path], models_dir: Path | None, root: Path | None) ->
     shared = _find_shared_ids((entry.id, entry.path) for entry in read)
     files = [_add_finding(entry, shared[entry.path]) if entry.path in shared else entry for entry in read]
     return CheckReport(
-        {"files": [summarise_file(entry.path, entry.id, entry.read) for entry in files]},
+        {"files": [summarise_file(entry.path, entry.id, entry.result) for entry in files]},
         [*_lines(files), *_summary(files)],
-        not any(finding.level == "error" for entry in files for finding in entry.read.findings),
+        not any(finding.level == "error" for entry in files for finding in entry.result.findings),
         warn_of_gone_in_check([path for path in paths if path.is_dir()]),
     )
 
@@ -93,7 +93,7 @@ def blueprint_files(path: Path, root: Path | None) -> Iterator[tuple[Path, str]]
         return
     files = [file for file in path.rglob("*") if is_blueprint_file(file.relative_to(path)) and file.is_file()]
     if not files:
-        raise ConfigError(f"{path} has no blueprints; allowed: a folder with files that end in {', '.join(BLUEPRINT_SUFFIXES)}")
+        raise ConfigError(f"{path} has no blueprints, which are files that end in {', '.join(BLUEPRINT_SUFFIXES)}")
     for file in sorted(files):
         yield file, _below(file, root or path)
 
@@ -120,29 +120,29 @@ def _find_shared_ids(files: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 def _add_finding(file: CheckedFile, text: str) -> CheckedFile:
     finding = BlueprintFinding("reserved-id", "error", HEADER_PLACE, text)
-    return replace(file, read=replace(file.read, findings=(*file.read.findings, finding)))
+    return replace(file, result=replace(file.result, findings=(*file.result.findings, finding)))
 
 
 def _lines(files: Sequence[CheckedFile]) -> Iterator[str]:
     """Yield `safety/a.yml:12: prompt 3 should[0]: error bad-point: ...`."""
     for file in files:
-        for finding in file.read.findings:
+        for finding in file.result.findings:
             where = f"{file.file}:{finding.line}" if finding.line is not None else f"{file.file}"
             place = f"{finding.place}: " if finding.place and not finding.place.startswith("line ") else ""
             yield f"{where}: {place}{finding.level} {finding.code}: {finding.text}"
 
 
 def _summary(files: Sequence[CheckedFile]) -> Iterator[str]:
-    prompts = [prompt for file in files if file.read.blueprint for prompt in file.read.blueprint.prompts]
+    prompts = [prompt for file in files if file.result.blueprint for prompt in file.result.blueprint.prompts]
     criteria = sum(len(prompt.criteria) for prompt in prompts)
-    levels = Counter(finding.level for file in files for finding in file.read.findings)
+    levels = Counter(finding.level for file in files for finding in file.result.findings)
     if levels:
         yield ""
     criteria_count = f"{criteria:,} {'criterion' if criteria == 1 else 'criteria'}"
     yield f"{format_count(len(files), 'file')}, {format_count(len(prompts), 'prompt')}, {criteria_count}"
     counts = (_count_findings(level, levels[level]) for level in FINDING_LEVELS if levels[level])
     yield f"found: {', '.join(counts) or 'nothing'}"
-    broken = sum(any(finding.level == "error" for finding in file.read.findings) for file in files)
+    broken = sum(any(finding.level == "error" for finding in file.result.findings) for file in files)
     if broken:
         yield f"{format_count(broken, 'file')} cannot be run until the errors are corrected"
 
@@ -220,13 +220,13 @@ def _describe_left_out_parts(warehouse: Warehouse, keys: Sequence[str]) -> Itera
             nobody.append(key)
     if nobody:
         yield (
-            f"warning: the models of these are not known: {list_first_names(nobody, _PARTS_NAMED)}; give the folder of collections with "
+            f"warning: these blueprints name no known models: {list_first_names(nobody, _PARTS_NAMED)}; give the folder of collections with "
             "--models-dir, or name models with --model when you run them"
         )
 
 
 def _list_blueprints(warehouse: Warehouse) -> dict[str, list[dict[str, Any]]]:
-    files = {file.blueprint: file.path for file in BLUEPRINT_NOTES.all(warehouse)}
+    files = {file.blueprint: file.path for file in BLUEPRINT_NOTES.read_all(warehouse)}
     return {
         "blueprints": [
             _build_row(warehouse, key, files.get(key, "")) for key in warehouse.values("rubric_blueprints", "blueprint")
@@ -247,7 +247,7 @@ def _build_row(warehouse: Warehouse, key: str, path: str) -> dict[str, Any]:
 
 
 def _describe_remaining(warehouse: Warehouse, keys: Sequence[str]) -> Iterator[str]:
-    if paths := [file.path for file in BLUEPRINT_NOTES.all(warehouse) if file.blueprint in keys and not file.is_gone]:
+    if paths := [file.path for file in BLUEPRINT_NOTES.read_all(warehouse) if file.blueprint in keys and not file.is_gone]:
         yield f"the files stay, so adding their folder adds them again: {list_first_names(paths, _PARTS_NAMED)}"
 
 
@@ -256,7 +256,7 @@ RUBRIC_FILES = FamilyFiles(
     adds="dtef rubric add PATH",
     read=_read,
     check=_check,
-    listed=_list_blueprints,
+    list_tables=_list_blueprints,
     still_there=_describe_remaining,
     notes=BLUEPRINT_NOTES,
     counted_rows={"rubric_responses": "response", "rubric_judgements": "judgement"},

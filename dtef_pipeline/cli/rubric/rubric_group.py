@@ -11,7 +11,7 @@ import click
 from dtef_pipeline.cli.error_reports import reports_errors
 from dtef_pipeline.cli.options import choice, existing_path, flag, refuse_others, several, whole_number, writes_a_table
 from dtef_pipeline.cli.verbs import FamilyWords, Verb, build_family_group, run_command
-from dtef_pipeline.rubric.board_views import BOARD_VIEWS
+from dtef_pipeline.rubric.rubric_boards import RUBRIC_BOARDS
 
 of_models_dir = existing_path(
     "--models-dir",
@@ -54,7 +54,10 @@ of_blueprints = several(
     help="Of two runs: rows of --json and --csv, one per model or one per prompt.",
 )
 @whole_number(
-    "--top", least=0, default=10, help="Of two runs, the number of prompts to show, those that moved most first; 0: all."
+    "--top",
+    least=0,
+    default=10,
+    help="Number of prompts to show when comparing two runs, those that changed most first; 0: all.",
 )
 @choice("--fail-on", among=["regression"], help="Exit with code 3 if a model is worse in B than in A.")
 @writes_a_table
@@ -71,11 +74,11 @@ def show(
 ) -> None:
     """Show the scores of a blueprint: a row per prompt, a column per model, means over temperatures, system prompts and draws.
 
-    With PROMPT, show what is asked, each response to it, and of each criterion the score, the judges' classes and their reasons.
+    With PROMPT, show the prompt, each response to it, and for each criterion the score, the judges' classes and their reasons.
 
     With --before and --after, or --drift, compare two runs: pairs are what one variant of a model answered to one prompt in both. A difference
     is B less A, its 95 % interval resamples whole prompts, and p is adjusted over the models (Holm). The verdict is regression or improvement
-    if the adjusted p is below .05, else equivalent if the 90 % interval lies within 0.01 of 0, else undecided. The prompts that moved most are
+    if the adjusted p is below .05, else equivalent if the 90 % interval lies within 0.01 of 0, else undecided. The prompts that changed most are
     listed last. With few prompts even a large fall may be chance: --fail-on warns of the models for which this holds.
 
     \b
@@ -102,7 +105,7 @@ def show(
     refuse_others(names, "two runs")
     if given["prompt"] is not None:
         raise click.UsageError(
-            "PROMPT: allowed without --before, --after and --drift; --by prompt shows the prompts that moved most."
+            "PROMPT does not work with --before, --after or --drift; --by prompt shows the prompts that changed most."
         )
     sys.exit(rubric_show.compare(blueprint, before, after, drift, by, top, fail_on, given["output"]))
 
@@ -135,6 +138,7 @@ run = run_command(
 )
 
 
+_BOARDS_OVER_BLUEPRINTS = ", ".join(entry.name for entry in RUBRIC_BOARDS if not entry.filters_partitions)
 _BLUEPRINT_FILES = (
     click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)),
     of_models_dir,
@@ -158,7 +162,7 @@ RUBRIC = FamilyWords(
     """,
     part="blueprint",
     pattern="an id, or a pattern such as 'compass__*'",
-    stays="People's labels and anchors stay too.",
+    removal_note="People's labels and anchors stay too.",
     check=Verb(
         "Check blueprints and report their faults.",
         """Read blueprints and report faults: a line per finding with file, line, place and correction.
@@ -189,24 +193,24 @@ RUBRIC = FamilyWords(
     """,
         (
             *_BLUEPRINT_FILES,
-            flag("--skip-broken", help="Leave out the parts of a file that have errors, and take the rest."),
+            flag("--skip-broken", help="Leave out the parts of a file that have errors, and add the rest."),
         ),
     ),
     list=Verb(
         "List the blueprints that are known.",
-        "List blueprints: prompts, criteria, what is wrong with them, snapshots with scores, and the file that each comes from.",
+        "List blueprints with their prompts, criteria, faults, snapshots with scores, and source files.",
     ),
     board=Verb(
         "Rank models over blueprints, compare them, and test the judges.",
-        f"""Rank models by their mean hybrid score with 95 % intervals, over the latest run of each blueprint; or test what the scores rest on.
+        f"""Rank models by their mean hybrid score with 95 % intervals, over the latest run of each blueprint; or test how robust the scores are.
 
     With --by comparisons, intervals need at least 5 blueprints, or 5 prompts if --blueprint names one blueprint.
-    --blueprint is not allowed with views over all blueprints: {", ".join(entry.name for entry in BOARD_VIEWS if not entry.of_partitions)}.
+    --blueprint is not allowed with boards over all blueprints: {_BOARDS_OVER_BLUEPRINTS}.
     """,
         (of_blueprints,),
     ),
     run=run,
-    views=BOARD_VIEWS,
-    more=(show,),
+    boards=RUBRIC_BOARDS,
+    extra_commands=(show,),
 )
 rubric = build_family_group(RUBRIC)

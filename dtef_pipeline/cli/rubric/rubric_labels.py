@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _LABEL_DRAWS, _LABEL_ITEMS, _LABELS = "rubric_label_draws", "rubric_label_items", "rubric_labels"
 _SAMPLE_READS = ("rubric_responses", "rubric_criteria", "rubric_prompts", "rubric_scores", "rubric_runs", "rubric_blueprints")
 _CAN_BE_LABELLED = "that judges decide on"
-"""Follows a number of prompts: a board has others too, with only functions or an ideal answer, or without a response."""
+"""Appended to a number of prompts: a board also has prompts with only functions or an ideal answer, or without a response."""
 
 
 def sample(
@@ -43,9 +43,9 @@ def sample(
 ) -> None:
     """Draw prompts and write a sheet. Raises ConfigError if it exists or nothing can be labelled."""
     if out.exists():
-        raise ConfigError(f"{out} exists already and may be filled in; allowed: a new file")
+        raise ConfigError(f"{out} exists already and may be filled in; name a new file")
     if len(snapshots) > 1:
-        raise ConfigError(f"--snapshot {', '.join(snapshots)}: allowed with labels: one")
+        raise ConfigError(f"--snapshot {', '.join(snapshots)}: labels need one snapshot; give --snapshot once")
     from dtef_pipeline.rubric.labels.label_sheet import add_draw, draw_id, sample_labels, write_sheet_csv
 
     warehouse = open_warehouse()
@@ -66,7 +66,7 @@ def sample(
             show_names=show_names,
         )
         if draw.sheet.empty:
-            raise ConfigError(f"--seed {seed}: all prompts of this draw have labels; allowed: another seed, or more --prompts")
+            raise ConfigError(f"--seed {seed}: all prompts of this draw have labels; choose another seed, or more --prompts")
         name = draw_id(draw)
         before = warehouse.read_or_empty(_LABEL_DRAWS)
         draws, items = add_draw(before, items_drawn, draw, datetime.now(UTC))
@@ -76,7 +76,7 @@ def sample(
         warehouse.write(_LABEL_DRAWS, draws)
     warehouse.refresh_database()
     again = ", as drawn before" if len(draws) == len(before) else ""
-    n_drawn, n_of = int(draw.drawn["drawn"].sum()), len(draw.drawn)
+    n_drawn, n_of = int(draw.draws["drawn"].sum()), len(draw.draws)
     click.echo(
         f"{out}: {format_count(len(draw.sheet), 'row')} of {n_drawn:,} of {format_count(n_of, 'prompt')} {_CAN_BE_LABELLED}, draw {name}{again}"
     )
@@ -141,7 +141,9 @@ def show(warehouse: Warehouse, output: str) -> None:
     if len(classes):
         click.echo("\njudges against people:")
         shown = RUBRIC_KNOWN_CLASSES.names
-        print_table(classes, "rubric_known_classes", columns=shown, kept=["judge", "said", "n", "same"], first_out=["note"])
+        print_table(
+            classes, "rubric_known_classes", columns=shown, kept=["judge", "human_class", "n", "same_class"], first_out=["note"]
+        )
     for line in _describe_needed_labels(warehouse.rows("rubric_corrected").to_pandas()):
         say(line)
 
@@ -212,7 +214,7 @@ def _read_sheet_text(sheet: Path) -> str:
     try:
         return sheet.read_bytes().decode("utf-8")
     except UnicodeDecodeError:
-        raise ConfigError(f"{sheet}: it is not UTF-8; allowed: the CSV as it was written, saved as UTF-8") from None
+        raise ConfigError(f"{sheet} is not UTF-8; save the sheet as CSV in UTF-8") from None
 
 
 def _list_short_classes() -> list[str]:
@@ -225,5 +227,5 @@ def _lock_labels() -> Iterator[None]:
     from resources.responses.claims import Claims
     from resources.responses.store import ResponseStore
 
-    with Claims(ResponseStore(Settings.read_environment().responses_url)) as claims, claims.alone([digest(_LABELS)]):
+    with Claims(ResponseStore(Settings.read_environment().responses_url)) as claims, claims.hold_all([digest(_LABELS)]):
         yield

@@ -119,7 +119,7 @@ def _list_with_key_points(warehouse: Warehouse, keys: Sequence[str]) -> list[str
 
 def _collect_model_names(context: RunContextOfCommand, keys: Sequence[str]) -> set[str]:
     """Return the models that a run may call. Raises ConfigError if a model or judge cannot be called."""
-    options, models, warehouse, is_ingest = context.options, context.models, context.warehouse, context.beside.first == "ingest"
+    options, models, warehouse, is_ingest = context.options, context.models, context.warehouse, context.flags.first == "ingest"
     names = {*Candidates(models, options.models).names, *(models.specs if is_ingest else ())}
     of_files: set[str] = set()
     if options.extract_points:
@@ -133,7 +133,7 @@ def _collect_model_names(context: RunContextOfCommand, keys: Sequence[str]) -> s
         if options.judges or (is_known and is_to_be_judged(prompts, criteria, extracting=options.extract_points)):
             judges = choose_judges(options.judges, head[0]["judges"] if head else [], models, options.scale)
             names.update(judge.model.name for judge in judges)
-        if head and context.beside.first == "ask":
+        if head and context.flags.first == "ask":
             codes = warehouse.rows("rubric_findings", columns=["code"], blueprint=key)["code"].to_pylist()
             of_files.update(choose_selectors(options.models, key, head[0]["models"], codes))
     names.update(spec.name for spec in (*choose_analysts(options.analysts, models), choose_embedder(options.embedder, models)))
@@ -150,16 +150,16 @@ def choose_blueprints(warehouse: Warehouse, patterns: Sequence[str]) -> list[str
 
 def _choose(context: RunContextOfCommand) -> RunSelection:
     keys = choose_blueprints(context.warehouse, context.options.blueprints)
-    if context.beside.first == "judge":
+    if context.flags.first == "judge":
         keys = choose_answered_blueprints(context.warehouse, keys, context.options.snapshot)
     return RunSelection(keys, _collect_model_names(context, keys))
 
 
 def _list_steps(context: RunContextOfCommand, keys: Sequence[str], stages: Sequence[Stage]) -> Steps:
     """Return the stages with their blueprints. Files are read again on request, or if key points are added or removed."""
-    again = context.beside.first == "ingest" or context.options.extract_points
+    again = context.flags.first == "ingest" or context.options.extract_points
     read = keys if again else _list_with_key_points(context.warehouse, keys)
-    later_stages = stages[2:] if context.beside.first == "judge" else stages[1:]
+    later_stages = stages[2:] if context.flags.first == "judge" else stages[1:]
     return [(stages[0], read), *((stage, keys) for stage in later_stages)]
 
 

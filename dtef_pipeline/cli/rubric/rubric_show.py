@@ -21,7 +21,7 @@ from dtef_pipeline.report.row_reader import StoredRows
 from dtef_pipeline.report.terminal import format_column_intervals, render
 from dtef_pipeline.rubric.blueprint.model import EXTRACTED
 from dtef_pipeline.rubric.levels import display_id
-from dtef_pipeline.rubric.results.blueprint_run import BlueprintRun, ByPrompt, make_response_key, read_run
+from dtef_pipeline.rubric.results.blueprint_run import BlueprintRun, RowsByPrompt, make_response_key, read_run
 from dtef_pipeline.rubric.results.point_judgements import describe_judges_answered, group_judgements
 from dtef_pipeline.rubric.results.result_file import list_assessments, write_result_chunks
 from dtef_pipeline.rubric.rubric_drift import WATCHED
@@ -80,11 +80,11 @@ def load_stored_run(warehouse: Warehouse, blueprint: str, snapshot: str | None) 
     return run
 
 
-def read_full_judgements(warehouse: Warehouse, blueprint: str, snapshot: str) -> ByPrompt:
+def read_full_judgements(warehouse: Warehouse, blueprint: str, snapshot: str) -> RowsByPrompt:
     """Return every judgement of a run, with unchanged replies."""
     rows = warehouse.rows("rubric_judgements", blueprint=blueprint, snapshot=snapshot)
     order = [(name, "ascending") for name in (*_ORDER_OF_JUDGEMENTS, "judge", "judge_draw")]
-    return ByPrompt(rows.take(pc.sort_indices(rows, order)))
+    return RowsByPrompt(rows.take(pc.sort_indices(rows, order)))
 
 
 def require_models(models: Sequence[str], names: Sequence[str]) -> None:
@@ -133,7 +133,7 @@ RUN_COMPARISON_COLUMNS = {
     "n_prompts": "Prompts with a pair",
     "n_pairs": "Pairs of a prompt and a variant with responses in both runs",
     "p_adjusted": "Probability of so large a difference by chance, adjusted over the models (Holm)",
-    "moved_model": "Model that moved most on the prompt",
+    "moved_model": "Model whose score changed most on the prompt",
     "model_difference": "Its mean hybrid score on the prompt in B less that in A",
 }
 
@@ -213,7 +213,7 @@ def _find_drifted_pair(warehouse: Warehouse, blueprint: str, snapshots: Sequence
     row = max(comparisons, key=lambda entry: float(entry["gap"]))
     pair = [label for label in snapshots if label in (row["lowest_snapshot"], row["highest_snapshot"])]
     if len(pair) != 2:
-        raise ConfigError(f"--drift {model!r}: its lowest and its highest run are the same, {pair[0]}: nothing moved")
+        raise ConfigError(f"--drift {model!r}: its lowest and its highest run are the same, {pair[0]}: nothing changed")
     return pair[0], pair[1]
 
 
@@ -236,7 +236,7 @@ def _print(warehouse: Warehouse, blueprint: str, pair: tuple[str, str], models: 
         ],
     )
     prompt_rows = escape_frame(prompts)
-    click.echo(f"\n{format_count(len(prompt_rows), 'prompt')} that moved most\n")
+    click.echo(f"\n{format_count(len(prompt_rows), 'prompt')} that changed most\n")
     print_table(prompt_rows, "rubric/runs", kept=["prompt", "difference"], first_out=["n_pairs"])
 
 
@@ -270,7 +270,7 @@ def show(
     run = load_stored_run(warehouse, blueprint, snapshot)
     if out is not None:
         if prompt is not None or models:
-            raise ConfigError("--out: allowed without PROMPT and --model, since the file has the whole run")
+            raise ConfigError("--out does not work with PROMPT or --model, since the file has the whole run")
         _export(warehouse, run, blueprint, out)
         return
     require_models(models, run.models)
@@ -304,7 +304,7 @@ def _show_table(run: BlueprintRun, models: Sequence[str], score: str, output: st
     nothing: Mapping[str, float | None] = dict.fromkeys(_SCORES_SHOWN)
     if output != "table":
         rows = [
-            {"prompt": prompt, "model": model, **run.by_model.get((prompt, model), nothing)}
+            {"prompt": prompt, "model": model, **run.model_means.get((prompt, model), nothing)}
             for prompt in prompts
             for model in models
         ]
@@ -313,10 +313,10 @@ def _show_table(run: BlueprintRun, models: Sequence[str], score: str, output: st
     totals = {row["model"]: row[score] for row in run.list_scores_at("model")}
     columns: dict[str, list[Any]] = {"prompt": [*prompts, _ALL_PROMPTS]}
     for model in models:
-        of_prompts = [run.by_model.get((prompt, model), nothing)[score] for prompt in prompts]
+        of_prompts = [run.model_means.get((prompt, model), nothing)[score] for prompt in prompts]
         columns[model] = [*of_prompts, totals.get(model)]
     click.echo(
-        f"{escape_terminal(str(run.about['title'] or run.id))}, snapshot {run.snapshot}: {score}, 0-1, higher is better\n"
+        f"{escape_terminal(str(run.header['title'] or run.id))}, snapshot {run.snapshot}: {score}, 0-1, higher is better\n"
     )
     frame = escape_frame(pd.DataFrame(columns))
     click.echo(render(frame, "table", as_named=True, fit=compute_terminal_fit(["prompt"], list(frame.columns[:0:-1]))))
@@ -370,7 +370,7 @@ def _format_response(response: Mapping[str, Any], systems: int) -> Iterator[str]
     if response["status"] != "ok":
         yield f"  {response['status']}: {response['error'] or 'no text'}"
     if response["text"]:
-        yield from _format_block("response (cut by max_tokens)" if response["cut"] else "response", response["text"])
+        yield from _format_block("response (cut by max_tokens)" if response["truncated"] else "response", response["text"])
     for criterion in response["criteria"]:
         yield from _format_criterion(criterion)
 

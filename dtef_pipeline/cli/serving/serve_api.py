@@ -57,7 +57,7 @@ def serve(host: str, port: int, *, is_open: bool) -> int:
     is_near = is_loopback(host)
     if is_open and not is_near:
         raise ConfigError(
-            f"--dev requires no token, so it serves only this computer: got --host {host[:80]}; allowed: 127.0.0.1, ::1, localhost"
+            f"--host {host[:80]} does not work with --dev, which requires no token and serves only this computer; use 127.0.0.1 or ::1"
         )
     if not is_open and settings.api_tokens is None:
         raise ConfigError(

@@ -14,7 +14,7 @@ import pandas as pd
 import yaml
 from filelock import FileLock
 
-from dtef_pipeline.api.tokens import HeldToken, new_token, read_tokens, token_hash
+from dtef_pipeline.api.tokens import TokenHolder, new_token, read_tokens, token_hash
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.report.terminal import render
 from resources.settings import Settings
@@ -63,13 +63,13 @@ def _require_token_file() -> Path:
     return path
 
 
-def _read_tokens_if_any(path: Path) -> list[HeldToken]:
+def _read_tokens_if_any(path: Path) -> list[TokenHolder]:
     return read_tokens(path) if path.exists() else []
 
 
-def _make_holder(name: str, role: str, token: str) -> HeldToken:
+def _make_holder(name: str, role: str, token: str) -> TokenHolder:
     try:
-        return HeldToken.model_validate({"name": name, "role": role, "sha256": token_hash(token)})
+        return TokenHolder.model_validate({"name": name, "role": role, "sha256": token_hash(token)})
     except ValueError:
         rule = "1 to 100 letters, digits and . _ @ -, of which the first is a letter or a digit"
         raise ConfigError(f"the name of a token: got {name[:80]!r}; allowed: {rule}") from None
@@ -88,7 +88,7 @@ def _lock_token_file() -> Iterator[Path]:
         raise ConfigError(f"cannot write the file of tokens {path}: {error.strerror or error}") from error
 
 
-def _write(path: Path, holders: Sequence[HeldToken]) -> None:
+def _write(path: Path, holders: Sequence[TokenHolder]) -> None:
     """Replace the file atomically, keeping its owner and permissions except those of others. A new file is readable by its owner only."""
     text = _TOKEN_FILE_HEAD + yaml.safe_dump({"tokens": [item.model_dump() for item in holders]}, sort_keys=False, width=200)
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")

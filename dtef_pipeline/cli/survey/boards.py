@@ -1,4 +1,4 @@
-"""The views of `dtef board` as tables for people: their scope, why rows lack a rank or an interval, and the meaning of columns."""
+"""The boards of `dtef board` as tables for people: their scope, why rows lack a rank or an interval, and the meaning of columns."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from dtef_pipeline.survey.boards.meanings import (
     FIRST_OUT,
     OWN_INTERVALS,
     SHOWN_INTERVALS,
+    list_board_columns,
     list_subject_columns,
-    view_columns,
 )
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.design_effects import describe_n
@@ -83,7 +83,7 @@ def _describe_segments(connection: duckdb.DuckDBPyConnection, options: SurveyBoa
 
 
 def _count_places_drawn(connection: duckdb.DuckDBPyConnection, column: str, options: SurveyBoardOptions) -> int | None:
-    """Return the most questions of a round, or segments of a question, that can be drawn, or None if nothing is known of the rounds."""
+    """Return the most questions of a round, or segments of a question, that can be drawn, or None if the rounds are unknown."""
     ((count,),) = connection.execute(
         f"SELECT max({column}) + 1 FROM survey_responses WHERE list_contains($1, round)", [list(options.rounds)]
     ).fetchall()
@@ -104,11 +104,11 @@ def _describe_questions(connection: duckdb.DuckDBPyConnection, options: SurveyBo
 
 
 _OF_CEILINGS = {"ceiling", "skill", "deviation", "segment_sd_expected"}
-"""Columns of views that depend on ceilings."""
+"""Columns of boards that depend on ceilings."""
 
 
 def format_design_effect_lines(warehouse: Warehouse, frame: pd.DataFrame, rounds: Sequence[str]) -> str:
-    """Return lines on the design effects and unknown n of `rounds` (empty: all); empty if there are none, or none affects the view."""
+    """Return lines on the design effects and unknown n of `rounds` (empty: all); empty if there are none, or none affects the board."""
     if not _OF_CEILINGS & {*frame.columns}:
         return ""
     lines = warehouse.query(lambda connection: describe_n(connection, rounds), only=["survey_findings"], first=rounds)
@@ -126,12 +126,12 @@ def find_interval_reason(texts: Iterable[str]) -> str:
 
 def describe_non_answers(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
     """Return how many segments of non-respondents a board leaves out; empty if none."""
-    if options.of_answers is None:
+    if options.respondents_sql is None:
         return ""
     left_out = [
         f"{round_id}/{segment}"
         for round_id, segment in connection.execute(
-            f"SELECT DISTINCT round, segment FROM scores WHERE NOT ({options.of_answers}) "
+            f"SELECT DISTINCT round, segment FROM scores WHERE NOT ({options.respondents_sql}) "
             "AND (len($1) = 0 OR list_contains($1, round)) ORDER BY ALL",
             [list(options.rounds)],
         ).fetchall()
@@ -148,8 +148,8 @@ _MOST_NOTES = 5
 _DRIFT_FIRST_OUT = ("odds needed", "first_snapshot", "snapshots", "lowest_snapshot", "highest_snapshot", "lowest", "highest")
 
 
-def render_view(by: str, frame: pd.DataFrame, how: str = "") -> str:
-    """Return a view as a table for people: each model under one name, intervals in one column, without uninformative columns.
+def render_board(by: str, frame: pd.DataFrame, how: str = "") -> str:
+    """Return a board as a table for people: each model under one name, intervals in one column, without uninformative columns.
 
     `how`: text on how to see hidden columns.
     """
@@ -157,8 +157,8 @@ def render_view(by: str, frame: pd.DataFrame, how: str = "") -> str:
     return render(table, "table", columns=_choose_columns(by, table), ends=ENDS, fit=_fit(by, how))
 
 
-def describe_view_columns(by: str, *frames: pd.DataFrame) -> str:
-    """Return the lines after the tables of a view.
+def describe_board_columns(by: str, *frames: pd.DataFrame) -> str:
+    """Return the lines after the tables of a board.
 
     These are notes without a column, other findings from readable responses, why there is no interval, and where columns are explained.
     """
@@ -200,11 +200,11 @@ def describe_unranked(frame: pd.DataFrame, without_score: Mapping[tuple[str, ...
 
 
 def _describe_readable_only(frame: pd.DataFrame) -> str:
-    """Return where readable responses alone differ from the published policy, a line for each of the first; empty if nowhere."""
+    """Return lines on the first rows whose readable responses give another result than the published policy; empty if there are none."""
     if "parsed_note" not in frame:
         return ""
     column_meanings = rename_variants(frame[frame["parsed_note"].fillna("") != ""])
-    lines = [f"{who}: {words}" for who, words in zip(_who(column_meanings), column_meanings["parsed_note"], strict=True)]
+    lines = [f"{who}: {words}" for who, words in zip(_list_names(column_meanings), column_meanings["parsed_note"], strict=True)]
     n_more = len(lines) - _MOST_NOTES
     more = [f"{format_count(n_more, 'more row')}: --csv has them all, as parsed_note"] if n_more > 0 else []
     return _format_list("by only the readable responses:", [*lines[:_MOST_NOTES], *more])
@@ -214,7 +214,7 @@ def _build_notes(table: pd.DataFrame, column: str) -> str:
     """Return the notes of a column that does not fit the table: each note once, with its rows."""
     rows = table[table[column].fillna("") != ""]
     of_note: dict[str, dict[str, None]] = {}
-    for who, note in zip(_who(rows), rows[column], strict=True):
+    for who, note in zip(_list_names(rows), rows[column], strict=True):
         of_note.setdefault(note, {})[who] = None
     of_all = len(of_note) == 1 and len(rows) == len(table)
     lines = [
@@ -223,7 +223,7 @@ def _build_notes(table: pd.DataFrame, column: str) -> str:
     return _format_list("notes:", lines)
 
 
-def _who(frame: pd.DataFrame) -> Iterator[str]:
+def _list_names(frame: pd.DataFrame) -> Iterator[str]:
     rivals = frame["other_model"] if "other_model" in frame else [None] * len(frame)
     attributes = frame["attribute"] if "attribute" in frame else [None] * len(frame)
     for model, rival, attribute in zip(frame["model"], rivals, attributes, strict=True):
@@ -238,7 +238,7 @@ def _format_list(title: str, lines: Sequence[str]) -> str:
 def render_drift(checks: pa.Table, subject: Subject) -> str:
     """Return the output of `dtef drift`."""
     verdicts, keys = build_verdict_frame(checks, subject), subject.keys
-    whose = ("verdict", "night", *keys.space, "model", "way", "shift")
+    whose = ("verdict", "all models", *keys.space, "model", "setting", "shift")
     fit = compute_terminal_fit([name for name in whose if name in verdicts], _DRIFT_FIRST_OUT)
     text = format_drift(checks, subject, fit)
     return f"{text}\n{COLUMNS_LINE} drift" if len(verdicts.columns) else text
@@ -266,21 +266,21 @@ def _count_questions(frame: pd.DataFrame) -> list[str]:
 
 
 def _choose_columns(by: str, table: pd.DataFrame) -> list[str]:
-    """Return the columns of a view's table, with `condition` if any row has an unusual one."""
-    columns = [name for name in view_columns(by) if name in table and _is_informative(name, table)]
+    """Return the columns of a board's table, with `condition` if any row has an unusual one."""
+    columns = [name for name in list_board_columns(by) if name in table and _is_informative(name, table)]
     if set(table["condition"]) <= {BlueprintOptions().condition}:
         return columns
     after = columns.index("context_level" if "context_level" in columns else "model") + 1
     return [*columns[:after], "condition", *columns[after:]]
 
 
-_BESIDE = {"parsed_score": "score", "adjusted_score": "score"}
+_SUBSTITUTES = {"parsed_score": "score", "adjusted_score": "score"}
 """Columns that equal another one if every response is readable and all models have the same questions."""
 
 
 def _is_informative(name: str, table: pd.DataFrame) -> bool:
-    if name in _BESIDE:  # only if the numbers differ
-        return bool((table[name] - table[_BESIDE[name]]).abs().gt(5e-5).any())
+    if name in _SUBSTITUTES:  # only if the numbers differ
+        return bool((table[name] - table[_SUBSTITUTES[name]]).abs().gt(5e-5).any())
     if name == "parsed_verdict":  # only if it differs from the verdict
         return bool(
             (table["parsed_note"].fillna("") if "parsed_note" in table else table[name].ne(table["verdict"])).astype(bool).any()

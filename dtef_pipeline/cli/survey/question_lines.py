@@ -32,7 +32,7 @@ from resources.warehouse import Warehouse
 _TABLES_OF_PAIRS = ("survey_responses", "reference_scores", "scores")
 _SERIES_OF_SCORES = ["way", "model_variant"]
 _LEAST_READ = 0.5
-"""Least parse rate for a model's scores to predict differences: unreadable responses all score alike."""
+"""Minimum parse rate at which a model's scores predict differences: unreadable responses all have the same score."""
 
 
 class _Spread(NamedTuple):
@@ -86,7 +86,7 @@ def _lines(name: str, pairs: pd.DataFrame, settings: SurveySettings, spread: _Sp
 
 def _pairs(connection: duckdb.DuckDBPyConnection, settings: SurveySettings) -> pd.DataFrame:
     """Return one row per pair of the chosen rounds and segments: `round`, `question_id`, `draw_order`, `is_target`, `is_sampled`."""
-    counts = SurveyBoardOptions(segments=tuple(settings.segments)).of_answers or "true"
+    counts = SurveyBoardOptions(segments=tuple(settings.segments)).respondents_sql or "true"
     return connection.execute(
         f"""SELECT {", ".join(KEYS.shared_item)}, draw_order, NOT circular AS is_target, segment_order < $3 AS is_sampled
             FROM survey_responses WHERE list_contains($1, round) AND (len($2) = 0 OR list_contains($2, segment)) AND {counts}
@@ -113,7 +113,7 @@ def _baselines(connection: duckdb.DuckDBPyConnection, settings: SurveySettings) 
     metric = SurveyBoardOptions().metric
     return connection.execute(
         f"""SELECT {", ".join(KEYS.pair)}, '' AS way, '' AS model_variant,
-                   coalesce(r.others.{metric}, r.population.{metric}) AS typical, typical - uniform.{metric} AS score
+                   coalesce(r.leave_one_out_score.{metric}, r.population_score.{metric}) AS typical, typical - uniform_score.{metric} AS score
             FROM reference_scores r JOIN survey_responses USING ({", ".join(KEYS.pair)})
             WHERE list_contains($1, round) AND NOT circular AND typical IS NOT NULL""",
         [settings.rounds],

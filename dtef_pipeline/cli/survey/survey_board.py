@@ -1,4 +1,4 @@
-"""`dtef board`: the views of surveys, and the comparison of an experiment's conditions."""
+"""`dtef board`: the boards of surveys."""
 
 from __future__ import annotations
 
@@ -12,56 +12,44 @@ import pandas as pd
 from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.boards.families import COMPARED_FAMILIES
-from dtef_pipeline.cli.families import CommandFamily, ExplainedColumns, filter_by_model
-from dtef_pipeline.cli.options import refuse_others
+from dtef_pipeline.cli.families import CommandFamily, filter_by_model
 from dtef_pipeline.cli.read import list_scored_rounds, require_rows
 from dtef_pipeline.cli.survey.boards import (
+    describe_board_columns,
     describe_non_answers,
     describe_samples,
     describe_unranked,
-    describe_view_columns,
     find_reasons_without_score,
     format_design_effect_lines,
-    render_view,
+    render_board,
 )
-from dtef_pipeline.cli.survey.run_summary import compare_ways
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.cli.warehouse_access import NothingToShowError, query_rounds, reads_tables, warn_mixed
 from dtef_pipeline.report.terminal import render
+from dtef_pipeline.survey.boards.board_rows import HELD, compute_board
 from dtef_pipeline.survey.boards.segment_gaps import sort_by_significance
+from dtef_pipeline.survey.boards.survey_boards import BOARDS, BY_NAME
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
-from dtef_pipeline.survey.boards.survey_views import BY_NAME, PUBLISHED
-from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.text.quantity_words import format_count
 from resources.warehouse import Warehouse
 
 MOST_ROWS = 60
-"""Default number of rows of views of questions or gaps as tables."""
-
-
-def show(by: str, output: str, experiment: str | None, margin: float, **options: Any) -> None:
-    """Print a view, or with `experiment` the comparison of its conditions. Raises ConfigError for options of the other."""
-    if experiment is None:
-        refuse_others({*options, "by"}, "a board without --experiment", apart=("refresh",))
-        _show_view(by, output, **options)
-        return
-    names = ("rounds", "models", "context_levels", "snapshot", "metric", "targets")
-    refuse_others((*names, "experiment", "margin"), "--experiment", apart=("refresh",))
-    compare_ways(experiment, output, margin=margin, **{name: options[name] for name in names})
+"""Default number of rows of boards of questions or gaps as tables."""
 
 
 @reads_tables
-def _show_view(warehouse: Warehouse, /, by: str, output: str, models: Sequence[str], top: int | None, **options: Any) -> None:
+def show(warehouse: Warehouse, /, by: str, output: str, models: Sequence[str], top: int | None, **options: Any) -> None:
     settings = SurveyBoardOptions(**{name: value for name, value in options.items() if value is not None})
     require_rows(warehouse, "scores", "predictions are scored by `dtef run --round ROUND`")
     list_scored_rounds(warehouse, settings.rounds)
-    frame = query_rounds(warehouse, lambda connection: _load_view(connection, by, settings), HELD, settings.rounds)
+    tables = [*HELD, "predictions"] if by == "conditions" else HELD
+    frame = query_rounds(warehouse, lambda connection: _load_board(connection, by, settings), tables, settings.rounds)
     frame = filter_by_model(frame, models, by)
     if "deviation" in frame:
         frame = sort_by_significance(frame)
-    if "among" in frame:
-        frame = frame.sort_values("among", key=lambda among: among.map(COMPARED_FAMILIES.index), kind="stable")
+    if "adjusted_over" in frame:
+        frame = frame.sort_values("adjusted_over", key=lambda among: among.map(COMPARED_FAMILIES.index), kind="stable")
     if output == "table" and top is None and {"question_id", "deviation"} & {*frame}:
         top = MOST_ROWS
     rows = frame.head(top or len(frame))
@@ -70,7 +58,7 @@ def _show_view(warehouse: Warehouse, /, by: str, output: str, models: Sequence[s
         return
     for line in warehouse.query(lambda connection: [*describe_samples(connection, settings)], only=HELD, first=settings.rounds):
         say(line)
-    click.echo(render_view(by, rows))
+    click.echo(render_board(by, rows))
     if n_more := len(frame) - len(rows):
         say(f"{format_count(n_more, 'more row')}: --top 0 shows all, --csv writes them for other programs")
     if by == "overall" and rows["rank"].isna().any():
@@ -84,13 +72,15 @@ def _show_view(warehouse: Warehouse, /, by: str, output: str, models: Sequence[s
     ):
         click.echo(silent)
     click.echo(
-        "\n".join(filter(None, [format_design_effect_lines(warehouse, rows, settings.rounds), describe_view_columns(by, rows)]))
+        "\n".join(
+            filter(None, [format_design_effect_lines(warehouse, rows, settings.rounds), describe_board_columns(by, rows)])
+        )
     )
 
 
-def _load_view(connection: duckdb.DuckDBPyConnection, by: str, options: SurveyBoardOptions) -> pd.DataFrame:
-    """The rows of a view, with the words of its questions."""
-    frame = view(connection, by, options)
+def _load_board(connection: duckdb.DuckDBPyConnection, by: str, options: SurveyBoardOptions) -> pd.DataFrame:
+    """The rows of a board, with the words of its questions."""
+    frame = compute_board(connection, by, options)
     if not len(frame):
         raise NothingToShowError(_explain_empty(connection, by, options))
     if "question_id" in frame:
@@ -102,7 +92,7 @@ def _load_view(connection: duckdb.DuckDBPyConnection, by: str, options: SurveyBo
 
 
 def _explain_empty(connection: duckdb.DuckDBPyConnection, by: str, options: SurveyBoardOptions) -> str:
-    """Describe what a view without rows lacks, and which options may have excluded it."""
+    """Describe what a board without rows lacks, and which options may have excluded it."""
     wanted = {
         "round": options.rounds,
         "context_level": options.context_levels,
@@ -128,16 +118,18 @@ def _list_available(connection: duckdb.DuckDBPyConnection, filter_text: str, wan
     }
     choices["snapshot"] = among(snapshot_order(connection), choices["snapshot"])
     unknown = {name for name, values in wanted.items() if not {*values} <= {*choices[name]}}
-    lines = [f"{name}: {', '.join(values)}" for name, values in choices.items() if name in unknown or not unknown]
+    lines = [f"{_NOUNS[name]} {', '.join(values)}" for name, values in choices.items() if name in unknown or not unknown]
     return f"nothing is scored for {filter_text or 'these options'}; scored so far: {'; '.join(lines)}"
+
+
+_NOUNS = {"round": "rounds", "context_level": "context levels", "condition": "conditions", "snapshot": "snapshots"}
 
 
 SURVEY_COMMANDS = CommandFamily(
     "survey",
     SUBJECT,
-    PUBLISHED,
+    BOARDS,
     show=show,
-    until_then=" `dtef board --snapshot LABEL` shows the scores of each of them now.",
-    nothing_watched="only baselines are scored, and they do not drift; segments of people who gave no answer are ignored",
-    explained={"survey/experiment": ExplainedColumns("dtef_pipeline.survey.boards.meanings.EXPERIMENT")},
+    wait_hint=" `dtef board --snapshot LABEL` shows the scores of each now.",
+    no_series_reason="only baselines are scored, and they do not drift; segments of people who gave no answer are ignored",
 )

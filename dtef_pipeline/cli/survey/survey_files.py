@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.cli.family_verbs import CheckReport, FamilyFiles
-from dtef_pipeline.cli.survey.selection import list_shipped_experiments
 from dtef_pipeline.cli.warehouse_access import open_warehouse
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.completeness import ALLOWANCES, MISSING_ATTRIBUTES, MISSING_QUESTIONS, NEXT_STEPS
@@ -45,7 +44,7 @@ _READ_BACK = [
 ]
 
 
-class ReadRound(NamedTuple):
+class RoundTables(NamedTuple):
     """The tables of a round, stored or to be stored."""
 
     round: str
@@ -54,8 +53,8 @@ class ReadRound(NamedTuple):
     findings: list[dict[str, Any]]
 
 
-def read_stored_round(warehouse: Warehouse, round_id: str) -> ReadRound:
-    return ReadRound(
+def read_stored_round(warehouse: Warehouse, round_id: str) -> RoundTables:
+    return RoundTables(
         round_id,
         warehouse.read_or_empty("survey_responses", columns=_READ_BACK, round=round_id),
         warehouse.read_or_empty("survey_quarantine", round=round_id),
@@ -63,7 +62,7 @@ def read_stored_round(warehouse: Warehouse, round_id: str) -> ReadRound:
     )
 
 
-def summary(result: ReadRound, seconds: float) -> Iterator[str]:
+def summary(result: RoundTables, seconds: float) -> Iterator[str]:
     """Yield counts, quarantine with reasons, detected scales and batteries, and findings of the round."""
     rows, round_id = result.responses, result.round
     quarantine = result.quarantine.to_pylist()
@@ -107,7 +106,7 @@ def design_effect(before: float, now: float, value: float | None) -> Iterator[st
         yield f"  design effect 1; it was {before:g}"
 
 
-def faults(result: ReadRound) -> list[str]:
+def faults(result: RoundTables) -> list[str]:
     """Return lines on parts of the file that were not read; empty if everything was."""
     errors = [_format_finding(finding) for finding in result.findings if finding["level"] == "error"]
     return [*errors, f"all else of {result.round} is stored"] if errors else []
@@ -180,39 +179,39 @@ class _Round:
     path: Path
     options: Mapping[str, Any]
     """Options of `register_round`."""
-    registered: RegistrationResult | None = None
-    before: Source | None = None
-    started: float = field(default_factory=time.monotonic)
-    found: ReadRound | None = None
+    registration: RegistrationResult | None = None
+    previous: Source | None = None
+    start: float = field(default_factory=time.monotonic)
+    tables: RoundTables | None = None
 
     @property
     def is_clean(self) -> bool:
-        return self.found is None or not faults(self.found)
+        return self.tables is None or not faults(self.tables)
 
     def register(self, instance: Any) -> Sequence[str]:
         from assets.survey.rounds import register_round
 
-        self.started = time.monotonic()
-        with waiting(f"{self.survey.round}: noting what is new"):
+        self.start = time.monotonic()
+        with waiting(f"{self.survey.round}: registering the round"):
             sources = _open_sources(self.warehouse)
-            self.before = sources.before(self.survey.round)
-            self.registered = register_round(instance, sources, self.survey, self.path, **self.options)
-        return self.registered.keys
+            self.previous = sources.before(self.survey.round)
+            self.registration = register_round(instance, sources, self.survey, self.path, **self.options)
+        return self.registration.keys
 
     def lines(self, outcome: LaunchResult | None) -> Iterator[str]:
-        assert self.registered is not None
-        self.found = read_stored_round(self.warehouse, self.survey.round)
-        yield from summary(self.found, time.monotonic() - self.started)
-        if self.registered.retired:
-            text = f"removed {format_count(len(self.registered.retired), 'segment')} that the round no longer has"
-            yield f"  warning: {text}: {', '.join(self.registered.retired)}"
-        if self.registered.changes is not None:
-            yield f"  changes since the last ingest: {self.registered.changes}"
-        before = self.before.design_effect if self.before else 1
-        yield from design_effect(before, self.registered.source.design_effect, self.options["design_effect"])
+        assert self.registration is not None
+        self.tables = read_stored_round(self.warehouse, self.survey.round)
+        yield from summary(self.tables, time.monotonic() - self.start)
+        if self.registration.retired:
+            text = f"removed {format_count(len(self.registration.retired), 'segment')} that the round no longer has"
+            yield f"  warning: {text}: {', '.join(self.registration.retired)}"
+        if self.registration.changes is not None:
+            yield f"  changes since the last ingest: {self.registration.changes}"
+        before = self.previous.design_effect if self.previous else 1
+        yield from design_effect(before, self.registration.source.design_effect, self.options["design_effect"])
 
     def problems(self) -> list[str]:
-        return faults(self.found) if self.found else []
+        return faults(self.tables) if self.tables else []
 
 
 def _build_options(
@@ -241,11 +240,11 @@ def _read_surveys(paths: Sequence[Path], round_id: str | None) -> list[tuple[Pat
     from dtef_pipeline.survey.adapters import read_surveys
 
     if round_id and len(paths) > 1:
-        raise ConfigError(f"--round {round_id}: allowed with one PATH; got {len(paths)}")
+        raise ConfigError(f"--round {round_id} works with one PATH only; got {len(paths)}")
     surveys = [(path, survey) for path in paths for survey in read_surveys(path, round_id)]
     rounds = [survey.round for _, survey in surveys]
     if twice := sorted({name for name in rounds if rounds.count(name) > 1}):
-        raise ConfigError(f"round {', '.join(twice)} is in more than one PATH; allowed: one PATH per round")
+        raise ConfigError(f"round {', '.join(twice)} is in more than one PATH; leave all but one out")
     return surveys
 
 
@@ -267,7 +266,7 @@ def _check(paths: Sequence[Path], round_id: str | None, **flags: Any) -> CheckRe
     start = time.monotonic()
     for _, survey in _read_surveys(paths, round_id):
         observed = check_round(sources, survey, **options)
-        results.append(ReadRound(survey.round, observed.responses, observed.quarantine, observed.findings.to_pylist()))
+        results.append(RoundTables(survey.round, observed.responses, observed.quarantine, observed.findings.to_pylist()))
     # The other lines query tables that are not stored yet.
     lines = [line for result in results for line in summary(result, time.monotonic() - start) if "dtef sql" not in line]
     document = [
@@ -295,9 +294,7 @@ def _count_rows(round_id: str, responses: pa.Table, quarantine: pa.Table) -> dic
     }
 
 
-def _list_rounds(warehouse: Warehouse, experiments: bool) -> dict[str, list[dict[str, Any]]]:
-    if experiments:
-        return {"experiments": list_shipped_experiments()}
+def _list_rounds(warehouse: Warehouse) -> dict[str, list[dict[str, Any]]]:
     return {"rounds": [_build_row(warehouse, round_id) for round_id in warehouse.values("survey_responses", "round")]}
 
 
@@ -319,7 +316,7 @@ SURVEY_FILES = FamilyFiles(
     adds="dtef add PATH",
     read=_read,
     check=_check,
-    listed=_list_rounds,
+    list_tables=_list_rounds,
     notes=ROUND_NOTES,
     counted_rows={"predictions": "response"},
     by_first=True,

@@ -8,7 +8,7 @@ import click
 
 from dtef_pipeline.cli.options import of_metric, of_rounds, of_targets
 from dtef_pipeline.cli.verbs import FamilyWords, Verb, build_family_group, run_command
-from dtef_pipeline.survey.boards.survey_views import PUBLISHED
+from dtef_pipeline.survey.boards.survey_boards import BOARDS
 
 _A_SURVEY = (
     click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)),
@@ -69,11 +69,6 @@ _takes_max_tokens = click.option(
     metavar="[MODEL=]N",
     help="Most tokens of the run or of a model; may be repeated.",
 )
-_takes_experiment = click.option(
-    "--experiment",
-    metavar="NAME|FILE",
-    help="Experiment to run: it sets conditions, models, numbers of context questions, questions and draws.",
-)
 run = run_command(
     "survey",
     "dtef_pipeline.survey.settings.SurveySettings",
@@ -92,7 +87,7 @@ run = run_command(
     Exit code: 0 done; 1 a partition failed, or a file was left out; 2 an option or the set-up is wrong; 4 a model returned no response at all;
     130 interrupted (the responses so far are kept).
     """,
-        (_takes_limits, _takes_max_tokens, _takes_experiment),
+        (_takes_limits, _takes_max_tokens),
     ),
     ["candidate"],
     ["ingest", "ask"],
@@ -139,19 +134,17 @@ SURVEY = FamilyWords(
     ),
     list=Verb(
         "List the rounds that are known.",
-        "List rounds: segments, questions, pairs of both, what is in quarantine, and the file that each comes from.",
-        (click.option("--experiments", is_flag=True, help="List the experiments that --experiment takes, instead of rounds."),),
+        "List rounds with their segments, questions, pairs, quarantine and source files.",
     ),
     board=Verb(
         "Rank models by their mean score, overall or in groups.",
-        """Rank models by their mean score with 95 % intervals, overall or within groups; or test what the ranks show.
+        """Rank models by their mean score with 95 % intervals, overall or within groups; or test the ranking.
 
-    With --experiment, compare the conditions (ways of asking) of an experiment, which `dtef run --experiment NAME` asks. Every condition is
-    compared with the first one:
+    --by conditions compares every condition (way of asking) with another one, on the pairs that a model has in both:
 
     \b
-    better, worse  the difference is more than chance (t test of whole batteries, adjusted for all rows, p < .05)
-    equivalent     the difference is surely smaller than the margin (its 90 % interval lies within the margin)
+    better, worse  the difference is more than chance (t test of whole batteries, adjusted for all models, p < .05)
+    equivalent     the difference is surely less than 0.01 (its 90 % interval lies within ±0.01)
     undecided      none of these
     """,
         (
@@ -161,7 +154,8 @@ SURVEY = FamilyWords(
             ),
             click.option(
                 "--condition",
-                help="Only this condition (way of asking), spelled in full, such as distribution/attribute-label.",
+                help="Only this condition (way of asking), spelled in full, such as distribution/attribute-label; with --by conditions the "
+                "one that others are compared with.",
             ),
             of_metric,
             of_targets,
@@ -178,9 +172,7 @@ SURVEY = FamilyWords(
                 default=None,
                 help="Include segments of people who gave no answer, such as party:refused.",
             ),
-            click.option(
-                "--snapshot", help="Only this snapshot.  [default: the latest response to each prompt; with --experiment base]"
-            ),
+            click.option("--snapshot", help="Only this snapshot.  [default: the latest response to each prompt]"),
             click.option(
                 "--intervals/--no-intervals",
                 default=None,
@@ -196,21 +188,9 @@ SURVEY = FamilyWords(
                 type=click.IntRange(min=0),
                 help="Only the first N rows; 0: all.  [default: 60 with --by question, else all]",
             ),
-            click.option(
-                "--experiment",
-                metavar="NAME|FILE",
-                help="Compare the ways of asking of this experiment; `dtef list --experiments` lists them.",
-            ),
-            click.option(
-                "--margin",
-                type=float,
-                default=0.01,
-                show_default=True,
-                help="With --experiment: largest difference of scores that counts as equivalent.",
-            ),
         ),
     ),
     run=run,
-    views=PUBLISHED,
+    boards=BOARDS,
 )
 survey = build_family_group(SURVEY)

@@ -12,7 +12,7 @@ from dtef_pipeline.cli.families import load_stages
 from dtef_pipeline.cli.family_run import AfterRun, FamilyRun, RunContextOfCommand, RunSelection, Steps
 from dtef_pipeline.cli.stage_runs import StagesRun, check_settings
 from dtef_pipeline.cli.survey.question_lines import question_lines
-from dtef_pipeline.cli.survey.run_summary import describe_calls, report_after_run
+from dtef_pipeline.cli.survey.run_summary import report_after_run
 from dtef_pipeline.cli.survey.selection import survey_settings
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
@@ -20,6 +20,7 @@ from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.identity import partition_key
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.settings import build_survey_run_config
+from dtef_pipeline.text.name_matching import list_nearest
 from dtef_pipeline.text.quantity_words import format_count, list_first_names
 from resources.failures import is_full
 from resources.gateway.progress import keep_terminal
@@ -41,7 +42,9 @@ def partition_keys(warehouse: Warehouse, rounds: Iterable[str], segments: Sequen
             raise ConfigError(_not_ingested(warehouse, round_id))
     known_segments = sorted({segment for names in by_round.values() for segment in names})
     if absent := [segment for segment in segments if segment not in known_segments]:
-        raise ConfigError(f"no segment {', '.join(absent)} in {', '.join(by_round)}; segments: {', '.join(known_segments)}")
+        raise ConfigError(
+            f"no segment {', '.join(absent)} in {', '.join(by_round)}; segments: {list_nearest(absent[0], known_segments)}"
+        )
     selection = segments or known_segments
     return [partition_key(round_id, one) for round_id, names in by_round.items() for one in names if one in selection]
 
@@ -66,7 +69,7 @@ def _steps(context: RunContextOfCommand, keys: Sequence[str], stages: Sequence[S
 
     If files are read again and no condition is given, later stages run only for partitions with prompts.
     """
-    is_ingest = context.beside.first == "ingest"
+    is_ingest = context.flags.first == "ingest"
     later = with_blueprints(context.warehouse, keys) if is_ingest and not context.options.conditions else keys
     return [*([(stages[0], keys)] if is_ingest else []), *((stage, later) for stage in stages[1:])]
 
@@ -82,13 +85,11 @@ def _introduce(context: RunContextOfCommand, selection: RunSelection) -> Iterato
 
 
 def _after(context: RunContextOfCommand, _: Sequence[str], running: StagesRun) -> AfterRun:
-    for line in describe_calls(running.command.gateway):
-        say(line)
     all_answered = True
     if not context.options.from_store:
         with keep_terminal():
             all_answered = report_after_run(context)
-    if context.beside.no_roll_ups:
+    if context.flags.no_roll_ups:
         say("no roll-ups: `dtef board --refresh` or the next run updates boards, costs, drift of models and the report")
     return AfterRun(_warn_of_superseded(running.outcome.superseded), exit_code=0 if all_answered else SOME_MODEL_SILENT)
 

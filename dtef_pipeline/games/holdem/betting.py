@@ -62,9 +62,9 @@ def _rate_best_five(hole: Cards, board: Cards) -> int:
 def compute_nets(hand: HoldemHand) -> tuple[int, int]:
     """Return the net chips of each seat in a finished hand. The sum is 0."""
     if hand.folded is not None:
-        loss = hand.paid[hand.folded]
+        loss = hand.stakes[hand.folded]
         return (-loss, loss) if hand.folded == 0 else (loss, -loss)
-    net = hand.paid[1] * find_showdown_winner(hand)
+    net = hand.stakes[1] * find_showdown_winner(hand)
     return net, -net
 
 
@@ -109,11 +109,11 @@ class HoldemHand:
     actions: tuple[HoldemAction, ...] = ()
     street: int = 0
     """0: before the flop ... 3: river."""
-    paid: tuple[int, int] = BLINDS
+    stakes: tuple[int, int] = BLINDS
     """Chips that each seat has put in, on all streets."""
     bets: int = 1
     """Bets on this street."""
-    acted: int = 0
+    n_street_actions: int = 0
     """Actions on this street."""
     turn: int | None = 0
     """The seat to act; None: the hand is over."""
@@ -130,7 +130,7 @@ class HoldemHand:
         return self.deck[BOARD_STARTS : BOARD_STARTS + _BOARD_SIZES[street]]
 
     @property
-    def shown(self) -> bool:
+    def has_showdown(self) -> bool:
         """Whether the hand came to a showdown."""
         return self.turn is None and self.folded is None
 
@@ -142,7 +142,7 @@ def deal_new_hand(seed: int) -> HoldemHand:
 
 def chips_to_call(hand: HoldemHand, seat: int) -> int:
     """Return the chips that the seat must add to stay in."""
-    return max(hand.paid) - hand.paid[seat]
+    return max(hand.stakes) - hand.stakes[seat]
 
 
 def list_allowed_commands(hand: HoldemHand) -> tuple[str, ...]:
@@ -164,10 +164,10 @@ def apply_command(hand: HoldemHand, command: str) -> HoldemHand:
         return replace(hand, actions=actions, turn=None, folded=seat)
     is_raise = command in ("bet", "raise")
     puts = chips_to_call(hand, seat) + BET_SIZES[hand.street] * is_raise
-    paid = (hand.paid[0] + puts, hand.paid[1]) if seat == 0 else (hand.paid[0], hand.paid[1] + puts)
-    n_acted = hand.acted + 1
+    paid = (hand.stakes[0] + puts, hand.stakes[1]) if seat == 0 else (hand.stakes[0], hand.stakes[1] + puts)
+    n_acted = hand.n_street_actions + 1
     if is_raise or n_acted < 2:
-        return replace(hand, actions=actions, paid=paid, bets=hand.bets + is_raise, acted=n_acted, turn=1 - seat)
+        return replace(hand, actions=actions, stakes=paid, bets=hand.bets + is_raise, n_street_actions=n_acted, turn=1 - seat)
     if hand.street == len(STREET_NAMES) - 1:
-        return replace(hand, actions=actions, paid=paid, acted=n_acted, turn=None)
-    return replace(hand, actions=actions, paid=paid, street=hand.street + 1, bets=0, acted=0, turn=1)
+        return replace(hand, actions=actions, stakes=paid, n_street_actions=n_acted, turn=None)
+    return replace(hand, actions=actions, stakes=paid, street=hand.street + 1, bets=0, n_street_actions=0, turn=1)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.contract import Chooses, Count, EpisodeOutcome, GameEnding, GameMetric, GameResult, Illegal
+from dtef_pipeline.games.contract import ChooseCommand, Count, EpisodeOutcome, GameEnding, GameMetric, GameResult, Illegal
 from dtef_pipeline.games.holdem.betting import (
     BET_SIZES,
     BETS_ALLOWED,
@@ -43,7 +43,7 @@ def _choose_first_allowed(hand: HoldemHand, wishes: tuple[str, ...]) -> str:
     return next(wish for wish in wishes if wish in list_allowed_commands(hand))
 
 
-def _make_constant_player(wishes: tuple[str, ...]) -> Chooses:
+def _make_constant_player(wishes: tuple[str, ...]) -> ChooseCommand:
     def chooses(hand: HoldemHand, _: int, __: random.Random) -> str:
         return _choose_first_allowed(hand, wishes)
 
@@ -61,7 +61,7 @@ def _play_tight(hand: HoldemHand, seat: int, _: random.Random) -> str:
     return _choose_first_allowed(hand, _MOST_CALLS if high else _MOST_FOLDS)
 
 
-HOLDEM_BASELINES: Mapping[str, Chooses] = {
+HOLDEM_BASELINES: Mapping[str, ChooseCommand] = {
     "always-call": _make_constant_player(_MOST_CALLS),
     "always-raise": _make_constant_player(_MOST_RAISES),
     "always-fold": _make_constant_player(_MOST_FOLDS),
@@ -83,7 +83,7 @@ def view(hand: HoldemHand, seat: int, seats: tuple[str, ...]) -> str:
         f"Your cards: {_format_cards(take_own_cards(hand.deck, seat))}",
         f"Street: {STREET_NAMES[hand.street]}",
         f"Board: {_format_cards(hand.board) if hand.board else 'no cards yet'}",
-        f"Pot: {format_count(sum(hand.paid), 'chip')}, {hand.paid[seat]} of them yours and {hand.paid[1 - seat]} of the {seats[1 - seat]}",
+        f"Pot: {format_count(sum(hand.stakes), 'chip')}, {hand.stakes[seat]} of them yours and {hand.stakes[1 - seat]} of the {seats[1 - seat]}",
         "Actions so far:",
         *(f"- {line}" for line in _describe_streets(hand, seat, seats)),
     ]
@@ -97,15 +97,15 @@ def describe_end_of_hand(hand: HoldemHand, seats: tuple[str, ...]) -> GameEnding
     reason = "The hand was stopped" if hand.folded is None else f"The {seats[hand.folded]} folded"
     lines = [
         f"Board: {_format_cards(hand.board) if hand.board else 'no cards'}.",
-        f"Showdown: {cards}" if hand.shown else f"{reason}: no card was shown.",
-        f"Pot: {format_count(sum(hand.paid), 'chip')}, {hand.paid[0]} from {button} and {hand.paid[1]} from {opponent}.",
+        f"Showdown: {cards}" if hand.has_showdown else f"{reason}: no card was shown.",
+        f"Pot: {format_count(sum(hand.stakes), 'chip')}, {hand.stakes[0]} from {button} and {hand.stakes[1]} from {opponent}.",
     ]
     if hand.turn is None:
         net = compute_nets(hand)[0]
         first, second = (button, opponent) if net > 0 else (opponent, button)
         end = f"{first.capitalize()} wins {format_count(abs(net), 'chip')} from {second}." if net else "The pot is split."
         lines.append(end)
-    return GameEnding(tuple(lines), () if hand.shown else (f"{cards[0].upper()}{cards[1:]}",))
+    return GameEnding(tuple(lines), () if hand.has_showdown else (f"{cards[0].upper()}{cards[1:]}",))
 
 
 def _describe_price(hand: HoldemHand, seat: int) -> Iterator[str]:
@@ -131,7 +131,7 @@ def _describe_streets(hand: HoldemHand, seat: int, seats: tuple[str, ...]) -> It
 def _describe_hand_end(hand: HoldemHand, seat: int, seats: tuple[str, ...]) -> Iterator[str]:
     """Describe the end of the hand, with the opponent's cards only if they were shown."""
     opponent = f"the {seats[1 - seat]}"
-    if hand.shown:
+    if hand.has_showdown:
         yield f"Showdown: {opponent} has {_format_cards(take_own_cards(hand.deck, 1 - seat))}."
     else:
         yield "You folded." if hand.folded == seat else f"{opponent.capitalize()} folded."
@@ -218,7 +218,7 @@ def is_bluff(hand: HoldemHand, action: HoldemAction) -> bool:
 
 def _count_showdown(hand: HoldemHand, seat: int) -> Count:
     """Count 1 for a won showdown, half for a split pot; nothing without a showdown."""
-    if not hand.shown:
+    if not hand.has_showdown:
         return Count(0, 0)
     result = find_showdown_winner(hand) if seat == 0 else -find_showdown_winner(hand)
     return Count((result + 1) / 2)
@@ -241,7 +241,7 @@ class LimitHoldem:
     unit = "chips"
     zero_sum = True
     metrics: tuple[GameMetric, ...] = HOLDEM_METRICS
-    baselines: Mapping[str, Chooses] = HOLDEM_BASELINES
+    baselines: Mapping[str, ChooseCommand] = HOLDEM_BASELINES
 
     def __init__(self, manifest: ScenarioManifest) -> None:
         self.name = manifest.id
@@ -287,7 +287,7 @@ class LimitHoldem:
         """End the hand: a seat that forfeits loses its chips, as if it folded; at the turn limit both are refunded."""
         if seat is None:
             return GameResult((0.0, 0.0), ("draw", "draw"), ("turn_limit",))
-        loss = state.paid[seat]
+        loss = state.stakes[seat]
         return _make_hand_result((-loss, loss) if seat == 0 else (loss, -loss), "forfeit")
 
     def default(self, state: HoldemHand, seat: int) -> str:
@@ -310,7 +310,7 @@ class LimitHoldem:
             "undealt": list(state.deck[BOARD_STARTS + len(state.board) :]),
             "street": STREET_NAMES[state.street],
             "bets": state.bets,
-            "paid": list(state.paid),
+            "paid": list(state.stakes),
             "actions": [[STREET_NAMES[action.street], action.seat, action.command] for action in state.actions],
             "to_move": state.turn,
         }
@@ -319,7 +319,7 @@ class LimitHoldem:
         """Return the same hand with all cards that the seat has not seen dealt again: the opponent's, unless they were shown, and those to
         come."""
         known_places = {seat, seat + 2, *range(BOARD_STARTS, BOARD_STARTS + len(state.board))}
-        if state.shown:
+        if state.has_showdown:
             known_places |= {1 - seat, 3 - seat}
         return replace(state, deck=shuffle_hidden_cards(state.deck, known_places, rng))
 

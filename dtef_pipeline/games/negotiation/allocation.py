@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, Literal, cast
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.contract import Chooses, Count, EpisodeOutcome, GameEnding, GameResult, Illegal
+from dtef_pipeline.games.contract import ChooseCommand, Count, EpisodeOutcome, GameEnding, GameResult, Illegal
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.negotiation.allocation_metrics import ALLOCATION_METRICS, judge_division, measure_allocation
 from dtef_pipeline.games.negotiation.bargain import (
@@ -60,7 +60,7 @@ class Allocation:
     unit = "points"
     zero_sum = False
     metrics = ALLOCATION_METRICS
-    why_nobody_wins = "nobody wins or loses a negotiation"
+    no_winner_reason = "nobody wins or loses a negotiation"
 
     def __init__(
         self, name: str, seats: tuple[str, ...], most_messages: int, knowledge: Knowledge, n_items: int | None = None
@@ -95,9 +95,9 @@ class Allocation:
         """Return the message in a text, with its words, as canonical JSON, or why there is none."""
         if self.seat_to_move(state) != seat:
             return Illegal("It is not your turn.")
-        offer = state.standing()
+        offer = state.open_offer()
         table = NegotiationTable(
-            state.items, self.seats, seat, offer.by if offer else None, bool(offer and seat in offer.accepted)
+            state.items, self.seats, seat, offer.seat if offer else None, bool(offer and seat in offer.accepting_seats)
         )
         message = read_message(text, table)
         return message if isinstance(message, Illegal) else message.command(state.items, self.seats)
@@ -117,20 +117,22 @@ class Allocation:
         return parse_message(command, state.items, self.seats)
 
     def _can_accept(self, state: Bargain, seat: int) -> bool:
-        offer = state.standing()
-        return offer is not None and offer.by != seat and seat not in offer.accepted
+        offer = state.open_offer()
+        return offer is not None and offer.seat != seat and seat not in offer.accepting_seats
 
     def result(self, state: Bargain) -> GameResult | None:
         """Return the result: with an agreement, the value of each party's items in points; without one, 0 for all."""
         if self.seat_to_move(state) is not None:
             return None
         owners = state.find_agreement()
-        return self.stop_episode(state, None) if owners is None else self._agreed(state, owners)
+        return self.stop_episode(state, None) if owners is None else self._find_agreement(state, owners)
 
-    def _agreed(self, state: Bargain, owners: Owners) -> GameResult:
+    def _find_agreement(self, state: Bargain, owners: Owners) -> GameResult:
         seats = range(len(self.seats))
         agreement: EpisodeOutcome = "agreement"
-        return GameResult(tuple(float(state.worth(owners, seat, seat)) for seat in seats), (agreement,) * len(seats))
+        return GameResult(
+            tuple(float(state.compute_bundle_value(owners, seat, seat)) for seat in seats), (agreement,) * len(seats)
+        )
 
     def stop_episode(self, state: Bargain, seat: int | None) -> GameResult:
         """Return the result without an agreement: nobody gets anything, and a seat that forfeits has lost."""
@@ -154,16 +156,17 @@ class Allocation:
         owners = state.find_agreement()
         return {
             "items": list(state.items),
-            "values": {party: dict(points) for party, points in state.named_values(self.seats).items()},
+            "values": {party: dict(points) for party, points in state.values_by_party(self.seats).items()},
             "messages": [
-                {"party": self.seats[move.seat], **self._describe_message(state, move.message)} for move in state.answers()
+                {"party": self.seats[move.seat], **self._describe_message(state, move.message)}
+                for move in state.iterate_answers()
             ],
-            "agreement": None if owners is None else state.named_division(owners, self.seats),
+            "agreement": None if owners is None else state.division_by_party(owners, self.seats),
             "referee": None if owners is None else judge_division(state, owners, self.seats),
         }
 
     def _describe_message(self, state: Bargain, message: NegotiationMessage) -> dict[str, Any]:
-        offer = {} if message.offer is None else {"propose": state.named_division(message.offer, self.seats)}
+        offer = {} if message.offer is None else {"propose": state.division_by_party(message.offer, self.seats)}
         return {"words": message.words, **({"accept": True} if message.accepts else {}), **offer}
 
     def permute_hidden(self, state: Bargain, seat: int, rng: random.Random) -> Bargain:
@@ -189,14 +192,14 @@ def describe_bargain_end(state: Bargain, parties: tuple[str, ...], *, public: bo
     outcome = "There was no agreement: nobody gets anything." if owners is None else _conclude_agreement(state, owners, parties)
     worths = [
         f"Worth to {party}: {', '.join(f'{item} {value}' for item, value in points.items())} (together {sum(points.values())})."
-        for party, points in state.named_values(parties).items()
+        for party, points in state.values_by_party(parties).items()
     ]
     lines = () if owners is None else tuple(_format_judged_division(state, owners, parties))
     return GameEnding((outcome, *worths, *lines)) if public else GameEnding((outcome,), (*worths, *lines))
 
 
 def _conclude_agreement(state: Bargain, owners: Owners, parties: tuple[str, ...]) -> str:
-    bundles = state.named_division(owners, parties)
+    bundles = state.division_by_party(owners, parties)
     bundle_texts = (f"{party} gets {', '.join(bundle) or 'nothing'}" for party, bundle in bundles.items())
     return f"All agree: {'; '.join(bundle_texts)}."
 
@@ -230,16 +233,16 @@ def _format_index(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.2f}"
 
 
-Speaks = Callable[[Bargain, int, StandingOffer | None], NegotiationMessage]
+ChooseMessage = Callable[[Bargain, int, StandingOffer | None], NegotiationMessage]
 SILENCE = NegotiationMessage()
 ACCEPTANCE = NegotiationMessage(accepts=True)
 _GREEDY_SHARE = (7, 10)
 """The greedy baseline accepts an offer of at least 7/10 of the total value."""
 
 
-def make_negotiators(parties: tuple[str, ...]) -> Mapping[str, Chooses]:
+def make_negotiators(parties: tuple[str, ...]) -> Mapping[str, ChooseCommand]:
     """Return the baselines of negotiations between these parties, by name."""
-    speakers: Mapping[str, Speaks] = {
+    speakers: Mapping[str, ChooseMessage] = {
         "equal-split": _offer_equal_split,
         "greedy": _offer_greedily,
         "pushover": _accept_any,
@@ -248,7 +251,7 @@ def make_negotiators(parties: tuple[str, ...]) -> Mapping[str, Chooses]:
     return {name: _make_baseline(speaks, parties) for name, speaks in speakers.items()}
 
 
-def _make_baseline(speaks: Speaks, parties: tuple[str, ...]) -> Chooses:
+def _make_baseline(speaks: ChooseMessage, parties: tuple[str, ...]) -> ChooseCommand:
     def chooses(state: Bargain, seat: int, _: random.Random) -> str:
         return speaks(state, seat, _find_open_offer(state, seat)).command(state.items, parties)
 
@@ -257,17 +260,17 @@ def _make_baseline(speaks: Speaks, parties: tuple[str, ...]) -> Chooses:
 
 def _find_open_offer(state: Bargain, seat: int) -> StandingOffer | None:
     """Return another party's open offer that the seat has not accepted yet."""
-    offer = state.standing()
-    return offer if offer and offer.by != seat and seat not in offer.accepted else None
+    offer = state.open_offer()
+    return offer if offer and offer.seat != seat and seat not in offer.accepting_seats else None
 
 
 def _is_waiting(state: Bargain, seat: int) -> bool:
     """Return whether the seat agrees to the open offer."""
-    return state.standing() is not None and _find_open_offer(state, seat) is None
+    return state.open_offer() is not None and _find_open_offer(state, seat) is None
 
 
 def _offer_equal_split(state: Bargain, seat: int, offer: StandingOffer | None) -> NegotiationMessage:
-    if offer and state.worth(offer.owners, seat, seat) * len(state.values) >= sum(state.values[seat]):
+    if offer and state.compute_bundle_value(offer.owners, seat, seat) * len(state.values) >= sum(state.values[seat]):
         return ACCEPTANCE
     return (
         SILENCE
@@ -278,7 +281,7 @@ def _offer_equal_split(state: Bargain, seat: int, offer: StandingOffer | None) -
 
 def _offer_greedily(state: Bargain, seat: int, offer: StandingOffer | None) -> NegotiationMessage:
     most, of = _GREEDY_SHARE
-    if offer and state.worth(offer.owners, seat, seat) * of >= sum(state.values[seat]) * most:
+    if offer and state.compute_bundle_value(offer.owners, seat, seat) * of >= sum(state.values[seat]) * most:
         return ACCEPTANCE
     rival = (seat + 1) % len(state.values)
     owners = tuple(seat if value else rival for value in state.values[seat])

@@ -73,7 +73,7 @@ ALLOCATION_METRICS = (
 def measure_allocation(state: Bargain, seat: int, parties: tuple[str, ...], *, public: bool) -> Mapping[str, Count]:
     """Count a negotiation for each of `ALLOCATION_METRICS`, for one seat. `public`: whether all parties know all values."""
     owners = state.find_agreement()
-    moves = [move for move in state.answers() if move.seat == seat and is_decision_point(move)]
+    moves = [move for move in state.iterate_answers() if move.seat == seat and is_decision_point(move)]
     counts = {
         "cooperation_rate": Count(sum(is_cooperative(state, move, public=public) for move in moves), len(moves)),
         "agreement_rate": Count(int(owners is not None)),
@@ -110,15 +110,15 @@ def is_cooperative(state: Bargain, move: BargainMove, *, public: bool) -> bool:
     if move.message.offer is not None:
         seats = (seat for seat in range(n) if seat != move.seat)
         return all(_is_leaving_share(state, move.message.offer, seat, public=public) for seat in seats)
-    if move.message.accepts and move.before is not None:
-        return state.worth(move.before.owners, move.seat, move.seat) * n >= sum(state.values[move.seat])
+    if move.message.accepts and move.previous_offer is not None:
+        return state.compute_bundle_value(move.previous_offer.owners, move.seat, move.seat) * n >= sum(state.values[move.seat])
     return False
 
 
 def _is_leaving_share(state: Bargain, offer: Owners, seat: int, *, public: bool) -> bool:
     n = len(state.values)
     if public:
-        return state.worth(offer, seat, seat) * n >= sum(state.values[seat])
+        return state.compute_bundle_value(offer, seat, seat) * n >= sum(state.values[seat])
     return offer.count(seat) * n >= len(state.items)
 
 
@@ -128,4 +128,4 @@ def _make_count(value: float | None) -> Count:
 
 @lru_cache(maxsize=1024)
 def _judge_fairness(bargain: Bargain, owners: Owners, parties: tuple[str, ...]) -> Fairness:
-    return measure_fairness(bargain.named_values(parties), bargain.named_division(owners, parties))
+    return measure_fairness(bargain.values_by_party(parties), bargain.division_by_party(owners, parties))

@@ -24,7 +24,7 @@ class AuctionResult:
     """Price that the winner pays, in points."""
     surplus: Mapping[str, int]
     """By bidder, in points: value minus price for the winner, below 0 if it paid too much; 0 for all others."""
-    tied: tuple[str, ...]
+    tied_bidders: tuple[str, ...]
     """Bidders with the highest bid, in name order; if there are several, the lot decided."""
 
 

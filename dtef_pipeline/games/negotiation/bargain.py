@@ -23,9 +23,9 @@ class StandingOffer(NamedTuple):
     """The latest offer."""
 
     owners: Owners
-    by: int
+    seat: int
     """Seat that made the offer."""
-    accepted: frozenset[int] = frozenset()
+    accepting_seats: frozenset[int] = frozenset()
     """Seats that have accepted it."""
 
 
@@ -34,7 +34,7 @@ class BargainMove(NamedTuple):
 
     seat: int
     message: NegotiationMessage
-    before: StandingOffer | None
+    previous_offer: StandingOffer | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Bargain:
         """The seat that writes next."""
         return len(self.messages) % len(self.values)
 
-    def standing(self) -> StandingOffer | None:
+    def open_offer(self) -> StandingOffer | None:
         """Return the open offer, or None."""
         offer = None
         for number, message in enumerate(self.messages):
@@ -60,10 +60,10 @@ class Bargain:
 
     def find_agreement(self) -> Owners | None:
         """Return each party's items after all others have accepted an offer, or None without an agreement."""
-        offer = self.standing()
-        return offer.owners if offer and len(offer.accepted) == len(self.values) - 1 else None
+        offer = self.open_offer()
+        return offer.owners if offer and len(offer.accepting_seats) == len(self.values) - 1 else None
 
-    def answers(self) -> Iterator[BargainMove]:
+    def iterate_answers(self) -> Iterator[BargainMove]:
         """Yield each message with the offer that it may answer."""
         offer = None
         for number, message in enumerate(self.messages):
@@ -71,15 +71,15 @@ class Bargain:
             yield BargainMove(seat, message, offer)
             offer = _update_offer(offer, message, seat)
 
-    def worth(self, owners: Owners, whose: int, to: int) -> int:
+    def compute_bundle_value(self, owners: Owners, whose: int, to: int) -> int:
         """Return the value of one seat's bundle to a seat, in points."""
         return sum(value for value, owner in zip(self.values[to], owners, strict=True) if owner == whose)
 
-    def named_values(self, parties: tuple[str, ...]) -> PartyValues:
+    def values_by_party(self, parties: tuple[str, ...]) -> PartyValues:
         """Return the values by party and item."""
         return {party: dict(zip(self.items, points, strict=True)) for party, points in zip(parties, self.values, strict=True)}
 
-    def named_division(self, owners: Owners, parties: tuple[str, ...]) -> dict[str, list[str]]:
+    def division_by_party(self, owners: Owners, parties: tuple[str, ...]) -> dict[str, list[str]]:
         """Return a division by party."""
         return group_by_owner(owners, self.items, parties)
 
@@ -88,13 +88,17 @@ def _update_offer(offer: StandingOffer | None, message: NegotiationMessage, seat
     if message.offer is not None:
         return StandingOffer(message.offer, seat)
     if message.accepts and offer is not None:
-        return offer._replace(accepted=offer.accepted | {seat})
+        return offer._replace(accepting_seats=offer.accepting_seats | {seat})
     return offer
 
 
 def is_answer(move: BargainMove) -> bool:
     """Return whether a message answers another party's offer that its writer has not accepted."""
-    return move.before is not None and move.before.by != move.seat and move.seat not in move.before.accepted
+    return (
+        move.previous_offer is not None
+        and move.previous_offer.seat != move.seat
+        and move.seat not in move.previous_offer.accepting_seats
+    )
 
 
 def draw_bargain(rng: random.Random, n_seats: int, n_items: int | None) -> Bargain:
@@ -122,7 +126,7 @@ def describe_bargain(
         *(f"Worth to {parties[at]}: {_format_values(state, at)}." for at in rivals if public),
         f"Messages so far: {len(state.messages)} of {most_messages}.",
     ]
-    for number, answer in enumerate(state.answers(), 1):
+    for number, answer in enumerate(state.iterate_answers(), 1):
         lines += _format_message_lines(state, answer, number, seat, parties)
     lines += _format_standing_offer(state, seat, parties, over)
     return "\n".join([*lines, *(["It is your turn to write."] if not over and state.writer == seat else [])])
@@ -146,13 +150,13 @@ def _format_message_lines(state: Bargain, move: BargainMove, number: int, seat: 
 
 
 def _describe_division(state: Bargain, owners: Owners, seat: int, parties: tuple[str, ...]) -> str:
-    bundles = state.named_division(owners, parties)
+    bundles = state.division_by_party(owners, parties)
     division_text = "; ".join(f"{party} gets {', '.join(bundle) or 'nothing'}" for party, bundle in bundles.items())
-    return f"{division_text}. Your part is worth {state.worth(owners, seat, seat)} to you."
+    return f"{division_text}. Your part is worth {state.compute_bundle_value(owners, seat, seat)} to you."
 
 
 def _format_standing_offer(state: Bargain, seat: int, parties: tuple[str, ...], over: bool) -> Iterator[str]:
-    offer, owners = state.standing(), state.find_agreement()
+    offer, owners = state.open_offer(), state.find_agreement()
     if owners is not None:
         yield f"All agree: {_describe_division(state, owners, seat, parties)}"
     elif over:
@@ -160,10 +164,10 @@ def _format_standing_offer(state: Bargain, seat: int, parties: tuple[str, ...], 
     elif offer is None:
         yield "No offer stands."
     else:
-        supporters = " and ".join(parties[at] for at in sorted(offer.accepted))
+        supporters = " and ".join(parties[at] for at in sorted(offer.accepting_seats))
         also = f" Accepted so far by {supporters}." if supporters else ""
         yield (
-            f"The offer that stands is from {'you' if offer.by == seat else parties[offer.by]}: "
+            f"The offer that stands is from {'you' if offer.seat == seat else parties[offer.seat]}: "
             + _describe_division(state, offer.owners, seat, parties)
             + also
         )

@@ -24,7 +24,7 @@ class NegotiationMessage:
     """The message of one party in its turn."""
 
     words: str = ""
-    """In the form of `clean_words`."""
+    """Words in the form of `clean_words`."""
     offer: tuple[int, ...] | None = None
     """By item, the seat that is to get it; None: there is no offer."""
     accepts: bool = False

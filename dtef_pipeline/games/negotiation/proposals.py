@@ -43,7 +43,7 @@ class NegotiationTable:
     items: tuple[str, ...]
     parties: tuple[str, ...]
     seat: int
-    offered_by: int | None
+    offering_seat: int | None
     """Seat whose offer is open."""
     has_accepted: bool = False
     """Whether the writer has already accepted this offer."""
@@ -112,9 +112,9 @@ def _read_talk(reply: str, text: str) -> NegotiationMessage | Illegal:
 def _read_acceptance(value: Any, words: str, table: NegotiationTable) -> NegotiationMessage | Illegal:
     if value is not True:
         return _reject_proposal('"accept" is true or left out: write words without JSON to decline')
-    if table.offered_by is None:
+    if table.offering_seat is None:
         return Illegal("accept without an offer: nobody has offered anything yet.")
-    if table.offered_by == table.seat:
+    if table.offering_seat == table.seat:
         return Illegal("accepting one's own offer: the offer that stands is yours; others may accept it.")
     if table.has_accepted:
         return Illegal("accepting twice: you have accepted this offer already.")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.contract import Chooses, Count, GameEnding, GameMetric, GameResult, Illegal
+from dtef_pipeline.games.contract import ChooseCommand, Count, GameEnding, GameMetric, GameResult, Illegal
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.negotiation.auction import HIGHEST_BID, AuctionResult, Price, compute_regret, run_auction
 from dtef_pipeline.games.reading import find_action, read_command
@@ -85,7 +85,7 @@ class SealedBid:
     def __init__(self, name: str, seats: tuple[str, ...], price: Price, flags_overbids: bool = False) -> None:
         self.name, self.seats, self.price = name, seats, price
         self._flags_overbids = flags_overbids
-        self.baselines: Mapping[str, Chooses] = {
+        self.baselines: Mapping[str, ChooseCommand] = {
             "truthful": lambda state, seat, _: format_bid(state.values[seat]),
             "shade-half": lambda state, seat, _: format_bid(state.values[seat] // 2),
             "max": lambda *_: format_bid(HIGHEST_BID),
@@ -125,7 +125,11 @@ class SealedBid:
     def _describe_auction(self, state: SealedBids) -> list[str]:
         """Describe the result of a completed auction, as all bidders see it."""
         auction = self._auction(state)
-        lot = f" The lot decided between the equal bids of {' and '.join(auction.tied)}." if len(auction.tied) > 1 else ""
+        lot = (
+            f" The lot decided between the equal bids of {' and '.join(auction.tied_bidders)}."
+            if len(auction.tied_bidders) > 1
+            else ""
+        )
         return [f"The bids: {self._format_by_seat(state.bids)}.", f"{auction.winner} wins and pays {auction.price}.{lot}"]
 
     def _format_by_seat(self, numbers: Sequence[int]) -> str:
@@ -156,7 +160,7 @@ class SealedBid:
         return GameResult(
             tuple(float(auction.surplus[name]) for name in self.seats),
             tuple("win" if name == auction.winner else "loss" for name in self.seats),
-            (*(["tie_by_lot"] if len(auction.tied) > 1 else []), *([OVERBID_FLAG] if over else [])),
+            (*(["tie_by_lot"] if len(auction.tied_bidders) > 1 else []), *([OVERBID_FLAG] if over else [])),
         )
 
     def stop_episode(self, state: SealedBids, seat: int | None) -> GameResult:
@@ -211,7 +215,7 @@ class SealedBid:
         }
         if self.seat_to_move(state) is None:
             auction = self._auction(state)
-            by_lot = list(auction.tied) if len(auction.tied) > 1 else []
+            by_lot = list(auction.tied_bidders) if len(auction.tied_bidders) > 1 else []
             data |= {"winner": auction.winner, "price": auction.price, "surplus": dict(auction.surplus), "lot_between": by_lot}
         return data
 

@@ -14,8 +14,7 @@ from dtef_pipeline.games.game_in_play import describe_unit
 from dtef_pipeline.games.metrics import FORFEIT_RATE, ILLEGAL_RATE, SUCCESS_RATE
 from dtef_pipeline.games.personas import NO_PERSONA, PERSONA_STATUS, mark_unapproved
 from dtef_pipeline.games.site.game_labels import format_unit
-from dtef_pipeline.games.site.league_rows import PLAYER_KEYS, ScenarioResults
-from dtef_pipeline.games.site.same_seeds import compare_on_seeds, describe_difference
+from dtef_pipeline.games.site.league_rows import PLAYER_KEYS, ScenarioResults, compare_on_seeds, describe_difference
 from dtef_pipeline.site.content import Column, Estimate, convert_to_rows, is_unknown
 from dtef_pipeline.site.family_view import BoardRow, RankedBoard
 from dtef_pipeline.site.number_text import show, show_interval
@@ -41,7 +40,7 @@ _GAME_COLUMNS = (
 class BoardPage(NamedTuple):
     """A board with its scenario and persona."""
 
-    found: ScenarioResults
+    scenario: ScenarioResults
     persona: str
     """Persona of its models; empty: they play as themselves."""
     board: RankedBoard
@@ -49,7 +48,7 @@ class BoardPage(NamedTuple):
 
 def sort_boards(boards: Iterable[BoardPage]) -> list[BoardPage]:
     """Sort boards for the page: most models first."""
-    return sorted(boards, key=lambda page: (-len(page.board.models), -len(page.found.episodes), page.board.title))
+    return sorted(boards, key=lambda page: (-len(page.board.models), -len(page.scenario.episodes), page.board.title))
 
 
 def build_boards_of_scenario(scenario: ScenarioResults) -> list[BoardPage]:
@@ -184,7 +183,7 @@ def _compare_with_baselines(scenario: ScenarioResults, persona: str, board: Rank
     if not baselines:
         return ""
     best = board.models[0]
-    player = scenario.labels.as_persona(best.model, persona)
+    player = scenario.labels.name_player(best.model, persona)
     words = [describe_difference(compare_on_seeds(scenario.rewards, player, row.model)) for row in baselines]
     beaten, n = words.count("better"), len(baselines)
     if set(words) == {"not tested"}:

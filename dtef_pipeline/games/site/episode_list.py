@@ -15,7 +15,7 @@ from dtef_pipeline.site.content import Column, DataFile, Link, Section, Table, T
 from dtef_pipeline.site.paths import state_address
 from dtef_pipeline.text.quantity_words import format_count
 
-MOST_EPISODES = 200
+MAX_EPISODES = 200
 """Largest number of listed episodes of a scenario."""
 _EPISODES_A_FILE = 20
 _SHOWN_FIRST = 15
@@ -64,7 +64,7 @@ def choose_listed_episodes(scenario: ScenarioResults) -> pd.DataFrame:
     extreme = (lead <= _EXTREME_EPISODES) | (reward > size - _EXTREME_EPISODES)
     wrong = (frame["forfeits"] > 0) | (frame["refused"] > 0)
     order = frame.assign(group=(~extreme).astype(int) + (~extreme & ~wrong), place=place)
-    sample = order.sort_values(["group", "place", "player"], kind="stable").head(MOST_EPISODES)
+    sample = order.sort_values(["group", "place", "player"], kind="stable").head(MAX_EPISODES)
     return sample.sort_values(["player", "item_id", "draw"], kind="stable", ignore_index=True).drop(columns=["group", "place"])
 
 
@@ -154,5 +154,7 @@ def _read_traces(scenario: ScenarioResults, ids: Sequence[str]) -> dict[str, dic
     query = (
         "SELECT episode_id, trace, trace_hash FROM episodes WHERE league = ? AND scenario = ? AND list_contains(?, episode_id)"
     )
-    rows = scenario.rows.connection.execute(query, [scenario.where["league"], scenario.where["scenario"], list(ids)]).fetchall()
+    rows = scenario.rows.connection.execute(
+        query, [scenario.key_values["league"], scenario.key_values["scenario"], list(ids)]
+    ).fetchall()
     return {name: {"trace": trace, "trace_hash": trace_hash} for name, trace, trace_hash in rows}

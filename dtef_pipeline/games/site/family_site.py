@@ -25,9 +25,7 @@ from dtef_pipeline.games.site.game_labels import (
 )
 from dtef_pipeline.games.site.league_rows import ScenarioResults, list_unplayed, load_scenario_results
 from dtef_pipeline.games.site.model_sections import GameModelSections
-from dtef_pipeline.games.site.personas_section import build_persona_rows, personas_section
-from dtef_pipeline.games.site.scenario_page import build_scenario_pages
-from dtef_pipeline.games.site.strategy_section import build_strategies_section
+from dtef_pipeline.games.site.scenario_page import build_persona_rows, build_scenario_pages, personas_section
 from dtef_pipeline.games.tables import GAMES_TABLES
 from dtef_pipeline.identity import digest
 from dtef_pipeline.report.row_reader import StoredRows
@@ -62,7 +60,7 @@ _VALUELESS_COLUMNS = (
     Column("players", "Who", "long", more=True),
     Column("reason", "Reason", "note"),
 )
-_OF_MODELS_ALONE = ("tokens", "dollars")
+_MODEL_METRICS = ("tokens", "dollars")
 """Metrics that baselines do not have."""
 _GAME_METHOD = (
     "A game is a seed, seen from one seat, against one opponent; an episode is one player's run of a game. The mean of a metric is the sum of "
@@ -76,7 +74,6 @@ _GAME_METHOD = (
     "The composite score is the arithmetic mean of metrics on 0-1, each turned so that higher is better, with the weights of the "
     "manifest. If a part is missing, the composite is missing, except for a player that forfeited every episode, whose missing parts "
     "count as the worst.",
-    "Exploitability is what the best possible opponent wins per hand against a strategy given by all decision points, mean of both seats.",
 )
 
 
@@ -99,7 +96,6 @@ def read_games(connection: duckdb.DuckDBPyConnection, documents: GameDocuments =
         [
             _build_scenarios_section(scenarios, boards, documents),
             _build_personas_section(scenarios),
-            *_build_strategy_sections(scenarios),
         ],
         GameModelSections(scenarios, episodes),
         _compute_item_scores(scenarios),
@@ -113,7 +109,7 @@ def read_games(connection: duckdb.DuckDBPyConnection, documents: GameDocuments =
 
 def _describe_no_models(scenarios: Sequence[ScenarioResults]) -> str:
     n = len(scenarios)
-    return f"No model has played yet; {format_count(n, 'scenario')} {'has' if n == 1 else 'have'} results of baselines or strategies."
+    return f"No model has played yet; {format_count(n, 'scenario')} {'has' if n == 1 else 'have'} results of baselines."
 
 
 GAMES_SITE = FamilySite(
@@ -125,7 +121,6 @@ GAMES_SITE = FamilySite(
     read_games,
     GAMES_WATCHED,
     metrics=GAMES_PAIRED.metrics,
-    shown_too=("strategy_values",),
     part_words=part_words,
     metric_words=ranked_metric_words,
     describe_watched_way=describe_watched_way,
@@ -192,14 +187,6 @@ def _build_personas_section(scenarios: Sequence[ScenarioResults]) -> Section:
     return personas_section([row for scenario in scenarios for row in build_persona_rows(scenario)])
 
 
-def _build_strategy_sections(scenarios: Sequence[ScenarioResults]) -> Iterator[Section]:
-    """Build the strategies of each scenario with responses at decision points."""
-    for scenario in scenarios:
-        section = build_strategies_section(scenario)
-        if not section.is_empty:
-            yield replace(section, id=f"strategies-{scenario.name.replace('/', '-')}", title=f"Strategies in {scenario.title}")
-
-
 def _compute_item_scores(scenarios: Sequence[ScenarioResults]) -> pd.DataFrame:
     """Return the mean reward of each model on each game (seed, seat, opponent) and persona, over draws."""
     frames = [_compute_game_rewards(scenario) for scenario in scenarios]
@@ -253,7 +240,7 @@ def _build_missing_values_section(scenarios: Sequence[ScenarioResults]) -> Secti
     rows: list[dict[str, Any]] = []
     for scenario in scenarios:
         overall = scenario.overall
-        of_models_alone = overall["is_baseline"] & overall["metric"].isin(_OF_MODELS_ALONE)
+        of_models_alone = overall["is_baseline"] & overall["metric"].isin(_MODEL_METRICS)
         none = overall[overall["mean"].isna() & ~of_models_alone]
         rows += [
             {

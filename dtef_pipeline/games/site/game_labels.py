@@ -40,7 +40,7 @@ _METRIC_TITLES = {
 _OUTCOME_WORDS = {"win": "won", "loss": "lost", "draw": "draw", "unsolved": "not solved", "no_agreement": "no agreement"}
 SIDE_WORDS = {"higher": "higher is better", "lower": "lower is better"}
 _WAY_OF_PLAYING = re.compile(r"persona (.*) against (.*), (\w+)")
-_AS_PERSONA = re.compile(r"([a-z0-9][a-z0-9_-]*:v\d+)@(.+)", re.DOTALL)
+_PERSONA_PLAYER = re.compile(r"([a-z0-9][a-z0-9_-]*:v\d+)@(.+)", re.DOTALL)
 
 
 def format_metric_title(metric: str) -> str:
@@ -109,13 +109,13 @@ class PlayerLabels(NamedTuple):
     def player(self, persona: str, variant: str, model: str) -> str:
         """Return `gpt-4.1 as Calm v2`."""
 
-        return self.as_persona(self.model(variant, model), persona)
+        return self.name_player(self.model(variant, model), persona)
 
-    def as_persona(self, name: str, persona: str) -> str:
+    def name_player(self, name: str, persona: str) -> str:
         """Return the same label for a model's name."""
         return name if persona == NO_PERSONA else f"{name} as {self.persona(persona)}"
 
     def opponent(self, name: str) -> str:
         """Return the label of a name in the column `opponent`: `baseline/nash`, `gpt-4.1`, `calm:v2@gpt-4.1`."""
-        match = _AS_PERSONA.fullmatch(name)
+        match = _PERSONA_PLAYER.fullmatch(name)
         return self.player(match[1], match[2], match[2]) if match else self.player(NO_PERSONA, name, name)

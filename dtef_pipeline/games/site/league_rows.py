@@ -31,17 +31,17 @@ from dtef_pipeline.games.site.game_labels import GameDocuments, PlayerLabels, fo
 from dtef_pipeline.games.tables import PERSONA_RESULTS
 from dtef_pipeline.report.row_reader import StoredRows
 from dtef_pipeline.report.terminal import rename_variants
-from dtef_pipeline.site.content import Link
+from dtef_pipeline.site.content import Estimate, Link
 from dtef_pipeline.site.paths import choose_file_names
+from dtef_pipeline.statistics.cluster_robust import estimate_ratios
 
 FAMILY_ORDER = ("expected value", "composite", "efficacy", "efficiency", "risk", "social", "safety", "form")
 PLAYER_KEYS = ["persona", "model", "model_variant", "snapshot"]
-_TABLES_OF_VERSIONS = ("episodes", "strategy_values")
 _STATES = (
     "(SELECT league, scenario, version, persona, model, model_variant, status, reason, count(*) AS n FROM episodes "
     "WHERE status <> 'played' GROUP BY ALL)"
 )
-_OF_EPISODE = (
+_EPISODE_COLUMNS = (
     *("league", "scenario", "version", "episode_id", "item_id", *PLAYER_KEYS, "opponent", "cluster", "draw", "seat"),
     *("outcome", "reward", "n_turns", "illegal", "refused", "forfeits", "defaults", "flags"),
 )
@@ -80,7 +80,7 @@ class ScenarioResults:
         return Link(self.title, self.path)
 
     @property
-    def where(self) -> dict[str, Any]:
+    def key_values(self) -> dict[str, Any]:
         """Return the key columns shared by its rows in tables."""
         league, _, scenario = self.name.partition("/")
         return {"league": league, "scenario": scenario, "version": self.version}
@@ -118,7 +118,7 @@ class ScenarioResults:
     def metrics(self) -> list[str]:
         """Return the metrics with a mean of some player, the most important first."""
         rows = self.overall[self.overall["mean"].notna()]
-        families = dict(zip(rows["metric"], rows["family"], strict=True))
+        families = dict(zip(rows["metric"], rows["metric_family"], strict=True))
         order = {name: at for at, name in enumerate(self.descriptions)}
         return sorted(families, key=lambda name: (_rank_family(families[name]), order.get(name, len(order)), name))
 
@@ -126,10 +126,10 @@ class ScenarioResults:
     def episodes(self) -> pd.DataFrame:
         """Return the finished episodes of the snapshots on the boards: one row each, with `player`, `is_baseline`."""
         if not self.rows.has("episodes"):
-            none = pd.DataFrame(columns=[*_OF_EPISODE, *_NAME_COLUMNS])
+            none = pd.DataFrame(columns=[*_EPISODE_COLUMNS, *_NAME_COLUMNS])
             return none.astype({"reward": float, "is_baseline": bool})
-        where = {**self.where, "status": PLAYED_EPISODE}
-        frame: pd.DataFrame = self.rows.table("episodes", _OF_EPISODE, where, ("episode_id",)).to_pandas()
+        where = {**self.key_values, "status": PLAYED_EPISODE}
+        frame: pd.DataFrame = self.rows.table("episodes", _EPISODE_COLUMNS, where, ("episode_id",)).to_pandas()
         players = self.overall[[*PLAYER_KEYS, *_NAME_COLUMNS]].drop_duplicates(PLAYER_KEYS)
         return frame.merge(players, on=PLAYER_KEYS)
 
@@ -145,7 +145,7 @@ def _rank_family(family: str) -> int:
 
 
 def load_scenario_results(rows: StoredRows, documents: GameDocuments) -> list[ScenarioResults]:
-    """Load all scenarios with episodes, results or strategies, by name."""
+    """Load all scenarios with episodes or results, by name."""
     connection, every = rows.connection, rows.frame("persona_results")
     every = every if len(every) else PERSONA_RESULTS.empty_table().to_pandas()
     frame = select_shown_versions(every, documents.manifests)
@@ -185,9 +185,8 @@ def _filter_unlike_games(results: pd.DataFrame) -> pd.DataFrame:
 def _list_versions(rows: StoredRows, results: pd.DataFrame) -> dict[str, list[int]]:
     """List the played versions of each scenario, the one on the pages last."""
     keys, versions = ("league", "scenario", "version"), dict[str, set[int]]()
-    for table in filter(rows.has, _TABLES_OF_VERSIONS):
-        for row in rows.rows(f"(SELECT DISTINCT {', '.join(keys)} FROM {table})", keys, {}):
-            versions.setdefault(f"{row['league']}/{row['scenario']}", set()).add(int(row["version"]))
+    for row in rows.rows(f"(SELECT DISTINCT {', '.join(keys)} FROM episodes)", keys, {}) if rows.has("episodes") else []:
+        versions.setdefault(f"{row['league']}/{row['scenario']}", set()).add(int(row["version"]))
     names = results["league"] + "/" + results["scenario"]
     shown_versions = dict(zip(names, results["version"].astype(int), strict=True))
     by_scenario = {}
@@ -208,7 +207,7 @@ def _add_players(frame: pd.DataFrame, labels: PlayerLabels) -> pd.DataFrame:
         **not_yet,
         name=names,
         as_persona=[labels.persona(persona) if persona else "" for persona in frame["persona"]],
-        player=list(map(labels.as_persona, names, frame["persona"])),
+        player=list(map(labels.name_player, names, frame["persona"])),
         is_baseline=frame["model"].str.startswith(BASELINE_PREFIX),
         **{PERSONA_STATUS: list_persona_statuses(frame["persona"].tolist(), labels.personas)},
     )
@@ -224,3 +223,33 @@ def list_unplayed(scenarios: Sequence[ScenarioResults]) -> Iterator[dict[str, An
         if scenario and scenario.version == row["version"]:
             player = scenario.labels.player(row["persona"], row["model_variant"], row["model"])
             yield {"scenario": scenario.link, "player": player, "status": row["status"], "reason": row["reason"], "n": row["n"]}
+
+
+NO_ESTIMATE = Estimate(None)
+
+
+def compare_on_seeds(rewards: pd.DataFrame, player: str, rival: str) -> Estimate:
+    """Return the mean difference of rewards with its 95% interval by seeds, over the games (seed, seat, opponent) that both players have.
+
+    `rewards`: games by players, see `ScenarioResults.rewards`. Unknown without a common game; no interval with fewer than 5 seeds.
+    """
+    if player not in rewards or rival not in rewards:
+        return NO_ESTIMATE
+    difference = (rewards[player] - rewards[rival]).to_numpy(dtype=np.float64)
+    is_shared = ~np.isnan(difference)
+    if not is_shared.any():
+        return NO_ESTIMATE
+    seeds = np.unique(rewards.index.get_level_values("cluster")[is_shared], return_inverse=True)[1]
+
+    sums = np.bincount(seeds, difference[is_shared]).astype(np.float64)
+    ratios = estimate_ratios(sums[:, None], np.bincount(seeds).astype(np.float64)[:, None])
+    low, high = ratios.interval()
+    return Estimate(float(ratios.value[0]), float(low[0]), float(high[0]))
+
+
+def describe_difference(difference: Estimate) -> str:
+    """Return `no clear difference` if the interval contains 0, else `better` or `worse`; `not tested` without an interval."""
+    low, high = difference.low, difference.high
+    if low is None or high is None or np.isnan(low):
+        return "not tested"
+    return "better" if low > 0 else "worse" if high < 0 else "no clear difference"

@@ -46,7 +46,7 @@ _PLAYER_COLUMNS_SHOWN = (
     Column("note", "Note", "note"),
 )
 
-_SAME_GAME_COLUMNS = tuple(
+_SHARED_GAME_COLUMNS = tuple(
     entry for entry in _PLAYER_COLUMNS_SHOWN if entry.name in ("player", "mean", "n_clusters", "n_episodes", "note")
 )
 
@@ -96,7 +96,7 @@ def _compute_seed_spread(episodes: pd.DataFrame) -> dict[str, dict[str, float]]:
 def build_metrics_section(scenario: ScenarioResults) -> Section:
     """Build the tables of all metrics but the mean reward, by family, with players as rows and metrics as columns."""
     overall = scenario.overall
-    families = [name for name in FAMILY_ORDER if name != FORM_FAMILY and (overall["family"] == name).any()]
+    families = [name for name in FAMILY_ORDER if name != FORM_FAMILY and (overall["metric_family"] == name).any()]
     tables = {name: block for name in families if (block := _build_family_table(scenario, name))}
     blocks: list[Block] = [Fold(name.capitalize(), [block], at == 0) for at, (name, block) in enumerate(tables.items())]
     how = "Players are sorted by their mean reward. ↑: higher is better, ↓: lower is better."
@@ -104,7 +104,7 @@ def build_metrics_section(scenario: ScenarioResults) -> Section:
 
 
 def _build_family_table(scenario: ScenarioResults, family: str) -> Table | None:
-    rows = scenario.overall[scenario.overall["family"] == family]
+    rows = scenario.overall[scenario.overall["metric_family"] == family]
     names = [name for name in scenario.metrics if name != EXPECTED_RETURN and (rows["metric"] == name).any()]
     if not names:
         return None
@@ -199,7 +199,9 @@ def build_same_games_section(scenario: ScenarioResults) -> Section:
         f"{show(build_mean_estimate(best.to_dict()))}{format_unit(scenario.unit)}."
     )
     table = Table(
-        "Mean reward on the games that all players have", _SAME_GAME_COLUMNS, convert_to_rows(rows.assign(note=rows["reason"]))
+        "Mean reward on the games that all players have",
+        _SHARED_GAME_COLUMNS,
+        convert_to_rows(rows.assign(note=rows["reason"])),
     )
     how = "Not all players have the same seeds and opponents, so the means above cover different games. The means here cover the same games."
     return Section("same-games", title, [table], answer, how)

@@ -14,9 +14,8 @@ from dtef_pipeline.games.common_games import FORM_FAMILY, rank_places
 from dtef_pipeline.games.metrics import FORFEIT_RATE, ILLEGAL_RATE, VOLATILITY
 from dtef_pipeline.games.site.episode_list import build_episode_link, describe_game
 from dtef_pipeline.games.site.game_labels import SIDE_WORDS, format_metric_title, format_outcome_words
-from dtef_pipeline.games.site.league_rows import ScenarioResults
+from dtef_pipeline.games.site.league_rows import ScenarioResults, compare_on_seeds, describe_difference
 from dtef_pipeline.games.site.metric_tables import build_mean_estimate
-from dtef_pipeline.games.site.same_seeds import compare_on_seeds, describe_difference
 from dtef_pipeline.site.content import Column, Section, Table, convert_to_rows
 from dtef_pipeline.text.quantity_words import format_count
 
@@ -114,7 +113,7 @@ def _ranks(scenario: ScenarioResults) -> Iterator[dict[str, Any]]:
 
 def _is_strength_metric(metric: str, rows: pd.DataFrame) -> bool:
     """Whether the metric has a better direction and measures ability, unlike the spread of rewards and most of the form of play."""
-    is_form = rows["family"].iloc[0] == FORM_FAMILY and metric not in _COUNTED_FORMS
+    is_form = rows["metric_family"].iloc[0] == FORM_FAMILY and metric not in _COUNTED_FORMS
     return (
         rows["direction"].iloc[0] in SIDE_WORDS
         and metric != VOLATILITY

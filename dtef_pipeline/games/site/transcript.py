@@ -18,7 +18,7 @@ from dtef_pipeline.text.quantity_words import format_count
 
 MOST_MOVES_SHOWN, MOST_OF_A_TEXT = 400, 8_000
 """Largest number of moves of an episode, and of characters of a text."""
-_MOST_OF_A_STATE = 6_000
+_MAX_STATE_CHARACTERS = 6_000
 _ILLEGAL_WORDS = {"illegal": "illegal", "unparsed": "no command found", "refused": "refused"}
 
 
@@ -37,8 +37,8 @@ def transcript(scenario: ScenarioResults, row: StoredRow) -> dict[str, Any]:
         more=f"{format_count(n_more, 'more move')} not shown; see the table `episodes`." if n_more > 0 else "",
         unknown="" if scenario.playable else "The table is not shown, because another version of the scenario is installed.",
         state=_build_state(playback.last_state),
-        shown=playback.ending.shown if playback.ending else (),
-        hidden=playback.ending.hidden if playback.ending else (),
+        shown=playback.ending.public_facts if playback.ending else (),
+        hidden=playback.ending.private_facts if playback.ending else (),
         results=[
             [format_outcome_words(outcome), format_units(reward, scenario.unit)]
             for outcome, reward in zip(trace.result.outcomes, trace.result.rewards, strict=True)
@@ -73,8 +73,8 @@ def _build_move(step: EpisodeStep, before: Sequence[EpisodeStep]) -> dict[str, A
         seat=move.seat,
         kind=_classify_move(move),
         state=_build_state(step.state),
-        seen="" if move.text is None else _truncate_text(_find_last_reaction(move.seat, before) or step.seen),
-        text=[_truncate_text(parts.plan), _truncate_text(parts.action), _truncate_text(parts.after)]
+        seen="" if move.text is None else _truncate_text(_find_last_reaction(move.seat, before) or step.observation),
+        text=[_truncate_text(parts.plan), _truncate_text(parts.action), _truncate_text(parts.rest)]
         if move.text is not None
         else None,
         whole=_truncate_text(move.text or "") if parts.has_thinking else "",
@@ -100,7 +100,7 @@ def _find_last_reaction(seat: int, before: Sequence[EpisodeStep]) -> str:
 def _build_state(state: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the table without values in headings; empty for a huge one."""
     content = {name: value for name, value in (state or {}).items() if name != "to_move"}
-    return content if len(json.dumps(content, ensure_ascii=False)) <= _MOST_OF_A_STATE else {}
+    return content if len(json.dumps(content, ensure_ascii=False)) <= _MAX_STATE_CHARACTERS else {}
 
 
 def _truncate_text(text: str) -> str:
@@ -116,8 +116,8 @@ class EpisodeStep:
     move: GameMove
     state: dict[str, Any] | None = None
     """Complete state before the move, see `Scenario.encode_state`; None: unknown."""
-    seen: str = ""
-    """What the seat sees before the move; empty: unknown."""
+    observation: str = ""
+    """The view of the seat before the move; empty: unknown."""
     answer: str = ""
     """For the last text of a seat: how the game ended for it."""
 
@@ -168,7 +168,7 @@ def _play_again(trace: GameTrace, game: GameInPlay) -> Iterator[EpisodeStep]:
         if move.text is not None:
             game.writes(move.text)
         elif move.command is not None:
-            game.plays(move.command)
+            game.play_command(move.command)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ class TextParts:
     """Text before the action."""
     action: str
     """Line that was read as the action; empty: no line."""
-    after: str
+    rest: str
     has_thinking: bool
     """Whether the whole text has thinking, which is in none of the parts."""
 

@@ -19,7 +19,7 @@ from dtef_pipeline.games.solitaire.tableau import CARDS, Tableau, apply_card_com
 
 class _SearchNode(NamedTuple):
     table: Tableau
-    before: int
+    previous: int
     """Index of the previous table in the list of reached tables."""
     command: str
     """Command that led here from the previous table."""
@@ -41,7 +41,7 @@ def find_solution(table: Tableau) -> tuple[str, ...] | None:
         _, minus_steps, place = heappop(waiting)
         parent, steps = nodes[place].table, 1 - minus_steps
         if parent.is_solved:
-            return _trace_way(place, nodes)
+            return _trace_path(place, nodes)
         for command in _list_worth_trying(parent):
             child = apply_card_command(parent, command)
             if steps < fewest.get(key := _sort_columns(child), steps + 1):
@@ -70,9 +70,9 @@ def _sort_columns(table: Tableau) -> Tableau:
     return table._replace(columns=tuple(sorted(table.columns)))
 
 
-def _trace_way(place: int, nodes: list[_SearchNode]) -> tuple[str, ...]:
+def _trace_path(place: int, nodes: list[_SearchNode]) -> tuple[str, ...]:
     commands: list[str] = []
     while place:
         commands.append(nodes[place].command)
-        place = nodes[place].before
+        place = nodes[place].previous
     return tuple(reversed(commands))

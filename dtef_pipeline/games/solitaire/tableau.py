@@ -49,7 +49,7 @@ def list_legal_commands(table: Tableau) -> tuple[str, ...]:
     """
     tops = [(column[-1], len(column)) for column in table.columns if column]
     if table.waste:
-        tops.append((table.waste[-1], CARDS))  # a card that leaves the waste is never alone in a column
+        tops.append((table.waste[-1], CARDS))  # a card from the waste is never the only card of a column
     home = [f"move {card}->foundation" for card, _ in tops if card == table.foundation + 1]
     moves = [
         f"move {card}->c{place}"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.contract import Chooses, Count, GameEnding, GameMetric, GameResult, Illegal
+from dtef_pipeline.games.contract import ChooseCommand, Count, GameEnding, GameMetric, GameResult, Illegal
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.reading import find_action, normalise_cards, normalise_command, read_command, strip_command
 from dtef_pipeline.games.solitaire.optimum import find_solution, optimum
@@ -100,7 +100,7 @@ class Thirteen:
 
     def __init__(self, seats: tuple[str, ...]) -> None:
         self.seats = seats
-        self.baselines: Mapping[str, Chooses] = {
+        self.baselines: Mapping[str, ChooseCommand] = {
             "greedy": _play_greedily,
             "patient": _play_patiently,
             "optimal": _play_optimally,

@@ -1,4 +1,4 @@
-"""Word problems as GSM8K is published: lines of `{question, answer}`, whose answer ends in `#### number`."""
+"""Word problems in the format of GSM8K: lines of `{question, answer}`, whose answer ends in `#### number`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ALLOWED_ANSWER = f"working, then {FINAL_MARK} and a number, once"
 
 
 def load_gsm8k(path: Path, *, suite: str = "gsm8k", strict: bool = False) -> LoadedItems:
-    """Load the items of a file, or of a folder with a `test` file; the rows of a `train` file beside it are the examples.
+    """Load the items of a file, or of a folder with a `test` file; the rows of a `train` file next to it are the examples.
 
     There is one part, `all`. An item's id is its line, from 0, or the `id` or `index` of its row: `gsm8k/17`. It is its own cluster. The
     reference is the number without commas and currency signs, the solution the working before it. Raises ItemError for a path that does not
@@ -38,13 +38,13 @@ class _NumberLayout:
     """The rows of one file. `of`: prefix of the row number in the ids of examples."""
 
     suite: str
-    of: str = ""
+    split_prefix: str = ""
 
     def part(self, row: SourceRow | None) -> str:
         return ONE_PART
 
     def item_id(self, row: SourceRow) -> str:
-        return f"{self.suite}/{self.of}{number_row(row, row.values if isinstance(row.values, dict) else {})}"
+        return f"{self.suite}/{self.split_prefix}{number_row(row, row.values if isinstance(row.values, dict) else {})}"
 
     def item(self, row: SourceRow, item_id: str) -> QaItem:
         values = require_mapping(row, ("question", "answer"))

@@ -48,7 +48,7 @@ class ItemFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class GivenAnswer:
+class FileAnswer:
     """An answer in the item file itself, produced elsewhere."""
 
     item_id: str
@@ -73,7 +73,7 @@ class LoadedItems:
     findings: tuple[ItemFinding, ...] = ()
     examples: tuple[QaItem, ...] = ()
     """Development items in file order, which prompts show as examples but never ask."""
-    answers: tuple[GivenAnswer, ...] = ()
+    answers: tuple[FileAnswer, ...] = ()
 
     @property
     def errors(self) -> tuple[ItemFinding, ...]:
@@ -99,27 +99,27 @@ class ItemLog:
     """A log of findings. `strict`: raise the first error as ItemError."""
 
     strict: bool = False
-    found: list[ItemFinding] = field(default_factory=list)
+    _findings: list[ItemFinding] = field(default_factory=list)
     part: str | None = None
     """Part that is being read, for findings."""
-    unlisted: int = 0
+    n_unlisted: int = 0
     """Number of findings beyond those kept."""
 
     @property
     def findings(self) -> tuple[ItemFinding, ...]:
         """The findings: all, or the first MOST_FINDINGS and the number of further ones."""
-        if not self.unlisted:
-            return tuple(self.found)
-        last = self.found[-1]
-        text = f"{format_count(self.unlisted, 'more finding')}, here and in files after it"
-        return (*self.found, ItemFinding(ERROR_LEVEL, "more", last.file, None, None, None, None, text))
+        if not self.n_unlisted:
+            return tuple(self._findings)
+        last = self._findings[-1]
+        text = f"{format_count(self.n_unlisted, 'more finding')}, here and in files after it"
+        return (*self._findings, ItemFinding(ERROR_LEVEL, "more", last.file, None, None, None, None, text))
 
     @property
     def total(self) -> int:
         """Number of findings so far."""
-        return len(self.found) + self.unlisted
+        return len(self._findings) + self.n_unlisted
 
-    def error(self, fault: RowFault, file: Path, line: int | None = None, item_id: str | None = None) -> None:
+    def log_error(self, fault: RowFault, file: Path, line: int | None = None, item_id: str | None = None) -> None:
         """Log a row that is left out."""
         if self.strict:
             text = f"{item_id}: {fault.text}" if item_id else fault.text
@@ -127,16 +127,18 @@ class ItemLog:
             raise ItemError(text, where=str(file), line=line, arrived=value, allowed=fault.allowed)
         self._add(ERROR_LEVEL, fault, file, line, item_id)
 
-    def warning(self, fault: RowFault, file: Path, line: int | None = None, item_id: str | None = None) -> None:
+    def log_warning(self, fault: RowFault, file: Path, line: int | None = None, item_id: str | None = None) -> None:
         """Log a warning on a row that is kept."""
         self._add(WARNING_LEVEL, fault, file, line, item_id)
 
     def _add(self, level: str, fault: RowFault, file: Path, line: int | None, item_id: str | None) -> None:
-        if len(self.found) >= MOST_FINDINGS:
-            self.unlisted += 1
+        if len(self._findings) >= MOST_FINDINGS:
+            self.n_unlisted += 1
             return
         value = None if fault.found is None else format_shortened(fault.found)
-        self.found.append(ItemFinding(level, fault.code, str(file), line, item_id, value, fault.allowed, fault.text, self.part))
+        self._findings.append(
+            ItemFinding(level, fault.code, str(file), line, item_id, value, fault.allowed, fault.text, self.part)
+        )
 
 
 class _Shortened:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from dtef_pipeline.identity import normalize_text
 from dtef_pipeline.qa.item_files.item_log import ItemLog, RowFault
-from dtef_pipeline.qa.item_files.rows import DoubledKeys, SourceRow, has_invalid_text, read_rows
+from dtef_pipeline.qa.item_files.rows import DuplicateKeys, SourceRow, has_invalid_text, read_rows
 from dtef_pipeline.qa.item_files.splits import is_later_shard
 from dtef_pipeline.qa.model import ItemError, QaItem
 
@@ -65,9 +65,9 @@ def _iterate_items_of_file(
             log.part = layout.part(row)
             item_id = layout.item_id(row)
             item = layout.item(row, item_id)
-            take(item_id, item_ids)
+            reserve_id(item_id, item_ids)
         except RowFault as fault:
-            log.error(fault, path, row.line, item_id)
+            log.log_error(fault, path, row.line, item_id)
         else:
             if warn:
                 warn_of_flags(item, path, log)
@@ -77,7 +77,7 @@ def _iterate_items_of_file(
     return behind
 
 
-def take(item_id: str, item_ids: set[str]) -> None:
+def reserve_id(item_id: str, item_ids: set[str]) -> None:
     """Add an id to those in use. Raises RowFault if it is in use: the first row keeps it."""
     if item_id in item_ids:
         raise RowFault("duplicate_id", "the id occurs twice; its first row is kept", found=item_id, allowed="each id once")
@@ -88,7 +88,7 @@ def warn_of_flags(item: QaItem, path: Path, log: ItemLog) -> None:
     """Log the flags of an item's options."""
     for flag in item.flags:
         if flag in _FLAG_TEXTS:
-            log.warning(
+            log.log_warning(
                 RowFault(flag, _FLAG_TEXTS[flag], found=_find_repeated_option(item.options)),
                 path,
                 item.source_line,
@@ -104,7 +104,7 @@ def _warn_of_repeat(item: QaItem, questions: dict[tuple[str, ...], QaItem], path
         fault = RowFault(
             REPEATED_TEXT, "an earlier row has the same question and options; both are kept, and count twice", found=place
         )
-        log.warning(fault, path, item.source_line, item.item_id)
+        log.log_warning(fault, path, item.source_line, item.item_id)
 
 
 def _find_repeated_option(options: Sequence[str]) -> str:
@@ -127,8 +127,8 @@ def require_mapping(row: SourceRow, keys: Iterable[str]) -> Mapping[str, Any]:
     """Return the values of a row by their names. Raises RowFault for a row that is not a mapping, and for a name that occurs twice."""
     if not isinstance(row.values, dict):
         raise RowFault("no_object", "the row is not an object", found=row.values, allowed=f"an object with {', '.join(keys)}")
-    if isinstance(row.values, DoubledKeys):
-        raise RowFault("doubled_key", "a key occurs twice", found=row.values.doubled, allowed="each key once")
+    if isinstance(row.values, DuplicateKeys):
+        raise RowFault("doubled_key", "a key occurs twice", found=row.values.duplicate_key, allowed="each key once")
     return row.values
 
 

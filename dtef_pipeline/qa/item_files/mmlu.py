@@ -48,7 +48,9 @@ def load_mmlu(path: Path, *, suite: str = "mmlu", strict: bool = False) -> Loade
     files = find_split_files(require_path(path), log)
     items = tuple(iterate_items_of_files(files.items, lambda file: _ChoiceLayout(file, suite), log, item_ids))
     examples = tuple(
-        iterate_items_of_files(files.examples, lambda file: _ChoiceLayout(file, suite, of="dev/"), log, item_ids, warn=False)
+        iterate_items_of_files(
+            files.examples, lambda file: _ChoiceLayout(file, suite, split_prefix="dev/"), log, item_ids, warn=False
+        )
     )
     return LoadedItems(items, log.findings, examples)
 
@@ -59,7 +61,7 @@ class _ChoiceLayout:
 
     file: Path
     suite: str
-    of: str = ""
+    split_prefix: str = ""
 
     def part(self, row: SourceRow | None) -> str | None:
         if row is None:
@@ -69,7 +71,7 @@ class _ChoiceLayout:
         return read_part_name(name, name_without_split(self.file))
 
     def item_id(self, row: SourceRow) -> str:
-        return f"{self.part(row)}/{self.of}{number_row(row, row.values if isinstance(row.values, dict) else {})}"
+        return f"{self.part(row)}/{self.split_prefix}{number_row(row, row.values if isinstance(row.values, dict) else {})}"
 
     def item(self, row: SourceRow, item_id: str) -> QaItem:
         is_bare = isinstance(row.values, list) and self._is_csv

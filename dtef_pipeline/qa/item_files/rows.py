@@ -38,10 +38,10 @@ class SourceRow(NamedTuple):
     """Cells of a CSV file without a header, else the row's value: a mapping if it is valid."""
 
 
-class DoubledKeys(dict[str, Any]):
+class DuplicateKeys(dict[str, Any]):
     """A JSON object in which a key occurs twice."""
 
-    doubled: str
+    duplicate_key: str
 
 
 def has_invalid_text(text: str) -> bool:
@@ -54,12 +54,12 @@ def read_json_lines(path: Path, log: ItemLog) -> Iterator[SourceRow]:
     with _open_rows(path) as file:
         for number, line in enumerate(_iterate_lines(file)):
             if isinstance(line, RowFault):
-                log.error(line, path, number + 1)
+                log.log_error(line, path, number + 1)
             elif line.strip():
                 try:
                     yield SourceRow(number, number + 1, parse_json_value(line, number + 1))
                 except RowFault as fault:
-                    log.error(fault, path, number + 1)
+                    log.log_error(fault, path, number + 1)
 
 
 def parse_json_value(data: bytes, line: int | None = None) -> Any:
@@ -86,8 +86,8 @@ def _mark_doubled_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(mapping) == len(pairs):
         return mapping
     keys: set[str] = set()
-    result = DoubledKeys(mapping)
-    result.doubled = next(key for key, _ in pairs if key in keys or keys.add(key))  # type: ignore[func-returns-value]
+    result = DuplicateKeys(mapping)
+    result.duplicate_key = next(key for key, _ in pairs if key in keys or keys.add(key))  # type: ignore[func-returns-value]
     return result
 
 
@@ -107,7 +107,7 @@ def read_csv_rows(path: Path, log: ItemLog) -> Iterator[SourceRow]:
             fault = RowFault(
                 "columns", "too few or too many cells", found=len(cells), allowed=f"{len(header)}: {', '.join(header)}"
             )
-            log.error(fault, path, line)
+            log.log_error(fault, path, line)
         elif cells:
             yield SourceRow(number, line, cells)
 
@@ -127,7 +127,7 @@ def _read_csv_cells(path: Path, log: ItemLog) -> Iterator[tuple[int, list[str]]]
             return
         except csv.Error as error:
             text = "the row is not valid CSV, perhaps because a quotation mark is never closed"
-            log.error(RowFault("csv", text, found=str(error), allowed="cells of at most 131,072 characters"), path, line)
+            log.log_error(RowFault("csv", text, found=str(error), allowed="cells of at most 131,072 characters"), path, line)
             yield line, []
         else:
             if cells:
@@ -167,11 +167,11 @@ def read_rows(path: Path, log: ItemLog) -> Iterator[SourceRow]:
             is_empty = False
             yield row
     except RowFault as fault:
-        log.error(fault, path)
+        log.log_error(fault, path)
     except (OSError, EOFError, zlib.error) as error:
-        log.error(make_unreadable_fault(error), path)
+        log.log_error(make_unreadable_fault(error), path)
     if is_empty and log.total == total:
-        log.error(RowFault("empty", "the file has no rows"), path)
+        log.log_error(RowFault("empty", "the file has no rows"), path)
 
 
 def choose_reader(path: Path) -> Callable[[Path, ItemLog], Iterator[SourceRow]]:

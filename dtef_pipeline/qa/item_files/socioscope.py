@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dtef_pipeline.qa.item_files.item_log import ANSWERS_CODE, GivenAnswer, ItemLog, LoadedItems, RowFault
+from dtef_pipeline.qa.item_files.item_log import ANSWERS_CODE, FileAnswer, ItemLog, LoadedItems, RowFault
 from dtef_pipeline.qa.item_files.layout import (
     flag_options,
     number_row,
@@ -19,10 +19,10 @@ from dtef_pipeline.qa.item_files.layout import (
     require_path,
     require_readable,
     require_text,
-    take,
+    reserve_id,
     warn_of_flags,
 )
-from dtef_pipeline.qa.item_files.rows import DoubledKeys, JsonFile, SourceRow, read_whole_json
+from dtef_pipeline.qa.item_files.rows import DuplicateKeys, JsonFile, SourceRow, read_whole_json
 from dtef_pipeline.qa.model import ItemError, QaItem, Quote
 
 SOCIOSCOPE_TYPES = ("Yes/No", "ListOne", "ListMany", "PickOne", "PickMany", "Yes/No with Rationale")
@@ -74,7 +74,7 @@ def load_socioscope(
     try:
         pairs = _list_pairs(read_whole_json(path))
     except RowFault as fault:
-        log.error(fault, path)
+        log.log_error(fault, path)
         return LoadedItems(findings=log.findings)
     reader = _PairReader(path, suite, part, log, check_metric, turn_text)
     read = [entry for row in pairs for entry in reader.read(row)]
@@ -86,7 +86,7 @@ def load_socioscope(
 def _list_pairs(file: JsonFile) -> list[SourceRow]:
     form = 'an object with a list, once: {"qa_pairs": [...]}'
     value = file.value
-    pairs = value.get("qa_pairs") if isinstance(value, dict) and not isinstance(value, DoubledKeys) else None
+    pairs = value.get("qa_pairs") if isinstance(value, dict) and not isinstance(value, DuplicateKeys) else None
     if not isinstance(pairs, list):
         raise RowFault("qa_pairs", "qa_pairs is missing or not a list", found=value, allowed=form)
     if not pairs:
@@ -106,7 +106,7 @@ class _PairReader:
         self._taken: set[str] = set()
         self._absent: set[str] = set()
 
-    def read(self, row: SourceRow) -> Iterator[tuple[QaItem, list[GivenAnswer]]]:
+    def read(self, row: SourceRow) -> Iterator[tuple[QaItem, list[FileAnswer]]]:
         """Read the item of a pair and its answers; an unusable pair is logged and gives nothing."""
         item_id = f"{self._part}/{row.number}"
         try:
@@ -115,9 +115,9 @@ class _PairReader:
             item = self._read_item(pair, item_id, row.line)
             if self._check_metric is not None and not {UNKNOWN_TYPE, EMPTY_METRIC} & set(item.flags):
                 _check_item_metric(item, self._check_metric)
-            take(item_id, self._taken)
+            reserve_id(item_id, self._taken)
         except RowFault as fault:
-            self._log.error(fault, self._path, row.line, item_id)
+            self._log.log_error(fault, self._path, row.line, item_id)
             return
         self._warn(item)
         yield item, list(self._read_answers(pair.get("answers"), item))
@@ -159,7 +159,7 @@ class _PairReader:
                 if fault := self._quote_fault(quote, self._turn_text):
                     self._log_warning(item, fault)
 
-    def _warn_of_source(self, answer: GivenAnswer, item: QaItem) -> None:
+    def _warn_of_source(self, answer: FileAnswer, item: QaItem) -> None:
         """Warn of a missing transcript the first time that an answer names it."""
         if not answer.source or self._turn_text is None or answer.source in self._absent:
             return
@@ -178,12 +178,12 @@ class _PairReader:
         return _quote_fault(replace(quote, turn=None), turn_text)
 
     def _log_warning(self, item: QaItem, fault: RowFault) -> None:
-        self._log.warning(fault, self._path, item.source_line, item.item_id)
+        self._log.log_warning(fault, self._path, item.source_line, item.item_id)
 
-    def _read_answers(self, answers: object, item: QaItem) -> Iterator[GivenAnswer]:
+    def _read_answers(self, answers: object, item: QaItem) -> Iterator[FileAnswer]:
         if not isinstance(answers, list | None):
             fault = RowFault(ANSWERS_CODE, "answers is not a list", found=answers, allowed=f"a list of {_ANSWER_ALLOWED}")
-            self._log.error(fault, self._path, item.source_line, item.item_id)
+            self._log.log_error(fault, self._path, item.source_line, item.item_id)
             return
         for number, answer in enumerate(answers or ()):
             try:
@@ -192,7 +192,7 @@ class _PairReader:
                 yield entry
             except RowFault as fault:
                 fault.code = ANSWERS_CODE  # whatever is wrong with it, its item is kept
-                self._log.error(fault, self._path, item.source_line, item.item_id)
+                self._log.log_error(fault, self._path, item.source_line, item.item_id)
 
 
 def _require_question(value: object) -> Mapping[str, Any]:
@@ -203,8 +203,8 @@ def _require_question(value: object) -> Mapping[str, Any]:
             found=value,
             allowed="an object with text, type, metric and, for types that choose, options",
         )
-    if isinstance(value, DoubledKeys):
-        raise RowFault("doubled_key", "a key of the question occurs twice", found=value.doubled, allowed="each key once")
+    if isinstance(value, DuplicateKeys):
+        raise RowFault("doubled_key", "a key of the question occurs twice", found=value.duplicate_key, allowed="each key once")
     return value
 
 
@@ -212,8 +212,8 @@ def _read_metric_text(value: object) -> str:
     """Return the metric as text or JSON; its scorer checks it."""
     if isinstance(value, str):
         return require_readable(value, "metric")
-    if isinstance(value, DoubledKeys):
-        raise RowFault("metric", "a value of the metric occurs twice", found=value.doubled, allowed="each value once")
+    if isinstance(value, DuplicateKeys):
+        raise RowFault("metric", "a value of the metric occurs twice", found=value.duplicate_key, allowed="each value once")
     return "" if value is None else require_readable(json.dumps(value, ensure_ascii=False), "metric")
 
 
@@ -280,11 +280,11 @@ def _quote_fault(quote: Quote, turn_text: TurnText) -> RowFault | None:
     return None
 
 
-def _read_answer(value: object, number: int, item_id: str) -> GivenAnswer:
+def _read_answer(value: object, number: int, item_id: str) -> FileAnswer:
     fault = RowFault(ANSWERS_CODE, f"answer {number} cannot be read", found=value, allowed=_ANSWER_ALLOWED)
     if not isinstance(value, dict) or "answer" not in value:
         raise fault
-    if isinstance(value["answer"], dict) and ("answer" not in value["answer"] or isinstance(value["answer"], DoubledKeys)):
+    if isinstance(value["answer"], dict) and ("answer" not in value["answer"] or isinstance(value["answer"], DuplicateKeys)):
         raise fault
     context, citations, source = (value.get(key) for key in ("context", "citations", "source"))
     if not isinstance(context, list | None) or not isinstance(citations, list | None) or not isinstance(source, str | None):
@@ -293,7 +293,7 @@ def _read_answer(value: object, number: int, item_id: str) -> GivenAnswer:
     text = value["answer"]
     if text is not None:
         text = require_readable(text if isinstance(text, str) else json.dumps(text, ensure_ascii=False), "answer")
-    return GivenAnswer(item_id, number, text, source, tuple(context or ()), tuple(citations or ()))
+    return FileAnswer(item_id, number, text, source, tuple(context or ()), tuple(citations or ()))
 
 
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{},:]|[^\s"\[\]{},:]+', re.DOTALL)

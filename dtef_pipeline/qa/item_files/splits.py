@@ -38,10 +38,10 @@ def find_split_files(path: Path, log: ItemLog, *, examples: Sequence[str] = ("de
         try:
             files = _split_folder(path, examples)
         except OSError as error:
-            log.error(make_unreadable_fault(error), path)
+            log.log_error(make_unreadable_fault(error), path)
             return SplitFiles([], [])
         if not files.items:
-            log.error(RowFault("no_files", "the folder has no item files", allowed=TABLE_ENDINGS), path)
+            log.log_error(RowFault("no_files", "the folder has no item files", allowed=TABLE_ENDINGS), path)
         _warn_of_missing_shards(files.items, log)
         return files
     try:
@@ -99,7 +99,7 @@ def _warn_of_missing_shards(files: Sequence[Path], log: ItemLog) -> None:
             fault = RowFault(
                 "shards", "further files of the same table are missing", found=f"{len(shards)} of {count}", allowed="all"
             )
-            log.warning(fault, shards[0])
+            log.log_warning(fault, shards[0])
 
 
 def _split_folder(folder: Path, examples: Sequence[str]) -> SplitFiles:

@@ -25,7 +25,7 @@ from dtef_pipeline.text.name_matching import list_nearest
 class AddedFiles:
     """The loaded files of a suite."""
 
-    loaded: LoadedItems
+    loaded_items: LoadedItems
     scorers_of: Callable[[QaItem], Sequence[str]]
     """Names of an item's scorers."""
     documents: pa.Table | None = None
@@ -34,7 +34,7 @@ class AddedFiles:
     @property
     def parts(self) -> list[str]:
         """The parts of the items, in the order of their first occurrence."""
-        return list(dict.fromkeys(item.part for item in self.loaded.items))
+        return list(dict.fromkeys(item.part for item in self.loaded_items.items))
 
 
 def read_added(
@@ -63,7 +63,7 @@ def read_added(
     )
     if documents is None:
         return AddedFiles(items, lambda item: spec.scorers_of(item.type))
-    corpus_findings = tuple(_make_corpus_finding(error) for error in documents.quarantined)
+    corpus_findings = tuple(_make_corpus_finding(error) for error in documents.errors)
     result = replace(items, findings=(*items.findings, *corpus_findings))
     return AddedFiles(
         result,

@@ -84,7 +84,7 @@ def resolve_arbiter(config: ArbiterConfig, models: Models) -> Arbiter:
     """Return the judge that a configuration names. Raises ConfigError for an unknown model, several models, or one that cannot judge."""
     suffix = config.model.removeprefix(strip_settings(config.model))
     (named, *extras) = models.resolve([config.model])
-    if extras or named.is_computed or named.is_local or named.is_imported:
+    if extras or named.is_computed or named.is_local:
         names = ", ".join(candidate.name for candidate in (named, *extras))
         raise ConfigError(f"arbiter: model {config.model!r}: got {names}; allowed: one language model with a provider")
     settings = {
@@ -132,6 +132,6 @@ def is_in_sample(item_ids: Iterable[str], variants: Iterable[str], rate: float) 
 
 
 def _hash_to_share(item_id: str, variant: str) -> float:
-    # As JSON, so that no two pairs are spelled alike; ASCII, so that every text can be hashed.
+    # JSON keeps different pairs different; ASCII allows every text to be hashed.
     digest = hashlib.sha256(json.dumps([item_id, variant]).encode()).digest()
     return int.from_bytes(digest[:8], "big") / _ALL_HASHES

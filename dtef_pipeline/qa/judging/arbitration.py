@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import fsum
 from typing import Any
 
-from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import LAST_ERROR, Failure, Request, Response
 from dtef_pipeline.judging.judgement import CALL_FAILED, CUT_SHORT, JUDGE_ROLE, OVER_BUDGET
@@ -36,14 +36,14 @@ class Arbitration:
     judge: ModelSpec
     snapshot: str = JUDGE_SNAPSHOT
     """`judge`, or a value of `judge_snapshot`."""
-    _first: Request | None = None
+    _first_request: Request | None = None
 
     def next(self, history: Sequence[Response]) -> Request | None:
         """Return the first request, or after an unreadable reply the same request as another draw, or None at the end."""
-        if self._first is None:
-            self._first = self._build_judge_request(self.judge, 0)
+        if self._first_request is None:
+            self._first_request = self._build_judge_request(self.judge, 0)
         if not history:
-            return self._first
+            return self._first_request
         if len(history) > 1 or _read(history[0]).score is not None:
             return None
         return self._build_judge_request(_double_room(self.judge) if _is_cut(history[0]) else self.judge, 1)
@@ -88,7 +88,7 @@ class EvaluatorVerdict:
     """Why there is no reply; None: there is a reply."""
 
 
-def read_verdict(task: Arbitration, result: Played) -> EvaluatorVerdict:
+def read_verdict(task: Arbitration, result: EpisodeResult) -> EvaluatorVerdict:
     """Read the verdict of a judgement from its last reply."""
     if result.failure is not None or not result.responses:
         budget = result.failure is not None and result.failure.status == OVER_BUDGET
@@ -100,7 +100,9 @@ def read_verdict(task: Arbitration, result: Played) -> EvaluatorVerdict:
     return EvaluatorVerdict(task.evaluator, reply.score, reason, reply.explanation, None)
 
 
-def make_verdict_row(task: Arbitration, result: Played, judged_model: str, own_servers: Collection[str] = ()) -> dict[str, Any]:
+def make_verdict_row(
+    task: Arbitration, result: EpisodeResult, judged_model: str, own_servers: Collection[str] = ()
+) -> dict[str, Any]:
     """Return the columns of `qa_judgements` that a judgement fills; `judged_model`: model string or variant of the judged model;
     `own_servers`: see `is_self_judged`."""
     verdict = read_verdict(task, result)
@@ -145,7 +147,7 @@ def compute_arbiter_score(
         return ItemScore(OK_STATUS, fsum(numbers) / len(numbers), JUDGE_SNAPSHOT, flags, details, explanations)
     if why and all(reason == SKIPPED_BUDGET for reason in why.values()):
         limits = [error for name in why if (error := (errors or {}).get(name))]
-        # That of an evaluator whose call failed before the budget ended says what it was spent on.
+        # The reason of an evaluator whose call failed before the budget ended shows what the budget was spent on.
         limit = max(limits, key=lambda error: LAST_ERROR in error, default=None)
         return ItemScore(SKIPPED_BUDGET, None, None, flags, details, describe_over_budget(limit))
     return ItemScore(JUDGE_FAILED, None, None, flags, details, explanations or "no evaluator was used")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.request import Request, Response
 from dtef_pipeline.judging.judges import is_self_judged
 from dtef_pipeline.qa.item_files.gsm8k import FINAL_MARK
@@ -30,7 +30,7 @@ _JUDGED_NAMES = tuple(column.name for column in OF_ONE_RESPONSE)
 
 
 @dataclass(slots=True)
-class JudgementLook:
+class JudgementEpisode:
     """One evaluator's judgement of one response, an episode."""
 
     response: Mapping[str, Any]
@@ -43,13 +43,13 @@ class JudgementLook:
         return self.arbitration.next(history)
 
 
-def make_verdict_stand_in(_: JudgementLook, __: Request, text: str) -> str:
+def make_verdict_stand_in(_: JudgementEpisode, __: Request, text: str) -> str:
     """Return a readable reply with the text as its reason."""
     return json.dumps({"score": 0.5, "reason": text})
 
 
 class JudgedItem(NamedTuple):
-    """A judge's input besides a response, and the evaluators that it applies."""
+    """A judge's input in addition to a response, and the evaluators that it applies."""
 
     question: str
     reference: str
@@ -84,14 +84,14 @@ def split_by_sample(responses: pa.Table, rate: float) -> tuple[pa.Table, pa.Tabl
 
 def iterate_looks(
     responses: pa.Table, items: Mapping[str, JudgedItem], arbiter: Arbiter, snapshot: str
-) -> Iterator[JudgementLook]:
+) -> Iterator[JudgementEpisode]:
     """Yield a judgement per evaluator and response, in the order of the responses; blank ones need none. `items`: see
     `select_judged_items`."""
     named = responses.select(list(_JUDGED_NAMES)).to_pylist()
     texts, keys = responses["response"].to_pylist(), responses["request_key"].to_pylist()
     for row, response, key in zip(named, texts, keys, strict=True):
         for task in iterate_looks_at(items[row["item_id"]], response or "", arbiter, snapshot):
-            yield JudgementLook(row, task, key)
+            yield JudgementEpisode(row, task, key)
 
 
 def iterate_looks_at(item: JudgedItem, response: str, arbiter: Arbiter, snapshot: str) -> Iterator[Arbitration]:
@@ -102,7 +102,7 @@ def iterate_looks_at(item: JudgedItem, response: str, arbiter: Arbiter, snapshot
 
 
 def select_judged_items(items: pa.Table) -> dict[str, JudgedItem]:
-    """Return by item a judge's input besides a response, for items with judged answers or judged reasons.
+    """Return by item a judge's input in addition to a response, for items with judged answers or judged reasons.
 
     `items`: rows of `qa_items`.
     """
@@ -146,7 +146,7 @@ def format_reference(solution: str, reference: str) -> str:
 
 
 def build_judgement_rows(
-    looks: Sequence[JudgementLook], outcomes: Sequence[Played], own_servers: Collection[str] = ()
+    looks: Sequence[JudgementEpisode], outcomes: Sequence[EpisodeResult], own_servers: Collection[str] = ()
 ) -> pa.Table:
     """Return the rows of `qa_judgements`, in the order of `looks`. `own_servers`: see `is_self_judged`."""
     rows = [

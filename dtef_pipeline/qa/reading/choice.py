@@ -1,6 +1,6 @@
 r"""Reading the letter that a free reply chooses, and the `exact_choice` scorer.
 
-The first rule that applies decides (`how` names it):
+The first rule that applies decides (`read_by` names it):
 
 1. `statement`: the last explicit statement. Strong ones are `answer is X`, `Answer: X`, `answer (X)`, `X is the answer`,
    `\boxed{X}` (`boxed`), `closest ... is (X)`, and `answer is` with the text of exactly one option (`option_text`). Without
@@ -31,7 +31,15 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from dtef_pipeline.qa.model import OK_STATUS, UNPARSEABLE_STATUS, ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
+from dtef_pipeline.qa.model import (
+    OK_STATUS,
+    UNPARSEABLE_STATUS,
+    ItemError,
+    ItemScore,
+    ScoreResponse,
+    ScorerSettings,
+    WrittenResponse,
+)
 from dtef_pipeline.qa.reading.corrections import drop_denials
 from dtef_pipeline.qa.reading.numeric import NO_REFERENCE, NOTHING_EXPECTED
 from dtef_pipeline.qa.reading.option_texts import OptionTexts, read_letters_at
@@ -69,7 +77,7 @@ class LetterReading(NamedTuple):
     """The letter that a reply chooses, or None if unreadable."""
 
     letter: str | None
-    how: str | None = None
+    read_by: str | None = None
     flags: tuple[str, ...] = ()
 
 
@@ -86,7 +94,7 @@ class ExactChoice:
     name = "exact_choice"
     version = 2
 
-    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
+    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreResponse:
         """See `Scorer`; the reference is the letter of an option."""
         expected = reference.strip().upper()
         choices = LETTERS_OF_OPTIONS[: len(options)] if options else LETTERS_OF_OPTIONS
@@ -97,14 +105,14 @@ class ExactChoice:
         letters = len(options) or max(_WITHOUT_OPTIONS, LETTERS_OF_OPTIONS.find(expected) + 1)
         texts = OptionTexts(options)
 
-        def score(response: Written) -> ItemScore:
-            read = _read(response.text, texts if options else None, letters, was_cut=response.was_cut)
+        def score(response: WrittenResponse) -> ItemScore:
+            read = _read(response.text, texts if options else None, letters, was_cut=response.is_truncated)
             details = {"letter": read.letter}
             if not expected:
-                return ItemScore("unscorable", None, read.how, read.flags, details, NOTHING_EXPECTED)
+                return ItemScore("unscorable", None, read.read_by, read.flags, details, NOTHING_EXPECTED)
             if read.letter is None:
-                return ItemScore(UNPARSEABLE_STATUS, flags=read.flags, own=details)
-            return ItemScore(OK_STATUS, float(read.letter == expected), read.how, read.flags, details)
+                return ItemScore(UNPARSEABLE_STATUS, flags=read.flags, details=details)
+            return ItemScore(OK_STATUS, float(read.letter == expected), read.read_by, read.flags, details)
 
         return score
 
@@ -151,7 +159,7 @@ def _read_statements(statements: list[Statement], text: str, texts: OptionTexts 
     if letter not in choices:
         return LetterReading(None, None, ("outside",))
     flags = ("several",) if any(statement.letters != last.letters for statement in statements) else ()
-    return LetterReading(letter, last.how, (*flags, *_flag_mismatch(letter, text, last.end, texts)))
+    return LetterReading(letter, last.read_by, (*flags, *_flag_mismatch(letter, text, last.end, texts)))
 
 
 def _flag_mismatch(letter: str, text: str, end: int, texts: OptionTexts | None) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 r"""Reading the number that a free reply gives as its answer, and the `numeric` scorer.
 
-The first rule that applies decides (`how` names it):
+The first rule that applies decides (`read_by` names it):
 
 1. `marker`: the last `####` with a number in its line;
 2. `boxed`: the last `\boxed{}` or `\fbox{}` with a number;
@@ -31,7 +31,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from dtef_pipeline.qa.model import OK_STATUS, UNPARSEABLE_STATUS, ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
+from dtef_pipeline.qa.model import (
+    OK_STATUS,
+    UNPARSEABLE_STATUS,
+    ItemError,
+    ItemScore,
+    ScoreResponse,
+    ScorerSettings,
+    WrittenResponse,
+)
 from dtef_pipeline.qa.reading.corrections import drop_denials, find_corrections
 from dtef_pipeline.qa.reading.expressions import evaluate
 from dtef_pipeline.qa.reading.foreign_cues import find_foreign_cues, normalize_euros, normalize_points
@@ -95,22 +103,22 @@ class Numeric:
     name = "numeric"
     version = 2
 
-    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
+    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreResponse:
         """See `Scorer`; the reference is a number or a solution that ends in `#### number`; `null`: replies are read but not scored."""
         expected = _parse_expected_number(reference)
 
-        def score(response: Written) -> ItemScore:
-            read = read_number(response.text, was_cut=response.was_cut)
+        def score(response: WrittenResponse) -> ItemScore:
+            read = read_number(response.text, was_cut=response.is_truncated)
             details = {"number": None if read.number is None else convert_to_json_number(read.number)}
             if not reference.strip():
-                return ItemScore("unscorable", None, read.how, read.flags, details, NOTHING_EXPECTED)
+                return ItemScore("unscorable", None, read.read_by, read.flags, details, NOTHING_EXPECTED)
             if read.number is None:
-                return ItemScore(UNPARSEABLE_STATUS, flags=read.flags, own=details)
+                return ItemScore(UNPARSEABLE_STATUS, flags=read.flags, details=details)
             if expected is None:
                 return ItemScore(
-                    OK_STATUS, None, read.how, read.flags, details, f"{NOTHING_EXPECTED}: the number is read but not scored"
+                    OK_STATUS, None, read.read_by, read.flags, details, f"{NOTHING_EXPECTED}: the number is read but not scored"
                 )
-            return ItemScore(OK_STATUS, float(is_same_number(read.number, expected)), read.how, read.flags, details)
+            return ItemScore(OK_STATUS, float(is_same_number(read.number, expected)), read.read_by, read.flags, details)
 
         return score
 
@@ -133,15 +141,15 @@ class NumberReading(NamedTuple):
     """The number in a reply, exact, or None if unreadable."""
 
     number: Fraction | None
-    how: str | None = None
+    read_by: str | None = None
     flags: tuple[str, ...] = ()
 
 
-class _GivenNumber(NamedTuple):
-    """A number that a marker, a box or a statement gives, and whether the text goes on behind it."""
+class _StatedNumber(NamedTuple):
+    """A number from a marker, a box or a statement, and whether the text continues after it."""
 
     number: Fraction | None
-    goes_on: bool
+    continues: bool
     is_blank: bool = False
     is_clear: bool = True
     """As in FoundNumber."""
@@ -164,11 +172,11 @@ def read_number(text: str | None, *, was_cut: bool = False) -> NumberReading:
 def _read_stated_number(text: str, was_cut: bool) -> NumberReading:
     lower = align_lower(text)
     for how, candidates in (("marker", _find_marked(text)), ("boxed", _find_boxed_numbers(text))):
-        with_number = [entry for entry in candidates if entry.number is not None and (entry.goes_on or not was_cut)]
+        with_number = [entry for entry in candidates if entry.number is not None and (entry.continues or not was_cut)]
         if with_number:
             return _choose_last(with_number, how)
     statements = list(_iterate_statements(text, lower))
-    counting = [statement for statement in statements if statement.goes_on or not was_cut]
+    counting = [statement for statement in statements if statement.continues or not was_cut]
     with_number = [statement for statement in counting if statement.number is not None]
     if with_number and not counting[-1].is_blank:
         return _choose_last(with_number, "statement")
@@ -178,7 +186,7 @@ def _read_stated_number(text: str, was_cut: bool) -> NumberReading:
     return NumberReading(None) if last is None else _read_as(last.value, "last", is_clear=last.is_clear)
 
 
-def _choose_last(statements: list[_GivenNumber], how: str) -> NumberReading:
+def _choose_last(statements: list[_StatedNumber], how: str) -> NumberReading:
     numbers = [statement.number for statement in statements if statement.number is not None]
     several = any(not is_same_number(number, numbers[-1]) for number in numbers[:-1])
     return _read_as(numbers[-1], how, ("several",) if several else (), is_clear=statements[-1].is_clear)
@@ -188,7 +196,7 @@ def _read_as(number: Fraction, how: str, flags: tuple[str, ...] = (), *, is_clea
     return NumberReading(number, how, flags) if is_clear else NumberReading(None, None, ("ambiguous",))
 
 
-def _find_marked(text: str) -> Iterator[_GivenNumber]:
+def _find_marked(text: str) -> Iterator[_StatedNumber]:
     for marker in deque(_MARKER.finditer(text), maxlen=_LAST_CUES) if "####" in text else ():
         line = text[marker.end() : marker.end() + _SENTENCE].partition("\n")[0]
         if _HEADING.match(line):
@@ -198,15 +206,15 @@ def _find_marked(text: str) -> Iterator[_GivenNumber]:
         number = _evaluate_stretch(stretch, plain) or read_sentence_number(plain)
         if number and (_BEFORE_MARKED.match(align_lower(plain[: number.start])) or "=" in plain[: number.start]):
             goes_on = _is_continued(plain[number.end :], text, marker.end() + len(line))
-            yield _GivenNumber(number.value, goes_on, is_clear=number.is_clear)
+            yield _StatedNumber(number.value, goes_on, is_clear=number.is_clear)
 
 
-def _find_boxed_numbers(text: str) -> Iterator[_GivenNumber]:
+def _find_boxed_numbers(text: str) -> Iterator[_StatedNumber]:
     for box in find_boxes(text):
         plain = _join_sign(strip_latex(box.content))
         number = _evaluate_stretch(box.content, plain, in_box=True) or read_sentence_number(plain)
         if number:
-            yield _GivenNumber(number.value, _is_continued("", text, box.end), is_clear=number.is_clear)
+            yield _StatedNumber(number.value, _is_continued("", text, box.end), is_clear=number.is_clear)
 
 
 def _evaluate_stretch(raw: str, plain: str, *, in_box: bool = False) -> FoundNumber | None:
@@ -230,7 +238,7 @@ def _is_continued(tail: str, text: str, place: int) -> bool:
     return any(part and not part.isspace() for part in (tail.strip("*_$} "), text[place : place + _SENTENCE].strip("*_$} ")))
 
 
-def _iterate_statements(text: str, lower: str) -> Iterator[_GivenNumber]:
+def _iterate_statements(text: str, lower: str) -> Iterator[_StatedNumber]:
     """Yield the numbers that statements give, from left to right."""
     for cue in deque(find_number_cues(text, lower), maxlen=_LAST_CUES):
         start, end, is_heading = cue[:3]
@@ -241,7 +249,7 @@ def _iterate_statements(text: str, lower: str) -> Iterator[_GivenNumber]:
             begins = end
         if denial := _CORRECTED_AT_ONCE.match(lower, begins, begins + _SENTENCE):
             if denial["instead"] is None:
-                yield _GivenNumber(None, True)
+                yield _StatedNumber(None, True)
                 continue
             begins = denial.end()
         ends = _find_end_of_sentence(lower, begins)
@@ -254,7 +262,7 @@ def _iterate_statements(text: str, lower: str) -> Iterator[_GivenNumber]:
             continue
         blank = number is None and _BLANK.match(text, end, end + 20) is not None
         tail = sentence[number.end :] if number else ""
-        yield _GivenNumber(
+        yield _StatedNumber(
             number.value if number else None, _is_continued(tail, text, ends), blank, number is None or number.is_clear
         )
 
@@ -291,7 +299,7 @@ def _find_last_number(lower: str) -> FoundNumber | None:
         numbers = list(find_numbers(piece))
         for place, number in reversed(list(enumerate(numbers))):
             is_aside = place > 0 and is_stating_precision(piece, numbers[place - 1], number)
-            if not is_aside and not _is_hardly_meant(piece, number):
+            if not is_aside and not _is_implausible(piece, number):
                 return compare_with_neighbours(piece, numbers, number, is_stated=False)
             hardly = number if hardly is None else hardly
         end = start
@@ -304,7 +312,7 @@ def _find_line_start(lower: str, end: int) -> int:
     return lower.find("\n", start, end - 1) + 1 or start if start else 0
 
 
-def _is_hardly_meant(piece: str, token: FoundNumber) -> bool:
+def _is_implausible(piece: str, token: FoundNumber) -> bool:
     if is_the_word_one(piece, token) or _AFTER_STEP.search(piece, max(0, token.start - 8), token.start):
         return True
     begins = piece.rfind("\n", 0, token.start) + 1

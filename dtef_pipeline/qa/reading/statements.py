@@ -94,7 +94,7 @@ class Statement(NamedTuple):
     start: int
     end: int
     letters: tuple[str, ...]
-    how: str = "statement"
+    read_by: str = "statement"
 
 
 class Denial(NamedTuple):

@@ -20,11 +20,11 @@ from dtef_pipeline.qa.site.qa_labels import (
 from dtef_pipeline.qa.site.suite_scores import BoardMeasure, QaScores
 from dtef_pipeline.site.content import Column, Estimate, convert_to_rows
 from dtef_pipeline.site.family_view import BoardRow, RankedBoard
-from dtef_pipeline.site.number_text import show, show_interval
-from dtef_pipeline.site.verdict_sentences import describe_best_of_models
+from dtef_pipeline.site.leaderboard import describe_best_of_models
+from dtef_pipeline.site.number_text import show, show_with_interval
 from dtef_pipeline.text.quantity_words import format_count
 
-_BOARD_FURTHER = (
+_BOARD_COLUMNS = (
     Column("n_items", "Items", "count", "Items with a scored response", always=True),
     Column("coverage", "Coverage", "percent", "Share of the items that were to be scored that the model has a score for"),
     Column("parse_rate", "Read", "percent", "Share of the scored responses that could be read"),
@@ -101,7 +101,7 @@ def _build_ranked_board(rows: pd.DataFrame, id: str, title: str, of: BoardMeasur
     measure = f"{measure_words(of.metric)}{'; ' if exposure else ''}{exposure}"
     how = f"{_BOARD_MEANING} Answers are scored by {scorer_words(of.measured_by)}." if of.measured_by else _BOARD_MEANING
     records = convert_to_rows(frame)
-    columns = [column for column in _BOARD_FURTHER if _is_informative(column.name, frame)]
+    columns = [column for column in _BOARD_COLUMNS if _is_informative(column.name, frame)]
     return RankedBoard(id, title, measure, [_build_row(record, columns) for record in records], columns=columns, how=how)
 
 
@@ -117,9 +117,9 @@ def _is_informative(name: str, rows: pd.DataFrame) -> bool:
 
 
 def _build_row(row: Mapping[str, Any], columns: Sequence[Column]) -> BoardRow:
-    macro = Estimate.of(row, "macro_score", "macro_low", "macro_high")
+    macro = Estimate.from_row(row, "macro_score", "macro_low", "macro_high")
     values = {**row, "macro": macro, "is_reference": is_computed(row["model_variant"])}
-    return BoardRow.of(values, Estimate.of(row, "score"), columns)
+    return BoardRow.from_row(values, Estimate.from_row(row, "score"), columns)
 
 
 def choose_main_boards(boards: Sequence[SuiteBoard]) -> dict[str, SuiteBoard]:
@@ -134,7 +134,10 @@ def verdict(boards: Sequence[SuiteBoard]) -> str:
         return "No model is ranked on a suite yet."
     models = {row.model for board in ranked.values() for row in board.models}
     if len(models) == 1:
-        numbers = "; ".join(f"{format_suite_title(suite)} {_format_number(board.models[0])}" for suite, board in ranked.items())
+        numbers = "; ".join(
+            f"{format_suite_title(suite)} {show_with_interval(board.models[0].score, 'score')}"
+            for suite, board in ranked.items()
+        )
         return f"{models.pop()} is the only model: {numbers}."
     if len(ranked) == 1:
         ((suite, board),) = ranked.items()
@@ -160,14 +163,9 @@ def _describe_best(names: Sequence[str], suites: Sequence[str], ranked: Mapping[
     return f"{names[0]} is best in {of} ({numbers}){lead}{where}"
 
 
-def _format_number(row: BoardRow) -> str:
-    interval = show_interval(row.score, "score")
-    return show(row.score, "score") + (f" ({interval})" if interval else "")
-
-
 def describe_unscored(scores: QaScores) -> Iterator[str]:
     """Describe the boards without any score."""
-    overall = scores.board[scores.board["cut"] == "overall"] if len(scores.board) else scores.board
+    overall = scores.overall
     for suite, group in overall.groupby("suite", sort=True) if len(overall) else ():
         for key, rows in _group_by_measure(group):
             if rows["score"].isna().all():

@@ -123,7 +123,7 @@ def _build_items_section(scores: QaScores) -> Section:
         Column("models", "Models", "count", always=True),
         Column("exposure", "Exposure", "long"),
     )
-    overall = scores.board[scores.board["cut"] == "overall"] if len(scores.board) else scores.board
+    overall = scores.overall
     exposure = dict(zip(overall["suite"], overall["exposure"], strict=True)) if len(overall) else {}
     rows = [
         {

@@ -12,16 +12,15 @@ import pyarrow as pa
 
 from dtef_pipeline.qa.site.boards import SuiteBoard
 from dtef_pipeline.qa.site.qa_labels import format_part_title, format_suite_title
-from dtef_pipeline.qa.site.qa_run_choice import RUN_OF_A_PART
 from dtef_pipeline.qa.site.suite_page import build_item_address
-from dtef_pipeline.qa.site.suite_scores import RIGHT_FROM, SHOWN_RUNS, QaScores, SuiteScores
+from dtef_pipeline.qa.site.suite_scores import RIGHT_FROM, RUN_OF_A_PART, SHOWN_RUNS, QaScores, SuiteScores
 from dtef_pipeline.site.content import Column, Link, Section, Table, convert_to_rows, is_unknown
 from dtef_pipeline.site.leads import compare_with_others, leads_section
 from dtef_pipeline.site.number_text import show
 
 WORST_OF_A_SUITE, WORST_CHARACTERS = 3, 400
 """Number of items of each suite on a model's page, and characters of each text."""
-_WANTED = "worst_items_of_qa"
+_WORST_ITEMS = "worst_items_of_qa"
 _MISSED_ITEM_COLUMNS = (
     Column("item", "Item"),
     Column("question", "Question", "long"),
@@ -38,7 +37,7 @@ class WorstItem(NamedTuple):
     item: str
     part: str
     variant: str
-    others: float
+    mean_of_others: float
     """Mean score of the other models; NaN: there are no others."""
 
 
@@ -89,8 +88,8 @@ class QaModelSections:
             return {}
         connection = self._scores.connection
         main = [{"suite": name, "condition": board.measure.condition} for name, board in self._main.items()]
-        connection.register(_WANTED, pa.Table.from_pylist(rows))
-        connection.register(f"{_WANTED}_main", pa.Table.from_pylist(main or [{"suite": "", "condition": ""}]))
+        connection.register(_WORST_ITEMS, pa.Table.from_pylist(rows))
+        connection.register(f"{_WORST_ITEMS}_main", pa.Table.from_pylist(main or [{"suite": "", "condition": ""}]))
         frame = connection.sql(_WORST_TEXTS).df()
         return {(row["suite"], row["part"], row["item_id"], row["model_variant"]): row for row in convert_to_rows(frame)}
 
@@ -114,7 +113,7 @@ class QaModelSections:
             if self._scores.names[miss.variant] == name:
                 texts = self._texts.get((miss.suite.suite, miss.part, miss.item, miss.variant), {})
                 link = Link(f"{format_suite_title(miss.suite.suite)} {miss.item}", build_item_address(miss.suite, miss.item))
-                yield {"item": link, **texts, "others": miss.others}
+                yield {"item": link, **texts, "others": miss.mean_of_others}
 
 
 def _build_truncated_column(name: str) -> str:
@@ -126,8 +125,8 @@ _WORST_TEXTS = f"""
         CASE WHEN i.type = 'code' THEN NULL ELSE {_build_truncated_column("i.reference")} END AS expected,
         {_build_truncated_column("r.response")} AS response
     FROM qa_responses r SEMI JOIN {SHOWN_RUNS} USING ({", ".join(RUN_OF_A_PART)})
-    SEMI JOIN {_WANTED} USING (suite, part, item_id, model_variant)
-    SEMI JOIN {_WANTED}_main USING (suite, condition)
+    SEMI JOIN {_WORST_ITEMS} USING (suite, part, item_id, model_variant)
+    SEMI JOIN {_WORST_ITEMS}_main USING (suite, condition)
     LEFT JOIN qa_items i ON i.suite = r.suite AND i.part = r.part AND i.item_id = r.item_id
     WHERE r.draw = 0 ORDER BY ALL
 """

@@ -14,9 +14,9 @@ from dtef_pipeline.qa.site.qa_labels import format_part_title, format_suite_titl
 from dtef_pipeline.qa.site.suite_scores import RIGHT_FROM, QaScores, SuiteScores
 from dtef_pipeline.qa.site.validity_sections import build_comparison_section, build_retrieval_section
 from dtef_pipeline.site.content import Column, Fold, Link, Page, Section, Table, TemplateBlock, is_unknown
+from dtef_pipeline.site.leaderboard import describe_best_of_models
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.site.paths import board_page, state_address
-from dtef_pipeline.site.verdict_sentences import describe_best_of_models
 from dtef_pipeline.text.quantity_words import format_count
 
 MODELS_SHOWN, HARDEST_LISTED = 5, 40

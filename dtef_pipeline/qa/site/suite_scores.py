@@ -11,10 +11,12 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from dtef_pipeline.asking.snapshot_order import sort_labels
 from dtef_pipeline.qa.latest_scores import load_latest_scores, load_qa_snapshot_order
 from dtef_pipeline.qa.site.qa_labels import rank_metric
-from dtef_pipeline.qa.site.qa_run_choice import choose_shown_runs
 from dtef_pipeline.report.row_reader import StoredRows
 from dtef_pipeline.report.terminal import rename_variants
 from dtef_pipeline.site.paths import choose_file_names
@@ -103,6 +105,11 @@ class QaScores:
         return board.assign(**texts, model=board["model_variant"].map(self.names).fillna(board["model"]))
 
     @cached_property
+    def overall(self) -> pd.DataFrame:
+        """The rows of the board over whole suites; empty without the table."""
+        return self.board[self.board["cut"] == "overall"] if len(self.board) else self.board
+
+    @cached_property
     def suites(self) -> dict[str, SuiteScores]:
         """Every suite with items or scores, by name."""
         names: set[str] = set()
@@ -153,3 +160,32 @@ def _build_grid(frame: pd.DataFrame, models: Sequence[str], n_items: int) -> Sco
     row = {model: at for at, model in enumerate(models)}
     grid[frame["model_variant"].map(row).to_numpy(), frame["at"].to_numpy()] = frame["score"].to_numpy(dtype=np.float64)
     return grid
+
+
+RUN_OF_A_PART = ("suite", "part", "condition", "model_variant", "snapshot")
+"""Key of a run among the runs of all parts."""
+
+
+def choose_shown_runs(rows: StoredRows, latest: pa.Table, snapshot_order: Sequence[str]) -> pa.Table:
+    """Return one row per run, with the columns RUN_OF_A_PART: the runs that boards read, and the latest run of what has no score.
+
+    `latest`: rows of `latest_scores`; `snapshot_order`: the snapshots of the scores, earliest first.
+    """
+    runs = dict.fromkeys(_list_distinct(latest))
+    if rows.has("qa_responses"):
+        query = f"(SELECT DISTINCT {', '.join(RUN_OF_A_PART)} FROM qa_responses)"
+        candidates = _list_distinct(rows.table(query, RUN_OF_A_PART, {}))
+        later = {run[-1]: None for run in candidates if run[-1] not in set(snapshot_order)}
+        place = {label: at for at, label in enumerate((*snapshot_order, *sort_labels(later)))}
+        keys = {run[:-1] for run in runs}
+        for run in sorted(candidates, key=lambda candidate: -place[candidate[-1]]):
+            if run[:-1] not in keys:
+                keys.add(run[:-1])
+                runs[run] = None
+    return pa.table({name: pa.array([run[at] for run in runs], pa.string()) for at, name in enumerate(RUN_OF_A_PART)})
+
+
+def _list_distinct(table: pa.Table) -> list[tuple[str, ...]]:
+    plain = pa.table({name: pc.cast(table[name], pa.string()) for name in RUN_OF_A_PART})
+    groups = plain.group_by(list(RUN_OF_A_PART)).aggregate([])
+    return sorted(zip(*(groups[name].to_pylist() for name in RUN_OF_A_PART), strict=True))

@@ -1,4 +1,4 @@
-"""Sections besides the boards: checks of validity, pass@k, retrieval, and every pair of models of a suite."""
+"""Sections other than boards: checks of validity, pass@k, retrieval, and every pair of models of a suite."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _VALIDITY_HOW = (
 )
 _PROGRAMS_HOW = "pass@k is the chance that at least one of k programs for an item passes its tests, averaged over items with at least k draws."
 _RETRIEVAL_HOW = "How well passages with evidence were found: means over items, 0-1, higher is better. No model is involved."
-_COMPARED_HOW = (
+_COMPARISONS_HOW = (
     "The better model first, on the items scored for both. The test treats subjects or transcripts as independent units; p is adjusted "
     "over all pairs of the board (Holm)."
 )
-_ASKED_AS = (Column("way", "Asked as"), Column("metric", "Metric"))
+_WAY_COLUMNS = (Column("way", "Asked as"), Column("metric", "Metric"))
 _VALIDITY_COLUMNS = (
     Column("check", "Check"),
     Column("suite", "Suite"),
     Column("model", "Model", "model"),
     Column("value", "Value", "number", "A range of means, a share, or a rank correlation"),
-    Column("warn", "Look into it", always=True),
+    Column("is_suspect", "Look into it", always=True),
     Column("n", "Rests on", "count", "Items, judgements or responses", more=True),
-    *_ASKED_AS,
+    *_WAY_COLUMNS,
     Column("measured_by", "Measured by", more=True),
     Column("note", "Note", "note"),
 )
@@ -71,26 +71,26 @@ _PAIR_COLUMNS = (
     Column("value", "Difference", "signed"),
     Column("p_adjusted", "p (adjusted)", "p"),
     Column("n_items", "Items", "count", more=True),
-    *_ASKED_AS,
+    *_WAY_COLUMNS,
     Column("note", "Note", "note"),
 )
 
 
 def build_validity_section(scores: QaScores) -> Section:
-    """Build the section on what scores may depend on besides the answer, warnings first."""
+    """Build the section on factors other than the answer that affect scores, warnings first."""
     frame = scores.rows.frame("qa_validity")
     if not len(frame):
         return Section("validity", "Validity", [])
-    frame = frame.sort_values("warn", ascending=False, kind="stable")
+    frame = frame.sort_values("is_suspect", ascending=False, kind="stable")
     rows = [
         {
             **_build_row(scores, record, ("value", "low", "high")),
             "check": CHECK_WORDS.get(record["check"], record["check"]),
-            "warn": bool(record["warn"]),
+            "is_suspect": bool(record["is_suspect"]),
         }
         for record in convert_to_rows(frame)
     ]
-    warnings = [row for row in rows if row["warn"]]
+    warnings = [row for row in rows if row["is_suspect"]]
     names = list_first_names([f"{row['check']} ({row['model']}, {show(row['value'], 'number')})" for row in warnings], 2, "; ")
     answer = f"Needs a look: {len(warnings)} of {format_count(len(rows), 'check')}.{f' {names}.' if warnings else ''}"
     return Section(
@@ -145,7 +145,7 @@ def build_comparison_section(scores: QaScores, suite: str) -> Section:
         "Every two models",
         blocks,
         f"{apart} of {format_count(len(rows), 'comparison')} tell two models apart.",
-        _COMPARED_HOW,
+        _COMPARISONS_HOW,
     )
 
 

@@ -83,9 +83,9 @@ def find_synonyms(value: str, settings: ScorerSettings) -> tuple[WordsOf, ...]:
 
 
 def _check_senses(settings: ScorerSettings) -> str:
-    if settings.senses not in SENSES:
-        raise ConfigError(f"senses: got {settings.senses!r}; allowed: {', '.join(SENSES)}")
-    return settings.senses
+    if settings.wordnet_senses not in SENSES:
+        raise ConfigError(f"wordnet_senses: got {settings.wordnet_senses!r}; allowed: {', '.join(SENSES)}")
+    return settings.wordnet_senses
 
 
 @lru_cache(maxsize=1 << 16)

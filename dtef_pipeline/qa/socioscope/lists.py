@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.metric import MetricValue, fold_to_ascii, parse_metric
-from dtef_pipeline.qa.model import OK_STATUS, UNPARSEABLE_STATUS, ItemScore, ScorerSettings, ScoreWritten, Written
+from dtef_pipeline.qa.model import OK_STATUS, UNPARSEABLE_STATUS, ItemScore, ScoreResponse, ScorerSettings, WrittenResponse
 from dtef_pipeline.qa.socioscope.lexicon import WordsOf, find_synonyms
 from dtef_pipeline.qa.socioscope.words import extract_folded_answer, split_folded_words, strip_thousands_commas, words
 
@@ -32,23 +32,23 @@ class ListOne:
     version = 3
     uses_lexicon = True
 
-    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
+    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreResponse:
         """See `Scorer`; `options` do not matter. Several different values are flagged `multi`, and score 0 if `strict` is set."""
         values = parse_metric(reference)
         if not values:
             return make_unscorable()
         names = ValueNames(values, [find_synonyms(value.text, settings) for value in values])
 
-        def score(response: Written) -> ItemScore:
+        def score(response: WrittenResponse) -> ItemScore:
             text = split_folded_words(extract_folded_answer(response.text))
             if not text:
                 return score_unreadable(EMPTY_ANSWER)
             hits = names.find_values(text)
             if not hits:
-                return ItemScore(OK_STATUS, 0.0, own={"found": []})
+                return ItemScore(OK_STATUS, 0.0, details={"found": []})
             named = _order_by_mention(hits)
             value = 0.0 if settings.strict and len(named) > 1 else clip_to_0_1(values[named[0]].weight)
-            return ItemScore(OK_STATUS, value, hits[0].how, flag_values(hits), {"found": [values[at].text for at in named]})
+            return ItemScore(OK_STATUS, value, hits[0].read_by, flag_values(hits), {"found": [values[at].text for at in named]})
 
         return score
 
@@ -60,7 +60,7 @@ class ListMany:
     version = 3
     uses_lexicon = True
 
-    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
+    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreResponse:
         """See `Scorer`; `options` do not matter. Raises ConfigError for a penalty outside 0-1."""
         values, penalty = parse_metric(reference), check_penalty(settings)
         if not values:
@@ -69,7 +69,7 @@ class ListMany:
         if not coverage.most:
             return make_unscorable(_ALL_NEGATIVE)
 
-        def score(response: Written) -> ItemScore:
+        def score(response: WrittenResponse) -> ItemScore:
             text = split_listed_words(extract_folded_answer(response.text))
             if not text.words:
                 return score_unreadable(EMPTY_ANSWER, raw=None)
@@ -95,7 +95,7 @@ class Coverage:
         raw = math.fsum(self.values[index].weight for index in named) - taken_off
         flags = tuple(flag for flag in flag_values(hits) if flag != SEVERAL_VALUES)
         details = {"raw": raw, "found": [self.values[index].text for index in named]}
-        return ItemScore(OK_STATUS, clip_to_0_1(raw / self.most), hits[0].how if hits else None, flags, details)
+        return ItemScore(OK_STATUS, clip_to_0_1(raw / self.most), hits[0].read_by if hits else None, flags, details)
 
 
 class ListedWords(NamedTuple):
@@ -138,7 +138,7 @@ def _split_items(text: str) -> list[str]:
 
 
 def _order_by_mention(hits: Iterable[NamedValue]) -> list[int]:
-    """Return the numbers of named values, each once, by first mention."""
+    """Return the numbers of the named values, in order of first mention and without duplicates."""
     return list(dict.fromkeys(hit.value for hit in hits))
 
 
@@ -164,7 +164,7 @@ class _Claim(NamedTuple):
 
     kind: int
     """Place in NAME_KINDS."""
-    against: float
+    negated_weight: float
     """The negated weight."""
     value: int
 
@@ -178,7 +178,7 @@ class NamedValue:
     start: int
     """Start and end (exclusive) of the words that name it."""
     end: int
-    how: str
+    read_by: str
     """One of NAME_KINDS."""
     is_shared: bool
     """Whether the alias or synonym belongs to another value too, one of lower weight."""
@@ -248,10 +248,10 @@ AMBIGUOUS, SHARED_SYNONYM = "ambiguous", "ambiguous_synonym"
 
 def score_unreadable(flag: str, **details: Any) -> ItemScore:
     """Return the score of an unreadable reply, with its flag."""
-    return ItemScore(UNPARSEABLE_STATUS, flags=(flag,), own=details)
+    return ItemScore(UNPARSEABLE_STATUS, flags=(flag,), details=details)
 
 
-def make_unscorable(reason: str = "the metric is empty") -> ScoreWritten:
+def make_unscorable(reason: str = "the metric is empty") -> ScoreResponse:
     """Return a scoring function for an item that cannot be scored."""
     score = ItemScore("unscorable", reason=reason)
     return lambda response: score

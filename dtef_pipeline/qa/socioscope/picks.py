@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from dtef_pipeline.qa.metric import METRIC_PLACE, MetricValue, normalise, parse_metric
-from dtef_pipeline.qa.model import OK_STATUS, ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
+from dtef_pipeline.qa.model import OK_STATUS, ItemError, ItemScore, ScoreResponse, ScorerSettings, WrittenResponse
 from dtef_pipeline.qa.socioscope.lists import (
     SEVERAL_VALUES,
     UNPARSED,
@@ -37,9 +37,9 @@ class OptionPick(NamedTuple):
     """The options that an answer chooses, in order of mention, and the rule that read it."""
 
     options: list[int]
-    how: str | None
+    read_by: str | None
     """`letter`, `option_text` or `closest`; None: no option is chosen."""
-    others: int = 0
+    n_other_items: int = 0
     """Number of items in the answer that are not options."""
 
 
@@ -108,7 +108,9 @@ class _Choice(NamedTuple):
         return cls(options, [value.weight if value else None for value in matches], texts)
 
     def score(self, pick: OptionPick, value: float) -> ItemScore:
-        return ItemScore(OK_STATUS, clip_to_0_1(value), pick.how, own={"found": [self.texts[index] for index in pick.options]})
+        return ItemScore(
+            OK_STATUS, clip_to_0_1(value), pick.read_by, details={"found": [self.texts[index] for index in pick.options]}
+        )
 
 
 class PickOne:
@@ -117,14 +119,14 @@ class PickOne:
     name = "pick_one"
     version = 3
 
-    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
+    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreResponse:
         """See `Scorer`; no setting matters. An answer with two options is unreadable: `multi`."""
         values = parse_metric(reference)
         if not values:
             return make_unscorable()
         choice = _Choice.build_choice(values, options)
 
-        def score(response: Written) -> ItemScore:
+        def score(response: WrittenResponse) -> ItemScore:
             pick = choice.options.pick_options(extract_folded_answer(response.text))
             if len(pick.options) != 1:
                 return score_unreadable(SEVERAL_VALUES if pick.options else UNPARSED)
@@ -139,7 +141,7 @@ class PickMany:
     name = "pick_many"
     version = 3
 
-    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
+    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreResponse:
         """See `Scorer`. The penalty is deducted for each option outside the metric, and for each item that is not an option.
 
         Raises ConfigError for a penalty outside 0-1.
@@ -150,13 +152,13 @@ class PickMany:
             return make_unscorable("no value has a weight above 0" if values else "the metric is empty")
         choice = _Choice.build_choice(values, options)
 
-        def score(response: Written) -> ItemScore:
+        def score(response: WrittenResponse) -> ItemScore:
             pick = choice.options.pick_options(extract_folded_answer(response.text))
             if not pick.options:
                 return score_unreadable(UNPARSED, raw=None)
             weights = [choice.weights[index] for index in pick.options]
-            raw = math.fsum(weight or 0.0 for weight in weights) - penalty * (pick.others + weights.count(None))
+            raw = math.fsum(weight or 0.0 for weight in weights) - penalty * (pick.n_other_items + weights.count(None))
             result = choice.score(pick, raw / most)
-            return replace(result, own={"raw": raw, **result.own})
+            return replace(result, details={"raw": raw, **result.details})
 
         return score

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dtef_pipeline.qa.metric import METRIC_PLACE, MetricValue, parse_metric_json, read_metric_values
-from dtef_pipeline.qa.model import OK_STATUS, ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
+from dtef_pipeline.qa.model import OK_STATUS, ItemError, ItemScore, ScoreResponse, ScorerSettings, WrittenResponse
 from dtef_pipeline.qa.socioscope.lists import (
     UNPARSED,
     Coverage,
@@ -83,7 +83,7 @@ class YesNoRationale:
     version = 3
     uses_lexicon = True
 
-    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
+    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreResponse:
         """See `Scorer`; `options` do not matter.
 
         If a judge reads the reasons, a right answer has no value yet: its status is `missing` and its flag `judged`, and
@@ -95,7 +95,7 @@ class YesNoRationale:
         reader = YesNo()
         coverage = Coverage(metric.reasons, settings) if metric.reasons is not None else None
 
-        def score(response: Written) -> ItemScore:
+        def score(response: WrittenResponse) -> ItemScore:
             text = extract_folded_answer(read_cited(response.text).answer_with_reasons)
             read = reader.read(text)
             if read.is_yes is None:
@@ -105,20 +105,22 @@ class YesNoRationale:
                 return _score_without_judge(is_right, metric.weight)
             named = coverage.score(coverage.names.find_values(split_listed_words(text[read.end :]).words))
             result = _combine_rationale(is_right, named.value or 0.0, metric.weight)
-            return replace(result, flags=named.flags, own={**result.own, "found": named.own["found"]})
+            return replace(result, flags=named.flags, details={**result.details, "found": named.details["found"]})
 
         return score
 
 
 def _combine_rationale(is_right: bool, rationale: float, weight: float) -> ItemScore:
     value = weight * is_right + (1 - weight) * is_right * rationale
-    return ItemScore(OK_STATUS, value, "first_word", own={"binary": int(is_right), "rationale": rationale, "weight": weight})
+    return ItemScore(
+        OK_STATUS, value, "first_word", details={"binary": int(is_right), "rationale": rationale, "weight": weight}
+    )
 
 
 def _score_without_judge(is_right: bool, weight: float) -> ItemScore:
     details = {"binary": int(is_right), "rationale": None, "weight": weight}
     if not is_right:
-        return ItemScore(OK_STATUS, 0.0, "first_word", own=details)
+        return ItemScore(OK_STATUS, 0.0, "first_word", details=details)
     return ItemScore("missing", None, "first_word", (RATIONALE_JUDGED,), details, "a judge reads the reasons")
 
 
@@ -139,5 +141,5 @@ def add_judged_rationale(score: ItemScore, rationale: float | None, reason: str 
         return score
     if rationale is None:
         return replace(score, status="judge_failed", reason=reason)
-    result = _combine_rationale(True, clip_to_0_1(rationale), score.own["weight"])
+    result = _combine_rationale(True, clip_to_0_1(rationale), score.details["weight"])
     return replace(result, flags=(RATIONALE_JUDGED,))

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from math import fsum
 from typing import Any
 
-from dtef_pipeline.qa.item_files.item_log import GivenAnswer
-from dtef_pipeline.qa.model import ItemError, ItemScore, QaItem, ScorerSettings, Written
+from dtef_pipeline.qa.item_files.item_log import FileAnswer
+from dtef_pipeline.qa.model import ItemError, ItemScore, QaItem, ScorerSettings, WrittenResponse
 from dtef_pipeline.qa.scorers import find_scorer, make_unscored_scorer
 from dtef_pipeline.qa.transcripts.citations import CheckedCitation, check_citations, compute_pooled_existence, read_named_source
 from dtef_pipeline.qa.transcripts.metadata import Corpus
@@ -61,7 +61,7 @@ class SocioscopeResults:
     def document(self) -> dict[str, Any]:
         """Return everything as JSON values: `qa_pairs` in the documented form, and both averages."""
         return {
-            "qa_pairs": [self._pair(item) for item in self.items],
+            "qa_pairs": [self._build_pair(item) for item in self.items],
             "averages": {"score": _describe_averages(self.scores()), "existence_score": _describe_averages(self.existence())},
         }
 
@@ -77,7 +77,7 @@ class SocioscopeResults:
         without = table.pop(None, [])
         return compute_transcript_averages({name: values for name, values in table.items() if name is not None}, items, without)
 
-    def _pair(self, item: QaItem) -> dict[str, Any]:
+    def _build_pair(self, item: QaItem) -> dict[str, Any]:
         question = {"text": item.text, "type": item.type, "metric": item.reference}
         answers = self.select_answers_of_item(item)
         transcripts = list(_group_by_transcript(item, answers)) or [_find_evidence(item)]
@@ -91,7 +91,7 @@ class SocioscopeResults:
 
 
 def score_given_answers(
-    items: Sequence[QaItem], answers: Iterable[GivenAnswer], corpus: Corpus, settings: ScorerSettings
+    items: Sequence[QaItem], answers: Iterable[FileAnswer], corpus: Corpus, settings: ScorerSettings
 ) -> list[ScoredAnswer]:
     """Score the answers in the file of questions, and look up their quotations.
 
@@ -132,9 +132,9 @@ def _compute_existence(answers: Sequence[ScoredAnswer]) -> float | None:
 def _score(item: QaItem, text: str | None, settings: ScorerSettings) -> ItemScore:
     scorer = find_scorer(item.type)
     if scorer is None:
-        return make_unscored_scorer(item.type)(Written(text))
+        return make_unscored_scorer(item.type)(WrittenResponse(text))
     try:
-        return scorer.prepare_item(item.reference, item.options, settings)(Written(text))
+        return scorer.prepare_item(item.reference, item.options, settings)(WrittenResponse(text))
     except ItemError as error:
         return ItemScore("unscorable", reason=str(error))
 
@@ -149,12 +149,18 @@ def _describe_answer(answer: ScoredAnswer) -> dict[str, Any]:
     fields = {
         "score": score.score,
         "status": score.status,
-        "how": score.how,
+        "read_by": score.read_by,
         "flags": list(score.flags),
         "reason": score.reason,
     }
     who = {name: value for name, value in (("source", answer.source), ("model", answer.model)) if value is not None}
-    return {"answer": answer.text, **who, **fields, **score.own, "citations": [dict(citation) for citation in answer.citations]}
+    return {
+        "answer": answer.text,
+        **who,
+        **fields,
+        **score.details,
+        "citations": [dict(citation) for citation in answer.citations],
+    }
 
 
 def _describe_averages(means: TranscriptAverages) -> dict[str, Any]:
@@ -168,7 +174,11 @@ def _describe_averages(means: TranscriptAverages) -> dict[str, Any]:
         "n": means.micro.n_scored,
         "n_skipped": means.micro.n_skipped,
     }
-    without = {"mean": means.without.value, "n": means.without.n_scored, "n_skipped": means.without.n_skipped}
+    without = {
+        "mean": means.without_transcript.value,
+        "n": means.without_transcript.n_scored,
+        "n_skipped": means.without_transcript.n_skipped,
+    }
     return {**overall, "transcripts": per, "without_transcript": without}
 
 
@@ -192,7 +202,7 @@ class TranscriptAverages:
     """Mean over items, so that a transcript weighs by its items."""
     macro: MeanOfScores
     """Mean over transcripts that have a mean; `n_skipped`: number of transcripts with nulls only."""
-    without: MeanOfScores = MeanOfScores(None, 0, 0)
+    without_transcript: MeanOfScores = MeanOfScores(None, 0, 0)
     """Mean over items without a transcript, which count only in `micro`."""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dtef_pipeline.qa.metric import METRIC_PLACE, normalise, parse_metric
-from dtef_pipeline.qa.model import OK_STATUS, ItemError, ItemScore, ScorerSettings, ScoreWritten, Written
+from dtef_pipeline.qa.model import OK_STATUS, ItemError, ItemScore, ScoreResponse, ScorerSettings, WrittenResponse
 from dtef_pipeline.qa.socioscope.lists import AMBIGUOUS, UNPARSED, make_unscorable, score_unreadable
 from dtef_pipeline.qa.socioscope.words import extract_folded_answer
 
@@ -40,14 +40,14 @@ class YesNo:
         """`yes`, `no`: the words read as yes and as no, in lower case."""
         self._says = {**dict.fromkeys(yes, True), **dict.fromkeys(no, False)}
 
-    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
+    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreResponse:
         """See `Scorer`; neither options nor settings matter."""
         expected = self.parse_expected(reference)
         if expected is None:
             return make_unscorable()
         right, wrong = ItemScore(OK_STATUS, 1.0, "first_word"), ItemScore(OK_STATUS, 0.0, "first_word")
 
-        def score(response: Written) -> ItemScore:
+        def score(response: WrittenResponse) -> ItemScore:
             read = self.read(extract_folded_answer(response.text))
             if read.is_yes is None:
                 return score_unreadable(read.flag or UNPARSED)

@@ -13,7 +13,7 @@ from dtef_pipeline.qa.transcripts.metadata import BETWEEN_TURNS, METADATA_COLUMN
 from dtef_pipeline.tables import field
 
 CHUNK_WORDS = 220
-"""Largest number of words of a chunk of several turns or paragraphs; a longer paragraph is a chunk by itself. Typical chunks have 150-200
+"""Largest number of words of a chunk of several turns or paragraphs; a longer paragraph is a chunk of its own. Typical chunks have 150-200
 words."""
 _CHARACTERS_OF_A_WORD = 10
 """If words are longer than this on average, as in scripts without spaces, characters are counted instead."""
@@ -27,14 +27,13 @@ DOCUMENT_FIELDS = (
     field("last_turn", pa.int32(), "Number of the turn in which the chunk ends"),
     field("paragraph", pa.int32(), "Paragraph of the first turn in which the chunk begins; 0: at the beginning of the turn"),
     field("page_content", pa.string(), "Text of the chunk, character by character as in the transcript"),
-    field("n_words", pa.int32(), "Words of the chunk, between white space"),
     field("project", pa.string(), "Project that the interview belongs to; null: unknown"),
     field("year", pa.int32(), "Year of the interview; null: unknown"),
     field("month", pa.string(), "Month of the interview; null: unknown"),
     field("name", pa.string(), "Name of the person or group interviewed; null: unknown"),
     field("country", pa.string(), "Country of the interview; null: unknown"),
     field("geography", pa.string(), "Place of the interview; null: unknown"),
-    field("file", pa.string(), "Name of the transcript, which tells interviews apart"),
+    field("file", pa.string(), "Name of the transcript, which identifies the interview"),
     field("type", pa.string(), "Kind of the document, such as interview; null: unknown"),
     field("record_lang", pa.string(), "Language of the recording, such as en; null: unknown"),
 )
@@ -88,7 +87,6 @@ def build_documents_table(chunks: Sequence[Chunk]) -> pa.Table:
         "last_turn": [chunk.last_turn for chunk in chunks],
         "paragraph": [chunk.part for chunk in chunks],
         "page_content": [chunk.page_content for chunk in chunks],
-        "n_words": [len(chunk.page_content.split()) for chunk in chunks],
     }
     metadata = {column: [chunk.metadata.get(name) for chunk in chunks] for name, column in METADATA_COLUMNS.items()}
     metadata["file"] = [chunk.file for chunk in chunks]
@@ -125,7 +123,7 @@ def _iterate_pieces(transcript: Transcript) -> Iterator[_Piece]:
     """Yield the turns, or the paragraphs of turns that are longer than a chunk."""
     start = 0
     for turn in transcript.turns:
-        text = turn.spoken
+        text = turn.transcript_line
         size = _measure_size(text)
         if size <= CHUNK_WORDS:
             yield _Piece(turn.number, 0, start, start + len(text), size)

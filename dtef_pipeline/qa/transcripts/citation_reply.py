@@ -31,14 +31,14 @@ class CitedReply:
     """The answer as scorers receive it; a list or a number is JSON."""
     citations: tuple[dict[str, Any], ...] = ()
     """As the model gave them, in order; `check_citations` finds faults in them."""
-    how: str = TEXT_REPLY
+    read_by: str = TEXT_REPLY
     """`json` or `text`."""
     flags: tuple[str, ...] = ()
     """`cut_json`: the reply begins as the requested object but is incomplete."""
     problem: str | None = None
     """Why no answer can be read (the answer is then empty); None: it was read."""
     rationale: str = ""
-    """The reasons given beside the answer in its object, as words; empty: none."""
+    """The reasons in the same object as the answer, as text; empty: none."""
 
     @property
     def answer_with_reasons(self) -> str:

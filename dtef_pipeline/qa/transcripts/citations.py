@@ -76,7 +76,7 @@ class _ShownTexts:
         self.texts = texts
         self._relaxed: dict[int, RelaxedText] = {}
 
-    def relaxed(self, index: int, text: str) -> RelaxedText:
+    def relax_source(self, index: int, text: str) -> RelaxedText:
         if index not in self._relaxed:
             self._relaxed[index] = relax_text(text)
         return self._relaxed[index]
@@ -97,7 +97,7 @@ def _check_citation(sources: _ShownTexts, citation: Any) -> CheckedCitation:
         return CheckedCitation(usable_index, quoted, 0, 0, "no_content")
     if span := find_exact_span(quote, text):
         return CheckedCitation(usable_index, quoted, 1, 1, None, (span,))
-    spans = find_relaxed_spans(quote, sources.relaxed(index, text))
+    spans = find_relaxed_spans(quote, sources.relax_source(index, text))
     elsewhere = any(candidate is not None and quote.strip() in candidate for candidate in texts)
     return CheckedCitation(usable_index, quoted, 0, int(bool(spans)), "found_elsewhere" if elsewhere else "not_found", spans)
 

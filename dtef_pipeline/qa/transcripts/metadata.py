@@ -35,7 +35,7 @@ class SpokenTurn:
     """`interviewer` or `interviewee`; None: unknown."""
 
     @property
-    def spoken(self) -> str:
+    def transcript_line(self) -> str:
         """The turn as a line of the transcript: `Speaker: text`."""
         return self.text if self.speaker is None else f"{self.speaker}: {self.text}"
 
@@ -52,7 +52,7 @@ class Transcript:
     @cached_property
     def text(self) -> str:
         """All turns, joined."""
-        return BETWEEN_TURNS.join(turn.spoken for turn in self.turns)
+        return BETWEEN_TURNS.join(turn.transcript_line for turn in self.turns)
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Corpus:
     """The transcripts that could be read, and the errors of the others."""
 
     transcripts: tuple[Transcript, ...]
-    quarantined: tuple[ItemError, ...] = ()
+    errors: tuple[ItemError, ...] = ()
     """Errors of what was left out, each with file, line, the value found and the allowed values."""
     ignored_fields: tuple[str, ...] = ()
     """Names of metadata outside METADATA_FIELDS, which are dropped."""

@@ -79,7 +79,7 @@ def relax_text(text: str) -> RelaxedText:
 
 
 class _Builder:
-    """Puts the forms of characters together, with the places that they come from."""
+    """Collects normalised characters with their original positions."""
 
     def __init__(self) -> None:
         self.characters: list[str] = []

@@ -145,7 +145,7 @@ def read_payload(payload: Any, models: Collection[str] = ()) -> RetrievalPayload
     if not isinstance(payload, Mapping):
         raise ConfigError(f"payload: got a {type(payload).__name__}; allowed: an object with {', '.join(PAYLOAD_KEYS)}")
     if unknown := [key for key in payload if key not in PAYLOAD_KEYS]:
-        # The key alone: its value may be a secret in the wrong place.
+        # Only the key: its value may be a misplaced secret.
         raise ConfigError(f"payload: got the key {shorten_arrived_value(unknown[0])!r}; allowed: {', '.join(PAYLOAD_KEYS)}")
     question = payload.get("question")
     if not isinstance(question, str) or not question.strip():

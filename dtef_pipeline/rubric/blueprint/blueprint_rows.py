@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric import tables
-from dtef_pipeline.rubric.blueprint.model import Blueprint, Criterion, ReadBlueprint, test_hash
+from dtef_pipeline.rubric.blueprint.model import Blueprint, Criterion, ParsedBlueprint, test_hash
 
 
 class BlueprintTables(NamedTuple):
@@ -22,7 +22,7 @@ class BlueprintTables(NamedTuple):
     rubric_findings: pa.Table
 
 
-def build_blueprint_tables(read: ReadBlueprint, blueprint: Blueprint, path: str) -> BlueprintTables:
+def build_blueprint_tables(read: ParsedBlueprint, blueprint: Blueprint, path: str) -> BlueprintTables:
     """Return the tables of a blueprint that was read from `path`; excluded parts have only findings."""
     of = {"blueprint": blueprint.id}
     findings = [
@@ -42,7 +42,6 @@ def build_blueprint_tables(read: ReadBlueprint, blueprint: Blueprint, path: str)
         "judges": [f"{judge.approach}={judge.model}" for judge in blueprint.judges],
         "n_prompts": len(prompts),
         "n_criteria": len(criteria),
-        "n_ideals": sum(prompt.ideal is not None for prompt in blueprint.prompts),
         "n_errors": sum(finding.level == "error" for finding in read.findings),
         "path": path,
     }
@@ -91,6 +90,5 @@ def _iterate_criterion_rows(blueprint: Blueprint) -> Iterator[Mapping[str, Any]]
                 "weight": criterion.weight,
                 "citation": criterion.citation,
                 "source": criterion.source,
-                "repaired": criterion.repaired,
                 "fault": criterion.fault,
             }

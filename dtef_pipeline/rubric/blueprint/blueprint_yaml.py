@@ -16,7 +16,7 @@ import yaml
 from yaml.composer import Composer
 from yaml.constructor import ConstructorError, SafeConstructor
 
-from dtef_pipeline.documents import describe_yaml_problem
+from dtef_pipeline.documents import describe_yaml_problem, describe_yaml_remedy
 from dtef_pipeline.text.quantity_words import format_count
 
 MOST_CHARACTERS = 5_000_000
@@ -41,31 +41,10 @@ _RESOLVERS = {
     ),
     "merge": (r"<<\Z", ["<"]),
 }
-"""By tag: the scalars without quotes that have it, and what they begin with."""
+"""By tag, the pattern of its unquoted scalars, and their possible first characters."""
 _OLD_BREAKS = {0x85: 0xF0085, 0x2028: 0xF2028, 0x2029: 0xF2029}
 """Characters that end a line in YAML 1.1 only, with their substitutes while a file is parsed."""
 _BREAKS_OF_STAND_INS = {stand_in: character for character, stand_in in _OLD_BREAKS.items()}
-_LINE_END = re.compile(r"\r\n|\r|\n")
-_REMEDIES = {
-    "mapping values are not allowed": "put quotes around a text with `: ` in it, and check the indentation",
-    "violates indentation": "indent with spaces",
-    "indentation space is expected": "indent with spaces",
-    "unknown escape character": "put single quotes around a text with a backslash",
-    "scanning a quoted scalar": "close the quote that begins there",
-    "scanning an alias": "put quotes around a text that begins with *",
-    "undefined alias": "put quotes around a text that begins with *",
-    "scanning an anchor": "put quotes around a text that begins with &",
-    "scanning a tag": "put quotes around a text that begins with !",
-    "constructor for the tag": "leave the tag out, or put quotes around a text that begins with !",
-    "parsing a flow": "close the bracket that begins there, or put quotes around the text",
-    "scanning a block scalar": "put quotes around a text that begins with | or >",
-    "could not find expected ':'": "write `key: value`, or put quotes around the text",
-    "expected key": "check the indentation, and put a text with quotes in it into other quotes",
-    "expected '-' indicator": "begin each member of the list with `- `, all with the same indentation",
-    "expected <document start>": "write a line --- between documents",
-    "expected the node content": "put quotes around the text",
-}
-"""What to do, by a part of what PyYAML says."""
 
 
 class YamlFault(ValueError):
@@ -80,33 +59,33 @@ class YamlFault(ValueError):
 class SourceLines:
     """The line of each member of a list or mapping."""
 
-    _of: dict[int, tuple[int, dict[Any, int]]] = field(default_factory=dict)
+    _lines_by_id: dict[int, tuple[int, dict[Any, int]]] = field(default_factory=dict)
 
     def note(self, container: list[Any] | dict[str, Any], line: int, members: dict[Any, int]) -> None:
         """Store the first `line` of a container and those of its `members`, by key or place."""
-        self._of[id(container)] = (line, members)
+        self._lines_by_id[id(container)] = (line, members)
 
     def find_member_line(self, container: object, key: object = None) -> int | None:
         """Return the line, from 1, of a member, or of the container if it has no such member; None if unknown, as in JSON."""
-        line, members = self._of.get(id(container), (None, {}))
+        line, members = self._lines_by_id.get(id(container), (None, {}))
         return members.get(key, line)
 
 
 @dataclass(frozen=True)
-class ReadDocuments:
+class ParsedDocuments:
     """The documents of a file without null ones. Keys of mappings are texts."""
 
     values: tuple[Any, ...]
     lines: SourceLines
-    begin: tuple[int | None, ...] = ()
+    first_lines: tuple[int | None, ...] = ()
     """The line in which each document begins; empty where it is not known, as in JSON."""
 
     def find_line(self, place: int) -> int | None:
         """Return the first line of a document, by its place from 0, or None if unknown."""
-        return self.begin[place] if place < len(self.begin) else None
+        return self.first_lines[place] if place < len(self.first_lines) else None
 
 
-def read_yaml(text: str) -> ReadDocuments:
+def read_yaml(text: str) -> ParsedDocuments:
     """Parse a YAML text. Raises YamlFault if it is invalid, has a duplicate key, or exceeds the limits."""
     _check_length(text)
     try:
@@ -117,11 +96,11 @@ def read_yaml(text: str) -> ReadDocuments:
             loader.dispose()
     except yaml.YAMLError as error:
         line, problem = describe_yaml_problem(error, text)
-        raise YamlFault(f"{problem}{_describe_column(error)}{_describe_remedy(error, text)}", line) from error
-    return ReadDocuments(tuple(value for value, _ in documents), loader.lines, tuple(line for _, line in documents))
+        raise YamlFault(f"{problem}{_describe_column(error)}{describe_yaml_remedy(error, text)}", line) from error
+    return ParsedDocuments(tuple(value for value, _ in documents), loader.lines, tuple(line for _, line in documents))
 
 
-def read_json(text: str) -> ReadDocuments:
+def read_json(text: str) -> ParsedDocuments:
     """Parse a JSON text, without lines of members. Raises YamlFault as `read_yaml` does."""
     _check_length(text)
     try:
@@ -140,7 +119,7 @@ def read_json(text: str) -> ReadDocuments:
         raise YamlFault(f"not JSON: {error.msg}, at column {error.colno}", error.lineno) from error
     except UnicodeEncodeError as error:
         raise YamlFault("a text has half a character: a `\\ud...` escape without its second half", None) from error
-    return ReadDocuments((value,) if value is not None else (), SourceLines())
+    return ParsedDocuments((value,) if value is not None else (), SourceLines())
 
 
 def format_scalar(value: Any) -> str:
@@ -271,16 +250,6 @@ def _parse_whole_number(text: str) -> float:
 def _describe_column(error: yaml.YAMLError) -> str:
     mark = getattr(error, "problem_mark", None)
     return f", at column {mark.column + 1}" if mark else ""
-
-
-def _describe_remedy(error: yaml.YAMLError, text: str) -> str:
-    """Return `; ` and a remedy for an error, or an empty text if none is known."""
-    error_text = f"{getattr(error, 'context', None)} {getattr(error, 'problem', None)}"
-    if "cannot start any token" in error_text and isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
-        line = _LINE_END.split(text)[error.problem_mark.line]
-        character = line[error.problem_mark.column : error.problem_mark.column + 1]
-        return "; indent with spaces" if character == "\t" else f"; put quotes around a text that begins with {character}"
-    return next((f"; {remedy}" for part, remedy in _REMEDIES.items() if part in error_text), "")
 
 
 def _check_length(text: str) -> None:

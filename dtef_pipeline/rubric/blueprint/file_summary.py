@@ -16,12 +16,12 @@ from dtef_pipeline.rubric.blueprint.model import (
     Blueprint,
     BlueprintFinding,
     Criterion,
+    ParsedBlueprint,
     PromptItem,
-    ReadBlueprint,
 )
 
 USUAL_JUDGES = 2
-"""How many judges decide on each criterion in words, where a blueprint names none."""
+"""Default number of judges per criterion in words, if a blueprint names none."""
 _OTHER_SCRIPTS = (
     range(0x370, 0x2000),
     range(0x2E80, 0x3000),
@@ -33,7 +33,7 @@ _OTHER_SCRIPTS = (
 _LATIN_AMONG_THEM = range(0x1D00, 0x1F00)
 
 
-def summarise_file(path: str, identifier: str, read: ReadBlueprint) -> dict[str, Any]:
+def summarise_file(path: str, identifier: str, read: ParsedBlueprint) -> dict[str, Any]:
     """Return a file's id, counts and findings, ready for JSON. If it cannot be parsed, `line` replaces the counts."""
     findings = read.findings
     summary: dict[str, Any] = {"path": path, "id": identifier, "parses": read.structure is not None}
@@ -95,7 +95,7 @@ def _summarise_criteria(criteria: list[Criterion], blueprint: Blueprint) -> dict
         "or_paths": len(paths),
         "path_criteria": sum(criterion.path is not None for criterion in criteria),
         "functions": dict(sorted(Counter(criterion.fn for criterion in criteria if criterion.fn is not None).items())),
-        "repaired_strings": sum(criterion.repaired for criterion in criteria),
+        "repaired_strings": sum(criterion.is_repaired for criterion in criteria),
         "refs": sum(criterion.ref is not None for criterion in criteria),
         "function_only": bool(criteria) and not kinds[TEXT_KIND],
     }
@@ -109,7 +109,7 @@ def _count_planned(blueprint: Blueprint) -> dict[str, int]:
     with_ideal = sum(prompt.ideal is not None for prompt in blueprint.prompts)
     return {
         "planned_responses": variants * len(blueprint.prompts),
-        "planned_candidate_calls": variants * sum(prompt.generated for prompt in blueprint.prompts),
+        "planned_candidate_calls": variants * sum(prompt.n_generated_turns for prompt in blueprint.prompts),
         "judge_pairs": pairs,
         "judge_calls_default": USUAL_JUDGES * pairs,
         "embeddings_planned": with_ideal + variants * with_ideal,

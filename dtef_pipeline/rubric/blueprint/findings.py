@@ -25,10 +25,10 @@ class FindingKind(NamedTuple):
     """One kind of finding."""
 
     level: str
-    means: str
+    meaning: str
     """A sentence without its full stop."""
     remedy: str
-    """What to do, beginning with a verb."""
+    """The remedy, beginning with a verb."""
 
 
 def _make_error_kind(means: str, remedy: str) -> FindingKind:
@@ -170,13 +170,13 @@ class FindingLog:
     """The findings so far, and the lines of the file's values."""
 
     lines: SourceLines = field(default_factory=SourceLines)
-    found: list[BlueprintFinding] = field(default_factory=list)
+    findings: list[BlueprintFinding] = field(default_factory=list)
 
     def add(self, code: str, spot: Spot, text: str) -> None:
         """Add a finding with its code's level. `text`: what is wrong and what to write."""
-        self.found.append(BlueprintFinding(code, BLUEPRINT_FINDINGS[code].level, spot.place, text, spot.line))
+        self.findings.append(BlueprintFinding(code, BLUEPRINT_FINDINGS[code].level, spot.place, text, spot.line))
 
-    def spot(self, place: str, container: object, key: object = None) -> Spot:
+    def find_member_place(self, place: str, container: object, key: object = None) -> Spot:
         """Return the place of a member of a list or mapping."""
         return Spot(place, self.lines.find_member_line(container, key))
 
@@ -186,7 +186,7 @@ class FindingLog:
         for key in values:
             if key not in known_keys:
                 text = f"`{shorten_value(key)}` is unknown here and is ignored{_suggest_key(key, known_keys)}"
-                self.add("unknown-key", self.spot(place, values, key), text)
+                self.add("unknown-key", self.find_member_place(place, values, key), text)
 
     def check_second_names(self, values: Mapping[str, object], names: Iterable[str], place: str) -> None:
         """Add one finding per redundant alias of a key; the first is used."""
@@ -194,7 +194,7 @@ class FindingLog:
         for name in aliases[1:]:
             self.add(
                 "unknown-key",
-                self.spot(place, values, name),
+                self.find_member_place(place, values, name),
                 f"`{name}` is ignored, because `{aliases[0]}` is given; remove one of the two",
             )
 
@@ -205,7 +205,7 @@ def is_left_out_for(level: str, code: str) -> bool:
 
 
 def list_blocking_codes(findings: Iterable[BlueprintFinding]) -> list[str]:
-    """List the codes that prevent a run, each once, in the order of the file."""
+    """List the codes that prevent a run, in the order of the file and without duplicates."""
     return list(dict.fromkeys(finding.code for finding in findings if finding.level == "error"))
 
 

@@ -20,7 +20,7 @@ class PointFunction(NamedTuple):
     """The name and argument of a point function."""
 
     argument: str
-    """In words, as the table of functions has it."""
+    """Description, as in the table of functions."""
     fault: Callable[[Any], bool]
     """Whether an argument is of another form."""
     takes_text: bool = False
@@ -85,7 +85,7 @@ _SEARCHING: Mapping[str, PointFunction] = {
     "matches_all_of": _PATTERN_LIST,
     "matches_at_least_n_of": _N_OF_PATTERNS,
 }
-"""Those that look for something in the response; each has a form that ignores case, with `i` before its name."""
+"""Functions that search the response; each has a case-insensitive form, with `i` before its name."""
 _COUNTING: Mapping[str, PointFunction] = {
     "word_count_between": PointFunction("[least, most], 0 <= least <= most", _negate(_is_range)),
     "is_json": PointFunction("true, or nothing", lambda value: value is not None and value is not True),

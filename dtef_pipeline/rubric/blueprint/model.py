@@ -10,7 +10,7 @@ from dtef_pipeline.identity import digest
 
 SHOULD, SHOULD_NOT = "should", "should_not"
 BLOCKS = (SHOULD, SHOULD_NOT)
-"""What a response should have, and what it should not have: a criterion of the second block scores 1 minus how far it is met."""
+"""Blocks of criteria: desired and unwanted content. A criterion of the second block scores 1 minus how far it is met."""
 TEXT_KIND, FUNCTION_KIND = "text", "function"
 """A criterion in words, which judges decide, and one that is computed."""
 EXTRACTED = "extracted"
@@ -56,7 +56,7 @@ class Criterion:
     """Name of its definition in the header; None: it is defined in the prompt."""
 
     @property
-    def repaired(self) -> bool:
+    def is_repaired(self) -> bool:
         """Whether the text in the file differs from the criterion that is computed."""
         return self.source not in (None, EXTRACTED)
 
@@ -85,7 +85,7 @@ class PromptItem:
     """Display format of its responses: markdown | html | plaintext."""
 
     @property
-    def generated(self) -> int:
+    def n_generated_turns(self) -> int:
         """Number of turns that the model under test writes."""
         blanks = sum(turn.text is None for turn in self.turns)
         return blanks + (self.turns[-1].role == "user")
@@ -104,16 +104,16 @@ class Blueprint:
     """The contents of one file."""
 
     id: str
-    """From the file's path below the folder of blueprints: `/` becomes `__`."""
+    """Path of the file below the folder of blueprints: `/` becomes `__`."""
     title: str
     description: str | None
     tags: tuple[str, ...]
-    """In their normal form."""
+    """Tags in their normal form."""
     prompts: tuple[PromptItem, ...]
     systems: tuple[str | None, ...] | None
     """System prompts for every prompt; None: there is no list, each prompt has its own."""
     models: tuple[str, ...]
-    """Model strings of litellm, collections replaced by their members, each once, in the order of the file."""
+    """LiteLLM model strings in the order of the file, without duplicates; collections are replaced by their members."""
     judges: tuple[Judge, ...] = ()
     """Judges of `evaluationConfig`; none: the default judges."""
     references: tuple[str, ...] = ()
@@ -137,7 +137,7 @@ class BlueprintFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadBlueprint:
+class ParsedBlueprint:
     """The readable part of a file's blueprint, and all findings."""
 
     blueprint: Blueprint | None
@@ -148,8 +148,8 @@ class ReadBlueprint:
 
     None: the file cannot be parsed.
     """
-    left_out: int = 0
-    """How many prompts and criteria are not in the blueprint, because each of them has an error."""
+    n_omitted: int = 0
+    """Number of prompts and criteria that are not in the blueprint because they have an error."""
 
 
 def hash_prompt(prompt: PromptItem) -> str:

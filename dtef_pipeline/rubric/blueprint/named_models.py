@@ -52,28 +52,38 @@ def convert_to_litellm_name(name: str) -> str:
 
 
 def read_models(header: Mapping[str, Any], collections: Collections | None, log: FindingLog) -> tuple[str, ...]:
-    """Return the models of a header as litellm strings, each once, in order. `collections`: None if unknown."""
+    """Return the models of a header as litellm strings, in order and without duplicates. `collections`: None if unknown."""
     names = header.get("models")
     names = [names] if isinstance(names, (str, dict)) else names
     if names is not None and not isinstance(names, list):
-        log.add("bad-header", log.spot(HEADER_PLACE, header, "models"), f"models is {shorten_value(names)}; write a list")
+        log.add(
+            "bad-header",
+            log.find_member_place(HEADER_PLACE, header, "models"),
+            f"models is {shorten_value(names)}; write a list",
+        )
         return ()
-    before = len(log.found)
+    before = len(log.findings)
     if not names:
         names = [USUAL_COLLECTION]
         log.add(
-            "no-models", log.spot(HEADER_PLACE, header, "models"), f"no models are named: those of {USUAL_COLLECTION} are used"
+            "no-models",
+            log.find_member_place(HEADER_PLACE, header, "models"),
+            f"no models are named: those of {USUAL_COLLECTION} are used",
         )
     reading = _ModelReader(header, names, collections, log)
     models: dict[str, None] = {}
-    for name in reading.all():
+    for name in reading.read_all():
         if name in models:
-            log.add("model-twice", log.spot(HEADER_PLACE, header, "models"), f"{name} is named more than once and is used once")
+            log.add(
+                "model-twice",
+                log.find_member_place(HEADER_PLACE, header, "models"),
+                f"{name} is named more than once and is used once",
+            )
         models[name] = None
-    wrong = any(finding.level == "error" or finding.code in TO_BE_NAMED for finding in log.found[before:])
+    wrong = any(finding.level == "error" or finding.code in TO_BE_NAMED for finding in log.findings[before:])
     if not models and not wrong:
         text = "every named collection is empty; name a model, or give --model to the run"
-        log.add("no-models-left", log.spot(HEADER_PLACE, header, "models"), text)
+        log.add("no-models-left", log.find_member_place(HEADER_PLACE, header, "models"), text)
     return tuple(convert_to_litellm_name(name) for name in models)
 
 
@@ -83,14 +93,14 @@ class _ModelReader:
     def __init__(self, header: Mapping[str, Any], names: list[Any], collections: Collections | None, log: FindingLog) -> None:
         self._header, self._names, self._collections, self._log = header, names, collections, log
 
-    def all(self) -> Iterator[str]:
+    def read_all(self) -> Iterator[str]:
         for place, value in enumerate(self._names):
-            self._spot = self._log.spot(HEADER_PLACE, self._names, place)
+            self._spot = self._log.find_member_place(HEADER_PLACE, self._names, place)
             if self._spot.line is None:
-                self._spot = self._log.spot(HEADER_PLACE, self._header, "models")
-            yield from self._one(value)
+                self._spot = self._log.find_member_place(HEADER_PLACE, self._header, "models")
+            yield from self._read_entry(value)
 
-    def _one(self, value: Any) -> Iterator[str]:
+    def _read_entry(self, value: Any) -> Iterator[str]:
         if isinstance(value, dict):
             name = read_model_name(value)
             if name is None:
@@ -155,14 +165,20 @@ def read_judges(header: Mapping[str, Any], log: FindingLog) -> tuple[Judge, ...]
         return ()
     for key in coverage:
         if key in ("judgeModels", "judgeMode", "backupJudge", "backupJudges"):
-            log.add("deprecated-judges", log.spot(HEADER_PLACE, coverage, key), f"`{key}` is not used; write `judges:`")
+            log.add(
+                "deprecated-judges", log.find_member_place(HEADER_PLACE, coverage, key), f"`{key}` is not used; write `judges:`"
+            )
     judges = coverage.get("judges")
     if judges is None:
         return ()
     if not isinstance(judges, list):
-        log.add("bad-judge", log.spot(HEADER_PLACE, coverage, "judges"), f"judges is {shorten_value(judges)}; write a list")
+        log.add(
+            "bad-judge",
+            log.find_member_place(HEADER_PLACE, coverage, "judges"),
+            f"judges is {shorten_value(judges)}; write a list",
+        )
         return ()
-    read = [_judge(value, log, log.spot(HEADER_PLACE, judges, place)) for place, value in enumerate(judges)]
+    read = [_judge(value, log, log.find_member_place(HEADER_PLACE, judges, place)) for place, value in enumerate(judges)]
     return tuple(dict.fromkeys(judge for judge in read if judge is not None))
 
 

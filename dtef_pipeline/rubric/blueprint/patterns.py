@@ -33,7 +33,7 @@ _OTHERS_IN_SET = {
     "W": r"\x00-/:-@\[-\^`{-\u012f\u0132-\u017e\u0180-\u2129\u212b-\U0010ffff",
     "S": r"\x00-\x08\x0e-\x1f!-\x9f\xa1-\u167f\u1681-\u1fff\u200b-\u2027\u202a-\u202e\u2030-\u205e\u2060-\u2fff\u3001-\ufefe\uff00-\U0010ffff",
 }
-"""What lies outside of a named set. `\\W` lacks the letters of `_FOLDED_TO_ASCII`: they would bring in i, k and s."""
+"""Complements of named sets. `\\W` excludes the letters of `_FOLDED_TO_ASCII`, because they would match i, k and s."""
 _FOLDED_TO_ASCII = {0x130: "\ue130", 0x131: "\ue131", 0x17F: "\ue17f", 0x212A: "\ue12a"}
 """Letters that `regex`, but not JavaScript, equates with i, s or k when it ignores case, with their substitutes."""
 
@@ -52,7 +52,7 @@ class CompiledPattern(NamedTuple):
     machine: Any
     """A compiled pattern of the package `regex`."""
 
-    def matches_in(self, text: str) -> bool:
+    def has_match(self, text: str) -> bool:
         """Return whether the pattern matches anywhere in the text. Raises SearchTooLong after `LONGEST_SEARCH` seconds."""
         try:
             return self.machine.search(replace_folding_letters(text), timeout=LONGEST_SEARCH) is not None

@@ -45,7 +45,7 @@ class PointReader:
     definitions: Mapping[str, Any]
     pattern_fault: PatternFault
     other_functions: Collection[str] = ()
-    left_out: int = field(default=0, init=False)
+    n_omitted: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         self._definition_names = list_first_names(list(self.definitions), _MOST_DEFINITIONS_LISTED) or "none"
@@ -53,14 +53,14 @@ class PointReader:
     def read_block(self, values: Any, block: str, place: str, line: int | None) -> list[Criterion]:
         """Return the criteria of a block, in the order of the file, without those that have an error."""
         if not isinstance(values, list):
-            self._leave_out(
+            self._log_omission(
                 "rubric-not-a-list", Spot(f"{place} {block}", line), f"`{block}` is {shorten_value(values)}; write a list"
             )
             return []
         criteria: list[Criterion] = []
         paths = 0
         for position, value in enumerate(values):
-            spot = self.log.spot(f"{place} {block}[{position}]", values, position)
+            spot = self.log.find_member_place(f"{place} {block}[{position}]", values, position)
             if isinstance(value, list):
                 path = self._read_path(value, Criterion(block, paths, 0, TEXT_KIND, None), spot)
                 paths += bool(path)
@@ -76,9 +76,9 @@ class PointReader:
         members = [(position, value) for position, value in enumerate(values) if value is not None and value != []]
         criteria = []
         for position, value in members:
-            at = self.log.spot(f"{spot.place}[{position}]", values, position)
+            at = self.log.find_member_place(f"{spot.place}[{position}]", values, position)
             if isinstance(value, list):
-                self._leave_out(
+                self._log_omission(
                     "nested-too-deep", at, f"a list in a path: {shorten_value(value)}; write its criteria into the path"
                 )
             elif read := self._read_point(value, replace(blank, position=position), at):
@@ -131,7 +131,7 @@ class PointReader:
         call_key = next((key for key in value if key.startswith("$")), None)
         text = next((value[key] for key in _TEXT_KEYS if value.get(key)), None)
         if (call_key or value.get("fn")) and text is not None:
-            return self._leave_out(
+            return self._log_omission(
                 "text-and-function", spot, f"both a text and a function: {shorten_value(value)}; write two criteria"
             )
         if call_key is None and not value.get("fn") and text is None:
@@ -170,7 +170,7 @@ class PointReader:
         weight = read_weight(value, _WEIGHT_KEYS)
         if weight is None:
             got = next(value[key] for key in _WEIGHT_KEYS if value.get(key) is not None)
-            return self._leave_out(
+            return self._log_omission(
                 "weight-out-of-range", spot, f"the weight is {format_bad_weight(got)}; write a number from 0.1 to 10"
             )
         return replace(blank, weight=weight, citation=format_citation(value.get("citation")))
@@ -212,13 +212,13 @@ class PointReader:
         definition = self.definitions.get(name) if isinstance(name, str) else None
         if definition is None:
             text = f"$ref: {shorten_value(name)} is not defined; defined: {self._definition_names}"
-            return self._leave_out("unknown-reference", spot, text)
+            return self._log_omission("unknown-reference", spot, text)
         if not isinstance(definition, (str, dict)):
             return self._report_bad_point(
                 spot, f"the definition {name!r} is {shorten_value(definition)}; write a script or a criterion"
             )
         if isinstance(definition, dict) and _is_reference(definition):
-            return self._leave_out("unknown-reference", spot, f"the definition {name!r} refers to another; write it out")
+            return self._log_omission("unknown-reference", spot, f"the definition {name!r} refers to another; write it out")
         if isinstance(definition, str):
             return self._read_function("js", definition, replace(blank, ref=name), spot)
         read = self._read_object(definition, replace(blank, weight=1.0, citation=None), spot)
@@ -229,11 +229,11 @@ class PointReader:
         return replace(read, ref=name, weight=weight, citation=citation)
 
     def _report_bad_point(self, spot: Spot, text: str) -> Criterion | None:
-        return self._leave_out("bad-point", spot, text)
+        return self._log_omission("bad-point", spot, text)
 
-    def _leave_out(self, code: str, spot: Spot, text: str) -> Criterion | None:
+    def _log_omission(self, code: str, spot: Spot, text: str) -> Criterion | None:
         """Log an error and return no criterion."""
-        self.left_out += 1
+        self.n_omitted += 1
         self.log.add(code, spot, text)
         return None
 

@@ -44,24 +44,24 @@ class PromptReader:
     log: FindingLog
     points: PointReader
     settings: SharedSettings
-    left_out: int = field(default=0, init=False)
+    n_omitted: int = field(default=0, init=False)
     _ids: set[str] = field(default_factory=set, init=False)
     _times: dict[str, int] = field(default_factory=dict, init=False)
 
     def read_prompt_item(self, value: Any, place: str, spot: Spot) -> PromptItem | None:
         """Read a prompt, or return None if it has an error."""
         if not isinstance(value, dict):
-            return self._leave_out(
+            return self._log_omission(
                 "bad-prompt", spot, f"{shorten_value(value)} is not a prompt; write a mapping with `prompt:`"
             )
         self.log.check_unknown_keys(value, _KNOWN_PROMPT_KEYS, place)
         for names in (PROMPT_TEXT_KEYS, IDEAL_KEYS, SHOULD_KEYS, IMPORTANCE_KEYS):
             self.log.check_second_names(value, names, place)
-        before = len(self.log.found)
+        before = len(self.log.findings)
         item = self._read(value, place, spot)
         # An error in a criterion leaves the criterion out, and the prompt in.
-        if item is None or any(finding.level == "error" and finding.place == place for finding in self.log.found[before:]):
-            self.left_out += 1
+        if item is None or any(finding.level == "error" and finding.place == place for finding in self.log.findings[before:]):
+            self.n_omitted += 1
             return None
         return self._assign_id(value, item, spot)
 
@@ -69,14 +69,14 @@ class PromptReader:
         turns = self._read_turns(value, place, spot)
         if turns is None:
             return None
-        wrong = self.points.left_out
+        wrong = self.points.n_omitted
         criteria = self._read_criteria(value, place, spot)
         weight = read_weight(value, IMPORTANCE_KEYS)
         if weight is None:
             got = next(value[key] for key in IMPORTANCE_KEYS if value.get(key) is not None)
             self.log.add("weight-out-of-range", spot, f"the weight is {format_bad_weight(got)}; write a number from 0.1 to 10")
         ideal = self._read_prompt_text(value, IDEAL_KEYS, place)
-        if criteria or wrong == self.points.left_out:
+        if criteria or wrong == self.points.n_omitted:
             self._check_criteria(criteria, ideal, spot)
         return PromptItem(
             id="",
@@ -105,7 +105,9 @@ class PromptReader:
             self.log.add("prompt-and-messages", spot, "both prompt and messages; the messages are sent")
         if not isinstance(messages, list):
             self.log.add(
-                "bad-message", self.log.spot(place, value, "messages"), f"messages is {shorten_value(messages)}; write a list"
+                "bad-message",
+                self.log.find_member_place(place, value, "messages"),
+                f"messages is {shorten_value(messages)}; write a list",
             )
             return None
         turns = [self._read_message(message, messages, number, place) for number, message in enumerate(messages)]
@@ -113,7 +115,7 @@ class PromptReader:
         return read if len(read) == len(turns) and self._can_be_asked(read, spot) else None
 
     def _read_message(self, message: Any, messages: list[Any], number: int, place: str) -> Turn | None:
-        at = self.log.spot(f"{place} messages[{number}]", messages, number)
+        at = self.log.find_member_place(f"{place} messages[{number}]", messages, number)
         role, text = _split_message(message)
         if role is None:
             self.log.add(
@@ -154,7 +156,7 @@ class PromptReader:
         if not isinstance(text, str):
             self.log.add(
                 "bad-prompt",
-                self.log.spot(place, value, key),
+                self.log.find_member_place(place, value, key),
                 f"`{key}` is {shorten_value(text)}; write a text, with quotes around it",
             )
             return None
@@ -184,7 +186,7 @@ class PromptReader:
         if self.settings.systems is not None:
             if "system" in value:
                 text = "`system` is not used: every prompt uses the list of system prompts in the header"
-                self.log.add("system-and-systems", self.log.spot(place, value, "system"), text)
+                self.log.add("system-and-systems", self.log.find_member_place(place, value, "system"), text)
             return self.settings.systems
         return (self._read_prompt_text(value, ("system",), place),) if "system" in value else (self.settings.system,)
 
@@ -197,7 +199,7 @@ class PromptReader:
         if not is_temperature(temperature):
             self.log.add(
                 "bad-prompt",
-                self.log.spot(place, value, "temperature"),
+                self.log.find_member_place(place, value, "temperature"),
                 f"temperature is {shorten_value(temperature)}; write a number from 0",
             )
             return ()
@@ -222,9 +224,9 @@ class PromptReader:
         self._ids.add(name)
         return replace(item, id=name)
 
-    def _leave_out(self, code: str, spot: Spot, text: str) -> PromptItem | None:
+    def _log_omission(self, code: str, spot: Spot, text: str) -> PromptItem | None:
         """Log an error and return no prompt."""
-        self.left_out += 1
+        self.n_omitted += 1
         self.log.add(code, spot, text)
         return None
 
@@ -254,18 +256,22 @@ def _read_header_systems(header: Mapping[str, Any], log: FindingLog) -> tuple[tu
     key = "systems" if header.get("systems") else single
     if key == "systems" and header.get(single):
         log.add(
-            "system-and-systems", log.spot(HEADER_PLACE, header, single), f"`{single}` is not used, because `systems` is given"
+            "system-and-systems",
+            log.find_member_place(HEADER_PLACE, header, single),
+            f"`{single}` is not used, because `systems` is given",
         )
     values = header.get(key)
     if key != "systems" and not isinstance(values, list):
-        return None, _read_system_text(values, log.spot(HEADER_PLACE, header, key), log)
+        return None, _read_system_text(values, log.find_member_place(HEADER_PLACE, header, key), log)
     values = values if isinstance(values, list) else [values]
-    read = [_read_system_text(value, log.spot(HEADER_PLACE, values, place), log) for place, value in enumerate(values)]
+    read = [
+        _read_system_text(value, log.find_member_place(HEADER_PLACE, values, place), log) for place, value in enumerate(values)
+    ]
     earlier: set[str | None] = set()
     for place, value in enumerate(read):
         if value in earlier:
             text = f"the system prompt {shorten_value(value)} occurs twice in the list and is used once"
-            log.add("system-twice", log.spot(HEADER_PLACE, values, place), text)
+            log.add("system-twice", log.find_member_place(HEADER_PLACE, values, place), text)
         earlier.add(value)
     return tuple(dict.fromkeys(read)) or None, None
 
@@ -283,7 +289,7 @@ def _read_header_temperatures(header: Mapping[str, Any], log: FindingLog) -> tup
     key = "temperatures" if header.get("temperatures") not in (None, []) else "temperature"
     values = header.get(key)
     values = [] if values is None else values if isinstance(values, list) else [values]
-    spot = log.spot(HEADER_PLACE, header, key)
+    spot = log.find_member_place(HEADER_PLACE, header, key)
     sound = [float(value) for value in values if is_temperature(value)]
     if len(sound) < len(values):
         log.add("bad-header", spot, f"{key} is {shorten_value(values)}; write numbers from 0")

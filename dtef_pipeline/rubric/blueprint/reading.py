@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from dtef_pipeline.rubric.blueprint import patterns
 from dtef_pipeline.rubric.blueprint.blueprint_yaml import (
     MOST_CHARACTERS,
-    ReadDocuments,
+    ParsedDocuments,
     SourceLines,
     YamlFault,
     format_scalar,
@@ -19,7 +19,7 @@ from dtef_pipeline.rubric.blueprint.blueprint_yaml import (
 )
 from dtef_pipeline.rubric.blueprint.findings import HEADER_PLACE, FindingLog, Spot, shorten_value
 from dtef_pipeline.rubric.blueprint.function_names import PatternFault
-from dtef_pipeline.rubric.blueprint.model import Blueprint, BlueprintFinding, Judge, PromptItem, ReadBlueprint
+from dtef_pipeline.rubric.blueprint.model import Blueprint, BlueprintFinding, Judge, ParsedBlueprint, PromptItem
 from dtef_pipeline.rubric.blueprint.named_models import Collections, read_judges, read_models
 from dtef_pipeline.rubric.blueprint.points import PointReader, format_citation
 from dtef_pipeline.rubric.blueprint.prompt_items import (
@@ -79,7 +79,7 @@ def read_blueprint(
     as_json: bool | None = None,
     other_functions: Collection[str] = (),
     pattern_fault: PatternFault = patterns.pattern_fault,
-) -> ReadBlueprint:
+) -> ParsedBlueprint:
     """Return the blueprint of a file and all findings. A file that cannot be parsed has one finding.
 
     Args:
@@ -95,7 +95,7 @@ def read_blueprint(
         documents = _load_documents(source, as_json)
     except YamlFault as fault:
         place = "" if fault.line is None else f"line {fault.line}"
-        return ReadBlueprint(None, (BlueprintFinding("yaml", "error", place, fault.problem, fault.line),))
+        return ParsedBlueprint(None, (BlueprintFinding("yaml", "error", place, fault.problem, fault.line),))
     log = FindingLog(documents.lines)
     parts = _split(documents, as_json)
     _check_header(identifier, parts, log)
@@ -109,10 +109,10 @@ def read_blueprint(
     models = read_models(parts.header, collections, log)
     judges = read_judges(parts.header, log)
     blueprint = _build_blueprint(identifier, parts.header, items, models, judges, prompts.settings) if items else None
-    return ReadBlueprint(blueprint, tuple(log.found), parts.structure, prompts.left_out + points.left_out)
+    return ParsedBlueprint(blueprint, tuple(log.findings), parts.structure, prompts.n_omitted + points.n_omitted)
 
 
-def _load_documents(source: str | Path, as_json: bool) -> ReadDocuments:
+def _load_documents(source: str | Path, as_json: bool) -> ParsedDocuments:
     if isinstance(source, str):
         text = source
     else:
@@ -130,7 +130,7 @@ def _load_documents(source: str | Path, as_json: bool) -> ReadDocuments:
     return (read_json if as_json else read_yaml)(text.removeprefix("\ufeff"))
 
 
-def _split(documents: ReadDocuments, as_json: bool) -> _Parts:
+def _split(documents: ParsedDocuments, as_json: bool) -> _Parts:
     values, lines = documents.values, documents.lines
     if len(values) > 1:
         return _split_several(documents)
@@ -146,7 +146,7 @@ def _split(documents: ReadDocuments, as_json: bool) -> _Parts:
     return _Parts("header", value, [])
 
 
-def _split_several(documents: ReadDocuments) -> _Parts:
+def _split_several(documents: ParsedDocuments) -> _Parts:
     values, lines = documents.values, documents.lines
     first = values[0]
     has_header = isinstance(first, dict) and not any(first.get(key) for key in PROMPT_SIGNS)
@@ -182,13 +182,13 @@ def _check_header(identifier: str, parts: _Parts, log: FindingLog) -> None:
     for key in _ID_KEYS:
         if header.get(key) is not None:
             text = f"the {key} {shorten_value(header[key])} is not used; the blueprint gets the name {identifier} from its path"
-            log.add("ignored-id", log.spot(HEADER_PLACE, header, key), text)
+            log.add("ignored-id", log.find_member_place(HEADER_PLACE, header, key), text)
     log.check_unknown_keys(header, _HEADER_KEYS, HEADER_PLACE)
     for key in ("title", "configTitle", "description"):
         if isinstance(header.get(key), (dict, list)):
             log.add(
                 "unknown-key",
-                log.spot(HEADER_PLACE, header, key),
+                log.find_member_place(HEADER_PLACE, header, key),
                 f"`{key}` is {shorten_value(header[key])}, not a text, and is ignored",
             )
     for names in (("title", "configTitle"), ("system", "systemPrompt"), _DEFINITION_KEYS):
@@ -202,7 +202,7 @@ def _read_definitions(header: Mapping[str, Any], log: FindingLog) -> Mapping[str
     if not isinstance(header[key], dict):
         log.add(
             "bad-header",
-            log.spot(HEADER_PLACE, header, key),
+            log.find_member_place(HEADER_PLACE, header, key),
             f"{key} is {shorten_value(header[key])}; write a mapping of names",
         )
         return {}

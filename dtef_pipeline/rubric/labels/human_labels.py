@@ -52,8 +52,8 @@ def read_labels(
     """Return the labels of a filled-in sheet, columns of RUBRIC_LABELS; rows without a class are ignored.
 
     `text`: CSV with the columns item and class, and optionally reason and author, in any order, separated by commas, semicolons or tabs.
-    `scale`: number of each class; `CLASS_` and upper case may be omitted. `author`: of rows without one. `items`: known items; None: any.
-    Raises SourceError with file, line, value and allowed values if a column is missing, a class or item is unknown, or a row has no author.
+    `scale`: number of each class; `CLASS_` and upper case may be omitted. `author`: author of rows that name none. `items`: known items; None:
+    any. Raises SourceError with file, line, value and allowed values if a column is missing, a class or item is unknown, or a row has no author.
     """
     known_items = None if items is None else set(items)
     rows = []
@@ -82,7 +82,7 @@ def list_named_draws(text: str, *, file: str) -> set[str]:
 
 
 def merge_history(history: pd.DataFrame, more: pd.DataFrame) -> pd.DataFrame:
-    """Return all labels, each once, even if imported twice."""
+    """Return all labels without duplicates, even if imported twice."""
     both = pd.concat([history, more], ignore_index=True) if len(history) else more
     return both.drop_duplicates(["item", "class", "author", "reason", "imported_at", "line"]).reset_index(drop=True)
 

@@ -29,12 +29,12 @@ BLUEPRINT_ROW = ("blueprint", "model")
 _OF_ONE_VARIANT = ("model_variant", "temperature", "system_index")
 _DRAWN_KEY = ["blueprint", "prompt"]
 CORRECTED_COLUMNS = (
-    "judged",
+    "judge_score",
     "corrected",
     "corrected_low",
     "corrected_high",
-    "here_low",
-    "here_high",
+    "same_prompts_low",
+    "same_prompts_high",
     "power",
     "n_prompts",
     "n_prompts_labelled",
@@ -67,13 +67,13 @@ def compute_corrected(
 ) -> pd.DataFrame:
     """Return one row per board row: its columns `row` and CORRECTED_COLUMNS.
 
-    `responses`: one row per scored response with the keys of a response, the prompt's `weight`, `judged` (its score by judges) and
-    `labelled` (its score with labels in place of all judged points; NaN if a label is missing). `draws`: `drawn` of `LabelSample`, of one
+    `responses`: one row per scored response with the keys of a response, the prompt's `weight`, `judge_score` (its score by judges) and
+    `labelled` (its score with labels in place of all judged points; NaN if a label is missing). `draws`: as in `LabelSample`, of one
     draw or several stacked; labels of prompts that were never drawn are ignored.
 
-    `corrected_low` to `corrected_high` treats the prompts as a sample of their kind, as the board's interval does; `here_low` to
-    `here_high` is for these prompts only. `power` is the lambda of PPI++ (`tuned` of `CorrectedMeans`), 0-1. `prompts_needed`: prompts to
-    label for a `here` of +- `half_width`. Null, with a `reason`, if fewer than 5 prompts have labels.
+    `corrected_low` to `corrected_high` treats the prompts as a sample of their kind, as the board's interval does; `same_prompts_low` to
+    `same_prompts_high` is for these prompts only. `power` is the lambda of PPI++ (`tuned` of `CorrectedMeans`), 0-1. `prompts_needed`: prompts
+    to label for a half-width of `half_width`. Null, with a `reason`, if fewer than 5 prompts have labels.
     """
     if "blueprint" in row:
         tables = [_compute_corrected_rows(df, draws, row, half_width) for _, df in responses.groupby("blueprint", sort=True)]
@@ -97,7 +97,7 @@ def _compute_corrected_rows(
     has_label = np.isfinite(rows["labelled"].to_numpy(dtype=np.float64)) & np.isfinite(chance[unit])
     means = estimate_corrected_means(_build_label_matrices(rows, unit, code, has_label, chance), half_width=half_width)
     labels = rows.groupby(names, sort=True, dropna=False).size().reset_index()[names]
-    judge_scores = np.asarray(np.bincount(code, rows["part"] * rows["judged"]), dtype=np.float64)
+    judge_scores = np.asarray(np.bincount(code, rows["part"] * rows["judge_score"]), dtype=np.float64)
     n_prompts: Codes = np.bincount(np.unique(np.stack([code, unit]), axis=1)[0])
     return labels.assign(**_make_corrected_columns(means, judge_scores, n_prompts))
 
@@ -124,7 +124,7 @@ def _build_label_matrices(
     """Return sums of the responses' parts and means weighted by them, by prompt and board row."""
     shape = (len(chance), int(code.max(initial=-1)) + 1)
     part = rows["part"].to_numpy(dtype=np.float64)
-    judges, people = (rows[name].to_numpy(dtype=np.float64) for name in ("judged", "labelled"))
+    judges, people = (rows[name].to_numpy(dtype=np.float64) for name in ("judge_score", "labelled"))
 
     def table(values: Floats) -> Floats:
         flat = np.bincount(unit * shape[1] + code, values, minlength=shape[0] * shape[1])
@@ -148,34 +148,46 @@ def _count_members(group: Codes, member: Codes) -> Codes:
 def measure_known_classes(judgements: pd.DataFrame, items: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
     """Return one row per judge and class that people chose: how judges judge the points of this class.
 
-    Columns: `judge`, `said` (number of the class, the mean of its authors rounded to quarters), `n` (judgements), `same` (share with the
-    same number, the judge's sensitivity, 0-1: higher is better), `near` (share within a quarter), `bias` (mean judge's number minus
-    people's, above 0: too generous), `note` (fewer than 5 prompts).
+    Columns: `judge`, `human_class` (number of the class, the mean of its authors rounded to quarters), `n` (judgements), `same_class` (share
+    with the same number, the judge's sensitivity, 0-1: higher is better), `within_one_class` (share within a quarter), `bias` (mean judge's
+    number minus people's, above 0: too generous), `note` (fewer than 5 prompts).
     """
     keys = list(ITEM_KEYS)
     label_scores = (
-        items[[*keys, "item"]].merge(select_in_force(labels)[["item", "score"]], on="item").rename(columns={"score": "said"})
+        items[[*keys, "item"]]
+        .merge(select_in_force(labels)[["item", "score"]], on="item")
+        .rename(columns={"score": "human_class"})
     )
     left, right = (part.assign(path=part["path"].astype("Int64").fillna(-1)) for part in (judgements, label_scores))
-    both = left[left["score"].notna()].merge(right[[*keys, "said"]].drop_duplicates(keys), on=keys)
-    off = both["score"] - both["said"]
+    both = left[left["score"].notna()].merge(right[[*keys, "human_class"]].drop_duplicates(keys), on=keys)
+    off = both["score"] - both["human_class"]
     unit = both["blueprint"] + "/" + both["prompt"]
-    both = both.assign(said=(both["said"] * 4).round() / 4, same=off.abs() < 1 / 8, near=off.abs() < 3 / 8, bias=off, unit=unit)
-    groups = both.groupby(["judge", "said"], sort=True)
+    both = both.assign(
+        human_class=(both["human_class"] * 4).round() / 4,
+        same_class=off.abs() < 1 / 8,
+        within_one_class=off.abs() < 3 / 8,
+        bias=off,
+        unit=unit,
+    )
+    groups = both.groupby(["judge", "human_class"], sort=True)
     rows = groups.agg(
-        n=("same", "size"), same=("same", "mean"), near=("near", "mean"), bias=("bias", "mean"), units=("unit", "nunique")
+        n=("same_class", "size"),
+        same_class=("same_class", "mean"),
+        within_one_class=("within_one_class", "mean"),
+        bias=("bias", "mean"),
+        units=("unit", "nunique"),
     )
     notes = ["" if n >= MIN_CLUSTERS else f"of {format_count(int(n), 'prompt')} only" for n in rows["units"]]
     return rows.assign(note=notes).drop(columns="units").reset_index()
 
 
 CORRECTED_READS = (*LABELLED_SCORES_READ, "rubric_scores", "rubric_blueprints", "rubric_judgements")
-"""The tables that corrected scores are made of, beside those of labels."""
+"""Tables that corrected scores are computed from, in addition to those of labels."""
 OUTSIDE_DRAWS = 0.05
 """Largest part of a score that may be due to prompts that no draw included, such as newer ones. Beyond it a row is not corrected, because
 the labels say nothing about these prompts."""
 _DRAWN_NAME = ["blueprint", "prompt"]
-_OF_INTERVALS = ["corrected_low", "corrected_high", "here_low", "here_high", "prompts_needed", "labels_needed"]
+_OF_INTERVALS = ["corrected_low", "corrected_high", "same_prompts_low", "same_prompts_high", "prompts_needed", "labels_needed"]
 _IN_LATEST = "SEMI JOIN latest ON {table}.blueprint = latest.blueprint AND {table}.snapshot = latest.snapshot"
 _RESPONSE_NAMED_BY = ", ".join(
     f"{name}::VARCHAR AS {name}" if name in ("blueprint", "snapshot") else name for name in ITEM_KEYS[:8]
@@ -252,7 +264,7 @@ def _correct_board_rows(
         _explain_no_correction(*of_row) for of_row in zip(rows["n_prompts_labelled"], rows["n_outside"], outside, strict=True)
     ]
     return rows.sort_values(
-        [*names[:-1], "corrected", "judged", "model"], ascending=[True] * len(names[:-1]) + [False, False, True]
+        [*names[:-1], "corrected", "judge_score", "model"], ascending=[True] * len(names[:-1]) + [False, False, True]
     )
 
 

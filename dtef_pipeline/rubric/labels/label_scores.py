@@ -27,12 +27,12 @@ _RESPONSE = list(RESPONSE_KEYS)
 _PROMPT_OF_RESPONSE = ["blueprint", "prompt"]
 _OF_POINTS = """
     SELECT blueprint::VARCHAR AS blueprint, snapshot::VARCHAR AS snapshot, prompt, model, model_variant, temperature, system_index, draw,
-        block, path, position, kind, weight, CASE WHEN labelled THEN by_judges ELSE score END AS score, inverted
+        block, path, position, kind, weight, CASE WHEN labelled THEN judge_score ELSE score END AS score, inverted
     FROM rubric_points SEMI JOIN latest ON rubric_points.blueprint = latest.blueprint AND rubric_points.snapshot = latest.snapshot
 """
 _OF_SIMILARITIES = """
     SELECT blueprint::VARCHAR AS blueprint, snapshot::VARCHAR AS snapshot, prompt, model, model_variant, temperature, system_index, draw,
-        to_ideal AS similarity
+        ideal_similarity AS similarity
     FROM rubric_similarities SEMI JOIN latest
         ON rubric_similarities.blueprint = latest.blueprint AND rubric_similarities.snapshot = latest.snapshot
 """
@@ -61,10 +61,10 @@ LABELLED_SCORES_READ = (
 def compare_labelled_scores(
     connection: duckdb.DuckDBPyConnection, runs: pd.DataFrame, items: pd.DataFrame, labels: pd.DataFrame
 ) -> pd.DataFrame:
-    """Return one row per response of `runs` with a hybrid score: its keys, the prompt's `weight`, `judged`, `labelled`, `can_be_labelled`.
+    """Return one row per response of `runs` with a hybrid score: its keys, the prompt's `weight`, `judge_score`, `labelled`, `can_be_labelled`.
 
-    `judged`: its hybrid score by judges, even if a run was scored with labels. `labelled`: its score with labels in place of all judged
-    points; NaN if a label is missing, and `judged` if no point is judged (`can_be_labelled` is false). `connection`: the tables of
+    `judge_score`: its hybrid score by judges, even if a run was scored with labels. `labelled`: its score with labels in place of all judged
+    points; NaN if a label is missing, and `judge_score` if no point is judged (`can_be_labelled` is false). `connection`: the tables of
     LABELLED_SCORES_READ. `items`: from `build_label_items`, for the responses of these runs.
     """
     connection.register("latest", runs[["blueprint", "snapshot"]])
@@ -97,7 +97,7 @@ def compare_labelled_scores(
 
 
 def apply_labels(points: pa.Table, responses: pa.Table, criteria: pa.Table, prompts: pa.Table, labels: pa.Table) -> pa.Table:
-    """Return `rubric_points` with labels in place of their scores; the judges' score stays in `by_judges`.
+    """Return `rubric_points` with labels in place of their scores; the judges' score stays in `judge_score`.
 
     Tables: of one blueprint and snapshot, and `rubric_labels`.
     """
@@ -114,7 +114,9 @@ def apply_labels(points: pa.Table, responses: pa.Table, criteria: pa.Table, prom
     points_with_labels = apply_human_labels(rows, labelled_items, labels.to_pandas())
     has_label = points_with_labels["labelled"]
     return convert_to_table(
-        points_with_labels.assign(by_judges=rows["score"].where(has_label), partial=points_with_labels["partial"] & ~has_label),
+        points_with_labels.assign(
+            judge_score=rows["score"].where(has_label), partial=points_with_labels["partial"] & ~has_label
+        ),
         points.schema,
     )
 
@@ -138,7 +140,7 @@ def _compare_under_policy(
     can = table["whole"].notna().to_numpy()
     is_full = table["whole"].eq(True).to_numpy()
     scores = table[[*_RESPONSE, "weight"]].assign(
-        judged=judges, labelled=np.where(can, np.where(is_full, people, np.nan), judges), can_be_labelled=can
+        judge_score=judges, labelled=np.where(can, np.where(is_full, people, np.nan), judges), can_be_labelled=can
     )
     return scores[np.isfinite(judges)].reset_index(drop=True)
 

@@ -40,8 +40,8 @@ class LabelSample(NamedTuple):
 
     sheet: pd.DataFrame
     """One row per item, SHEET_COLUMNS, in random order."""
-    drawn: pd.DataFrame
-    """One row per prompt that could have been drawn, DRAWN_COLUMNS: the chance it had, which the corrected scores need. Not for labellers."""
+    draws: pd.DataFrame
+    """One row per prompt that could have been drawn (DRAWN_COLUMNS), with its probability, which corrected scores need. Not for labellers."""
     items: pd.DataFrame
     """One row per point that a label of the sheet is about: ITEM_KEYS and `item`. Not for labellers."""
 
@@ -176,7 +176,7 @@ def blind_rows(rows: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
 
     @cache
     def hide_in_row(blueprint: str, conversation: str, criterion: str) -> HiddenNames:
-        return names[blueprint].keep_absent(f"{conversation}\n{criterion}")
+        return names[blueprint].remove_names_in(f"{conversation}\n{criterion}")
 
     columns = (rows[name].tolist() for name in ("blueprint", "shown", "criterion", "text"))
     hidden_texts = [
@@ -210,7 +210,7 @@ _SAID_OF_IT = ["class", "reason"]
 
 def draw_id(sample: LabelSample) -> str:
     """Return a hash of the draw and its probabilities: equal for the same draw from the same tables."""
-    of_prompts = sample.drawn.sort_values(["blueprint", "prompt"], kind="stable").to_numpy().tolist()
+    of_prompts = sample.draws.sort_values(["blueprint", "prompt"], kind="stable").to_numpy().tolist()
     return digest("label draw", of_prompts, sorted(sample.items["item"].tolist()))[:_DRAW_DIGITS]
 
 
@@ -218,7 +218,7 @@ def add_draw(draws: pa.Table, items: pa.Table, sample: LabelSample, drawn_at: da
     """Return `rubric_label_draws` and `rubric_label_items` with one draw added; unchanged if they already have it."""
     name = draw_id(sample)
     if name not in set(draws["draw_id"].to_pylist()):
-        more = sample.drawn.assign(draw_id=name, drawn_at=drawn_at, imported=False)
+        more = sample.draws.assign(draw_id=name, drawn_at=drawn_at, imported=False)
         draws = pa.concat_tables([draws, convert_to_table(more, RUBRIC_LABEL_DRAWS)])
     if name not in set(items["draw_id"].to_pylist()):  # also where their file was lost
         items = pa.concat_tables([items, convert_to_table(sample.items.assign(draw_id=name), RUBRIC_LABEL_ITEMS)])

@@ -37,12 +37,12 @@ _PROMPT_WANTED = (
 )
 _CRITERION_WANTED = (*("prompt", *_OF_CRITERION_KEY, "kind", "text", "fn", "args", "weight", "citation", "source", "fault"),)
 _RESPONSE_WANTED = (
-    *("prompt", *_OF_RESPONSE_KEY, "status", "text", "turns", "cut", "error", "finish_reason", "served_model"),
+    *("prompt", *_OF_RESPONSE_KEY, "status", "text", "turns", "truncated", "error", "finish_reason", "served_model"),
     *("prompt_tokens", "completion_tokens", "cost_usd", "latency_s"),
 )
 _POINT_WANTED = (
     *("prompt", *_OF_RESPONSE_KEY, *_OF_CRITERION_KEY, "score", "low", "high", "n_judges", "n_answered", "partial", "spread"),
-    *("inverted", "reason", "explanation", "labelled", "by_judges"),
+    *("inverted", "reason", "explanation", "labelled", "judge_score"),
 )
 _JUDGEMENT_WANTED = (
     *(
@@ -59,7 +59,7 @@ _JUDGEMENT_WANTED = (
     ),
     "attempts",
 )
-_SIMILARITY_WANTED = ("prompt", *_OF_RESPONSE_KEY, "place", "to_ideal", "to_others")
+_SIMILARITY_WANTED = ("prompt", *_OF_RESPONSE_KEY, "place", "ideal_similarity", "response_similarities")
 _SCORE_WANTED = (
     *("level", "prompt", "model", "model_variant", "temperature", "system_index", "coverage", "similarity", "hybrid"),
     *("components", "n_planned", "n_scored", "n_partial", "n_unscored", "n_responses", "n_responses_scored", "reasons"),
@@ -75,7 +75,6 @@ _ABOUT_WANTED = (
     "path",
     "n_prompts",
     "n_criteria",
-    "n_ideals",
 )
 
 ResponseKey = tuple[Any, ...]
@@ -89,25 +88,25 @@ class BlueprintRun:
     id: str
     snapshot: str | None
     """None: it was never run."""
-    about: StoredRow
+    header: StoredRow
     run: StoredRow
     prompts: Sequence[StoredRow]
     findings: Sequence[StoredRow]
-    criteria: ByPrompt
-    responses: ByPrompt
-    points: ByPrompt
-    judgements: ByPrompt
-    similarities: ByPrompt
+    criteria: RowsByPrompt
+    responses: RowsByPrompt
+    points: RowsByPrompt
+    judgements: RowsByPrompt
+    similarities: RowsByPrompt
     scores: Sequence[StoredRow]
-    has_several: frozenset[str]
+    varying_settings: frozenset[str]
     """Those of temperature, system_index and draw that differ between its responses."""
 
     def label(self, row: Mapping[str, Any], *, draw: bool = True) -> str:
         """Return the name of a response's variant: `gpt-4o[temp:0.5][sp_idx:1]`, with the parts that differ between responses."""
-        temperature = row["temperature"] if "temperature" in self.has_several else None
-        several = 2 if "system_index" in self.has_several and not is_unknown(row["system_index"]) else 1
+        temperature = row["temperature"] if "temperature" in self.varying_settings else None
+        several = 2 if "system_index" in self.varying_settings and not is_unknown(row["system_index"]) else 1
         name = display_id(str(row["model"]), temperature, row["system_index"], several)
-        has_draws = draw and "draw" in self.has_several and not is_unknown(row.get("draw"))
+        has_draws = draw and "draw" in self.varying_settings and not is_unknown(row.get("draw"))
         return f"{name}[draw:{row['draw']}]" if has_draws else name
 
     @cached_property
@@ -122,7 +121,7 @@ class BlueprintRun:
         return [row for row in self.scores if row["level"] == level]
 
     @cached_property
-    def called(self) -> dict[str, str]:
+    def models_by_name(self) -> dict[str, str]:
         """The models by name, and by model string, as in older summaries."""
         strings = {str(row["model_variant"]).partition("[")[0]: row["model"] for row in self.variants}
         return {**strings, **{name: name for name in self.models}}
@@ -140,7 +139,7 @@ class BlueprintRun:
         return self.list_scores_at(VARIANT_LEVEL)
 
     @cached_property
-    def by_model(self) -> dict[tuple[str, str], dict[str, float | None]]:
+    def model_means(self) -> dict[tuple[str, str], dict[str, float | None]]:
         """The means of coverage, similarity and hybrid score over variants, by (prompt, model)."""
         groups: dict[tuple[str, str], list[StoredRow]] = {}
         for row in self.list_scores_at(CELL_LEVEL):
@@ -197,23 +196,23 @@ def read_run(rows: StoredRows, blueprint: str, snapshot: str | None) -> Blueprin
     return BlueprintRun(
         id=blueprint,
         snapshot=snapshot,
-        about=next(iter(rows.rows("rubric_blueprints", _ABOUT_WANTED, of_blueprint)), dict.fromkeys(_ABOUT_WANTED)),
+        header=next(iter(rows.rows("rubric_blueprints", _ABOUT_WANTED, of_blueprint)), dict.fromkeys(_ABOUT_WANTED)),
         run=next(iter(rows.rows("rubric_runs", _RUN_WANTED, of_run)), dict.fromkeys(_RUN_WANTED)),
         prompts=rows.rows("rubric_prompts", _PROMPT_WANTED, of_blueprint, ("position", "prompt")),
         findings=rows.rows(
             "rubric_findings", ("level", "code", "place", "line", "text"), of_blueprint, ("line", "place", "code", "text")
         ),
-        criteria=ByPrompt(rows.table("rubric_criteria", _CRITERION_WANTED, of_blueprint, ("prompt", *_OF_CRITERION_KEY))),
-        responses=ByPrompt(responses),
-        points=ByPrompt(points),
-        judgements=ByPrompt(judgements),
-        similarities=ByPrompt(rows.table("rubric_similarities", _SIMILARITY_WANTED, of_run, ("prompt", "place"))),
+        criteria=RowsByPrompt(rows.table("rubric_criteria", _CRITERION_WANTED, of_blueprint, ("prompt", *_OF_CRITERION_KEY))),
+        responses=RowsByPrompt(responses),
+        points=RowsByPrompt(points),
+        judgements=RowsByPrompt(judgements),
+        similarities=RowsByPrompt(rows.table("rubric_similarities", _SIMILARITY_WANTED, of_run, ("prompt", "place"))),
         scores=rows.rows("rubric_scores", _SCORE_WANTED, of_run, ("level", *key)),
-        has_several=frozenset(name for name in varying if len(set(responses[name].to_pylist())) > 1),
+        varying_settings=frozenset(name for name in varying if len(set(responses[name].to_pylist())) > 1),
     )
 
 
-class ByPrompt:
+class RowsByPrompt:
     """Rows of one blueprint, stored as columns and returned as mappings, one prompt at a time: a large blueprint has 100,000 rows."""
 
     def __init__(self, rows: pa.Table) -> None:

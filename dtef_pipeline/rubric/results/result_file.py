@@ -17,8 +17,8 @@ from dtef_pipeline.judging.judges import consensus_id
 from dtef_pipeline.report.row_reader import StoredRow
 from dtef_pipeline.rubric.results.blueprint_run import (
     BlueprintRun,
-    ByPrompt,
     ResponseKey,
+    RowsByPrompt,
     make_criterion_key,
     make_response_key,
 )
@@ -52,7 +52,7 @@ def list_assessments(key: ResponseKey, criteria: Sequence[StoredRow], index: Jud
 
 
 def write_result_chunks(
-    run: BlueprintRun, judgements: ByPrompt, summaries: Sequence[StoredRow], grades: Sequence[StoredRow]
+    run: BlueprintRun, judgements: RowsByPrompt, summaries: Sequence[StoredRow], grades: Sequence[StoredRow]
 ) -> Iterator[str]:
     """Yield the JSON text of a run in pieces, prompt by prompt, so that memory never holds all of it. It contains no NaN.
 
@@ -94,8 +94,8 @@ def _camel_case_name(name: str) -> str:
 def _describe_run(run: BlueprintRun) -> dict[str, Any]:
     return {
         "configId": run.id,
-        "configTitle": run.about["title"],
-        **convert_to_camel_case({name: run.about[name] for name in ("description", "tags", "references")}),
+        "configTitle": run.header["title"],
+        **convert_to_camel_case({name: run.header[name] for name in ("description", "tags", "references")}),
         "snapshot": run.snapshot,
         **convert_to_camel_case({name: value for name, value in run.run.items() if name != "snapshot"}),
         "evalMethodsUsed": ["embedding", "llm-coverage"],
@@ -123,7 +123,7 @@ def _describe_similarities(run: BlueprintRun, prompt: str) -> dict[str, Any] | N
         return None
     return {
         "modelIds": [run.label(row) for row in rows],
-        "toIdeal": [row["to_ideal"] for row in rows],
+        "toIdeal": [row["ideal_similarity"] for row in rows],
         "matrix": _list_similarities(rows),
     }
 
@@ -133,13 +133,13 @@ def _list_similarities(rows: Sequence[StoredRow]) -> list[list[float | None]]:
     places = [row["place"] for row in rows]
     matrix = np.full((len(rows), max(places) + 1), np.nan)
     for matrix_row, row in zip(matrix, rows, strict=True):
-        similarities = (row["to_others"] or ())[: matrix.shape[1]]
+        similarities = (row["response_similarities"] or ())[: matrix.shape[1]]
         matrix_row[: len(similarities)] = similarities
     json_entries: list[list[float | None]] = matrix[:, places].round(7).tolist()
     return json_entries
 
 
-def _describe_coverage(run: BlueprintRun, prompt: str, judgements: ByPrompt) -> list[dict[str, Any]]:
+def _describe_coverage(run: BlueprintRun, prompt: str, judgements: RowsByPrompt) -> list[dict[str, Any]]:
     """Return one mapping per response: the scores of its cell, and its points."""
     criteria = run.criteria.list_rows_of_prompt(prompt)
     index = group_judgements(run.points.list_rows_of_prompt(prompt), judgements.list_rows_of_prompt(prompt))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pandas as pd
+import pyarrow as pa
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
+from dtef_pipeline.report.row_reader import StoredRows
 from dtef_pipeline.rubric.aggregate import MODEL_LEVEL
 from dtef_pipeline.rubric.results.blueprint_run import BlueprintRun, iterate_counts, mean, read_run
 from dtef_pipeline.rubric.score_rows import parse_policy
@@ -19,7 +22,6 @@ from dtef_pipeline.rubric.site.judges import AGREEMENT_HOW, FINDING_COLUMNS, for
 from dtef_pipeline.rubric.site.prompt_parts import POINT_ENDS, build_prompt_data, build_prompt_part
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows, judge_words
 from dtef_pipeline.rubric.site.run_history import build_history_section
-from dtef_pipeline.rubric.site.run_selection import LatestRunRows
 from dtef_pipeline.rubric.site.small_boards import describe_best_model, ranked_board
 from dtef_pipeline.site.content import (
     Block,
@@ -41,7 +43,7 @@ from dtef_pipeline.site.matrix import Cell, MatrixRow, matrix
 from dtef_pipeline.text.first_line import shorten_to_line
 from dtef_pipeline.text.quantity_words import format_count
 
-MOST_TEXT = 12_500_000
+MAX_TEXT_CHARACTERS = 12_500_000
 """Characters of responses and reasons on the whole site; of more a sample of prompts has them."""
 SHOWN_SEED = 40
 _OPEN_UP_TO, _PROMPT_HEADING, _WORDS_ON_TOP = 2, 80, 24
@@ -68,7 +70,7 @@ _SUMMARY_COLUMNS = (
 _DISPUTED_COLUMNS = (
     Column("text", "Criterion", "long"),
     Column("prompt", "Prompt"),
-    Column("spread", "Spread", "number", "Mean standard deviation of the judges of one response, 0-0.5"),
+    Column("mean_sd", "Spread", "number", "Mean standard deviation of the judges of one response, 0-0.5"),
     Column("n_responses", "Responses", "count", more=True),
 )
 _FACT_COLUMNS = (Column("fact", "Fact"), Column("value", "Value", "long"))
@@ -94,7 +96,7 @@ def _compute_shown_share(rows: RubricRows) -> float:
             query = f"(SELECT blueprint, snapshot, sum(length({column}))::DOUBLE AS size FROM {table} GROUP BY ALL)"
             sizes = rows.rows.rows(query, ("blueprint", "snapshot", "size"), {})
             total += math.fsum(row["size"] or 0 for row in sizes if rows.runs.get(row["blueprint"]) == row["snapshot"])
-    return min(1.0, MOST_TEXT / total) if total else 1.0
+    return min(1.0, MAX_TEXT_CHARACTERS / total) if total else 1.0
 
 
 def _choose_data_paths(rows: RubricRows, run: BlueprintRun, share: float) -> dict[str, str]:
@@ -125,7 +127,7 @@ def _build_page(rows: RubricRows, run: BlueprintRun, data: Mapping[str, DataFile
         rows.title(run.id),
         f"{describe_best_model(ranked)}{_describe_hardest(run)}" if run.snapshot is not None else "Not run yet.",
         sections,
-        introduction=_extract_introduction(run.about["description"]),
+        introduction=_extract_introduction(run.header["description"]),
         crumbs=[RUBRIC_CRUMB],
         scripts=("rubric.js",),
     )
@@ -149,7 +151,7 @@ def _describe_hardest(run: BlueprintRun) -> str:
     means = [
         (score, run.positions[row["prompt"]])
         for row in run.prompts
-        if (score := mean(run.by_model.get((row["prompt"], model), {}).get("hybrid") for model in run.models)) is not None
+        if (score := mean(run.model_means.get((row["prompt"], model), {}).get("hybrid") for model in run.models)) is not None
     ]
     if len(means) < 2:
         return ""
@@ -186,13 +188,13 @@ def _build_prompts_section(rows: RubricRows, run: BlueprintRun, data: Mapping[st
 
 
 def _build_prompt_matrix(rows: RubricRows, run: BlueprintRun) -> Iterator[TemplateBlock]:
-    if not run.by_model or len(run.prompts) < 2:
+    if not run.model_means or len(run.prompts) < 2:
         return
     lines = []
     for prompt in run.prompts:
         name = prompt["prompt"]
         number, words = rows.prompts.get((run.id, name), (run.positions[name], name))
-        cells = [Cell(one["hybrid"]) if (one := run.by_model.get((name, model))) else None for model in run.models]
+        cells = [Cell(one["hybrid"]) if (one := run.model_means.get((name, model))) else None for model in run.models]
         lines.append(
             MatrixRow(
                 Link(f"{number}. {shorten_to_line(words, _PROMPT_HEADING)}", rows.build_prompt_address(run.id, name)), cells
@@ -230,7 +232,7 @@ def _build_grades_blocks(rows: RubricRows, run: BlueprintRun) -> Iterator[Block]
     grades = pd.DataFrame(rows.rows.rows("rubric_grades", ("model", "dimension", "grade"), where))
     if not len(grades):
         return
-    grades["model"] = [run.called.get(name, name) for name in grades["model"]]
+    grades["model"] = [run.models_by_name.get(name, name) for name in grades["model"]]
     means = grades.groupby(["dimension", "model"])["grade"].mean()
     models = [model for model in run.models if model in set(grades["model"])]
     lines = [
@@ -252,7 +254,7 @@ def _build_judges_section(rows: RubricRows, run: BlueprintRun) -> Section:
         for row in convert_to_rows(disputes)
         if row["prompt"] in run.positions
     ]
-    table = Table("Criteria on which judges differ", _DISPUTED_COLUMNS, sorted(items, key=lambda row: -row["spread"]), first=8)
+    table = Table("Criteria on which judges differ", _DISPUTED_COLUMNS, sorted(items, key=lambda row: -row["mean_sd"]), first=8)
     return Section("judges", "Do judges agree?", [table], answer, AGREEMENT_HOW if answer else "")
 
 
@@ -264,7 +266,7 @@ def _build_findings_section(run: BlueprintRun) -> Section:
 
 
 def _build_about_section(rows: RubricRows, run: BlueprintRun) -> Section:
-    about, run_row = run.about, run.run
+    about, run_row = run.header, run.run
     facts: dict[str, Any] = {
         "Tags": [rows.tag_link(str(tag)) for tag in rows.about[run.id]["tags"] or ()],
         "Id": run.id,
@@ -301,3 +303,50 @@ def _format_policy(value: Any) -> str:
         f"{100 * policy.beta:g} % similarity, {100 * (1 - policy.beta):g} % coverage; alternatives: {policy.or_paths}; "
         f"criteria that should not be met: {policy.should_not_paths}; embedder: {policy.embedder}"
     )
+
+
+_RUN_TABLES = ("rubric_responses", "rubric_judgements", "rubric_points", "rubric_similarities", "rubric_scores")
+_BLUEPRINT_TABLES = ("rubric_blueprints", "rubric_prompts", "rubric_criteria", "rubric_findings")
+_NOT_READ = {"rubric_judgements": ("list_order", "request_keys"), "rubric_responses": ("request_keys",)}
+_LESS = {
+    "raw": ("CASE WHEN class IS NULL THEN raw END", "class"),
+    "transcript": ("CASE WHEN turns > 1 THEN transcript END", "turns"),
+}
+"""Columns that pages show in part: unreadable replies of judges, and conversations of several turns."""
+
+
+class LatestRunRows(StoredRows):
+    """The tables of a connection; tables of results have only the shown snapshot of each blueprint."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, runs: Mapping[str, str]) -> None:
+        super().__init__(connection)
+        run_rows = pd.DataFrame({"blueprint": list(runs), "snapshot": list(runs.values())}, dtype="str")
+        connection.register("shown_runs", run_rows)
+        self._copied: set[str] = set()
+        for name in (*_RUN_TABLES, *_BLUEPRINT_TABLES):
+            if "blueprint" in super().columns(name):
+                self._copy(name)
+        connection.unregister("shown_runs")
+
+    def _copy(self, name: str) -> None:
+        columns = super().columns(name)
+        left_out = ", ".join(column for column in _NOT_READ.get(name, ()) if column in columns)
+        less = ", ".join(f"{part} AS {column}" for column, (part, read) in _LESS.items() if {column, read} <= columns)
+        projection = (f" EXCLUDE ({left_out})" if left_out else "") + (f" REPLACE ({less})" if less else "")
+        condition = " AND ".join(f"rows.{key}::VARCHAR = shown.{key}" for key in ("blueprint", "snapshot") if key in columns)
+        only = f"SEMI JOIN shown_runs AS shown ON {condition}" if name in _RUN_TABLES else ""
+        self.connection.execute(
+            f"CREATE OR REPLACE TEMP TABLE shown_{name} AS SELECT rows.*{projection} FROM {name} AS rows {only} ORDER BY blueprint"
+        )
+        self._copied.add(name)
+
+    def columns(self, name: str) -> frozenset[str]:
+        """Return the columns of the copy, if there is one."""
+        return super().columns(self._copy_of(name))
+
+    def table(self, name: str, columns: Sequence[str], where: Mapping[str, Any], order: Sequence[str] = ()) -> pa.Table:
+        """Read from the copy, if there is one."""
+        return super().table(self._copy_of(name), columns, where, order)
+
+    def _copy_of(self, name: str) -> str:
+        return f"shown_{name}" if name in self._copied else name

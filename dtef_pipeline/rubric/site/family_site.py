@@ -23,7 +23,7 @@ from dtef_pipeline.rubric.site.small_boards import ranked_board
 from dtef_pipeline.rubric.site.weights import build_alike_section, build_weight_section
 from dtef_pipeline.site.content import DataFile, Page, convert_to_rows
 from dtef_pipeline.site.family_view import ITEM_COLUMNS, FamilySite, FamilyView, RankedBoard
-from dtef_pipeline.site.number_text import show, show_interval
+from dtef_pipeline.site.number_text import show_with_interval
 from dtef_pipeline.site.paths import address_id, state_address
 from dtef_pipeline.text.quantity_words import format_count, list_first_names
 
@@ -48,7 +48,7 @@ _RUBRIC_METHOD = (
     "Scores corrected by labels of people are estimates of prediction-powered inference (PPI++): judges on all prompts, minus their bias "
     "on the labelled ones.",
 )
-_MOST_NAMED = 3
+_MAX_NAMED = 3
 
 
 def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:
@@ -90,10 +90,9 @@ def _describe_best(rows: RubricRows, board: RankedBoard) -> str:
     if not board.rows:
         return "There is no leaderboard yet; `dtef rubric board --refresh` makes it."
     best = board.models[0] if board.models else board.rows[0]
-    score, interval = show(best.score, "score"), show_interval(best.score, "score")
-    numbers = f"{score} ({interval})" if interval else score
+    numbers = show_with_interval(best.score, "score")
     if not board.models:
-        most = int(np.nanmax([row.more["n_parts"] or 0 for row in board.rows]))
+        most = int(np.nanmax([row.more["n_scored"] or 0 for row in board.rows]))
         return (
             f"No model is ranked yet, because a rank needs {MIN_BLUEPRINTS} blueprints. Over {format_count(most, 'blueprint')} "
             f"{best.model} has the highest mean of {format_count(len(board.rows), 'model')}: {numbers}."
@@ -111,7 +110,7 @@ def _describe_tests(rows: RubricRows, best: str, rivals: Sequence[str]) -> str:
     open_still = [name for name in rivals if name not in beaten]
     if not open_still:
         return "; tests find it better than each of the others"
-    return f"; tests find it better than {len(beaten)} of {len(rivals)} others, but not than {list_first_names(open_still, _MOST_NAMED)}"
+    return f"; tests find it better than {len(beaten)} of {len(rivals)} others, but not than {list_first_names(open_still, _MAX_NAMED)}"
 
 
 def _compute_item_scores(rows: RubricRows) -> pd.DataFrame:

@@ -10,7 +10,7 @@ import pandas as pd
 from dtef_pipeline.rubric.blueprint.findings import FINDING_LEVELS
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows, judge_words
 from dtef_pipeline.site.content import Block, Column, Estimate, Fold, Section, Table, convert_to_rows, is_unknown
-from dtef_pipeline.site.number_text import show, show_interval
+from dtef_pipeline.site.number_text import show, show_with_interval
 from dtef_pipeline.statistics.ranks import rank_numbers
 from dtef_pipeline.text.quantity_words import format_count, list_first_names
 
@@ -61,7 +61,7 @@ _CHAMPION_COLUMNS = (
 )
 _LABELLED_COLUMNS = (
     Column("model", "Model", "model"),
-    Column("judged", "By judges", "score"),
+    Column("judge_score", "By judges", "score"),
     Column("corrected", "Corrected", "score", "By the labels of people", ends=("corrected_low", "corrected_high")),
     Column("n_prompts_labelled", "Prompts labelled", "count"),
     Column("prompts_needed", "Prompts needed", "count", "Prompts to label for an interval 0.06 wide on these prompts"),
@@ -70,9 +70,9 @@ _LABELLED_COLUMNS = (
 )
 _KNOWN_COLUMNS = (
     Column("judge", "Judge"),
-    Column("said", "People said", "number", "Class as a number, 0-1", always=True),
-    Column("same", "Same class", "percent"),
-    Column("near", "At most one class off", "percent"),
+    Column("human_class", "People's class", "number", "Class as a number, 0-1", always=True),
+    Column("same_class", "Same class", "percent"),
+    Column("within_one_class", "At most one class off", "percent"),
     Column("bias", "Bias", "signed", "Above 0 the judge is too generous"),
     Column("n", "Judgements", "count", more=True),
     Column("note", "Note", "note"),
@@ -87,7 +87,7 @@ _JUDGE_COLUMNS = (
     ),
     Column(
         "partial",
-        "Missing beside others",
+        "Judged by others only",
         "percent",
         "Share of judgements that are missing although another judge answered",
         more=True,
@@ -132,9 +132,8 @@ def _build_agreement_section(rows: RubricRows) -> Section:
 
 def format_agreement(row: dict[Any, Any]) -> str:
     """Format a row of `rubric_agreement` as `Judges agree with alpha 0.96 (0.93 to 0.98): reliable`."""
-    alpha = Estimate.of(row, "alpha", "low", "high")
-    interval = f" ({show_interval(alpha)})" if show_interval(alpha) else ""
-    return f"Judges agree with alpha {show(alpha)}{interval}: {row['reading'] or 'no reading'}"
+    alpha = show_with_interval(Estimate.from_row(row, "alpha", "low", "high"))
+    return f"Judges agree with alpha {alpha}: {row['reading'] or 'no reading'}"
 
 
 def _format_scale(row: dict[str, Any], n: int) -> str:
@@ -163,9 +162,8 @@ def _build_self_preference_section(rows: RubricRows) -> Section:
         return Section("self-preference", "Do judges favour their own maker?", [])
     table_rows = convert_to_rows(estimates, judge=judge_words)
     favours = [f"{row['judge']} favours {row['maker']}" for row in table_rows if row.get("flagged") and row["judge"] != "all"]
-    overall = next((Estimate.of(row, "gamma", "low", "high") for row in table_rows if row["judge"] == "all"), None)
-    interval = show_interval(overall, "signed") if overall else ""
-    answer = f"All judges together: {show(overall, 'signed')}{f' ({interval})' if interval else ''}. " if overall else ""
+    overall = next((Estimate.from_row(row, "gamma", "low", "high") for row in table_rows if row["judge"] == "all"), None)
+    answer = f"All judges together: {show_with_interval(overall, 'signed')}. " if overall else ""
     answer += f"{list_first_names(favours, 3)}." if favours else "No judge is found to favour models of its maker."
     return Section(
         "self-preference",
@@ -212,7 +210,7 @@ def _build_labels_section(rows: RubricRows) -> Section:
     corrections, known_classes = rows.rows.frame("rubric_corrected"), rows.rows.frame("rubric_known_classes")
     overall = corrections[corrections["blueprint"].isna()] if len(corrections) else corrections
     table_rows = convert_to_rows(overall)
-    moves = (overall["corrected"] - overall["judged"]).dropna() if len(overall) else pd.Series(dtype=float)
+    moves = (overall["corrected"] - overall["judge_score"]).dropna() if len(overall) else pd.Series(dtype=float)
     answer = ""
     if len(moves):
         n, largest = int(overall["n_prompts_labelled"].max()), max(moves.tolist(), key=abs)

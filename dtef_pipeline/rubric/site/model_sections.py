@@ -52,7 +52,7 @@ class RubricsOfModel:
 
     def _build_part_rows(self, parts: pd.DataFrame, name: str, part: str) -> list[dict[str, Any]]:
         link = self._rows.link if part == "blueprint" else self._rows.tag_link
-        # A tag of one blueprint says what the blueprint says.
+        # A tag with a single blueprint would repeat the blueprint's row.
         several = [tag for tag, blueprints in self._rows.tags.items() if len(blueprints) > 1]
         names = list(self._rows.about) if part == "blueprint" else several
         rows = parts[(parts["model"] == name) & parts[part].isin(names)].sort_values(["lead", part], ascending=[False, True])
@@ -128,7 +128,7 @@ class RubricsOfModel:
         return matches
 
 
-_POINT = ["score", "partial", "low", "high", "reason", "labelled", "by_judges", "n_answered", "n_judges", "explanation"]
+_POINT = ["score", "partial", "low", "high", "reason", "labelled", "judge_score", "n_answered", "n_judges", "explanation"]
 
 
 def _judge_order(row: StoredRow) -> tuple[str, int]:

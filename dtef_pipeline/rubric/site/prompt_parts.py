@@ -30,7 +30,7 @@ from dtef_pipeline.text.quantity_words import format_count
 
 PARTIAL_SIGN, LABEL_SIGN = "◐", "✎"
 POINT_ENDS = ("0: not met", "1: met in full")
-MOST_RESPONSES = 120
+MAX_RESPONSES = 120
 """Per prompt, with about equally many of each model."""
 _LONGEST_CRITERION, _LONGEST_RESPONSE = 600, 20_000
 """Characters of a criterion in the matrix, and of a response or a reason; of a longer one the beginning is shown."""
@@ -50,7 +50,7 @@ def build_prompt_part(
         "id": address_id(name),
         "name": name,
         "words": prompt_words(prompt["messages"]),
-        "score": mean(run.by_model.get((name, model), {}).get("hybrid") for model in run.models),
+        "score": mean(run.model_means.get((name, model), {}).get("hybrid") for model in run.models),
         "facts": _describe_prompt(prompt),
         "systems": list(prompt["systems"] or ()),
         "turns": [(message["role"], message["text"]) for message in prompt["messages"] or ()],
@@ -139,9 +139,9 @@ def _build_point_cell(keys: Sequence[ResponseKey], criterion: StoredRow, index: 
 
 
 def _score_rows(run: BlueprintRun, prompt: str, models: Sequence[str]) -> list[MatrixRow]:
-    scores = [run.by_model.get((prompt, model), dict.fromkeys(_SCORE_PARTS)) for model in models]
+    scores = [run.model_means.get((prompt, model), dict.fromkeys(_SCORE_PARTS)) for model in models]
     names = [part for part in _SCORE_PARTS if any(not is_unknown(score[part]) for score in scores)]
-    parts = names if len(names) == len(_SCORE_PARTS) else names[:1]  # of one part alone, the score is that part
+    parts = names if len(names) == len(_SCORE_PARTS) else names[:1]  # with a single part, the score equals the part
     return [MatrixRow(_SCORE_PARTS[part], [Cell(score[part]) for score in scores]) for part in parts]
 
 
@@ -178,7 +178,7 @@ def _choose_shown_responses(responses: Sequence[StoredRow]) -> list[StoredRow]:
     for row in responses:
         turns[row["model"]] = turns.get(row["model"], 0) + 1
         turn.append(turns[row["model"]])
-    sample = sorted(sorted(range(len(responses)), key=lambda at: (turn[at], at))[:MOST_RESPONSES])
+    sample = sorted(sorted(range(len(responses)), key=lambda at: (turn[at], at))[:MAX_RESPONSES])
     return [responses[at] for at in sample]
 
 
@@ -187,7 +187,7 @@ def _build_response(run: BlueprintRun, row: StoredRow, cell: Mapping[str, Any]) 
     reasons = ", ".join(reason for reason, _ in iterate_counts(cell.get("reasons")))
     states = [
         status,
-        "cut off by the token limit" if row["cut"] else "",
+        "cut off by the token limit" if row["truncated"] else "",
         f"unscored: {reasons}" if cell and is_unknown(cell["hybrid"]) and reasons else "",
     ]
     turns = (
@@ -234,7 +234,7 @@ def _find_most_alike(run: BlueprintRun, prompt: str) -> dict[ResponseKey, str]:
     for row in rows:
         neighbours = [
             (value, place)
-            for place, value in enumerate(row["to_others"] or ())
+            for place, value in enumerate(row["response_similarities"] or ())
             if place != row["place"] and place in labels and value is not None
         ]
         if neighbours:
@@ -263,8 +263,8 @@ def describe_point_state(point: Mapping[str, Any], judgements: Sequence[Mapping[
     if is_unknown(point["score"]):
         return f"unscored: {point['reason'] or 'reason unknown'}"
     if point["labelled"]:
-        by_judges = "" if is_unknown(point["by_judges"]) else f", by judges {point['by_judges']:.2f}"
-        return f"labelled by people{by_judges}"
+        judges_part = "" if is_unknown(point["judge_score"]) else f", by judges {point['judge_score']:.2f}"
+        return f"labelled by people{judges_part}"
     if not point["partial"]:
         return ""
     bounds = (

@@ -7,7 +7,7 @@ from typing import Any
 
 from dtef_pipeline.site.content import Column, Estimate, is_unknown
 from dtef_pipeline.site.family_view import BoardRow, RankedBoard
-from dtef_pipeline.site.number_text import show, show_interval
+from dtef_pipeline.site.number_text import show, show_with_interval
 from dtef_pipeline.text.quantity_words import format_count
 
 
@@ -16,10 +16,10 @@ def ranked_board(measure: str, rows: Iterable[Mapping[str, Any]], parts: str, ho
     columns = (
         Column("coverage", "Coverage", "number", "Weighted share of the criteria that are met, 0-1"),
         Column("similarity", "Similarity", "number", "Cosine similarity to the ideal answer, -1 to 1"),
-        Column("n_parts", parts, "count", more=True),
+        Column("n_scored", parts, "count", more=True),
         Column("n_responses_scored", "Responses", "count", "Responses with a score", more=True),
     )
-    board_rows = [BoardRow.of(row, Estimate.of(row, "score", "low", "high"), columns) for row in rows]
+    board_rows = [BoardRow.from_row(row, Estimate.from_row(row, "score", "low", "high"), columns) for row in rows]
     return RankedBoard("", "", measure, board_rows, columns=columns, how=how)
 
 
@@ -28,8 +28,7 @@ def describe_best_model(board: RankedBoard) -> str:
     scored_rows = [row for row in board.rows if not is_unknown(row.score)]
     if not scored_rows:
         return "No model has a score yet."
-    best, interval = scored_rows[0], show_interval(scored_rows[0].score, "score")
-    numbers = f"{show(best.score, 'score')} ({interval})" if interval else show(best.score, "score")
+    best, numbers = scored_rows[0], show_with_interval(scored_rows[0].score, "score")
     if len(scored_rows) == 1:
         return f"{best.model}, the only model, scores {numbers}."
     mean = sum(float(row.score.value or 0.0) for row in scored_rows) / len(scored_rows)

@@ -22,7 +22,7 @@ _WEIGHT_HOW = (
     "the runs."
 )
 _EDGE = 1e-9
-"""What differs by less is the same weight, or the same score."""
+"""Weights or scores that differ by less are equal."""
 _BETA = r"^beta=[^,]*, "
 
 
@@ -40,7 +40,7 @@ class PlaceChange(NamedTuple):
 
 def build_weight_section(rows: RubricRows) -> Section:
     """Return a slider for the weight of similarity that ranks the models again. Empty if no score uses similarity."""
-    models = [model for model in _build_lines(rows) if not is_unknown(model["at_0"])]
+    models = [model for model in _build_lines(rows) if not is_unknown(model["intercept"])]
     usual = ScoringPolicy().beta
     if not any(abs(model["slope"]) > _EDGE for model in models):
         return Section("weight", "Weight of similarity", [])
@@ -57,28 +57,33 @@ def build_weight_section(rows: RubricRows) -> Section:
 
 
 def _build_lines(rows: RubricRows) -> list[dict[str, Any]]:
-    """Return each model's score as a line: `at_0`, `slope`, and whether it is `ranked`."""
+    """Return each model's score as a line: `intercept`, `slope`, and whether it is `ranked`."""
     return [
-        {"model": str(row["model"]), "at_0": row["at_0"], "slope": row["slope"], "ranked": row["n_parts"] >= MIN_BLUEPRINTS}
+        {
+            "model": str(row["model"]),
+            "intercept": row["intercept"],
+            "slope": row["slope"],
+            "ranked": row["n_scored"] >= MIN_BLUEPRINTS,
+        }
         for row in convert_to_rows(rows.cut("overall"))
     ]
 
 
 def _compute_at(model: Mapping[str, Any], beta: float) -> float:
-    return float(compute_hybrid_at(model["at_0"], model["slope"], beta))
+    return float(compute_hybrid_at(model["intercept"], model["slope"], beta))
 
 
 def find_place_changes(models: Sequence[Mapping[str, Any]]) -> list[PlaceChange]:
-    """Return all changes of places among ranked models, by weight. `models`: with `model`, `at_0`, `slope` and `ranked`."""
-    ranked = [model for model in models if model["ranked"] and not is_unknown(model["at_0"])]
-    at_0, slope = (np.array([model[name] for model in ranked], dtype=np.float64) for name in ("at_0", "slope"))
+    """Return all changes of places among ranked models, by weight. `models`: with `model`, `intercept`, `slope` and `ranked`."""
+    ranked = [model for model in models if model["ranked"] and not is_unknown(model["intercept"])]
+    intercept, slope = (np.array([model[name] for model in ranked], dtype=np.float64) for name in ("intercept", "slope"))
     changes = []
     for first, second in combinations(ranked, 2):
-        beta = find_crossing((first["at_0"], first["slope"]), (second["at_0"], second["slope"]))
+        beta = find_crossing((first["intercept"], first["slope"]), (second["intercept"], second["slope"]))
         if beta is None or not _EDGE < beta < 1 - _EDGE:
             continue
         rises, falls = (first, second) if first["slope"] > second["slope"] else (second, first)
-        ahead = compute_hybrid_at(at_0, slope, beta) > _compute_at(first, beta) + _EDGE
+        ahead = compute_hybrid_at(intercept, slope, beta) > _compute_at(first, beta) + _EDGE
         changes.append(PlaceChange(beta, rises["model"], falls["model"], int(ahead.sum()) + 1))
     return sorted(changes)
 

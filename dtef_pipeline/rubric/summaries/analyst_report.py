@@ -49,11 +49,11 @@ _GRADE_NUMBER = re.compile(
     (?: [\s*_`(\[]* (?:points?\s+)? (?: \\?[/\u2044\u2215] | \b(?:out\s+)?of\b ) [\s*_`]* (ten\b|\d++(?:[.,]\d++)?+) )?""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""A number, and the highest grade that there is where it is written: `8.5/10`, `8 out of 10`, `8 points (of ten)`."""
+"""A number, and the highest grade if the text gives it: `8.5/10`, `8 out of 10`, `8 points (of ten)`."""
 _BEFORE_NO_GRADE = re.compile(r"(?:[-\u2212/\u2044\u2215]|\b(?:of|over))[\s*_`]*\Z", re.IGNORECASE)
-"""What makes the number that follows negative, or the highest grade."""
+"""Text that makes the following number negative, or the highest grade."""
 _HIGHEST_NAMED = re.compile(r"[^\n]*?(?<![\d.,])(?:10|ten)(?![\d.,]*\d)", re.IGNORECASE)
-"""The highest grade in other words, in the rest of the line: `11 stars, on a scale of 10`."""
+"""The highest grade in other words, later in the line: `11 stars, on a scale of 10`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def extract_reasoning(text: str) -> str:
 
 
 INSIGHT_KINDS = ("key_finding", "strength", "weakness", "pattern", "topic")
-"""The blocks of a summary besides its grades, in the order in which they are shown."""
+"""The blocks of a summary other than its grades, in display order."""
 
 _FINDING = re.compile(rf"<({'|'.join(INSIGHT_KINDS)})\b[^>]*>(.*?)</\1\s*>", re.IGNORECASE | re.DOTALL)
 _GRADE = re.compile(r"<grade\b([^>]*)>(.*?)</grade\s*>", re.IGNORECASE | re.DOTALL)
@@ -121,14 +121,14 @@ class SummaryMention:
     """A model, a variant of it, or a maker, in place of the ids that the analyst wrote."""
 
     participant: Participant | None
-    """None: a maker is meant, and none of its models."""
+    """None: the maker itself, not one of its models."""
     maker: str | None = None
     prompt: str | None = None
     """The prompt that is spoken of, if any."""
 
 
 SummaryText = tuple[str | SummaryMention, ...]
-"""What an analyst wrote, with names in it again: texts, which are not safe markup, and mentions."""
+"""An analyst's reply with names in place of ids: texts, which are not safe markup, and mentions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +146,10 @@ class AnalystReply:
 
     findings: tuple[AnalystFinding, ...]
     grades: tuple[DimensionGrade, ...]
-    """At most one for each model and dimension: the last one written."""
-    dropped: Mapping[str, int]
+    """At most one per model and dimension: the last one."""
+    dropped_grades: Mapping[str, int]
     """Grades that are not counted, by reason: unknown model, unknown dimension, twice."""
-    missing: tuple[str, ...]
+    missing_blocks: tuple[str, ...]
     """The missing blocks: kinds of findings, and `MK_5000/MD_6000 clarity`."""
 
 
@@ -164,7 +164,7 @@ def read_replies(replies: tuple[str, ...], ids: Pseudonyms, prompts: Mapping[str
     texts = [strip_thinking(reply) for reply in replies]
     findings: list[AnalystFinding] = []
     for text in texts:
-        # Asked once more for what is missing, an analyst may write everything again, perhaps in other words.
+        # A second reply, for missing blocks, may repeat everything, perhaps in other words.
         before = {finding.kind for finding in findings}
         findings += [item for item in _read_findings(text, ids, prompts) if item.kind not in before]
     grades: dict[tuple[str, str], DimensionGrade] = {}
@@ -181,7 +181,7 @@ def read_replies(replies: tuple[str, ...], ids: Pseudonyms, prompts: Mapping[str
 
 
 def _read_findings(text: str, ids: Pseudonyms, prompts: Mapping[str, str] | None) -> Iterator[AnalystFinding]:
-    """Yield the findings of one reply, each once."""
+    """Yield the findings of one reply, without duplicates."""
     passages = ((match[1].lower(), match[2].strip()) for match in _FINDING.finditer(text))
     for kind, words in dict.fromkeys(passages):
         if words:
@@ -270,11 +270,11 @@ class ReportedResponse:
 
     participant: Participant
     text: str | None
-    """None: there is none."""
+    """None: there is no text."""
     coverage: float | None = None
-    """How far it covers the criteria, 0 to 1; None: unscored."""
+    """Coverage of the criteria, 0 to 1; None: unscored."""
     similarity: float | None = None
-    """To the ideal, -1 to 1; None: unscored, or there is no ideal."""
+    """Similarity to the ideal answer, -1 to 1; None: unscored, or there is no ideal."""
     reason: str | None = None
     """Why there is no text or no coverage."""
 
@@ -285,7 +285,7 @@ class ReportedPrompt:
 
     id: str
     text: str
-    """Its messages, as one text."""
+    """All messages as one text."""
     responses: tuple[ReportedResponse, ...]
     ideal: str | None = None
     criteria: tuple[str, ...] = ()
@@ -298,18 +298,18 @@ class SummaryMaterial:
     blueprint: str
     snapshot: str
     test_hash: str
-    """With blueprint and snapshot the seed of all that is drawn."""
+    """Part of the seed of all random draws, with blueprint and snapshot."""
     prompts: tuple[ReportedPrompt, ...]
     systems: tuple[str | None, ...] = ()
-    """The list of system prompts, by place; None in it: none was sent."""
-    called: tuple[str, ...] = ()
-    """Further names of the models, to be hidden too: those of the models file, and those of what was served."""
+    """The system prompts, by place; None: no system prompt was sent."""
+    model_aliases: tuple[str, ...] = ()
+    """Further names of the models to hide: those in the models file, and those of the served models."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """By model string, what tables call the model; one that is not in it is called by its string. No name is sent."""
+    """Names of models in tables, by model string; a model without an entry is named by its string. No name is sent."""
 
     @property
     def participants(self) -> tuple[Participant, ...]:
-        """Every variant, once."""
+        """All variants, without duplicates."""
         return tuple(dict.fromkeys(response.participant for prompt in self.prompts for response in prompt.responses))
 
 
@@ -321,7 +321,7 @@ class AnalystReport:
     share: float
     """Share of each text's length that the report contains, 0 to 1; 1: the whole text."""
     prompts: Mapping[str, str]
-    """Prompt id by what the report calls it: P_1, P_2, ..."""
+    """Prompt ids by their names in the report: P_1, P_2, ..."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,7 +362,7 @@ def build_analyst_report(material: SummaryMaterial, ids: Pseudonyms, names: Hidd
         )
     texts = (part if isinstance(part, str) else _cut_text(part.text, share, names) for part in parts)
     report = _write_opening(share) + "".join(texts) + _CLOSING
-    names.refuse(report, f"the report on {material.blueprint} for the analyst")
+    names.check_leaks(report, f"the report on {material.blueprint} for the analyst")
     return AnalystReport(report, share, {_prompt_ref(place): prompt.id for place, prompt in enumerate(material.prompts)})
 
 

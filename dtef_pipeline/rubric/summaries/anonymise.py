@@ -46,7 +46,7 @@ class Pseudonyms:
     """The ids of one blueprint in one snapshot."""
 
     makers: Mapping[str, str]
-    """Id by name, here and below. A model whose maker nobody knows is a maker of its own."""
+    """Id by name, here and below. A model with an unknown maker counts as its own maker."""
     models: Mapping[str, str]
     systems: Mapping[int, str]
     temperatures: Mapping[float, str]

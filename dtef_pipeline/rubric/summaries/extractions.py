@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.asking.request import Failure, Message, Request, Response
 from dtef_pipeline.errors import ConfigError
@@ -29,7 +29,7 @@ POINTS_AT_MOST = 12
 POINT_CHARACTERS = 300
 """The most key points of an ideal answer, and the most characters of one. A reply with more is not read."""
 EXTRACTED_IN = "base"
-"""The snapshot of every extraction: all nights judge by the same points."""
+"""The snapshot of every extraction, so that all snapshots are judged by the same points."""
 
 EXTRACTION_TOKENS = 2_048
 """A reply may take at least so many, whatever the model's own limit."""
@@ -152,7 +152,7 @@ def convert_to_criteria(points: Sequence[str]) -> tuple[Criterion, ...]:
 
 
 FOR_KEY_POINTS = " (key points)"
-"""Stands behind the name of a model in an estimate, where it extracts points rather than sums up."""
+"""Suffix of a model's name in an estimate, for extracting key points rather than summarising."""
 USUAL_POINTS = 6
 """An estimate takes an ideal answer to have so many key points, until they are extracted."""
 _USUAL_POINT = "a key point of the ideal answer, such as one that names what has to be done"
@@ -186,20 +186,20 @@ def make_extraction_stand_in(_: ExtractionEpisode, request: Request, __: str) ->
     return f"<points>{''.join(points)}</points>"
 
 
-def read_extraction(result: Played) -> PointsReply:
+def read_extraction(result: EpisodeResult) -> PointsReply:
     """Return the result of the last reply; a failed call has no points."""
     if result.failure is not None:
         return PointsReply((), result.failure.status)
     return read_points(result.responses[-1].text)
 
 
-def build_extraction_rows(episodes: Sequence[ExtractionEpisode], outcomes: Sequence[Played]) -> pa.Table:
+def build_extraction_rows(episodes: Sequence[ExtractionEpisode], outcomes: Sequence[EpisodeResult]) -> pa.Table:
     """Return the rows of `rubric_extractions`, in the order of the episodes."""
     rows = [_make_extraction_row(episode, result) for episode, result in zip(episodes, outcomes, strict=True)]
     return pa.Table.from_pylist(rows, schema=RUBRIC_EXTRACTIONS)
 
 
-def _make_extraction_row(episode: ExtractionEpisode, result: Played) -> dict[str, Any]:
+def _make_extraction_row(episode: ExtractionEpisode, result: EpisodeResult) -> dict[str, Any]:
     extraction = read_extraction(result)
     outcomes: list[Response | Failure] = [*result.responses, *([result.failure] if result.failure else [])]
     return {

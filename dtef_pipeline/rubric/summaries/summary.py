@@ -121,7 +121,7 @@ def prepare_case(material: SummaryMaterial, most: int = REPORT_CHARACTERS) -> Su
     """
     seed = derive_summary_seed(material.blueprint, material.snapshot, material.test_hash)
     ids = draw_pseudonyms(material.participants, seed)
-    names = collect_hidden_names([participant.model for participant in material.participants], material.called)
+    names = collect_hidden_names([participant.model for participant in material.participants], material.model_aliases)
     return SummaryCase(material, ids, build_analyst_report(material, ids, names, seed, most))
 
 
@@ -134,7 +134,7 @@ def build_further_summary_request(case: SummaryCase, first: Request, replies: Se
     """Return the second request, for the blocks that the first reply lacks, or None if there is none to make. `replies`: unedited texts."""
     if len(replies) != 1:
         return None
-    missing = _read(case, replies).missing
+    missing = _read(case, replies).missing_blocks
     if not missing:
         return None
     return _request(build_missing_messages(first.messages, replies[0], missing), case, first.model, len(missing))
@@ -167,11 +167,11 @@ def resolve_summary(case: SummaryCase, outcomes: Sequence[Response | Failure]) -
 def _find_summary_state(reply: AnalystReply, responses: Sequence[Response], failure: Failure | None) -> tuple[str, str | None]:
     if not responses:
         return (failure.status, failure.message) if failure else ("error", "was not asked")
-    if not reply.missing:
+    if not reply.missing_blocks:
         return "ok", None
     cut = "; the last reply was cut off by its token limit" if responses[-1].finish_reason == "length" else ""
     retry_note = f"; second request: {failure.message}" if failure else ""
-    few = list_first_names(reply.missing, 5)
+    few = list_first_names(reply.missing_blocks, 5)
     if reply.findings or reply.grades:
         return "partial", f"without {few}{cut}{retry_note}"
     return "unreadable", f"no block in the requested form{cut}{retry_note}"
@@ -190,8 +190,8 @@ def build_summaries_table(case: SummaryCase, summaries: Mapping[ModelSpec, Execu
                 for finding in summary.reply.findings
             ],
             "n_grades": sum(grade.score is not None for grade in summary.reply.grades),
-            "n_dropped": sum(summary.reply.dropped.values()),
-            "missing": list(summary.reply.missing),
+            "n_dropped": sum(summary.reply.dropped_grades.values()),
+            "missing": list(summary.reply.missing_blocks),
             "share": case.report.share,
             "max_tokens": build_summary_request(case, analyst).max_tokens,
             "raw": list(summary.raws),

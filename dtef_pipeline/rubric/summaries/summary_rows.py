@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.models import Models, ModelSpec, resolve_known_selector
 from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.errors import ConfigError
@@ -33,7 +33,7 @@ from dtef_pipeline.rubric.summaries.summary import (
 from dtef_pipeline.rubric.tables import RUBRIC_CELL
 
 ANALYSTS = "analyst"
-"""The collection of the models files whose members are the default analysts."""
+"""Collection in the models files with the default analysts."""
 
 
 class MaterialTables(NamedTuple):
@@ -54,13 +54,17 @@ class SummaryEpisode:
 
     case: SummaryCase
     analyst: ModelSpec
-    _first: Request | None = None
+    _first_request: Request | None = None
 
     def next(self, history: Sequence[Response]) -> Request | None:
         """Return the first request, then one for missing blocks if needed, or None at the end."""
-        if self._first is None:
-            self._first = build_summary_request(self.case, self.analyst)
-        return build_further_summary_request(self.case, self._first, [r.text for r in history]) if history else self._first
+        if self._first_request is None:
+            self._first_request = build_summary_request(self.case, self.analyst)
+        return (
+            build_further_summary_request(self.case, self._first_request, [r.text for r in history])
+            if history
+            else self._first_request
+        )
 
 
 def choose_analysts(named: Sequence[str], models: Models) -> tuple[ModelSpec, ...]:
@@ -101,7 +105,7 @@ def build_summary_material(tables: MaterialTables, snapshot: str) -> SummaryMate
         test_hash=head["test_hash"],
         prompts=list_reported_prompts(tables.prompts, tables.criteria, by_prompt),
         systems=systems,
-        called=tuple(sorted({*named, *strings, *(model for model in served_models if model)})),
+        model_aliases=tuple(sorted({*named, *strings, *(model for model in served_models if model)})),
         names={string: name for name, string in named.items()},
     )
 
@@ -128,7 +132,7 @@ def build_not_asked_row(blueprint: str, snapshot: str, reason: str, status: str 
     return pa.Table.from_pylist([row], schema=RUBRIC_SUMMARIES)
 
 
-def build_summary_rows(episodes: Sequence[SummaryEpisode], outcomes: Sequence[Played]) -> pa.Table:
+def build_summary_rows(episodes: Sequence[SummaryEpisode], outcomes: Sequence[EpisodeResult]) -> pa.Table:
     """Return the rows of `rubric_summaries` of one case, in the order of its analysts."""
     tables = [RUBRIC_SUMMARIES.empty_table()]
     for episode, outcome in zip(episodes, outcomes, strict=True):
@@ -139,7 +143,7 @@ def build_summary_rows(episodes: Sequence[SummaryEpisode], outcomes: Sequence[Pl
     return pa.concat_tables(tables)
 
 
-def build_grade_rows(episodes: Sequence[SummaryEpisode], outcomes: Sequence[Played]) -> pa.Table:
+def build_grade_rows(episodes: Sequence[SummaryEpisode], outcomes: Sequence[EpisodeResult]) -> pa.Table:
     """Return the rows of `rubric_grades` of one case, with the models' names in tables."""
     tables = [RUBRIC_GRADES.empty_table()]
     for episode, outcome in zip(episodes, outcomes, strict=True):
@@ -149,7 +153,7 @@ def build_grade_rows(episodes: Sequence[SummaryEpisode], outcomes: Sequence[Play
     return pa.concat_tables(tables)
 
 
-def _resolve_episode_summary(episode: SummaryEpisode, outcome: Played) -> ExecutiveSummary:
+def _resolve_episode_summary(episode: SummaryEpisode, outcome: EpisodeResult) -> ExecutiveSummary:
     outcomes: list[Response | Failure] = [*outcome.responses, *([outcome.failure] if outcome.failure else [])]
     return resolve_summary(episode.case, outcomes)
 
@@ -254,16 +258,16 @@ class StoredSummaries(NamedTuple):
     """`analyst_ids`."""
 
 
-class KeptSummaries(NamedTuple):
+class RemainingSummaries(NamedTuple):
     """The rest of the stored summaries: each analyst's summary is stored unchanged or removed."""
 
-    stored: StoredSummaries | None
+    rows: StoredSummaries | None
     """The rows of the analysts that are kept; None: there are none."""
-    taken_away: Mapping[str, str]
-    """By analyst whose findings or grades were read and are not kept: why."""
+    removal_reasons: Mapping[str, str]
+    """Why a summary is removed, by analyst whose findings or grades were read."""
 
 
-def keep_summaries(tables: StoredSummaries, case: SummaryCase | None, models: Models) -> KeptSummaries:
+def keep_summaries(tables: StoredSummaries, case: SummaryCase | None, models: Models) -> RemainingSummaries:
     """Return the stored summaries whose first request would be the same now. `case`: of the current report; None: remove all summaries."""
     rows = tables.summaries.filter(pc.is_valid(tables.summaries["analyst"]))
     stored_rows = rows.select(["analyst", "analyst_variant", "test_hash", "status", "request_keys", "n_grades"]).to_pylist()
@@ -280,10 +284,12 @@ def keep_summaries(tables: StoredSummaries, case: SummaryCase | None, models: Mo
     }
     variants = pa.array([variant for variant, reason in why.items() if reason is None], pa.string())
     if not len(variants):
-        return KeptSummaries(None, removals)
+        return RemainingSummaries(None, removals)
     parts = [table.filter(pc.is_in(table["analyst_variant"], variants)) for table in (rows, tables.grades)]
     # Parquet has a name of its own for the items of a list, by which rows would seem to be others.
-    return KeptSummaries(StoredSummaries(parts[0].cast(RUBRIC_SUMMARIES), parts[1].cast(RUBRIC_GRADES), tables.ids), removals)
+    return RemainingSummaries(
+        StoredSummaries(parts[0].cast(RUBRIC_SUMMARIES), parts[1].cast(RUBRIC_GRADES), tables.ids), removals
+    )
 
 
 def build_analyst_ids(case: SummaryCase) -> pa.Table:

@@ -123,7 +123,7 @@ document.addEventListener("DOMContentLoaded", async () => {
       const spans = responses.filter((one) => one.way === asked.way).flatMap((one) => (one.quoted || [])
         .filter((quote) => quote.doc_id === chunk.doc_id && quote.begin !== undefined).map((quote) => ({begin: quote.begin, end: quote.end, who: index.models[one.model]})));
       const known = documents[chunk.doc_id] || {}, text = chunk.page_content ?? known.text;
-      const notes = [chunk.holds_quote ? "contains evidence" : "", spans.length ? "quoted" : ""].filter(Boolean).join(" · ");
+      const notes = [chunk.contains_quote ? "contains evidence" : "", spans.length ? "quoted" : ""].filter(Boolean).join(" · ");
       return fold(make("span", {}, `${chunk.rank ?? 0}: `, bdi(chunk.doc_id), soft(notes ? ` ${notes} ` : " ", known.about ? bdi(known.about) : null)),
         text === undefined ? make("p", {class: "soft"}, "Its text is not stored.") : make("div", {class: "said", dir: "auto", tabindex: "0"}, ...marked(text, spans)));
     });
@@ -141,8 +141,8 @@ document.addEventListener("DOMContentLoaded", async () => {
     } catch { /* shown as it is */ }
     return detail;
   }
-  function score(one, isRun) {  // what a program did stands above its score
-    const of = index.measures[one.measure], notes = [one.status ? state(one.status) : "", one.how && !isRun ? `read by ${plain(one.how)}` : "", ...(one.flags || []).map(state)].filter(Boolean).join(" · ");
+  function score(one, isRun) {  // a program's result is above its score
+    const of = index.measures[one.measure], notes = [one.status ? state(one.status) : "", one.read_by && !isRun ? `read by ${plain(one.read_by)}` : "", ...(one.flags || []).map(state)].filter(Boolean).join(" · ");
     return make("li", {}, make("strong", {}, number(one.score)), ` ${plain(of.key)}`, soft(notes ? ` ${notes}` : ""),
       one.detail && !isRun ? make("div", {}, bdi(readAs(one.detail))) : null, one.reason && !isRun ? make("div", {class: "soft"}, bdi(one.reason)) : null, make("div", {class: "soft"}, of.by));
   }

@@ -42,11 +42,11 @@ const dtef = (() => {
     return waiting.get(path);
   }
 
-  // a character that nobody sees, as its number: the same as make_visible in dtef_pipeline/text/visible.py
+  // an invisible character is shown as its number, as in make_visible in dtef_pipeline/text/visible.py
   const UNSEEN = /[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}\u{e0100}-\u{e01ef}]/gu;
   const visible = (text) => text.replaceAll("\r\n", "\n").replace(UNSEEN, (one) => `⟨U+${one.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
 
-  // --- elements: make("p", {class: "soft"}, "text", child); texts are never read as HTML, and all of them is seen
+  // --- elements: make("p", {class: "soft"}, "text", child); texts are never read as HTML
   const SHOWN_ATTRIBUTES = ["title", "aria-label"];
   function make(name, attributes = {}, ...children) {
     const element = document.createElement(name);
@@ -123,7 +123,7 @@ const dtef = (() => {
     if (innerWidth > 600 || scroll.scrollWidth <= scroll.clientWidth) return;
     const titles = [...box.querySelectorAll("thead th")].map((head) => head.textContent);
     box.querySelectorAll("tbody td").forEach((cell) => { cell.dataset.title = titles[cell.cellIndex]; });
-    // Cells that are no longer drawn as a table are a table for nobody, unless it is stated.
+    // Cells that are no longer displayed as a table lose their roles for screen readers, unless they are stated.
     for (const [selector, role] of Object.entries(ROLES)) scroll.querySelectorAll(selector).forEach((one) => one.setAttribute("role", role));
     scroll.classList.add("stacked");
   }

@@ -1,4 +1,4 @@
-// A pair of segment and question that the reader chooses: what was observed, what each model predicted, and what it wrote.
+// A pair of segment and question that the reader chooses: observed answers, predictions and responses of the models.
 "use strict";
 document.addEventListener("DOMContentLoaded", () => {
   const {make} = dtef;
@@ -46,7 +46,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const body = said.map((one) => make("tr", {class: one.reference ? "reference" : "model"}, make("th", {scope: "row"}, make("bdi", {}, one.name), one.note ? make("span", {class: "interval"}, one.note) : null),
       make("td", {class: "score", "data-key": String(one.value ?? "")}, score(one.value)), ...options.map((_, at) => one.shares ? shareCell(one.shares[at]) : none())));
     const first = make("tr", {class: "observed"}, make("th", {scope: "row"}, "Observed", make("span", {class: "interval"}, n === null ? "of unknown size" : `${n} respondents`)), make("td", {class: "score", "data-key": ""}), ...observed.map((share) => shareCell(share, interval(share, size, shared.z))));
-    const facts = [others === null ? "" : `The answer of everybody else scores ${score(others / 1000)}`, ceiling === null ? "" : `a perfect model would score ${score(ceiling / 1000)}`].filter(Boolean).join("; ");
+    const facts = [others === null ? "" : `The leave-one-out marginal scores ${score(others / 1000)}`, ceiling === null ? "" : `a perfect model would score ${score(ceiling / 1000)}`].filter(Boolean).join("; ");
     const isMixed = said.some((one) => one.reference) && said.some((one) => !one.reference);
     const box = make("div", {class: isMixed ? "table" : "table all", id: "pair-table"},
       make("div", {class: "tools"}, isMixed ? make("button", {type: "button", "data-references": true, "aria-pressed": "false"}, "Show baselines") : null),

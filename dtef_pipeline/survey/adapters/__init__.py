@@ -64,10 +64,8 @@ def find_adapter(path: Path, among: Sequence[Adapter] | None = None) -> Adapter:
         if path.is_dir() and any(a.recognises(entry) for entry in path.iterdir() for a in candidates):
             way = f"the paths of its surveys, as in `dtef check {shlex.quote(str(path))}/*`"
             raise SurveyError("a folder of surveys, not a survey", where=str(path), allowed=way)
-        choices = "; ".join(f"{a.name}: {getattr(a, 'accepts', 'see its documentation')}" for a in candidates)
-        raise SurveyError(
-            "not a survey that any adapter recognises", where=str(path), arrived=_describe_contents(path), allowed=choices
-        )
+        choices = "; ".join(f"{getattr(a, 'accepts', 'see its documentation')} ({a.name})" for a in candidates)
+        raise SurveyError("not a survey", where=str(path), arrived=_describe_contents(path), allowed=choices)
     return adapter
 
 

@@ -51,14 +51,14 @@ class Counts:
     def n(self, question_id: str, name: str) -> int | None:
         return self.rows.get(question_id, {}).get(self.column(name) or "")
 
-    def most(self, name: str) -> int | None:
+    def largest_n(self, name: str) -> int | None:
         """Return the respondents of a segment to its largest question."""
         column = self.column(name) or ""
         return max((n for row in self.rows.values() if (n := row.get(column)) is not None), default=None)
 
     def share(self, name: str) -> str:
         """Return a segment's share as `684 of 1,058 respondents, 65 %`, or a blank if unknown."""
-        n, everyone = self.most(name), self.most("All")
+        n, everyone = self.largest_n(name), self.largest_n("All")
         return "" if n is None or not everyone else f"{n:,} of {format_count(everyone, 'respondent')}, {n / everyone:.0%}"
 
     def add_share(self, name: str) -> str:
@@ -92,7 +92,7 @@ class Counts:
         return {
             name: attribute
             for name, attribute in attributes.items()
-            if self.most(name)
+            if self.largest_n(name)
             and _make_value_key(name) not in value_keys
             and (attribute is None or make_segment_key(attribute, values[name][2]) not in keys)
         }

@@ -174,7 +174,7 @@ def _classify_columns(
         if attribute is None:
             unknown.append(columns[index])
         else:
-            n = counts.most(columns[index])
+            n = counts.largest_n(columns[index])
             segments.append(SegmentColumn(index, columns[index], group, segment({attribute: value}, n, where=where, line=1)))
     return sorted(segments, key=lambda c: (c.group, c.index)), unknown
 

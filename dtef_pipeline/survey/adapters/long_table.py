@@ -73,12 +73,12 @@ class LongTable:
     accepts = f"a .csv, .tsv or .parquet file with columns {', '.join(_REQUIRED_COLUMNS)}, and percent or count"
 
     def recognises(self, path: Path) -> bool:
-        """Return whether the table has most of the required columns. `read` then names a missing one."""
+        """Return whether the table has one of the required columns. `read` then names those that are missing."""
         try:
             header = _read_table_header(path)
             separator = detect_other_separator(header, path)
             names = header[0].split(separator) if separator else header
-            return len({*names} & {*_REQUIRED_COLUMNS}) > len(_REQUIRED_COLUMNS) // 2
+            return bool({*names} & {*_REQUIRED_COLUMNS})
         except SurveyError:
             return False
 
@@ -141,7 +141,7 @@ def _iterate_table_rows(path: Path) -> Iterator[tuple[int, Row]]:
             continue
         if len(row) != len(columns):
             problem, requirement = "the row and the header differ in length", format_count(len(columns), "cell")
-            raise SurveyError(problem, where=str(path), line=line, arrived=len(row), allowed=requirement)
+            raise SurveyError(problem, where=str(path), line=line, arrived=format_count(len(row), "cell"), allowed=requirement)
         yield line, dict(zip(columns, row, strict=True))
 
 

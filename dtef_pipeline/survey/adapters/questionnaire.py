@@ -216,7 +216,7 @@ def check_coverage(
     lines, files, nameless = list[str](), list[str](), list[str]()
     for attribute, of_attribute in _group_by_attribute(columns).items():
         about = [question for question in questions if question.attribute == attribute]
-        n_asked = max((q.asked for q in about if q.asked is not None), default=counts.most("All"))
+        n_asked = max((q.asked for q in about if q.asked is not None), default=counts.largest_n("All"))
         n_missing = _count_in_no_column(of_attribute, unread, counts, n_asked or 0)
         if not n_asked or n_missing < max(MIN_N, _LEAST_SHARE * n_asked):
             continue
@@ -254,7 +254,7 @@ def _count_in_no_column(columns: Sequence[SegmentColumn], unread: Sequence[str],
     if None in sizes:
         return 0
     groups = {column.group for column in columns}
-    named_elsewhere = (counts.most(name) or 0 for name in unread if _group(name) in {None, *groups})
+    named_elsewhere = (counts.largest_n(name) or 0 for name in unread if _group(name) in {None, *groups})
     return n_asked - sum(n for n in sizes if n is not None) - sum(named_elsewhere)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from dtef_pipeline.errors import SurveyError
@@ -12,18 +12,39 @@ from dtef_pipeline.errors import SurveyError
 def iterate_text_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield (line, cells) of a CSV file in UTF-8, or of a tab-separated `.tsv` file. The line is where the row ends.
 
-    Raises SurveyError, with the line, if the file is not UTF-8 or not CSV.
+    Raises SurveyError, with the line, if the file is not UTF-8 or not CSV, or if a quotation mark is not closed.
     """
+    lines_of_row: list[str] = []
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, delimiter=choose_separator(path))
+            reader = csv.reader(_record(file, lines_of_row), delimiter=choose_separator(path))
             for row in reader:
+                _require_closed_quote(lines_of_row, path, reader.line_num)
+                lines_of_row.clear()
                 if any(row):
                     yield reader.line_num, row
     except UnicodeDecodeError:
         raise make_utf8_error(path, "a CSV file") from None
     except csv.Error as error:
+        _require_closed_quote(lines_of_row, path, reader.line_num)
         raise SurveyError("not a CSV file in UTF-8", where=str(path), line=reader.line_num, arrived=str(error)) from error
+
+
+def _record(lines: Iterable[str], recorded: list[str]) -> Iterator[str]:
+    for line in lines:
+        recorded.append(line)
+        yield line
+
+
+def _require_closed_quote(lines: Sequence[str], path: Path, last: int) -> None:
+    """Raise SurveyError if a row over several lines, of which `last` is the last, has an odd number of quotation marks."""
+    if len(lines) > 1 and "".join(lines).count('"') % 2:
+        raise SurveyError(
+            "a quotation mark in this line is not closed",
+            where=str(path),
+            line=last - len(lines) + 1,
+            allowed='two around a cell, and "" for one inside it',
+        )
 
 
 def read_csv_header(path: Path) -> list[str]:

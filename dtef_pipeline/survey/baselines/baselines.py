@@ -119,7 +119,7 @@ def _predict_previous_round(model: ModelSpec, row: Row, draw: int, previous: Pre
 _PREDICT: Mapping[str, Callable[[ModelSpec, Row, int, Previous], Sequence[float] | None]] = {
     UNIFORM: _predict_uniform,
     POPULATION_MARGINAL: _predict_column("population"),
-    LEAVE_ONE_OUT: _predict_column("others"),
+    LEAVE_ONE_OUT: _predict_column("leave_one_out_marginal"),
     SHUFFLED_SEGMENT: _predict_column("shuffled"),
     DIRICHLET: _draw_dirichlet,
     PREVIOUS_ROUND: _predict_previous_round,

@@ -76,7 +76,7 @@ class RoundAnswers:
         neighbours = np.flatnonzero((self.attributes == attribute) & (self.segments != segment))
         question_ids = survey["question_id"].to_pylist()
         places = np.array([self.questions.get(question, -1) for question in question_ids], dtype=np.int64)
-        observed, left_out = _pad_distributions(survey["observed"]), _pad_distributions(survey["others"])
+        observed, left_out = _pad_distributions(survey["observed"]), _pad_distributions(survey["leave_one_out_marginal"])
         width = max(observed.shape[1], self.shares.shape[2])
         return Neighbours(
             questions={question: place for place, question in enumerate(question_ids)},

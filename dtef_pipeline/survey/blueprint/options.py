@@ -38,7 +38,7 @@ class ContextLevel(str):
 
     def __new__(cls, level: str) -> ContextLevel:
         if level != "all" and not (level.isascii() and level.isdigit() and len(level) < 7 and str(int(level)) == level):
-            raise ConfigError(f"context level {level!r}: allowed: a whole number such as 0, 5, 10, or all")
+            raise ConfigError(f"{level!r} is not a context level; write a whole number such as 0, 5 or 10, or all")
         return super().__new__(cls, level)
 
     @property
@@ -93,7 +93,7 @@ class BlueprintOptions:
         for level in self.context_levels:
             ContextLevel(level)
         if not self.context_levels:
-            raise ConfigError("no context level given: allowed: a whole number such as 0, 5, 10, or all")
+            raise ConfigError("no context level is given; write a whole number such as 0, 5 or 10, or all")
         words = (
             ("task", self.task, TASKS),
             ("format", self.format, FORMATS),
@@ -101,7 +101,9 @@ class BlueprintOptions:
             ("reasoning", self.reasoning, REASONINGS),
             ("profile", self.profile, PROFILES),
         )
-        if faults := [f"{name} {value!r}: allowed: {', '.join(valid)}" for name, value, valid in words if value not in valid]:
+        if faults := [
+            f"unknown {name} {value!r}; allowed: {', '.join(valid)}" for name, value, valid in words if value not in valid
+        ]:
             raise ConfigError("; ".join(faults))
         if self.profile == "population" and self.task == "shift":
             tasks = ", ".join(task for task in TASKS if task != "shift")
@@ -212,14 +214,6 @@ class BlueprintOptions:
         }
         thinking = _THINKING_TOKENS if self.reasoning == "cot" else 0
         return max(_STANDARD_RESERVE, answer.get(self.task, 0)) + thinking
-
-
-ONLY_WITH: Mapping[str, tuple[str, str]] = {
-    "batch_size": ("task", "batch"),
-    "individuals": ("task", "synthetic-individuals"),
-    "seed": ("selection", "random"),
-}
-"""Fields that have no effect unless another field has this value."""
 
 
 def _hash_wording(words: str) -> str:

@@ -228,7 +228,6 @@ class _Asking:
                 "prompt_id": self._make_prompt_id(draft.targets, user, schema),
                 "user": user,
                 "response_schema": schema,
-                "context_requested": limit,
                 "context_included": n_context,
                 "context_question_ids": [c.id for c in context_questions],
                 "tokens": draft.tokens + (costs[n_context - 1] if n_context else 0),

@@ -1,6 +1,6 @@
-"""The columns that each view shows: their names, meanings and interval ends.
+"""The columns that each board shows: their names, meanings and interval ends.
 
-The schemas of tables describe their columns; this module describes the columns of other views.
+The schemas of tables describe their columns; this module describes the columns of other boards.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, MEANINGS, METRIC_RANKS, TESTS
-from dtef_pipeline.survey.boards.survey_views import BY_NAME, GROUPED
-from dtef_pipeline.survey.tables import DRIFT_CHECKS, LEVEL_FIELD, METRICS
-from dtef_pipeline.tables import COSTS, PARSE_RATE_FIELD, description
+from dtef_pipeline.survey.boards.survey_boards import BY_NAME, GROUPED
+from dtef_pipeline.survey.tables import DRIFT_CHECKS, METRICS
+from dtef_pipeline.tables import description
 
 ENDS: Mapping[str, tuple[str, str]] = {
     **{name: (f"{name}_low", f"{name}_high") for name in ("score", "skill", "slope")},
@@ -21,9 +21,9 @@ ENDS: Mapping[str, tuple[str, str]] = {
 }
 """By column of estimates, the columns with the ends of its interval, which decide how many digits are shown."""
 SHOWN_INTERVALS = (*(("low", "high"), ("segment_sd_low", "segment_sd_high"), ("score_low", "score_high")),)
-"""The ends of the interval that a view shows: the first of these pairs that it has."""
+"""The ends of the interval that a board shows: the first of these pairs that it has."""
 OWN_INTERVALS: Mapping[str, str] = {"skill_interval": "skill"}
-"""Interval columns of another estimate than the view's main one, and the column of that estimate."""
+"""Interval columns of another estimate than the board's main one, and the column of that estimate."""
 FIRST_OUT = (
     *(
         *OWN_INTERVALS,
@@ -48,8 +48,8 @@ FIRST_OUT = (
         "n_pairs",
         "n_cells",
         "within_sd",
-        "least_score",
-        "most_score",
+        "score_at_lowest_context",
+        "score_at_highest_context",
         "expected",
         "skill",
         "adjusted_score",
@@ -68,23 +68,7 @@ _COMMON_COLUMNS = (
     *("rank", "tier", "model", "context_level", "adjusted_score", "score", "interval", "parsed_score"),
     *("skill", "skill_interval", "worth", "n_pairs", "questions", "parse_rate"),
 )
-_COST = description(COSTS.field("cost_usd")).partition(";")[0]
-EXPERIMENT: Mapping[str, str] = {
-    "condition": "Way of asking, by its name in the experiment; the first is what the others are compared with",
-    "context_level": description(LEVEL_FIELD),
-    "n_pairs": "Pairs of segment and question with a score in this condition and in the first one",
-    "score": "Mean score over these pairs, 0-1: higher is better",
-    "difference": "Mean score minus that of the first condition, over the same pairs: above 0 is better",
-    "interval": "95 % interval of the difference, clustered by battery of questions",
-    "p_adjusted": "p value of the difference, 0-1, adjusted over all rows of the table (Holm)",
-    "decision": "Better or worse: significant; equivalent: the 90 % interval lies within the margin; undecided: neither",
-    "parsed_decision": "The same decision from pairs with readable responses in both conditions",
-    "parse_rate": description(PARSE_RATE_FIELD),
-    "tokens": "Tokens of prompts and responses; each request counts once",
-    "cost": _COST,
-}
-"""By name, the columns that `dtef board --experiment` shows."""
-_DRIFT_SHOWN = {"night": "night_verdict", "95 % interval": "shift_low", "snapshots": "n_snapshots"}
+_DRIFT_SHOWN = {"all models": "shared_verdict", "95 % interval": "shift_low", "snapshots": "n_snapshots"}
 DRIFT_HEADINGS: Mapping[str, str] = {
     **{head: description(DRIFT_CHECKS.field(name)).removeprefix("Lower end of the ") for head, name in _DRIFT_SHOWN.items()},
     "odds for drift": "Highest odds so far that the model has changed (likelihood ratio); null: too few snapshots",
@@ -93,15 +77,15 @@ DRIFT_HEADINGS: Mapping[str, str] = {
 """By heading, the columns that `dtef drift` shows under another name than its table."""
 
 
-def view_columns(by: str) -> tuple[str, ...]:
-    """Return the columns that a view shows, if it has them, in order."""
+def list_board_columns(by: str) -> tuple[str, ...]:
+    """Return the columns that a board shows, if it has them, in order."""
     more = _COMMON_COLUMNS if by in GROUPED else METRICS if _is_by_metric(by) else ()
     return (*BY_NAME[by].columns, *more)
 
 
 def list_subject_columns(by: str) -> tuple[str, ...]:
-    """Return the columns of `view_columns` that even a narrow terminal shows."""
-    return (*BY_NAME[by].kept, *(METRICS if _is_by_metric(by) else ()))
+    """Return the columns of `list_board_columns` that even a narrow terminal shows."""
+    return (*BY_NAME[by].always_shown, *(METRICS if _is_by_metric(by) else ()))
 
 
 def _is_by_metric(by: str) -> bool:
@@ -109,7 +93,7 @@ def _is_by_metric(by: str) -> bool:
 
 
 def list_meanings(by: str) -> Mapping[str, str]:
-    """Return the meanings of the shown columns of a view, one line each."""
+    """Return the meanings of the shown columns of a board, one line each."""
     table = BY_NAME[by].table
     texts = dict(MEANINGS[table]) if table in MEANINGS else {field.name: description(field) for field in TESTS[table]}
     lower = next((texts[low] for low, _ in SHOWN_INTERVALS if low in texts), BOARD_COLUMNS["score_low"])
@@ -118,7 +102,7 @@ def list_meanings(by: str) -> Mapping[str, str]:
     if _is_by_metric(by):
         texts |= {name: f"{texts[name]}; in brackets the {_lower_first_letter(texts[f'{name}_rank'])}" for name in METRICS}
     texts["questions"] = f"{BOARD_COLUMNS['n_questions']}; in brackets the {_lower_first_letter(BOARD_COLUMNS['n_batteries'])}"
-    return {name: texts[name] for name in (*view_columns(by), "condition") if name in texts}
+    return {name: texts[name] for name in (*list_board_columns(by), "condition") if name in texts}
 
 
 def _describe_interval(lower: str) -> str:

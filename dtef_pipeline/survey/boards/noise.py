@@ -41,11 +41,21 @@ from dtef_pipeline.survey.tables import DISTANCES
 
 REPLICATES = 20
 """Samples per pair. Their deviations are pooled over pairs, so that 20 are enough for hundreds of pairs."""
-DRAWN_FROM = (*KEYS.pair, "attribute", "scale", "dont_know", "positions", "observed", "others", "n", EFFECTIVE)
+SAMPLE_COLUMNS = (
+    *KEYS.pair,
+    "attribute",
+    "scale",
+    "dont_know",
+    "positions",
+    "observed",
+    "leave_one_out_marginal",
+    "n",
+    EFFECTIVE,
+)
 """Columns of `survey_responses` that are needed."""
-NEEDED = (*DRAWN_FROM, "others_n", "population", "population_n")
+ANSWER_COLUMNS = (*SAMPLE_COLUMNS, "leave_one_out_n", "population", "population_n")
 """Columns of `survey_responses` that are needed."""
-SCORED_AGAIN = (KEYS.item, "model", "status", "predicted", "metric")
+SCORE_COLUMNS = (KEYS.item, "model", "status", "predicted", "metric")
 """Columns of `scores` that are needed."""
 _PREDICTIONS_AT_ONCE = 1_000
 """Predictions scored at a time, each against all samples: small enough for the processor's cache."""
@@ -61,7 +71,7 @@ class SamplingNoise:
 
     score: Deviations  # (rows, replicates)
     pair: Places  # (rows,)
-    others: Deviations  # (pairs + 1, replicates) of the leave-one-out mean
+    marginal: Deviations  # (pairs + 1, replicates) of the leave-one-out mean
 
     def select_cells(self, rows: Places) -> SamplingNoise:
         """Return the noise of some of the cells."""
@@ -78,12 +88,12 @@ def estimate_sampling_noise(
     """
     if not has_table(connection, "survey_responses"):
         return None
-    names = ", ".join(effective_n_sql(connection) if name == EFFECTIVE else name for name in DRAWN_FROM)
+    names = ", ".join(effective_n_sql(connection) if name == EFFECTIVE else name for name in SAMPLE_COLUMNS)
     survey = filter_with_size(connection.sql(f"SELECT {names} FROM survey_responses ORDER BY ALL").to_arrow_table())
     pair = _find_survey_rows(survey, cells)
     samples = list(draw_answers(survey, np.unique(pair[pair >= 0]), np.random.default_rng(options.seed)))
     row, predicted = _load_predictions(connection, cells)
-    sums = score_anew(samples, Predictions(cells["model"], pair, row, predicted), options.metric)
+    sums = score_against_samples(samples, Predictions(cells["model"], pair, row, predicted), options.metric)
     unread = (cells["n_answered"] - cells["n_ok"]).to_numpy(dtype=np.float64)
     np.divide(sums.score, np.maximum(sums.draws + unread, 1).astype(np.float32)[:, None], out=sums.score)
     survey_rows = np.where(pair < 0, len(survey), pair)
@@ -106,7 +116,7 @@ class SummedDraws(NamedTuple):
     draws: Floats  # (cells,) with a score
 
 
-def score_anew(samples: Iterable[AnswerSamples], predictions: Predictions, metric: str) -> SummedDraws:
+def score_against_samples(samples: Iterable[AnswerSamples], predictions: Predictions, metric: str) -> SummedDraws:
     """Return deviations of the predictions' scores under the metric from their mean over the samples."""
     shape = (len(predictions.pair), REPLICATES)
     sums = SummedDraws(np.zeros(shape, dtype=np.float32), np.zeros(shape[0]))
@@ -147,7 +157,7 @@ def _score_draws(
     for block in np.array_split(usable, max(1, -(-len(usable) // _PREDICTIONS_AT_ONCE))) if len(usable) else []:
         at, cell = place[block], row[block]
         shifts = np.zeros((len(block), REPLICATES, sample.k))
-        for of_answers, how in zip(moving, (sample.population, sample.others), strict=True):
+        for of_answers, how in zip(moving, (sample.shift_population, sample.shift_other_segments), strict=True):
             places = np.flatnonzero(of_answers[cell])
             shifts[places] = how(at[places]) if len(places) else 0
         matrix = _move_predictions(build_matrix(predicted, sample.k, block), shifts)
@@ -189,12 +199,14 @@ def _compute_deviations(values: Floats) -> Deviations:
 def _compute_marginal_deviations(survey: pa.Table, samples: list[AnswerSamples], metric: str) -> Deviations:
     """Return deviations (pairs + 1, replicates) of the leave-one-out distribution."""
     deviations = np.zeros((len(survey) + 1, REPLICATES), dtype=np.float32)
-    lists = survey["others"].combine_chunks()
+    lists = survey["leave_one_out_marginal"].combine_chunks()
     has_others = lists.is_valid().to_numpy(zero_copy_only=False)
     for sample in samples:
         places = np.flatnonzero(has_others[sample.pairs])
         if len(places):
-            predicted = _move_predictions(build_matrix(lists, sample.k, sample.pairs[places]), sample.others(places))
+            predicted = _move_predictions(
+                build_matrix(lists, sample.k, sample.pairs[places]), sample.shift_other_segments(places)
+            )
             scores = _score_samples(metric, predicted, sample, places).reshape(-1, REPLICATES)
             deviations[sample.pairs[places]] = _compute_deviations(scores)
     return deviations
@@ -203,10 +215,10 @@ def _compute_marginal_deviations(survey: pa.Table, samples: list[AnswerSamples],
 def estimate_segment_noise(scores: pa.Table, survey: pa.Table) -> Deviations:
     """Return deviations (scores, replicates) of each of a segment's `scores` under its metric, 0 on average.
 
-    `survey`: the columns NEEDED of the segment. A deviation is 0 if the response is unreadable, if the survey has no such question with as
-    many options, or if its n is unknown.
+    `survey`: the columns ANSWER_COLUMNS of the segment. A deviation is 0 if the response is unreadable, if the survey has no such question
+    with as many options, or if its n is unknown.
     """
-    survey_rows = filter_with_size(add_effective(survey).select(NEEDED)).sort_by(KEYS.item)
+    survey_rows = filter_with_size(add_effective(survey).select(ANSWER_COLUMNS)).sort_by(KEYS.item)
     noise = np.zeros((len(scores), REPLICATES), dtype=np.float32)
     pair = pc.fill_null(pc.index_in(scores[KEYS.item], survey_rows[KEYS.item].combine_chunks()), -1).to_numpy().astype(np.int64)
     options, lengths = (
@@ -214,24 +226,28 @@ def estimate_segment_noise(scores: pa.Table, survey: pa.Table) -> Deviations:
     )
     read = np.flatnonzero(pc.equal(scores["status"], "ok").to_numpy() & (pair >= 0))
     read = read[options[pair[read]] == lengths[read]]
-    answers = pa.concat_tables([survey_rows.select(DRAWN_FROM), _select_other_people(survey_rows)])
+    answers = pa.concat_tables([survey_rows.select(SAMPLE_COLUMNS), _select_other_people(survey_rows)])
     samples = list(draw_answers(answers, np.unique(pair[read]), np.random.default_rng(SEED)))
     metric = scores["metric"].to_numpy()[read]
     for name in pd.unique(metric):
         rows = read[metric == name]
         selection = scores.select(["model", "predicted"]).take(pa.array(rows))
         models, predicted = selection["model"].dictionary_encode().to_pandas(), selection["predicted"].combine_chunks()
-        noise[rows] = score_anew(samples, Predictions(models, pair[rows], np.arange(len(rows)), predicted), name).score
+        noise[rows] = score_against_samples(
+            samples, Predictions(models, pair[rows], np.arange(len(rows)), predicted), name
+        ).score
     return noise
 
 
 def _select_other_people(survey: pa.Table) -> pa.Table:
-    """Return DRAWN_FROM for people outside the segment: the others of its attribute, or all if its attribute has no other segment."""
-    answers = pc.coalesce(survey["others"], survey["population"])
+    """Return SAMPLE_COLUMNS for people outside the segment: the others of its attribute, or all if its attribute has no other segment."""
+    answers = pc.coalesce(survey["leave_one_out_marginal"], survey["population"])
     people = pc.if_else(
-        pc.is_valid(survey["others"]), survey["others_n"], pc.subtract(survey["population_n"], survey["n"].cast(pa.int64()))
+        pc.is_valid(survey["leave_one_out_marginal"]),
+        survey["leave_one_out_n"],
+        pc.subtract(survey["population_n"], survey["n"].cast(pa.int64())),
     )
-    rows = survey.select(DRAWN_FROM)
+    rows = survey.select(SAMPLE_COLUMNS)
     nobody = pa.nulls(len(rows), pa.float64())
     for name, column in (("observed", answers), ("n", people.cast(pa.int32())), (EFFECTIVE, nobody)):
         rows = rows.set_column(rows.schema.get_field_index(name), name, column)
@@ -246,7 +262,7 @@ class AnswerSamples:
     pairs: Places  # (pairs,) rows of the survey
     place: Places  # row of the survey -> place among `pairs`, -1: another number of options
     n: Floats  # (pairs,) respondents, by whom means are weighted
-    sampled: Floats  # (pairs,) respondents that the answers count for, as of `sample_sizes`
+    n_effective: Floats  # (pairs,) respondents that the answers count for, as of `sample_sizes`
     observed: Floats  # (pairs, k)
     answers: Floats  # (pairs, replicates, k) fractions
     ordinal: npt.NDArray[np.bool_]
@@ -257,28 +273,28 @@ class AnswerSamples:
         """Return the samples of some pairs as rows, (pairs x replicates, k)."""
         return self.answers[places].reshape(-1, self.k)
 
-    def others(self, places: Places) -> Floats:
+    def shift_other_segments(self, places: Places) -> Floats:
         """Return (places, replicates, k): the shift of the mean answer of the attribute's other segments, 0 without any."""
-        group, n = self.groups.of[places], self.n[places]
+        group, n = self.groups.group[places], self.n[places]
         n_others = self.groups.size[group] - n
         own_moves = n[:, None, None] * (self.answers[places] - self.observed[places, None])
-        moves = (self.groups.moved[group] - own_moves) / np.maximum(n_others, 1)[:, None, None]
+        moves = (self.groups.shift_sums[group] - own_moves) / np.maximum(n_others, 1)[:, None, None]
         return np.where(n_others[:, None, None] > 0, moves, 0)
 
-    def population(self, places: Places) -> Floats:
+    def shift_population(self, places: Places) -> Floats:
         """Return (places, replicates, k): the shift of the mean answer of all people, according to the attribute with most of them."""
-        main = self.groups.main[self.groups.of[places]]
-        return np.asarray(self.groups.moved[main] / self.groups.size[main, None, None])
+        main = self.groups.main[self.groups.group[places]]
+        return np.asarray(self.groups.shift_sums[main] / self.groups.size[main, None, None])
 
 
 @dataclass(frozen=True, slots=True)
 class _Groups:
     """The segments of an attribute that answered the same question."""
 
-    of: Places  # (pairs,)
+    group: Places  # (pairs,)
     main: Places  # (groups,) the group of the same question with most respondents
     size: Floats  # (groups,) respondents
-    moved: Floats  # (groups, replicates, k) sums over the respondents of how far their answers moved
+    shift_sums: Floats  # (groups, replicates, k) sums over the respondents of how far their answers moved
 
 
 def effective_n_sql(connection: duckdb.DuckDBPyConnection) -> str:
@@ -294,7 +310,7 @@ def filter_with_size(survey: pa.Table) -> pa.Table:
 def draw_answers(survey: pa.Table, rows: Places, rng: np.random.Generator) -> Iterator[AnswerSamples]:
     """Yield samples by number of options.
 
-    `survey`: DRAWN_FROM, from `filter_with_size`. `rows`: rows whose questions are drawn, in every segment.
+    `survey`: SAMPLE_COLUMNS, from `filter_with_size`. `rows`: rows whose questions are drawn, in every segment.
     """
     lists = {name: survey[name].combine_chunks() for name in ("observed", "dont_know", "positions")}
     sizes = np.diff(lists["observed"].offsets.to_numpy())
@@ -354,9 +370,9 @@ def _share_moves(answers: Floats, groups: _Groups) -> Floats:
     variance is unchanged, and its covariance with A is that of M of the N people. So the overlap of two segments is as large as if
     attributes were independent.
     """
-    mean = groups.moved / groups.size[:, None, None]
+    mean = groups.shift_sums / groups.size[:, None, None]
     weight = np.sqrt(1 - groups.size / groups.size[groups.main])[:, None, None]
     is_main = groups.main == np.arange(len(groups.main))
     shift = np.where(is_main[:, None, None], 0, mean[groups.main] - (1 - weight) * mean)
-    together = np.maximum(answers + shift[groups.of], 0)
+    together = np.maximum(answers + shift[groups.group], 0)
     return np.asarray(together / together.sum(axis=2, keepdims=True))

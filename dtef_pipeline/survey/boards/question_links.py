@@ -73,8 +73,10 @@ def build_question_batteries(connection: duckdb.DuckDBPyConnection) -> pa.Table:
     if not has_table(connection, "survey_responses"):
         return QUESTION_BATTERIES.empty_table()
     questions = load_questionnaires(connection)
-    why = {cluster: explain_link(group) for cluster, group in questions.groupby("cluster", sort=False)}
-    rows = questions.assign(linked_battery=questions["cluster"], why=questions["cluster"].map(why))[QUESTION_BATTERIES.names]
+    reasons = {cluster: explain_link(group) for cluster, group in questions.groupby("cluster", sort=False)}
+    rows = questions.assign(linked_battery=questions["cluster"], reason=questions["cluster"].map(reasons))[
+        QUESTION_BATTERIES.names
+    ]
     return pa.Table.from_pandas(rows, schema=QUESTION_BATTERIES, preserve_index=False).replace_schema_metadata(None)
 
 

@@ -39,7 +39,7 @@ _AT_LEVELS = [*_MODEL_CONDITION, *KEYS.pair]
 """Key columns of a model's series over context levels."""
 _PROMPT = list(KEYS.cell)
 _READ_AT_BOTH = {
-    **{name: f"parsed_{name}" for name in ("difference", "low", "high", "p", "p_adjusted", "verdict", "note")},
+    **{name: f"parsed_{name}" for name in ("difference", "verdict", "note")},
     "n_pairs": "n_parsed_pairs",
 }
 """Columns from parsed scores only, by the name of the same column under the policy."""
@@ -168,12 +168,12 @@ def _test_change(rows: _Rows, shape: tuple[int, int]) -> pd.DataFrame:
     counts = sum_by_cluster(rows.cluster, rows.group, most, shape)
     shared = _estimate_variance_of_people(rows, contrast, counts.sum(axis=0))
     statistics = compute_paired_statistics(sums, counts, shared=shared, noun=KEYS.cluster_noun).drop(columns="n_clusters")
-    for name, level in (("least", least), ("most", most)):
+    for name, level in (("lowest", least), ("highest", most)):
         pairs = counts.sum(axis=0)
         with np.errstate(invalid="ignore"):
-            statistics[f"{name}_score"] = np.bincount(rows.group, weights=rows.score * level, minlength=shape[1]) / pairs
-            context = np.where(level, rows.shown, 0.0)
-            statistics[f"{name}_context"] = np.bincount(rows.group, weights=context, minlength=shape[1]) / pairs
+            statistics[f"score_at_{name}_context"] = (
+                np.bincount(rows.group, weights=rows.score * level, minlength=shape[1]) / pairs
+            )
     return statistics
 
 

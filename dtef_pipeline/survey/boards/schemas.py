@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from dtef_pipeline.survey.boards.survey_views import PUBLISHED
+from dtef_pipeline.survey.boards.survey_boards import PUBLISHED
 from dtef_pipeline.survey.tables import (
     ATTRIBUTE_FIELD,
     CONDITION_FIELD,
@@ -33,12 +33,7 @@ _N_BATTERIES = field("n_batteries", _COUNT, "Batteries of questions (the cluster
 _LOW = field("low", _NUMBER, "Lower end of the 95 % interval of the difference")
 _HIGH = field("high", _NUMBER, "Upper end of the 95 % interval of the difference")
 _P = field("p", _NUMBER, "p value of the difference, 0-1 (two-sided t test)")
-_PARSED = (
-    field("parsed_difference", _NUMBER, "Difference over the pairs with readable responses on both sides"),
-    field("parsed_low", _NUMBER, "Lower end of the 95 % interval of parsed_difference"),
-    field("parsed_high", _NUMBER, "Upper end of the 95 % interval of parsed_difference"),
-    field("parsed_p", _NUMBER, "p value of parsed_difference, 0-1 (two-sided t test)"),
-)
+_PARSED = (field("parsed_difference", _NUMBER, "Difference over the pairs with readable responses on both sides"),)
 _PARSED_NOTE = field(
     "parsed_note", _TEXT, "Finding from readable responses only, if it differs from the published one, or why there is none"
 )
@@ -58,10 +53,8 @@ RESPONSIVENESS = pa.schema(
         field("slope", _NUMBER, "Change of the score per context question shown, within pairs: above 0 is better with context"),
         field("slope_low", _NUMBER, "Lower end of the 95 % interval of slope"),
         field("slope_high", _NUMBER, "Upper end of the 95 % interval of slope"),
-        field("least_context", _NUMBER, "Mean context questions shown at the lowest level"),
-        field("most_context", _NUMBER, "Mean context questions shown at the highest level"),
-        field("least_score", _NUMBER, "Mean score at the lowest context level, 0-1: higher is better"),
-        field("most_score", _NUMBER, "Mean score at the highest context level, 0-1: higher is better"),
+        field("score_at_lowest_context", _NUMBER, "Mean score at the lowest context level, 0-1: higher is better"),
+        field("score_at_highest_context", _NUMBER, "Mean score at the highest context level, 0-1: higher is better"),
         field("difference", _NUMBER, "Mean score at the highest context level minus the lowest, -1 to 1"),
         _LOW,
         _HIGH,
@@ -74,7 +67,6 @@ RESPONSIVENESS = pa.schema(
         ),
         field("n_parsed_pairs", _COUNT, "Pairs of segment and question that are readable at the highest and the lowest level"),
         *_PARSED,
-        field("parsed_p_adjusted", _NUMBER, "parsed_p adjusted in the same way as p_adjusted"),
         field("parsed_verdict", _TEXT, "Verdict from readable responses only, in the same words"),
         _PARSED_NOTE,
         _NOTE,
@@ -103,10 +95,8 @@ SEGMENT_GAPS = pa.schema(
         field("p", _NUMBER, "p value of the deviation, 0-1 (two-sided t test)"),
         field("p_adjusted", _NUMBER, "Adjusted p, 0-1 (Holm over the segments of the model's attribute)"),
         field("verdict", _TEXT, "Verdict by p_adjusted: worse, better, no clear difference or not tested"),
-        field("parsed_deviation", _NUMBER, "Deviation from readable responses only, -1 to 1"),
         field("parsed_verdict", _TEXT, "Verdict from readable responses only, in the same words"),
         _NOTE,
-        _SEED_FIELD,
     ]
 )
 """Deviation of a model's score in a segment from the other segments of its attribute, given the sample size."""
@@ -120,7 +110,6 @@ RELIABILITY = pa.schema(
         field("low", _NUMBER, "Lower end of the 95 % interval of icc"),
         field("high", _NUMBER, "Upper end of the 95 % interval of icc"),
         field("within_sd", _NUMBER, "Standard deviation of the score between draws of one pair, 0 or more"),
-        field("between_sd", _NUMBER, "Standard deviation of the pairs' true scores, 0 or more"),
         field("rerun_detectable", _NUMBER, "Smallest difference of two reruns' mean scores that has 80 % power"),
         field("model_detectable", _NUMBER, "Smallest difference of two models' mean scores that has 80 % power"),
         _NOTE,
@@ -204,8 +193,8 @@ TESTS: Mapping[str, pa.Schema] = {
 """The schemas of the tables that test what boards show."""
 
 MEANINGS: Mapping[str, Mapping[str, str]] = {
-    view.table: {"consistency": CONSISTENCY, "metric": METRIC_RANKS}.get(view.name, BOARD_COLUMNS)
-    for view in PUBLISHED
-    if not view.needs
+    board.table: {"consistency": CONSISTENCY, "metric": METRIC_RANKS}.get(board.name, BOARD_COLUMNS)
+    for board in PUBLISHED
+    if not board.needs
 }
 """What the columns of the tables mean whose schemas are taken from the rows computed."""

@@ -34,9 +34,9 @@ def compute_segment_gaps(cells: pd.DataFrame, options: BoardOptions, noise: Draw
     `cells` are from `load_cells`, `noise` (cells, replicates) from `estimate_sampling_noise`. `deviation` is the mean score minus
     `expected`, the mean that the attribute's other segments would have on the same questions with as many people. Its interval and
     two-sided `p` are from a t test by whole batteries (see `estimate_segment_deviations`). `p_adjusted` (Holm) is over the segments of the
-    model's attribute: the probability of any false finding among them is at most 5 %. `parsed_deviation` and `parsed_verdict` use parsed
-    responses only. Attributes of one segment have no rows; segments that share no question with another one of their attribute have no
-    deviation. `note` says why a row has no interval or no verdict.
+    model's attribute: the probability of any false finding among them is at most 5 %. `parsed_verdict` uses parsed responses only.
+    Attributes of one segment have no rows; segments that share no question with another one of their attribute have no deviation.
+    `note` says why a row has no interval or no verdict.
     """
     frame = _select_cells_of_groups(cells, options.metric)
     rows = _judge(frame, "level", options, noise)
@@ -45,7 +45,7 @@ def compute_segment_gaps(cells: pd.DataFrame, options: BoardOptions, noise: Draw
     parsed_rows = pd.concat(
         [_judge(frame[unread], "parsed_level", options, noise), rows[~rows.index.isin(frame["group"][unread], level=0)]]
     )
-    rows = rows.join(parsed_rows[["deviation", "verdict"]].add_prefix("parsed_")).fillna({"parsed_verdict": UNTESTED})
+    rows = rows.join(parsed_rows["verdict"].rename("parsed_verdict")).fillna({"parsed_verdict": UNTESTED})
     rows["expected"] = (rows["score"] - rows["deviation"]).clip(upper=1)
     rows = (
         pd.concat([rows, _list_uncompared_segments(frame, rows)])
@@ -54,7 +54,7 @@ def compute_segment_gaps(cells: pd.DataFrame, options: BoardOptions, noise: Draw
     )
     names = frame.drop_duplicates("group").set_index("group")[[*KEYS.series, "attribute"]].astype(str)
     table = rows.join(names, on="group")
-    return table.assign(targets=options.targets, metric=options.metric, seed=options.seed).reindex(columns=SEGMENT_GAPS.names)
+    return table.assign(targets=options.targets, metric=options.metric).reindex(columns=SEGMENT_GAPS.names)
 
 
 def _select_cells_of_groups(cells: pd.DataFrame, metric: str) -> pd.DataFrame:
@@ -113,7 +113,7 @@ def _explain_untested(cells: pd.DataFrame, segments: int, options: BoardOptions)
     model = cells["model"].iloc[0]
     if model in CONTAIN_THE_SEGMENT:
         return WHY_NOT_TESTED
-    if segments == 2 and model in options.subject.of_observed:
+    if segments == 2 and model in options.subject.observed_baselines:
         return _EACH_BY_THE_OTHER
     if not cells["ceiling"].notna().any():
         return _NO_CEILINGS

@@ -16,11 +16,11 @@ from dtef_pipeline.boards.intervals import clip_to_unit
 from dtef_pipeline.statistics.cluster_robust import Estimates, estimate_ratios
 from dtef_pipeline.statistics.differences import Codes, sum_by_cluster
 from dtef_pipeline.statistics.shared_noise import shared_variance
-from dtef_pipeline.survey.boards.noise import NEEDED, SCORED_AGAIN, estimate_segment_noise
+from dtef_pipeline.survey.boards.noise import ANSWER_COLUMNS, SCORE_COLUMNS, estimate_segment_noise
 from dtef_pipeline.survey.boards.survey_subject import SCORED
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import METRICS, SEGMENT_RESULTS
-from dtef_pipeline.tables import ANSWERED, STATUSES
+from dtef_pipeline.tables import ANSWERED
 
 _OF_RESULT = ", ".join((*KEYS.space, "snapshot", *KEYS.described, *KEYS.series, "targets", "metric"))
 _OF_INTERVAL = ("score_low", "score_high")
@@ -30,7 +30,6 @@ COUNTS_SQL = ", ".join(
     [
         "count(*) AS n_total",
         "count(score) AS n_scored",
-        *(f"count(*) FILTER (status = '{status}') AS n_{status}" for status in STATUSES),
         f"count(*) FILTER (status = 'ok') / nullif(count(*) FILTER (status IN ({_ANSWERED_SQL})), 0) AS parse_rate",
     ]
 )
@@ -59,7 +58,7 @@ ORDER BY targets DESC, context_level, model, model_variant, snapshot, condition
 """
 
 
-ASKED = (*NEEDED, "battery")
+ASKED = (*ANSWER_COLUMNS, "battery")
 """Columns of `survey_responses` that are needed."""
 
 
@@ -85,7 +84,7 @@ def compute_segment_results(scores: pa.Table, survey: pa.Table) -> pa.Table:
 def _compute_segment_intervals(rows: pa.Table, scores: pa.Table, survey: pa.Table) -> tuple[npt.NDArray[Any], ...]:
     """Return the interval ends of each row's score, by segment."""
     low, high = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
-    score_rows, survey_rows = scores.select(SCORED_AGAIN).combine_chunks(), survey.select(ASKED).combine_chunks()
+    score_rows, survey_rows = scores.select(SCORE_COLUMNS).combine_chunks(), survey.select(ASKED).combine_chunks()
     score_places, survey_places = _group_by_segment(scores), _group_by_segment(survey)
     place = np.zeros(len(scores), dtype=np.int64)
     for at, places in sorted(_group_by_segment(rows).items()):

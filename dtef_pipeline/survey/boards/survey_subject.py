@@ -10,7 +10,7 @@ import numpy as np
 from dtef_pipeline.boards.board_subject import BoardSubject, Deviations
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.boards.intervals import Measures
-from dtef_pipeline.boards.ratios import Chosen, Grid, Term
+from dtef_pipeline.boards.ratios import Grid, Mask, NoiseTerm
 from dtef_pipeline.statistics.cluster_robust import Floats
 from dtef_pipeline.statistics.shared_noise import OF_OBSERVED
 from dtef_pipeline.survey.attributes import NON_ANSWER_SQL
@@ -66,7 +66,7 @@ def compute_measures(grid: Grid) -> Measures:
 
 def _compute_skill(grid: Grid) -> dict[str, Floats]:
     """Return `skill`, `skill_low` and `skill_high`. Other answers change the score and the marginal, but not the ceiling."""
-    score, below, ceiling = (grid.column(name) for name in ("score", "others", "ceiling"))
+    score, below, ceiling = (grid.column(name) for name in ("score", "leave_one_out_score", "ceiling"))
     top, bottom = _subtract_or_zero(score, below), np.where(np.isfinite(score), ceiling - below, np.nan)
     is_known = np.isfinite(top) & np.isfinite(bottom)
     room = grid.mean(np.where(is_known, bottom, np.nan))
@@ -78,14 +78,14 @@ def _compute_skill(grid: Grid) -> dict[str, Floats]:
             "skill_high": nothing,
         }
 
-    def list_skill_terms(skill: Floats, noise: SamplingNoise) -> list[Term]:
-        return [(1, _subtract_noise(noise, top), None), (skill, noise.others, noise.pair)]
+    def list_skill_terms(skill: Floats, noise: SamplingNoise) -> list[NoiseTerm]:
+        return [(1, _subtract_noise(noise, top), None), (skill, noise.marginal, noise.pair)]
 
-    def list_room_terms(_: Floats, noise: SamplingNoise) -> list[Term]:
-        return [(-1, noise.others, noise.pair)]
+    def list_room_terms(_: Floats, noise: SamplingNoise) -> list[NoiseTerm]:
+        return [(-1, noise.marginal, noise.pair)]
 
-    def list_marginal_terms(skill: Floats, noise: SamplingNoise) -> list[Term]:
-        return [(1 - skill, noise.others, noise.pair)]
+    def list_marginal_terms(skill: Floats, noise: SamplingNoise) -> list[NoiseTerm]:
+        return [(1 - skill, noise.marginal, noise.pair)]
 
     # Where a model predicts without these people's answers, what they share is at least that of the marginal's part, which is made of them:
     # over questions the noise of the score averages out, and that of the marginal does not.
@@ -114,7 +114,7 @@ def _subtract_or_zero(first: Floats, second: Floats) -> Floats:
 
 def _subtract_noise(noise: SamplingNoise, difference: Floats) -> Deviations:
     """Return the noise of a score minus that of the marginal; exactly 0 if both are equal except for rounding."""
-    moves = noise.score - noise.others[noise.pair]
+    moves = noise.score - noise.marginal[noise.pair]
     equal = np.flatnonzero(difference == 0)
     moves[equal] = np.where(np.abs(moves[equal]) < _EQUAL_NOISE, 0, moves[equal])
     return moves
@@ -134,13 +134,15 @@ def _widen_interval(low: Floats, high: Floats, room: Floats, low_room: Floats) -
 def _count_unknown(grid: Grid) -> tuple[Floats, Floats]:
     """Return for each row the number of scored cells with references but an unknown n, and of all scored cells."""
     has_score = np.isfinite(grid.column("score"))
-    unknown = has_score & np.isfinite(grid.column("uniform")) & np.isnan(grid.column("gini")) & np.isnan(grid.column("ceiling"))
+    unknown = (
+        has_score & np.isfinite(grid.column("uniform_score")) & np.isnan(grid.column("gini")) & np.isnan(grid.column("ceiling"))
+    )
     weights = np.ones(len(has_score))
     return grid.totals(weights, unknown), grid.totals(weights, has_score)
 
 
 def _write_skill_notes(
-    columns: Mapping[str, Floats], error: Floats, of_marginal: Chosen, no_end: Chosen, unknown: Floats, n_scored: Floats
+    columns: Mapping[str, Floats], error: Floats, of_marginal: Mask, no_end: Mask, unknown: Floats, n_scored: Floats
 ) -> list[list[str]]:
     """Return the reasons why a row has no skill, worth or interval of skill; empty if it has all.
 
@@ -180,16 +182,16 @@ SCORED = BoardSubject(
     distances=DISTANCES,
     credits={credit.status: credit.score for credit in CREDITS},
     corrected=CORRECTED,
-    references=("ceiling", "ceiling_low", "uniform", "others", "population"),
-    typical=("others", "population"),
+    references=("ceiling", "ceiling_low", "uniform_score", "leave_one_out_score", "population_score"),
+    typical=("leave_one_out_score", "population_score"),
     facts={"n": "INTEGER", "gini": "DOUBLE"},
     size=lambda level: ContextLevel(level).order,
-    of_observed=frozenset((POPULATION_MARGINAL, LEAVE_ONE_OUT, NEAREST_SEGMENTS, EMPIRICAL_BAYES, SHUFFLED_SEGMENT)),
+    observed_baselines=frozenset((POPULATION_MARGINAL, LEAVE_ONE_OUT, NEAREST_SEGMENTS, EMPIRICAL_BAYES, SHUFFLED_SEGMENT)),
     marginal=POPULATION_MARGINAL,
     reference=LEAVE_ONE_OUT,
     ranked_from=10,  # segments: weval methodology 5.3
     reliability=RELIABILITY,
-    reference_again="ingest the round again",
+    reference_remedy="ingest the round again",
     clusters=load_question_clusters,
     noise=estimate_sampling_noise,
     measures=compute_measures,
@@ -216,8 +218,8 @@ class SurveyBoardOptions(BoardOptions):
     non_answers: bool = False
 
     @property
-    def besides(self) -> str | None:
-        return " AND ".join(filter(None, (self.of_answers, self.sample.pairs_sql))) or None
+    def extra_condition(self) -> str | None:
+        return " AND ".join(filter(None, (self.respondents_sql, self.sample.pairs_sql))) or None
 
     @property
     def people(self) -> list[str]:
@@ -229,12 +231,12 @@ class SurveyBoardOptions(BoardOptions):
         return Sample(self.questions, self.sample_segments)
 
     @property
-    def of_answers(self) -> str | None:
+    def respondents_sql(self) -> str | None:
         """SQL that excludes segments of people who did not answer, or None if all count."""
         return None if self.non_answers or self.segments else f"NOT {NON_ANSWER_SQL}"
 
     @property
-    def chosen(self) -> Mapping[str, Sequence[object]]:
+    def selected_values(self) -> Mapping[str, Sequence[object]]:
         """The included values of key columns, by column; empty for all."""
         return {
             "round": self.rounds,

@@ -26,6 +26,7 @@ from dtef_pipeline.survey.scoring.metrics import emd_normalized_on_scale, measur
 from dtef_pipeline.survey.scoring.policy import apply_policy, check_metric_name
 from dtef_pipeline.survey.tables import METRICS
 from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.strict_json import JsonFault, parse_json
 
 _MOST_AT_ONCE = 1000
 _TOO_DEEP = "nested too deeply"
@@ -183,28 +184,14 @@ def _rank_option_labels(options: tuple[str, ...]) -> Places:
 
 def _parse_line_object(line: str) -> dict[str, Any]:
     try:
-        value = json.loads(line) if line.startswith("\ufeff") else _STRICT_DECODER.decode(line)
-    except _LineError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise _LineError(f"not JSON: {error}") from None
+        value = parse_json(line)
+    except JsonFault as fault:
+        raise _LineError(f"not JSON: {fault}") from None
     if not isinstance(value, dict):
         raise _LineError(f"got {type(value).__name__}; allowed: a JSON object with response and expected")
     return value
 
 
-def _refuse_line_constant(name: str) -> float:
-    raise _LineError(f"not JSON: {name} is not a JSON number")
-
-
-def _parse_finite(text: str) -> float:
-    value = float(text)
-    if math.isinf(value):
-        raise _LineError(f"the number {text[:40]} is too large")
-    return value
-
-
-_STRICT_DECODER = json.JSONDecoder(parse_constant=_refuse_line_constant, parse_float=_parse_finite)
 _ENCODER = json.JSONEncoder(allow_nan=False, check_circular=False)
 
 

@@ -32,7 +32,7 @@ from dtef_pipeline.survey.tables import METRICS, REFERENCE_SCORES
 CEILING_SEED = 20_261_121
 """Default seed of the simulated ceilings; each question of a round has its own generator, so that no question moves another."""
 _OWN_COLUMNS = ["round", "question_id", "attribute", "n", "n_effective", "scale", "options", "dont_know", "positions"]
-_STRUCTS = ("ceiling", "ceiling_low", "uniform", "others", "population")
+_STRUCTS = ("ceiling", "ceiling_low", "uniform_score", "leave_one_out_score", "population_score")
 Columns = dict[str, dict[str, Floats]]
 
 
@@ -41,20 +41,20 @@ def compute_reference_scores(responses: pa.Table, *, draws: int = DRAWS, seed: i
 
     `responses` are all `survey_responses` rows of a round (or of several): how much the segments of an attribute differ decides how far a
     segment's observed distribution is believed. `ceiling` is for n_effective respondents, or n if that is null. If both are unknown,
-    `ceiling`, `ceiling_low`, `gini` and `shrinkage` are null. Neither the order of the rows nor other questions change a pair's values,
+    `ceiling`, `ceiling_low` and `gini` are null. Neither the order of the rows nor other questions change a pair's values,
     except `ceiling_low`: the ceiling less its estimated bias, in which the pairs of a round are pooled. Raises DtefError naming a
     distribution that does not fit its options, or a question whose segments have several lists of options.
     """
     responses = add_effective(responses).combine_chunks()
     _check_lengths(responses)
-    numbers = {name: np.full(len(responses), np.nan) for name in ("gini", "shrinkage")}
+    gini = np.full(len(responses), np.nan)
     structs: Columns = {name: {metric: np.full(len(responses), np.nan) for metric in METRICS} for name in _STRUCTS}
     above = {metric: np.full(len(responses), np.nan) for metric in METRICS}
     for question in _iterate_question_rows(responses):
-        _fill_reference_columns(numbers, structs, above, question, _Simulation(draws, seed))
+        _fill_reference_columns(gini, structs, above, question, _Simulation(draws, seed))
     _take_out(structs["ceiling_low"], above, responses)
-    columns = {name: pa.array(values, from_pandas=True) for name, values in numbers.items()}
-    columns |= {name: _make_metric_struct(values) for name, values in structs.items()}
+    columns = {name: _make_metric_struct(values) for name, values in structs.items()}
+    columns["gini"] = pa.array(gini, from_pandas=True)
     columns["cluster"] = _hash_questions(responses)
     columns |= {name: responses[name] for name in (*KEYS.pair, "n")}
     return pa.table([columns[name] for name in REFERENCE_SCORES.names], schema=REFERENCE_SCORES)
@@ -94,7 +94,7 @@ def _iterate_question_rows(responses: pa.Table) -> Iterator[_Question]:
     rows = order["row"].to_numpy()
     if not len(rows):
         return
-    lists = {name: responses[name].combine_chunks() for name in ("observed", "population", "others")}
+    lists = {name: responses[name].combine_chunks() for name in ("observed", "population", "leave_one_out_marginal")}
     changes = [pc.not_equal(order[name][1:], order[name][:-1]).to_numpy() for name in KEYS.shared_item]
     for part in np.split(rows, np.flatnonzero(changes[0] | changes[1]) + 1):
         yield _build_question_rows(responses, lists, part)
@@ -112,7 +112,7 @@ def _build_question_rows(responses: pa.Table, lists: dict[str, pa.Array], rows: 
         )
     off, positions = (table[name].slice(0, 1).combine_chunks() for name in ("dont_know", "positions"))
     has_population, has_others = (
-        lists[name].is_valid().to_numpy(zero_copy_only=False)[rows] for name in ("population", "others")
+        lists[name].is_valid().to_numpy(zero_copy_only=False)[rows] for name in ("population", "leave_one_out_marginal")
     )
     return _Question(
         name=(first["round"], first["question_id"]),
@@ -123,7 +123,7 @@ def _build_question_rows(responses: pa.Table, lists: dict[str, pa.Array], rows: 
         population=normalise_distributions(build_matrix(lists["population"], k, rows), "population")
         if has_population.all()
         else None,
-        others=build_matrix(lists["others"], k, rows[has_others]),
+        others=build_matrix(lists["leave_one_out_marginal"], k, rows[has_others]),
         has_others=has_others,
         ordinal=first["scale"] == "ordinal",
         ranks=compute_scale_ranks(off, positions, k)[0],
@@ -156,24 +156,25 @@ def _simulate_ceilings(question: _Question, simulation: _Simulation) -> _Ceiling
 
 
 def _fill_reference_columns(
-    numbers: dict[str, Floats], structs: Columns, above: dict[str, Floats], question: _Question, simulation: _Simulation
+    gini: Floats, structs: Columns, above: dict[str, Floats], question: _Question, simulation: _Simulation
 ) -> None:
     rows, observed, with_n = question.rows, question.observed, question.select_with_n()
     best = _Ceilings({}, {})
     if len(with_n.rows):
-        strength = estimate_prior_strengths(with_n.observed, with_n.n, with_n.attributes)
-        numbers["gini"][with_n.rows] = compute_gini(with_n.observed, with_n.n)
-        numbers["shrinkage"][with_n.rows] = strength / (with_n.n + strength)
+        gini[with_n.rows] = compute_gini(with_n.observed, with_n.n)
         best = _simulate_ceilings(with_n, simulation)
     entries = {
         "ceiling": (with_n.rows, best.values),
         "ceiling_low": (with_n.rows, best.values),
-        "uniform": (rows, question.similarities(np.ones_like(observed), observed)),
+        "uniform_score": (rows, question.similarities(np.ones_like(observed), observed)),
     }
     if question.population is not None:
-        entries["population"] = rows, question.similarities(question.population, observed)
+        entries["population_score"] = rows, question.similarities(question.population, observed)
     if question.has_others.any():
-        entries["others"] = rows[question.has_others], question.similarities(question.others, observed[question.has_others])
+        entries["leave_one_out_score"] = (
+            rows[question.has_others],
+            question.similarities(question.others, observed[question.has_others]),
+        )
     for name, (places, values) in entries.items():
         for metric, value in values.items():
             structs[name][metric][places] = value
@@ -219,7 +220,7 @@ def _hash_questions(responses: pa.Table) -> pa.Array:
 
 def _check_lengths(responses: pa.Table) -> None:
     k = pc.list_value_length(responses["options"])
-    for name in ("observed", "population", "others"):
+    for name in ("observed", "population", "leave_one_out_marginal"):
         wrong = responses.filter(pc.fill_null(pc.not_equal(pc.list_value_length(responses[name]), k), name == "observed"))
         if len(wrong):
             row = wrong.slice(0, 1).to_pylist()[0]

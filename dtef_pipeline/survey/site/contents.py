@@ -10,13 +10,19 @@ from typing import Any, NamedTuple
 import duckdb
 import pandas as pd
 
+from dtef_pipeline.asking.models import is_computed
+from dtef_pipeline.boards.boards import load_evidence
 from dtef_pipeline.boards.cells import has_table
+from dtef_pipeline.boards.cuts import select_cut
 from dtef_pipeline.site.content import Link
 from dtef_pipeline.site.paths import board_page, choose_file_names, state_address
 from dtef_pipeline.survey.attributes import NON_ANSWER_SQL
-from dtef_pipeline.survey.boards.ways_of_asking import Way, group_by_way
+from dtef_pipeline.survey.boards.asking_settings import Setting, group_by_setting
+from dtef_pipeline.survey.boards.board_rows import compute_board
+from dtef_pipeline.survey.boards.survey_boards import BREAKDOWNS, PUBLISHED
+from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.identity import make_round_order
-from dtef_pipeline.survey.site.boards import Boards, load_boards
+from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.site.survey_labels import format_segment_label, format_way_heading, map_variant_names
 from dtef_pipeline.text.shortening import shorten
 
@@ -93,24 +99,24 @@ class SurveyContents:
         return map_variant_names(self.overall) if len(self.overall) else {}
 
     @cached_property
-    def ways(self) -> list[Way]:
+    def ways(self) -> list[Setting]:
         """The ways of asking, sorted by most ranked models, not much fewer pairs than others, most context."""
-        ranked_rows = {way: rows[rows["rank"].notna() & ~rows["is_reference"]] for way, rows in group_by_way(self.overall)}
+        ranked_rows = {way: rows[rows["rank"].notna() & ~rows["is_reference"]] for way, rows in group_by_setting(self.overall)}
         pairs = {way: int(rows["n_pairs"].max()) if len(rows) else 0 for way, rows in ranked_rows.items()}
         enough = _ENOUGH_PAIRS * max(pairs.values(), default=0)
         return sorted(ranked_rows, key=lambda way: (-len(ranked_rows[way]), pairs[way] < enough))
 
     @property
-    def main(self) -> Way:
+    def main(self) -> Setting:
         """The way of asking of the first leaderboard, which pages use if they show only one."""
         return self.ways[0]
 
-    def title(self, way: Way) -> str:
+    def title(self, way: Setting) -> str:
         return format_way_heading(way, len({other_way.condition for other_way in self.ways}) > 1)
 
     def format_way_title(self, row: Mapping[str, Any]) -> str:
         """Return a table row's way of asking, in words."""
-        return self.title(Way(str(row["context_level"]), str(row["condition"])))
+        return self.title(Setting(str(row["context_level"]), str(row["condition"])))
 
     @cached_property
     def has_answers(self) -> bool:
@@ -177,3 +183,41 @@ def _build_path(folder: str, file: str) -> str:
 
 def _convert_count(n: float | None) -> float:
     return float("nan") if n is None else float(n)
+
+
+Boards = Mapping[str, pd.DataFrame]
+"""Rows by the name of their view."""
+
+
+def load_boards(connection: duckdb.DuckDBPyConnection) -> Boards:
+    """Return every published view, without questions that define a segment, with `name`, the model's name on pages.
+
+    Boards that are not stored are computed, and tests are then empty, because boards and tests are stored together.
+    """
+    options = SurveyBoardOptions()
+    lacking = [v.name for v in PUBLISHED if not has_table(connection, v.table) and (not v.needs or v.name == "comparisons")]
+    evidence = load_evidence(connection, options) if lacking else None
+    frames = {
+        v.name: compute_board(connection, v.name, options, evidence)
+        if v.name in lacking
+        else _read_table(connection, v.table, v.name)
+        for v in PUBLISHED
+    }
+    names = map_variant_names(frames["overall"]) if len(frames["overall"]) else {}
+    return {name: _rename_models(frame, names) for name, frame in frames.items()}
+
+
+def _read_table(connection: duckdb.DuckDBPyConnection, table: str, name: str) -> pd.DataFrame:
+    if not has_table(connection, table):
+        return pd.DataFrame()
+    family = " AND family = 'survey'" if table == "comparisons" else ""
+    frame = connection.execute(f"SELECT * FROM {table} WHERE targets = 'clean'{family}").df()
+    return select_cut(frame, name, KEYS.groups) if table == BREAKDOWNS else frame
+
+
+def _rename_models(frame: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
+    if "model_variant" not in frame:
+        return frame
+    variants = frame["model_variant"].astype(str)
+    model_names = variants.map(names).fillna(frame["model"].astype(str))
+    return frame.assign(name=model_names, is_reference=variants.map(is_computed).astype(bool))

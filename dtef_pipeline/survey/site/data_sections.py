@@ -21,7 +21,7 @@ from dtef_pipeline.text.quantity_words import format_count
 from dtef_pipeline.text.shortening import shorten
 
 _UNREAD_STATUSES = ("unparseable", "wrong_length", "refused")
-_MOST_REASONS = 4
+_MAX_REASONS = 4
 """Per model."""
 _LONGEST_EXAMPLE, _LONGEST_QUESTION = 400, 100
 
@@ -140,7 +140,7 @@ def _build_examples_section(contents: SurveyContents) -> Section:
             WINDOW kind AS (PARTITION BY model_variant, status, reason)
             QUALIFY row_number() OVER (PARTITION BY model_variant, status, reason ORDER BY question_order, round, segment, snapshot, draw) = 1
         ), frequent AS (
-            FROM first QUALIFY row_number() OVER (PARTITION BY model_variant ORDER BY times DESC, status, reason) <= {_MOST_REASONS}
+            FROM first QUALIFY row_number() OVER (PARTITION BY model_variant ORDER BY times DESC, status, reason) <= {_MAX_REASONS}
         )
         SELECT frequent.*, response FROM frequent JOIN (SELECT {cell}, response FROM predictions) USING ({cell})
         ORDER BY model_variant, times DESC, status, reason LIMIT 100

@@ -18,18 +18,18 @@ from dtef_pipeline.survey.site.means import Means, Spread
 from dtef_pipeline.survey.site.pair_pages import SCRIPT, PairPages
 from dtef_pipeline.survey.site.pair_store import PAIRS, shares
 from dtef_pipeline.survey.site.sections import build_model_rows
-from dtef_pipeline.survey.site.survey_labels import A_PERFECT_MODEL, EVERYBODY_ELSE
+from dtef_pipeline.survey.site.survey_labels import A_PERFECT_MODEL, MARGINAL
 from dtef_pipeline.text.quantity_words import format_count, format_plural
 
-MOST_SEGMENTS = 60
-"""Segments on the page of a question: those that differ most from everybody."""
+MAX_SEGMENTS = 60
+"""Largest number of segments on the page of a question: those that differ most from the population marginal."""
 _MODEL_COLUMNS = (
     Column("name", "Model", "model"),
     Column("score", "Score", "score", ends=("score_low", "score_high")),
-    Column("skill", "Skill", "number", f"0: the {EVERYBODY_ELSE}, 1: a {A_PERFECT_MODEL}"),
+    Column("skill", "Skill", "number", f"0: the {MARGINAL}, 1: a {A_PERFECT_MODEL}"),
     Column(
         "verdict",
-        "Beside other segments",
+        "Compared with other segments",
         meaning="Whether the model predicts the attribute's other segments better, given the sample sizes",
     ),
     Column("n_pairs", "Pairs", "count"),
@@ -39,7 +39,7 @@ _QUESTION_COLUMNS = (
     Column("question", "Question", "long"),
     Column("round", "Round"),
     Column("score", "Mean score", "score"),
-    Column("others", "Everybody else", "score"),
+    Column("others", MARGINAL.capitalize(), "score"),
     Column("lead", "Lead", "signed"),
 )
 
@@ -115,11 +115,11 @@ class DetailPages:
             for row in first_and_last(convert_to_rows(frame))
         ]
         who = format_plural(self.means.noun)
-        caption = f"Questions that {who} predict worst and best here, compared with the {EVERYBODY_ELSE}"
+        caption = f"Questions that {who} predict worst and best here, compared with the {MARGINAL}"
         above = int((frame["lead"] > 0).sum())
         n_questions = int(frame["lead"].notna().sum())
         answer = (
-            f"On {above:,} of {format_count(n_questions, 'question')} {who} score above the {EVERYBODY_ELSE} on average."
+            f"On {above:,} of {format_count(n_questions, 'question')} {who} score above the {MARGINAL} on average."
             if n_questions
             else ""
         )
@@ -155,7 +155,7 @@ class DetailPages:
         return _group_by_way(self.contents.boards["question"], ["round", "question_id"])
 
     def _build_differences_section(self, question: QuestionPage) -> Section:
-        """Return the segments whose answer is farthest from everybody's, except those that the question defines."""
+        """Return the segments whose answer is farthest from the population marginal, except those that the question defines."""
         rows = self.contents.connection.execute(
             f"SELECT s, n, apart, observed FROM {PAIRS} WHERE q = ? AND circular IS NOT TRUE ORDER BY apart DESC NULLS LAST, s",
             [question.place],
@@ -165,7 +165,9 @@ class DetailPages:
         columns = [
             Column("segment", "Segment"),
             Column("n", "Respondents", "count"),
-            Column("apart", "Differs by", "percent", "Share of answers that would have to change to equal everybody's"),
+            Column(
+                "apart", "Differs by", "percent", "Share of answers that would have to change to equal the population marginal"
+            ),
         ]
         columns += [Column(f"o{at}", option, "percent", heat=True, more=at > 2) for at, option in enumerate(question.options)]
         columns += [Column("score", "Mean score", "score", more=True)]
@@ -177,18 +179,18 @@ class DetailPages:
                 "score": scores.get(s),
                 "n": n,
             }
-            for s, n, apart, observed in rows[:MOST_SEGMENTS]
+            for s, n, apart, observed in rows[:MAX_SEGMENTS]
         ]
         few = (
-            f"The {MOST_SEGMENTS} of {len(rows)} segments that differ most"
-            if len(rows) > MOST_SEGMENTS
+            f"The {MAX_SEGMENTS} of {len(rows)} segments that differ most"
+            if len(rows) > MAX_SEGMENTS
             else "Segments, by decreasing difference"
         )
         answer = ""
         if rows and rows[0][2] is not None:
             size = "" if rows[0][1] is None else f" ({format_count(rows[0][1], 'respondent')})"
             share = show(rows[0][2], "percent")
-            answer = f"{segments[rows[0][0]].label}{size} differs most from everybody: in {share} of its answers."
+            answer = f"{segments[rows[0][0]].label}{size} differs most from the population marginal: in {share} of its answers."
         return Section("groups", "Where groups differ", [Table(f"{few}: observed answers", columns, items, first=15)], answer)
 
     @cached_property
@@ -200,11 +202,11 @@ class DetailPages:
 
 
 def _compare_with_others(spread: Spread) -> str:
-    if pd.isna(spread.others):
+    if pd.isna(spread.leave_one_out):
         return ""
-    lead = round(spread.best_score, 3) - round(spread.others, 3)
+    lead = round(spread.best_score, 3) - round(spread.leave_one_out, 3)
     side = "above" if lead > 0 else "below" if lead < 0 else "the same as"
-    return f", {side} the {EVERYBODY_ELSE} ({show(spread.others, 'score')})"
+    return f", {side} the {MARGINAL} ({show(spread.leave_one_out, 'score')})"
 
 
 def _group_by_way(rows: pd.DataFrame, key: list[str]) -> dict[Any, dict[Any, pd.DataFrame]]:

@@ -12,26 +12,26 @@ from dtef_pipeline.boards import families
 from dtef_pipeline.boards.comparisons import rank_ranges
 from dtef_pipeline.site.content import Column, Estimate, convert_to_rows, is_unknown
 from dtef_pipeline.site.family_view import BoardRow, RankedBoard, Reference
+from dtef_pipeline.site.leaderboard import describe_best_of_models
 from dtef_pipeline.site.number_text import show
-from dtef_pipeline.site.verdict_sentences import describe_best_of_models
 from dtef_pipeline.statistics.ranks import rank_numbers
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT
+from dtef_pipeline.survey.boards.asking_settings import Setting
 from dtef_pipeline.survey.boards.survey_subject import SCORED
-from dtef_pipeline.survey.boards.ways_of_asking import Way
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.site.contents import SurveyContents
-from dtef_pipeline.survey.site.survey_labels import A_PERFECT_MODEL, EVERYBODY_ELSE
+from dtef_pipeline.survey.site.survey_labels import A_PERFECT_MODEL, MARGINAL, MARGINAL_MEANING, describe_baseline
 from dtef_pipeline.text.quantity_words import format_count
 
 SURVEY_MEASURE = "Similarity of predicted and observed answers, 0-1, higher is better"
 HOW_TO_READ_RANKS = (
-    "The score is a mean over pairs of segment and question, with its 95% interval. A model that scores below the answer of everybody "
-    "else does worse than giving every segment the same answer; the perfect model's score is the most that samples of these sizes allow. "
-    "Some pairs are easier than others, and not every model has all of them, so ranks use the score that each model would have on the "
+    "The score is a mean over pairs of segment and question, with its 95% interval. A model that scores below the leave-one-out "
+    "marginal does worse than giving every segment the same answer; the perfect model's score is the most that samples of these sizes "
+    "allow. Some pairs are easier than others, and not every model has all of them, so ranks use the score that each model would have on the "
     f"same pairs. A model needs scores in {SCORED.ranked_from} segments (or in all, if there are fewer) to be ranked."
 )
 _BOARD_MORE = (
-    Column("skill", "Skill", "number", "0: the answer of everybody else, 1: a perfect model, below 0: worse than that answer"),
+    Column("skill", "Skill", "number", f"0: the {MARGINAL}, 1: a {A_PERFECT_MODEL}, below 0: worse than the {MARGINAL}"),
     Column("adjusted_score", "Ranked by", "score", "Score if every model had the same pairs", more=True),
     Column(
         "parsed_score",
@@ -50,8 +50,8 @@ _BOARD_MORE = (
 def build_ranked_boards(contents: SurveyContents) -> Iterator[RankedBoard]:
     """Yield a board for each way of asking, first that of the front page."""
     for at, way in enumerate(contents.ways):
-        rows = way.rows_of(contents.overall)
-        ranked_rows = _add_ranks(rows, way.rows_of(contents.boards["comparisons"]))
+        rows = way.select_rows(contents.overall)
+        ranked_rows = _add_ranks(rows, way.select_rows(contents.boards["comparisons"]))
         ceiling = rows["ceiling"].median() if "ceiling" in rows else np.nan
         lines = [] if is_unknown(ceiling) else [Reference(f"A {A_PERFECT_MODEL}", float(ceiling))]
         marginals = rows.loc[(rows["model"] == LEAVE_ONE_OUT) & rows["score"].notna(), ["name", "score"]]
@@ -68,7 +68,7 @@ def _add_ranks(rows: pd.DataFrame, comparisons: pd.DataFrame) -> pd.DataFrame:
     models = models.assign(rank=rank_numbers(by))
     ranks = models[["rank"]].copy()
     if len(comparisons):
-        tests = comparisons[comparisons["among"] == families.AMONG_MODELS]
+        tests = comparisons[comparisons["adjusted_over"] == families.AMONG_MODELS]
         ranks = ranks.join(rank_ranges(models, tests, KEYS))
     ranked_rows = rows.drop(columns=["rank", "rank_low", "rank_high"], errors="ignore").join(ranks)
     by_score = ranked_rows["rank"].fillna(np.inf) if len(models) else -ranked_rows["score"]
@@ -77,13 +77,16 @@ def _add_ranks(rows: pd.DataFrame, comparisons: pd.DataFrame) -> pd.DataFrame:
 
 
 def _build_row(row: Mapping[str, Any]) -> BoardRow:
-    return BoardRow.of({**row, "skill": Estimate.of(row, "skill")}, Estimate.of(row, "score"), _BOARD_MORE, "name")
+    note = row.get("note") or describe_baseline(row["model"])
+    values = {**row, "skill": Estimate.from_row(row, "skill"), "note": note}
+    return BoardRow.from_row(values, Estimate.from_row(row, "score"), _BOARD_MORE, "name")
 
 
 def verdict(contents: SurveyContents, board: RankedBoard) -> str:
-    """Return whether models beat the answer of everybody else, by the tested comparisons of the first board.
+    """Return whether models beat the leave-one-out marginal, by the tested comparisons of the first board.
 
-    `No model beats the answer of everybody else: the best of 3, gpt-4.1, scores 0.768 against 0.821; a perfect model would score 0.867.`
+    `No model beats the leave-one-out marginal (the average answer of the other groups): the best of 3, gpt-4.1, scores 0.768 against
+    0.821; a perfect model would score 0.867.`
     """
     models = board.models
     tests = _compare_with_reference(contents, contents.main)
@@ -97,33 +100,34 @@ def verdict(contents: SurveyContents, board: RankedBoard) -> str:
     perfect = f"; a {A_PERFECT_MODEL} would score {show(ceiling, 'score')}" if ceiling is not None else ""
     shared = _describe_shared_pairs(board, result["of_reference"])
     perfect = f"{perfect} on all pairs" if perfect and shared else perfect
+    marginal = f"the {MARGINAL} ({MARGINAL_MEANING})"
     beating = sum(1 for model in models if tests.get(model.model, {}).get("verdict") == families.BETTER)
     if beating and len(models) > 1:
         beat = f"{beating} of {len(models)} models {'beat' if beating > 1 else 'beats'}"
-        return f"{beat} the {EVERYBODY_ELSE}: the best, {best}, scores {numbers}{shared}{perfect}."
+        return f"{beat} {marginal}: the best, {best}, scores {numbers}{shared}{perfect}."
     words = {
-        families.BETTER: f"{best} beats the {EVERYBODY_ELSE}: it scores {numbers}",
-        families.WORSE: f"No model beats the {EVERYBODY_ELSE}: {who} scores {numbers}",
-        families.ALIKE: f"No model clearly differs from the {EVERYBODY_ELSE}: {who} scores {numbers}",
-        families.UNTESTED: f"No test was possible: {who} scores {numbers} of the {EVERYBODY_ELSE}",
+        families.BETTER: f"{best} beats {marginal}: it scores {numbers}",
+        families.WORSE: f"No model beats {marginal}: {who} scores {numbers}",
+        families.ALIKE: f"No model clearly differs from {marginal}: {who} scores {numbers}",
+        families.UNTESTED: f"No test was possible: {who} scores {numbers} of {marginal}",
     }
     return f"{words[result['verdict']]}{shared}{perfect}."
 
 
 def _describe_shared_pairs(board: RankedBoard, score: float) -> str:
     """Return a remark if the reference's score on the compared pairs differs from that on all of its pairs."""
-    rows = [row.score.value for row in board.rows if row.model.lower() == EVERYBODY_ELSE.lower()]
+    rows = [row.score.value for row in board.rows if row.model.lower() == MARGINAL.lower()]
     differs = any(value is not None and show(value, "score") != show(score, "score") for value in rows)
     return " on the pairs that both have" if differs else ""
 
 
-def _compare_with_reference(contents: SurveyContents, way: Way) -> dict[str, dict[str, Any]]:
-    """Return each model's comparison with the answer of everybody else, by name: `verdict`, `of_model`, `of_reference`, on the pairs of
+def _compare_with_reference(contents: SurveyContents, way: Setting) -> dict[str, dict[str, Any]]:
+    """Return each model's comparison with the leave-one-out marginal, by name: `verdict`, `of_model`, `of_reference`, on the pairs of
     both.
     """
-    rows = way.rows_of(contents.boards["comparisons"])
+    rows = way.select_rows(contents.boards["comparisons"])
     comparisons: dict[str, dict[str, Any]] = {}
-    for row in convert_to_rows(rows[rows["among"] == families.OF_REFERENCE]) if len(rows) else []:
+    for row in convert_to_rows(rows[rows["adjusted_over"] == families.OF_REFERENCE]) if len(rows) else []:
         leads = row["model_variant"] != LEAVE_ONE_OUT
         name = row["name"] if leads else contents.names.get(row["other_variant"], row["other_model"])
         scores = (row["score"], row["other_score"]) if leads else (row["other_score"], row["score"])

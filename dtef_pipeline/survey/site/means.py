@@ -2,37 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 
+from dtef_pipeline.site.content import Column, Section, Table
+from dtef_pipeline.site.number_text import show
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.survey.site.pair_store import ANSWERS, PAIRS, Series
+from dtef_pipeline.survey.site.survey_labels import MARGINAL
+from dtef_pipeline.text.quantity_words import format_count, format_plural
 
-By = Literal["s", "q"]
+Axis = Literal["s", "q"]
 
 
 class Spread(NamedTuple):
-    """The models' scores of a segment or a question, over the pairs that all of them have a score for."""
+    """The models' scores of a segment or a question, over the pairs for which all of these models have a score."""
 
     mean: float
     best: str
     best_score: float
     worst: str
     worst_score: float
-    others: float
-    """Score of the answer of everybody else; NaN: unknown."""
+    leave_one_out: float
+    """Score of the leave-one-out marginal; NaN: unknown."""
     ceiling: float
     n_pairs: int
     n_models: int
 
     @property
     def room(self) -> float:
-        """The distance from the answer of everybody else to the ceiling."""
-        return self.ceiling - self.others
+        """The distance from the leave-one-out marginal to the ceiling."""
+        return self.ceiling - self.leave_one_out
 
 
 @dataclass(frozen=True)
@@ -53,15 +57,15 @@ class Means:
         return "baseline" if self.series[self.main_series[0]].is_reference else "model"
 
     @cached_property
-    def own_sql(self) -> str:
+    def scored_pairs_sql(self) -> str:
         """SQL of the scored pairs of these series: s, q, series, score, others, ceiling."""
         return f"""SELECT s, q, series, score, others, ceiling FROM {ANSWERS} JOIN {PAIRS} USING (s, q)
             WHERE score IS NOT NULL AND NOT circular AND list_contains({self.main_series}, series)"""
 
-    def spreads(self, by: By) -> dict[int, Spread]:
+    def spreads(self, by: Axis) -> dict[int, Spread]:
         """Return spreads by the place of a segment or a question. A model with less than half of the pairs of another model is left out."""
         rows = self._query_frame(f"""
-            WITH own AS ({self.own_sql}),
+            WITH own AS ({self.scored_pairs_sql}),
             kept AS (
                 SELECT {by}, series FROM own GROUP BY {by}, series QUALIFY 2 * count(*) >= max(count(*)) OVER (PARTITION BY {by})
             ), kept_models AS (SELECT {by}, count(*) AS models FROM kept GROUP BY ALL),
@@ -80,20 +84,100 @@ class Means:
         scores = (float(rows["score"].mean()), best, float(first["score"]), worst, float(last["score"]))
         return Spread(*scores, float(first["others"]), float(first["ceiling"]), int(first["pairs"]), len(rows))
 
-    def leads(self, by: By) -> pd.DataFrame:
-        """Return `place`, `series`, `lead` over the answer of everybody else, `score`, `pairs`; no rows if that answer is unknown."""
+    def leads(self, by: Axis) -> pd.DataFrame:
+        """Return `place`, `series`, `lead` over the leave-one-out marginal, `score`, `pairs`; no rows if the marginal is unknown."""
         return self._query_frame(f"""
             SELECT {by} AS place, series, avg(score - others) AS lead, avg(score) AS score, count(*) AS pairs
-            FROM ({self.own_sql}) WHERE others IS NOT NULL GROUP BY ALL ORDER BY place, series
+            FROM ({self.scored_pairs_sql}) WHERE others IS NOT NULL GROUP BY ALL ORDER BY place, series
             """)
 
     @cached_property
     def pair_means(self) -> pd.DataFrame:
         """`s`, `q`, the mean `score` of the models, and `others`."""
         return self._query_frame(
-            f"SELECT s, q, avg(score) AS score, any_value(others) AS others FROM ({self.own_sql}) GROUP BY ALL ORDER BY ALL"
+            f"SELECT s, q, avg(score) AS score, any_value(others) AS others FROM ({self.scored_pairs_sql}) GROUP BY ALL ORDER BY ALL"
         )
 
     def _query_frame(self, sql: str) -> pd.DataFrame:
         frame: Any = self.contents.connection.execute(sql).df()
         return pd.DataFrame(frame)
+
+
+_SCORE_SPREAD = (
+    Column("mean", "Mean score", "score"),
+    Column(
+        "room",
+        "Room",
+        "score",
+        f"Score of a perfect model minus that of the {MARGINAL}: if it is small, models cannot differ much",
+    ),
+    Column("best", "Best", "model"),
+    Column("best_score", "Its score", "score", more=True),
+    Column("worst", "Worst", "model", more=True),
+    Column("worst_score", "Its score", "score", more=True),
+    Column("leave_one_out", MARGINAL.capitalize(), "score", "Its score on the same pairs", more=True),
+    Column("ceiling", "Perfect", "score", "Expected score of a perfect model on the same pairs", more=True),
+    Column("n_pairs", "Pairs", "count", "Pairs that all models of the row have a score for", more=True),
+)
+_HOW_TO_READ_LISTS = (
+    "Conditions are those of the first leaderboard. All numbers of a row are for the pairs that all its models have a score for. A model "
+    "with less than half of the others' pairs is left out."
+)
+
+
+def lists(contents: SurveyContents, means: Means) -> Iterator[Section]:
+    """Yield a section on segments and one on questions."""
+    yield _build_segments_section(contents, means)
+    yield _build_questions_section(contents, means)
+
+
+def _build_segments_section(contents: SurveyContents, means: Means) -> Section:
+    spreads = means.spreads("s")
+    rows = [
+        {"segment": s.link, "n": s.n, "n_rounds": s.n_rounds, **build_spread_cells(spreads.get(s.place))}
+        for s in contents.segments.values()
+    ]
+    rows.sort(key=lambda row: "mean" not in row)
+    columns = [
+        Column("segment", "Segment"),
+        Column("n", "Respondents", "count"),
+        *_SCORE_SPREAD,
+        Column("n_rounds", "Rounds", "count", more=True),
+    ]
+    named = {s.place: s.label for s in contents.segments.values()}
+    table = Table("Segments; each leads to its page", columns, rows, search=True, first=15)
+    return Section("segments", "Segments", [table], _summarize_spreads(spreads, named, means, "segment"), _HOW_TO_READ_LISTS)
+
+
+def _build_questions_section(contents: SurveyContents, means: Means) -> Section:
+    spreads = means.spreads("q")
+    rows = [
+        {"question": q.link, "round": q.round, **build_spread_cells(spreads.get(q.place))} for q in contents.questions.values()
+    ]
+    rows.sort(key=lambda row: row["mean"] if row.get("mean") is not None else 2)
+    columns = [Column("question", "Question", "long"), Column("round", "Round"), *_SCORE_SPREAD]
+    named = {q.place: f"“{q.title}”" for q in contents.questions.values()}
+    table = Table("Questions, the hardest first; each leads to its page", columns, rows, search=True, first=15)
+    return Section("questions", "Questions", [table], _summarize_spreads(spreads, named, means, "question"), _HOW_TO_READ_LISTS)
+
+
+def build_spread_cells(spread: Spread | None) -> dict[str, Any]:
+    if spread is None:
+        return {}
+    cells = {**spread._asdict(), "room": spread.room}
+    return cells if spread.n_models > 1 else {**cells, "best": None, "best_score": None, "worst": None, "worst_score": None}
+
+
+def _summarize_spreads(spreads: dict[int, Spread], named: dict[int, str], means: Means, noun: str) -> str:
+    if len(spreads) < 2:
+        return ""
+    places = sorted(spreads, key=lambda place: (-spreads[place].mean, place))
+    best, worst = places[0], places[-1]
+    beaten = sum(1 for spread in spreads.values() if spread.best_score > spread.leave_one_out)
+    where = f"all {len(spreads):,}" if beaten == len(spreads) else f"{beaten:,}" if beaten else "none"
+    return (
+        f"{format_plural(means.noun).capitalize()} predict {named[best]} best of {format_count(len(spreads), noun)} "
+        f"({show(spreads[best].mean, 'score')}) "
+        f"and {named[worst]} worst ({show(spreads[worst].mean, 'score')}). The best {means.noun} beats the {MARGINAL} in "
+        f"{where} of them."
+    )

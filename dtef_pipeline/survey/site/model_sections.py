@@ -15,19 +15,19 @@ from dtef_pipeline.site.number_text import show
 from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.blueprint.wording import format_attribute
 from dtef_pipeline.survey.site.contents import SurveyContents
-from dtef_pipeline.survey.site.means import By, Means
+from dtef_pipeline.survey.site.means import Axis, Means
 from dtef_pipeline.survey.site.pair_store import ANSWERS, PAIRS, Series, shares
-from dtef_pipeline.survey.site.survey_labels import EVERYBODY_ELSE
+from dtef_pipeline.survey.site.survey_labels import MARGINAL
 from dtef_pipeline.survey.site.texts import Place, ResponseText, Texts
 
 _WORST_SHOWN, _UNREAD_SHOWN = 5, 3
 """Answers shown that could be read, and that could not."""
-_LEAD_COLUMN = Column("lead", "Lead", "signed", f"Score minus that of the {EVERYBODY_ELSE} on the same pairs")
+_LEAD_COLUMN = Column("lead", "Lead", "signed", f"Score minus that of the {MARGINAL} on the same pairs")
 _LEAD_ON_PAIRS = (_LEAD_COLUMN, Column("score", "Score", "score"), Column("pairs", "Pairs", "count"))
 _ATTRIBUTE_COLUMNS = (
     Column("attribute", "Attribute"),
     Column("score", "Score", "score", ends=("score_low", "score_high")),
-    Column("skill", "Skill", "number", f"0: the {EVERYBODY_ELSE}, 1: a perfect model", ends=("skill_low", "skill_high")),
+    Column("skill", "Skill", "number", f"0: the {MARGINAL}, 1: a perfect model", ends=("skill_low", "skill_high")),
     Column("n_pairs", "Pairs", "count"),
 )
 _ANSWER_COLUMNS = (
@@ -64,7 +64,7 @@ class SurveyModelSections:
     def worst(self) -> dict[int, list[Worst]]:
         """The lowest scores by series: of readable answers, then of others."""
         rows = self.contents.connection.execute(f"""
-            SELECT series, s, q, score, code, observed FROM ({self.means.own_sql})
+            SELECT series, s, q, score, code, observed FROM ({self.means.scored_pairs_sql})
             JOIN (SELECT s, q, series, code FROM {ANSWERS}) USING (s, q, series) JOIN (SELECT s, q, observed FROM {PAIRS}) USING (s, q)
             QUALIFY row_number() OVER (PARTITION BY series, starts_with(code, '!') ORDER BY score, md5('{SEED}/' || s || '/' || q))
                 <= CASE WHEN starts_with(code, '!') THEN {_UNREAD_SHOWN} ELSE {_WORST_SHOWN} END
@@ -98,30 +98,28 @@ class SurveyModelSections:
         ):
             cells = [{**row, "place": links[int(row["place"])]} for row in convert_to_rows(rows)]
             columns = [Column("place", noun, "long"), *_LEAD_ON_PAIRS]
-            blocks.append(
-                Table(f"Strongest and weakest {noun}s, compared with the {EVERYBODY_ELSE}", columns, first_and_last(cells))
-            )
+            blocks.append(Table(f"Strongest and weakest {noun}s, compared with the {MARGINAL}", columns, first_and_last(cells)))
         answer = ""
         if len(by_segment):
             above = int((by_segment["lead"] > 0).sum())
             best, last = by_segment.iloc[0], by_segment.iloc[-1]
             named = [f"{segments[int(end['place'])].label} ({show(end['lead'], 'signed')})" for end in (best, last)]
             answer = (
-                f"It beats the {EVERYBODY_ELSE} in {above} of {len(by_segment)} segments; "
+                f"It beats the {MARGINAL} in {above} of {len(by_segment)} segments; "
                 f"its lead is largest in {named[0]} and smallest in {named[1]}."
             )
         return Section("strengths", "strengths and weaknesses", blocks, answer)
 
-    def _select_leads(self, by: By, at: int) -> pd.DataFrame:
-        leads = self._all_leads[by]
+    def _select_leads(self, by: Axis, at: int) -> pd.DataFrame:
+        leads = self._model_leads[by]
         return leads[leads["series"] == at].sort_values("lead", ascending=False, kind="stable")
 
     @cached_property
-    def _all_leads(self) -> dict[By, pd.DataFrame]:
+    def _model_leads(self) -> dict[Axis, pd.DataFrame]:
         return {"s": self.means.leads("s"), "q": self.means.leads("q")}
 
     def _build_attribute_rows(self, at: int) -> list[dict[str, Any]]:
-        rows = self.contents.main.rows_of(self.contents.boards["attribute"])
+        rows = self.contents.main.select_rows(self.contents.boards["attribute"])
         model_rows = rows[rows["model_variant"] == self.series[at].variant].sort_values("score", ascending=False, kind="stable")
         return convert_to_rows(model_rows, attribute=format_attribute)
 

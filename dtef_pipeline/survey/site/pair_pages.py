@@ -20,7 +20,7 @@ from dtef_pipeline.survey.site.texts import PairSample, Place, ResponseText, Tex
 from dtef_pipeline.tables import STATUSES
 from dtef_pipeline.text.quantity_words import format_count
 
-MOST_CODE_CHARACTERS = 40_000_000
+MAX_CODE_CHARACTERS = 40_000_000
 """Maximum length of the codes of all predictions on the site; beyond it ways of asking are left out, those of the first leaderboard last."""
 _MODELS_SAMPLED = 5
 """Maximum number of models of a pair that the page itself shows, the best first, with one response."""
@@ -43,7 +43,7 @@ class PairPages:
     texts: Texts
 
     @cached_property
-    def kept(self) -> list[int]:
+    def shown_series(self) -> list[int]:
         """The places of the series on the site: those of as many ways as fit."""
         sizes = dict(
             self.contents.connection.execute(f"SELECT series, sum(length(code)) FROM {ANSWERS} GROUP BY series").fetchall()
@@ -52,7 +52,7 @@ class PairPages:
         for way in self.contents.ways:
             way_places = [at for at, series in enumerate(self.series) if series.way == way and at in sizes]
             total += sum(sizes[at] for at in way_places)
-            if total > MOST_CODE_CHARACTERS and places:
+            if total > MAX_CODE_CHARACTERS and places:
                 break
             places += way_places
         return places
@@ -60,9 +60,9 @@ class PairPages:
     def section(self, fixed: SegmentPage | QuestionPage) -> Section:
         """Return the section of a segment's or question's page in which the reader selects the other."""
         kind = "segment" if isinstance(fixed, SegmentPage) else "question"
-        ways = {self.series[at].way for at in self.kept}
+        ways = {self.series[at].way for at in self.shown_series}
         n_missing = len(self.contents.ways) - len(ways)
-        first = self._first_asked[kind].get(fixed.place)
+        first = self._first_requested[kind].get(fixed.place)
         notes = [
             "" if first is not None else f"No model was asked about this {kind}: the table has baselines only.",
             f"{format_count(n_missing, 'way')} of asking with less context or fewer models omitted." if n_missing > 0 else "",
@@ -118,7 +118,9 @@ class PairPages:
         """The observed answer of each of these pairs, then each model's prediction in the way of the first leaderboard, the best first."""
         places = {at for samples in self._samples.values() for at in samples.values()}
         self.contents.connection.register("_sampled", pd.DataFrame(sorted(places), columns=["s", "q"]))
-        models = [at for at in self.kept if self.series[at].way == self.contents.main and not self.series[at].is_reference]
+        models = [
+            at for at in self.shown_series if self.series[at].way == self.contents.main and not self.series[at].is_reference
+        ]
         best = "ORDER BY score DESC, series"
         rows = self.contents.connection.execute(
             f"""
@@ -141,13 +143,13 @@ class PairPages:
         return {"who": self.series[at].name, "score": score, **_option_cells(answer_shares)}
 
     def is_asked(self, fixed: SegmentPage | QuestionPage) -> bool:
-        """Return whether any model was asked about it."""
-        return fixed.place in self._first_asked["segment" if isinstance(fixed, SegmentPage) else "question"]
+        """Return whether a model was asked about it."""
+        return fixed.place in self._first_requested["segment" if isinstance(fixed, SegmentPage) else "question"]
 
     @cached_property
-    def _first_asked(self) -> dict[str, dict[int, int]]:
+    def _first_requested(self) -> dict[str, dict[int, int]]:
         """By segment the first question that a model was asked there, and by question the first such segment; pairs with texts come first."""
-        of_models = [at for at in self.kept if not self.series[at].is_reference]
+        of_models = [at for at in self.shown_series if not self.series[at].is_reference]
         firsts = {}
         for kind, fixed, partner in (("segment", "s", "q"), ("question", "q", "s")):
             query = f"SELECT {fixed}, min({partner}) FROM {ANSWERS} WHERE list_contains({of_models}::INTEGER[], series) GROUP BY {fixed}"
@@ -182,7 +184,7 @@ class PairPages:
             "questions": [[q.round, q.text, q.options, q.path] for q in self.contents.questions.values()],
             "series": [
                 [series.name, self.contents.ways.index(series.way), series.is_reference]
-                for series in map(self.series.__getitem__, self.kept)
+                for series in map(self.series.__getitem__, self.shown_series)
             ],
             "ways": [[self.contents.title(way), "/".join(way)] for way in self.contents.ways],
             "statuses": [status.replace("_", " ") for status in STATUSES],
@@ -205,14 +207,16 @@ class PairPages:
         for q, *numbers, circular, observed, at, codes in rows:
             code_by_series = dict(zip(at, codes, strict=True))
             values = [None if pd.isna(number) else round(number) for number in numbers]
-            pairs.append([q, *values, int(circular), observed, [code_by_series.get(series, "") for series in self.kept]])
+            pairs.append(
+                [q, *values, int(circular), observed, [code_by_series.get(series, "") for series in self.shown_series]]
+            )
         return pairs
 
     def _build_texts(self, of_questions: Mapping[int, Sequence[ResponseText]]) -> dict[str, Any]:
         """Return each prompt once, and each question's responses: place of the series, of the prompt, words, status, reason, snapshot,
         draw.
         """
-        prompts, place = dict[str, int](), {at: place for place, at in enumerate(self.kept)}
+        prompts, place = dict[str, int](), {at: place for place, at in enumerate(self.shown_series)}
         responses = {
             str(q): [
                 [place[text.series], prompts.setdefault(text.prompt, len(prompts)), *text[2:]]

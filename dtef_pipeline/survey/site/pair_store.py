@@ -13,22 +13,22 @@ import pandas as pd
 
 from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.boards.cells import cells_sql, has_table, parameters
+from dtef_pipeline.survey.boards.asking_settings import Setting
 from dtef_pipeline.survey.boards.noise import effective_n_sql
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
-from dtef_pipeline.survey.boards.ways_of_asking import Way
 from dtef_pipeline.survey.scoring.matrices import EFFECTIVE
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.tables import STATUSES
 
 PAIRS, ANSWERS = "site_pairs", "site_answers"
-"""Temporary tables. PAIRS: s, q, n, n_effective, circular, observed (code), apart (distance of the observed answer from that of everybody, 0-1),
-ceiling, others. ANSWERS: s, q, series, snapshot, score, code (shares, then the score; or `!`, the place of a status, and the score that the
-policy gives it, if any; after several draws `*`, how many could be read, `/`, how many there were)."""
+"""Temporary tables. PAIRS: s, q, n, n_effective, circular, observed (code), apart (distance of the observed answer from the
+population marginal, 0-1), ceiling, others. ANSWERS: s, q, series, snapshot, score, code (shares, then the score; or `!`, the place of a
+status, and the score that the policy gives it, if any; after several draws `*`, how many could be read, `/`, how many there were)."""
 _PAIR = "round, segment, question_id"
 ANSWERS_AT_ONCE = 900_000
-PLACED = """JOIN _segments USING (segment) JOIN _questions USING (round, question_id)
+JOIN_PLACES = """JOIN _segments USING (segment) JOIN _questions USING (round, question_id)
     JOIN _series USING (model_variant, context_level, condition)"""
-"""SQL: joins a table of predictions with the places of what it is about."""
+"""SQL: joins predictions with the places of their segments, questions and series."""
 
 
 class Series(NamedTuple):
@@ -36,7 +36,7 @@ class Series(NamedTuple):
 
     name: str
     variant: str
-    way: Way
+    way: Setting
 
     @property
     def is_reference(self) -> bool:
@@ -53,7 +53,7 @@ def store_pairs(contents: SurveyContents) -> list[Series]:
 
 
 def register_places(contents: SurveyContents, series: Sequence[Series]) -> None:
-    """Register the places of segments, questions and series by their names: see PLACED."""
+    """Register the places of segments, questions and series by their names: see JOIN_PLACES."""
     frames = {
         "_segments": pd.DataFrame([(s.id, s.place) for s in contents.segments.values()], columns=["segment", "s"]),
         "_questions": pd.DataFrame(
@@ -94,7 +94,9 @@ def _list_all_series(contents: SurveyContents) -> list[Series]:
     rows = contents.connection.execute(
         "SELECT DISTINCT model_variant, context_level, condition FROM scores ORDER BY ALL"
     ).fetchall()
-    items = [Series(contents.names.get(variant, variant), variant, Way(level, condition)) for variant, level, condition in rows]
+    items = [
+        Series(contents.names.get(variant, variant), variant, Setting(level, condition)) for variant, level, condition in rows
+    ]
     place = {way: at for at, way in enumerate(contents.ways)}
     return sorted(items, key=lambda series: (place.get(series.way, len(place)), series.is_reference, series.name))
 
@@ -114,7 +116,7 @@ def _build_answers_sql(contents: SurveyContents, options: SurveyBoardOptions) ->
     return f"""{cells_sql(contents.connection, options, more)}
         SELECT s::SMALLINT AS s, q::INTEGER AS q, series::SMALLINT AS series, snapshot, score,
             coalesce({shares} || {_build_code_sql("score")}, '!' || {place} || {score_code}) || {draws} AS code
-        FROM cells {PLACED} WHERE status NOT IN ('budget', 'missing') ORDER BY s, q, series
+        FROM cells {JOIN_PLACES} WHERE status NOT IN ('budget', 'missing') ORDER BY s, q, series
         """
 
 
@@ -123,7 +125,7 @@ def _build_pairs_sql(contents: SurveyContents) -> str:
     observed = f"array_to_string(list_transform(observed, lambda x: {_build_code_sql('x')}), '')"
     apart = "list_sum(list_transform(list_zip(observed, population), lambda x: abs(x[1] - x[2]))) / 2"
     nothing = f"SELECT {_PAIR}, NULL::DOUBLE AS ceiling, NULL::DOUBLE AS others FROM survey_responses LIMIT 0"
-    reference = f"SELECT {_PAIR}, ceiling.{metric} AS ceiling, others.{metric} AS others FROM reference_scores"
+    reference = f"SELECT {_PAIR}, ceiling.{metric} AS ceiling, leave_one_out_score.{metric} AS others FROM reference_scores"
     return f"""
         SELECT s::SMALLINT AS s, q::INTEGER AS q, n, {EFFECTIVE} AS n_effective, circular, {observed} AS observed, {apart} AS apart,
             ceiling, others

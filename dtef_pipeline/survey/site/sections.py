@@ -15,18 +15,20 @@ from dtef_pipeline.site.number_text import show
 from dtef_pipeline.statistics.differences import MARGIN
 from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE
 from dtef_pipeline.statistics.ranks import rank_numbers
-from dtef_pipeline.survey.blueprint.options import ContextLevel
+from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLevel
 from dtef_pipeline.survey.blueprint.wording import format_attribute
+from dtef_pipeline.survey.boards.asking_settings import Setting
+from dtef_pipeline.survey.boards.conditions import compare_conditions
 from dtef_pipeline.survey.boards.segment_gaps import sort_by_significance
 from dtef_pipeline.survey.boards.shared_pairs import restrict_to_shared_pairs
-from dtef_pipeline.survey.boards.ways_of_asking import Way
+from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.survey.site.survey_labels import METRIC_NAMES, format_condition
 from dtef_pipeline.survey.tables import CORRECTED, DISTANCES, METRICS
 from dtef_pipeline.text.quantity_words import format_count
 
-_MOST_GAPS = 40
-_MOST_CURVES = 12
+_MAX_GAPS = 40
+_MAX_CURVES = 12
 _NOTE_COLUMN = Column("note", "Note", "note")
 
 
@@ -44,7 +46,7 @@ def _build_blocks_by_way(contents: SurveyContents, view: str, make: Callable[[pd
     """Return a block for each way of asking, unfolded for the first leaderboard."""
     blocks: list[Block] = []
     for way in contents.ways:
-        rows = way.rows_of(contents.boards[view])
+        rows = way.select_rows(contents.boards[view])
         block = make(rows) if len(rows) else None
         if block is not None:
             blocks.append(block if way == contents.main else Fold(contents.title(way), [block]))
@@ -66,7 +68,7 @@ def _build_tables(
 
 def _select_main(contents: SurveyContents, view: str) -> pd.DataFrame:
     """Return the models' rows of a view in the way of the first leaderboard."""
-    rows = contents.main.rows_of(contents.boards[view])
+    rows = contents.main.select_rows(contents.boards[view])
     return rows[~rows["is_reference"]] if len(rows) else rows
 
 
@@ -103,7 +105,11 @@ def _build_attribute_table(rows: pd.DataFrame) -> Table:
     order = rows.groupby("name")["score"].mean().sort_values(ascending=False, kind="stable").index
     cells = {name: list(build_model_rows(of_model)) for name, of_model in rows.groupby("name")}
     table_rows = [
-        {"name": name, "_kind": cells[name][0]["_kind"], **{row["attribute"]: Estimate.of(row, "score") for row in cells[name]}}
+        {
+            "name": name,
+            "_kind": cells[name][0]["_kind"],
+            **{row["attribute"]: Estimate.from_row(row, "score") for row in cells[name]},
+        }
         for name in order
     ]
     of_models = rows[~rows["is_reference"]] if not rows["is_reference"].all() else rows
@@ -140,7 +146,7 @@ def _build_gaps_section(contents: SurveyContents) -> Section:
     how = (
         "A gap is a model's score in a segment minus its score in the attribute's other segments, on the same questions. Every model "
         "scores low in a segment of few people; the expected score allows for that. “worse” and “better”: p, adjusted (Holm) over the "
-        f"model's attribute, is below {SIGNIFICANCE:g}. The table has the {_MOST_GAPS} rows with the smallest p; `dtef board --by gaps "
+        f"model's attribute, is below {SIGNIFICANCE:g}. The table has the {_MAX_GAPS} rows with the smallest p; `dtef board --by gaps "
         "--top 0` has all."
     )
     blocks = _build_blocks_by_way(contents, "gaps", lambda way_rows: _build_gap_table(contents, way_rows))
@@ -157,7 +163,7 @@ def _gap_answer(counts: Counter[str]) -> str:
 
 
 def _build_gap_table(contents: SurveyContents, rows: pd.DataFrame) -> Table:
-    first = sort_by_significance(rows[~rows["is_reference"]]).head(_MOST_GAPS)
+    first = sort_by_significance(rows[~rows["is_reference"]]).head(_MAX_GAPS)
     gap_rows = convert_to_rows(first, segment=lambda segment: build_segment_cell(contents, segment))
     return Table("Segments that a model predicts worse or better than the others", _GAP_COLUMNS, gap_rows, first=10)
 
@@ -181,8 +187,8 @@ _CONTEXT_COLUMNS = (
     Column("p_adjusted", "p (adjusted)", "p"),
     Column("condition", "Asked"),
     Column("levels", "Levels", more=True),
-    Column("least_score", "Least context", "score", more=True),
-    Column("most_score", "Most context", "score", more=True),
+    Column("score_at_lowest_context", "Least context", "score", more=True),
+    Column("score_at_highest_context", "Most context", "score", more=True),
     Column(
         "slope",
         "Per question",
@@ -228,27 +234,27 @@ def _build_curves(contents: SurveyContents) -> Iterator[Chart]:
     shared = restrict_to_shared_pairs(contents.connection, contents.overall)
     for condition, board in shared.groupby("condition", sort=True, observed=True):
         rows = board[board["score"].notna() & ~board["is_reference"]]
-        best = rows.groupby("name")["score"].max().sort_values(ascending=False, kind="stable").index[:_MOST_CURVES]
+        best = rows.groupby("name")["score"].max().sort_values(ascending=False, kind="stable").index[:_MAX_CURVES]
         rows = rows[rows["name"].isin(best)]
         if rows["context_level"].nunique() < 2:
             continue
         points = [
-            {"label": row["name"], "x": n_shown[Way(row["context_level"], str(condition))], "value": row["score"]}
+            {"label": row["name"], "x": n_shown[Setting(row["context_level"], str(condition))], "value": row["score"]}
             for row in sorted(convert_to_rows(rows), key=lambda row: (row["name"], ContextLevel(row["context_level"]).order))
         ]
-        few = f", the best {_MOST_CURVES} models" if len(best) == _MOST_CURVES else ""
+        few = f", the best {_MAX_CURVES} models" if len(best) == _MAX_CURVES else ""
         caption = f"Mean score over the number of context questions, {format_condition(str(condition))}{few}"
         yield Chart("curves", points, caption, titles={"x": "context questions"})
 
 
-def _count_questions_shown(contents: SurveyContents) -> dict[Way, float]:
+def _count_questions_shown(contents: SurveyContents) -> dict[Setting, float]:
     """Return the average number of context questions in the prompts of each way, or if unknown the requested number."""
     means = {}
     if has_table(contents.connection, "blueprints"):
         rows = contents.connection.execute(
             "SELECT context_level, condition, avg(context_included) FROM blueprints GROUP BY ALL"
         ).fetchall()
-        means = {Way(level, condition): mean for level, condition, mean in rows if mean is not None}
+        means = {Setting(level, condition): mean for level, condition, mean in rows if mean is not None}
     return {way: means.get(way, ContextLevel(way.level).order) for way in contents.ways}
 
 
@@ -379,3 +385,60 @@ def _build_reliability_section(contents: SurveyContents) -> Section:
     return Section(
         "draws", "Repeated draws", _build_tables(contents, "reliability", "Agreement of repeated draws", _DRAWS_COLUMNS), answer
     )
+
+
+_CONDITION_COLUMNS = (
+    Column("model", "Model", "model"),
+    Column("verdict", "Verdict", always=True),
+    Column(
+        "difference",
+        "Difference",
+        "signed",
+        "Mean score minus that of the usual condition, with its 95% interval",
+        ends=("low", "high"),
+    ),
+    Column("score", "Score", "score"),
+    Column("context_level", "Context", "text"),
+    Column("p_adjusted", "p (adjusted)", "p", more=True),
+    Column("n_pairs", "Pairs", "count", more=True),
+    Column("parse_rate", "Read", "percent", more=True),
+    Column("prompt_tokens", "Prompt tokens", "count", more=True),
+    Column("completion_tokens", "Completion tokens", "count", more=True),
+    Column("cost_usd", "Cost", "dollars", more=True),
+    Column("note", "Note", "note"),
+)
+_HOW_TO_READ_CONDITIONS = (
+    "Each condition is compared with the usual one, on the pairs that a model has in both, in one snapshot. “better” and “worse”: the "
+    f"difference is significant. “equivalent”: its 90% interval lies between -{MARGIN:g} and +{MARGIN:g}. “undecided”: neither. p is "
+    "adjusted over the rows of one context level (Holm). Other sampling settings, such as the temperature, make another model, which is "
+    "compared on the leaderboard."
+)
+
+
+def build_conditions_section(contents: SurveyContents) -> Section:
+    """Return a table for each condition of models other than the usual one."""
+    blocks: list[Block] = []
+    counts: dict[str, int] = {}
+    usual, options = _choose_usual(contents), SurveyBoardOptions(metric=contents.metric)
+    for condition in sorted({way.condition for way in contents.ways} - {usual}):
+        frame = compare_conditions(contents.connection, usual, condition, options)
+        rows = frame[frame["difference"].notna()]
+        if len(rows):
+            rows = rows.assign(model=rows["model_variant"].map(contents.names).fillna(rows["model_variant"]))
+            for verdict in rows["verdict"]:
+                counts[verdict] = counts.get(verdict, 0) + 1
+            caption = f"{format_condition(condition)}, against {format_condition(usual)}"
+            blocks.append(Table(caption, _CONDITION_COLUMNS, convert_to_rows(rows)))
+    verdict_counts = ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
+    answer = (
+        f"{format_count(sum(counts.values()), 'comparison')} with “{format_condition(usual)}”: {verdict_counts}."
+        if counts
+        else ""
+    )
+    return Section("conditions", "Ways of asking", blocks, answer, _HOW_TO_READ_CONDITIONS)
+
+
+def _choose_usual(contents: SurveyContents) -> str:
+    """Return the condition for comparison: that of a run without options, or of the first leaderboard."""
+    plain = BlueprintOptions().condition
+    return plain if plain in {way.condition for way in contents.ways} else contents.main.condition

@@ -21,7 +21,7 @@ from dtef_pipeline.survey.baselines.names import (
 )
 from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.blueprint.wording import format_attribute
-from dtef_pipeline.survey.boards.ways_of_asking import Way
+from dtef_pipeline.survey.boards.asking_settings import Setting
 
 METRIC_NAMES: Mapping[str, str] = {
     "js": "Jensen-Shannon",
@@ -34,32 +34,32 @@ METRIC_NAMES: Mapping[str, str] = {
     "l2_corrected": "Squared error",
     "rps_corrected": "Ranked error",
 }
-"""What each metric is called."""
+"""Titles of metrics."""
 _METRIC_OF_BOARD = re.compile(r"(\w+) \[context (all|[0-9]{1,6}), (.+)\]")
 _WAY_OF_ASKING = re.compile(r"context (all|[0-9]{1,6})(?:, condition (.+))?")
-BASELINE_WORDS: Mapping[str, str] = {
-    LEAVE_ONE_OUT: "answer of everybody else",
-    POPULATION_MARGINAL: "answer of everybody",
-    EMPIRICAL_BAYES: "answer of everybody else, corrected by the context",
-    NEAREST_SEGMENTS: "answer of the most similar groups",
-    PREVIOUS_ROUND: "answer of the previous round",
-    SHUFFLED_SEGMENT: "answer of some other group",
-    UNIFORM: "uniform answer",
-    DIRICHLET: "random answer",
+BASELINE_MEANINGS: Mapping[str, tuple[str, str]] = {
+    LEAVE_ONE_OUT: ("leave-one-out marginal", "the average answer of the other groups"),
+    POPULATION_MARGINAL: ("population marginal", "the average answer of all groups, including the one predicted"),
+    EMPIRICAL_BAYES: ("empirical Bayes", "the leave-one-out marginal, corrected by the context"),
+    NEAREST_SEGMENTS: ("nearest segments", "the answer of the most similar groups"),
+    PREVIOUS_ROUND: ("previous round", "the group's answer in the previous round"),
+    SHUFFLED_SEGMENT: ("shuffled segment", "the answer of a random other group"),
+    UNIFORM: ("uniform", "the same share for every option"),
+    DIRICHLET: ("Dirichlet", "random shares"),
 }
-"""What each baseline predicts."""
-EVERYBODY_ELSE = BASELINE_WORDS[LEAVE_ONE_OUT]
+"""The name of each baseline, and what it predicts."""
+MARGINAL, MARGINAL_MEANING = BASELINE_MEANINGS[LEAVE_ONE_OUT]
 A_PERFECT_MODEL = "perfect model"
 
 _TASK_WORDS = {
     "distribution": "asked directly",
-    "shift": "given the answer of everybody",
+    "shift": "given the population marginal",
     "synthetic-individuals": "answered as {} imagined people",
     "batch": "{} questions in one prompt",
 }
-_FORMAT_WORDS = {"distribution-context": "context with the answer of everybody", "narrative": "context as prose"}
+_FORMAT_WORDS = {"distribution-context": "context with the population marginal", "narrative": "context as prose"}
 _PLAIN_FLAG_WORDS = {
-    "population": "about everybody",
+    "population": "about the whole population",
     "cot": "reasoning first",
     "structured": "answer as JSON",
     "reversed": "options reversed",
@@ -90,7 +90,7 @@ def _format_flag(flag: str) -> str:
     return _NUMBER_FLAG_WORDS[name].format(value) if name in _NUMBER_FLAG_WORDS else _PLAIN_FLAG_WORDS.get(flag, flag)
 
 
-def format_way_heading(way: Way, several: bool) -> str:
+def format_way_heading(way: Setting, several: bool) -> str:
     """Return `With 5 context questions`, with the condition if there are `several`."""
     heading = ContextLevel(way.level).heading
     return f"{heading}, {format_condition(way.condition)}" if several else heading
@@ -106,12 +106,17 @@ def map_variant_names(board: pd.DataFrame) -> dict[str, str]:
 
 
 def format_baseline_name(model: str) -> str:
-    """Return `Answer of everybody else`, with the seed if there are several."""
+    """Return `Leave-one-out marginal`, with the seed if there are several."""
     name, _, settings = model.partition("[")
-    words = BASELINE_WORDS.get(name)
-    if words is None:
+    if name not in BASELINE_MEANINGS:
         return model
+    words = BASELINE_MEANINGS[name][0]
     return f"{words[0].upper()}{words[1:]}" + (f" ({settings.removesuffix(']')})" if settings else "")
+
+
+def describe_baseline(model: str) -> str:
+    """Return what a baseline predicts; empty for other models."""
+    return BASELINE_MEANINGS.get(model.partition("[")[0], ("", ""))[1]
 
 
 def format_segment_label(attribute: str, value: str) -> str:

@@ -12,10 +12,10 @@ from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.site.contents import SurveyContents
-from dtef_pipeline.survey.site.pair_store import ANSWERS, PLACED
+from dtef_pipeline.survey.site.pair_store import ANSWERS, JOIN_PLACES
 from dtef_pipeline.text.quantity_words import format_count
 
-MOST_TEXT_CHARACTERS = 22_000_000
+MAX_TEXT_CHARACTERS = 22_000_000
 """Maximum of the prompts and responses on all pages of segments together."""
 LONGEST = 4_000
 """Characters of one text; of longer ones the middle is left out."""
@@ -44,27 +44,27 @@ class PairSample(NamedTuple):
     """The pairs whose texts the site contains, and the number of pairs with texts."""
 
     places: Sequence[Place]
-    of: int
+    n_pairs: int
 
     @property
     def words(self) -> str:
         """A sentence about omitted texts; empty if there are none."""
-        if len(self.places) == self.of:
+        if len(self.places) == self.n_pairs:
             return ""
         return (
-            f"The site contains prompts and responses of {len(self.places):,} of {format_count(self.of, 'pair')}, a random sample (seed "
+            f"The site contains prompts and responses of {len(self.places):,} of {format_count(self.n_pairs, 'pair')}, a random sample (seed "
             f"{SEED}). All of them: dtef export responses."
         )
 
 
-def sample_pairs(contents: SurveyContents, most: int = MOST_TEXT_CHARACTERS) -> PairSample:
+def sample_pairs(contents: SurveyContents, most: int = MAX_TEXT_CHARACTERS) -> PairSample:
     """Return pairs with the responses of every language model: as many as fit, spread evenly over the segments."""
     if not has_table(contents.connection, "predictions"):
         return PairSample([], 0)
     rows = contents.connection.execute(
         f"""
         WITH said AS (
-            SELECT s, q, sum(least(length(response), {LONGEST}) + 60) AS size FROM predictions {PLACED}
+            SELECT s, q, sum(least(length(response), {LONGEST}) + 60) AS size FROM predictions {JOIN_PLACES}
             WHERE NOT is_reference AND response IS NOT NULL GROUP BY ALL
         ), ranked AS (
             SELECT s, q, size + {_estimate_prompt_size(contents)} AS size, md5('{SEED}/' || s || '/' || q) AS draw FROM said
@@ -95,7 +95,7 @@ def load_texts(contents: SurveyContents, places: Sequence[Place]) -> Texts:
     query = contents.connection.execute(
         f"""
         WITH asked AS (
-            SELECT {cell}, prompt_id, s, q, series, response, error FROM predictions {PLACED}
+            SELECT {cell}, prompt_id, s, q, series, response, error FROM predictions {JOIN_PLACES}
             SEMI JOIN _chosen USING (s, q) SEMI JOIN {ANSWERS} USING (s, q, series, snapshot) WHERE NOT is_reference
         ), prompts AS (
             SELECT {prompt}, any_value(system) AS system, any_value("user") AS "user"

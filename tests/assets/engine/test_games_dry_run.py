@@ -9,19 +9,14 @@ import pyarrow as pa
 import pytest
 
 from assets.engine.dry_run import DryRun, compute_mean_lengths
-from assets.games.stages import DECISION_STAGES, GAMES_STAGES
+from assets.games.stages import GAMES_STAGES
 from dtef_pipeline.asking.request import Request
-from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.family.stage import Lengths
-from dtef_pipeline.games.settings import DecisionSettings, GamesSettings
+from dtef_pipeline.games.settings import GamesSettings
 from dtef_pipeline.games.tables import EPISODE_TURNS, LEAGUE_SPACE
-from resources.model_catalog import load_known_models
-from resources.settings import Settings
 from resources.warehouse import Warehouse
 from tests.assets.engine.conftest import KnowModels
-from tests.dtef_pipeline.cli.commands import ok, use
 from tests.made.plain_run import PlainRun, sums
-from tests.strict_json import strict
 
 KUHN = "poker/kuhn"
 
@@ -80,15 +75,6 @@ def test_lengths_are_those_of_earlier_texts(place: PlainRun) -> None:
     assert row.response_tokens_most == 300 * row.calls_most
 
 
-def test_decisions_are_asked_once_a_draw(place: PlainRun) -> None:
-    given = DecisionSettings.model_validate({"models": ["player"], "draws": 2})
-    found = place.estimate(given, [KUHN], stages=DECISION_STAGES)
-    row = sums(found)["candidate"]
-    assert (row.planned, row.calls, row.calls_most) == (2 * 12, 2 * 12, 2 * 12)
-    place.run(KUHN, given, checks, DECISION_STAGES[:1])
-    assert sums(place.estimate(given, [KUHN], stages=DECISION_STAGES))["candidate"].replayed == place.asked.total() == 24
-
-
 TURNS = (("silent", "a", 0), ("silent", "b", 0), ("brief", "c", 8), ("brief", "c", 0), ("brief", "d", 2))
 UNKNOWN = (("untold", "e", None), ("untold", "e", 0))
 
@@ -106,20 +92,7 @@ def test_empty_responses_count_as_they_are_and_unknown_ones_not_at_all(tmp_path:
     """A model whose responses had no tokens was taken to write hundreds."""
     house = Warehouse(tmp_path)
     house.write("episode_turns", turns(TURNS + UNKNOWN), **LEAGUE_SPACE.levels("poker/kuhn"), snapshot="base")
-    lengths = (Lengths("episode_turns"), Lengths("decision_answers"))
+    lengths = (Lengths("episode_turns"),)
     found = compute_mean_lengths(house, lengths)
     assert found == {"silent": 0.0, "brief": pytest.approx(5)}
     assert compute_mean_lengths(Warehouse(tmp_path / "none"), lengths) == {}
-
-
-def test_an_estimate_of_decisions_takes_texts_as_long_as_those_of_the_model_s_games(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use(tmp_path, monkeypatch)
-    (model,) = load_known_models(Settings.read_environment(), COMPUTED_MODELS).resolve(["gpt-4.1-mini"])
-    asks = ("games", "run", "--decisions", "--scenario", "kuhn", "--player", model.name, "--draws", "1", "--estimate", "--json")
-    (before,) = strict(ok(*asks))
-    house = Warehouse(tmp_path / "warehouse")
-    house.write("episode_turns", turns(((model.variant, "a", 7),)), **LEAGUE_SPACE.levels("poker/kuhn"), snapshot="base")
-    (after,) = strict(ok(*asks))
-    assert before["response_tokens"] > after["response_tokens"] == 7 * after["calls"] > 0

@@ -157,9 +157,3 @@ def test_lengths_are_those_of_earlier_responses_where_they_are_known(place: Plai
     usual = found.counts.rows["candidate", "mini"].response_tokens
     # The blocks of a judge have marks, which differ by some tokens.
     assert around[0] - around[1] == pytest.approx(2 * (usual - 5), rel=0.15), "the judge reads what is awaited"
-
-
-def test_a_model_whose_responses_were_made_elsewhere_is_sent_nothing(place: PlainRun) -> None:
-    add(place, 2)
-    found = counted(planned(place, models=["imported/elsewhere"]))
-    assert found == {("candidate", "imported/elsewhere"): (2, 2, 0, 0, 0)}

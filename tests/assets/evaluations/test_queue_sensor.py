@@ -86,7 +86,7 @@ def test_what_nobody_wants_any_more_is_cancelled(queue: Queue, monkeypatch: pyte
     assert again.tags["dagster/will_retry"] == "false"
     queue.instance.report_run_canceled(run)
     queue.tick()
-    assert queue.events(running)[-1].data | {"bought": {}} == {"by": "boss", "dagster_run_id": run.run_id, "bought": {}}
+    assert queue.events(running)[-1].data | {"call_costs": {}} == {"by": "boss", "dagster_run_id": run.run_id, "call_costs": {}}
 
 
 def test_a_run_that_fails_as_it_is_cancelled_is_cancelled_and_not_started_again(

@@ -51,7 +51,7 @@ def test_an_evaluation_whose_only_call_failed_says_how(queue: Queue) -> None:
     assert "max_calls of 1 was reached" in end.data["reason"]
     assert "out of memory" in end.data["reason"]
     # A server that fails may bill all the same.
-    assert end.data["bought"]["unpriced"] == len(queue.league.server.calls) > 0
+    assert end.data["call_costs"]["unpriced"] == len(queue.league.server.calls) > 0
 
 
 def test_an_evaluation_of_which_some_was_answered_is_completed_with_a_warning(queue: Queue) -> None:
@@ -64,13 +64,13 @@ def test_an_evaluation_of_which_some_was_answered_is_completed_with_a_warning(qu
     assert calls["failed"] > 0
     assert end.data["warning"].startswith(f"{calls['failed']} of {calls['asked']} requests were not answered: ")
     assert "(sloppy: " in end.data["warning"]
-    assert end.data["bought"]["calls"] == calls["answered"]
-    assert end.data["bought"]["prompt_tokens"] > 0
+    assert end.data["call_costs"]["calls"] == calls["answered"]
+    assert end.data["call_costs"]["prompt_tokens"] > 0
     server.fault = lambda call: None
     before = server.answered
     again = ended(queue, models=["legal", "sloppy"])
     assert "warning" not in again.data
-    assert again.data["bought"]["calls"] == server.answered - before
+    assert again.data["call_costs"]["calls"] == server.answered - before
     assert again.data["calls"]["answered"] == again.data["calls"]["asked"]
 
 

@@ -173,7 +173,10 @@ def test_what_could_not_be_scored_is_reported_before_anything_is_bought(
             ["--scenario", "show-cards", "--player", "legal", "--persona", "brave"],
             "persona brave: unknown; allowed: none",
         ),
-        (["--scenario", "show-cards", "--player", "legal", "--seeds", "9-1"], "--seeds: '9-1': allowed: "),
+        (
+            ["--scenario", "show-cards", "--player", "legal", "--seeds", "9-1"],
+            "--seeds: '9-1': the range 9-1 is backwards; write 1-9",
+        ),
     ],
 )
 def test_what_cannot_be_played_is_reported_before_anything_is_bought(server: FakeLLM, words: list[str], told: str) -> None:

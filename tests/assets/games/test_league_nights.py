@@ -14,7 +14,7 @@ import pytest
 
 from assets.definitions import defs
 from assets.games.night import nightly_games
-from assets.games.roll_ups import baselines_stand_still, games_drift, games_no_drift
+from assets.games.roll_ups import baselines_are_unchanged, games_drift, games_no_drift
 from assets.stage.resources import Store
 from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from dtef_pipeline.errors import ConfigError
@@ -107,10 +107,10 @@ def test_a_player_that_got_worse_is_seen_and_so_is_a_baseline_that_moved(
     checks = checks_of_drift()
     assert {name: check.passed for name, check in checks.items()} == {
         "games_no_drift": False,
-        "baselines_stand_still": True,
+        "baselines_are_unchanged": True,
     }
     (row,) = league.rows("drift")
-    assert (row["model"], row["way"]) == ("legal", "persona calm:v2 against baseline/careful, success_rate")
+    assert (row["model"], row["setting"]) == ("legal", "persona calm:v2 against baseline/careful, success_rate")
     assert (row["verdict"], row["n_prompts"]) == ("watch", 16)
     assert " in 2026-03-02, " in row["reason"]
     (ruled,) = league.rows("drift_rule")
@@ -118,16 +118,16 @@ def test_a_player_that_got_worse_is_seen_and_so_is_a_baseline_that_moved(
     said = " ".join(ok("drift", "--family", "games").split())
     assert "legal" in said
     assert "watch" in said
-    assert "baselines moved" not in said
+    assert "scores of baselines changed" not in said
     (shown,) = json.loads(ok("drift", "--family", "games", "--by", "scenario", "--json"))
     assert (shown["partition"], shown["lowest_snapshot"]) == (ruled["partition"], "2026-03-02")
     accepted = ok("drift", "--family", "games", "--since", "legal=2026-03-02", "--json")
     assert [one["verdict"] for one in json.loads(accepted)] == [None]
-    assert "allowed with --by model" in refused("drift", "--family", "games", "--by", "scenario", "--since", "2026-03-02")
+    assert "works with --by model only" in refused("drift", "--family", "games", "--by", "scenario", "--since", "2026-03-02")
     move_a_baseline(league)
-    check = checks_of_drift()["baselines_stand_still"]
+    check = checks_of_drift()["baselines_are_unchanged"]
     assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.ERROR)
-    assert "baselines moved, so the games themselves changed" in " ".join(ok("drift", "--family", "games").split())
+    assert "scores of baselines changed, so the games changed" in " ".join(ok("drift", "--family", "games").split())
 
 
 def run_of(request: dg.RunRequest, league: League) -> None:
@@ -143,7 +143,7 @@ def run_of(request: dg.RunRequest, league: League) -> None:
 
 
 def checks_of_drift() -> dict[str, dg.AssetCheckEvaluation]:
-    assets = [games_drift, games_no_drift, baselines_stand_still]
+    assets = [games_drift, games_no_drift, baselines_are_unchanged]
     result = dg.materialize(assets, resources={"store": Store()})
     return {str(one.check_name): one for one in result.get_asset_check_evaluations()}
 

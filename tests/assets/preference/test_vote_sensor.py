@@ -58,10 +58,10 @@ def test_checks_tell_of_leak_risks_and_of_votes_on_equal_texts(state: Path) -> N
     store_votes(12)
     with dg.DagsterInstance.ephemeral() as instance:
         found = {one.check_name: one for one in _roll_up(instance).get_asset_check_evaluations()}
-        assert found["preference_shares_are_whole"].passed
-        assert found["votes_are_on_different_texts"].passed
-        assert found["votes_are_on_different_texts"].metadata["checked"].value == 12
-        assert not found["votes_are_free_of_leaks"].passed  # these texts say who wrote them
+        assert found["preference_shares_sum_to_one"].passed
+        assert found["voted_texts_differ"].passed
+        assert found["voted_texts_differ"].metadata["checked"].value == 12
+        assert not found["votes_contain_no_names"].passed  # these texts say who wrote them
         with VoteStore(Settings.read_environment().responses_url) as store:
             same = [
                 make_paired_response("qa", "made/all/x", name, text, prompt="?")
@@ -70,7 +70,7 @@ def test_checks_tell_of_leak_risks_and_of_votes_on_equal_texts(state: Path) -> N
             store.add_pairs(same, [pair := vote_pair(*same)], who="test")
             vote = store.take(Ballot(store.make_keyed(pair).pair_id, "r1", "A", 3))
         found = {one.check_name: one for one in _roll_up(instance).get_asset_check_evaluations()}
-        assert found["votes_are_on_different_texts"].metadata["first"].value == [vote]
+        assert found["voted_texts_differ"].metadata["first"].value == [vote]
 
 
 def test_scores_are_stale_when_votes_were_added_since(state: Path) -> None:

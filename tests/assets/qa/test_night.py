@@ -195,7 +195,7 @@ class TestNights:
         items = Counter(row["snapshot"] for row in nights.rows("qa_responses"))
         assert items == {"2026-03-01": 15, "2026-03-02": 15}
         assert nights.roll_up("qa_drift", "qa_costs").failures == ()
-        of_models = {row["way"].split(", ")[1].split(" by ")[0]: row for row in nights.rows("drift")}
+        of_models = {row["setting"].split(", ")[1].split(" by ")[0]: row for row in nights.rows("drift")}
         assert {row["model"] for row in of_models.values()} == {"honest"}
         exact = of_models["correct"]
         assert (exact["verdict"], exact["n_snapshots"]) == ("watch", 2)
@@ -234,9 +234,9 @@ class TestNights:
         said = ok("anchors", "--family", "qa", "--snapshot", "2026-03-02", "--n", 12, "--judge", "arbiter")
         assert "12 anchors, 24 judgements in snapshot 2026-03-02" in said
         assert nights.server.answered == answered, "the night has asked all of it"
-        rows = json.loads(ok("anchors", "--family", "qa", "--show", "--json"))
+        rows = json.loads(ok("anchors", "--family", "qa", "--results", "--json"))
         assert {(row["evaluator"], row["verdict"], row["n_items"]) for row in rows} == {
             ("semantic", "watch", 12),
             ("factuality", "watch", 12),
         }
-        assert "arbiter" in ok("anchors", "--family", "qa", "--show")
+        assert "arbiter" in ok("anchors", "--family", "qa", "--results")

@@ -230,12 +230,14 @@ class TestCorrected:
         overall = found[found["blueprint"].isna()].set_index("model")
         by_hand = people_by_hand(judged, said, items)
         assert overall["corrected"].to_dict() == pytest.approx(by_hand)
-        assert overall["judged"].to_dict() == pytest.approx({row["model"]: row["score"] for row in cut_of(judged, "overall")})
-        assert (overall["here_high"] - overall["here_low"]).max() == pytest.approx(0, abs=1e-9)
+        assert overall["judge_score"].to_dict() == pytest.approx(
+            {row["model"]: row["score"] for row in cut_of(judged, "overall")}
+        )
+        assert (overall["same_prompts_high"] - overall["same_prompts_low"]).max() == pytest.approx(0, abs=1e-9)
         assert (overall["n_prompts"].tolist(), overall["n_prompts_labelled"].tolist()) == ([15, 15], [14, 14])
         of_one = found[found["blueprint"] == "one"].set_index("model")
         board = {row["model"]: row["score"] for row in cut_of(judged, "blueprint") if row["blueprint"] == "one"}
-        assert of_one["judged"].to_dict() == pytest.approx(board)
+        assert of_one["judge_score"].to_dict() == pytest.approx(board)
         known = judged.table("rubric_known_classes").to_pandas()
         assert known["n"].sum() == len([row for row in judged.rows("rubric_judgements") if row["class"]])
 
@@ -253,7 +255,7 @@ class TestCorrected:
             assert row["labels_needed"] == np.ceil(row["prompts_needed"]) * 8
         assert rows[0]["corrected"] >= rows[1]["corrected"]
         text = ok("rubric", "board", "--by", "corrected")
-        assert [word in text for word in ("cand-a", "interval here", "here_low")] == [True, True, False]
+        assert [word in text for word in ("cand-a", "interval same prompts", "same_prompts_low")] == [True, True, False]
         again = ok("export", "labels", "--prompts", "9", "--seed", "8", tmp_path / "more.csv")
         assert " of 9 of 14 prompts that judges decide on, draw " in again
         one = strict(ok("rubric", "board", "--by", "corrected", "--blueprint", "one", "--json"))
@@ -272,8 +274,8 @@ class TestCorrected:
         ok("import", "labels", sheet)
         roll_up(judged)
         rows = {(row["blueprint"], row["model"]): row for row in judged.rows("rubric_corrected")}
-        assert rows[None, "cand-a"]["judged"] is not None
-        assert {rows[None, "cand-a"][name] for name in ("corrected", "corrected_low", "here_low", "power")} == {None}
+        assert rows[None, "cand-a"]["judge_score"] is not None
+        assert {rows[None, "cand-a"][name] for name in ("corrected", "corrected_low", "same_prompts_low", "power")} == {None}
         assert rows[None, "cand-a"]["reason"].startswith("not corrected")
         assert "8 prompts" in rows[None, "cand-a"]["reason"]
         assert rows["two", "cand-a"]["corrected_low"] is not None
@@ -299,7 +301,7 @@ class TestWithLabels:
             assert now["labelled"] == (item is not None)
             wanted = was["score"] if item is None else 1 - said[item] if was["inverted"] else said[item]
             assert now["score"] == pytest.approx(wanted)
-            assert now["by_judges"] == (None if item is None else was["score"])
+            assert now["judge_score"] == (None if item is None else was["score"])
         assert {row["judges"][-1] for row in judged.rows("rubric_runs")} == {"people"}
         assert judged.rows("rubric_runs")[0]["run_label"] != label
         roll_up(judged)
@@ -328,11 +330,11 @@ class TestAnchors:
             night(label)
         assert judged.table("rubric_anchor_items") == kept
         # The server says of a text what it said before.
-        rows = strict(ok("anchors", "--family", "rubric", "--show", "--json"))
+        rows = strict(ok("anchors", "--family", "rubric", "--results", "--json"))
         assert {(row["judge"], row["n_snapshots"], row["n_items"], row["gap"]) for row in rows} == {
             (judge, 3, 10, 0.0) for judge in ("standard(judge-x)", "prompt-aware(judge-x)")
         }
-        assert "standard(judge-x)" in ok("anchors", "--family", "rubric", "--show")
+        assert "standard(judge-x)" in ok("anchors", "--family", "rubric", "--results")
         night("2026-01-07", 12)
         assert judged.table("rubric_anchor_items").slice(0, 10) == kept
 
@@ -340,4 +342,4 @@ class TestAnchors:
         rubric.house.write("rubric_anchor_items", rubric.table("rubric_anchor_items"))
         (failure,) = materialize(rubric.instance, ["rubric_anchors"], [], {}).failures
         assert NOTHING_TO_JUDGE_AGAIN in failure
-        assert "no rubric_anchors" in dtef("anchors", "--family", "rubric", "--show").stderr
+        assert "no rubric_anchors" in dtef("anchors", "--family", "rubric", "--results").stderr

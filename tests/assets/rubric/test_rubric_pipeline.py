@@ -157,7 +157,7 @@ class TestBrokenFile:
         rubric.write("broken", [ONE, BROKEN_PROMPTS])
         outcome = rubric.run()
         (failure,) = outcome.failures
-        assert failure.startswith("rubric_summaries: 1 of 2 partitions failed, the others are done: broken (")
+        assert failure.startswith("summarize: 1 of 2 partitions failed, the others are done: broken (")
         assert "(and 1 more error)" in failure
         for stage in RUBRIC_STAGE_NAMES:
             assert rubric.status(stage)["good"] == GREEN, stage

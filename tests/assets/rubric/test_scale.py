@@ -90,7 +90,6 @@ def test_tables_of_judges_and_pages_keep_two_scales_apart(rubric: RubricPipeline
         scale: near(alpha) for scale, alpha in overall.items()
     }
     assert len(rubric.rows("rubric_judges")) == 4
-    assert [row["scale"] for row in rubric.rows("rubric_variance_shares") if row["cut"] == "overall"] == [5, 10]
 
     told = rubric.house.query(_verdicts_on_pages, only=RUBRIC_TABLES)
     names = {row["class"].removeprefix("CLASS_") for row in rubric.rows("rubric_judgements", "ten")}

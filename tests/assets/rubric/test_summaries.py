@@ -31,7 +31,7 @@ def test_a_run_summarises_each_blueprint_without_names(scored: Reviews) -> None:
     ids = scored.rows("analyst_ids", blueprint="first", snapshot="base")
     assert set(ids["kind"]) == {"maker", "model", "temperature"}
     assert set(ids[ids["kind"] == "model"]["name"]) == set(names)
-    assert scored.checks(outcome)["rubric_no_name_leaked"]
+    assert scored.checks(outcome)["rubric_summaries_contain_no_names"]
 
 
 SUMMARIES: dict[str, Any] = {"keys": ["first"], "stages": ["rubric_summaries"]}

@@ -211,7 +211,7 @@ def test_a_copied_tag_of_an_earlier_run_is_replaced_when_the_run_begins(home: Ho
             {"rubric_scores", "rubric_judgements", "rubric_summaries", "rubric_responses"},
         ),
         (qa_boards_after_run, {"qa_scores"}),
-        (games_boards_after_run, {"episode_scores", "decision_answers"}),
+        (games_boards_after_run, {"episode_scores"}),
     ],
 )
 def test_each_family_has_one_that_is_on_by_default(family: dg.SensorDefinition, inputs: set[str]) -> None:

@@ -18,12 +18,12 @@ from dtef_pipeline.errors import ConfigError
 from resources.json_posts import PostFailure
 from tests.webhook_receiver import Receiver
 
-NIGHT = {"night_verdict": "watch", "night_shift": -0.08, "night_first_snapshot": "2026-03-07"}
+NIGHT = {"shared_verdict": "watch", "shared_shift": -0.08, "shared_first_snapshot": "2026-03-07"}
 
 
 def row(verdict: str | None, **values: Any) -> dict[str, Any]:
     usual: dict[str, Any] = dict.fromkeys(DRIFT.names)
-    usual |= {"family": "qa", "model": "m", "model_variant": "v", "way": "context 0", "latest_snapshot": "2026-03-08"}
+    usual |= {"family": "qa", "model": "m", "model_variant": "v", "setting": "context 0", "latest_snapshot": "2026-03-08"}
     usual |= {"shift": -0.1, "shift_low": -0.2, "shift_high": -0.05, "first_snapshot": "2026-03-07"}
     return {**usual, "verdict": verdict, "gap": 0.1, "reason": "0.5000 in a, 0.6000 in b", **values}
 
@@ -45,7 +45,7 @@ def tick(cursor: str | None = None) -> Any:
         ([row("drift")], [row("drift", shift=-0.3)], False),
         ([row("drift")], [row("none")], True),
         ([row("drift")], [row(None)], True),
-        ([row("drift")], [row("drift"), row("drift", way="context 5")], True),
+        ([row("drift")], [row("drift"), row("drift", setting="context 5")], True),
         ([], [row("watch", **NIGHT)], True),
         ([row("drift")], [row("drift", **NIGHT)], True),
     ],
@@ -65,7 +65,7 @@ def test_changed_verdicts_are_sent_once(
 
 
 def test_watch_is_sent_if_the_panel_says_so(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (state / "panel.yaml").write_text("drift: {tell: [watch, drift]}\n", encoding="utf-8")
+    (state / "panel.yaml").write_text("drift: {notify: [watch, drift]}\n", encoding="utf-8")
     store(row("watch"))
     with Receiver(200) as receiver:
         monkeypatch.setenv("DTEF_WEBHOOK", receiver.url)
@@ -103,8 +103,8 @@ def test_without_an_address_nothing_is_sent(state: Path, monkeypatch: pytest.Mon
 
 
 def test_the_message_is_json_with_the_documented_fields() -> None:
-    changes = [{"what": "parse_rate", "snapshot": "2026-03-07", "before": "parsed 98.0 %", "after": "parsed 60.0 %"}]
-    rows = [row("drift", changes=changes, judges_note="the judge moved by -0.20"), row(None, way="context 5", shift=None)]
+    changes = [{"kind": "parse_rate", "snapshot": "2026-03-07", "before": "parsed 98.0 %", "after": "parsed 60.0 %"}]
+    rows = [row("drift", changes=changes, judges_note="the judge moved by -0.20"), row(None, setting="context 5", shift=None)]
     message = json.loads(json.dumps(build_message(rows), allow_nan=False))
     first, second = message["text"].splitlines()
     assert first.startswith(
@@ -115,10 +115,10 @@ def test_the_message_is_json_with_the_documented_fields() -> None:
         "family": "qa",
         "model": "m",
         "model_variant": "v",
-        "way": "context 0",
+        "setting": "context 0",
         "latest_snapshot": "2026-03-08",
         "verdict": "drift",
-        "night_verdict": None,
+        "shared_verdict": None,
         "shift": -0.1,
         "shift_low": -0.2,
         "shift_high": -0.05,

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from assets.engine.asking import answer_calls
 from assets.stage.request_batches import split_batches
-from assets.survey.predictor import ModelSelection, Predictor, SegmentPredictions
+from assets.survey.predictor import Predictor, SegmentPredictions
 from dtef_pipeline.asking.models import ModelSpec, load_models
 from dtef_pipeline.asking.request import Failure, Request
 from dtef_pipeline.identity import split_partition_key
@@ -69,13 +69,12 @@ def predict(
     answers: Answers,
     keys: Sequence[str],
     *models: ModelSpec,
-    models_of: Mapping[str, tuple[ModelSpec, ...]] | None = None,
     at_a_time: int = 5_000,
     **given: Any,
 ) -> dict[str, pa.Table]:
     """All windows asked and written, as the engine does it."""
-    settings, asked = settings_of_run(**given), ModelSelection(models, models_of or {})
-    predictor = Predictor(house, settings, asked, answers.stored, keys=keys)
+    settings = settings_of_run(**given)
+    predictor = Predictor(house, settings, models, answers.stored, keys=keys)
     segments = [SegmentPredictions(predictor, key) for key in keys]
     made = {}
     for group in split_batches(segments, [predictor.sizes.get(key, 0) for key in keys], at_a_time):

@@ -33,7 +33,7 @@ def conditions_in(pipeline: Pipeline) -> set[str]:
 
 class TestConditions:
     def test_predictions_ask_only_the_usual_condition_by_default(self, pipeline: Pipeline) -> None:
-        """A nightly run would pay for every condition that an experiment left behind."""
+        """A nightly run would pay for every condition that an earlier run left behind."""
         conditions = {"conditions": ["distribution", "shift", "batch=2"]}
         assert pipeline.run(STAGE_NAMES[:3], blueprints=conditions).failures == ()
         asked = set(pipeline.house.read("predictions")["condition"].to_pylist())
@@ -44,8 +44,8 @@ class TestConditions:
     def test_two_conditions_in_one_run_have_a_row_a_question_and_level_each(self, pipeline: Pipeline) -> None:
         outcome = pipeline.run(STAGE_NAMES[:2], blueprints=TWO)
         assert outcome.failures == ()
-        assert pipeline.checks(outcome)["context_gives_nothing_away"]
-        assert pipeline.checks(outcome)["prompts_unique"]
+        assert pipeline.checks(outcome)["context_excludes_targets"]
+        assert pipeline.checks(outcome)["prompts_are_unique"]
         for condition in (SHIFT, BATCH):
             found = [(row["question_id"], row["context_level"]) for row in rows_of(pipeline, condition)]
             assert found == [(question, level) for question in ("q0", "q1", "q2") for level in ("0", "1")]
@@ -91,8 +91,8 @@ class TestConditions:
 
         monkeypatch.setattr(assets.survey.stages, "build_blueprints", spoiled)
         outcome = pipeline.run(STAGE_NAMES[:3], blueprints={"conditions": ["batch"]})
-        assert pipeline.checks(outcome)["context_gives_nothing_away"] is False
-        assert any("context_gives_nothing_away" in failure for failure in outcome.failures)
+        assert pipeline.checks(outcome)["context_excludes_targets"] is False
+        assert any("context_excludes_targets" in failure for failure in outcome.failures)
 
 
 NO_ROWS = pa.table({name: pa.array([], pa.string()) for name in ("condition", "context_level", "recipe")})

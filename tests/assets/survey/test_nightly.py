@@ -117,9 +117,7 @@ class TestItsRun:
         for asset in NIGHTLY:
             assert set(nights.pipeline.status(asset).values()) == {"MATERIALIZED"}
 
-    def test_a_nightly_run_stops_at_its_budget_and_a_later_one_continues(
-        self, nights: Nights
-    ) -> None:
+    def test_a_nightly_run_stops_at_its_budget_and_a_later_one_continues(self, nights: Nights) -> None:
         prompts = 3 * 3  # both rounds ask the same
         with FakeLLM(reply=lambda call: STEADY) as server:
             nights.serve(server)

@@ -91,7 +91,7 @@ class TestDrift:
         check = weeks.check(0, "survey_no_drift")
         assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.ERROR)
         (said,) = check.metadata["first"].value
-        assert re.search(r"mine, context 0: down by 0\.\d+ .*since 2026-03-05; .*moved most: T1/q", str(said))
+        assert re.search(r"mine, context 0: down by 0\.\d+ .*since 2026-03-05; .*largest changes: T1/q", str(said))
 
     def test_a_drift_is_accepted_by_a_later_beginning(self, weeks: Weeks) -> None:
         """The nights that are left are alike."""

@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
@@ -53,17 +52,6 @@ class TestAsking:
         assert set(rows["context_level"].to_pylist()) == {"2"}
         assert rows["question_id"].to_pylist() == ["q0", "q1", "q2"]
         assert {request.snapshot for request in answers.batches[0]} == {"2026-01-01"}
-
-    def test_a_condition_may_have_models_of_its_own_beside_the_baselines(self, house: Warehouse) -> None:
-        round_id, segment = split_partition_key(KEYS[0])
-        at = {"round": round_id, "segment": segment}
-        survey = house.read("survey_responses", **at)
-        house.write("blueprints", build_blueprints(survey, BlueprintOptions(), BlueprintOptions(show_n=True)), **at)
-        warm, plain, shown = ModelSpec(name="warm", model="openai/m", temperature=1), "distribution/attribute-label", "+show-n"
-        made = predict(house, Answers(), KEYS[:1], UNIFORM, LLM, models_of={plain + shown: (warm,)})[KEYS[0]]
-        asked = {(row["model"], row["condition"]) for row in made.to_pylist()}
-        uniform = "baseline/uniform"
-        assert asked == {(uniform, plain), (uniform, plain + shown), ("m", plain), ("warm", plain + shown)}
 
     def test_a_failed_call_is_an_error_row_and_the_others_stand(self, house: Warehouse) -> None:
         first = Answers()

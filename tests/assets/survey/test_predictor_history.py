@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assets.survey.predictor import ModelSelection, Predictor, SegmentPredictions
+from assets.survey.predictor import Predictor, SegmentPredictions
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.changes import SAME_SURVEY
@@ -47,7 +47,7 @@ def said(predictor: Predictor, round_id: str) -> dict[str, list[float] | None]:
 
 
 def predictor_of(house: Warehouse) -> Predictor:
-    return Predictor(house, settings_of_run(), ModelSelection((PREVIOUS,)), lookup=lambda keys: PREDICTIONS.empty_table())
+    return Predictor(house, settings_of_run(), (PREVIOUS,), lookup=lambda keys: PREDICTIONS.empty_table())
 
 
 def in_words(contents: dict[str, set[int]], round_id: str, question: int) -> list[float] | None:

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assets.engine.asking import answer_calls
-from assets.survey.predictor import ModelSelection, Predictor, SegmentPredictions
-from dtef_pipeline.asking.calls import TAKEN_OVER, Then
+from assets.survey.predictor import Predictor, SegmentPredictions
+from dtef_pipeline.asking.calls import STORED_COLUMNS, PlanFollowUps
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.asking.request_list import RequestList, RequestsOfModel
@@ -31,7 +31,7 @@ from tests.assets.survey.predict_setup import put, settings_of_run
 
 KEYS = ["S1/country:chile", "S1/country:kenya"]
 ASKED = ModelSpec(name="m", model="openai/m", api_base="http://127.0.0.1:9/v1")
-IMPORTED = ModelSpec(name="theirs", model="imported/theirs")
+OTHER = ModelSpec(name="theirs", model="openai/theirs", api_base="http://127.0.0.1:9/v1")
 DRAWS = 2
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -51,7 +51,7 @@ def plain_requests(house: Warehouse) -> list[Request]:
     for key in KEYS:
         round_id, _, segment = key.partition("/")
         prompts = house.read("blueprints", round=round_id, segment=segment).to_pylist()
-        for model in (ASKED, IMPORTED):
+        for model in (ASKED, OTHER):
             for row in prompts:
                 seen = (row["prompt_id"], row["system"], row["user"], model)
                 found += [Request(*seen, draw, "base", tuple(row["options"])) for draw in range(DRAWS)]
@@ -84,8 +84,7 @@ def plain_row(request: Request, found: Mapping[str, dict[str, Any]], failures: M
     names = ("finish_reason", "served_model", "prompt_tokens", "completion_tokens", "cost_usd", "latency_s", "attempts")
     row = {"model": request.model.name, "draw": request.draw, "prompt_id": request.prompt_id, "request_key": request.key}
     if (response := found.get(request.key)) is not None:
-        latency = None if request.model.is_imported and response["latency_s"] == 0 else response["latency_s"]
-        told = {**{name: response[name] for name in names}, "latency_s": latency, "response": response["text"]}
+        told = {**{name: response[name] for name in names}, "response": response["text"]}
         return row | told | {"call_status": "answered", "error": None, "answered_at": AT}
     failure = failures[request.key]
     told = {**dict.fromkeys(names), "attempts": failure.attempts, "response": None, "answered_at": None}
@@ -108,7 +107,7 @@ class Asked:
     def _show(self, models: tuple[ModelProgress, ...]) -> None:
         self.progress = models
 
-    def _follow(self) -> Then:
+    def _follow(self) -> PlanFollowUps:
         def follow(settled: Sequence[str], _: Mapping[str, Failure]) -> Sequence[Request]:
             self.settled += settled
             return ()
@@ -124,8 +123,8 @@ def replayed(house: Warehouse, store: ResponseStore, ask: Asked) -> list[dict[st
 
 
 def segments_of(house: Warehouse, store: ResponseStore, keys: Sequence[str], draws: int = 1) -> list[SegmentPredictions]:
-    asked = ModelSelection((ASKED, IMPORTED) if draws > 1 else (ASKED,))
-    stored = partial(store.responses, columns=TAKEN_OVER)
+    asked = (ASKED, OTHER) if draws > 1 else (ASKED,)
+    stored = partial(store.responses, columns=STORED_COLUMNS)
     predictor = Predictor(house, settings_of_run(draws=draws), asked, stored, keys=keys)
     return [SegmentPredictions(predictor, key) for key in keys]
 

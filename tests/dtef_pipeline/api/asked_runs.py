@@ -99,7 +99,7 @@ def asked_games(folder: Path) -> Evaluation:
     house = Warehouse(settings_in(folder).warehouse)
     at = {**LEAGUE_SPACE.levels(KUHN), "snapshot": "base"}
     house.write("episode_scores", rows_in(EPISODE_SCORES, rows), **at)
-    played = [{**row, "status": "played", "reason": None, "reward": row["total"]} for row in rows]
+    played = [{**row, "status": "played", "reason": None, "reward": row["numerator"]} for row in rows]
     house.write("episodes", rows_in(EPISODES, played), **at)
     house.write("episode_turns", rows_in(EPISODE_TURNS, calls), **at)
     config = {"episodes": {"players": ["alpha", "baseline/always-pass"], "draws": 2}}

@@ -11,7 +11,7 @@ from fastapi import Request
 
 from dtef_pipeline.api.access import SESSION_COOKIE, find_foreign_reason, find_holder
 from dtef_pipeline.api.app import make_app
-from dtef_pipeline.api.tokens import DEVELOPER, HeldToken, Tokens, new_token, read_tokens, token_hash
+from dtef_pipeline.api.tokens import DEVELOPER, TokenHolder, Tokens, new_token, read_tokens, token_hash
 from dtef_pipeline.errors import ConfigError
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, services_in, session_in, written_tokens
 from tests.dtef_pipeline.api.served import served
@@ -58,7 +58,7 @@ def test_the_application_answers_on_a_port(tmp_path: Path) -> None:
 def test_open_to_all_a_page_of_another_site_changes_nothing(tmp_path: Path) -> None:
     """`--dev` asks for no token, and a browser sends what any page says to this computer."""
 
-    def asked(method: str, origin: str | None) -> HeldToken | None:
+    def asked(method: str, origin: str | None) -> TokenHolder | None:
         headers = [(b"host", b"127.0.0.1:8321"), *([(b"origin", origin.encode())] if origin is not None else [])]
         return find_holder(Request({"type": "http", "method": method, "headers": headers, "app": app}))
 

@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 from dtef_pipeline.api.description import operations
 from dtef_pipeline.families import FAMILIES
 from resources.evaluations.evaluation_calls import CallCounts, EvaluationCalls, StageCalls
-from resources.evaluations.evaluation_counts import sum_bought_by
+from resources.evaluations.evaluation_counts import sum_call_costs_by
 from resources.evaluations.evaluation_store import EvaluationStore
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.api.asked_runs import asked_games, asked_qa, asked_rubric, asked_survey
@@ -73,7 +73,7 @@ def with_events(store: EvaluationStore, games: str, failed: str) -> None:
     tell(store, games, "item", {**stage, **calls.build_json()})
     tell(store, games, "item", {**stage, "key": "poker/kuhn", "done": 1, "of": 1, "status": "done"})
     told = EvaluationCalls({"episodes": calls})
-    end = {**of_run, "calls": told.build_json(), "warning": told.unanswered_note, "bought": sum_bought_by(store, games)}
+    end = {**of_run, "calls": told.build_json(), "warning": told.unanswered_note, "call_costs": sum_call_costs_by(store, games)}
     tell(store, games, "completed", end)
     part = {"stage": "qa_responses", "key": "mmlu/law", "done": 1, "of": 1, "status": "failed", "reason": "no space left"}
     tell(store, failed, "item", part)
@@ -215,4 +215,4 @@ def test_a_vote_and_families_are_described_with_all_their_bounds(made: tuple[Des
     for operation in (f"GET {FEEDBACK}/next", f"GET {FEEDBACK}/scores"):
         (asked_for,) = (one for one in api.operations[operation]["parameters"] if one["name"] == "family")
         assert asked_for["schema"]["anyOf"][0]["enum"] == [*names, "elsewhere"]
-    assert api.document["components"]["schemas"]["PairsWanted"]["properties"]["family"]["enum"] == names
+    assert api.document["components"]["schemas"]["PairRequest"]["properties"]["family"]["enum"] == names

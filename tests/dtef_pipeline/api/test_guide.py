@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dtef_pipeline.api.plans.manifest_examples import manifest_examples
+from dtef_pipeline.api.pages.new_evaluation_page import manifest_examples
 from tests.conftest import ROOT
 from tests.dtef_pipeline.api.made import add_partitions, client_in, settings_in
 

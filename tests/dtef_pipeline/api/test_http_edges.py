@@ -10,7 +10,7 @@ import httpx2
 import pytest
 from fastapi.testclient import TestClient
 
-from dtef_pipeline.api import bodies
+from dtef_pipeline.api.app import LARGEST_BODY
 from dtef_pipeline.cli.serving.serve_api import _make_app
 from tests.dtef_pipeline.api.made import client_in, services_in
 from tests.dtef_pipeline.api.served import PATIENCE_OF_TESTS_S, served
@@ -29,7 +29,7 @@ def test_a_path_that_does_not_take_the_method_is_a_problem(tmp_path: Path) -> No
     ("path", "kind"), [("/api/personas", "application/problem+json"), ("/login", "text/html; charset=utf-8")]
 )
 def test_a_body_over_the_limit_is_refused(path: str, kind: str, role: str | None, tmp_path: Path) -> None:
-    body = b'{"id": "' + b"x" * bodies.LARGEST_BODY + b'"}'
+    body = b'{"id": "' + b"x" * LARGEST_BODY + b'"}'
     with served(services_in(tmp_path)) as api, client_in(tmp_path, role) as client:
         headers = {**client.headers, "Content-Type": "application/json", "Origin": api.address}
         for content in (body, iter([body[:900_000], body[900_000:]])):

@@ -16,9 +16,9 @@ from resources.responses.store import RESPONSES
 TASK, HASH = field("task_id", pa.string(), "Task"), field("blueprint_hash", pa.string(), "Hash of the prompts")
 CALLS = CallTable(
     pa.schema([TASK, HASH, *CALL]),
-    from_prompt=("task_id", "prompt_id", "blueprint_hash"),
+    prompt_columns=("task_id", "prompt_id", "blueprint_hash"),
     prompt_key=("prompt_id", "task_id"),
-    listed=lambda options, reading: tuple(options) if reading is None else (),
+    list_options=lambda options, reading: tuple(options) if reading is None else (),
 )
 MODEL = ModelSpec(name="mini", model="openai/mini")
 PROMPTS = pa.Table.from_pylist(

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from dtef_pipeline.asking.snapshot_label import LONGEST_LABEL, require_label, require_one_spelling, snapshot_time
-from dtef_pipeline.asking.snapshot_order import among, snapshot_order, sort_labels, take_times, times
+from dtef_pipeline.asking.snapshot_order import among, read_snapshot_times, snapshot_order, sort_labels, take_times
 from dtef_pipeline.boards.cells import load_cells, load_scores_by_metric
 from dtef_pipeline.drift.models import compute_model_drift, drift_checks
 from dtef_pipeline.errors import ConfigError
@@ -245,7 +245,7 @@ def test_a_connection_with_some_of_the_scores_takes_the_order_of_all() -> None:
         connection.register("scores", scores_table(snapshot_rows(here)))
         whole.register("scores", scores_table(snapshot_rows({**here, **elsewhere})))
         assert snapshot_order(connection) == ["n10", "n9"]
-        take_times(connection, times(whole))
+        take_times(connection, read_snapshot_times(whole))
         assert snapshot_order(connection) == snapshot_order(whole) == ["base", "n9", "n10"]
         cells = load_cells(connection, SurveyBoardOptions(intervals=False))
     assert cells["snapshot"].tolist() == ["n10"]

@@ -109,7 +109,7 @@ def test_equal_scores_share_a_rank_in_every_view_whatever_the_order_of_the_rows(
 def test_unknown_board_options_list_what_is_allowed(options: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match="allowed: "):
         SurveyBoardOptions(**options)
-    with pytest.raises(ConfigError, match=f"view 'planet': allowed: {', '.join((*KEYS.groups, BY_METRIC))}"):
+    with pytest.raises(ConfigError, match=f"board 'planet': allowed: {', '.join((*KEYS.groups, BY_METRIC))}"):
         boarded(scores_of("m", 0.5), by="planet")
 
 

@@ -47,12 +47,12 @@ def test_a_row_is_a_cell_with_its_draws_averaged_and_counted() -> None:
 
 
 def test_references_are_those_of_the_boards_metric() -> None:
-    references = [reference_row(cluster="k", n=40, gini=0.6, ceiling={"js": 0.9, "tv": 0.95}, others=None)]
+    references = [reference_row(cluster="k", n=40, gini=0.6, ceiling={"js": 0.9, "tv": 0.95}, leave_one_out_score=None)]
     for metric, ceiling in (("js", 0.9), ("tv", 0.95)):
         cell = cells_of([{"tv": 0.2}], references, metric=metric).iloc[0]
         assert (cell["cluster"], cell["n"]) == ("k", 40)
         assert (cell["ceiling"], cell["gini"]) == pytest.approx((ceiling, 0.6))
-        assert np.isnan(cell["others"])
+        assert np.isnan(cell["leave_one_out_score"])
 
 
 def test_questions_of_a_battery_are_one_cluster_in_all_rounds_and_remain_different_questions() -> None:

@@ -65,7 +65,7 @@ def test_two_models_by_hand_the_better_one_first() -> None:
     expected = stats.ttest_1samp([0.1, 0.2, 0.1, -0.1, 0.4], 0)
     assert [row["p"], row["p_adjusted"]] == pytest.approx([expected.pvalue] * 2)
     assert (row["low"], row["high"]) == pytest.approx(tuple(expected.confidence_interval()))
-    assert (row["verdict"], row["among"], row["note"]) == ("no clear difference", "models", "")
+    assert (row["verdict"], row["adjusted_over"], row["note"]) == ("no clear difference", "models", "")
     assert (row["targets"], row["metric"]) == ("clean", "js")
 
 

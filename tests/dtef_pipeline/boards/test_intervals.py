@@ -18,7 +18,7 @@ from tests.dtef_pipeline.boards.board_setup import boarded
 from tests.made.freedom import freedom_of
 from tests.made.scores import reference_table, scores_of, scores_table, survey_rows
 
-REFERENCES = ("uniform", "others", "population")
+REFERENCES = ("uniform_score", "leave_one_out_score", "population_score")
 
 
 def questions(count: int, **given: Any) -> list[dict[str, Any]]:
@@ -45,7 +45,7 @@ def lopsided(rng: np.random.Generator) -> Lopsided:
     ]
     for reference in references[::5]:
         if reference["segment"] != "country:c0":  # which has every question
-            reference["others"] = None
+            reference["leave_one_out_score"] = None
     scores = []
     for model in (POPULATION_MARGINAL, "a", "b"):
         for q, s in pairs:
@@ -62,7 +62,10 @@ def by_cluster(cells: pd.DataFrame, model: str) -> dict[str, list[tuple[float, f
     mine = cells[cells["model"] == model].set_index(["segment", "question_id"])
     sides = {
         "score": (mine["score"], 1),
-        "skill": (mine["score"] - mine["others"], mine["ceiling"] - mine["others"] + 0 * mine["score"]),
+        "skill": (
+            mine["score"] - mine["leave_one_out_score"],
+            mine["ceiling"] - mine["leave_one_out_score"] + 0 * mine["score"],
+        ),
     }
     found = {}
     for name, (top, bottom) in sides.items():
@@ -109,19 +112,19 @@ def test_means_agree_with_those_of_the_board() -> None:
 
 def test_skill_is_the_place_between_the_marginal_and_the_ceiling() -> None:
     """0.7 is a third of the way from 0.65 to 0.8."""
-    row = boarded(scores_of("m", *[0.7] * 10), questions(10, others=0.65, uniform=0.4, ceiling=0.8)).iloc[0]
+    row = boarded(scores_of("m", *[0.7] * 10), questions(10, leave_one_out_score=0.65, uniform_score=0.4, ceiling=0.8)).iloc[0]
     assert row["skill"] == pytest.approx(1 / 3)
     assert (row["skill_low"], row["skill_high"]) == pytest.approx((1 / 3, 1 / 3))
-    best = boarded(scores_of("m", *[0.8] * 10), questions(10, others=0.65, ceiling=0.8)).iloc[0]
+    best = boarded(scores_of("m", *[0.8] * 10), questions(10, leave_one_out_score=0.65, ceiling=0.8)).iloc[0]
     assert best["skill"] == pytest.approx(1)
-    marginal = boarded(scores_of("m", *[0.65] * 10), questions(10, others=0.65, ceiling=0.8)).iloc[0]
+    marginal = boarded(scores_of("m", *[0.65] * 10), questions(10, leave_one_out_score=0.65, ceiling=0.8)).iloc[0]
     assert (marginal["skill"], marginal["skill_low"], marginal["skill_high"]) == pytest.approx((0, 0, 0), abs=1e-12)
 
 
 def test_skill_has_the_ends_that_it_has_by_either_ceiling() -> None:
     """Room .2 to the ceiling and .1 to the lowered one: what is above 0 may be twice as much, what is below 0 twice as far below."""
     scores = scores_of("m", *(0.44 + 0.02 * i for i in range(10)))
-    reference = {"others": 0.5, "uniform": 0.5, "ceiling": 0.7}
+    reference = {"leave_one_out_score": 0.5, "uniform_score": 0.5, "ceiling": 0.7}
     ends = [
         boarded(scores, questions(10, **reference, **low)).iloc[0][["skill", "skill_low", "skill_high"]]
         for low in ({}, {"ceiling_low": 0.6})

@@ -93,6 +93,6 @@ def run_rubric_demo(scored: Path, folder: Path) -> None:
         ok("import", "responses", ROOT / "data" / "stored_responses.jsonl")
         ok("rubric", "add", ROOT / "data" / "blueprints")
         ok("rubric", "run", "--blueprint", "demo-*")
-        ok("preference", "pairs", "--family", "rubric", "--only", "demo-*", "--per-item", "3")
+        ok("preference", "pairs", "--family", "rubric", "--pattern", "demo-*", "--per-item", "3")
         ok("import", "votes", ROOT / "data" / "stored_votes.jsonl")
         ok("preference", "board", "--refresh")

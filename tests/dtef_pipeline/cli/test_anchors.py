@@ -41,15 +41,15 @@ def house(state: Path) -> Warehouse:
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        ("anchors --family qa --judge none", "allowed: a model"),
+        ("anchors --family qa --judge none", "anchors need a judge"),
         ("anchors --family qa --judge nobody", "nobody"),
-        ("anchors --family qa --judge openai/j --max-calls judge=x", "a whole number from 0"),
+        ("anchors --family qa --judge openai/j --max-calls judge=x", "a whole number of 0 or more"),
         ("anchors --family qa --judge openai/j --snapshot ../x", "snapshot"),
         ("anchors --family rubric --n 3", "error: no judge is named"),
         ("anchors --family rubric --judge lenient=openai/j", "one of standard, prompt-aware, holistic"),
         (
             "anchors --family rubric --judge standard=openai/j --max-calls opnai/j=1",
-            "a role or a model of this run: openai/j, ",
+            "roles and models: openai/j, ",
         ),
     ],
 )
@@ -65,4 +65,4 @@ def test_without_anything_judged_there_is_nothing_to_judge_again(house: Warehous
         shutil.rmtree(Path(house.root) / table)
     assert "`dtef rubric run` makes some" in refused("anchors", "--family", "rubric", "--judge", "standard=openai/j")
     assert "nothing to judge again" in refused("anchors", "--family", "qa")
-    assert "no qa_anchors" in refused("anchors", "--family", "qa", "--show")
+    assert "no qa_anchors" in refused("anchors", "--family", "qa", "--results")

@@ -70,7 +70,7 @@ def test_a_sandbox_without_any_better_level_says_what_to_install(state: Path, mo
 
 def state_of(check: str) -> tuple[str, str]:
     found = DOCTOR_CHECKS[check](Settings.read_environment())
-    return found.state, f"{found.found}: {found.remedy}"
+    return found.state, f"{found.message}: {found.remedy}"
 
 
 def test_a_state_in_use_is_in_order_and_stays_as_it_was(ingested: Path) -> None:

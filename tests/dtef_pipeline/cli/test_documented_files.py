@@ -19,7 +19,6 @@ from dtef_pipeline.games.personas import read_persona_versions
 from dtef_pipeline.preference.vote_fit import load_vote_settings
 from dtef_pipeline.qa.suites import load_suites
 from dtef_pipeline.rubric.blueprint.reading import read_blueprint
-from dtef_pipeline.survey.experiments import load_experiment
 from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.commands import ok
 
@@ -52,7 +51,6 @@ def require_blueprint(path: Path) -> object:
 READERS: dict[str, Callable[[Path], object]] = {
     r"^---$": require_blueprint,
     r"^ops:": require_run_config,
-    r"^hypothesis:": load_experiment,
     r"^suites:": load_suites,
     r"^system_prompt:": lambda path: read_persona_versions(path.parent),
     r"^preference:": load_vote_settings,

@@ -37,11 +37,11 @@ class TestSegmentsAndRounds:
 
     def test_a_round_at_once_is_one_series_a_model_and_level(self, reading: Path) -> None:
         rows = strict(ok("drift", "--by", "round", "--json"))
-        assert sorted((row["model"], row["way"]) for row in rows) == [("fake", "context 0"), ("fake", "context 2")]
+        assert sorted((row["model"], row["setting"]) for row in rows) == [("fake", "context 0"), ("fake", "context 2")]
         assert rows[0]["n_items"] == 6
 
     def test_the_stage_says_the_same_as_the_command(self, reading: Path) -> None:
-        columns = ("segment", "model", "way", "gap", "verdict", "threshold")
+        columns = ("segment", "model", "setting", "gap", "verdict", "threshold")
         stored = query(f"SELECT {', '.join(columns)} FROM drift_checks WHERE flagged ORDER BY ALL")
         rows = strict(ok("drift", "--by", "segment", "--round", "S1", "--json"))
         shown = [{name: row[name] for name in columns[:-1]} for row in rows if row["flagged"]]
@@ -55,8 +55,8 @@ class TestModels:
     def test_a_model_is_judged_over_its_segments_and_baselines_are_not(self, reading: Path) -> None:
         rows = strict(ok("drift", "--json"))
         assert [(row["model"], row["verdict"], row["n_prompts"]) for row in rows] == [("fake", "watch", 6)] * 2
-        assert {row["way"] for row in rows} == {"context 0", "context 2"}
-        assert all(row["changes"][0]["what"] == "answers" for row in rows)
+        assert {row["setting"] for row in rows} == {"context 0", "context 2"}
+        assert all(row["changes"][0]["kind"] == "answers" for row in rows)
 
     def test_the_table_tells_a_newcomer_what_happened(self, reading: Path) -> None:
         text = ok("drift")
@@ -129,10 +129,10 @@ class TestExitCodes:
         assert dtef("drift", "--by", by, "--since", "m=2026-01-07", "--fail-on", "watch").exit_code == 0
         said = refused("drift", "--by", by, "--since", "n=2026-01-07")
         assert "since: no scores of a model n; models with scores: m" in said
-        assert "--since m=soon: allowed: a date such as 2026-03-01" in refused(
-            "drift", "--by", by, "--since", "m=soon"
-        ).replace("'", "")
-        assert "allowed: MODEL=DATE, or DATE for all models" in refused("drift", "--by", by, "--since", "=2026-01-07")
+        assert "--since m=soon is not a date such as 2026-03-01" in refused("drift", "--by", by, "--since", "m=soon").replace(
+            "'", ""
+        )
+        assert "write MODEL=DATE, or DATE for all models" in refused("drift", "--by", by, "--since", "=2026-01-07")
 
     def test_a_model_that_the_panel_accepts_and_is_unknown_is_named_with_its_line(
         self, drifted: Path, monkeypatch: pytest.MonkeyPatch
@@ -160,7 +160,7 @@ class TestExitCodes:
         observed = pa.Table.from_pylist([{**at, "question_id": f"q{number}"} for number in range(10)], SURVEY_RESPONSES)
         Warehouse(drifted / "warehouse").write("survey_responses", observed, round="S1", segment="country:kenya")
         row, _ = strict(ok("drift", "--by", by, "--json"))
-        assert {one["text"] for one in row["moved"]} == {text}
+        assert {one["text"] for one in row["top_changes"]} == {text}
         shown = "“How often, if at all, do you use an assistant that answers …”"
         assert re.search(rf"S1/q\d {shown} -0\.2000", ok("drift", "--by", by))
 

@@ -139,7 +139,7 @@ def test_a_warehouse_that_is_a_file_or_not_there_is_the_reason_that_is_reported(
     said = "error: there is no warehouse /proc/nope: /proc/nope cannot be made: /proc cannot hold files of users"
     assert {refused(*command) for command in readers} == {f"{said}; name another place in DTEF_WAREHOUSE\n"}
     monkeypatch.setenv("DTEF_WAREHOUSE", str(tmp_path / "new"))
-    said = f"error: there is no warehouse {tmp_path}/new: `dtef add PATH` makes it, or name another in DTEF_WAREHOUSE\n"
+    said = f"error: there is no warehouse {tmp_path}/new: `dtef add PATH` creates it, or name another one in DTEF_WAREHOUSE\n"
     assert {refused(*command) for command in readers} == {said}
 
 

@@ -57,14 +57,14 @@ def test_lists_of_every_family_can_be_read_by_other_programs(state: Path) -> Non
     assert ok("rubric", "list", "--csv").startswith("blueprint,prompts,")
     games = strict(ok("games", "list", "--json"))
     assert {"poker/kuhn"} <= {row["scenario"] for row in games["scenarios"]}
-    assert "allowed with one table; --json writes both, scenarios and personas" in refused("games", "list", "--csv")
+    assert "--csv works with one table only; --json writes both, scenarios and personas" in refused("games", "list", "--csv")
     assert all(not row["faults"] for row in strict(ok("games", "check", ROOT, "--json")))
 
 
 def test_the_results_of_a_scenario_can_be_removed(state: Path) -> None:
     refused("games", "remove", "poker/kuhn")
     chosen = ("games", "run", "--scenario", "kuhn", "--player", "baselines", "--seeds", "1-2", "--no-roll-ups")
-    assert "--csv: allowed with --estimate" in refused(*chosen, "--csv")
+    assert "--csv works with --estimate only" in refused(*chosen, "--csv")
     assert any("snapshot base" in line for line in strict(ok(*chosen, "--json"))["lines"])
     assert partitions("league_scenario") == ["poker/kuhn"]
     gone = strict(ok("games", "remove", "poker/*", "--json"))

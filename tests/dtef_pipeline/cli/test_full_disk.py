@@ -69,7 +69,7 @@ def test_a_disk_that_fills_up_during_a_run_is_named_and_the_same_command_goes_on
     run = ["run", "--round", "S1", *CHOSEN, "--questions", "2"]
     result = dtef(*run)
     assert result.exit_code == 1
-    assert "blueprints: 2 of 2 partitions failed: S1/country:brazil (cannot write " in result.stderr
+    assert "blueprint: 2 of 2 partitions failed: S1/country:brazil (cannot write " in result.stderr
     assert result.stderr.endswith(REMEDY)
     (disk / "filler").unlink()
     assert dtef(*run, "--no-roll-ups").exit_code == 0

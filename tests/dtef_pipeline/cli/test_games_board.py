@@ -92,7 +92,7 @@ def test_a_row_says_how_many_of_its_episodes_were_played_and_what_ended_the_othe
 
 def test_refusals_and_moves_made_for_a_player_stand_beside_every_metric(house: Warehouse) -> None:
     form = [
-        {**CHIPS_WON, "metric": name, "family": "form", "unit": "per turn", "direction": "lower"}
+        {**CHIPS_WON, "metric": name, "metric_family": "form", "unit": "per turn", "direction": "lower"}
         for name in ("refused_rate", "default_rate")
     ]
     rows = list(scored_games("shy", "baseline/a", {1: (1, 1)}))
@@ -122,4 +122,4 @@ def test_rows_of_several_snapshots_name_them_and_one_can_be_chosen(house: Wareho
     assert {row["player"]: row["mean"] for row in base} == {"little": 4.5, "much": 2.0, "other": 1.0}
     (later,) = strict(ok(*BOARD, "--snapshot", "later", "--json"))
     assert (later["player"], later["mean"], later["coverage"]) == ("little", 2.5, 1.0)
-    assert "--snapshot latr: nothing was played in it; allowed: later" in refused(*BOARD, "--snapshot", "latr")
+    assert "nothing was played in snapshot latr; snapshots: later" in refused(*BOARD, "--snapshot", "latr")

@@ -85,7 +85,7 @@ def test_each_choice_may_be_typed_by_its_number_or_as_it_is_listed() -> None:
             read = game.read(parse_typed_line(typed, game, legal), state, 0)
             assert read == command if "=>" not in typed else '"words":"Yours, I hope"' in read, typed
     assert parse_typed_line("2", ShowCards(), ("wait", "show")) == "ACTION: show"
-    with pytest.raises(ConfigError, match="3: no choice of that number; allowed: 1 to 2"):
+    with pytest.raises(ConfigError, match="there is no choice 3; the choices are 1 to 2"):
         parse_typed_line("3", ShowCards(), ("wait", "show"))
 
 
@@ -101,7 +101,7 @@ def test_a_person_talks_in_words_and_then_offers() -> None:
 def test_a_person_learns_how_to_talk() -> None:
     said = ok(*SPOKEN[:-1], stdin="99\n?\nquit\n")
     assert "A line is your message, in words." in said
-    assert "99: no choice of that number; allowed: 1 to 17" in said
+    assert "there is no choice 99; the choices are 1 to 17" in said
     assert "\n  17  say nothing\n" in said
 
 

@@ -92,7 +92,6 @@ class TestHelp:
                 "board",
                 "--refresh",
             ),
-            ("board", "--experiment", "context-size"),
             ("board",),
         ],
     )

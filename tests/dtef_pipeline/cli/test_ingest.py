@@ -180,7 +180,7 @@ class TestIngest:
             (
                 "notes.txt",
                 "hello world\n",
-                r"notes\.txt: not a survey that any adapter recognises; got .*hello world.*allowed: ",
+                r"notes\.txt: not a survey; got .*hello world.*allowed: ",
             ),
             (
                 "t.csv",

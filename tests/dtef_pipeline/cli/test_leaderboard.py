@@ -23,7 +23,7 @@ class TestLeaderboard:
         assert strict(ok("board", "--condition", usual, "--json")) == whole
         message = refused("board", "--condition", "shift/narrative")
         assert "nothing is scored for --condition shift/narrative" in message
-        assert f"condition: {usual}" in message
+        assert f"conditions {usual}" in message
 
     @pytest.mark.parametrize("by", ["consistency", "metric"])
     def test_every_view_is_a_table_csv_and_strict_json_with_the_promised_columns(self, reading: Path, by: str) -> None:
@@ -60,15 +60,15 @@ class TestLeaderboard:
         assert (js["metric"], tv["metric"]) == ("js", "tv")
         assert js["score"] != tv["score"]
         assert "metric 'kl': allowed: js" in refused("board", "--metric", "kl")
-        assert "'some' is not one of 'clean', 'all'" in refused("board", "--targets", "some")
+        assert "--targets: 'some' is not one of clean, all" in refused("board", "--targets", "some")
 
     def test_a_round_without_scores_is_named_with_those_that_have_some(self, reading: Path) -> None:
         assert "no scores of round S9; scored so far: S1" in refused("board", "--round", "S9")
 
     def test_an_unknown_snapshot_is_answered_with_the_snapshots_alone(self, reading: Path) -> None:
         message = refused("board", "--snapshot", "nope")
-        assert "snapshot: 2026-01-01" in message
-        assert "condition: " not in message
+        assert "snapshots 2026-01-01" in message
+        assert "conditions " not in message
 
     def test_nothing_scored_yet_says_what_to_do(self, ingested: Path) -> None:
         for command in (["board"], ["drift"]):

@@ -19,7 +19,6 @@ MODELS = f"""models:
   translated: {{model: openai/gpt-5-mini, api_base: 'http://h.example/v1'}}
   elsewhere: {{model: hosted_vllm/v, api_base: 'http://h.example/v1'}}
   of-provider: {{model: openai/gpt-4o}}
-  made-elsewhere: {{model: imported/x}}
 """
 
 
@@ -35,14 +34,13 @@ def test_each_model_is_listed_with_its_transport_and_address() -> None:
     printed = ok("models", "--json")
     assert PLANTED not in printed
     ways = {row["model"]: (row["transport"], row["address"]) for row in strict(printed)}
-    assert {name: ways[name] for name in ways if name.startswith(("mine", "in-", "by-", "tr", "else", "of-", "made-"))} == {
+    assert {name: ways[name] for name in ways if name.startswith(("mine", "in-", "by-", "tr", "else", "of-"))} == {
         "mine": ("direct", "http://[...]@gpu-box:8000/v1"),
         "in-path": ("direct", "https://h.example/[key]/v1"),
         "by-wish": ("litellm", "http://h.example/v1"),
         "translated": ("litellm", "http://h.example/v1"),
         "elsewhere": ("litellm", "http://h.example/v1"),
         "of-provider": ("litellm", ""),
-        "made-elsewhere": ("", ""),
     }
     assert ways["local/smollm2-135m"] == ("local", "")
     assert ways["baseline/uniform"] == ("", "")

@@ -42,7 +42,7 @@ def test_baselines_stand_in_no_pair_unless_they_are_let_in(house: Warehouse, sta
     assert "there are baselines, which are paired with --baselines" in " ".join(
         refused("preference", "pairs", "--family", "survey", *only).split()
     )
-    assert "--baselines" not in refused("preference", "pairs", "--family", "survey", "--only", "other/*")
+    assert "--baselines" not in refused("preference", "pairs", "--family", "survey", "--pattern", "other/*")
     assert "3 new pairs of 3 responses" in ok("preference", "pairs", "--family", "survey", "--baselines")
     ok("preference", "vote", "--reviewer", "zoe", "--out", state / "page")
     page = (state / "page" / "votes.html").read_text(encoding="utf-8")

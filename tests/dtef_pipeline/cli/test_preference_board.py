@@ -90,7 +90,9 @@ def test_votes_become_a_board_and_stand_beside_metrics(voted: Path) -> None:
     assert of_accuracy[0]["tau_low"] < tau < of_accuracy[0]["tau_high"]
     assert "Kendall's tau" in ok("preference", "board", "--metric", "made*")
     assert "nothing to compare" in refused("preference", "board", "--partition", "other", "--metric", "made*")
-    assert "--partition x: no votes; allowed: all, judged, made, other" in refused("preference", "board", "--partition", "x")
+    assert "--partition x has no votes; partitions with votes: all, judged, made, other" in refused(
+        "preference", "board", "--partition", "x"
+    )
 
     with VoteStore(Settings.read_environment().responses_url) as store:
         store.void(store.votes()[0][0], "test", "a mistake")
@@ -117,7 +119,7 @@ def test_a_roll_up_by_item_at_equal_length_with_weights_stands_in_its_rows(
     assert {(row["votes"], row["weight"], row["control"], row["items"]) for row in people} == {
         (60, "confidence", "length", "made/*")
     }
-    assert {(row["weight"], row["unweighted"], row["judge"]) for row in judged} == {
+    assert {(row["weight"], row["unweighted_reason"], row["judge"]) for row in judged} == {
         (None, "judges give no confidence", "pairs(openai/gpt-4o[temperature=0])#01234567")
     }
     shown = " ".join(ok("preference", "board").split())

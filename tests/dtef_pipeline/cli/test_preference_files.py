@@ -36,7 +36,7 @@ def test_rows_end_where_lines_of_a_csv_end(state: Path) -> None:
         ('{"prompt_id": 1, "model": "y", "text": null}', r"r\.jsonl:2: no text; got 'null'; allowed: a text"),
         ('{"prompt_id": 1, "model": "y"}', r"r\.jsonl:2: no text; got 'nothing'"),
         ('{"prompt_id": 1, "model": "x", "text": "other"}', r"r\.jsonl:2: prompt_id 1 and model x: there already"),
-        ('{"prompt_id": 1, "model": "y", "text": "b", "text": "c"}', r"r\.jsonl:2: got the key 'text' more than once"),
+        ('{"prompt_id": 1, "model": "y", "text": "b", "text": "c"}', r"r\.jsonl:2: is not JSON .the key 'text' is given twice"),
         ('{"prompt_id": 1, "model": "y", "text": "b", "maker": 3}', r"r\.jsonl:2: no maker; got '3'"),
     ],
 )

@@ -125,9 +125,9 @@ def test_every_family_that_asks_models_says_how_it_is_paired() -> None:
 
 
 def test_what_is_paired_can_be_chosen(house: Warehouse, state: Path) -> None:
-    refused("preference", "pairs", "--family", "qa", "--only", "other/*")
+    refused("preference", "pairs", "--family", "qa", "--pattern", "other/*")
     refused("preference", "pairs", "--family", "qa", "--snapshot", "later")
-    assert "1 new pair " in ok("preference", "pairs", "--family", "qa", "--only", "made/*", "--most", "1")
+    assert "1 new pair " in ok("preference", "pairs", "--family", "qa", "--pattern", "made/*", "--max-pairs", "1")
     assert "1 new pair " in ok(
         "preference", "pairs", "--family", "qa", "--model", "one", "--model", "two", "--model", "three", "--per-item", "2"
     )
@@ -200,7 +200,7 @@ def test_reviewers_with_consent_are_named_in_exports(house: Warehouse, state: Pa
     vote_on_all(state, "zoe", "A")
     ok("export", "votes", state / "a.jsonl")
     assert '"zoe"' not in (state / "a.jsonl").read_text()
-    assert "reviewer 'nobody': no vote of that id" in refused("preference", "votes", "--no-consent", "nobody")
+    assert "reviewer 'nobody' has no votes" in refused("preference", "votes", "--no-consent", "nobody")
     ok("preference", "votes", "--consent", "zoe")
     ok("export", "votes", state / "a.jsonl")
     assert '"zoe"' in (state / "a.jsonl").read_text()
@@ -237,27 +237,27 @@ def test_real_votes_come_in_and_travel_without_a_change(state: Path, monkeypatch
 
 
 def fitted(votes: Sequence[PlayersVote]) -> dict[str, float | None]:
-    outcome = np.array([{"left": 1, "right": -1, "tie": 0}[vote.preferred] for vote in votes])
+    outcome = np.array([{"left": 1, "right": -1, "tie": 0}[vote.preferred_side] for vote in votes])
     columns = vote_columns("the store", [(vote.left, vote.right) for vote in votes], outcome, np.ones(len(votes)))
     return {score.model: score.beta for score in fit_votes(columns).scores}
 
 
 def _preferred(vote: Any) -> tuple[str, str, str]:
     first, second = sorted((vote.left, vote.right))
-    return first, second, "tie" if vote.preferred == "tie" else getattr(vote, vote.preferred)
+    return first, second, "tie" if vote.preferred_side == "tie" else getattr(vote, vote.preferred_side)
 
 
 def test_a_csv_without_responses_counts_and_is_not_served(state: Path) -> None:
     (state / "v.csv").write_text("left,right,choice\nx,y,A\nx,y,B\ny,x,A\n")
     assert "2 responses, 1 pair, 3 votes added" in ok("import", "votes", state / "v.csv")
     with store(state) as votes:
-        assert sorted(getattr(vote, vote.preferred) for vote in read_player_votes(votes)) == ["x", "y", "y"]
+        assert sorted(getattr(vote, vote.preferred_side) for vote in read_player_votes(votes)) == ["x", "y", "y"]
         assert not votes.waiting("somebody")
     for text, said in (
-        ("left,right,choice,choice\n", r"v\.csv:1: the column choice stands 2 times"),
+        ("left,right,choice,choice\n", r"v\.csv:1: the column choice occurs twice"),
         ("left,right,choice,reviewer_id\nx,y,A,\x1b[2J\n", r"v\.csv:2: reviewer_id; got .*allowed: nothing, or 200 printable"),
         ("left,right,choice,reviewer_id\nx,y,A,r\nx,y,B,r\n", r"v\.csv:3: .*allowed: one vote of a reviewer on a pair"),
-        ("left,right\n", r"v\.csv:1: the column choice stands 0 times"),
+        ("left,right\n", r"v\.csv:1: the column choice is missing"),
         ("left,right,choice\nx,y,C\n", r"v\.csv:2: choice is not usable; got 'C'; allowed: A, B, tie"),
         ("left,right,choice\nx,x,A\n", r"v\.csv:2: left and right"),
         ("left,right,choice,confidence\nx,y,A,7\n", r"v\.csv:2: confidence is not usable; got '7'"),
@@ -320,7 +320,7 @@ def test_episodes_of_one_deal_seat_and_opponent_become_pairs_of_transcripts(
     calm = '{"id": "calm", "version": 2, "status": "approved", "display_name": "Calm Carl", "system_prompt": "Be calm."}'
     (state / "personas" / "calm.yaml").write_text(calm, encoding="utf-8")
     keep_episodes(Warehouse(str(state / "warehouse")))
-    assert "3 new pairs of 3 responses" in ok("preference", "pairs", "--family", "games", "--only", "poker/kuhn")
+    assert "3 new pairs of 3 responses" in ok("preference", "pairs", "--family", "games", "--pattern", "poker/kuhn")
     with store(state) as votes:
         (item,) = {pair.item_id for pair in votes.pairs("games")}
         assert item == "poker/kuhn/v1/17/0/baseline/random"

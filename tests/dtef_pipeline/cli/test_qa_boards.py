@@ -245,7 +245,7 @@ def test_drift_tells_which_model_moved_and_the_rule_of_each_part(house: Warehous
     rows = {(row["model"], row["verdict"]) for row in strict(ok("drift", "--family", "qa", "--json"))}
     assert ("good", "drift") in rows
     assert ("middling", "drift") not in rows
-    (judged,) = (row for row in house.read("drift", family="qa").to_pylist() if ", judged by" in row["way"])
+    (judged,) = (row for row in house.read("drift", family="qa").to_pylist() if ", judged by" in row["setting"])
     assert (judged["verdict"], judged["control"]) == ("watch", "none")
     assert (judged["shift"], judged["net_shift"]) == pytest.approx((-0.5, -0.3), abs=0.01)
     said = " ".join(ok("drift", "--family", "qa").split())
@@ -258,7 +258,7 @@ def test_drift_tells_which_model_moved_and_the_rule_of_each_part(house: Warehous
     gaps = [row["gap"] for row in parts]
     assert gaps == sorted(gaps, reverse=True)
     assert {row["partition"].split("/")[1] for row in parts} == {f"s{part}" for part in range(6)}
-    assert "allowed with --by model" in refused("drift", "--family", "qa", "--by", "part", "--fail-on", "drift")
+    assert "works with --by model only" in refused("drift", "--family", "qa", "--by", "part", "--fail-on", "drift")
 
 
 @pytest.mark.thorough
@@ -266,7 +266,7 @@ def test_the_panel_says_how_loud_drift_is_and_from_when_on_it_is_accepted(
     made: tuple[Path, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The section `drift` of the panel was read for surveys alone."""
-    from assets.qa.roll_ups import qa_drift, qa_judge_stands_still, qa_no_drift
+    from assets.qa.roll_ups import qa_drift, qa_judge_is_stable, qa_no_drift
     from assets.stage.drift_webhook import build_message
 
     shutil.copytree(made[0] / "warehouse", tmp_path / "warehouse")
@@ -275,25 +275,25 @@ def test_the_panel_says_how_loud_drift_is_and_from_when_on_it_is_accepted(
     def rolled_up(panel: str, config: Mapping[str, Any] | None = None) -> dict[str, Any]:
         (tmp_path / "panel.yaml").write_text(panel, encoding="utf-8")
         monkeypatch.setenv("DTEF_PANEL", str(tmp_path / "panel.yaml"))
-        assets = [qa_drift, qa_no_drift, qa_judge_stands_still]
+        assets = [qa_drift, qa_no_drift, qa_judge_is_stable]
         run_config = {"ops": {"qa_drift": {"config": config or {}}}}
         result = dg.materialize(assets, resources={"store": Store()}, run_config=run_config)
         return {one.check_name: one for one in result.get_asset_check_evaluations()}
 
     checks = rolled_up("drift: {severity: {drift: WARN}}\n")
     assert (checks["qa_no_drift"].passed, checks["qa_no_drift"].severity) == (False, dg.AssetCheckSeverity.WARN)
-    assert not checks["qa_judge_stands_still"].passed, "a judge alone is to watch at most, and was not told"
+    assert not checks["qa_judge_is_stable"].passed, "a judge alone is to watch at most, and was not told"
     checks = rolled_up("drift: {since: {good: 2026-01-08}}\nqa: {models: [nobody-yet]}\n", {"baseline": 3})
     assert checks["qa_no_drift"].metadata["drift"].value == 0
     series = Warehouse(tmp_path / "warehouse").read("drift_series", family="qa").to_pylist()
-    assert max(Counter((one["model"], one["way"]) for one in series if one["in_baseline"]).values()) == 3
+    assert max(Counter((one["model"], one["setting"]) for one in series if one["in_baseline"]).values()) == 3
     checks = rolled_up("drift: {severity: {watch: OFF, drift: OFF}}\n")
     assert checks["qa_no_drift"].passed
     rows = Warehouse(tmp_path / "warehouse").read("drift", family="qa").to_pylist()
     moved = [row for row in rows if row["model"] == "good" and row["verdict"] in ("watch", "drift")]
-    chosen, judged = sorted(moved, key=lambda row: str(row["way"]))
-    assert (chosen["way"], chosen["verdict"]) == ("letters, exact_choice by exact_choice 1", "drift")
-    assert judged["way"].startswith("letters, judged by judge ")
+    chosen, judged = sorted(moved, key=lambda row: str(row["setting"]))
+    assert (chosen["setting"], chosen["verdict"]) == ("letters, exact_choice by exact_choice 1", "drift")
+    assert judged["setting"].startswith("letters, judged by judge ")
     assert judged["verdict"] == "watch"
     assert chosen["net_shift"] is chosen["judges_note"] is None
     assert judged["net_shift"] == pytest.approx(-0.3, abs=0.01)

@@ -75,8 +75,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         story = Story(folder, server)
         story.tell("choices added", "add", "mmlu", choices)
         story.tell("sums added", "add", "gsm8k", sums)
-        store_imported(folder)
-        story.tell("nobody named", "run", "--judge", "judge", "--snapshot", "imported", "--part", "gsm8k/*", "--no-roll-ups")
+        story.tell("nobody named", "run", "--judge", "judge", "--snapshot", "empty", "--part", "gsm8k/*", "--no-roll-ups")
         story.tell("first", "run", *ASKED)
         story.tell("again", "run", *ASKED)
         with open_dagster_instance() as instance:
@@ -88,17 +87,12 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         yield story
 
 
-def store_imported(folder: Path) -> None:
-    (folder / "answers.jsonl").write_text('{"index": 0, "model": "mine", "text": "#### 1"}\n', encoding="utf-8")
-    ok("import", "responses", folder / "answers.jsonl", "--suite", "gsm8k", "--snapshot", "imported")
-
-
-def test_a_run_that_names_nobody_says_how_imported_responses_are_scored(told: Story) -> None:
+def test_a_run_that_names_nobody_says_that_nothing_was_scored(told: Story) -> None:
     """It scored nothing, said nothing, and was a success."""
     step = told.steps["nobody named"]
     assert (step.code, step.calls) == (1, 0)
     assert "nothing was judged or scored" in step.stderr
-    assert "--model imported/mine" in step.stderr
+    assert "--model MODEL" in step.stderr
 
 
 def test_every_step_came_to_its_end(told: Story) -> None:
@@ -166,12 +160,12 @@ def test_no_calls_are_made_where_nobody_can_judge(told: Story, judge: tuple[str,
         (("run", "--suite", "gsm8k", "--part", "winds", *ASKED), "--part 'winds' matches none; known: gsm8k/all"),
         (("run", "--model", "nobody", "--judge", "none"), "no model or collection 'nobody'"),
         (("run", *ASKED, "--snapshot", "a/b"), "snapshot"),
-        (("run", *ASKED, "--max-calls", "jugde=1"), "budget of 'jugde': allowed: a role or a model of this run"),
-        (("run", *ASKED, "--max-calls", "judge=x"), "a whole number from 0"),
+        (("run", *ASKED, "--max-calls", "jugde=1"), "the budget of 'jugde' limits nothing in this run"),
+        (("run", *ASKED, "--max-calls", "judge=x"), "a whole number of 0 or more"),
         (("run", *ASKED, "--few-shot", "-1"), "--few-shot"),
-        (("run", *ASKED, "--template", "essay"), "'letters', 'parens', 'cot'"),
+        (("run", *ASKED, "--template", "essay"), "letters, parens, cot"),
         (("remove", "winds"), "PART 'winds' matches none; known: mmlu/winds"),
-        (("remove",), "missing argument"),
+        (("remove",), "missing PART"),
     ],
 )
 def test_what_is_wrong_is_stated_with_what_is_allowed(told: Story, words: tuple[str, ...], message: str) -> None:

@@ -42,7 +42,7 @@ def test_models_whose_calls_failed_are_counted_over_all_parts(tmp_path: Path) ->
         "warning: c: 1 response of 1 failed; the same command sends them again",
     ]
     assert list(list_failed_calls(QA_RUN, given, ["mmlu/winds"])) == []
-    judging = replace(given, beside=RunFlags(first="judge"))
+    judging = replace(given, flags=RunFlags(first="judge"))
     assert list(list_failed_calls(QA_RUN, judging, ["gsm8k/all"])) == [], "the same command would not ask again"
 
 
@@ -70,5 +70,5 @@ def test_look_ups_that_failed_are_counted_with_their_reasons(tmp_path: Path) -> 
         "qa_context", pa.Table.from_pylist(rows, schema=QA_TABLES["qa_context"].schema), suite="socioscope", part="talks"
     )
     (line,) = list_failed_look_ups(house, ["socioscope/talks"], how)
-    assert line.startswith("warning: 3 look-ups of 4 failed, so no model was asked: it answered 403 (2); no list (1)")
+    assert line.startswith("warning: 3 look-ups of 4 failed, so no model was called: it answered 403 (2); no list (1)")
     assert list(list_failed_look_ups(house, ["socioscope/talks"], AskSettings())) == []

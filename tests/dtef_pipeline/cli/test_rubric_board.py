@@ -15,8 +15,8 @@ from assets.rubric.roll_ups import rubric_champions
 from assets.stage.resources import Store
 from dtef_pipeline.families import TABLES
 from dtef_pipeline.rubric.board import BOARD_READS, rubric_board
-from dtef_pipeline.rubric.board_views import BOARD_VIEWS
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CHAMPIONS, RUBRIC_GRADES, RUBRIC_TABLES
+from dtef_pipeline.rubric.rubric_boards import RUBRIC_BOARDS
 from dtef_pipeline.rubric.rubric_roll_ups import JUDGED_READ, build_agreement_tables, build_validity_tables
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
 from dtef_pipeline.rubric.site.weights import build_alike_section
@@ -132,24 +132,24 @@ def test_the_key_of_the_panel_makes_the_steadier_model_champion(
 
 def test_blueprints_cannot_be_chosen_where_rows_are_of_all_of_them(house: Warehouse) -> None:
     said = refused("rubric", "board", "--by", "champions", "--blueprint", "x")
-    assert "allowed with --by blueprint, prompt, criterion, corrected, comparisons or agreement" in said
+    assert "but with --by blueprint, prompt, criterion, corrected, comparisons or agreement" in said
 
 
 def test_every_view_is_of_a_table_whose_columns_it_shows_and_the_help_says_what_it_shows() -> None:
     shown = ok("rubric", "board", "--help")
     assert (
-        "--blueprint is not allowed with views over all blueprints: overall, tag, labels, champions, judges, self-pref"
+        "--blueprint is not allowed with boards over all blueprints: overall, tag, labels, champions, judges, self-pref"
         in " ".join(shown.split())
     )
-    for view in BOARD_VIEWS:
+    for view in RUBRIC_BOARDS:
         assert f"  {view.name:<15}  {view.shows}" in shown
         if view.table and view.columns:
             schema = TABLES[view.table].schema
             assert schema is not None
             known = {*schema.names, "interval", *view.further_intervals}
-            own = {name for name in view.columns if name not in ("n_parts", "n_planned", "n_responses_scored", "n_scored")}
-            assert (own | {*view.who}) - known <= {"coverage", "similarity"}, view.name
-            assert {*view.kept, *view.first_out} <= {*view.columns}
+            own = {name for name in view.columns if name not in ("n_scored", "n_planned", "n_responses_scored")}
+            assert (own | {*view.name_columns}) - known <= {"coverage", "similarity"}, view.name
+            assert {*view.always_shown, *view.hidden_first} <= {*view.columns}
 
 
 def test_boards_over_blueprints_and_the_page_say_what_was_judged_on_another_scale(state: Path) -> None:

@@ -109,7 +109,7 @@ def test_without_a_folder_of_collections_the_remedy_is_reported(folder: Path) ->
 def test_what_cannot_be_checked_is_refused(folder: Path) -> None:
     assert "does not exist" in refused("rubric", "check", folder / "nowhere.yml")
     (folder / "empty").mkdir()
-    assert "has no blueprints; allowed: a folder with files that end in" in refused("rubric", "check", folder / "empty")
+    assert "has no blueprints, which are files that end in" in refused("rubric", "check", folder / "empty")
     assert "is not in" in refused("rubric", "check", folder / "blueprints", "--root", folder / "models")
     (folder / "models" / "BAD.json").write_text("5")
     assert "allowed: a list of texts" in refused("rubric", "check", folder / "blueprints", "--models-dir", folder / "models")

@@ -111,7 +111,7 @@ def test_budgets_are_compared_with_the_estimate_by_run_role_and_model(players: P
     assert "judge: max_cost_usd 1,000.0 is enough" in text
     assert "cand-a: max_calls 1,000 is enough" in text
     told = refused("rubric", "run", "--estimate", "--max-calls", "cand=5", "--json")
-    assert "budget of 'cand': allowed: a role or a model of this run: cand-" in told
+    assert "the budget of 'cand' limits nothing in this run; roles and models: cand-" in told
 
 
 def test_a_model_under_test_that_is_not_known_is_reported_before_judges_are_missed(players: Players, state: Path) -> None:
@@ -122,7 +122,7 @@ def test_a_model_under_test_that_is_not_known_is_reported_before_judges_are_miss
 
 @pytest.mark.parametrize("options", [["--model", "nosuch/x"], ["--model", "cand-a", "--judge", "standard=nosuch/x"]])
 def test_a_provider_that_litellm_does_not_know_is_refused_as_in_the_run(players: Players, options: list[str]) -> None:
-    assert "'nosuch/x' names no provider" in refused("rubric", "run", "--estimate", *options)
+    assert "nosuch/x: LiteLLM knows no such provider" in refused("rubric", "run", "--estimate", *options)
 
 
 def test_table_has_sums_by_role_and_unknown_prices_are_unknown(players: Players) -> None:

@@ -20,7 +20,7 @@ def test_a_file_that_names_no_models_is_added_and_its_run_has_to_name_some(bluep
     (folder / "nobody.yml").write_text(NOBODY, encoding="utf-8")
     added = dtef("rubric", "add", folder / "nobody.yml")
     assert (added.exit_code, "1 blueprint added" in added.stdout) == (0, True)
-    assert "the models of these are not known: nobody; give the folder of collections with --models-dir" in added.stderr
+    assert "these blueprints name no known models: nobody; give the folder of collections with --models-dir" in added.stderr
     for more in ([], ["--estimate"]):
         told = refused("rubric", "run", *more)
         assert "nobody names a collection of models" in told

@@ -202,14 +202,14 @@ def test_blueprints_that_lost_their_summaries_are_counted_and_named() -> None:
     ("arguments", "told"),
     [
         (["run", "--blueprint", "greatings"], "known: greetings"),
-        (["run", "--max-calls", "judge=x"], "a whole number from 0"),
-        (["run", "--max-cost-usd", "jugde=3"], "budget of 'jugde': allowed: a role or a model of this run: judge, "),
-        (["run", "--max-calls", "openai/cand-c=1"], "a model of this run: openai/cand-b, openai/cand-a"),
-        (["run", "--from", "ingest", "--max-calls", "cand-c=1"], "a model of this run: "),
+        (["run", "--max-calls", "judge=x"], "a whole number of 0 or more"),
+        (["run", "--max-cost-usd", "jugde=3"], "the budget of 'jugde' limits nothing in this run; roles and models: judge, "),
+        (["run", "--max-calls", "openai/cand-c=1"], "roles and models: openai/cand-b, openai/cand-a"),
+        (["run", "--from", "ingest", "--max-calls", "cand-c=1"], "limits nothing in this run; roles and models: "),
         (["run", "--from", "judge", "--max-calls", "nosuch=1"], "budget of 'nosuch'"),
         (["run", "--from", "judge", "--snapshot", "never"], "snapshot 'never': no responses of greetings; known: base"),
         (["run", "--judge", "lenient=openai/judge"], "one of standard, prompt-aware, holistic"),
-        (["board", "--by", "overall", "--blueprint", "greetings"], "--blueprint with --by overall"),
+        (["board", "--by", "overall", "--blueprint", "greetings"], "--blueprint does not work with --by overall"),
     ],
 )
 def test_what_is_wrong_is_stated_with_what_is_allowed(

@@ -18,8 +18,8 @@ class TestScoreAnswers:
     def test_each_line_gets_its_score(self, tmp_path: Path) -> None:
         (tmp_path / "answers.jsonl").write_text(f"\ufeff{YES}\n\n{CAR}\n", encoding="utf-8")
         first, second = map(strict, ok("score", "--family", "qa", tmp_path / "answers.jsonl").splitlines())
-        assert (first["id"], first["status"], first["score"], first["how"]) == (7, "ok", 1, "first_word")
-        assert (second["score"], second["how"], second["found"]) == (1, "synonym", ["car"])
+        assert (first["id"], first["status"], first["score"], first["read_by"]) == (7, "ok", 1, "first_word")
+        assert (second["score"], second["read_by"], second["found"]) == (1, "synonym", ["car"])
 
     def test_a_bad_line_is_named_and_nothing_is_printed(self, tmp_path: Path) -> None:
         file = tmp_path / "answers.jsonl"

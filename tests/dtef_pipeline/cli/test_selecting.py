@@ -28,8 +28,7 @@ class TestConditions:
             printed = run_stages(*ROUND, "--model", "fake", "--condition", "distribution", "--condition", "shift+reversed")
             assert server.answered == 6
         assert "1 partition, snapshot base" in printed
-        assert "  fake, distribution/attribute-label: 3 responses, " in printed
-        assert "  fake, shift/attribute-label+reversed: 3 responses, " in printed
+        assert "sent as candidate: 6 calls, " in printed
         for table in (printed, ok("board"), ok("board", "--by", "segment")):
             assert "condition" in table
             assert "shift/attribute-label+reversed" in table
@@ -65,7 +64,7 @@ class TestBudgets:
             printed = run_stages(*what, "--max-calls", "5")
             assert server.answered == 5
             assert "3 budget" in printed
-            assert "fake: 5 responses" in printed
+            assert "sent as candidate: 5 calls, " in printed
             assert "fake: a budget was reached, 3 calls not made: " in printed
             counted = query(
                 "SELECT status, count(*) AS n, count(score) AS scored FROM scores WHERE model = 'fake' GROUP BY 1 ORDER BY 1"
@@ -77,10 +76,10 @@ class TestBudgets:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            (["--max-cost-usd", "five"], "--max-cost-usd 'five': allowed: an amount from 0, by itself or after MODEL="),
-            (["--max-calls", "1.5"], "--max-calls '1.5': allowed: a whole number from 0"),
+            (["--max-cost-usd", "five"], "--max-cost-usd 'five': 'five' is not a number of 0 or more"),
+            (["--max-calls", "1.5"], "--max-calls '1.5': '1.5' is not a whole number of 0 or more"),
             (["--max-calls", "5", "--max-calls", "6"], "--max-calls is given twice for the run"),
-            (["--max-calls", "gpt-4.1=5"], "budget of 'gpt-4.1': allowed: a role or a model of this run: "),
+            (["--max-calls", "gpt-4.1=5"], "the budget of 'gpt-4.1' limits nothing in this run"),
         ],
     )
     def test_what_is_no_budget_is_refused(self, ingested: Path, options: list[str], message: str) -> None:
@@ -113,7 +112,7 @@ class TestSegmentsThatLieApart:
         with DagsterInstance.from_config(str(ingested / "dagster")) as instance:
             assert len([run for run in instance.get_runs() if SNAPSHOT_TAG in run.tags]) == 1
         assert server.answered == 6
-        assert "  fake: 6 new responses, " in printed
+        assert "sent as candidate: 6 calls, " in printed
 
     def test_a_model_that_never_answers_is_reported_by_the_exit_code(
         self, ingested: Path, monkeypatch: pytest.MonkeyPatch

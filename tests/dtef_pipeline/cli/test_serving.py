@@ -91,7 +91,7 @@ class TestStart:
 
     @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org", ""])
     def test_open_to_all_it_serves_loopback_alone(self, state: Path, host: str) -> None:
-        assert "allowed: 127.0.0.1, ::1, localhost" in refused("api", "--dev", "--host", host)
+        assert "use 127.0.0.1 or ::1" in refused("api", "--dev", "--host", host)
 
     def test_a_port_in_use_is_stated(self, state: Path) -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:

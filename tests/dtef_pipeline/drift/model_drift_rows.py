@@ -48,7 +48,7 @@ def check(rows: Rows, **given: Any) -> dict[str, Any]:
 
 
 def whats(row: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {change["what"]: change for change in row["changes"]}
+    return {change["kind"]: change for change in row["changes"]}
 
 
 def predictions(rows: Rows, **told: Any) -> Rows:

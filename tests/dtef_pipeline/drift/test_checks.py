@@ -49,9 +49,9 @@ class TestVerdict:
         assert (row["verdict"], row["shift"] > 0, row["first_snapshot"]) == ("drift", True, label(12))
         assert row["shift"] == pytest.approx(0.15, abs=0.01)
         assert 0 < row["shift_low"] < 0.15 < row["shift_high"]
-        assert row["moved"][0]["item"] == "S1/q2"
-        assert row["moved"][0]["shift"] == pytest.approx(0.3, abs=0.02)
-        assert len(row["moved"]) == 4
+        assert row["top_changes"][0]["item"] == "S1/q2"
+        assert row["top_changes"][0]["shift"] == pytest.approx(0.3, abs=0.02)
+        assert len(row["top_changes"]) == 4
         assert row["log10_e"] > row["threshold"] == pytest.approx(math.log10(40))
 
 

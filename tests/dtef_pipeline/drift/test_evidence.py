@@ -190,7 +190,9 @@ class TestVille:
             (0.95, math.inf),
         ],
     )
-    def test_without_drift_the_chance_of_ever_reaching_one_over_alpha_is_at_most_alpha(self, lag: float, degrees: float) -> None:
+    def test_without_drift_the_chance_of_ever_reaching_one_over_alpha_is_at_most_alpha(
+        self, lag: float, degrees: float
+    ) -> None:
         """At .8 the mixture with tuned powers reached it in one of ten series with shocks of t5, and at .95 in one of six."""
         highest = [float(evidence(means, np.zeros(60)).log10_e.max()) for means in wandering(11, 60, 60, lag, degrees)]
         reached = sum(e >= math.log10(1 / ALPHA) for e in highest)

@@ -36,8 +36,8 @@ def test_a_fingerprint_counts_when_it_was_not_seen_before_and_none_is_no_fingerp
         *predictions(rows, fingerprint=lambda night: "a" if night == label(3) else "b"),
     ]
     (change,) = check(both, served=side_by_side)["changes"]
-    # Night 3 saw one of the two that serve: no change.
-    assert change == {"what": "fingerprint", "snapshot": label(6), "before": "a, b", "after": "b, c"}
+    # SharedShift 3 saw one of the two that serve: no change.
+    assert change == {"kind": "fingerprint", "snapshot": label(6), "before": "a, b", "after": "b, c"}
 
 
 def test_other_prompts_midway_begin_again_and_say_since_when() -> None:
@@ -47,7 +47,7 @@ def test_other_prompts_midway_begin_again_and_say_since_when() -> None:
     (row,), series = found(rows)
     assert (row["verdict"], row["n_snapshots"], row["baseline"][0]) == ("none", 7, label(6))
     (change,) = row["changes"]
-    assert (change["what"], change["snapshot"]) == ("prompts", label(6))
+    assert (change["kind"], change["snapshot"]) == ("prompts", label(6))
     assert change["before"] == f"the prompts of {label(5)}"
     assert change["after"] == "other prompts for 10 of 10 (segment, question) pairs"
     assert f"{label(6)} asked other prompts, so earlier snapshots are not compared with it" in row["reason"]
@@ -72,7 +72,7 @@ def test_a_panel_that_grew_is_compared_on_what_both_asked() -> None:
     assert (row["verdict"], row["n_prompts"]) == ("none", 10)
     assert row["shift"] == pytest.approx(0.0)
     (change,) = row["changes"]
-    assert change["what"] == "panel"
+    assert change["kind"] == "panel"
     assert change["snapshot"] == label(6)
     assert change["before"] == "10 questions in 1 segment of S1, 10 prompts"
     assert change["after"] == "12 questions in 1 segment of S1, 12 prompts (added S1/new0, S1/new1)"

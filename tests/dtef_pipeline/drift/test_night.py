@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 
 from benchmarks.drift_panels import Panel, answers, judged, rates
-from dtef_pipeline.drift.night import Night, Scores, choose_control, compute_night
-from dtef_pipeline.drift.paired import paired
+from dtef_pipeline.drift.paired import pair_with_baseline
 from dtef_pipeline.drift.settings import WatchOptions
+from dtef_pipeline.drift.shared_shift import Scores, SharedShift, choose_control, compute_shared_shift
 from dtef_pipeline.drift.verdict import Verdict, compute_verdict
-from dtef_pipeline.drift.verdict_tables import DRIFT, EVIDENCE, NIGHT
+from dtef_pipeline.drift.verdict_tables import DRIFT, EVIDENCE, SHARED
 from dtef_pipeline.survey.tables import DRIFT_CHECKS
 from tests.dtef_pipeline.drift.model_drift_rows import Rows, found
 from tests.made.snapshots import label, nights
@@ -27,21 +27,21 @@ def verdicts(panel: Panel, seed: int = 1) -> dict[str, Verdict]:
     return judged(answers(panel, np.random.default_rng(seed)), panel.clusters, panel.nights, THRESHOLD)
 
 
-def common(panel: Panel, seed: int = 1) -> Night:
+def common(panel: Panel, seed: int = 1) -> SharedShift:
     pairs = {name: one.pairs for name, one in verdicts(panel, seed).items()}
-    return compute_night(pairs, pairs["m0"].snapshots, baseline=5, threshold=THRESHOLD)
+    return compute_shared_shift(pairs, pairs["m0"].snapshots, baseline=5, threshold=THRESHOLD)
 
 
 class TestControl:
     def test_of_three_models_one_that_moves_does_not_move_the_control_of_another(self) -> None:
         steady, moved = (pd.DataFrame(np.full((4, 10), level), columns=list("abcdefghij")) for level in (0.6, 0.6))
         moved.iloc[:, 6:] -= 0.2
-        own = paired(steady, ["q"] * 4, baseline=5)
+        own = pair_with_baseline(steady, ["q"] * 4, baseline=5)
         control = choose_control(steady, own, {"x": moved, "y": steady})
         assert control is not None
         assert control.models == ("x", "y")
         assert control.beyond == pytest.approx(np.zeros(10))
-        assert control.apart == pytest.approx(np.repeat([0.0, 0.1], [6, 4]))
+        assert control.excess == pytest.approx(np.repeat([0.0, 0.1], [6, 4]))
 
     def test_is_paired_item_by_item_where_both_have_a_score(self) -> None:
         rng = np.random.default_rng(0)
@@ -49,7 +49,7 @@ class TestControl:
         values.iloc[2, 5], other.iloc[4, 6] = np.nan, np.nan
         for frame in (values, other):
             frame.columns = pd.Index([f"n{night}" for night in range(8)])
-        control = choose_control(values, paired(values, list("abcdef"), baseline=5), {"x": other})
+        control = choose_control(values, pair_with_baseline(values, list("abcdef"), baseline=5), {"x": other})
         expected = []
         for night in range(8):
             both = [
@@ -59,7 +59,7 @@ class TestControl:
             ]
             expected.append(sum(both) / len(both))
         assert control is not None
-        assert control.apart == pytest.approx(expected)
+        assert control.excess == pytest.approx(expected)
 
     @pytest.mark.parametrize(
         ("control", "other", "is_one"),
@@ -75,8 +75,8 @@ class TestWhoMoved:
     def test_the_one_that_moved_has_drift_and_the_other_has_not(self) -> None:
         one, other = verdicts(Panel(models=2, nights=30, wobble=0.02, autocorrelation=0.5, shift=-0.1, since=15)).values()
         assert (one.verdict, one.first_snapshot, one.control) == ("drift", label(15), "m1")
-        assert one.apart_shift == pytest.approx(-0.1, abs=0.01)
-        assert one.drifts_in == "score and parsed"
+        assert one.shift_vs_peers == pytest.approx(-0.1, abs=0.01)
+        assert one.drift_kind == "score and parsed"
         assert other.verdict != "drift"
 
     def test_where_it_cannot_be_decided_both_are_named_and_neither_has_drift(self) -> None:
@@ -92,14 +92,14 @@ class TestWhoMoved:
         panel = Panel(models=4, nights=30, shift=-0.1, since=15, all_shift=True)
         assert {one.verdict for one in verdicts(panel).values()} == {"watch"}
         night = common(panel)
-        assert (night.night_verdict, night.night_first_snapshot) == ("watch", label(15))
-        assert night.night_shift == pytest.approx(-0.1, abs=0.01)
+        assert (night.shared_verdict, night.shared_first_snapshot) == ("watch", label(15))
+        assert night.shared_shift == pytest.approx(-0.1, abs=0.01)
 
 
 class TestParsing:
     def test_a_fall_of_the_parse_rate_is_a_drift_of_that(self) -> None:
         one, _ = verdicts(Panel(models=2, nights=30, unparsed=0.02, parse_shift=0.2, since=15)).values()
-        assert (one.verdict, one.drifts_in) == ("drift", "parse rate")
+        assert (one.verdict, one.drift_kind) == ("drift", "parse rate")
         assert one.parsed_shift == pytest.approx(0, abs=0.01)
 
 
@@ -152,13 +152,13 @@ def test_a_control_that_was_not_asked_in_these_nights_is_named(control: list[str
 def test_tables_have_the_night_and_the_model_side_by_side() -> None:
     fell: Rows = [*nights([0.6] * 12, model="a"), *nights([0.6] * 5 + [0.45] * 7, model="b"), *nights([0.6] * 12, model="c")]
     checks, _ = found(fell)
-    assert {row["model"]: (row["verdict"], row["night_verdict"], row["control"]) for row in checks} == {
+    assert {row["model"]: (row["verdict"], row["shared_verdict"], row["control"]) for row in checks} == {
         "a": ("none", "none", "b, c"),
         "b": ("drift", "none", "a, c"),
         "c": ("none", "none", "a, b"),
     }
     for schema in (DRIFT, DRIFT_CHECKS):
-        assert {column.name for column in (*EVIDENCE, *NIGHT)} <= set(schema.names)
+        assert {column.name for column in (*EVIDENCE, *SHARED)} <= set(schema.names)
 
 
 def test_a_model_that_stayed_has_no_drift_though_the_other_moved_right_after_an_outage_of_both() -> None:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from dtef_pipeline.drift.evidence import evidence
-from dtef_pipeline.drift.outages import LONGEST_OUTAGE, NOT_OFF, Off, find_off_nights
+from dtef_pipeline.drift.outages import LONGEST_OUTAGE, NO_OUTAGES, Outages, find_outages
 
 FLOOR = 0.005
 
@@ -24,26 +24,26 @@ def series(*off: tuple[int, int], nights: int = 40, by: float = -0.2) -> npt.NDA
 @pytest.mark.parametrize("length", range(1, LONGEST_OUTAGE + 1))
 @pytest.mark.parametrize("by", [-0.2, 0.15])
 def test_a_run_that_is_back_is_over(length: int, by: float) -> None:
-    assert find_off_nights(series((20, length), by=by), FLOOR) == Off(over=tuple(range(20, 20 + length)))
+    assert find_outages(series((20, length), by=by), FLOOR) == Outages(ended=tuple(range(20, 20 + length)))
 
 
 def test_a_run_up_to_the_latest_night_is_pending_until_it_is_too_long_for_an_outage() -> None:
     means = series((20, 20))
     for length in range(1, LONGEST_OUTAGE + 1):
-        assert find_off_nights(means[: 20 + length], FLOOR) == Off(pending=tuple(range(20, 20 + length)))
+        assert find_outages(means[: 20 + length], FLOOR) == Outages(pending=tuple(range(20, 20 + length)))
     for length in range(LONGEST_OUTAGE + 1, 20):
-        assert find_off_nights(means[: 20 + length], FLOOR) == NOT_OFF
+        assert find_outages(means[: 20 + length], FLOOR) == NO_OUTAGES
 
 
 def test_nights_that_differ_less_than_the_rule_looks_at_are_never_off() -> None:
-    assert find_off_nights(np.tile([0.0, 0.049], 20), FLOOR) == NOT_OFF
+    assert find_outages(np.tile([0.0, 0.049], 20), FLOOR) == NO_OUTAGES
 
 
 def test_many_runs_are_how_the_series_is_and_none_is_an_outage() -> None:
     """Left out as outages, the bad nights of a provider with two servers made the rest look so steady that 55 % of such series had drifted."""
     every = [(first, 1) for first in range(3, 40, 4)]
-    assert find_off_nights(series(*every, by=-0.08), FLOOR) == Off(pending=(39,))
-    assert find_off_nights(series(*every[:2], by=-0.08), FLOOR) == Off(over=tuple(first for first, _ in every[:2]))
+    assert find_outages(series(*every, by=-0.08), FLOOR) == Outages(pending=(39,))
+    assert find_outages(series(*every[:2], by=-0.08), FLOOR) == Outages(ended=tuple(first for first, _ in every[:2]))
 
 
 @pytest.mark.parametrize("visits", [(2, 12), (2, 20), (12, 36)])
@@ -52,7 +52,7 @@ def test_a_visit_of_the_level_that_the_series_began_with_or_has_now_is_no_outage
     means = series((25, 15))
     for night in visits:
         means[night] += -0.2 if night < 25 else 0.2
-    assert find_off_nights(means, FLOOR) == NOT_OFF
+    assert find_outages(means, FLOOR) == NO_OUTAGES
 
 
 @pytest.mark.parametrize("before", range(1, 6))
@@ -61,8 +61,8 @@ def test_what_lasts_from_the_first_nights_on_is_no_outage(before: int, by: float
     """A drop on the second or third night made the nights before it an outage, for good."""
     means = np.where(np.arange(60) < before, 0.80, 0.80 + by)
     for nights in range(before + LONGEST_OUTAGE + 1, 61):
-        assert find_off_nights(means[:nights], FLOOR) == NOT_OFF
-    assert not {place for place in range(before) if place in find_off_nights(means[: before + 3], FLOOR).all}
+        assert find_outages(means[:nights], FLOOR) == NO_OUTAGES
+    assert not {place for place in range(before) if place in find_outages(means[: before + 3], FLOOR).places}
 
 
 @pytest.mark.thorough
@@ -70,7 +70,7 @@ def test_what_lasts_from_the_first_nights_on_is_no_outage(before: int, by: float
 def test_series_that_do_not_change_rarely_have_a_night_that_is_off(floor: float, most: float) -> None:
     """Of 60 nights that scatter by .02, 16 % of the series had one with the spread known, and 27 % with it estimated."""
     rng = np.random.default_rng(3)
-    marked = [bool(find_off_nights(rng.normal(0.6, 0.02, 60), floor).all) for _ in range(300)]
+    marked = [bool(find_outages(rng.normal(0.6, 0.02, 60), floor).all) for _ in range(300)]
     assert np.mean(marked) <= most
 
 

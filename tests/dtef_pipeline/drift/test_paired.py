@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.drift.paired import paired
+from dtef_pipeline.drift.paired import pair_with_baseline
 
 NAN = math.nan
 
@@ -57,7 +57,7 @@ def test_equals_the_definition_where_questions_have_unequal_items_and_some_are_m
     values[questions.index("q1")] = 0.6
     table = pd.DataFrame(values, columns=[f"n{place}" for place in range(8)])
     kept = values[:, (~np.isnan(values)).mean(axis=0) >= 0.5]
-    found = paired(table, questions, baseline=baseline)
+    found = pair_with_baseline(table, questions, baseline=baseline)
     means, errors, of_question = by_definition(kept, questions, min(baseline, kept.shape[1]))
     np.testing.assert_allclose(found.means, means, atol=1e-12)
     np.testing.assert_allclose(found.spread, errors, atol=1e-12)
@@ -67,7 +67,7 @@ def test_equals_the_definition_where_questions_have_unequal_items_and_some_are_m
 def test_what_the_questions_of_a_battery_have_in_common_is_no_scatter_of_single_responses() -> None:
     generator = np.random.default_rng(6)
     shared = np.repeat(generator.normal(0, 0.1, (10, 8)), 10, axis=0)
-    found = paired(
+    found = pair_with_baseline(
         frame(*(shared + generator.normal(0.6, 0.01, shared.shape)).tolist()), [f"b{i // 10}" for i in range(100)], baseline=3
     )
     assert found.spread.mean() == pytest.approx(0.1 / math.sqrt(10), rel=0.2)
@@ -78,8 +78,8 @@ def test_what_a_snapshot_says_does_not_depend_on_later_ones() -> None:
     values = np.random.default_rng(5).random((20, 10))
     values[3, 8], values[7, 9] = NAN, NAN
     questions = [f"q{i // 2}" for i in range(20)]
-    whole = paired(frame(*values.tolist()), questions, baseline=3)
-    early = paired(frame(*values[:, :6].tolist()), questions, baseline=3)
+    whole = pair_with_baseline(frame(*values.tolist()), questions, baseline=3)
+    early = pair_with_baseline(frame(*values[:, :6].tolist()), questions, baseline=3)
     np.testing.assert_allclose(early.means, whole.means[:6], atol=1e-12)
     np.testing.assert_allclose(early.spread, whole.spread[:6], atol=1e-12)
 
@@ -89,7 +89,7 @@ def test_what_a_snapshot_says_does_not_depend_on_later_ones() -> None:
     st.integers(1, 6),
 )
 def test_the_split_leaves_the_least_squares_of_all(means: list[float], baseline: int) -> None:
-    pairs = paired(frame(means), ["a"], baseline=baseline)
+    pairs = pair_with_baseline(frame(means), ["a"], baseline=baseline)
     begin = baseline if len(means) > baseline else 1
     assert pairs.begin == begin
 
@@ -106,7 +106,7 @@ def test_items_of_a_cluster_spread_as_one_and_are_named_each_by_itself() -> None
     apart = pd.DataFrame(0.7 + 0.05 * rng.normal(size=(8, 6)), columns=[f"n{at}" for at in range(6)])
     six = apart.loc[apart.index.repeat(6)].reset_index(drop=True)
     names = [f"S1/q{at}" for at in range(48)]
-    found = paired(six, [f"b{at // 6}" for at in range(48)], baseline=3, items=names)
-    np.testing.assert_allclose(found.spread, paired(apart, list("abcdefgh"), baseline=3).spread)
-    assert (paired(six, names, baseline=3).spread < 0.5 * found.spread).all()
-    assert {one.item for one in found.moved(3)} < set(names)
+    found = pair_with_baseline(six, [f"b{at // 6}" for at in range(48)], baseline=3, items=names)
+    np.testing.assert_allclose(found.spread, pair_with_baseline(apart, list("abcdefgh"), baseline=3).spread)
+    assert (pair_with_baseline(six, names, baseline=3).spread < 0.5 * found.spread).all()
+    assert {one.item for one in found.list_top_changes(3)} < set(names)

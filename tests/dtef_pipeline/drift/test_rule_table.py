@@ -16,7 +16,7 @@ from tests.made.snapshots import nights
 
 
 def row(model: str, gap: float | None, partition: str = "S1/a", test: str = "t") -> dict[str, Any]:
-    named = {"partition": partition, "test": test, "model": model, "way": "plain"}
+    named = {"partition": partition, "test": test, "model": model, "setting": "plain"}
     return {**named, "gap": gap, "flagged": gap is not None and gap >= 0.2}
 
 
@@ -26,7 +26,7 @@ def test_the_flagged_series_with_the_largest_gap_of_its_partition_and_test_is_to
     with duckdb.connect() as connection:
         found = build_rule_table(connection, replace(SUBJECT, rule=lambda _: rows))
     assert found.schema == DRIFT_RULE
-    assert [one["model"] for one in found.to_pylist() if one["investigate"]] == ["n", "first", "other"]
+    assert [one["model"] for one in found.to_pylist() if one["is_largest_gap"]] == ["n", "first", "other"]
     assert set(found["family"].to_pylist()) == {"survey"}
 
 
@@ -36,7 +36,7 @@ def test_of_surveys_it_is_what_the_stage_found_in_each_segment() -> None:
         assert len(build_rule_table(connection, SUBJECT)) == 0, "the stage has not run yet"
         connection.register("drift_checks", checks)
         found = build_rule_table(connection, SUBJECT).to_pylist()
-    assert [(one["partition"], one["model"], one["way"], one["investigate"]) for one in found] == [
+    assert [(one["partition"], one["model"], one["setting"], one["is_largest_gap"]) for one in found] == [
         ("S1/country:kenya", "m", "context 0", True),
         ("S1/country:kenya", "steady", "context 0", False),
     ]

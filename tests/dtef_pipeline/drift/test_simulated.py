@@ -60,7 +60,7 @@ class TestErrorRates:
         fell = models(Panel(nights=30, shift=-0.2, since=10), 1).iloc[0]
         assert (fell["verdict"], fell["first_snapshot"]) == ("watch", label(10))
         assert "without a control" in fell["reason"]
-        assert "ask another model" in fell["reason"]
+        assert "add another model" in fell["reason"]
 
     @pytest.mark.thorough
     @pytest.mark.parametrize(
@@ -91,8 +91,8 @@ class TestErrorRates:
         for row in checks:  # all of them moved together, which no single one of them did
             assert row["log10_e"] == pytest.approx(beside[row["model"]].log10_e)
             assert row["verdict"] == "watch"
-            assert (row["night_verdict"], row["night_first_snapshot"]) == ("watch", label(30))
-            assert row["night_shift"] == pytest.approx(-0.08, abs=0.02)
+            assert (row["shared_verdict"], row["shared_first_snapshot"]) == ("watch", label(30))
+            assert row["shared_shift"] == pytest.approx(-0.08, abs=0.02)
 
 
 class TestSmallerPanels:
@@ -117,10 +117,10 @@ class TestModels:
             found["threshold"], math.log10(10 / 0.05), rtol=1e-12
         )  # a logarithm: its last bit may differ
         assert found["verdict"].value_counts().to_dict() == {"watch": 10}
-        assert set(found["night_verdict"]) == {"none"}
+        assert set(found["shared_verdict"]) == {"none"}
 
     def test_a_shift_of_the_whole_panel_is_the_nights(self) -> None:
         found = models(replace(NOISY, models=10, nights=25, missing=0.05, shift=-0.08, since=15, all_shift=True), 16)
         assert "drift" not in set(found["verdict"])
-        assert set(found["night_verdict"]) == {"watch"}
-        assert set(found["night_first_snapshot"]) == {label(15)}
+        assert set(found["shared_verdict"]) == {"watch"}
+        assert set(found["shared_first_snapshot"]) == {label(15)}

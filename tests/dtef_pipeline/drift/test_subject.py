@@ -28,12 +28,12 @@ NAMES = {
 GAMES = Subject(
     family="games",
     keys=Keys(("league", "scenario"), "seed", "deal", ("adapter", "opponent"), "seed"),
-    computed="model = 'referee'",
+    computed_sql="model = 'referee'",
     in_order=str,
     truth="rules",
     truths="rules",
     clusters=lambda _: pd.DataFrame(columns=["league", "seed", "cluster"]),
-    way=lambda row: f"adapter {row['adapter']} against {row['opponent']}",
+    describe_setting=lambda row: f"adapter {row['adapter']} against {row['opponent']}",
     reads=("scores",),
 )
 FELL = [*nights([0.8] * 6), *nights([0.6] * 8, first=6)]
@@ -47,7 +47,7 @@ VERDICT = [
     "shift_low",
     "shift_high",
     "first_snapshot",
-    "about",
+    "shift_notes",
     "gap",
 ]
 
@@ -72,7 +72,7 @@ def test_verdicts_do_not_depend_on_what_a_family_calls_its_columns(rows: list[di
         (drift_checks(scores_table(rows), SUBJECT, levels=1), drift_checks(as_games(rows), GAMES, levels=1)),
     ):
         assert games.schema.names == [NAMES.get(name, name) for name in survey.schema.names]
-        assert set(games["way"].to_pylist()) == {"adapter 0 against distribution/attribute-label"}
+        assert set(games["setting"].to_pylist()) == {"adapter 0 against distribution/attribute-label"}
         assert games.select(VERDICT).equals(survey.select(VERDICT))
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dtef_pipeline.drift.night import Scores
 from dtef_pipeline.drift.rule import apply_drift_rule
+from dtef_pipeline.drift.shared_shift import Scores
 from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 
 THRESHOLD = math.log10(20)
@@ -64,8 +64,8 @@ def test_a_drift_that_came_back_is_reported_with_its_own_size_and_date_and_where
     assert low is not None
     assert high is not None
     assert low < -0.2 < high < 0
-    assert found.moved
-    assert all(one.shift < 0 for one in found.moved)
+    assert found.top_changes
+    assert all(one.shift < 0 for one in found.top_changes)
     assert found.notes[0].startswith("the latest, n099, is +0.")
 
 
@@ -75,5 +75,5 @@ def test_nights_that_were_off_and_back_are_no_change_of_a_series_that_is_watched
     values.iloc[:, 8:10] -= 0.2
     found = judge(values)
     assert (found.verdict, found.outage) == ("watch", ("n008", "n009"))
-    assert found.moved is not None
-    assert np.mean([one.shift for one in found.moved]) == pytest.approx(0, abs=0.02)
+    assert found.top_changes is not None
+    assert np.mean([one.shift for one in found.top_changes]) == pytest.approx(0, abs=0.02)

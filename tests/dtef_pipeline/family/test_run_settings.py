@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from pydantic import ValidationError
 
 from assets.engine.settings_config import build_stage_config
-from dtef_pipeline.api.plans.manifest_base import EvaluationAsked, build_manifest_model
+from dtef_pipeline.api.plans.manifest_base import EvaluationRequest, build_manifest_model
 from dtef_pipeline.cli.settings_command import TakesSettings, split_given
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILIES
@@ -87,7 +87,7 @@ def given_to_panel(model: type[RunSettings], name: str, value: Any, folder: Path
 
 def given_to_api(model: type[RunSettings], name: str, value: Any, folder: Path) -> object:
     """By a manifest."""
-    return build_manifest_model(EvaluationAsked, "Own", model)(**{name: value}).settings(model)
+    return build_manifest_model(EvaluationRequest, "Own", model)(**{name: value}).settings(model)
 
 
 DOORS: dict[str, tuple[Door | None, Callable[[type[RunSettings], str, Any, Path], object]]] = {

@@ -33,7 +33,7 @@ def lopsided() -> list[dict[str, Any]]:
 
 
 def mean_by_hand(rows: list[dict[str, Any]], player: str, items: set[str]) -> float:
-    return float(np.mean([row["total"] for row in rows if row["model"] == player and row["item_id"] in items]))
+    return float(np.mean([row["numerator"] for row in rows if row["model"] == player and row["item_id"] in items]))
 
 
 def overall(results: pd.DataFrame) -> dict[str, dict[str, Any]]:

@@ -8,15 +8,22 @@ import pytest
 
 from dtef_pipeline.games.episode_items import build_game_items, build_item_rows, resolve_opponents, truth_id
 from dtef_pipeline.games.game_in_play import write_system_text
-from dtef_pipeline.games.manifest import Weighing, read_manifests
+from dtef_pipeline.games.manifest import EvaluationWeights, read_manifests
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.persona_results import compute_game_results
 from tests.made.game_pages import SCENARIOS
 from tests.made.made_scores import connected_scores, scored_games
 
 MANIFESTS = read_manifests(SCENARIOS)
-GOOD = {"metric": "good", "family": "efficacy", "unit": "share", "direction": "higher", "unit_scale": True, "weight": 3.0}
-BAD = {"metric": "bad", "family": "efficacy", "unit": "share", "direction": "lower", "unit_scale": True, "weight": 1.0}
+GOOD = {
+    "metric": "good",
+    "metric_family": "efficacy",
+    "unit": "share",
+    "direction": "higher",
+    "unit_scale": True,
+    "weight": 3.0,
+}
+BAD = {"metric": "bad", "metric_family": "efficacy", "unit": "share", "direction": "lower", "unit_scale": True, "weight": 1.0}
 
 
 def composites(rows: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
@@ -38,7 +45,7 @@ def test_the_composite_is_the_hand_value_and_names_its_weights() -> None:
 def test_a_composite_with_a_part_that_nothing_reported_of_has_no_value_and_names_the_part() -> None:
     rows = list(scored_games("one", "a", {1: (1, 1)}, GOOD)) + list(scored_games("one", "a", {1: (1, 2)}))
     untold = [
-        {**row, "total": None, "of": None, "value": None, "status": "unscored", "reason": "nothing"}
+        {**row, "numerator": None, "denominator": None, "value": None, "status": "unscored", "reason": "nothing"}
         for row in scored_games("one", "a", {1: (0, 0)}, BAD)
     ]
     row = composites(rows + untold)["one", "all"]
@@ -48,12 +55,12 @@ def test_a_composite_with_a_part_that_nothing_reported_of_has_no_value_and_names
 
 def test_a_player_that_forfeits_every_episode_has_the_worst_composite() -> None:
     """It bid never, so that nothing told of its efficiency, and it had no composite: it stood nowhere."""
-    forfeits = {**BAD, "metric": "forfeit_rate", "family": "form"}
+    forfeits = {**BAD, "metric": "forfeit_rate", "metric_family": "form"}
     rows = [*scored_games("fair", "a", {1: (0.2, 0.4)}, GOOD), *scored_games("fair", "a", {1: (0, 1)}, forfeits)]
     rows += scored_games("none", "a", {1: (1, 1)}, forfeits)
     rows += [row for name in ("fair", "none") for row in scored_games(name, "a", {1: (0, 0)})]
     rows += [
-        {**row, "total": None, "of": None, "value": None, "status": "unscored", "reason": "nothing"}
+        {**row, "numerator": None, "denominator": None, "value": None, "status": "unscored", "reason": "nothing"}
         for row in scored_games("none", "a", {1: (0, 0)}, GOOD)
     ]
     found = composites(rows)
@@ -66,7 +73,7 @@ def test_a_player_that_forfeits_every_episode_has_the_worst_composite() -> None:
 @pytest.mark.parametrize("name", sorted(MANIFESTS))
 def test_weights_change_no_prompt_no_item_and_no_rule(name: str) -> None:
     own = MANIFESTS[name]
-    other = own.model_copy(update={"evaluation": Weighing(algorithmic={"success_rate": 7}, human=1)})
+    other = own.model_copy(update={"evaluation": EvaluationWeights(algorithmic={"success_rate": 7}, human=1)})
     assert truth_id(own) == truth_id(other)
     assert [write_system_text(own, seat, None) for seat in range(len(own.seats))] == [
         write_system_text(other, seat, None) for seat in range(len(own.seats))

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.games.contract import GameEnding, GameResult
 from dtef_pipeline.games.episode import GameEpisode, LeaguePlan, play_baselines
 from dtef_pipeline.games.episode_items import GameItem
@@ -70,10 +70,12 @@ def test_what_is_shown_at_the_end_holds_nothing_that_a_seat_may_not_know(pack: P
     ended = [random_play(pack, seed)[1].state for seed in range(12)]
     stopped = [state for state, _ in situations(pack, 8)]
     for state in (*ended, *stopped):
-        shown = pack.scenario.ending(state).shown
+        shown = pack.scenario.ending(state).public_facts
         assert shown
         for seat in range(len(pack.manifest.seats)):
-            assert all(pack.scenario.ending(pack.scenario.permute_hidden(state, seat, rng)).shown == shown for _ in range(4))
+            assert all(
+                pack.scenario.ending(pack.scenario.permute_hidden(state, seat, rng)).public_facts == shown for _ in range(4)
+            )
 
 
 @every_pack
@@ -86,7 +88,7 @@ def test_no_seat_learns_the_ending_while_it_may_still_write(pack: Pack) -> None:
             assert again.seat is not None
             sent += "\n".join(message.text for message in again.messages(again.seat))
             again.writes(text)
-        assert not any(line in sent for line in (*over.ending.shown, *over.ending.hidden))
+        assert not any(line in sent for line in (*over.ending.public_facts, *over.ending.private_facts))
 
 
 def test_cards_are_shown_at_a_showdown_and_hidden_after_a_fold() -> None:
@@ -98,20 +100,20 @@ def test_cards_are_shown_at_a_showdown_and_hidden_after_a_fold() -> None:
     folded = ("B folded: no card was shown.", "Pot: 3 chips, 2 from A and 1 from B.", "A wins 1 chip from B.")
     assert written(kuhn, "bet", "fold").ending == GameEnding(folded, (cards,))
     hand = play_to_end(shipped("poker/limit-holdem"), "always-call")
-    assert hand.shown[0].startswith("Board: Qs 8s Ad Jc Ah.")
-    assert hand.shown[1] == "Showdown: the button has 4s 4d, the big blind has 6h Jh."
-    assert hand.shown[-1] == "The big blind wins 2 chips from the button."
-    assert hand.hidden == ()
+    assert hand.public_facts[0].startswith("Board: Qs 8s Ad Jc Ah.")
+    assert hand.public_facts[1] == "Showdown: the button has 4s 4d, the big blind has 6h Jh."
+    assert hand.public_facts[-1] == "The big blind wins 2 chips from the button."
+    assert hand.private_facts == ()
     leduc = play_to_end(shipped("poker/leduc"), "always-call")
-    assert leduc.shown[0].startswith("Public card: the ")
-    assert leduc.shown[1].startswith("Showdown: A has the ")
+    assert leduc.public_facts[0].startswith("Public card: the ")
+    assert leduc.public_facts[1].startswith("Showdown: A has the ")
 
 
 def play_to_end(own: Pack, name: str) -> GameEnding:
     """The ending of an episode of one baseline at all seats, seed 5."""
     game = GameInPlay(own, 5)
     for move in play_baselines(own, 5, (baseline(name),) * len(own.manifest.seats)).moves:
-        game.plays(move.command or "")
+        game.play_command(move.command or "")
     assert game.ending is not None
     return game.ending
 
@@ -120,15 +122,15 @@ def test_bids_are_opened_when_all_have_bid_and_values_never() -> None:
     own = shipped("negotiation/sealed-bid")
     ended = written(own, "bid 10", "bid 30").ending
     assert ended is not None
-    assert ended.shown == ("The bids: A 10, B 30.", "B wins and pays 10.")
+    assert ended.public_facts == ("The bids: A 10, B 30.", "B wins and pays 10.")
     values = own.scenario.encode_state(own.scenario.reset(4, (0, 1)))["values"]
-    assert ended.hidden[0] == f"Worth of the object: A {values['A']}, B {values['B']}."
+    assert ended.private_facts[0] == f"Worth of the object: A {values['A']}, B {values['B']}."
     tied = written(own, "bid 10", "bid 10").ending
     assert tied is not None
-    assert "The lot decided between the equal bids of A and B." in tied.shown[1]
+    assert "The lot decided between the equal bids of A and B." in tied.public_facts[1]
     forfeited = written(own, "bid 10", *["bid x"] * 3).ending
     assert forfeited is not None
-    assert forfeited.shown == ("No auction was held: no bid was opened.",)
+    assert forfeited.public_facts == ("No auction was held: no bid was opened.",)
 
 
 def test_the_referees_numbers_are_for_people_where_values_are_private_and_for_all_where_they_are_public() -> None:
@@ -137,19 +139,19 @@ def test_the_referees_numbers_are_for_people_where_values_are_private_and_for_al
     offer = f'{{"propose": {{"A": ["{items[0]}"], "B": {str(items[1:]).replace(chr(39), chr(34))}}}}}'
     ended = written(own, offer, '{"accept": true}').ending
     assert ended is not None
-    assert ended.shown == (f"All agree: A gets {items[0]}; B gets {', '.join(items[1:])}.",)
-    told = "\n".join(ended.hidden)
+    assert ended.public_facts == (f"All agree: A gets {items[0]}; B gets {', '.join(items[1:])}.",)
+    told = "\n".join(ended.private_facts)
     assert all(word in told for word in ("Worth to A: ", "envy ", "(EF1)", "Jain's index ", "Nash welfare ", "efficiency "))
     public = own.manifest.model_copy(update={"settings": {"values": "public"}})
     open_end = written(pack(own.name, {own.name: public}), offer, '{"accept": true}').ending
-    assert open_end == GameEnding((*ended.shown, *ended.hidden))
+    assert open_end == GameEnding((*ended.public_facts, *ended.private_facts))
 
 
 def test_a_solitaire_ends_with_its_cards_home_and_people_are_reported_the_fewest_commands() -> None:
     ended = written(shipped("solitaire/thirteen"), "draw", "resign", seed=1).ending
     assert ended is not None
-    assert ended.shown == ("Cards on the foundation: 0 of 13.", "Commands: 1 of 60. Hints: 0.")
-    assert ended.hidden == ("The fewest commands that solve this deal: 23.",)
+    assert ended.public_facts == ("Cards on the foundation: 0 of 13.", "Commands: 1 of 60. Hints: 0.")
+    assert ended.private_facts == ("The fewest commands that solve this deal: 23.",)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +179,7 @@ def test_the_last_reaction_of_each_model_has_the_ending_and_no_other_has_it() ->
         assert request is not None
         history.append(response_to(request, text))
     assert episode.next(history) is None
-    rows = list(iterate_turn_rows(plan, match, episode, episode.trace(), Played(history)))
+    rows = list(iterate_turn_rows(plan, match, episode, episode.trace(), EpisodeResult(history)))
     has = ["3 words were said." in row["reaction"] for row in rows]
     assert has == [False, False, True, False, True]
     assert rows[2]["reaction"].startswith("The game is over: ")

@@ -73,7 +73,7 @@ def test_where_the_manifest_says_so_a_command_is_played_for_the_seat_and_it_is_r
     assert "Said so far: wait, wait." in sent[1][3]
     illegal, played, _, _ = trace.moves
     assert (illegal.turn, played.turn, played.command, played.by_default, played.text) == (0, 0, "wait", True, None)
-    assert count_seat(trace, 0).by_default == 1
+    assert count_seat(trace, 0).n_default == 1
     assert illegal.reaction == sent[1][3]
 
 
@@ -150,7 +150,7 @@ def test_a_trace_that_stopped_before_its_end_is_the_same_after_a_replay() -> Non
     for texts in ((), ("wait",), ("wait", "fly")):
         _, _, trace = asked(*texts)
         assert trace.result is None
-        assert trace.measured == ()
+        assert trace.metric_counts == ()
         assert encode_trace(replay(trace, PACK, 7)) == encode_trace(trace)
 
 

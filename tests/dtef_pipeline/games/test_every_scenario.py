@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dtef_pipeline.games.contract import Chooses, Illegal, list_baselines, make_baseline_rng
+from dtef_pipeline.games.contract import ChooseCommand, Illegal, list_baselines, make_baseline_rng
 from dtef_pipeline.games.episode import GameEpisode, play_baselines, replay
 from dtef_pipeline.games.game_in_play import GameInPlay, build_opening_messages, decode_trace, encode_trace, hash_trace
 from dtef_pipeline.games.manifest import read_manifests
@@ -62,7 +62,7 @@ def _situations(name: str) -> tuple[tuple[Any, int], ...]:
         rng, game = random.Random(seed), GameInPlay(pack, seed)
         while (seat := game.seat) is not None:
             found.append((game.state, seat))
-            game.plays(rng.choice(pack.scenario.legal(game.state, seat)))
+            game.play_command(rng.choice(pack.scenario.legal(game.state, seat)))
     return tuple(found)
 
 
@@ -190,11 +190,11 @@ def test_rewards_are_of_every_seat_and_sum_to_nothing_where_the_scenario_says_so
 def test_what_is_measured_is_what_the_scenario_says_that_it_measures(pack: Pack) -> None:
     names = {metric.name for metric in pack.scenario.metrics}
     for seed in SEEDS:
-        measured = random_texts(pack, seed).trace().measured
+        measured = random_texts(pack, seed).trace().metric_counts
         assert len(measured) == len(pack.manifest.seats)
         for counts in measured:
             assert set(counts) <= names
-            assert all(isfinite(count.total) and count.of >= 0 for count in counts.values())
+            assert all(isfinite(count.numerator) and count.denominator >= 0 for count in counts.values())
 
 
 @every_pack
@@ -224,8 +224,8 @@ def test_a_text_that_is_no_move_changes_nothing(pack: Pack) -> None:
     for text in texts:
         game.writes(text)
         assert (game.state, game.seat, game.turn) == (state, seat, 0)
-        assert isinstance(game.failed, Illegal)
-        assert game.failed.reason
+        assert isinstance(game.last_fault, Illegal)
+        assert game.last_fault.reason
 
 
 @every_pack
@@ -280,7 +280,9 @@ def _after(pack: Pack, seed: int, command: str) -> Any:
 
 def test_a_baseline_or_an_observation_that_looks_at_the_other_hand_is_noticed() -> None:
     class PeekingBaseline(ShowCards):
-        baselines: Mapping[str, Chooses] = {"peeks": lambda state, seat, _: "show" if state.cards[1 - seat] < 5 else "wait"}
+        baselines: Mapping[str, ChooseCommand] = {
+            "peeks": lambda state, seat, _: "show" if state.cards[1 - seat] < 5 else "wait"
+        }
 
     class PeekingObservation(ShowCards):
         def observation(self, state: ShowState, seat: int) -> str:

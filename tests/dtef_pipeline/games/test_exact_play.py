@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.exact.exact_play import build_exact_game
-from dtef_pipeline.games.exact.strategies import Strategy, build_uniform_strategy, iterate_states_to_move
+from benchmarks.exact_play import build_exact_game
+from data.make_leduc_strategy import solved, table
 from dtef_pipeline.games.kuhn import KUHN_VALUE, build_nash_strategy
 from dtef_pipeline.games.leduc import LEDUC_VALUE, load_leduc_table
-from dtef_pipeline.games.small_poker import SmallPoker
-from tests.conftest import ROOT, SHARED
+from dtef_pipeline.games.small_poker import SmallPoker, Strategy, build_uniform_strategy, iterate_states_to_move
+from tests.conftest import SHARED
 from tests.made.small_poker import GAMES, number_of, random_strategy, side_by_side, small_poker
 
 
 def value(game: SmallPoker, first: Strategy, second: Strategy) -> float:
     exact = build_exact_game(game)
-    return float(exact.value(exact.vector(first, 0), exact.vector(second, 1)))
+    return exact.value(exact.vector(first, 0), exact.vector(second, 1))
 
 
 def exploitability(game: SmallPoker, strategy: Strategy) -> float:
     exact = build_exact_game(game)
-    return float(exact.exploitability(exact.vector(strategy, 0), exact.vector(strategy, 1)))
+    return exact.exploitability(exact.vector(strategy, 0), exact.vector(strategy, 1))
 
 
 @pytest.mark.parametrize(
@@ -137,46 +135,13 @@ def test_values_and_best_responses_are_what_trying_everything_finds() -> None:
     by_hand = sum(naive_value(game, dealt, (first, second)) for dealt in game.deals()) / 6
     assert value(game, first, second) == pytest.approx(by_hand)
     for seat, strategy in ((0, first), (1, second)):
-        won = float(exact.compute_best_response(exact.vector(strategy, seat), seat))
+        won = exact.compute_best_response(exact.vector(strategy, seat), seat)
         assert won == pytest.approx(naive_best_response(game, strategy, 1 - seat))
 
 
-def test_a_batch_of_strategies_is_worth_what_each_is_alone() -> None:
-    game = small_poker("leduc without suits")
-    exact, rng = build_exact_game(game), np.random.default_rng(9)
-    some = [random_strategy(game, rng) for _ in range(3)]
-    first, second = (np.stack([exact.vector(one, seat) for one in some]) for seat in (0, 1))
-    assert exact.exploitability(first, second) == pytest.approx([exploitability(game, one) for one in some])
-    assert exact.value(first, second) == pytest.approx([value(game, one, one) for one in some])
-
-
-@pytest.mark.parametrize(
-    ("shares", "message"),
-    [
-        (None, ".*missing"),
-        ({"call": 1.0}, "got call; allowed: check, bet"),
-        ({"check": 0.4, "bet": 0.4}, r"got probabilities \[0.4, 0.4\]; allowed: "),
-        ({"check": -1.0, "bet": 2.0}, "got probabilities .*allowed: "),
-        ({"check": float("nan")}, "got probabilities .*allowed: "),
-    ],
-)
-def test_what_is_no_strategy_is_refused(shares: dict[str, float] | None, message: str) -> None:
-    game = small_poker("kuhn")
-    given = {name: found for name, found in build_uniform_strategy(game).items() if name != "Q:"} | (
-        {} if shares is None else {"Q:": shares}
-    )
-    with pytest.raises(ConfigError, match=f"poker/kuhn, information set Q:: {message}"):
-        build_exact_game(game).vector(given, 0)
-
-
 def test_the_script_that_ships_the_strategy_of_leduc_learns_it() -> None:
-    spec = importlib.util.spec_from_file_location("make_leduc_strategy", ROOT / "data" / "make_leduc_strategy.py")
-    assert spec is not None
-    assert spec.loader is not None
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
     game = small_poker("leduc without suits")
     exact = build_exact_game(game)
-    learned = script.table(exact, script.solved(exact, 60))
+    learned = table(exact, solved(exact, 60))
     assert set(learned) == set(load_leduc_table())
     assert exploitability(game, learned) < 0.03

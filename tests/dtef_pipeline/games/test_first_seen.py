@@ -19,7 +19,7 @@ def row(seat: int, *commands: str, version: int = KUHN.manifest.version) -> tupl
     for command in commands:
         if game.seat == seat and not seen:
             seen = game.messages(seat)[-1].text
-        game.plays(command)
+        game.play_command(command)
     told = [{"role": "user", "text": "The rules."}, {"role": "user", "text": "As if it began."}]
     of = {"first": "poker", "second": "kuhn", "item_id": "i", "messages": told, "version": version}
     return of | {"seat": seat, "cluster": "17", "trace": encode_trace(game.trace())}, seen

@@ -6,9 +6,8 @@ import random
 
 import pytest
 
-from dtef_pipeline.games.exact.strategies import iterate_states_to_move
 from dtef_pipeline.games.leduc import load_leduc_table
-from dtef_pipeline.games.small_poker import SmallHand
+from dtef_pipeline.games.small_poker import SmallHand, iterate_states_to_move
 from tests.made.small_poker import small_poker
 
 

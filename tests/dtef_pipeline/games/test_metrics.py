@@ -68,22 +68,8 @@ def test_volatility_is_the_population_deviation_and_does_not_shift(rewards: list
     assert metrics.volatility([one + shift for one in rewards]) == pytest.approx(own, rel=1e-6, abs=1e-4)
 
 
-def test_composite_is_the_weighted_mean_of_shares_turned_upward() -> None:
-    values = {"success_rate": 0.8, "forfeit_rate": 0.1, "expected_return": 12.0}
-    assert metrics.compute_composite(values, {"success_rate": 3, "forfeit_rate": 1}, METRICS) == pytest.approx(
-        (3 * 0.8 + 0.9) / 4
-    )
-    assert (
-        metrics.compute_composite({"success_rate": None, "forfeit_rate": 0.1}, {"success_rate": 3, "forfeit_rate": 1}, METRICS)
-        is None
-    )
-    assert metrics.compute_composite(values, {}, METRICS) is None
-    forfeiter = {"success_rate": None, "forfeit_rate": 1.0}
-    assert metrics.compute_composite(forfeiter, {"success_rate": 3, "forfeit_rate": 1}, METRICS) == pytest.approx(0)
-
-
 def test_metrics_without_bounds_cannot_be_part_of_a_composite() -> None:
     with pytest.raises(ConfigError, match=r"expected_return has no bounds .*allowed: success_rate, forfeit_rate"):
-        metrics.compute_composite({"expected_return": 1.0}, {"expected_return": 1}, METRICS)
+        metrics.require_composite("evaluation", {"expected_return": 1}, METRICS)
     with pytest.raises(ConfigError, match="not a metric of the scenario"):
         metrics.require_composite("evaluation", {"success": 1}, METRICS)

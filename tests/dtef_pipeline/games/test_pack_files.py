@@ -14,7 +14,7 @@ from dtef_pipeline.games.contract import Count, GameResult
 from dtef_pipeline.games.episode_items import truth_id
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
 from dtef_pipeline.games.pack_files import check_packs, check_trial_game
-from dtef_pipeline.games.packs import OfManifest, pack
+from dtef_pipeline.games.packs import MakeScenario, pack
 from tests.conftest import ROOT
 from tests.made.made_games import ShowCards, show_pack
 
@@ -39,7 +39,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def adapt(monkeypatch: pytest.MonkeyPatch, maker: OfManifest | None) -> None:
+def adapt(monkeypatch: pytest.MonkeyPatch, maker: MakeScenario | None) -> None:
     monkeypatch.setattr(pack_files, "adapters", lambda: {NAME: maker} if maker else {})
 
 

@@ -18,10 +18,16 @@ from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS
 from tests.made.shown_drift import shown_drift
 
 NIGHTS, SEEDS = 12, 16
-WIN = {"metric": "success_rate", "family": "efficacy", "unit": "share", "direction": "higher", "unit_scale": True}
-CHIPS = {"metric": "expected_return", "family": "expected value", "unit": "chips", "direction": "higher", "unit_scale": False}
-TURNS = {"metric": "turns", "family": "form", "unit": "turns", "direction": "none", "unit_scale": False}
-ILLEGAL = {"metric": "illegal_rate", "family": "form", "unit": "per turn", "direction": "lower", "unit_scale": False}
+WIN = {"metric": "success_rate", "metric_family": "efficacy", "unit": "share", "direction": "higher", "unit_scale": True}
+CHIPS = {
+    "metric": "expected_return",
+    "metric_family": "expected value",
+    "unit": "chips",
+    "direction": "higher",
+    "unit_scale": False,
+}
+TURNS = {"metric": "turns", "metric_family": "form", "unit": "turns", "direction": "none", "unit_scale": False}
+ILLEGAL = {"metric": "illegal_rate", "metric_family": "form", "unit": "per turn", "direction": "lower", "unit_scale": False}
 
 
 def night(at: int) -> dict[str, Any]:
@@ -56,8 +62,8 @@ def scores_of(of: Mapping[str, Any], won: float | None, illegal: float = 0.0) ->
         yield {
             **of,
             **metric,
-            "total": told,
-            "of": 1.0 if played else None,
+            "numerator": told,
+            "denominator": 1.0 if played else None,
             "value": told,
             "status": "scored" if played else "unscored",
         }
@@ -96,9 +102,9 @@ def test_a_player_that_gets_worse_drifts_and_the_other_one_does_not() -> None:
     found = verdicts(rows)
     moved = found["moved"]
     assert (moved["verdict"], moved["shift"] < 0, moved["first_snapshot"]) == ("drift", True, night(6)["snapshot"])
-    assert moved["way"] == "persona calm:v2 against baseline/random, success_rate"
+    assert moved["setting"] == "persona calm:v2 against baseline/random, success_rate"
     assert (moved["partitions"], moved["n_prompts"]) == (["poker"], 2 * SEEDS)
-    assert moved["moved"][0]["item"].startswith("poker/kuhn/")
+    assert moved["top_changes"][0]["item"].startswith("poker/kuhn/")
     assert found["steady"]["verdict"] != "drift"
     ruled = {row["model"]: row for row in build_rule_table(connected(rows), GAMES_WATCHED).to_pylist()}
     assert (ruled["moved"]["flagged"], ruled["moved"]["partition"], ruled["moved"]["test"]) == (True, "poker/kuhn", "1")
@@ -106,7 +112,7 @@ def test_a_player_that_gets_worse_drifts_and_the_other_one_does_not() -> None:
 
 def test_chips_have_no_bounds_and_are_not_watched() -> None:
     assert {
-        row["way"].split(", ")[1] for row in compute_model_drift(connected(history(0.6)), GAMES_WATCHED).checks.to_pylist()
+        row["setting"].split(", ")[1] for row in compute_model_drift(connected(history(0.6)), GAMES_WATCHED).checks.to_pylist()
     } == {"success_rate"}
     chips = [row for row in history(0.6) if row["metric"] != "success_rate"]
     assert len(compute_model_drift(connected(chips), GAMES_WATCHED).checks) == 0
@@ -115,7 +121,7 @@ def test_chips_have_no_bounds_and_are_not_watched() -> None:
 
 def test_a_drift_of_form_is_reported_from_one_of_play() -> None:
     """A model that writes more illegal texts, and wins as often as before where it writes none."""
-    assert verdicts(history(0.6, illegal=True))["moved"]["about"][0].startswith("a drift of the parse rate")
+    assert verdicts(history(0.6, illegal=True))["moved"]["shift_notes"][0].startswith("a drift of the parse rate")
 
 
 @pytest.mark.parametrize("changed", [{"truth_id": "other rules", "version": 2}, {"persona": "calm:v3"}])
@@ -147,7 +153,7 @@ def test_another_first_prompt_is_another_item_and_what_served_the_model_is_repor
 
     same = verdicts(rows, turns("p"))["moved"]
     assert same["verdict"] == "drift"
-    assert ("served_model", "old", "new") in {(one["what"], one["before"], one["after"]) for one in same["changes"]}
+    assert ("served_model", "old", "new") in {(one["kind"], one["before"], one["after"]) for one in same["changes"]}
     assert verdicts(rows, turns("q"))["moved"]["verdict"] != "drift"
 
 
@@ -161,14 +167,14 @@ def test_an_episode_that_was_not_played_lowers_no_score() -> None:
 
 def test_of_a_scenario_that_nobody_wins_the_first_metric_on_0_1_is_watched() -> None:
     """Among those of one family by name; one that is lower the better counts as 1 less it; one that is part of a composite is watched too."""
-    share = {**WIN, "metric": "utility_share", "family": "expected value"}
-    fair = {**WIN, "metric": "agreement_rate", "family": "social"}
-    envy = {**WIN, "metric": "envious", "family": "social", "direction": "lower", "weight": 0.5}
+    share = {**WIN, "metric": "utility_share", "metric_family": "expected value"}
+    fair = {**WIN, "metric": "agreement_rate", "metric_family": "social"}
+    envy = {**WIN, "metric": "envious", "metric_family": "social", "direction": "lower", "weight": 0.5}
     rows = []
     for at in range(2):
         for row in scores_of(episode("m", 1, 0, at, league="negotiation", scenario="allocation"), 0.25):
             rows += [{**row, **metric} for metric in (share, fair, envy)] if row["metric"] == "success_rate" else [row]
-    found = {row["way"].split(", ")[1]: row for row in build_rule_table(connected(rows), GAMES_WATCHED).to_pylist()}
+    found = {row["setting"].split(", ")[1]: row for row in build_rule_table(connected(rows), GAMES_WATCHED).to_pylist()}
     assert set(found) == {"utility_share", "envious"}
     assert found["envious"]["lowest"] == pytest.approx(0.75)
 

@@ -26,7 +26,7 @@ def board(family: str = "efficiency", direction: str = "lower") -> pd.DataFrame:
     rows = [("absent", None, 0.0), ("forfeiter", None, 1.0), ("good", 1.0, 0.0), ("poor", 9.0, 0.5), ("same", 9.0, 0.0)]
     fixed = {"league": "made", "scenario": "cards", "opponent": "all", "metric": "steps", "persona": "", "model_variant": ""}
     frame = pd.DataFrame(rows, columns=["model", "mean", "forfeit_rate"])
-    return frame.assign(**fixed, family=family, direction=direction)
+    return frame.assign(**fixed, metric_family=family, direction=direction)
 
 
 @pytest.mark.parametrize(("direction", "first"), [("lower", ["good", "poor", "same"]), ("higher", ["poor", "same", "good"])])

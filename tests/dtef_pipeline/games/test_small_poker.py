@@ -10,9 +10,8 @@ import pytest
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games import kuhn, leduc
 from dtef_pipeline.games.contract import Count, Illegal
-from dtef_pipeline.games.exact.strategies import iterate_states_to_move
 from dtef_pipeline.games.manifest import read_manifest
-from dtef_pipeline.games.small_poker import SmallHand
+from dtef_pipeline.games.small_poker import SmallHand, iterate_states_to_move
 from tests.conftest import ROOT
 from tests.made.small_poker import GAMES, number_of, side_by_side, small_poker
 

@@ -15,7 +15,7 @@ from resources.settings import Settings
 def successes(name: str, outcomes: list[str | None]) -> list[tuple[float | None, str | None]]:
     """Value and reason of each episode; None: it was not played."""
     one = pack(name, load_known_scenarios(Settings.read_environment()))
-    known = {"version": one.manifest.version, "max_turns": 9, "n_turns": 1, "flags": [], "measured": []}
+    known = {"version": one.manifest.version, "max_turns": 9, "n_turns": 1, "flags": [], "metric_counts": []}
     rows = [
         {**known, "outcome": outcome, "status": "played" if outcome else "error", "reason": None if outcome else "it failed"}
         for outcome in outcomes

@@ -57,7 +57,7 @@ def test_replacements_are_counted() -> None:
     names = build_blinding(["alpha"])
     assert names.scrub("Alpha, alphabet, ALPHA") == ("[model], alphabet, [model]", 2)
     nothing = build_blinding(["", "-", "??", "a", "7", "4.1"])
-    assert nothing.sure == nothing.everyday == ()
+    assert nothing.certain_names == nothing.everyday_names == ()
 
 
 def test_a_model_is_known_by_its_string_its_last_part_and_its_maker() -> None:
@@ -70,7 +70,7 @@ def test_a_model_is_known_by_its_string_its_last_part_and_its_maker() -> None:
 def test_no_text_and_no_name_breaks_the_scrubbing(text: str, names: list[str]) -> None:
     found = build_blinding(names)
     once = found.scrub(text)
-    assert (once.replaced == 0) == (once.text == text)
+    assert (once.n_replaced == 0) == (once.text == text)
 
 
 @given(st.lists(st.sampled_from(["Zorble", "zorble", " ", "-", "v1", "x", "4"]), max_size=12).map("".join))
@@ -118,7 +118,7 @@ def test_no_name_stands_in_what_is_served_of_the_real_pairs() -> None:
     scrubbed = {names.scrub(text).text for row in rows for text in (row.text, row.prompt)}
     for text in scrubbed:
         assert leak.search(text.replace("[model]", "")) is None
-    risky = sum(names.scrub(row.text).replaced > 0 for row in rows)
+    risky = sum(names.scrub(row.text).n_replaced > 0 for row in rows)
     assert 0 < risky < 60
     # Names put into every real text in the forms in which people write them are all found, and nothing else of the text changes.
     for row in rows[::29]:

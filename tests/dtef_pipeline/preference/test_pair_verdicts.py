@@ -10,7 +10,7 @@ import pytest
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Response
 from dtef_pipeline.preference.pair_verdicts import (
-    PairLook,
+    PairEpisode,
     is_own_pair,
     judge_reviewer_id,
     pair_messages,
@@ -48,12 +48,12 @@ def test_only_a_verdict_that_survives_the_swap_counts(first: str, second: str) -
     found = pair_verdict(says(first), says(second))
     survives = (first, second) in {("A", "B"), ("B", "A"), ("tie", "tie")}
     assert found.choice == (first if survives else "tie")
-    assert found.flipped is not survives
-    assert (found.first, found.decided) == ([first, second].count("A"), 2 - [first, second].count("tie"))
+    assert found.is_flipped is not survives
+    assert (found.first, found.n_decided) == ([first, second].count("A"), 2 - [first, second].count("tie"))
     said = parse_order_verdicts(found.justification)
     assert said == (first, second)
     assert said is not None
-    assert said.flipped is found.flipped
+    assert said.is_flipped is found.is_flipped
 
 
 @pytest.mark.parametrize(
@@ -71,11 +71,11 @@ def test_only_a_verdict_that_survives_the_swap_counts(first: str, second: str) -
 def test_a_look_without_a_verdict_is_no_vote_and_says_why(outcome: Response | Failure, reason: str) -> None:
     for looks in (([outcome], says("A")), (says("A"), [outcome])):
         found = pair_verdict(*looks)
-        assert (found.choice, found.reason, found.flipped) == (None, reason, False)
+        assert (found.choice, found.reason, found.is_flipped) == (None, reason, False)
 
 
 def test_a_reply_that_cannot_be_read_is_asked_for_once_more_as_a_judge() -> None:
-    look = PairLook(PAIR, JUDGE, "shown")
+    look = PairEpisode(PAIR, JUDGE, "shown")
     first = look.next([])
     assert first is not None
     assert first.role == "judge"

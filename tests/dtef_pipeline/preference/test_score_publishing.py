@@ -29,7 +29,7 @@ def votes() -> list[PlayersVote]:
         replace(
             VOTE,
             item_id=f"{'st'[at % 2]}/all/{at}",
-            preferred=sides[at % 4],
+            preferred_side=sides[at % 4],
             reviewer_id=f"r{at % 7}",
             left=f"p{at % 3}",
             right="q",
@@ -73,7 +73,7 @@ def test_each_judge_is_a_fit_of_its_own() -> None:
     judges = {f"pairs(openai/gpt-4o[temperature={heat}])#01234567": heat for heat in (0, 1)}
     for_judge = {name: "left" if heat else "right" for name, heat in judges.items()}
     some = [
-        replace(said(first, other), item_id=f"s/{at}", reviewer_id=name, preferred=for_judge[name], confidence=None)  # type: ignore[arg-type]
+        replace(said(first, other), item_id=f"s/{at}", reviewer_id=name, preferred_side=for_judge[name], confidence=None)  # type: ignore[arg-type]
         for name in judges
         for at in range(6)
         for first, other in [("A", "AB"[at % 2 and judges[name]])]
@@ -92,7 +92,7 @@ def test_people_are_weighted_by_confidence_where_judges_are_not() -> None:
     judged = [replace(one, reviewer_kind="judge", reviewer_id="j", confidence=None) for one in votes()[:40]]
     mixed = [replace(one, family="elsewhere", confidence=None if at else 2) for at, one in enumerate(votes())]
     rows = preference_scores([*votes(), *judged, *mixed], VoteSettings(weight="confidence")).to_pylist()
-    told = {(row["family"], row["reviewer_kind"], row["weight"], row["unweighted"]) for row in rows}
+    told = {(row["family"], row["reviewer_kind"], row["weight"], row["unweighted_reason"]) for row in rows}
     assert told == {
         ("qa", "person", "confidence", None),
         ("qa", "judge", None, "judges give no confidence"),

@@ -50,7 +50,7 @@ def test_a_column_that_is_empty_throughout_is_not_there(tmp_path: Path) -> None:
 
 def test_json_holds_votes_or_wins_and_a_pair_that_never_won_is_no_vote(tmp_path: Path) -> None:
     wins = read(tmp_path, '{"wins": [["a", "b", 3], ["b", "c", 0]], "source": "x"}')
-    assert (wins.players, wins.times.tolist(), wins.votes) == (("a", "b", "c"), [3.0], 3)
+    assert (wins.players, wins.counts.tolist(), wins.votes) == (("a", "b", "c"), [3.0], 3)
     votes = read(tmp_path, '{"votes": [["b", "a", "B"], [" a", "b", "tie"]]}')
     assert (votes.players, votes.left.tolist(), votes.outcome.tolist()) == (("a", "b"), [1, 0], [-1, 0])
 
@@ -58,9 +58,9 @@ def test_json_holds_votes_or_wins_and_a_pair_that_never_won_is_no_vote(tmp_path:
 @pytest.mark.parametrize(
     ("text", "line", "got"),
     [
-        ("left,right\na,b\n", 1, "choice stands 0 times"),
-        ("left,left,right,choice\n", 1, "left stands 2 times"),
-        ("left,right,choice,confidence,confidence\n", 1, "confidence stands 2 times"),
+        ("left,right\na,b\n", 1, "the column choice is missing"),
+        ("left,left,right,choice\n", 1, "left occurs twice"),
+        ("left,right,choice,confidence,confidence\n", 1, "confidence occurs twice"),
         (HEADER + "a,b,A\na,b,C\n", 3, "got 'C'; allowed: A, B, tie"),
         (HEADER + "a,,A\n", 2, "right"),
         (HEADER + "a,a,A\n", 2, "got 'a'"),
@@ -68,9 +68,9 @@ def test_json_holds_votes_or_wins_and_a_pair_that_never_won_is_no_vote(tmp_path:
         (HEADER + '"a,b,A\n', None, "is not CSV"),
         ("left,right,choice,confidence\na,b,A,6\n", 2, "got '6'; allowed: 1, 2, 3, 4, 5"),
         ("left,right,choice,reviewer_id\na,b,A,r\na,b,A,\n", 3, "reviewer_id"),
-        ("", 1, "left stands 0 times"),
+        ("", 1, "the column left is missing"),
         (b"left,right,choice\na,\xff,A\n", 2, "is not text"),
-        ('{"votes": [["a", "b", "A"]],\n "votes": []}', None, "the key 'votes' more than once"),
+        ('{"votes": [["a", "b", "A"]],\n "votes": []}', None, "the key 'votes' is given twice"),
         ('{"votes": [["a", "b", "A"], ["a", "b"]]}', None, "votes[1]"),
         ('{"votes": [["a", "b", "X"]]}', None, "votes[0]"),
         ('{"votes": [["a", 1, "A"]]}', None, "votes[0]"),
@@ -79,7 +79,7 @@ def test_json_holds_votes_or_wins_and_a_pair_that_never_won_is_no_vote(tmp_path:
         ('{"wins": [["a", "b", 1.5]]}', None, "wins[0]"),
         ('{"wins": [["a", "b", true]]}', None, "wins[0]"),
         ('{"wins": [["a", "b", -1]]}', None, "wins[0]"),
-        ('{"wins": [["a", "b", NaN]]}', None, "wins[0]"),
+        ('{"wins": [["a", "b", NaN]]}', None, "NaN"),
         ('{"wins": [], "votes": []}', None, '"votes" or "wins", not both'),
         ('{"votes": {}}', None, '"votes" or "wins"'),
         ("[1]", None, '"votes" or "wins"'),
@@ -113,7 +113,7 @@ def test_length_control_takes_the_lengths_of_responses(tmp_path: Path) -> None:
     votes = read(tmp_path, "left,right,choice,prompt_id\na,b,A,1\nb,a,B,1\na,b,B,1\na,b,tie,1\n")
     found = fit_votes(votes, lengths=lengths)
     assert found.length is not None
-    assert found.length.longer.share == pytest.approx(2 / 3)
+    assert found.length.longer_share.share == pytest.approx(2 / 3)
     only_two = fit_votes(votes, VoteSettings(control="length"), lengths)
     assert {score.reason for score in only_two.scores} == {
         "no score: the effect of lengths cannot be separated from that of players"
@@ -129,7 +129,7 @@ def test_length_control_takes_the_lengths_of_responses(tmp_path: Path) -> None:
     [
         (f"{LENGTHS}\n{LENGTHS}", ":3: is a second response"),
         ("{}", ":1: no prompt_id"),
-        ("[" * 99_999, ":1: is not a JSON object"),
+        ("[" * 99_999, ":1: is not JSON"),
     ],
 )
 def test_a_faulty_file_of_responses_names_its_line(text: str, message: str, tmp_path: Path) -> None:

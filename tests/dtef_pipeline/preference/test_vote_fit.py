@@ -113,7 +113,7 @@ def test_real_votes_do_not_depend_on_their_order(real: VoteColumns) -> None:
     assert real.reviewer_ids is not None
     assert real.prompt_ids is not None
     turned = VoteColumns(
-        real.where, real.players, real.left[order], real.right[order], real.outcome[order], real.times,
+        real.source, real.players, real.left[order], real.right[order], real.outcome[order], real.counts,
         tuple(real.reviewer_ids[at] for at in order), prompt_ids=tuple(real.prompt_ids[at] for at in order),
     )  # fmt: skip
     for name in ("beta", "se", "tier"):

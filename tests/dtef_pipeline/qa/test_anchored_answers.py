@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure
 from dtef_pipeline.drift.judge_verdicts import judge_drift
@@ -125,7 +125,7 @@ class TestNight:
     def test_a_row_is_of_the_night_and_says_why_it_has_no_score(self) -> None:
         kept = add_answers(NONE_KEPT, 1, 0, scores(0.2))
         looks = list(iterate_anchor_looks(kept, JUDGE, "2026-01-01"))
-        failed = Played([], Failure("key", "no answer", 1, "error"))
+        failed = EpisodeResult([], Failure("key", "no answer", 1, "error"))
         rows = build_qa_anchor_rows("2026-01-01", looks, [failed] * 2)
         assert rows.schema == QA_ANCHORS
         assert {(row["snapshot"], row["anchor"], row["score"], row["reason"]) for row in rows.to_pylist()} == {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
 from itertools import pairwise
 
 import pyarrow as pa
@@ -15,7 +14,6 @@ from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Response
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.answering import build_qa_requests, build_qa_response_rows, merge_qa_responses, select_condition_prompts
-from dtef_pipeline.qa.item_files.answer_import import ImportedAnswer, build_imported_model, build_imported_responses
 from dtef_pipeline.qa.prompt_rows import AskSettings, build_plain_prompts
 from dtef_pipeline.qa.tables import QA_PROMPTS, QA_RESPONSES
 from resources.gateway.transport import build_sampling
@@ -66,25 +64,6 @@ def test_messages_that_are_not_those_of_the_prompts_id_are_never_sent() -> None:
     changed[2]["messages"][0]["text"] += "!"
     with pytest.raises(ConfigError, match=changed[2]["prompt_id"]):
         build_qa_requests(pa.Table.from_pylist(changed, schema=QA_PROMPTS), MINI, 1, "base")
-
-
-def test_the_latency_of_an_answer_made_elsewhere_is_null_where_nobody_says_it() -> None:
-    """It was 0 seconds, so that imported models looked like the fastest."""
-    prompts = PROMPTS.slice(0, 1)
-    item, prompt = prompts["item_id"][0].as_py(), prompts["prompt_id"][0].as_py()
-    for used, latency in (({}, None), ({"latency_s": 1.5}, 1.5)):
-        made = build_imported_responses([ImportedAnswer(item, "m", 0, "x", used)], {item: prompt}, "base", datetime.now(UTC))
-        (row,) = build_qa_response_rows(
-            prompts, [build_imported_model("m")], 1, "base", stored(*made.responses), {}
-        ).to_pylist()
-        assert (row["call_status"], row["latency_s"], row["cost_usd"], row["prompt_tokens"]) == (
-            "answered",
-            latency,
-            None,
-            None,
-        )
-    (row,) = build_qa_response_rows(prompts, [build_imported_model("m")], 1, "base", stored(), {}).to_pylist()
-    assert row["latency_s"] is None
 
 
 def test_each_item_and_draw_has_a_row_whatever_came_of_its_call() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dtef_pipeline.asking.episodes import Played, play
+from dtef_pipeline.asking.episodes import EpisodeResult, play
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.qa.judging.arbiter import Arbiter
 from dtef_pipeline.qa.judging.arbitration import Arbitration, compute_arbiter_score, iterate_arbitrations, read_verdict
@@ -50,7 +50,7 @@ def judged(store: ResponseStore, server: FakeLLM) -> list[ItemScore]:
     return [scored(episodes[at : at + 2], played[at : at + 2]) for at in range(0, len(episodes), 2)]
 
 
-def scored(episodes: list[Arbitration], played: list[Played]) -> ItemScore:
+def scored(episodes: list[Arbitration], played: list[EpisodeResult]) -> ItemScore:
     verdicts = [read_verdict(one, came) for one, came in zip(episodes, played, strict=True)]
     return compute_arbiter_score(
         {one.evaluator: one.score for one in verdicts}, {one.evaluator: one.reason for one in verdicts}

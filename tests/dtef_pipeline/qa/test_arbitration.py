@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.asking.episodes import Played, play
+from dtef_pipeline.asking.episodes import EpisodeResult, play
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.judging.judges import is_self_judged
@@ -53,7 +53,7 @@ def answering(
     return ask, stored
 
 
-def judged(replies: Mapping[int, str], asked: list[Request] | None = None) -> tuple[Arbitration, Played]:
+def judged(replies: Mapping[int, str], asked: list[Request] | None = None) -> tuple[Arbitration, EpisodeResult]:
     ask, stored = answering(replies, [] if asked is None else asked)
     one = Arbitration("semantic", "q", "r", "a", JUDGE)
     (came,) = play([one], ask, stored)
@@ -84,7 +84,7 @@ def test_a_judgement_beyond_a_budget_is_skipped_and_says_which() -> None:
     row = make_verdict_row(*judged({}), "openai/gpt-4o[temperature=0]")
     assert (row["score"], row["reason"], row["error"]) == (None, "skipped_budget", "the judges' daily limit of 10 was reached")
     assert (row["attempts"], row["self_judged"]) == (0, True)
-    failed = Played(failure=Failure("k", "timeout", 6))
+    failed = EpisodeResult(failure=Failure("k", "timeout", 6))
     assert read_verdict(Arbitration("semantic", "q", "r", "a", JUDGE), failed).reason == "error"
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Response
 from dtef_pipeline.qa.judging.arbiter import Arbiter
@@ -29,9 +29,9 @@ ARBITER = Arbiter(JUDGE)
 ITEMS = select_judged_items(rows_of_items(BIRD, ROWERS, KEEPER))
 
 
-def said(look: object, text: str) -> Played:
+def said(look: object, text: str) -> EpisodeResult:
     """The judge's first reply."""
-    return Played((_reply(look, text),), None)
+    return EpisodeResult((_reply(look, text),), None)
 
 
 def _reply(look: object, text: str) -> Response:
@@ -121,7 +121,7 @@ class TestRows:
         looks = list(iterate_looks(responses_to(ROWERS, "It is 12."), ITEMS, ARBITER, "judge"))
         key = looks[0].arbitration.next([])
         assert key is not None
-        failed = Played((), Failure(key.key, "HTTP 500", 3))
+        failed = EpisodeResult((), Failure(key.key, "HTTP 500", 3))
         row = build_judgement_rows(looks[:1], [failed]).to_pylist()[0]
         assert (row["score"], row["reason"], row["error"], row["cost_usd"], row["raw"]) == (None, "error", "HTTP 500", None, [])
 

@@ -80,12 +80,12 @@ def without(judged: pa.Table, *nights: int) -> pa.Table:
     ("lacking", "nights"),
     [
         ((), ""),
-        ((6,), "in 2026-01-01 to 2026-01-06 and from 2026-01-08 on (11 nights, the model 12)"),
-        ((0, 1, 2), "in 2026-01-04 to 2026-01-06 and from 2026-01-07 on (9 nights, the model 12)"),
-        ((0, 1, 2, 3, 4), "in 2026-01-06 and from 2026-01-07 on (7 nights, the model 12)"),
-        ((6, 7, 8, 9, 10), "in 2026-01-01 to 2026-01-06 and from 2026-01-12 on (7 nights, the model 12)"),
-        ((10, 11), "in 2026-01-01 to 2026-01-06 and in 2026-01-07 to 2026-01-10 (10 nights, the model 12)"),
-        (range(1, 11), "in 2026-01-01 and from 2026-01-12 on (2 nights, the model 12)"),
+        ((6,), "in 2026-01-01 to 2026-01-06 and from 2026-01-08 on (11 snapshots, the model 12)"),
+        ((0, 1, 2), "in 2026-01-04 to 2026-01-06 and from 2026-01-07 on (9 snapshots, the model 12)"),
+        ((0, 1, 2, 3, 4), "in 2026-01-06 and from 2026-01-07 on (7 snapshots, the model 12)"),
+        ((6, 7, 8, 9, 10), "in 2026-01-01 to 2026-01-06 and from 2026-01-12 on (7 snapshots, the model 12)"),
+        ((10, 11), "in 2026-01-01 to 2026-01-06 and in 2026-01-07 to 2026-01-10 (10 snapshots, the model 12)"),
+        (range(1, 11), "in 2026-01-01 and from 2026-01-12 on (2 snapshots, the model 12)"),
     ],
 )
 def test_the_judges_nights_count_by_their_time_and_are_reported_where_they_are_not_the_models(

@@ -103,20 +103,20 @@ class TestCited:
             (0, "bm25,2-chunks", None),
             (1, "bm25,2-chunks", None),
         ]
-        assert (rows[0]["doc_id"], rows[0]["holds_quote"], rows[1]["holds_quote"]) == ("light.csv#0.0", True, False)
+        assert (rows[0]["doc_id"], rows[0]["contains_quote"], rows[1]["contains_quote"]) == ("light.csv#0.0", True, False)
         assert rows[0]["relevance"] >= rows[1]["relevance"]
         texts = dict(zip(documents["doc_id"].to_pylist(), documents["page_content"].to_pylist(), strict=True))
         places = [prompt["messages"][1]["text"].find(texts[row["doc_id"]]) for row in rows]
         assert -1 < places[0] < places[1]
         (found,) = retrieval.to_pylist()
-        assert (found["n_relevant"], found["precision"], found["recall"], found["mrr"]) == (1, 0.5, 1.0, 1.0)
+        assert (found["precision"], found["recall"], found["mrr"]) == (0.5, 1.0, 1.0)
 
     def test_of_an_item_that_names_no_quotes_it_is_not_known_what_holds_one(self) -> None:
         documents = light_documents()
         _, context, retrieval = build_cited_prompts(
             [replace(KEEPER, quotes=())], documents, AskSettings(k=1), Bm25Retriever(documents)
         )
-        assert context["holds_quote"].to_pylist() == [None]
+        assert context["contains_quote"].to_pylist() == [None]
         assert len(retrieval) == 0
 
     def test_chunks_that_a_filter_excludes_lower_no_recall(self) -> None:
@@ -124,11 +124,10 @@ class TestCited:
         other = replace(LIGHTHOUSE, file="other.csv", metadata={**LIGHTHOUSE.metadata, "FILE": "other.csv"})
         documents = build_documents_table(split_into_chunks([LIGHTHOUSE, other]))
         quoted = replace(KEEPER, quotes=(*KEEPER.quotes, replace(KEEPER.quotes[0], file="other.csv")))
-        for where, relevant in (({}, [2]), ({"FILE": "light.csv"}, [1]), ({"FILE": "none.csv"}, [])):
+        for where, recalls in (({}, [1.0]), ({"FILE": "light.csv"}, [1.0]), ({"FILE": "none.csv"}, [])):
             asked = AskSettings(k=2, filter=where)
             retrieval = build_cited_prompts([quoted], documents, asked, Bm25Retriever(documents)).qa_retrieval
-            assert retrieval["n_relevant"].to_pylist() == relevant
-            assert retrieval["recall"].to_pylist() == [1.0] * len(relevant)
+            assert retrieval["recall"].to_pylist() == recalls
 
     def test_a_server_that_finds_nothing_leaves_its_reason_and_what_it_finds_its_text(self) -> None:
         found, none = replace(KEEPER, item_id="d02"), replace(KEEPER, item_id="d03", text="Nothing?")
@@ -145,7 +144,7 @@ class TestCited:
         assert [len(messages) for messages in prompts["messages"].to_pylist()] == [2, 0]
         assert filter_with_messages(prompts)["item_id"].to_pylist() == ["d02"]
         assert len(retrieval) == 0, "what the server left out is not known"
-        assert context["holds_quote"].to_pylist() == [True, None], "whether a chunk holds a quote is seen in the chunk"
+        assert context["contains_quote"].to_pylist() == [True, None], "whether a chunk holds a quote is seen in the chunk"
         first, second = context.to_pylist()
         assert (first["doc_id"], first["page_content"], first["relevance"]) == (
             "far#1",

@@ -56,7 +56,7 @@ def test_a_line_keeps_what_it_had_and_gets_its_score() -> None:
             "status": "ok",
             "value": 1.0,
             "score": 1.0,
-            "how": "value",
+            "read_by": "value",
             "flags": [],
             "reason": None,
             "found": ["car"],
@@ -87,7 +87,7 @@ def test_settings_are_those_of_the_line() -> None:
         {**LINE, "response": "bike or car", "strict": True},
         {**LINE, "response": "auto"},
         {**LINE, "response": "auto", "synonyms": {"car": ["auto"]}},
-        {**LINE, "response": "auto", "synonyms": None, "senses": "all"},
+        {**LINE, "response": "auto", "synonyms": None, "wordnet_senses": "all"},
         {**LINE, "scorer": "list_many", "response": "car, train", "penalty": 0.3},
     )
     assert [one["score"] for one in found] == pytest.approx([0.5, 0, 0, 1, 1, 0.7 / 1.5])
@@ -116,7 +116,7 @@ def test_settings_are_those_of_the_line() -> None:
         ({**LINE, "options": ["A", 1]}, "options"),
         ({**LINE, "synonyms": ["auto"]}, "synonyms"),
         ({**LINE, "synonyms": {"car": "auto"}}, "synonyms"),
-        ({**LINE, "senses": "most"}, "senses .*; got 'most'; allowed: first, all"),
+        ({**LINE, "wordnet_senses": "most"}, "wordnet_senses .*; got 'most'; allowed: first, all"),
         ({**LINE, "penalty": 2}, "penalty"),
         ({**LINE, "penalty": True}, "penalty"),
         ({**LINE, "strict": "yes"}, "strict .*; got 'yes'; allowed: true or false"),
@@ -137,7 +137,7 @@ def test_a_line_that_is_not_usable_is_named_before_anything_is_scored(line: Any,
 def test_callers_bring_scorers_of_the_outside_world() -> None:
     line = json.dumps({"scorer": "code_execution", "response": "pass", "task": "HumanEval/4"})
     read = read_answer_lines(
-        [line], "x", {"code_execution": lambda item: lambda written: ItemScore("ok", 1.0, own={"ran": item["task"]})}
+        [line], "x", {"code_execution": lambda item: lambda written: ItemScore("ok", 1.0, details={"ran": item["task"]})}
     )
     (found,) = map(strict, score_answer_lines(read))
     assert (found["score"], found["ran"]) == (1, "HumanEval/4")

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from dtef_pipeline.qa.item_files.item_rows import truth_id
-from dtef_pipeline.qa.model import ItemScore, Written
+from dtef_pipeline.qa.model import ItemScore, WrittenResponse
 from dtef_pipeline.qa.score_rows import Measure, score_rows
 from dtef_pipeline.qa.tables import QA_SCORES
 from tests.made.qa_items import BIRD, ROWERS, responses_to, rows_of_items
@@ -20,9 +20,9 @@ ITEMS = rows_of_items(OTHER, BIRD, ROWERS)
 MEASURES = {item: [LENGTH, LETTERS_USED] for item in ("sea_birds/0", "sea_birds/1", "gsm8k/0")}
 
 
-def by_length(place: int, written: Written) -> Sequence[tuple[Measure, ItemScore]]:
+def by_length(place: int, written: WrittenResponse) -> Sequence[tuple[Measure, ItemScore]]:
     text = written.text or ""
-    own = {"place": place, "cut": written.was_cut}
+    own = {"place": place, "cut": written.is_truncated}
     return [
         (LENGTH, ItemScore("ok", len(text) / 10, "counted", ("short",), own)),
         (LETTERS_USED, ItemScore("unparseable", reason="no letter")),
@@ -44,7 +44,7 @@ def test_each_response_has_a_row_per_metric_with_what_is_known_of_its_item() -> 
     ]
     first, second = rows[:2]
     assert json.loads(first["detail"]) == {"place": 0, "cut": True}
-    assert (first["how"], first["flags"], first["scorer_version"], first["measured_by"]) == (
+    assert (first["read_by"], first["flags"], first["scorer_version"], first["measured_by"]) == (
         "counted",
         ["short"],
         2,
@@ -79,5 +79,5 @@ def test_no_responses_make_a_table_without_rows() -> None:
 
 def test_texts_of_all_kinds_stand_in_the_detail() -> None:
     odd = {"found": ["ß", "\u2028", "\x00"], "set": {1}}
-    made = score_rows(responses_to(BIRD, "a"), ITEMS, lambda *_: [(LENGTH, ItemScore("ok", 1.0, own=odd))], MEASURES)
+    made = score_rows(responses_to(BIRD, "a"), ITEMS, lambda *_: [(LENGTH, ItemScore("ok", 1.0, details=odd))], MEASURES)
     assert json.loads(made["detail"][0].as_py()) == {"found": ["ß", "\u2028", "\x00"], "set": "{1}"}

@@ -69,7 +69,7 @@ def found(scores: Sequence[Row], responses: Sequence[Row] = (), judgements: Sequ
 
 def test_a_model_that_likes_one_order_is_warned_of() -> None:
     row = found(of_orders(0.25))["position_bias"]
-    assert row["warn"]
+    assert row["is_suspect"]
     assert row["condition"] == "letters"
     assert row["value"] == pytest.approx(0.25, abs=0.1)
     assert 0.05 < row["low"] < row["value"] < row["high"]
@@ -77,7 +77,7 @@ def test_a_model_that_likes_one_order_is_warned_of() -> None:
 
 def test_orders_that_do_not_matter_are_no_bias() -> None:
     row = found(of_orders(0.0))["position_bias"]
-    assert not row["warn"]
+    assert not row["is_suspect"]
     assert row["value"] < 0.12
     assert row["low"] < 0.1
 
@@ -104,7 +104,7 @@ def test_an_arbiter_that_finds_wrong_numbers_right_is_warned_of() -> None:
     said = [0.9 if at % 2 or at < 6 else 0.1 for at in range(40)]
     row = found(numeric, asked(["x"] * 40), judged(["x"] * 40, said, "factuality"))["judge_against_numeric"]
     low, high = compute_wilson_interval(3, 40)
-    assert (row["value"], row["low"], row["high"], row["n"], row["warn"]) == (
+    assert (row["value"], row["low"], row["high"], row["n"], row["is_suspect"]) == (
         pytest.approx(3 / 40),
         pytest.approx(float(low)),
         pytest.approx(float(high)),
@@ -116,7 +116,7 @@ def test_an_arbiter_that_finds_wrong_numbers_right_is_warned_of() -> None:
 def test_an_arbiter_that_agrees_is_not() -> None:
     numeric = [score_row(float(at % 2), item_id=f"i{at}", scorer="numeric", metric="numeric") for at in range(40)]
     row = found(numeric, asked(["x"] * 40), judged(["x"] * 40, [0.5 if at % 2 else 0.49 for at in range(40)], "factuality"))
-    assert (row["judge_against_numeric"]["value"], row["judge_against_numeric"]["warn"]) == (0, False)
+    assert (row["judge_against_numeric"]["value"], row["judge_against_numeric"]["is_suspect"]) == (0, False)
 
 
 def test_failed_judgements_are_a_share_of_those_that_were_wanted() -> None:
@@ -126,14 +126,14 @@ def test_failed_judgements_are_a_share_of_those_that_were_wanted() -> None:
         for at, row in enumerate(judged(["x"] * 9, [0.5] * 9))
     ]
     row = found([score_row(0.5)], [], rows)["judge_failures"]
-    assert (row["value"], row["n"], row["warn"]) == (0.1, 20, True)
+    assert (row["value"], row["n"], row["is_suspect"]) == (0.1, 20, True)
 
 
 def test_a_judge_of_the_same_maker_is_warned_of() -> None:
     rows = judged(["x"] * 4, [0.5] * 4, self_judged=True)
     row = found([score_row(0.5)], [], rows)["self_judged"]
-    assert (row["value"], row["n"], row["warn"]) == (1, 4, True)
-    assert not found([score_row(0.5)], [], judged(["x"] * 4, [0.5] * 4))["self_judged"]["warn"]
+    assert (row["value"], row["n"], row["is_suspect"]) == (1, 4, True)
+    assert not found([score_row(0.5)], [], judged(["x"] * 4, [0.5] * 4))["self_judged"]["is_suspect"]
 
 
 def test_longer_answers_that_score_more_are_warned_of() -> None:
@@ -143,7 +143,7 @@ def test_longer_answers_that_score_more_are_warned_of() -> None:
     row = found([score_row(0.5)], asked(texts), judged(texts, scores))["length_and_semantic"]
     assert row["value"] == pytest.approx(spearmanr([len(text) for text in texts], scores).statistic)
     assert row["low"] < row["value"] < row["high"] <= 1
-    assert row["warn"]
+    assert row["is_suspect"]
 
 
 def test_scores_that_are_all_alike_have_no_correlation_and_say_so() -> None:

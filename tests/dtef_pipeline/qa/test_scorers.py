@@ -11,7 +11,7 @@ import pytest
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa import scorers
 from dtef_pipeline.qa.metric import parse_metric
-from dtef_pipeline.qa.model import ItemScore, ScorerSettings, ScoreWritten, Written
+from dtef_pipeline.qa.model import ItemScore, ScoreResponse, ScorerSettings, WrittenResponse
 from dtef_pipeline.qa.scorers import SCORER_OF_TYPE, find_lexicon_name, find_scorer, list_scorer_names, make_unscored_scorer
 from tests.conftest import SHARED
 
@@ -22,7 +22,7 @@ class Shouting:
     name = "shouting"
     version = 3
 
-    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreWritten:
+    def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreResponse:
         return lambda written: ItemScore("ok", float((written.text or "").isupper()))
 
 
@@ -63,7 +63,7 @@ def test_every_scorer_has_a_name_and_a_version() -> None:
 @pytest.mark.parametrize("unknown", ["Essay", "", "yes_noo", "Yes / No"])
 def test_a_type_that_nothing_scores_has_no_score(unknown: str) -> None:
     assert find_scorer(unknown) is None
-    found = make_unscored_scorer(unknown)(Written("yes"))
+    found = make_unscored_scorer(unknown)(WrittenResponse("yes"))
     assert (found.status, found.value, found.score, found.flags) == ("no_scorer", None, None, ())
     assert "PickMany" in (found.reason or "")
 
@@ -79,7 +79,7 @@ class TestAdded:
     def test_a_scorer_of_another_package_is_found(self) -> None:
         found = find_scorer("shouting")
         assert found is not None
-        assert found.prepare_item("", (), ScorerSettings())(Written("YES")).value == 1
+        assert found.prepare_item("", (), ScorerSettings())(WrittenResponse("YES")).value == 1
         assert list_scorer_names()[-2:] == ["broken", "shouting"]
 
     def test_one_that_cannot_be_loaded_is_named(self) -> None:
@@ -113,7 +113,7 @@ def test_an_ideal_answer_to_each_shared_question_has_the_whole_score() -> None:
         ready = scorer.prepare_item(asked["metric"], asked.get("options", ()), ScorerSettings())
         text = ideal_answer(asked["type"], asked["metric"])
         scores[pair["id"]] = [
-            ready(Written(answer)).value for answer in (text, f"<think>No.</think>\n**{text}.**", text.upper())
+            ready(WrittenResponse(answer)).value for answer in (text, f"<think>No.</think>\n**{text}.**", text.upper())
         ]
     assert len(scores) == 42
     assert {name: found for name, found in scores.items() if found != pytest.approx([1, 1, 1])} == {}

@@ -14,7 +14,7 @@ from dtef_pipeline.qa.item_files.item_log import LoadedItems
 from dtef_pipeline.qa.item_files.item_rows import build_item_tables
 from dtef_pipeline.qa.judging.arbiter import Arbiter
 from dtef_pipeline.qa.judging.judgement_rows import merge_with_other_judges, select_judged_items
-from dtef_pipeline.qa.model import QaItem, Written
+from dtef_pipeline.qa.model import QaItem, WrittenResponse
 from dtef_pipeline.qa.prompt_rows import AskSettings, build_plain_prompts
 from dtef_pipeline.qa.score_rows import score_rows
 from dtef_pipeline.qa.scoring import (
@@ -70,7 +70,7 @@ def scored(item: QaItem, responses: pa.Table, how: AskSettings | None = None, **
     prompts = build_plain_prompts([item], [], how or AskSettings()).qa_prompts
     asked = load_asked_items(items, prompts)
     scoring = PartScoring(asked, select_formulas(asked.values()), keys=list_response_keys(responses), **more)
-    return score_rows(responses, items, scoring.compute_scores_of, scoring.measures(), scoring.is_left_out).to_pylist()
+    return score_rows(responses, items, scoring.compute_scores_of, scoring.measures(), scoring.is_outside_sample).to_pylist()
 
 
 def judged(**columns: Any) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def test_a_response_has_a_row_with_the_rule_that_read_it() -> None:
     (row,) = scored(CHOICE, responses_to(CHOICE, "The answer is (C)."))
     assert (row["metric"], row["status"], row["value"], row["score"]) == ("correct", "ok", 1.0, 1.0)
     assert json.loads(row["detail"])["letter"] == "C"
-    assert row["how"]
+    assert row["read_by"]
     assert row["measured_by"] == "exact_choice 2"
     assert (row["cluster"], row["type"]) == ("law", "choice")
 
@@ -263,7 +263,7 @@ def test_a_type_that_nobody_scores_says_so() -> None:
     asked = load_asked_items(items, build_plain_prompts([essay], [], AskSettings()).qa_prompts)
     responses = responses_to(essay, "text", condition="plain")
     scoring = PartScoring(asked, {}, keys=list_response_keys(responses))
-    (row,) = score_rows(responses, items, scoring.compute_scores_of, scoring.measures(), scoring.is_left_out).to_pylist()
+    (row,) = score_rows(responses, items, scoring.compute_scores_of, scoring.measures(), scoring.is_outside_sample).to_pylist()
     assert (row["status"], row["value"], row["score"]) == ("no_scorer", None, None)
 
 
@@ -276,7 +276,7 @@ def test_a_reply_that_was_cut_is_scored_by_its_answer_alone() -> None:
     responses = responses_to(item, *texts, condition="bm25,2-chunks")
     asked = {("q/2", "bm25,2-chunks"): ScoringItem(("list_one",), item.reference, (), None)}
     scoring = PartScoring(asked, select_formulas(asked.values()), keys=list_response_keys(responses), cites=True)
-    rows = score_rows(responses, items, scoring.compute_scores_of, scoring.measures(), scoring.is_left_out).to_pylist()
+    rows = score_rows(responses, items, scoring.compute_scores_of, scoring.measures(), scoring.is_outside_sample).to_pylist()
     assert [(row["status"], row["score"], row["flags"]) for row in rows] == [
         ("ok", 0.0, ["cut_json"]),
         ("ok", 1.0, ["cut_json"]),
@@ -289,8 +289,8 @@ def test_equal_responses_are_read_once() -> None:
     responses = responses_to(CHOICE, *(["The answer is C"] * 5))
     asked = load_asked_items(items_of(CHOICE), build_plain_prompts([CHOICE], [], AskSettings()).qa_prompts)
     scoring = PartScoring(asked, select_formulas(asked.values()), keys=list_response_keys(responses))
-    first = scoring.compute_scores_of(0, Written("The answer is C", "stop"))
-    assert scoring.compute_scores_of(4, Written("The answer is C", "stop"))[0][1] is first[0][1]
+    first = scoring.compute_scores_of(0, WrittenResponse("The answer is C", "stop"))
+    assert scoring.compute_scores_of(4, WrittenResponse("The answer is C", "stop"))[0][1] is first[0][1]
 
 
 REASONED = QaItem(
@@ -318,7 +318,9 @@ def test_a_judge_reads_the_reasons_of_a_right_answer(rows: list[dict[str, Any]],
     asked = {("q/1", "bm25,2-chunks"): ScoringItem(("yes_no_rationale",), REASONED.reference, (), None)}
     judgements = {("q/1", "bm25,2-chunks", "p/m", 0): rows}
     scoring = PartScoring(asked, select_formulas(asked.values()), keys=list_response_keys(responses), judgements=judgements)
-    right, wrong = score_rows(responses, items, scoring.compute_scores_of, scoring.measures(), scoring.is_left_out).to_pylist()
+    right, wrong = score_rows(
+        responses, items, scoring.compute_scores_of, scoring.measures(), scoring.is_outside_sample
+    ).to_pylist()
     assert right["status"] == status
     assert right["value"] == (None if value is None else pytest.approx(value))
     assert (wrong["status"], wrong["value"]) == ("ok", 0.0)

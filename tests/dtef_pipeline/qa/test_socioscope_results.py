@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from dtef_pipeline.qa.item_files.item_log import GivenAnswer
+from dtef_pipeline.qa.item_files.item_log import FileAnswer
 from dtef_pipeline.qa.model import ItemScore, QaItem, ScorerSettings
 from dtef_pipeline.qa.socioscope.socioscope_results import ScoredAnswer, SocioscopeResults, score_given_answers
 from dtef_pipeline.qa.transcripts.metadata import Corpus
@@ -24,12 +24,12 @@ CORPUS = Corpus((LIGHTHOUSE,))
 CONTEXT = ({"page_content": "They mended the nets."}, {"page_content": "It was cold."})
 
 
-def answered(*answers: GivenAnswer) -> SocioscopeResults:
+def answered(*answers: FileAnswer) -> SocioscopeResults:
     return SocioscopeResults(ITEMS, tuple(score_given_answers(ITEMS, answers, CORPUS, ScorerSettings())))
 
 
-def answer(item: str, text: str | None, *citations: object, number: int = 0, context: tuple[object, ...] = ()) -> GivenAnswer:
-    return GivenAnswer(item, number, text, f"run {number}", context, citations)
+def answer(item: str, text: str | None, *citations: object, number: int = 0, context: tuple[object, ...] = ()) -> FileAnswer:
+    return FileAnswer(item, number, text, f"run {number}", context, citations)
 
 
 def quoting(index: object, quote: str) -> dict[str, object]:
@@ -73,13 +73,13 @@ class TestScores:
     def test_an_item_without_evidence_goes_to_the_transcript_that_each_answer_names(self) -> None:
         """Each such question was a transcript of its own, whatever the `source` of its answers; without one it is of none."""
         free = replace(COLD, cluster=COLD.item_id)
-        given = [GivenAnswer("d03", 0, "yes", "a.csv"), GivenAnswer("d03", 1, "no", "b.csv"), GivenAnswer("d03", 2, "no", None)]
-        given += [GivenAnswer("d02", 0, "nets", "a.csv")]
+        given = [FileAnswer("d03", 0, "yes", "a.csv"), FileAnswer("d03", 1, "no", "b.csv"), FileAnswer("d03", 2, "no", None)]
+        given += [FileAnswer("d02", 0, "nets", "a.csv")]
         results = SocioscopeResults((free, NETS), tuple(score_given_answers((free, NETS), given, CORPUS, ScorerSettings())))
         scores = results.scores()
         means = {name: one.value for name, one in scores.transcripts.items()}
         assert means == {"a.csv": 1.0, "b.csv": 0.0, "light.csv": 1.0}
-        assert (scores.without.value, scores.without.n_scored) == (0.0, 1)
+        assert (scores.without_transcript.value, scores.without_transcript.n_scored) == (0.0, 1)
         assert (scores.micro.value, scores.micro.n_scored) == (pytest.approx((1 / 3 + 1) / 2), 2)
         assert scores.macro.value == pytest.approx(2 / 3)
         assert [pair["transcript"] for pair in results.document()["qa_pairs"]] == [None, "light.csv"]

@@ -43,7 +43,7 @@ LIGHT = {"page_content": "Ada kept the light.", "metadata": {"FILE": "light.csv"
 def test_who_scores_an_item_is_stated_by_its_type(tmp_path: Path) -> None:
     path = talks(tmp_path, asked("Was it Ada?", "Yes/No", "yes"), asked("Why?", "Essay", "x"))
     added = read_added(TALKS, path, None)
-    assert [tuple(added.scorers_of(item)) for item in added.loaded.items] == [("yes_no",), ()]
+    assert [tuple(added.scorers_of(item)) for item in added.loaded_items.items] == [("yes_no",), ()]
     assert added.documents is None
     assert added.parts == ["talks"]
 
@@ -51,7 +51,7 @@ def test_who_scores_an_item_is_stated_by_its_type(tmp_path: Path) -> None:
 def test_with_documents_quotations_are_checked_of_all_that_is_scored(tmp_path: Path) -> None:
     path = talks(tmp_path, asked("Was it Ada?", "Yes/No", "yes"), asked("Why?", "Essay", "x"))
     added = read_added(TALKS, path, corpus(tmp_path, LIGHT))
-    assert [tuple(added.scorers_of(item)) for item in added.loaded.items] == [("yes_no", "verbatim"), ()]
+    assert [tuple(added.scorers_of(item)) for item in added.loaded_items.items] == [("yes_no", "verbatim"), ()]
     assert added.documents is not None
     assert added.documents["page_content"].to_pylist() == ["Ada kept the light."]
 
@@ -60,9 +60,9 @@ def test_a_metric_that_its_scorer_cannot_read_leaves_the_item_out(tmp_path: Path
     wrong = asked("Which?", "PickOne", '{"Pink": 1}', options=["Red", "Blue"])
     path = talks(tmp_path, asked("Was it Ada?", "Yes/No", "yes"), wrong, asked("Was it?", "Yes/No", "maybe"))
     added = read_added(TALKS, path, None)
-    assert [item.text for item in added.loaded.items] == ["Was it Ada?"]
-    assert len(added.loaded.errors) == 2
-    assert "Pink" in str(added.loaded.errors[0])
+    assert [item.text for item in added.loaded_items.items] == ["Was it Ada?"]
+    assert len(added.loaded_items.errors) == 2
+    assert "Pink" in str(added.loaded_items.errors[0])
     with pytest.raises(ItemError, match="Pink"):
         read_added(TALKS, path, None, strict=True)
 
@@ -70,9 +70,9 @@ def test_a_metric_that_its_scorer_cannot_read_leaves_the_item_out(tmp_path: Path
 def test_documents_that_cannot_be_read_are_findings_beside_those_of_items(tmp_path: Path) -> None:
     path, documents = talks(tmp_path, asked("Was it Ada?", "Yes/No", "yes")), corpus(tmp_path, LIGHT, {"metadata": {}}, 7)
     added = read_added(TALKS, path, documents)
-    assert [(one.level, one.code, one.file) for one in added.loaded.findings] == [("error", "corpus", str(documents))] * 2
-    assert all(one.allowed and one.text for one in added.loaded.findings)
-    assert "corpus.json:1: " in str(added.loaded.findings[0])
+    assert [(one.level, one.code, one.file) for one in added.loaded_items.findings] == [("error", "corpus", str(documents))] * 2
+    assert all(one.allowed and one.text for one in added.loaded_items.findings)
+    assert "corpus.json:1: " in str(added.loaded_items.findings[0])
     assert added.documents is not None
     assert len(added.documents) == 1
     with pytest.raises(ItemError, match="page_content"):
@@ -82,8 +82,8 @@ def test_documents_that_cannot_be_read_are_findings_beside_those_of_items(tmp_pa
 def test_quotes_are_looked_up_in_the_documents(tmp_path: Path) -> None:
     pair = {**asked("Was it Ada?", "Yes/No", "yes"), "evidence": [{"file": "light.csv", "turn": 0}], "quotes": ["Bo kept it."]}
     path = talks(tmp_path, pair)
-    assert read_added(TALKS, path, None).loaded.findings == ()
-    (finding,) = read_added(TALKS, path, corpus(tmp_path, LIGHT)).loaded.findings
+    assert read_added(TALKS, path, None).loaded_items.findings == ()
+    (finding,) = read_added(TALKS, path, corpus(tmp_path, LIGHT)).loaded_items.findings
     assert (finding.level, finding.part) == ("warning", "talks")
 
 
@@ -93,7 +93,7 @@ def test_other_layouts_are_about_no_documents(tmp_path: Path) -> None:
     path.write_text('{"question": "1 + 1?", "answer": "#### 2"}\n', encoding="utf-8")
     added = read_added(SUMS, path, tmp_path)
     assert (added.documents, added.parts) == (None, ["all"])
-    assert added.scorers_of(added.loaded.items[0]) == ("numeric",)
+    assert added.scorers_of(added.loaded_items.items[0]) == ("numeric",)
 
 
 def test_a_path_where_nothing_is_is_an_error(tmp_path: Path) -> None:

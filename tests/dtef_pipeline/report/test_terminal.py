@@ -81,20 +81,24 @@ KEPT, FIRST_OUT = ("question_id", "model"), ("context_level", "adjusted_score")
 
 def test_columns_are_hidden_in_the_order_asked_for_and_then_from_the_last_one_on() -> None:
     names = list(BOARD)
-    assert choose_shown_columns(names, Fit(kept=KEPT, first_out=FIRST_OUT, most=5)) == [
+    assert choose_shown_columns(names, Fit(always_shown=KEPT, hidden_first=FIRST_OUT, max_columns=5)) == [
         "question_id",
         "model",
         "condition",
         "n_pairs",
         "question",
     ]
-    assert choose_shown_columns(names, Fit(kept=KEPT, first_out=FIRST_OUT, most=3)) == ["question_id", "model", "condition"]
-    assert choose_shown_columns(names, Fit(kept=KEPT, most=1)) == [*KEPT]
+    assert choose_shown_columns(names, Fit(always_shown=KEPT, hidden_first=FIRST_OUT, max_columns=3)) == [
+        "question_id",
+        "model",
+        "condition",
+    ]
+    assert choose_shown_columns(names, Fit(always_shown=KEPT, max_columns=1)) == [*KEPT]
     assert choose_shown_columns(names, Fit()) == names
 
 
 def test_what_is_hidden_is_named_with_what_all_rows_have() -> None:
-    *_, last = render(BOARD, "table", fit=Fit(None, KEPT, FIRST_OUT, most=5)).splitlines()
+    *_, last = render(BOARD, "table", fit=Fit(None, KEPT, FIRST_OUT, max_columns=5)).splitlines()
     assert "context level (0 in all rows), adjusted score;" in last
     assert "--wide" in last
     assert "not shown" not in render(BOARD, "table")

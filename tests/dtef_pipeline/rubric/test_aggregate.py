@@ -136,7 +136,7 @@ def test_a_failed_similarity_leaves_the_coverage_and_no_hybrid_score() -> None:
     parts = prompts_of(p=1).assign(has_ideal=True)
     found = compute_blueprint_scores(planned({}), parts, covered({"score": 0.5}), no_similarity())
     for row in found.to_dict("records"):
-        assert (row["coverage"], np.isnan(row["hybrid"]), np.isnan(row["at_0"])) == (0.5, True, True)
+        assert (row["coverage"], np.isnan(row["hybrid"]), np.isnan(row["intercept"])) == (0.5, True, True)
     assert level(found, "cell")[0]["reasons"] == (("no similarity to the ideal answer", 1),)
 
 

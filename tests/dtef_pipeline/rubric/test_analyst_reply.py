@@ -39,19 +39,19 @@ def whole() -> str:
 class TestBlocks:
     def test_a_whole_reply_misses_nothing(self) -> None:
         reply = read_replies((whole(),), IDS)
-        assert (reply.missing, dict(reply.dropped)) == ((), {})
+        assert (reply.missing_blocks, dict(reply.dropped_grades)) == ((), {})
         assert [finding.kind for finding in reply.findings] == list(INSIGHT_KINDS)
         assert len(reply.grades) == 26
         assert format_summary_text(reply.findings[0].text) == "key_finding openai/gpt-4o"
 
     def test_what_is_missing_is_named_by_kind_and_by_ids(self) -> None:
         reply = read_replies((whole().replace("pattern>", "hunch>").replace(grade("tone"), ""),), IDS)
-        assert reply.missing == ("pattern", f"{MAKER}/{MODEL} tone")
+        assert reply.missing_blocks == ("pattern", f"{MAKER}/{MODEL} tone")
 
     def test_a_second_reply_adds_what_was_missing(self) -> None:
         first = whole().replace(grade("tone"), "")
         reply = read_replies((first, grade("tone", "SCORE: 3")), IDS)
-        assert reply.missing == ()
+        assert reply.missing_blocks == ()
         assert next(one.score for one in reply.grades if (one.model, one.dimension) == (GPT, "tone")) == 3
 
     def test_a_second_reply_repeats_no_finding(self) -> None:
@@ -76,13 +76,13 @@ class TestBlocks:
     def test_unknown_models_and_dimensions_are_dropped_and_counted(self) -> None:
         text = grade("charm") + grade().replace(MODEL, "MD_6999") + grade(inside="SCORE: 2") + grade(inside="SCORE: 9")
         reply = read_replies((text,), IDS)
-        assert dict(reply.dropped) == {"unknown dimension": 1, "unknown model": 1, "twice": 1}
+        assert dict(reply.dropped_grades) == {"unknown dimension": 1, "unknown model": 1, "twice": 1}
         assert [one.score for one in reply.grades] == [9]
 
     def test_a_grade_of_n_a_is_there_and_null(self) -> None:
         reply = read_replies((grade(inside="REASONING: none was asked.\nSCORE: N/A"),), IDS)
         assert (reply.grades[0].score, reply.grades[0].reasoning) == (None, "none was asked.")
-        assert f"{MAKER}/{MODEL} clarity" not in reply.missing
+        assert f"{MAKER}/{MODEL} clarity" not in reply.missing_blocks
 
     def test_attributes_come_in_any_order_and_quotes(self) -> None:
         text = f"<grade dimension='Clarity' model='{MODEL}' maker='{MAKER}'>SCORE: 7</grade>"

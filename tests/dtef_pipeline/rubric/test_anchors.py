@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.drift.judge_verdicts import JudgeDrift, NetDrift, compute_judge_drifts, subtract_judges_of_row
-from dtef_pipeline.drift.night import Scores
 from dtef_pipeline.drift.settings import WatchOptions
+from dtef_pipeline.drift.shared_shift import Scores
 from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 from dtef_pipeline.rubric.labels.label_sheet import build_label_items
 from dtef_pipeline.rubric.rubric_drift import COVERAGE_PART, choose_anchors, convert_rubric_anchor_points
@@ -126,7 +126,7 @@ def test_a_shift_that_a_lone_judge_explains_is_no_drift_and_is_netted() -> None:
     assert [(one.row["verdict"], one.row["control"], one.row["first_snapshot"]) for one in judges] == [
         ("watch", "none", LABELS[8])
     ]
-    assert "ask another judge" in judges[0].row["reason"]
+    assert "add another judge" in judges[0].row["reason"]
     alone = model_verdict(-0.1, beside=None)
     assert (alone.verdict, alone.first_snapshot) == ("watch", LABELS[8])
     found = netted(as_row(alone), judges)
@@ -175,7 +175,7 @@ def test_the_judges_nights_count_by_their_time_and_are_reported_where_they_are_n
     model = {**model_row(-0.1), "baseline": LABELS[:5], "latest_snapshot": LABELS[-1], "n_snapshots": len(LABELS)}
     found = netted(model, judge_drifts(rows[rows["snapshot"] != LABELS[8]]))
     assert found.net_shift == pytest.approx(-0.1 + 0.0975, abs=0.01)
-    nights = f"in {LABELS[0]} to {LABELS[7]} and from {LABELS[9]} on (15 nights, the model 16)"
+    nights = f"in {LABELS[0]} to {LABELS[7]} and from {LABELS[9]} on (15 snapshots, the model 16)"
     assert found.judges_note.endswith(f"; judges shown answers {nights}")
     assert "shown answers" not in netted(model, judge_drifts(rows)).judges_note
     two = pd.concat([rows[rows["snapshot"] != LABELS[8]], nights_of(0, judge="prompt-aware(j)", seed=1)])

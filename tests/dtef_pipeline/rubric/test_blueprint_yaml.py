@@ -18,7 +18,7 @@ from dtef_pipeline.rubric.blueprint.blueprint_yaml import (
     DEEPEST_VALUE,
     MOST_CHARACTERS,
     MOST_EXPANDED,
-    ReadDocuments,
+    ParsedDocuments,
     YamlFault,
     format_js_number,
     read_json,
@@ -57,7 +57,7 @@ def fault_of(text: str) -> YamlFault:
     return caught.value
 
 
-def attempted(text: str) -> ReadDocuments | YamlFault:
+def attempted(text: str) -> ParsedDocuments | YamlFault:
     try:
         return read_yaml(text)
     except YamlFault as fault:

@@ -43,7 +43,7 @@ def test_ten_blueprints_are_ranked_and_nine_are_listed_without_a_rank() -> None:
     assert found["model"].tolist() == ["x", "y", "z"]
     assert found["rank"].fillna(0).tolist() == [1, 2, 0]
     by_model = rows_of(found)
-    assert (by_model["x"]["n_parts"], by_model["z"]["n_parts"]) == (10, 9)
+    assert (by_model["x"]["n_scored"], by_model["z"]["n_scored"]) == (10, 9)
     assert by_model["z"]["note"] == "not ranked: a score in 9 blueprints, at least 10 are needed"
     assert by_model["z"]["score"] == pytest.approx(0.99)
 
@@ -100,9 +100,9 @@ def test_within_a_blueprint_the_score_is_the_models_and_the_interval_goes_by_pro
     models = table[table["level"] == "model"].merge(found, on=["blueprint", "snapshot", "model"], suffixes=("_own", ""))
     assert len(models) == 6
     np.testing.assert_allclose(models["score"], models["hybrid"], atol=1e-12)
-    np.testing.assert_allclose(models["at_0"], models["at_0_own"], atol=1e-12)
+    np.testing.assert_allclose(models["intercept"], models["intercept_own"], atol=1e-12)
     assert ((models["low"] < models["score"]) & (models["score"] < models["high"])).all()
-    assert (found["n_parts"] <= 12).all()
+    assert (found["n_scored"] <= 12).all()
     again = board(table.iloc[::-1], ["s1"], {}, "blueprint")
     pd.testing.assert_frame_equal(again, found, check_exact=True)
 
@@ -180,7 +180,7 @@ def test_the_overall_board_is_the_naive_mean_on_lopsided_data() -> None:
     for model in "abc":
         own = table[(table["level"] == "model") & (table["model"] == model)]["hybrid"].dropna()
         assert found[model]["score"] == pytest.approx(sum(own) / len(own))
-        assert found[model]["n_parts"] == len(own)
+        assert found[model]["n_scored"] == len(own)
 
 
 def test_no_scores_make_empty_boards_and_another_view_is_refused() -> None:

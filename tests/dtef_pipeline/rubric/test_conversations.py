@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.rubric.blueprint.model import Turn
 from dtef_pipeline.rubric.conversations import Conversation, Script, build_response_rows
@@ -26,7 +26,7 @@ MINI = ModelSpec(name="mini", model="openai/mini")
 )
 def test_thinking_is_not_judged_and_stays_in_the_transcript(written: list[str], status: str, text: str | None) -> None:
     """Only one leading closed `<think>` was left out; the rest of the thinking was judged, searched and embedded."""
-    played = Played([response(number, text=one) for number, one in enumerate(written)])
+    played = EpisodeResult([response(number, text=one) for number, one in enumerate(written)])
     (row,) = build_response_rows("b", [Conversation(TWO_TURNS, MINI, 0, "base")], [played]).to_pylist()
     assert (row["status"], row["text"]) == (status, text)
     assert [turn["text"] for turn in row["transcript"] if turn["role"] == "assistant"] == written

@@ -42,14 +42,14 @@ def scored(seed: int = 0) -> pd.DataFrame:
     rows = rows[rng.random(len(rows)) < 0.85].reset_index(drop=True)
     hard = rows.groupby(["blueprint", "prompt"]).ngroup().map(pd.Series(rng.normal(0, 0.15, 40)))
     people = np.clip(0.6 + hard + rng.normal(0, 0.1, len(rows)), 0, 1)
-    return rows.assign(judged=np.clip(people + 0.1 + rng.normal(0, 0.05, len(rows)), 0, 1), labelled=people)
+    return rows.assign(judge_score=np.clip(people + 0.1 + rng.normal(0, 0.05, len(rows)), 0, 1), labelled=people)
 
 
 @pytest.mark.parametrize("row", [BOARD_ROW, BLUEPRINT_ROW])
 def test_parts_make_the_number_of_the_board_also_where_responses_are_missing(row: tuple[str, ...]) -> None:
     rows = scored()
-    made = rows.assign(sum=parts(rows, row) * rows["judged"]).groupby(list(row))["sum"].sum()
-    wanted = board_by_loops(rows, "judged", row)
+    made = rows.assign(sum=parts(rows, row) * rows["judge_score"]).groupby(list(row))["sum"].sum()
+    wanted = board_by_loops(rows, "judge_score", row)
     assert {str(key): value for key, value in made.items()} == pytest.approx(wanted)
 
 
@@ -63,8 +63,8 @@ def test_labels_for_everything_give_the_board_that_people_would_have_made() -> N
     rows = scored()
     found = compute_corrected(rows, drawn_of(rows, 28, 1.0)).set_index("model")
     assert found["corrected"].to_dict() == pytest.approx(board_by_loops(rows, "labelled", BOARD_ROW))
-    assert found["judged"].to_dict() == pytest.approx(board_by_loops(rows, "judged", BOARD_ROW))
-    assert (found["here_high"] - found["here_low"]).max() == pytest.approx(0, abs=1e-9)
+    assert found["judge_score"].to_dict() == pytest.approx(board_by_loops(rows, "judge_score", BOARD_ROW))
+    assert (found["same_prompts_high"] - found["same_prompts_low"]).max() == pytest.approx(0, abs=1e-9)
     assert found["n_prompts"].tolist() == found["n_prompts_labelled"].tolist()
 
 
@@ -72,16 +72,16 @@ def test_a_part_of_the_prompts_corrects_the_bias_of_the_judges() -> None:
     rows = scored(3)
     found = compute_corrected(rows, drawn_of(rows, 14, 0.5)).set_index("model")
     truth = pd.Series(board_by_loops(rows, "labelled", BOARD_ROW))
-    assert ((found["corrected"] - truth).abs() < (found["judged"] - truth).abs()).all()
-    assert ((found["here_low"] <= truth) & (truth <= found["here_high"])).all()
-    assert ((found["corrected_low"] < found["here_low"]) & (found["here_high"] < found["corrected_high"])).all()
+    assert ((found["corrected"] - truth).abs() < (found["judge_score"] - truth).abs()).all()
+    assert ((found["same_prompts_low"] <= truth) & (truth <= found["same_prompts_high"])).all()
+    assert ((found["corrected_low"] < found["same_prompts_low"]) & (found["same_prompts_high"] < found["corrected_high"])).all()
     assert (found["prompts_needed"] <= found["n_prompts"]).all()
 
 
 def test_the_power_of_judges_is_that_of_ppi_and_never_above_1() -> None:
     """Published was what predictions are multiplied by, which was 1.3 where half was labelled."""
     rows = scored()
-    timid = rows.assign(judged=rows["labelled"] / 2)  # people's scores are twice the judges', so these are doubled
+    timid = rows.assign(judge_score=rows["labelled"] / 2)  # people's scores are twice the judges', so these are doubled
     for n in (8, 14, 24):
         assert compute_corrected(timid, drawn_of(rows, n, n / 28))["power"].between(0, 1).all()
 
@@ -108,14 +108,14 @@ def test_rows_of_a_blueprint_are_as_if_it_were_alone() -> None:
     rows, drawn = scored(), drawn_of(scored(), 14, 0.5)
     found = compute_corrected(rows, drawn, BLUEPRINT_ROW)
     alone = compute_corrected(rows[rows["blueprint"] == "b1"], drawn, BOARD_ROW)
-    columns = ["corrected", "corrected_low", "here_high"]
+    columns = ["corrected", "corrected_low", "same_prompts_high"]
     assert found.loc[found["blueprint"] == "b1", columns].to_numpy() == pytest.approx(alone[columns].to_numpy())
 
 
 def test_few_labelled_prompts_have_no_interval_and_the_row_says_why() -> None:
     rows = scored()
     found = compute_corrected(rows, drawn_of(rows, 3, 0.1))
-    assert found[["corrected_low", "here_high", "prompts_needed"]].isna().all(axis=None)
+    assert found[["corrected_low", "same_prompts_high", "prompts_needed"]].isna().all(axis=None)
     assert "labelled prompts, at least 5 are needed" in found["reason"].iloc[0]
 
 
@@ -134,9 +134,9 @@ def test_sensitivity_says_how_often_a_judge_knows_a_class_and_which_way_it_errs(
     keys = [*RESPONSE, "block", "path", "position"]
     said = items.assign(path=items["path"].astype("Int64")).merge(one.assign(path=one["path"].astype("Int64")), on=keys)
     found = measure_known_classes(one, items, labels_of(said, said["score"].to_numpy()))
-    assert found["same"].tolist() == pytest.approx([1.0] * 5)
+    assert found["same_class"].tolist() == pytest.approx([1.0] * 5)
     assert found["n"].sum() == len(one)
     lower = labels_of(said, np.clip(said["score"].to_numpy() - 0.25, 0, 1))
-    shifted = measure_known_classes(one, items, lower).set_index("said")
+    shifted = measure_known_classes(one, items, lower).set_index("human_class")
     assert shifted.loc[0.25, "bias"] == pytest.approx(0.25)
-    assert shifted.loc[0.25, ["same", "near"]].tolist() == [0, 1]
+    assert shifted.loc[0.25, ["same_class", "within_one_class"]].tolist() == [0, 1]

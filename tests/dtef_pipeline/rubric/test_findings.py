@@ -42,7 +42,7 @@ def test_criterion_that_cannot_be_scored_stays_in_the_blueprint_with_its_reason(
     ((criterion,),) = (prompt.criteria for prompt in read.blueprint.prompts)
     assert criterion.kind == "function"
     assert criterion.fault
-    assert read.left_out == 0
+    assert read.n_omitted == 0
 
 
 def test_levels_are_ordered_from_the_worst() -> None:

@@ -68,7 +68,7 @@ BETWEEN = ("", "\u200b", "\u0301", "\u00ad", "\u2060\u0308", "\ufeff")
 )
 def test_a_response_that_names_itself_is_made_anonymous(text: str, hidden: str) -> None:
     assert NAMES.hide(text) == hidden
-    NAMES.refuse(hidden, "the report")
+    NAMES.check_leaks(hidden, "the report")
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_an_everyday_word_that_names_models_is_hidden_where_it_is_meant_as_one()
     names = collect_hidden_names(["anthropic/claude-3-haiku", "openrouter/cohere/command-r", "openrouter/microsoft/phi-4"])
     everyday = "a haiku on the command line, phi = 1.618"
     assert names.hide(everyday) == everyday
-    names.refuse(everyday, "the report")
+    names.check_leaks(everyday, "the report")
     assert names.hide("Haiku, 3.5-haiku, haiku 3, phi-4, Command R") == "[model], 3.5-[model], [model], [model], [model]"
 
 
@@ -110,7 +110,7 @@ def test_what_only_a_reader_who_wants_to_can_take_for_a_name_is_left(text: str) 
 
 def test_what_is_left_is_refused_and_named() -> None:
     with pytest.raises(NameLeak, match=r"the report of b still names anthropic, claude, so it was not sent"):
-        NAMES.refuse("CLÀUDE of Anthro\u200bpic", "the report of b")
+        NAMES.check_leaks("CLÀUDE of Anthro\u200bpic", "the report of b")
 
 
 def written(name: str, upper: list[bool], between: list[str]) -> str:

@@ -78,8 +78,8 @@ def test_equal_seeds_draw_alike_whatever_the_order_of_rows() -> None:
 
 
 def test_chances_are_recorded_and_follow_the_weights_of_prompts() -> None:
-    assert (sample(n_prompts=12).drawn["probability"] == 1).all()
-    some = pd.concat([sample(seed=seed).drawn for seed in range(30)]).merge(MADE.prompts)
+    assert (sample(n_prompts=12).draws["probability"] == 1).all()
+    some = pd.concat([sample(seed=seed).draws for seed in range(30)]).merge(MADE.prompts)
     # Weights 2 1 1 2 1 1 in each of two blueprints, 4 of 12 drawn: 4 x weight / 16.
     assert some["probability"].to_numpy() == pytest.approx(some["weight"].to_numpy() / 4)
     often = some.groupby("weight")["drawn"].mean()

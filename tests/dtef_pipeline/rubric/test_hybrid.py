@@ -38,7 +38,7 @@ def test_a_defined_part_that_failed_leaves_no_score_at_any_beta() -> None:
     for similarity, coverage in ((NAN, 0.6), (0.8, NAN)):
         found = compute_hybrid([coverage], [similarity], [True], [True])
         assert np.isnan(
-            [found.at_0[0], found.slope[0], of(similarity, coverage, beta=0.0), of(similarity, coverage, beta=1.0)]
+            [found.intercept[0], found.slope[0], of(similarity, coverage, beta=0.0), of(similarity, coverage, beta=1.0)]
         ).all()
 
 

@@ -167,7 +167,7 @@ def test_points_are_criteria_of_prompts_that_have_an_ideal_and_none() -> None:
         "blank": [],
         "neither": [],
     }
-    assert not any(criterion.repaired for one in made.prompts for criterion in one.criteria)
+    assert not any(criterion.is_repaired for one in made.prompts for criterion in one.criteria)
     assert add_key_points(blueprint, {}) == blueprint
     assert hash_of_test(made) != hash_of_test(blueprint)
     other = add_key_points(blueprint, {"lacking": ("It is said.",)})

@@ -18,8 +18,8 @@ COLLECTIONS = {"CORE": ("openai:a", "google:b"), "EMPTY": (), "BOTH": ("CORE", "
 def read(models: Any, collections: Collections | None = COLLECTIONS) -> tuple[tuple[str, ...], list[str]]:
     log = FindingLog()
     names = read_models({} if models is None else {"models": models}, collections, log)
-    assert all(found.place == "header" for found in log.found)
-    return names, [found.code for found in log.found]
+    assert all(found.place == "header" for found in log.findings)
+    return names, [found.code for found in log.findings]
 
 
 @pytest.mark.parametrize(
@@ -80,14 +80,14 @@ def test_without_a_folder_a_collection_is_not_called_unknown(models: object, nam
 def test_the_spelling_of_litellm_is_reported_in_that_of_blueprints() -> None:
     log = FindingLog()
     read_models({"models": ["openai/gpt-4o"]}, COLLECTIONS, log)
-    assert "write `openai:gpt-4o`" in log.found[0].text
+    assert "write `openai:gpt-4o`" in log.findings[0].text
 
 
 def test_model_with_an_address_is_refused_with_what_to_write_in_its_place() -> None:
     log = FindingLog()
     model = {"id": "custom:mine", "url": "http://gpu:8000/v1/chat/completions", "modelName": "llama", "inherit": "openai"}
     assert read_models({"models": [model]}, {}, log) == ()
-    (found,) = log.found
+    (found,) = log.findings
     assert found.code == "custom-model"
     assert "{models: {mine: {model: openai/llama, api_base: http://gpu:8000/v1}}}" in found.text
     assert "--model mine" in found.text

@@ -26,8 +26,8 @@ def read(values: Any, block: str = "should", others: tuple[str, ...] = ()) -> tu
     log = FindingLog()
     reader = PointReader(log, DEFINITIONS, lambda pattern, ignore_case: "not closed" if pattern == "(" else None, others)
     criteria = reader.read_block(values, block, "prompt 0", 1)
-    assert reader.left_out == sum(found.level == "error" for found in log.found)
-    return criteria, [f"{found.code} {found.place.removeprefix('prompt 0 ')}" for found in log.found]
+    assert reader.n_omitted == sum(found.level == "error" for found in log.findings)
+    return criteria, [f"{found.code} {found.place.removeprefix('prompt 0 ')}" for found in log.findings]
 
 
 def only(value: Any) -> Criterion:
@@ -85,7 +85,7 @@ def test_text_forms(value: object, expected: tuple[str, float, str | None]) -> N
 def test_function_forms(value: object, expected: tuple[str, object, float]) -> None:
     criterion = only(value)
     assert (criterion.fn, criterion.args, criterion.weight) == expected
-    assert (criterion.kind, criterion.text, criterion.fault, criterion.repaired) == ("function", None, None, False)
+    assert (criterion.kind, criterion.text, criterion.fault, criterion.is_repaired) == ("function", None, None, False)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,13 @@ def test_function_forms(value: object, expected: tuple[str, object, float]) -> N
 def test_function_in_a_text_is_repaired(text: str, fn: str, args: object) -> None:
     (criterion,), found = read([text])
     assert found == ["dollar-string should[0]"]
-    assert (criterion.fn, criterion.args, criterion.source, criterion.repaired, criterion.fault) == (fn, args, text, True, None)
+    assert (criterion.fn, criterion.args, criterion.source, criterion.is_repaired, criterion.fault) == (
+        fn,
+        args,
+        text,
+        True,
+        None,
+    )
 
 
 def test_function_in_a_text_is_repaired_in_a_path_too() -> None:

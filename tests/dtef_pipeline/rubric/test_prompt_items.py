@@ -69,7 +69,7 @@ def test_forms_of_a_prompt(prompt: str, turns: tuple[Turn, ...]) -> None:
     ],
 )
 def test_number_of_turns_that_the_model_writes(turns: str, number: int) -> None:
-    assert only(f"messages: {turns}").generated == number
+    assert only(f"messages: {turns}").n_generated_turns == number
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_prompt_with_an_error_is_left_out(prompt: str, found: str) -> None:
 
 def test_parts_that_are_left_out_are_counted() -> None:
     text = f"{HEADER}---\n- 5\n- {{id: a, prompt: b, should: [5, c, [[d]], {{$contains: 5}}]}}\n- {{id: b}}\n"
-    assert read_blueprint(text, "a").left_out == 4
+    assert read_blueprint(text, "a").n_omitted == 4
 
 
 def test_prompt_whose_criteria_all_have_errors_is_not_called_one_without_criteria() -> None:

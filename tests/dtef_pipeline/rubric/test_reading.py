@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.rubric.blueprint.model import Judge, ReadBlueprint
+from dtef_pipeline.rubric.blueprint.model import Judge, ParsedBlueprint
 from dtef_pipeline.rubric.blueprint.model import test_hash as hash_of_test
 from dtef_pipeline.rubric.blueprint.reading import (
     PROMPT_SIGNS,
@@ -43,7 +43,7 @@ JSON = json.dumps(
 )
 
 
-def codes(read: ReadBlueprint) -> list[str]:
+def codes(read: ParsedBlueprint) -> list[str]:
     return [finding.code for finding in read.findings]
 
 

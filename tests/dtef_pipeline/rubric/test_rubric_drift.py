@@ -55,7 +55,7 @@ def test_a_planted_shift_is_found_with_its_night_and_the_other_model_is_left_alo
     assert rows["moved"]["first_snapshot"] == NIGHTS[7]
     assert rows["moved"]["shift"] == pytest.approx(-0.2, abs=0.03)
     assert rows["steady"]["verdict"] == "none"
-    assert rows["moved"]["moved"][0]["item"].startswith("b/p")
+    assert rows["moved"]["top_changes"][0]["item"].startswith("b/p")
 
 
 def test_runs_of_another_label_are_not_compared() -> None:
@@ -82,7 +82,7 @@ def test_a_run_of_another_label_is_left_out_for_its_label_and_not_for_its_prompt
 def test_the_documented_rule_names_the_two_runs_to_look_into() -> None:
     rows = {row["model"]: row for row in build_rule_table(tables(0.2), WATCHED).to_pylist()}
     assert rows["moved"]["flagged"]
-    assert rows["moved"]["investigate"]
+    assert rows["moved"]["is_largest_gap"]
     assert rows["moved"]["highest_snapshot"] < NIGHTS[7] <= rows["moved"]["lowest_snapshot"]
 
 

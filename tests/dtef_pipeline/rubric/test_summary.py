@@ -56,7 +56,7 @@ def material(responses: tuple[str, ...] = SAID, prompts: int = 3) -> SummaryMate
         test_hash="hash",
         prompts=tuple(map(prompt, range(prompts))),
         systems=(None, "Be terse."),
-        called=("lab-pet",),
+        model_aliases=("lab-pet",),
     )
 
 

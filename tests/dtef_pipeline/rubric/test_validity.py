@@ -53,7 +53,7 @@ def test_criteria_that_judges_disagree_on_are_listed_worst_first() -> None:
     found = list_disagreed_criteria(agreed, MADE.criteria)
     (row,) = found.to_dict("records")
     assert (row["blueprint"], row["prompt"], row["position"], row["n_responses"]) == ("b0", "p2", 1, 4)
-    assert row["spread"] == pytest.approx(np.std([0, 1, 1]))
+    assert row["mean_sd"] == pytest.approx(np.std([0, 1, 1]))
     assert row["text"] == "Criterion 1 of p2"
     assert list_disagreed_criteria(agreed[agreed["judge"] == "s(x)"]).empty
     assert list_disagreed_criteria(agreed, least=0.5).empty

@@ -69,11 +69,11 @@ def connected() -> duckdb.DuckDBPyConnection:
         for other, difference in (("bob", 0.3), (HOSTILE, 0.6))
     ]
     series = [
-        {"family": "made", "model": "bob", "model_variant": "bob", "way": "asked", "snapshot": night, "compared": True}
+        {"family": "made", "model": "bob", "model_variant": "bob", "setting": "asked", "snapshot": night, "compared": True}
         | {"in_baseline": at < 2, "score": 0.6 - 0.2 * (at == 2), "difference": -0.2 * (at == 2), "n_shared": 2}
         for at, night in enumerate(NIGHTS)
     ]
-    drifted = {"family": "made", "model": "bob", "model_variant": "bob", "way": "asked", "verdict": "drift", "shift": -0.2}
+    drifted = {"family": "made", "model": "bob", "model_variant": "bob", "setting": "asked", "verdict": "drift", "shift": -0.2}
     drifted |= {
         "shift_low": -0.3,
         "shift_high": -0.1,

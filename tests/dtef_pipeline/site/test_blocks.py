@@ -29,7 +29,7 @@ from dtef_pipeline.site.content import (
     has_content,
     is_unknown,
     list_constant_columns,
-    shown_columns,
+    list_shown_columns,
 )
 from dtef_pipeline.site.number_text import show, show_interval
 from dtef_pipeline.site.paths import choose_file_names
@@ -50,13 +50,13 @@ def test_empty_columns_go_and_what_all_rows_share_is_stated_once() -> None:
         {"name": name, "kind": "k", "note": note, "n": n} for name, note, n in (("a", "few", 1), ("b", "few", 2), ("c", "", 3))
     ]
     table = Table("T", COLUMNS, rows)
-    assert [column.name for column in shown_columns(table)] == ["name", "note", "n"]
+    assert [column.name for column in list_shown_columns(table)] == ["name", "note", "n"]
     assert list_constant_columns(table) == [(COLUMNS[1], "k")]
     assert footnotes(table) == ["few"]
 
 
 def test_one_row_keeps_its_columns() -> None:
-    assert [column.name for column in shown_columns(Table("T", COLUMNS, [{"name": "a", "kind": "k", "n": 1}]))] == [
+    assert [column.name for column in list_shown_columns(Table("T", COLUMNS, [{"name": "a", "kind": "k", "n": 1}]))] == [
         "name",
         "kind",
         "n",

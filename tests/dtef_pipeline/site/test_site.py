@@ -13,7 +13,7 @@ from dtef_pipeline.site.content import Estimate, Fold, Table
 from dtef_pipeline.site.contents import SiteContents
 from dtef_pipeline.site.drift_page import drift_page
 from dtef_pipeline.site.family_view import BoardRow, FamilyView, RankedBoard
-from dtef_pipeline.site.marks import PAGE_MARK, SCRIPT_MARK
+from dtef_pipeline.site.paths import PAGE_MARK, SCRIPT_MARK
 from dtef_pipeline.text.printable import make_visible
 from tests.dtef_pipeline.site.made_site import HOSTILE, connected, files_of, made_site, unpacked, view
 

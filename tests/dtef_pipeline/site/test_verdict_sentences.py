@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dtef_pipeline.site.content import Estimate
 from dtef_pipeline.site.family_view import BoardRow, RankedBoard
-from dtef_pipeline.site.verdict_sentences import describe_best_of_models
+from dtef_pipeline.site.leaderboard import describe_best_of_models
 
 EVERYBODY = BoardRow("everybody", Estimate(0.821), is_reference=True)
 

@@ -54,8 +54,8 @@ def test_what_no_adapter_recognises_is_described_beside_what_each_accepts(
 ) -> None:
     path = tmp_path / name
     path.write_bytes(content)
-    accepted = r"allowed: global-dialogues: a directory with .*; dtef-json: a .json file .*; long-table: .*\.tsv or .parquet file with columns"
-    with pytest.raises(SurveyError, match=f"not a survey that any adapter recognises; got .*{found}.*{accepted}"):
+    accepted = r"allowed: a directory with .*; a .json file .*\(dtef-json\); a \.csv, \.tsv or .parquet file with columns"
+    with pytest.raises(SurveyError, match=f"not a survey; got .*{found}.*{accepted}"):
         read_survey(path)
 
 

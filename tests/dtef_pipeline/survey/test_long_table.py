@@ -151,7 +151,7 @@ def test_a_file_of_several_rounds_is_read_whole_or_by_round(table: Write) -> Non
             [HEADER, ROWS[0], [*ROWS[1][:-1], "41"]],
             r"csv:3: n of segment country:turkey and question Good\? differs from line 2; got '41'",
         ),
-        ([HEADER, ["GD9", "Good?"]], r"csv:2: .*length; got 2; allowed: 7 cells"),
+        ([HEADER, ["GD9", "Good?"]], r"csv:2: .*length; got '2 cells'; allowed: 7 cells"),
         (
             [COUNTS, ["GD9", "q1", "Good?", "Yes", "city", "A", "1"], ["GD9", "q1", "Bad?", "No", "city", "A", "1"]],
             r"csv:3: question id q1 .*line 2; got 'Bad\?'; allowed: Good\?",

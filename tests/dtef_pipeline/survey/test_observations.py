@@ -88,7 +88,7 @@ def test_nothing_is_lost_and_references_follow_their_definitions(cells: list[tup
     for row, (population, others) in zip(table, naive_references(table), strict=True):
         assert sum(row["observed"]) == pytest.approx(1, abs=1e-12)
         assert row["population"] == (None if population is None else pytest.approx(population, abs=1e-12))
-        assert row["others"] == (None if others is None else pytest.approx(others, abs=1e-12))
+        assert row["leave_one_out_marginal"] == (None if others is None else pytest.approx(others, abs=1e-12))
         assert row["n"] is None or row["n"] >= 10
 
 
@@ -107,8 +107,12 @@ def test_a_pair_without_n_is_used_and_counts_like_any_other() -> None:
     assert [(r["n"], r["n_source"], r["segment_n"]) for r in (kenya, india)] == [(None, None, None), (300, "question", 300)]
     assert kenya["population"] == pytest.approx([0.425, 0.575])
     assert {r["population_n"] for r in (kenya, india, male, female)} == {None}
-    assert (india["others"], india["others_n"], kenya["others_n"]) == (pytest.approx([0.6, 0.4]), None, 300)
-    assert (male["others"], male["others_n"]) == (pytest.approx([0.4, 0.6]), 300)
+    assert (india["leave_one_out_marginal"], india["leave_one_out_n"], kenya["leave_one_out_n"]) == (
+        pytest.approx([0.6, 0.4]),
+        None,
+        300,
+    )
+    assert (male["leave_one_out_marginal"], male["leave_one_out_n"]) == (pytest.approx([0.4, 0.6]), 300)
     assert [f["items"] for f in observed.findings.to_pylist() if f["code"] == "n-unknown"] == [["1 of 4 pairs"]]
     assert not len(observed.quarantine)
 
@@ -173,9 +177,15 @@ KNOWN = ("I know a lot about it", "I know a little about it", "I don't know anyt
 @pytest.mark.parametrize(
     ("options", "stated", "shares", "reference", "expected"),
     [
-        (FAVORABLE, "ordinal", ((50, 30, 10, 5, 5), (20, 40, 20, 10, 10), (5, 25, 40, 20, 10)), "others", 0.718811),
-        (FAVORABLE, None, ((50, 30, 10, 5, 5), (20, 40, 20, 10, 10), (5, 25, 40, 20, 10)), "others", 0.718811),
-        (KNOWN, None, ((10, 40, 50), (20, 40, 40), (5, 25, 70)), "uniform", 0.8),
+        (
+            FAVORABLE,
+            "ordinal",
+            ((50, 30, 10, 5, 5), (20, 40, 20, 10, 10), (5, 25, 40, 20, 10)),
+            "leave_one_out_score",
+            0.718811,
+        ),
+        (FAVORABLE, None, ((50, 30, 10, 5, 5), (20, 40, 20, 10, 10), (5, 25, 40, 20, 10)), "leave_one_out_score", 0.718811),
+        (KNOWN, None, ((10, 40, 50), (20, 40, 40), (5, 25, 70)), "uniform_score", 0.8),
     ],
 )
 def test_who_gives_no_answer_is_no_end_of_the_scale_and_who_knows_nothing_is(

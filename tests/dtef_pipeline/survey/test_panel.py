@@ -92,7 +92,7 @@ class TestReading:
             ("budgets:\n  cold: {max_call: 1}\n", 2, "budgets.cold.max_call: unknown key; known: max_cost_usd, max_calls"),
             ("max_cost_usd: .inf\n", 1, "max_cost_usd: got inf; allowed: a finite number"),
             ("drift: {alpha: 1}\n", 1, "drift.alpha: got 1; allowed: more than 0 and less than 1"),
-            ("drift: {since: {warm: soon}}\n", 1, "drift.since: 'warm=soon': allowed: a date such as 2026-03-01"),
+            ("drift: {since: {warm: soon}}\n", 1, "drift.since: 'warm=soon' is not a date such as 2026-03-01"),
             (
                 "draws: 2\ndrift:\n  since: {warm: 2026-13-01}\n",
                 3,
@@ -102,14 +102,14 @@ class TestReading:
             (
                 "context_levels: [0, some]\n",
                 1,
-                "context_levels: context level 'some': allowed: a whole number such as 0, 5, 10, or all",
+                "context_levels: 'some' is not a context level",
             ),
             (
                 "conditions: [foo/bar]\n",
                 1,
-                "conditions: task 'foo': allowed: distribution, shift, synthetic-individuals, batch; format 'bar': allowed: attribute-label",
+                "conditions: unknown task 'foo'; allowed: distribution, shift, synthetic-individuals, batch; unknown format 'bar'",
             ),
-            ("conditions: [nonsense]\n", 1, "conditions: task 'nonsense': allowed: distribution, shift"),
+            ("conditions: [nonsense]\n", 1, "conditions: unknown task 'nonsense'; allowed: distribution, shift"),
         ],
     )
     def test_a_fault_is_named_by_file_line_field_and_what_is_allowed(

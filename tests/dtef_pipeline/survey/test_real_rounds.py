@@ -105,7 +105,7 @@ def test_reference_scores_over_all_pairs_are_the_known_ones(published: Both) -> 
         for reference in (
             lambda r: [1 / len(r["options"])] * len(r["options"]),
             lambda r: r["population"],
-            lambda r: r["others"],
+            lambda r: r["leave_one_out_marginal"],
         )
     )
     assert (uniform, population, others) == (

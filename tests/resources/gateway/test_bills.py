@@ -77,7 +77,7 @@ def test_a_stated_cost_of_0_counts_where_no_price_says_otherwise() -> None:
 @pytest.mark.parametrize("usage", [None, "much", [], {"cost": "much"}, {"cost": -1}, {"cost": True}, {"cost": float("nan")}])
 def test_a_usage_that_states_nothing_is_no_bill(usage: object) -> None:
     assert parse_bill(usage, PRICE) == Bill()
-    assert parse_bill(usage, PRICE).stated is None
+    assert parse_bill(usage, PRICE).unless_empty is None
 
 
 def test_a_header_of_a_proxy_states_the_cost() -> None:
@@ -100,7 +100,7 @@ def test_the_store_keeps_the_stated_bill(store: ResponseStore, transport: str) -
     (row,) = store.responses([request.key]).to_pylist()
     kept = ("cost_usd", "reported_cost_usd", "cached_tokens", "reasoning_tokens", "unknown_cost_attempts")
     assert [row[name] for name in kept] == [0.5, 0.5, 3, 2, 0]
-    assert asking.used["candidate"].cost_usd == 0.5
+    assert asking.usage_by_role["candidate"].cost_usd == 0.5
 
 
 @pytest.mark.parametrize("prices", [{"cached_input_price": 1}, {"input_price": 1, "output_price": 1, "cached_input_price": 2}])

@@ -74,7 +74,7 @@ class TestAnswers:
             result = embed(["one two three", "four"], spec, asking)
         assert (result.usage.tokens, result.usage.unpriced) == (4, 0)
         assert result.usage.cost_usd == pytest.approx(4 * 10 / 1e6)
-        assert asking.used == {EMBEDDER: result.usage}
+        assert asking.usage_by_role == {EMBEDDER: result.usage}
 
     def test_a_model_can_be_asked_both_for_text_and_for_embeddings(self, store: ResponseStore) -> None:
         with FakeLLM() as server:

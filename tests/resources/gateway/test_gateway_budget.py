@@ -32,7 +32,7 @@ class TestCalls:
             ("budget", "not asked: the run's max_calls of 10 was reached", 0)
         }
         assert len(answers.failures) == 40
-        assert told == ["m: the run's max_calls of 10 was reached; 40 requests are not asked"]
+        assert told == ["m: the run's max_calls of 10 was reached; 40 requests are not sent"]
 
     @pytest.mark.parametrize("status", [400, 500])
     def test_the_reason_of_requests_that_were_left_out_names_the_last_error(self, store: ResponseStore, status: int) -> None:

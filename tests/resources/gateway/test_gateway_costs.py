@@ -53,7 +53,7 @@ def test_an_attempt_before_the_response_counts_with_what_is_known_of_its_bill(
         asking = gateway(store)
         (request,) = requests(model(server, **PRICED))
         assert not asking.answer([request]).failures
-    row, used = row_of(store, request), asking.used["candidate"]
+    row, used = row_of(store, request), asking.usage_by_role["candidate"]
     assert row["cost_usd"] == pytest.approx((1 + known) * STATED)
     assert (row["unknown_cost_attempts"], row["attempts"]) == (unknown, 2)
     assert (row["unknown_cost_usd_most"] or 0) == pytest.approx(unknown * MOST)
@@ -88,7 +88,7 @@ def test_a_reply_without_text_is_stored_with_its_cost_and_not_bought_again(
         assert len(server.calls) == 1
     row = row_of(store, request)
     assert (row["text"], row["finish_reason"], row["cost_usd"]) == ("", ended, pytest.approx(STATED))
-    assert asking.used["candidate"].cost_usd == pytest.approx(STATED)
+    assert asking.usage_by_role["candidate"].cost_usd == pytest.approx(STATED)
 
 
 @pytest.mark.parametrize("fault", [Fault("status", status=500), NO_USAGE])
@@ -218,9 +218,9 @@ def test_an_evaluation_learns_what_it_lost(store: ResponseStore) -> None:
         ]
     )
     own.add([one])
-    found = own.sum_bought([one.request_key, other.request_key], "q")
+    found = own.sum_call_costs([one.request_key, other.request_key], "q")
     assert (found.calls, found.cost_usd, found.unpriced, found.most_usd) == (1, pytest.approx(0.75), 1, 2.0)
-    assert own.sum_bought([other.request_key], "another").most_usd is None
+    assert own.sum_call_costs([other.request_key], "another").most_usd is None
     own.close()
 
 

@@ -47,12 +47,12 @@ def test_what_models_used_is_split_by_their_role(store: ResponseStore, server: F
     asking.answer(requests(spec, 3))
     judging = talk(spec, Message("user", "Is this answer right?"), role="judge")
     asking.answer([judging])
-    candidate, judge = asking.used["candidate"], asking.used["judge"]
+    candidate, judge = asking.usage_by_role["candidate"], asking.usage_by_role["judge"]
     assert (candidate.calls, judge.calls) == (3, 1)
     assert (candidate.tokens, judge.tokens) == (3 * 8, 8)
     assert candidate.cost_usd == pytest.approx(3 * judge.cost_usd)
     assert candidate.cost_usd + judge.cost_usd == pytest.approx(asking.accounts.run.spent.cost_usd)
-    assert asking.used.keys() == {"candidate", "judge"}
+    assert asking.usage_by_role.keys() == {"candidate", "judge"}
     assert store.responses([judging.key])["role"].to_pylist() == ["judge"]
     assert [(row["role"], row["responses"]) for row in store.summary().to_pylist()] == [("candidate", 3), ("judge", 1)]
 
@@ -60,7 +60,7 @@ def test_what_models_used_is_split_by_their_role(store: ResponseStore, server: F
 def test_an_answer_of_unknown_price_is_not_counted_as_free(store: ResponseStore, server: FakeLLM) -> None:
     asking = gateway(store)
     asking.answer(requests(model(server), 2))
-    assert asking.used["candidate"] == Usage(calls=2, tokens=16, cost_usd=0.0, unpriced=2)
+    assert asking.usage_by_role["candidate"] == Usage(calls=2, tokens=16, cost_usd=0.0, unpriced=2)
 
 
 def test_the_whole_conversation_is_reserved_for() -> None:

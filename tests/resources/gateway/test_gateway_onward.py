@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from dtef_pipeline.asking.calls import Then
-from dtef_pipeline.asking.episodes import Played, play
+from dtef_pipeline.asking.calls import PlanFollowUps
+from dtef_pipeline.asking.episodes import EpisodeResult, play
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import Failure, Message, Request, Response
 from resources.gateway import Gateway
@@ -43,11 +43,11 @@ class Onward:
     def __call__(self, requests: Sequence[Request]) -> Mapping[str, Failure]:
         raise AssertionError("asked in waves")
 
-    def ask_until_done(self, requests: Sequence[Request], then: Then) -> object:
+    def ask_until_done(self, requests: Sequence[Request], then: PlanFollowUps) -> object:
         return self.gateway.answer(requests, follow_up=then)
 
 
-def played(chats: Sequence[Chat], asks: Gateway) -> list[Played]:
+def played(chats: Sequence[Chat], asks: Gateway) -> list[EpisodeResult]:
     return play(chats, Onward(asks), asks.store.responses)
 
 

@@ -163,17 +163,17 @@ RULES = BreakerRules(failures=3, cool_down=5.0, longest=12.0, probes=4)
 def opened(now: float = 0.0) -> Breaker:
     breaker = Breaker(RULES)
     for _ in range(RULES.failures):
-        breaker.failed(now, probe=breaker.start())
+        breaker.record_failure(now, probe=breaker.start())
     return breaker
 
 
 def test_it_opens_after_failures_in_a_row() -> None:
     breaker = Breaker(RULES)
     for _ in range(10):
-        assert not breaker.failed(0.0, probe=False)
-        assert not breaker.failed(0.0, probe=False)
+        assert not breaker.record_failure(0.0, probe=False)
+        assert not breaker.record_failure(0.0, probe=False)
         breaker.record_answer()
-    assert [breaker.failed(0.0, probe=False) for _ in range(3)] == [False, False, True]
+    assert [breaker.record_failure(0.0, probe=False) for _ in range(3)] == [False, False, True]
     assert not breaker.is_allowing(4.9)
 
 
@@ -194,7 +194,7 @@ def test_each_failed_probe_doubles_the_wait_up_to_the_longest_and_so_many_exhaus
     breaker, now, waits = opened(), 5.0, []
     for _ in range(RULES.probes):
         assert not breaker.exhausted
-        breaker.failed(now, probe=breaker.start())
+        breaker.record_failure(now, probe=breaker.start())
         assert breaker.open_until is not None
         waits.append(breaker.open_until - now)
         now = breaker.open_until
@@ -205,18 +205,18 @@ def test_each_failed_probe_doubles_the_wait_up_to_the_longest_and_so_many_exhaus
 def test_a_server_that_was_never_reached_is_given_up_sooner() -> None:
     rules = BreakerRules(failures=1, probes=4, first_probes=2)
     never, once = Breaker(rules), Breaker(rules)
-    once.failed(0.0, probe=False)
-    never.failed(0.0, probe=False, reached=False)
+    once.record_failure(0.0, probe=False)
+    never.record_failure(0.0, probe=False, reached=False)
     for now in (100.0, 200.0):
         assert not never.exhausted
         for breaker in (never, once):
-            breaker.failed(now, probe=breaker.start(), reached=False)
+            breaker.record_failure(now, probe=breaker.start(), reached=False)
     assert (never.exhausted, once.exhausted) == (True, False)
 
 
 def test_calls_from_before_it_opened_change_nothing_when_they_fail_and_close_it_when_answered() -> None:
     breaker = opened()
-    assert not breaker.failed(1.0, probe=False)
+    assert not breaker.record_failure(1.0, probe=False)
     assert (breaker.open_until, breaker.failed_probes) == (pytest.approx(5), 0)
     breaker.record_answer()
     assert breaker.is_allowing(1.0)

@@ -82,15 +82,13 @@ def test_without_a_terminal_a_command_says_which_stage_and_roll_up_it_is_in(monk
     """In a log a run of baselines said nothing for 105 seconds."""
     errors, log = io.StringIO(), list[str]()
     monkeypatch.setattr("resources.gateway.progress._errors", errors)
-    PartsProgress("predictions (stage 3 of 6): partitions", 52, log.append).announce(
-        "predictions (stage 3 of 6): 52 partitions"
-    )
-    roll_ups = PartsProgress("roll-ups:", 9, log.append)
-    for part in ("leaderboard", "breakdowns"):
+    PartsProgress("predict (stage 3 of 6): partitions", 52, log.append).announce("predict (stage 3 of 6): 52 partitions")
+    now = [0.0]
+    roll_ups = PartsProgress("roll-ups:", 9, log.append, clock=lambda: now[0])
+    for now[0], part in ((1.0, "leaderboard"), (40.0, "breakdowns"), (41.0, "gaps")):
         roll_ups.begin(part)
-    said = ["roll-ups: 1/9, leaderboard", "roll-ups: 2/9, breakdowns"]
-    assert errors.getvalue().splitlines() == ["predictions (stage 3 of 6): 52 partitions", *said]
-    assert log == said, "a log that ends with the first of them reads as if it had stopped there"
+    assert log == ["roll-ups: 2/9, breakdowns, 40 s"]
+    assert errors.getvalue().splitlines() == ["predict (stage 3 of 6): 52 partitions", *log]
     shown = Terminal()
     monkeypatch.setattr("resources.gateway.progress._errors", shown)
     PartsProgress("predictions: partitions", 52, log.append).announce("stage 3 of 6")

@@ -19,8 +19,8 @@ from tests.conftest import ROOT
 from tests.fake_llm_server import FakeLLM, Fault
 from tests.resources.gateway.gateway_setup import KEY, failures, model, replies, requests, send
 
-Way = dict[str, str]
-WAYS: dict[str, Way] = {
+Setting = dict[str, str]
+WAYS: dict[str, Setting] = {
     "direct": {"model": "openai/m"},
     "litellm": {"model": "openai/m", "transport": "litellm"},
     "litellm-hosted": {"model": "hosted_vllm/m"},
@@ -29,7 +29,7 @@ WAYS: dict[str, Way] = {
 
 
 @pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest) -> Way:
+def way(request: pytest.FixtureRequest) -> Setting:
     return WAYS[request.param]
 
 
@@ -61,20 +61,20 @@ and how long to wait."""
 
 
 class TestFaults:
-    def test_a_status_says_whom_the_failure_concerns(self, way: Way) -> None:
+    def test_a_status_says_whom_the_failure_concerns(self, way: Setting) -> None:
         found = failures([Fault("status", status=status, message="busy") for status in STATUSES], **way)
         assert {status: one.scope for status, one in zip(STATUSES, found, strict=True)} == STATUSES
         assert [one.message for one in found] == [f"m: HTTP {status}: busy" for status in STATUSES]
         assert [status for status, one in zip(STATUSES, found, strict=True) if one.rate_limited] == [429]
         assert not any(one.of_prompt or one.bill for one in found)
 
-    def test_the_words_of_a_refusal_say_more_than_its_status(self, way: Way) -> None:
+    def test_the_words_of_a_refusal_say_more_than_its_status(self, way: Setting) -> None:
         found = failures([Fault("status", status=status, message=said, code=code) for status, said, code, _ in WORDS], **way)
         told = [(one.scope, one.of_prompt, one.retry_after) for one in found]
         assert told == [wanted for *_, wanted in WORDS]
         assert found[0].message == f"m: the prompt is too long for the model (HTTP 400): {LONG}"
 
-    def test_retry_after_arrives(self, way: Way) -> None:
+    def test_retry_after_arrives(self, way: Setting) -> None:
         date = email.utils.formatdate(time.time() + 100, usegmt=True)
         asked = [(429, "7"), (429, "7.5"), (503, "7"), (429, date)]
         found = failures([Fault("status", status=status, retry_after=seconds) for status, seconds in asked], **way)
@@ -82,17 +82,17 @@ class TestFaults:
         assert seconds == [7, 7.5, 7]
         assert 60 < (until or 0) <= 101
 
-    def test_a_broken_answer_may_pass(self, way: Way) -> None:
+    def test_a_broken_answer_may_pass(self, way: Setting) -> None:
         found = failures([Fault("reset"), Fault("truncated"), Fault("wrong_type")], **way)
         assert {(one.scope, one.rate_limited) for one in found} == {(Scope.PASSING, False)}
         assert found[0].message.startswith("m: connection lost")
         assert all(one.message.startswith("m: unreadable answer: ") for one in found[1:])
 
-    def test_silence_ends_at_the_timeout(self, way: Way) -> None:
+    def test_silence_ends_at_the_timeout(self, way: Setting) -> None:
         (error,) = failures([Fault("hang")], **way, timeout=0.3)
         assert (error.scope, error.message) == (Scope.PASSING, "m: no answer within 0.3 s")
 
-    def test_nobody_listening_may_pass(self, way: Way) -> None:
+    def test_nobody_listening_may_pass(self, way: Setting) -> None:
         with socket.socket() as closed:
             closed.bind(("127.0.0.1", 0))
             address = f"http://127.0.0.1:{closed.getsockname()[1]}/v1"
@@ -102,7 +102,7 @@ class TestFaults:
         assert error.message.startswith(f"m: connection lost or refused ({address}): ")
         assert "Connect call failed" in error.message
 
-    def test_a_usage_that_a_refusal_states_is_its_bill(self, way: Way) -> None:
+    def test_a_usage_that_a_refusal_states_is_its_bill(self, way: Setting) -> None:
         """It was not read: a refused call counted as free, and one that the server broke off with what it may have cost at most."""
         error = {"message": "no luck", "type": "fault", "code": "fault"}
         usage = {"usage": {"prompt_tokens": 1000, "completion_tokens": 7, "total_tokens": 1007, "cost": 0.25}}
@@ -158,7 +158,7 @@ def self_signed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class TestCertificates:
-    def test_a_self_signed_server_is_refused_and_never_gets_the_key(self, way: Way, self_signed: Path) -> None:
+    def test_a_self_signed_server_is_refused_and_never_gets_the_key(self, way: Setting, self_signed: Path) -> None:
         with FakeLLM(certificate=self_signed) as server:
             (error,) = send(requests(model(server, **way)))
         assert isinstance(error, CallError)
@@ -181,7 +181,7 @@ class TestCertificates:
 class TestAnswers:
     SCHEMA = '{"type": "object", "properties": {"distribution": {"type": "array"}}}'
 
-    def test_a_schema_and_room_for_a_long_answer_are_sent_to_a_server_of_ones_own(self, way: Way) -> None:
+    def test_a_schema_and_room_for_a_long_answer_are_sent_to_a_server_of_ones_own(self, way: Setting) -> None:
         with FakeLLM(reply=lambda call: "<think>60 or so</think>[60, 40]") as server:
             asked = requests(model(server, **way), response_schema=self.SCHEMA)
             for own in (256, 2048, None):

@@ -250,7 +250,7 @@ def test_what_is_held_alone_is_held_by_one_at_a_time_even_where_the_parts_overla
         nonlocal inside
         with Claims(store) as claims:
             for _ in range(5):
-                with claims.alone(sorted(wanted)):
+                with claims.hold_all(sorted(wanted)):
                     inside += 1
                     at_once.append(inside)
                     time.sleep(0.002)
@@ -270,7 +270,7 @@ def test_what_a_killed_process_held_alone_is_free(store: ResponseStore) -> None:
     gone.claim(keys(1))
     set_claimants(store, **ELSEWHERE)
     time.sleep(0.01)
-    with Claims(store, ttl_s=0.001) as claims, claims.alone(keys(1)):
+    with Claims(store, ttl_s=0.001) as claims, claims.hold_all(keys(1)):
         assert claims.claim(keys(1)).mine == of(1)
 
 

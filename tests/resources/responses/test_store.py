@@ -240,7 +240,7 @@ def test_a_postgresql_server_that_stays_away_is_an_error(postgres: Postgres, mon
     [
         ("mysql://u:secret@h/db", "no support for 'mysql'; allowed: sqlite, postgresql"),
         ("sqlite://", "in memory forgets"),
-        ("://", "not readable; allowed: a file"),
+        ("://", "not readable; write a file"),
     ],
 )
 def test_an_unusable_url_is_a_config_error_without_its_password(url: str, message: str) -> None:
@@ -292,9 +292,9 @@ def test_what_an_evaluation_asked_for_itself_is_reported_from_what_was_there(loc
         assert store.add([response(1), response(2, cost_usd=0.5), response(3)]) == 2
     with ResponseStore(location, queue_id="b" * 32) as store:
         assert store.add([response(number) for number in (1, 2, 3, 4)]) == 1
-        assert store.sum_bought(keys(1, 2, 3, 4, 5), "a" * 32) == CostInStore(2, 20, 10, 0.5, 1)
-        assert store.sum_bought(keys(1, 2), "b" * 32) == CostInStore(0, 0, 0, 0.0, 0)
-        assert store.sum_bought(keys(4), "b" * 32) == CostInStore(1, 10, 5, None, 1)
+        assert store.sum_call_costs(keys(1, 2, 3, 4, 5), "a" * 32) == CostInStore(2, 20, 10, 0.5, 1)
+        assert store.sum_call_costs(keys(1, 2), "b" * 32) == CostInStore(0, 0, 0, 0.0, 0)
+        assert store.sum_call_costs(keys(4), "b" * 32) == CostInStore(1, 10, 5, None, 1)
 
 
 def test_who_may_only_read_reads_a_store_of_before_runs_were_noted(postgres: Postgres) -> None:

@@ -276,7 +276,7 @@ def test_without_a_level_nothing_is_run_and_nothing_is_wrong(monkeypatch: pytest
     assert [one.status for one in run_checks([task])] == ["sandbox_unavailable"]
     assert "DTEF_SANDBOX is off" in choose_level().words
     monkeypatch.setenv("DTEF_SANDBOX", "jail")
-    with pytest.raises(ConfigError, match="DTEF_SANDBOX is 'jail'; allowed: auto, sandlock, bwrap, unshare, rlimits, off"):
+    with pytest.raises(ConfigError, match="DTEF_SANDBOX is 'jail'; allowed: auto, sandlock, bwrap, unshare, rlimits or off"):
         choose_level()
 
 
@@ -293,10 +293,10 @@ def test_the_ladder_goes_down_with_a_reason_for_each_step(monkeypatch: pytest.Mo
     monkeypatch.setattr(levels.shutil, "which", lambda name: None)
     found = choose_level("auto")
     assert found.level is None
-    assert list(found.not_better) == list(LEVELS)
+    assert list(found.reasons) == list(LEVELS)
     assert "this kernel has 3" in found.words
-    assert found.not_better["bwrap"] == found.not_better["unshare"] == "its program is not installed"
-    assert "--trust-answers" in found.not_better["rlimits"]
+    assert found.reasons["bwrap"] == found.reasons["unshare"] == "its program is not installed"
+    assert "--trust-answers" in found.reasons["rlimits"]
     if sys.platform == "linux":
         assert choose_level("auto", trust_answers=True).level == "rlimits"
 

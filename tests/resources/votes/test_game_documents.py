@@ -48,7 +48,7 @@ def test_versions_and_statuses_are_kept_in_their_order_and_every_action_is_noted
         store.add("persona", CALM, "alice", revision=0)
         store.say("persona", {**CALM, "status": "approved"}, "bob", revision=2, before=CALM)
         store.add("persona", {**CALM, "version": 2, "system_prompt": "Go."}, "alice", revision=3, before=CALM)
-        found = store.all()
+        found = store.read_all()
     assert read_documents_if_present(location) == found
     assert [(one.version, one.body["system_prompt"], one.who, one.made_at) for one in found.of("persona")] == [
         (1, "Wait.", "alice", NOW),
@@ -99,7 +99,7 @@ def test_the_database_itself_keeps_versions_apart(location: str) -> None:
         store.add("persona", CALM, "alice", revision=0)
         with pytest.raises(StoreError, match=r"(?i)unique"):
             store.add("persona", CALM, "alice", revision=2)
-        assert len(store.all().statuses) == 1
+        assert len(store.read_all().statuses) == 1
 
 
 def test_documents_of_newer_code_are_refused(location: str) -> None:
@@ -149,7 +149,7 @@ def test_a_document_whose_commit_was_not_confirmed_is_stored_once(location: str,
         store.add("persona", CALM, "alice", revision=0)
         break_after_commit(store.database, monkeypatch)
         store.say("persona", {**CALM, "status": "approved"}, "bob", revision=2, before=CALM)
-        assert store.all().revision("persona", "calm") == 3
+        assert store.read_all().revision("persona", "calm") == 3
         break_after_commit(store.database, monkeypatch)
         with pytest.raises(DocumentChanged):
             store.add("persona", {**CALM, "display_name": "Another"}, "alice", revision=0)
@@ -160,7 +160,7 @@ def test_one_document_is_read_alone(tmp_path: Path) -> None:
     store = GameDocumentStore(tmp_path / "responses.sqlite")
     for name in ("calm", "bold"):
         store.add("persona", {"id": name, "version": 1, "status": "draft", "display_name": name}, "anna", revision=0)
-    found = store.all("persona", "bold")
+    found = store.read_all("persona", "bold")
     assert {one.id for one in (*found.versions, *found.statuses)} == {"bold"}
-    assert store.all("scenario").versions == ()
-    assert {one.id for one in store.all().versions} == {"calm", "bold"}
+    assert store.read_all("scenario").versions == ()
+    assert {one.id for one in store.read_all().versions} == {"calm", "bold"}

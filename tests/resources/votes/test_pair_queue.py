@@ -27,7 +27,7 @@ def vote(store: VoteStore, waiting: WaitingPairs, reviewer: str) -> str:
     pair = waiting.choose_next(reviewer)
     assert pair is not None
     store.take(Ballot(pair.pair_id, reviewer, "A", 3))
-    waiting.voted(pair.pair_id, reviewer)
+    waiting.release(pair.pair_id, reviewer)
     return pair.pair_id
 
 
@@ -95,7 +95,7 @@ def test_pairs_for_later_come_last_in_their_order_and_nobody_has_them_in_hand(sq
         while (pair := waiting.choose_next("r1", later=later)) is not None:
             seen.append(pair.pair_id)
             store.take(Ballot(pair.pair_id, "r1", "A", 3))
-            waiting.voted(pair.pair_id, "r1")
+            waiting.release(pair.pair_id, "r1")
         assert seen == [*(one for one in every if one not in later), every[2], every[0]]
         first = waiting.choose_next("r2")
         assert first

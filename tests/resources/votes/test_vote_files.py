@@ -85,7 +85,9 @@ def test_a_store_that_made_the_same_pairs_itself_takes_the_votes_on_them_under_i
         assert "pair" not in done.added
         assert done.added["vote"] == len(store.votes())
         assert {pair.pair_id for pair in other.pairs()} == own
-        there, here = (sorted((one.item_id, one.left, one.preferred) for one in read_player_votes(s)) for s in (other, store))
+        there, here = (
+            sorted((one.item_id, one.left, one.preferred_side) for one in read_player_votes(s)) for s in (other, store)
+        )
         assert there == here
         assert import_votes(other, tmp_path / "x.jsonl").added == {}
 
@@ -180,7 +182,7 @@ def test_kinds_are_sorted_and_the_salt_and_actions_stay(store: VoteStore, tmp_pa
             lambda line: re.sub('"reviewer_id":"[^"]*', r'"reviewer_id":"\\u001b[2J', line),
             "reviewer_id: got '\\x1b[2J'; allowed",
         ),
-        (lambda line: line.replace("{", '{"choice":"B",'), "got the key 'choice' more than once; allowed: each key once"),
+        (lambda line: line.replace("{", '{"choice":"B",'), "the key 'choice' is given twice"),
     ],
 )
 def test_a_bad_line_is_named_and_nothing_is_imported(store: VoteStore, tmp_path: Path, change: Any, said: str | None) -> None:

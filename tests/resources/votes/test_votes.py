@@ -158,8 +158,8 @@ def test_votes_are_of_players_whatever_was_shown_as_a(store: VoteStore) -> None:
         store.take(Ballot(pair_id, "r1", "A" if pair.run_a > pair.run_b else "B", 5))
     found = read_player_votes(store)
     assert len(found) == 28
-    assert all((better[vote.left] > better[vote.right]) == (vote.preferred == "left") for vote in found)
-    assert {vote.preferred for vote in found} == {"left", "right"}
+    assert all((better[vote.left] > better[vote.right]) == (vote.preferred_side == "left") for vote in found)
+    assert {vote.preferred_side for vote in found} == {"left", "right"}
     assert all(vote.left_length == len("0 says 0 for the 0.") for vote in found)
     assert read_player_votes(store, reviewer_kind="judge") == read_player_votes(store, family="rubric") == []
 

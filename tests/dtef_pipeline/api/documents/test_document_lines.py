@@ -118,7 +118,7 @@ def test_a_scenario_that_its_engine_cannot_play_is_refused_with_its_line(client:
 def test_so_many_new_scenarios_are_tried_at_a_time(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(document_kinds, "check_engine", lambda _: [])
     line = json.loads(client.get("/api/scenarios.jsonl").text.splitlines()[0])
-    lines = [json.dumps({**line, "version": 100 + number}) for number in range(document_kinds.MOST_SCENARIOS_IMPORTED + 1)]
+    lines = [json.dumps({**line, "version": 100 + number}) for number in range(document_kinds.MAX_IMPORTED_SCENARIOS + 1)]
     answer = client.post("/api/scenarios.jsonl", content="\n".join(lines))
     assert (answer.status_code, answer.json()["errors"][0]["path"]) == (422, f"body:{len(lines)}")
     assert client.post("/api/scenarios.jsonl", content="\n".join(lines[:-1])).status_code == 201

@@ -168,8 +168,8 @@ def test_what_an_engine_says_at_length_is_cut() -> None:
 
 
 def test_a_server_that_checks_others_says_when_to_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_check, "_WAITED_FOR_A_PLACE_S", 0.01)
-    held = [engine_check._places.acquire(timeout=60) for _ in range(engine_check._ASKED_AT_ONCE)]
+    monkeypatch.setattr(engine_check, "_MAX_WAIT_S", 0.01)
+    held = [engine_check._places.acquire(timeout=60) for _ in range(engine_check._MAX_CONCURRENT)]
     assert all(held)
     try:
         with pytest.raises(Problem) as problem:

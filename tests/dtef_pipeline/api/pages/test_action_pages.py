@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dtef_pipeline.api.pages.action_pages import ChangedMember, changes
+from dtef_pipeline.api.pages.vote_pages import ChangedMember, changes
 from tests.dtef_pipeline.api.browsed import OWN_ORIGIN, browsing, texts_of
 from tests.dtef_pipeline.api.pages.test_document_pages import PERSONA, moved
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dtef_pipeline.api.pages.evaluation_text import Happening, StageStory, build_story
-from dtef_pipeline.api.queue.evaluation_views import load_evaluation_view
+from dtef_pipeline.api.pages.evaluation_text import StageStory, TimelineEvent, build_story
+from dtef_pipeline.api.queue.evaluation_progress import load_evaluation_view
 from resources.evaluations.evaluation_store import EvaluationStore, RunSpec
 from tests.dtef_pipeline.api.browsed import browsing, text_of, tree_of
 from tests.dtef_pipeline.api.made import settings_in
@@ -16,7 +16,7 @@ from tests.made.run_events import RUN_LOG, tell
 PLAN = {"keys": ["S1/a", "S1/b"], "config": {"blueprints": {}, "predictions": {}}, "snapshot": "base"}
 
 
-def told(folder: Path, *events: tuple[str, Mapping[str, Any]]) -> tuple[str, list[Happening | StageStory]]:
+def told(folder: Path, *events: tuple[str, Mapping[str, Any]]) -> tuple[str, list[TimelineEvent | StageStory]]:
     """The queue id of an evaluation after these events, and its story."""
     with EvaluationStore(settings_in(folder).responses_url, RUN_LOG) as store:
         asked = [RunSpec(key, {"partition": key}) for key in ("S1/a", "S1/b")]
@@ -64,10 +64,10 @@ def test_events_are_reported_in_words_and_each_stage_once(tmp_path: Path) -> Non
 def test_the_end_says_what_became_of_all_calls_and_what_they_cost(tmp_path: Path) -> None:
     calls = {"asked": 24, "answered": 21, "failed": 2, "skipped": 1}
     _, found = told(
-        tmp_path, ("completed", {"calls": calls, "warning": "2 failed", "bought": {"usd": 0.5, "calls": 3, "unpriced": 0}})
+        tmp_path, ("completed", {"calls": calls, "warning": "2 failed", "call_costs": {"usd": 0.5, "calls": 3, "unpriced": 0}})
     )
     end = found[0]
-    assert isinstance(end, Happening)
+    assert isinstance(end, TimelineEvent)
     assert end.words == "21 of 24 calls answered, 2 failed, 1 left out; 2 failed; cost: 0.5000 US dollars, 3 calls"
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dtef_pipeline.api.pages.review_pages import ALL_DONE, MOST_SKIPPED, add_skipped, read_skipped
+from dtef_pipeline.api.pages.review_pages import ALL_DONE, MAX_SKIPPED, add_skipped, read_skipped
 from dtef_pipeline.api.rate_limit import RateLimit
 from dtef_pipeline.errors import StoreError
 from tests.dtef_pipeline.api.browsed import tags_of, typed_in
@@ -100,7 +100,7 @@ def test_a_skipped_pair_comes_last_and_nothing_of_it_is_stored(tmp_path: Path) -
 def test_skipped_pairs_are_ids_each_once_and_not_too_many() -> None:
     first, second = "a" * 32, "b" * 32
     assert read_skipped(f"{first}.<b>..{second}.{first}.\x00.{'A' * 32}.a") == (first, second)
-    many = tuple(f"{number:032x}" for number in range(MOST_SKIPPED))
+    many = tuple(f"{number:032x}" for number in range(MAX_SKIPPED))
     assert add_skipped(many, first) == (*many[1:], first)
     assert add_skipped((first, second), first) == (second, first)
     assert add_skipped((first,), "no id") == (first,)

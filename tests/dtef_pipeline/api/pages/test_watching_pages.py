@@ -16,7 +16,7 @@ from fastapi.testclient import TestClient
 from assets.daemon_state import DaemonState, SensorTicks, daemon_state
 from dtef_pipeline.api import service_health
 from dtef_pipeline.api.pages.health_pages import format_bytes
-from dtef_pipeline.api.service_health import DAMAGED_STORE, NO_DAEMON, NO_SENSOR, HealthLook, _DaemonCache
+from dtef_pipeline.api.service_health import DAMAGED_STORE, NO_DAEMON, NO_SENSOR, HealthMonitor, _DaemonCache
 from dtef_pipeline.errors import StoreError
 from dtef_pipeline.text.spans import format_span
 from resources.evaluations.evaluation_store import QUEUE_SENSOR, EvaluationStore
@@ -175,7 +175,7 @@ def test_pages_of_the_queue_say_that_no_daemon_runs(tmp_path: Path) -> None:
     queue_id = services_in(tmp_path).evaluations.submit("qa", {}, PLANNED, [], "operator")[0].queue_id
     told_of_no_daemon = NO_DAEMON.replace("`", "")
     with browsing(tmp_path) as client:
-        look: HealthLook = client.app.state.health  # type: ignore[attr-defined]
+        look: HealthMonitor = client.app.state.health  # type: ignore[attr-defined]
         assert look.find_start_problem() is None
         assert look._glance is not None
         look._glance.result()

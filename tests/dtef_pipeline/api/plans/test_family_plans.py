@@ -69,7 +69,7 @@ def test_a_run_stands_for_each_partition(settings: Settings) -> None:
     for family, planned in FAMILIES.items():
         plan = planned(settings)
         assert list(plan.keys) == expected[family]
-        assert [one.asks for one in plan.asked] == [{"partition": key} for key in expected[family]]
+        assert [one.asks for one in plan.runs] == [{"partition": key} for key in expected[family]]
         assert not plan.new_keys
 
 
@@ -137,8 +137,6 @@ def test_all_names_that_are_unknown_are_reported_at_once(
         ("qa", {"suites": ["mmul"]}, "suites: 'mmul' matches none; known: mmlu"),
         ("qa", {"parts": ["chess"]}, "parts: 'chess' matches none"),
         ("qa", {"models": ["nobody@temperature=1"]}, "models: no model"),
-        ("survey", {"models": ["imported/x"]}, "models: model imported/x: no responses of it were imported in snapshot 'base'"),
-        ("qa", {"models": ["imported/x"]}, "models: model imported/x: no responses of it were imported"),
     ],
 )
 def test_an_unknown_name_is_reported_with_those_that_are_known(
@@ -247,13 +245,13 @@ class TestDraws:
     def test_the_draws_of_all_prompts_together_have_a_bound(
         self, settings: Settings, family: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("dtef_pipeline.api.plans.manifest_base.MOST_ASKED_RESPONSES", 10)
+        monkeypatch.setattr("dtef_pipeline.api.plans.manifest_base.MAX_RESPONSES", 10)
         assert FAMILIES[family](settings, draws=5).keys  # two partitions, of which nothing is known yet
         with pytest.raises(UnfitManifest, match=r"draws: .* 10 .*; allowed: at most"):
             FAMILIES[family](settings, draws=6)
 
     def test_items_that_are_known_are_counted(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("dtef_pipeline.api.plans.manifest_base.MOST_ASKED_RESPONSES", 10)
+        monkeypatch.setattr("dtef_pipeline.api.plans.manifest_base.MAX_RESPONSES", 10)
         place = settings_in(tmp_path)
         add_partitions(place, PARTITIONS)
         keep_items(place, 6, suite="mmlu", part="law")
@@ -263,7 +261,7 @@ class TestDraws:
             qa(place, suites=[], parts=["mmlu/law"], draws=2)
 
     def test_judges_draw_for_each_response(self, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("dtef_pipeline.api.plans.manifest_base.MOST_ASKED_RESPONSES", 10)
+        monkeypatch.setattr("dtef_pipeline.api.plans.manifest_base.MAX_RESPONSES", 10)
         with pytest.raises(UnfitManifest) as told:
             rubric(settings, draws=2, judge_draws=3)
         assert [one.path for one in told.value.faults] == ["judge_draws"]
@@ -305,7 +303,7 @@ def test_a_snapshot_that_differs_in_capitals_alone_is_refused(settings: Settings
 def test_more_partitions_than_one_evaluation_may_have_are_refused(
     settings: Settings, family: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dtef_pipeline.api.plans.manifest_base.MOST_PARTITIONS", 1)
+    monkeypatch.setattr("dtef_pipeline.api.plans.manifest_base.MAX_PARTITIONS", 1)
     with pytest.raises(UnfitManifest, match="2 partitions; allowed: at most 1"):
         FAMILIES[family](settings)
 

@@ -46,7 +46,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 
 def planned_with(settings: Settings, family: str, field: str, name: str) -> PlannedEvaluation:
-    return read_manifest(GIVEN[family] | {field: name if field == "judge" else [name]}, settings).planned(settings)
+    return read_manifest(GIVEN[family] | {field: name if field == "judge" else [name]}, settings).plan(settings)
 
 
 @pytest.mark.parametrize(("family", "field", "form"), BY_FIELD)
@@ -79,5 +79,5 @@ def test_what_the_files_hold_and_what_asks_no_server_may_be_named(settings: Sett
     )
     closed = settings.model_copy(update={"api_any_model": False, "models": tmp_path / "models.yaml"})
     names = [MODEL, f"{MODEL}@temperature=0.5", "openai/gpt-4.1-mini", "core", "mine", "two", "openai/of-mine"]
-    for name in [*names, "baselines", "baseline/uniform", "local/smollm2-135m", "imported/x", "stored/amber"]:
+    for name in [*names, "baselines", "baseline/uniform", "local/smollm2-135m", "stored/amber"]:
         assert load_named_models(closed, "models", [name]).specs

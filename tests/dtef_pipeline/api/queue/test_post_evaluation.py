@@ -96,10 +96,9 @@ REFUSED: tuple[tuple[dict[str, Any], int, str], ...] = (
     ({"models": ["baseline/clever"]}, 404, "models: baseline/clever: poker/kuhn has none"),
     ({"opponents": ["no-such-opponent"]}, 404, "opponents: player no-such-opponent"),
     ({"opponents": ["baseline/clever"]}, 404, "opponents: "),
-    ({"models": ["nopeprov/x"]}, 422, "'nopeprov/x' names no provider litellm knows"),
+    ({"models": ["nopeprov/x"]}, 422, "nopeprov/x: LiteLLM knows no such provider"),
     ({"opponents": ["nopeprov/x"]}, 422, "opponents: no request was sent, because these models cannot be asked: nopeprov/x: "),
     ({"models": ["local/minilm-l6-int8"]}, 422, "writes no texts"),
-    ({"models": ["imported/x"]}, 404, "models: model imported/x: no responses of it were imported"),
     ({"budget": {"max_cost_usd": 10**9}}, 422, "budget.max_cost_usd: got 1000000000; allowed: 0 to 1,000,000"),
     ({"persona_ids": ["rash"]}, 409, "persona rash:v2 is draft; allowed: an approved persona"),
     ({"persona_ids": ["calm", "gone:v2"]}, 409, "persona gone:v2 is retired"),
@@ -268,7 +267,7 @@ def test_a_retired_scenario_is_played_no_more(client: TestClient) -> None:
 
 
 def test_who_has_too_many_that_wait_is_sent_away(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dtef_pipeline.api.queue.evaluation_routes.MOST_UNENDED", 1)
+    monkeypatch.setattr("dtef_pipeline.api.queue.queue_routes.MAX_UNENDED", 1)
     assert post(client, "first").status_code == 202
     answer = post(client)
     assert (answer.status_code, "retry-after" in answer.headers) == (429, True)

@@ -88,7 +88,7 @@ def test_those_who_come_and_go_leave_nothing_and_too_many_are_sent_away(
     here = address.removesuffix("/events")
     with pytest.raises(httpx2.ReadTimeout):
         http.get(f"{here}?wait=30", headers={"If-None-Match": http.get(here).headers["etag"]}, timeout=0.3)
-    monkeypatch.setattr(event_stream, "MOST_WATCHERS", 1)
+    monkeypatch.setattr(event_stream, "MAX_WATCHERS", 1)
     until(lambda: watchers_in(api).number == 0, "the long poll to end")
     with http.stream("GET", address):
         until(lambda: watchers_in(api).number == 1, "the first to watch")

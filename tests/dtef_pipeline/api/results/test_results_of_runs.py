@@ -76,7 +76,7 @@ def test_a_run_of_games_is_the_persona_in_the_scenario(tmp_path: Path, monkeypat
         "completion_tokens": 120,
         "unpriced": 2,
         "unpriced_usd_most": None,
-        "bought": NOTHING,
+        "call_costs": NOTHING,
     }
     use(tmp_path, monkeypatch)
     house = Warehouse(settings_in(tmp_path).warehouse)
@@ -103,7 +103,7 @@ def test_a_run_of_questions_has_the_numbers_of_the_board(tmp_path: Path, monkeyp
         "completion_tokens": 25,
         "unpriced": 0,
         "unpriced_usd_most": None,
-        "bought": NOTHING,
+        "call_costs": NOTHING,
     }
     use(tmp_path, monkeypatch)
     house = Warehouse(settings_in(tmp_path).warehouse)
@@ -133,7 +133,7 @@ def test_a_run_of_rubrics_has_the_numbers_of_the_board(tmp_path: Path, monkeypat
     for model in ("openai/model-0", "openai/model-1"):
         said, shown = by_metric(body, model)["score"], board[model]
         assert [said[name] for name in ("value", "low", "high", "n")] == [
-            shown[name] for name in ("score", "low", "high", "n_parts")
+            shown[name] for name in ("score", "low", "high", "n_scored")
         ]
     assert own["coverage"]["low"] is None
     assert own["coverage"]["reason"]
@@ -154,7 +154,7 @@ def test_a_run_of_surveys_has_the_numbers_of_the_leaderboard(tmp_path: Path, mon
         "completion_tokens": 6,
         "unpriced": 0,
         "unpriced_usd_most": None,
-        "bought": NOTHING,
+        "call_costs": NOTHING,
     }
     use(tmp_path, monkeypatch)
     arguments = ("--by", "segment", "--round", "S1", "--snapshot", "base", "--json")
@@ -221,7 +221,7 @@ def test_before_anything_is_made_there_is_no_number(tmp_path: Path, family: str)
         body = told(client, run_path(waiting))
     assert (body["status"], body["metrics"], body["traces"], body["traces_next"]) == ("queued", [], [], None)
     unknown = {**NOTHING, "usd": None}
-    assert body["cost"] == {**unknown, "bought": unknown}
+    assert body["cost"] == {**unknown, "call_costs": unknown}
     assert body["reason"] is None
 
 

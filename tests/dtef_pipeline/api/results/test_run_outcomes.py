@@ -14,8 +14,8 @@ import pytest
 from assets.games.game_catalog import load_known_scenarios
 from assets.stage.resources import Store
 from dtef_pipeline.api.results.family_results import FamilyResults
+from dtef_pipeline.api.results.result_routes import Results, ResultsCache
 from dtef_pipeline.api.results.run_context import RunContext, UsageTotals
-from dtef_pipeline.api.results.run_results import Results, ResultsCache
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS, EPISODES, LEAGUE_SPACE
 from dtef_pipeline.rubric.tables import RUBRIC_RESPONSES, RUBRIC_SCORES
@@ -215,10 +215,17 @@ def games_of(metric: Mapping[str, Any] = CHIPS_WON) -> list[dict[str, Any]]:
 def test_a_mean_of_the_games_that_a_budget_left_over_says_so(tmp_path: Path) -> None:
     """The mean of the episodes that happened to be played had no remark; moves made for a player were not told."""
     rows = games_of()
-    rows[3] = {**rows[3], "status": "unscored", "total": None, "of": None, "value": None, "reason": "the budget ended"}
+    rows[3] = {
+        **rows[3],
+        "status": "unscored",
+        "numerator": None,
+        "denominator": None,
+        "value": None,
+        "reason": "the budget ended",
+    }
     rates = {("default_rate", "share"): 1.0, ("refused_rate", "per turn"): 6.0}
     form = [
-        {**row, "total": total, "of": 4.0}
+        {**row, "numerator": total, "denominator": 4.0}
         for (name, unit), total in rates.items()
         for row in games_of({**CHIPS_WON, "metric": name, "unit": unit, "direction": "lower"})[:3]
     ]
@@ -259,7 +266,7 @@ def test_what_the_evaluation_bought_is_reported_from_what_was_there(tmp_path: Pa
     cost = run_of(tmp_path, evaluation)["cost"]
     assert (cost["usd"], cost["calls"]) == (2.5, 4)  # the request that failed cost 0.5 too
     known = {"usd": 0.5, "calls": 1, "prompt_tokens": 10, "completion_tokens": 5}
-    assert cost["bought"] == {**known, "unpriced": 0, "unpriced_usd_most": None}
+    assert cost["call_costs"] == {**known, "unpriced": 0, "unpriced_usd_most": None}
 
 
 def test_a_dagster_run_of_an_evaluation_notes_what_it_buys(tmp_path: Path) -> None:
@@ -272,7 +279,7 @@ def test_a_dagster_run_of_an_evaluation_notes_what_it_buys(tmp_path: Path) -> No
     for tags in ({QUEUE_TAG: "a" * 32}, {}):
         dg.materialize([buys], resources={"store": Store(responses_url=url)}, tags=tags)
     with ResponseStore(url) as store:
-        assert store.sum_bought([response(1).request_key], "a" * 32).calls == 1
+        assert store.sum_call_costs([response(1).request_key], "a" * 32).calls == 1
 
 
 def kept_run(run_id: str, written: list[int]) -> RunContext:

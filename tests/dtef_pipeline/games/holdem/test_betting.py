@@ -15,19 +15,19 @@ HANDS = 150
 
 def test_pokerkit_allows_the_same_and_pays_the_same_in_random_hands() -> None:
     rng = random.Random(3)
-    shown = sum(same_at_both_tables(seed, rng).shown for seed in range(HANDS))
+    shown = sum(same_at_both_tables(seed, rng).has_showdown for seed in range(HANDS))
     assert HANDS / 10 < shown < HANDS * 9 / 10
 
 
 def test_the_fourth_bet_on_a_street_is_the_last() -> None:
     hand = after_commands(deal_new_hand(1), ["raise", "raise", "raise"])
-    assert (hand.bets, list_allowed_commands(hand), hand.paid) == (4, ("fold", "call"), (8, 6))
+    assert (hand.bets, list_allowed_commands(hand), hand.stakes) == (4, ("fold", "call"), (8, 6))
     hand = after_commands(hand, ["call", "check", "bet", "raise", "raise", "raise"])
-    assert (hand.bets, list_allowed_commands(hand), hand.paid) == (4, ("fold", "call"), (14, 16))
+    assert (hand.bets, list_allowed_commands(hand), hand.stakes) == (4, ("fold", "call"), (14, 16))
 
 
 def test_the_most_a_hand_costs_is_48_chips() -> None:
-    assert max(max(walk(seed, most)[-1].paid) for seed in range(3)) == 48
+    assert max(max(walk(seed, most)[-1].stakes) for seed in range(3)) == 48
 
 
 def most(hand: HoldemHand, _: random.Random) -> str:
@@ -38,7 +38,7 @@ def test_the_big_blind_may_raise_when_everyone_has_called() -> None:
     hand = after_commands(deal_new_hand(1), ["call"])
     assert (hand.turn, hand.street, list_allowed_commands(hand)) == (1, 0, ("check", "raise"))
     assert apply_command(hand, "check").street == 1
-    assert apply_command(hand, "raise").paid == (2, 4)
+    assert apply_command(hand, "raise").stakes == (2, 4)
 
 
 def test_the_button_acts_last_after_the_flop() -> None:

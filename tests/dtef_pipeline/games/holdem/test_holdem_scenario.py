@@ -145,7 +145,7 @@ class TestWhatIsCounted:
     def test_nothing_was_shown_down_after_a_fold(self) -> None:
         hand = apply_command(with_cards(*ROYAL), "fold")
         first, second = (limit_holdem().measure_seat(hand, seat) for seat in (0, 1))
-        assert first["showdown_win_rate"].of == second["showdown_win_rate"].of == 0
+        assert first["showdown_win_rate"].denominator == second["showdown_win_rate"].denominator == 0
         assert (first["vpip"], second["vpip"]) == (Count(0, 1), Count(0, 0))
 
     def test_checking_the_big_blind_puts_nothing_in(self) -> None:
@@ -182,7 +182,9 @@ class TestHowItEnds:
     def test_no_hand_reaches_the_limit_of_turns(self) -> None:
         def slowly(hand: HoldemHand, _: random.Random) -> str:
             """Checks first on each street, then everyone raises as often as possible."""
-            wishes = ("raise", "call") if hand.street == 0 else ("raise", "bet", "call") if hand.acted else ("check",)
+            wishes = (
+                ("raise", "call") if hand.street == 0 else ("raise", "bet", "call") if hand.n_street_actions else ("check",)
+            )
             return next(one for one in wishes if one in list_allowed_commands(hand))
 
         assert len(walk(1, slowly)[-1].actions) == 4 + 3 * 6

@@ -46,7 +46,7 @@ def test_the_winner_pays_its_own_bid_or_that_of_the_runner_up() -> None:
 @given(st.integers(0, 2**32))
 def test_the_lot_between_equal_bids_is_the_seeds_choice_of_the_names_in_order(seed: int) -> None:
     ended = run_auction({"C": 9, "A": 9, "B": 3}, {"A": 9, "B": 9, "C": 9}, "second", seed)
-    assert ended.tied == ("A", "C")
+    assert ended.tied_bidders == ("A", "C")
     assert ended.winner == random.Random(seed).choice(["A", "C"])
     assert ended.price == 9
 

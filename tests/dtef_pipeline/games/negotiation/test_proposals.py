@@ -20,7 +20,7 @@ from dtef_pipeline.games.negotiation.messages import (
 from dtef_pipeline.games.negotiation.proposals import NegotiationTable, read_message
 
 ITEMS, PARTIES = ("boat", "clock", "drum"), ("A", "B")
-OFFERED = NegotiationTable(ITEMS, PARTIES, 0, offered_by=1)
+OFFERED = NegotiationTable(ITEMS, PARTIES, 0, offering_seat=1)
 FAIR = '{"propose": {"A": ["boat"], "B": ["clock", "drum"]}}'
 OTHER = '{"propose": {"A": [], "B": ["clock", "drum", "boat"]}}'
 

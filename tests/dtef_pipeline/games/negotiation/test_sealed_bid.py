@@ -182,7 +182,7 @@ def test_an_overbid_is_flagged_only_where_the_manifest_says_so() -> None:
 def test_what_an_auction_counts() -> None:
     game = an_auction()
     state = bids(game, NEW, 30, 45)
-    measured = {seat: {name: count.total for name, count in game.measure_seat(state, seat).items()} for seat in (0, 1)}
+    measured = {seat: {name: count.numerator for name, count in game.measure_seat(state, seat).items()} for seat in (0, 1)}
     assert measured[0] == {"overbid": 0, "underbid": 30, "win_share": 0, "surplus": 0, "regret": 15, "efficiency": 0}
     assert measured[1] == {"overbid": 5, "underbid": 0, "win_share": 1, "surplus": 10, "regret": 0, "efficiency": 0}
 
@@ -205,8 +205,8 @@ def test_the_truthful_baseline_regrets_nothing_at_the_second_price(n_seats: int)
         while (seat := game.seat_to_move(state)) is not None:
             name = "truthful" if seat == 0 else rng.choice(list(baselines))
             state = game.step(state, seat, baselines[name](state, seat, rng))
-        assert game.measure_seat(state, 0)["regret"].total == 0
-        assert min(game.measure_seat(state, seat)["regret"].total for seat in range(n_seats)) >= 0
+        assert game.measure_seat(state, 0)["regret"].numerator == 0
+        assert min(game.measure_seat(state, seat)["regret"].numerator for seat in range(n_seats)) >= 0
 
 
 def test_baselines_bid_what_their_names_say() -> None:

@@ -15,10 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from dtef_pipeline.games.exact.strategy_values import StrategyOptions, build_strategy_rows
 from dtef_pipeline.games.game_in_play import decode_trace, encode_trace
 from dtef_pipeline.games.manifest import read_manifests
-from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.site import episode_list
 from dtef_pipeline.games.site.game_labels import (
     GameDocuments,
@@ -30,7 +28,6 @@ from dtef_pipeline.games.site.game_labels import (
     ranked_metric_words,
 )
 from dtef_pipeline.games.site.transcript import TextParts, split_text_parts
-from dtef_pipeline.games.tables import DECISION_ANSWERS
 from dtef_pipeline.site.content import Page, Section, Table, TemplateBlock
 from dtef_pipeline.site.family_view import FamilyView
 from dtef_pipeline.site.rendering import render_page
@@ -148,7 +145,7 @@ def test_the_verdict_names_the_best_model_and_how_it_stands_to_baselines(kuhn: T
     assert "of 3 baselines, and the best of them, always-bet, makes" in verdict
     models = {name: rows.filter(pc.starts_with(rows["model"].cast(pa.string()), "baseline/")) for name, rows in kuhn.items()}
     without = games_view(models)
-    assert without.verdict == "No model has played yet; 1 scenario has results of baselines or strategies."
+    assert without.verdict == "No model has played yet; 1 scenario has results of baselines."
     assert not without.boards
     assert page_of(without).answer.startswith("No model has played yet; the best of 3 baselines, always-bet (baseline), makes ")
 
@@ -302,7 +299,7 @@ def test_links_and_ids_of_pages_are_sound(files: Mapping[str, str]) -> None:
 def test_of_many_episodes_a_seeded_sample_is_listed_with_the_extremes_of_each_player(
     kuhn: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(episode_list, "MOST_EPISODES", 60)
+    monkeypatch.setattr(episode_list, "MAX_EPISODES", 60)
     view = games_view(kuhn)
     section = section_of(page_of(view).sections, "episodes")
     rows = table_of(section).rows
@@ -371,21 +368,6 @@ def test_scenarios_are_listed_with_those_that_nobody_played(view: FamilyView) ->
         "Thirteen (solitaire)",
     ]
     assert section.answer.endswith("Not played yet: Leduc (poker), Limit holdem (poker), Sealed bid (negotiation).")
-
-
-def test_strategies_are_shown_least_exploitable_first(kuhn: Tables) -> None:
-    rows = build_strategy_rows(
-        pack("poker/kuhn", read_manifests(SCENARIOS)), DECISION_ANSWERS.empty_table(), "base", StrategyOptions()
-    )
-    section = section_of(page_of(games_view({**kuhn, "strategy_values": rows})).sections, "strategies")
-    found = {row["player"]: row for row in table_of(section).rows}
-    assert [name.removesuffix(" (baseline)") for name in found] == ["nash", "always-bet", "random", "always-pass"]
-    assert found["random (baseline)"]["exploitability"].value == pytest.approx(0.4583333)
-    assert found["random (baseline)"]["of_random"] == pytest.approx(1)
-    assert section.answer.startswith("nash (baseline) loses at most 0.000 ")
-    assert section_of(page_of(games_view(kuhn)).sections, "strategies").is_empty
-    alone = games_files({"strategy_values": rows})
-    assert "nash (baseline) loses at most 0.000 " in alone[KUHN]
 
 
 def test_a_model_of_two_variants_is_called_by_its_variant(kuhn: Tables) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.qa.item_files.item_log import GivenAnswer, LoadedItems
+from dtef_pipeline.qa.item_files.item_log import FileAnswer, LoadedItems
 from dtef_pipeline.qa.item_files.socioscope import SOCIOSCOPE_TYPES, find_member_lines, load_socioscope
 from dtef_pipeline.qa.model import ItemError, QaItem, Quote
 from tests.conftest import SHARED
@@ -181,9 +181,9 @@ def test_answers_of_the_file_are_kept_beside_their_items(tmp_path: Path) -> None
     ]
     found = loaded(tmp_path, {"id": "q", "question": QUESTION, "answers": answers}, {"question": QUESTION, "answers": {}})
     assert found.answers == (
-        GivenAnswer("talks/q", 0, "the harbour", "x", ({"page_content": "..."},), ({"source_index": 0, "quote": "."},)),
-        GivenAnswer("talks/q", 1, None),
-        GivenAnswer("talks/q", 2, '["a", "b"]'),
+        FileAnswer("talks/q", 0, "the harbour", "x", ({"page_content": "..."},), ({"source_index": 0, "quote": "."},)),
+        FileAnswer("talks/q", 1, None),
+        FileAnswer("talks/q", 2, '["a", "b"]'),
     )
     assert [finding.text for finding in found.findings] == [
         "answer 3 cannot be read",

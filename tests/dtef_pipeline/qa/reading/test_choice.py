@@ -88,13 +88,13 @@ def scored(
 @pytest.mark.parametrize(("how", "text"), [(how, text) for how, texts in READ_AS.items() for text in texts])
 def test_each_rule_reads_its_letter(how: str, text: str) -> None:
     read = read_letter(text, CITIES)
-    assert (read.letter, read.how) == (READ_AS[how][text], how)
+    assert (read.letter, read.read_by) == (READ_AS[how][text], how)
 
 
 @pytest.mark.parametrize("text", UNREAD)
 def test_a_reply_that_chooses_nothing_is_unparseable_and_counts_0(text: str) -> None:
     score = scored(text, "C")
-    assert (score.status, score.value, score.score, score.own) == ("unparseable", None, 0.0, {"letter": None})
+    assert (score.status, score.value, score.score, score.details) == ("unparseable", None, 0.0, {"letter": None})
 
 
 @pytest.mark.parametrize("text", CUT)
@@ -186,7 +186,7 @@ def test_flags_say_what_was_odd() -> None:
 
 
 def test_without_options_letters_go_to_d_or_to_the_expected_one() -> None:
-    assert scored("The answer is G", "A", ()).own == {"letter": None}
+    assert scored("The answer is G", "A", ()).details == {"letter": None}
     assert scored("The answer is G", "G", ()).value == 1.0
     assert scored("The answer is B", "B", ()).value == 1.0
 
@@ -206,7 +206,7 @@ def test_every_vector_is_met() -> None:
     for case in vectors(scorer="exact_choice"):
         given_in, out = case["in"], case["out"]
         score = scored(given_in["response"], given_in["reference"], tuple(given_in["options"]), given_in.get("finish_reason"))
-        assert (score.own["letter"], score.status) == (out["letter"], out["status"]), case["id"]
+        assert (score.details["letter"], score.status) == (out["letter"], out["status"]), case["id"]
         assert score.score == pytest.approx(out["score"]), case["id"]
 
 
@@ -230,8 +230,8 @@ def test_published_replies_are_read_as_people_read_them() -> None:
 def test_a_letter_is_one_of_the_options_or_none(text: str, count: int, was_cut: bool) -> None:
     read = read_letter(text, ORGANS[:count], was_cut=was_cut)
     assert read.letter is None or read.letter in "ABCDEFGHIJ"[: count or 4]
-    assert (read.letter is None) == (read.how is None)
-    json.dumps(scored(text, "", ORGANS[:count]).own)
+    assert (read.letter is None) == (read.read_by is None)
+    json.dumps(scored(text, "", ORGANS[:count]).details)
 
 
 @given(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.qa.model import ItemError, ItemScore, ScorerSettings, Written
+from dtef_pipeline.qa.model import ItemError, ItemScore, ScorerSettings, WrittenResponse
 from dtef_pipeline.qa.reading.numeric import Numeric, read_number
 from dtef_pipeline.text.numbers import is_same_number, parse_exact_number
 from tests.dtef_pipeline.qa.reading.published import BENCHMARKS, json_rows, vectors
@@ -211,19 +211,19 @@ PIECES = (
 
 
 def scored(response: str | None, reference: str, finish_reason: str | None = None) -> ItemScore:
-    return Numeric().prepare_item(reference, (), ScorerSettings())(Written(response, finish_reason))
+    return Numeric().prepare_item(reference, (), ScorerSettings())(WrittenResponse(response, finish_reason))
 
 
 @pytest.mark.parametrize(("how", "text"), [(how, text) for how, texts in BY_RULE.items() for text in texts])
 def test_each_rule_reads_its_number(how: str, text: str) -> None:
     read = read_number(text)
-    assert (read.number, read.how) == (BY_RULE[how][text], how)
+    assert (read.number, read.read_by) == (BY_RULE[how][text], how)
 
 
 @pytest.mark.parametrize("text", UNREAD)
 def test_a_reply_without_an_answer_is_unparseable_and_counts_nothing_but_0(text: str) -> None:
     score = scored(text, "5")
-    assert (score.status, score.value, score.score, score.own) == ("unparseable", None, 0.0, {"number": None})
+    assert (score.status, score.value, score.score, score.details) == ("unparseable", None, 0.0, {"number": None})
 
 
 @pytest.mark.parametrize("text", AMBIGUOUS)
@@ -282,7 +282,7 @@ def test_without_an_expected_number_the_reply_is_read_and_has_no_value() -> None
     """With null the published examples are `ok`; with an empty text there is nothing to be scored."""
     for reference, status in (("null", "ok"), ("", "unscorable")):
         score = scored("The answer is 14.8.", reference)
-        assert (score.status, score.value, score.score, score.own) == (status, None, None, {"number": 14.8})
+        assert (score.status, score.value, score.score, score.details) == (status, None, None, {"number": 14.8})
         assert "there is no reference" in str(score.reason)
 
 
@@ -296,7 +296,9 @@ def test_every_vector_is_met() -> None:
         given_in, out = case["in"], case["out"]
         score = scored(given_in["response"], json.dumps(given_in["reference"]).strip('"'), given_in.get("finish_reason"))
         assert score.status == out["status"], case["id"]
-        assert score.own["number"] == (None if out["number"] is None else pytest.approx(out["number"], abs=1e-9)), case["id"]
+        assert score.details["number"] == (None if out["number"] is None else pytest.approx(out["number"], abs=1e-9)), case[
+            "id"
+        ]
         if "score" in out:
             assert score.score == pytest.approx(out["score"]), case["id"]
 
@@ -339,8 +341,8 @@ def test_published_replies_with_programs_are_read_as_published_but_for_two() -> 
 @given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join) | st.text(), st.booleans())
 def test_no_text_breaks_the_reader(text: str, was_cut: bool) -> None:
     read = read_number(text, was_cut=was_cut)
-    assert (read.number is None) == (read.how is None)
-    json.dumps(scored(text, "5").own)
+    assert (read.number is None) == (read.read_by is None)
+    json.dumps(scored(text, "5").details)
 
 
 @pytest.mark.parametrize("piece", ["(", "####", "\\boxed{", "one\n", "answer is 5. Wait, no, it is ", "不是5"])

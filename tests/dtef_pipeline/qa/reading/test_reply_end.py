@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dtef_pipeline.qa.model import ScorerSettings, Written
+from dtef_pipeline.qa.model import ScorerSettings, WrittenResponse
 from dtef_pipeline.qa.reading.numeric import read_number
 from dtef_pipeline.qa.reading.reply_end import cut_at_end, cut_before_next_turn
 from dtef_pipeline.qa.scorers import find_scorer
@@ -77,7 +77,7 @@ def test_answers_about_interviews_end_there_too() -> None:
     assert scorer is not None
     score = scorer.prepare_item('{"car": 1, "bicycle": 1}', (), ScorerSettings())
     for more in ("<|im_end|>\nbicycle", "\nQuestion: What else?\nAnswer: bicycle"):
-        assert score(Written(f"car{more}")).value == 0.5
+        assert score(WrittenResponse(f"car{more}")).value == 0.5
 
 
 @pytest.mark.parametrize(

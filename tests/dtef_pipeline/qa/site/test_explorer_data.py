@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from dtef_pipeline.qa.site import explorer
-from dtef_pipeline.qa.site.explorer import is_kept
-from dtef_pipeline.qa.site.explorer_items import RESPONSE_CHARACTERS
+from dtef_pipeline.qa.site.explorer import RESPONSE_CHARACTERS, is_kept
 from dtef_pipeline.qa.site.suite_scores import QaScores
 from tests.made.qa_scores import night
 from tests.made.qa_site import connected_qa, data_of, items_of, pages_of, view_of
@@ -103,7 +102,7 @@ def test_quotations_keep_their_places_in_the_chunk_and_their_reasons(usual: dict
     assert CHUNK[nearly["begin"] : nearly["end"]] == "\u201cit was  raining\u201d"
     assert [one["reason"] for one in worst["quoted"]] == ["not_found", "index_out_of_range"]
     assert [chunk["rank"] for chunk in item["asked"][0]["chunks"]] == [0, 1]
-    assert item["asked"][0]["chunks"][0]["holds_quote"] is True
+    assert item["asked"][0]["chunks"][0]["contains_quote"] is True
     assert list(documents) == ["one.csv#0.0", "one.csv#1.0"], "a passage of several items stands once"
 
 

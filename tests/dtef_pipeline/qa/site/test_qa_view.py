@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dtef_pipeline.qa.site.family_site import read
-from dtef_pipeline.site.content import Estimate, Fold, Link, Page, Section, Table, is_unknown, shown_columns
+from dtef_pipeline.site.content import Estimate, Fold, Link, Page, Section, Table, is_unknown, list_shown_columns
 from dtef_pipeline.site.family_view import ITEM_COLUMNS, FamilyView
 from tests.dtef_pipeline.site.made_site import unpacked
 from tests.made.qa_site import connected_qa, items_of, pages_of, qa_site_files, view_of
@@ -127,7 +127,7 @@ def test_the_list_of_suites_leads_to_their_pages(view: FamilyView, pages: dict[s
 def test_checks_of_validity_stand_in_words_those_to_look_into_first(view: FamilyView) -> None:
     found = section(view.sections, "validity")
     assert found.answer.endswith("1 of 2 checks. Order of the options moves the mean (best, 0.25).")
-    assert [(row["check"], row["warn"]) for row in rows(found)] == [
+    assert [(row["check"], row["is_suspect"]) for row in rows(found)] == [
         ("Order of the options moves the mean", True),
         ("Judged by a model of the same maker", False),
     ]
@@ -339,5 +339,5 @@ def test_columns_that_readers_see_first_are_few(pages: dict[str, Page]) -> None:
         for one in page.sections:
             for block in one.blocks:
                 if isinstance(block, Table):
-                    shown = [column for column in shown_columns(block) if not column.more and column.kind != "note"]
+                    shown = [column for column in list_shown_columns(block) if not column.more and column.kind != "note"]
                     assert len(shown) <= 7, f"{page.path} {one.id}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from dtef_pipeline.qa.model import ItemScore, Scorer, ScorerSettings, Written
+from dtef_pipeline.qa.model import ItemScore, Scorer, ScorerSettings, WrittenResponse
 
 ANY_ANSWER = st.text(st.characters(exclude_categories=()))
 """Lone surrogates and NUL too."""
@@ -20,4 +20,4 @@ def score(
 ) -> ItemScore:
     """The score of one answer; a metric that is not text is written as JSON."""
     reference = metric if isinstance(metric, str) else json.dumps(metric)
-    return scorer.prepare_item(reference, options, settings)(Written(answer))
+    return scorer.prepare_item(reference, options, settings)(WrittenResponse(answer))

@@ -21,7 +21,7 @@ from dtef_pipeline.qa.socioscope.words import words
 from tests.conftest import ROOT
 from tests.dtef_pipeline.qa.socioscope.scored import score
 
-FIRST, ALL = ScorerSettings(), ScorerSettings(senses="all")
+FIRST, ALL = ScorerSettings(), ScorerSettings(wordnet_senses="all")
 WORDNET = Path("/usr/share/wordnet")
 
 
@@ -112,7 +112,7 @@ class TestFingerprint:
     def test_it_is_of_the_content_and_the_senses(self) -> None:
         prints = [lexicon.make_lexicon_fingerprint(settings) for settings in (FIRST, ALL)]
         assert prints == [
-            lexicon.make_lexicon_fingerprint(ScorerSettings(senses=senses, strict=True)) for senses in ("first", "all")
+            lexicon.make_lexicon_fingerprint(ScorerSettings(wordnet_senses=senses, strict=True)) for senses in ("first", "all")
         ]
         assert len(set(prints)) == 2
         assert all(re.fullmatch(r"wordnet-3\.0/(first|all)/[0-9a-f]{12}", one or "") for one in prints)
@@ -127,8 +127,8 @@ class TestFingerprint:
 
     def test_senses_are_one_of_two(self) -> None:
         for call in (lexicon.make_lexicon_fingerprint, lambda settings: lexicon.find_synonyms("car", settings)):
-            with pytest.raises(ConfigError, match="senses: got 'most'; allowed: first, all"):
-                call(ScorerSettings(senses="most"))
+            with pytest.raises(ConfigError, match="wordnet_senses: got 'most'; allowed: first, all"):
+                call(ScorerSettings(wordnet_senses="most"))
 
 
 class TestWithout:

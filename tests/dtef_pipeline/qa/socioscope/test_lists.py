@@ -71,7 +71,7 @@ def test_lists_are_scored_as_by_hand(metric: dict[str, float], synonyms: dict[st
     assert one.value == pytest.approx(expected.one)
     assert ("multi" in one.flags) == (len(expected.order) > 1)
     if expected.most:
-        assert many.own["raw"] == pytest.approx(expected.raw)
+        assert many.details["raw"] == pytest.approx(expected.raw)
         assert many.value == pytest.approx(min(max(expected.raw / expected.most, 0), 1))
 
 
@@ -89,7 +89,7 @@ def test_a_longer_name_that_the_text_only_begins_gives_its_first_word_no_weight(
     """The last word was taken for a name of three words, longer than the one of two that stands there."""
     for turned in (metric, dict(reversed(metric.items()))):
         one = score(ListOne(), answer, turned)
-        assert (one.value, one.own["found"], one.flags) == (pytest.approx(value), found, ())
+        assert (one.value, one.details["found"], one.flags) == (pytest.approx(value), found, ())
 
 
 @given(METRICS, ANSWERS)
@@ -107,7 +107,7 @@ def test_any_answer_has_a_score_from_0_to_1(answer: str, metric: dict[str, float
         found = score(scorer, answer, metric, settings=settings)
         assert found.value is None or 0 <= found.value <= 1
         assert found.status in ("ok", "unparseable", "unscorable")
-        json.dumps(found.own, allow_nan=False)
+        json.dumps(found.details, allow_nan=False)
 
 
 class TestListOne:
@@ -146,7 +146,7 @@ class TestListOne:
 
     @pytest.mark.parametrize("answer", ["5th", "15", "V", "fin", "-5", "5.5", "fifth", "five hundred", "55"])
     def test_other_numbers_are_other_values(self, answer: str) -> None:
-        everything = ScorerSettings(senses="all")
+        everything = ScorerSettings(wordnet_senses="all")
         assert score(ListOne(), answer, {"5": 1}, settings=everything).value == 0
 
     def test_thousands_are_one_number(self) -> None:
@@ -171,7 +171,7 @@ class TestListOne:
         found = {
             answer: score(ListOne(), answer, metric, settings=settings) for answer in ("physician", "medic", "nurse", "sister")
         }
-        assert {name: (one.value, one.how, one.flags) for name, one in found.items()} == {
+        assert {name: (one.value, one.read_by, one.flags) for name, one in found.items()} == {
             "physician": (0.4, "value", ()),
             "medic": (1, "alias", ()),
             "nurse": (0.1, "value", ()),
@@ -187,8 +187,8 @@ class TestListOne:
         assert score(ListOne(), "autos", metric, settings=settings).flags == ()
 
     def test_the_shipped_synonyms_count(self) -> None:
-        assert score(ListOne(), "an automobile", TRAVEL, settings=ScorerSettings()).how == "synonym"
-        assert score(ListOne(), "Seattle or so", {"Oregon": 1}, settings=ScorerSettings(senses="all")).value == 0
+        assert score(ListOne(), "an automobile", TRAVEL, settings=ScorerSettings()).read_by == "synonym"
+        assert score(ListOne(), "Seattle or so", {"Oregon": 1}, settings=ScorerSettings(wordnet_senses="all")).value == 0
 
 
 class TestListMany:
@@ -208,7 +208,7 @@ class TestListMany:
     def test_each_value_counts_once(self, answer: str, raw: float) -> None:
         found = score(ListMany(), answer, SEA)
         assert (found.status, found.flags) == ("ok", ())
-        assert found.own["raw"] == pytest.approx(raw)
+        assert found.details["raw"] == pytest.approx(raw)
         assert found.value == pytest.approx(raw)
 
     def test_a_share_of_what_the_metric_gives_at_most(self) -> None:
@@ -222,8 +222,8 @@ class TestListMany:
         found = score(
             ListMany(), "Appleton, Wisconsin; research & development", metric, settings=ScorerSettings(penalty=1, synonyms={})
         )
-        assert found.own == {"raw": pytest.approx(1.2 - 1), "found": ["Appleton, Wisconsin", "research"]}
-        assert score(ListMany(), "research and development", metric).own["found"] == ["research and development"]
+        assert found.details == {"raw": pytest.approx(1.2 - 1), "found": ["Appleton, Wisconsin", "research"]}
+        assert score(ListMany(), "research and development", metric).details["found"] == ["research and development"]
 
     @pytest.mark.parametrize(
         ("answer", "others"),
@@ -241,7 +241,7 @@ class TestListMany:
     )
     def test_the_penalty_is_taken_for_each_item_that_is_no_value(self, answer: str, others: int) -> None:
         found = score(ListMany(), answer, SEA, settings=ScorerSettings(penalty=0.1, synonyms={}))
-        assert found.own["raw"] == pytest.approx(0.5 - 0.1 * others)
+        assert found.details["raw"] == pytest.approx(0.5 - 0.1 * others)
 
     def test_nothing_that_is_worth_anything_cannot_be_scored(self) -> None:
         for metric in ({"car": 0}, {"car": -1}, "", {}):

@@ -41,7 +41,7 @@ class TestPickOne:
     )
     def test_the_second_option(self, answer: str, how: str | None) -> None:
         found = score(PickOne(), answer, {"Blue": 1}, COLOURS)
-        assert (found.how, found.value) == (how, None if how is None else 1)
+        assert (found.read_by, found.value) == (how, None if how is None else 1)
 
     @pytest.mark.parametrize(
         "answer", ["a lot of them", "", None, "d", "a, d", "yellow", "Option", "bb", "the", "Reddish", "🔵", "[]"]
@@ -67,7 +67,7 @@ class TestPickOne:
         ],
     )
     def test_the_longest_text_wins_and_no_part_of_one(self, answer: str, option: str) -> None:
-        assert score(PickOne(), answer, {"Agree": 0}, AGREEMENT).own == {"found": [option]}
+        assert score(PickOne(), answer, {"Agree": 0}, AGREEMENT).details == {"found": [option]}
 
     def test_a_text_as_near_to_two_options_is_neither(self) -> None:
         near = ("mission sts 101 crew", "mission sts 105 crew")
@@ -76,7 +76,7 @@ class TestPickOne:
 
     def test_options_that_are_letters_themselves_are_meant_by_their_text(self) -> None:
         assert score(PickOne(), "D", {"D": 1}, ("C", "D", "A")).value == 1
-        assert score(PickOne(), "a", {"A": 1}, ("A", "B", "C")).how == "letter"
+        assert score(PickOne(), "a", {"A": 1}, ("A", "B", "C")).read_by == "letter"
 
     def test_the_weight_is_the_score(self) -> None:
         assert score(PickOne(), "a", {"Red": 0.3, "Blue": 1}, COLOURS).value == 0.3
@@ -99,7 +99,7 @@ class TestPickOne:
         metric = {option: (number + 1) / 10 for number, option in enumerate(options)}
         letter, text = string.ascii_uppercase[place], options[place]
         assert score(PickOne(), f"({letter})", metric, options).value == pytest.approx(metric[text])
-        assert score(PickOne(), f"{text.title()}!", metric, options).own["found"] == [text]
+        assert score(PickOne(), f"{text.title()}!", metric, options).details["found"] == [text]
 
     @given(ANY_ANSWER, OPTIONS)
     def test_any_answer_has_a_score_from_0_to_1(self, answer: str, options: list[str]) -> None:
@@ -118,7 +118,7 @@ class TestPickMany:
     )
     def test_the_weights_of_all_options_that_are_named(self, answer: str, raw: float | None) -> None:
         found = score(PickMany(), answer, {"Red": 0.5, "Blue": 0.5}, COLOURS)
-        assert found.own["raw"] == raw
+        assert found.details["raw"] == raw
         assert (found.value, found.status) == (raw, "unparseable" if raw is None else "ok")
 
     def test_it_is_a_share_of_what_the_metric_gives_at_most(self) -> None:
@@ -129,7 +129,7 @@ class TestPickMany:
         settings = ScorerSettings(penalty=0.1)
         for answer, raw in (("Red, Green", 0.4), ("a, c", 0.4), ("Red, pink, Green", 0.3), ("Red", 0.5)):
             found = score(PickMany(), answer, {"Red": 0.5, "Blue": 0.5}, COLOURS, settings)
-            assert found.own["raw"] == pytest.approx(raw)
+            assert found.details["raw"] == pytest.approx(raw)
 
     @given(OPTIONS, st.data())
     def test_letters_name_what_texts_name(self, options: list[str], data: st.DataObject) -> None:
@@ -137,4 +137,4 @@ class TestPickMany:
         assume(not any(other != one and f" {one} " in f" {other} " for one in options for other in options))
         metric = dict.fromkeys(options[:2], 1)
         letters, texts = (", ".join(names[place] for place in places) for names in (string.ascii_lowercase, options))
-        assert score(PickMany(), letters, metric, options).own == score(PickMany(), texts, metric, options).own
+        assert score(PickMany(), letters, metric, options).details == score(PickMany(), texts, metric, options).details

@@ -31,8 +31,8 @@ JUDGED = {"answer": "yes", "rationale": {"judge": True}, "weight": 0.25}
 )
 def test_hand_values(answer: str, binary: int, rationale: float, value: float) -> None:
     found = score(YesNoRationale(), answer, METRIC)
-    assert (found.status, found.own["binary"], found.flags) == ("ok", binary, ())
-    assert found.own["rationale"] == pytest.approx(rationale)
+    assert (found.status, found.details["binary"], found.flags) == ("ok", binary, ())
+    assert found.details["rationale"] == pytest.approx(rationale)
     assert found.value == pytest.approx(value)
 
 
@@ -41,7 +41,7 @@ def test_hand_values(answer: str, binary: int, rationale: float, value: float) -
 )
 def test_without_an_answer_no_reason_is_read(answer: str, flag: str) -> None:
     found = score(YesNoRationale(), answer, METRIC)
-    assert (found.status, found.score, found.flags, found.own) == (
+    assert (found.status, found.score, found.flags, found.details) == (
         "unparseable",
         0,
         (flag,),
@@ -87,7 +87,7 @@ class TestJudged:
     def test_a_right_answer_waits_for_the_judge(self) -> None:
         found = score(YesNoRationale(), "Yes, the tide", JUDGED)
         assert is_waiting_for_judge(found)
-        assert (found.status, found.score, found.own["binary"]) == ("missing", None, 1)
+        assert (found.status, found.score, found.details["binary"]) == ("missing", None, 1)
 
     def test_a_wrong_answer_needs_none(self) -> None:
         found = score(YesNoRationale(), "No, the tide", JUDGED)
@@ -96,7 +96,7 @@ class TestJudged:
 
     def test_the_judge_gives_what_the_reasons_are_worth(self) -> None:
         found = add_judged_rationale(score(YesNoRationale(), "Yes, the tide", JUDGED), 0.4)
-        assert (found.status, found.own["rationale"], found.flags) == ("ok", 0.4, ("judged",))
+        assert (found.status, found.details["rationale"], found.flags) == ("ok", 0.4, ("judged",))
         assert found.value == pytest.approx(0.25 + 0.75 * 0.4)
         assert not is_waiting_for_judge(found)
 

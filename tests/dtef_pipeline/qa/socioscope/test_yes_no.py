@@ -31,7 +31,7 @@ def test_each_word_of_the_list_is_no(word: str) -> None:
 )
 def test_read_as_yes(answer: str) -> None:
     found = score(YesNo(), answer, "yes")
-    assert (found.status, found.value, found.how, found.flags) == ("ok", 1.0, "first_word", ())
+    assert (found.status, found.value, found.read_by, found.flags) == ("ok", 1.0, "first_word", ())
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ def test_of_a_broken_object_what_is_complete_counts_and_words_of_quotations_are_
 ) -> None:
     """A reply that was cut off inside a quotation had the score of the words quoted, and cited nothing."""
     reply = read_cited(text)
-    assert (reply.answer, reply.citations, reply.how, reply.flags) == (answer or "", citations, "json", ("cut_json",))
+    assert (reply.answer, reply.citations, reply.read_by, reply.flags) == (answer or "", citations, "json", ("cut_json",))
     assert (reply.problem is None) == (answer is not None)
 
 

@@ -35,7 +35,7 @@ def test_a_folder_gives_turns_as_they_stand_and_metadata_with_a_whole_year(tmp_p
     (transcript,) = corpus.transcripts
     assert transcript.text == 'A: Hello,\n\n "Ida"?\n\nIda: None'
     assert transcript.metadata == {**METADATA, "GEOGRAPHY": "Aarhus, Jutland"}
-    assert (corpus.quarantined, corpus.ignored_fields) == ((), ())
+    assert (corpus.errors, corpus.ignored_fields) == ((), ())
     assert transcript.turns[0].role == "interviewer"
 
 
@@ -45,7 +45,7 @@ def test_both_forms_of_the_shared_interviews_give_the_same_texts() -> None:
     listed = load_corpus(INTERVIEWS / "corpus.json").transcripts
     assert (len(folder), len(listed)) == (14, 4)
     assert all((one.text, one.metadata) == (folder[one.file].text, folder[one.file].metadata) for one in listed)
-    assert shared_corpus().quarantined == ()
+    assert shared_corpus().errors == ()
 
 
 @needs_interviews
@@ -73,8 +73,8 @@ def test_bad_turns_are_left_out_by_line_and_the_rest_goes_on(tmp_path: Path) -> 
     bad = bad.replace("Good\n lines", '"Good\n lines"')
     corpus = load_corpus(write_corpus(tmp_path / "c", {"one.csv": TURNS + bad}, HEADER + ROW))
     assert [turn.number for turn in corpus.transcripts[0].turns] == [0, 1, 5, 6]
-    assert [error.line for error in corpus.quarantined] == [6, 7, 8, 9, 10]
-    first, second, third, fourth, fifth = map(str, corpus.quarantined)
+    assert [error.line for error in corpus.errors] == [6, 7, 8, 9, 10]
+    first, second, third, fourth, fifth = map(str, corpus.errors)
     assert first.endswith("one.csv:6: number of a turn; got 'x'; allowed: a whole number above 1")
     assert second.endswith("got '0'; allowed: a whole number above 1")
     assert "text of a turn; got ''" in third
@@ -97,7 +97,7 @@ def test_a_bad_row_of_metadata_is_named(tmp_path: Path, row: str, said: str) -> 
         tmp_path / "c", {"one.csv": TURNS, "two.csv": TURNS}, HEADER + row + ROW.replace("one.csv", "two.csv")
     )
     corpus = load_corpus(folder)
-    assert any(said in str(error) and "metadata.csv:" in str(error) for error in corpus.quarantined)
+    assert any(said in str(error) and "metadata.csv:" in str(error) for error in corpus.errors)
     assert "two.csv" in [one.file for one in corpus.transcripts]
     with pytest.raises(ItemError, match=r"metadata\.csv"):
         load_corpus(folder, strict=True)
@@ -113,7 +113,7 @@ def test_an_interview_without_metadata_or_columns_or_turns_is_left_out(tmp_path:
     rows = "".join(ROW.replace("one.csv", name) for name in ("one.csv", "three.csv", "four.csv"))
     corpus = load_corpus(write_corpus(tmp_path / "c", interviews, HEADER + rows))
     assert [one.file for one in corpus.transcripts] == ["one.csv"]
-    said = " | ".join(map(str, corpus.quarantined))
+    said = " | ".join(map(str, corpus.errors))
     assert "two.csv: an interview without metadata" in said
     assert "three.csv:1: column speaker is missing" in said
     assert "four.csv: an interview without turns" in said
@@ -143,7 +143,7 @@ def test_a_bad_document_is_left_out_by_line_and_the_rest_goes_on(tmp_path: Path,
     good = {"page_content": "good", "metadata": METADATA}
     corpus = load_corpus(documents(tmp_path, good, entry, good))
     assert [one.text for one in corpus.transcripts] == ["good", "good"]
-    (error,) = corpus.quarantined
+    (error,) = corpus.errors
     assert said in str(error)
     assert error.line == 16
     with pytest.raises(ItemError):

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.report.row_reader import StoredRows
-from dtef_pipeline.rubric.results.blueprint_run import ByPrompt, iterate_counts
+from dtef_pipeline.rubric.results.blueprint_run import RowsByPrompt, iterate_counts
 
 
 def rows_of(**tables: pa.Table) -> StoredRows:
@@ -29,11 +29,11 @@ def test_a_value_is_never_sql() -> None:
 
 
 def test_rows_are_handed_out_by_prompt() -> None:
-    held = ByPrompt(pa.table({"prompt": ["a", "a", "c"], "n": [1, 2, 3]}))
+    held = RowsByPrompt(pa.table({"prompt": ["a", "a", "c"], "n": [1, 2, 3]}))
     assert [row["n"] for row in held.list_rows_of_prompt("a")] == [1, 2]
     assert [row["n"] for row in held.list_rows_of_prompt("c")] == [3]
     assert held.list_rows_of_prompt("b") == []
-    assert ByPrompt(pa.table({"prompt": pa.nulls(0)})).list_rows_of_prompt("a") == []
+    assert RowsByPrompt(pa.table({"prompt": pa.nulls(0)})).list_rows_of_prompt("a") == []
 
 
 @pytest.mark.parametrize("value", [{"error": 2}, [("error", 2)], [{"reason": "error", "n": 2}], [["error", 2]]])

@@ -139,7 +139,7 @@ def test_unscored_says_why_and_is_never_a_zero() -> None:
 
 def test_a_label_of_people_is_marked() -> None:
     made = made_tables(1, 2, 1)
-    made.rows["rubric_points"][0] |= {"labelled": True, "by_judges": 0.25, "score": 1.0, "partial": False}
+    made.rows["rubric_points"][0] |= {"labelled": True, "judge_score": 0.25, "score": 1.0, "partial": False}
     site = site_with(made)
     assert "✎ by people&#39;s labels" in site[PAGE]
     states = [point[1] for one in data(site, 1)["responses"] for point in one["points"]]
@@ -169,7 +169,7 @@ def test_the_conversation_stands_where_the_model_wrote_several_turns(site: dict[
 def test_the_response_that_is_most_alike_is_named() -> None:
     made = made_tables(1, 3, 1)
     for row in made.rows["rubric_similarities"]:
-        row["to_others"] = [1.0 if at == row["place"] else 0.1 * (at + row["place"]) for at in range(3)]
+        row["response_similarities"] = [1.0 if at == row["place"] else 0.1 * (at + row["place"]) for at in range(3)]
     alike = {one["model"]: one["alike"] for one in data(site_with(made), 1)["responses"]}
     assert alike == {
         "openai/model-0": "openai/model-2[temp:0] (0.20)".replace("[temp:0]", ""),
@@ -188,7 +188,7 @@ def test_the_latest_run_is_shown_and_runs_over_time() -> None:
         "test": "r",
         "model": "openai/model-1",
         "model_variant": "openai/model-1[temperature=0]",
-        "way": "w",
+        "setting": "w",
         "flagged": True,
         "gap": 0.2,
         "lowest": 0.4,
@@ -227,7 +227,7 @@ def test_before_any_run_prompts_and_criteria_can_be_read() -> None:
 
 
 def test_of_too_many_texts_a_sample_of_prompts_is_shown(made: RubricTables, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blueprint_pages, "MOST_TEXT", 1)
+    monkeypatch.setattr(blueprint_pages, "MAX_TEXT_CHARACTERS", 1)
     site = site_with(made)
     files = [path for path in site if path.startswith(f"rubric/data/{NAME}/")]
     assert len(files) == 1
@@ -239,7 +239,7 @@ def test_of_too_many_texts_a_sample_of_prompts_is_shown(made: RubricTables, monk
 
 
 def test_of_many_responses_each_model_has_equally_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prompt_parts, "MOST_RESPONSES", 6)
+    monkeypatch.setattr(prompt_parts, "MAX_RESPONSES", 6)
     held = data(site_with(made_tables(1, 3, 1, temperatures=(0.0, 0.3, 0.7))), 1)["responses"]
     assert Counter(one["model"] for one in held) == {f"openai/model-{at}": 2 for at in range(3)}
 

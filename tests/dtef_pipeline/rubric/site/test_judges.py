@@ -8,7 +8,7 @@ import pyarrow as pa
 from dtef_pipeline.rubric.rubric_roll_ups import rank_champions
 from dtef_pipeline.rubric.site.judges import build_data_sections, judge_sections
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows, judge_words
-from dtef_pipeline.site.content import Estimate, Section, shown_columns
+from dtef_pipeline.site.content import Estimate, Section, list_shown_columns
 from tests.made.rubric_pages import connected, made_tables
 
 
@@ -76,9 +76,9 @@ def test_cuts_tell_their_scale_only_where_there_are_several() -> None:
     section = sections(rubric_agreement=two)["agreement"]
     assert "on 5 classes" in section.answer
     assert "on 10 classes" in section.answer
-    assert "scale" in [one.name for one in shown_columns(section.blocks[0])]  # type: ignore[arg-type]
+    assert "scale" in [one.name for one in list_shown_columns(section.blocks[0])]  # type: ignore[arg-type]
     alone = sections(rubric_agreement=agreement().assign(scale=10))["agreement"]
-    assert "scale" not in [one.name for one in shown_columns(alone.blocks[0])]  # type: ignore[arg-type]
+    assert "scale" not in [one.name for one in list_shown_columns(alone.blocks[0])]  # type: ignore[arg-type]
     assert "classes" not in alone.answer
 
 
@@ -103,9 +103,9 @@ def test_labels_of_people_say_how_far_they_move_scores() -> None:
     usual = {"corrected_low": 0.4, "corrected_high": 0.6, "n_prompts_labelled": 12, "reason": ""}
     corrected = pd.DataFrame(
         [
-            {**usual, "blueprint": None, "model": "m", "judged": 0.5, "corrected": 0.52},
-            {**usual, "blueprint": None, "model": "n", "judged": 0.6, "corrected": 0.5},
-            {**usual, "blueprint": "b", "model": "m", "judged": 0.6, "corrected": 0.9},
+            {**usual, "blueprint": None, "model": "m", "judge_score": 0.5, "corrected": 0.52},
+            {**usual, "blueprint": None, "model": "n", "judge_score": 0.6, "corrected": 0.5},
+            {**usual, "blueprint": "b", "model": "m", "judge_score": 0.6, "corrected": 0.9},
         ]
     )
     section = sections(rubric_corrected=corrected)["labels"]

@@ -15,15 +15,15 @@ from tests.made.rubric_pages import RubricTables, connected, made_tables
 from tests.made.rubric_site import rolled_up
 
 
-def one(name: str, at_0: float | None, slope: float | None, ranked: bool = True) -> dict[str, Any]:
-    return {"model": name, "at_0": at_0, "slope": slope, "ranked": ranked}
+def one(name: str, intercept: float | None, slope: float | None, ranked: bool = True) -> dict[str, Any]:
+    return {"model": name, "intercept": intercept, "slope": slope, "ranked": ranked}
 
 
 A, B = one("A", 0.60, 0.35), one("B", 0.78, -0.18)
 
 
 def order(models: list[dict[str, Any]], beta: float) -> list[str]:
-    return [row["model"] for row in sorted(models, key=lambda row: -(row["at_0"] + beta * row["slope"]))]
+    return [row["model"] for row in sorted(models, key=lambda row: -(row["intercept"] + beta * row["slope"]))]
 
 
 def test_two_models_change_the_first_place_at_the_weight_by_hand() -> None:
@@ -65,13 +65,13 @@ def test_between_two_changes_the_order_stays_and_at_each_it_turns(drawn: list[tu
         assert found == turned
         for change in changes:
             if low < change.beta < high:
-                ahead = sum(row["at_0"] + change.beta * row["slope"] > _score(models, change) + 1e-9 for row in models)
+                ahead = sum(row["intercept"] + change.beta * row["slope"] > _score(models, change) + 1e-9 for row in models)
                 assert change.place == ahead + 1
 
 
 def _score(models: list[dict[str, Any]], change: Any) -> float:
     row = next(row for row in models if row["model"] == change.rises)
-    return float(row["at_0"] + change.beta * row["slope"])
+    return float(row["intercept"] + change.beta * row["slope"])
 
 
 def rows_of(made: RubricTables) -> RubricRows:

@@ -52,7 +52,8 @@ def test_a_baseline_answers_what_its_name_says(name: str, expected: list[float])
 
 
 @pytest.mark.parametrize(
-    ("name", "column"), [(MARGINAL, "population"), (LEAVE_ONE_OUT, "others"), (SHUFFLED, "shuffled"), (PREVIOUS, None)]
+    ("name", "column"),
+    [(MARGINAL, "population"), (LEAVE_ONE_OUT, "leave_one_out_marginal"), (SHUFFLED, "shuffled"), (PREVIOUS, None)],
 )
 def test_nothing_to_say_is_none_with_a_reason_and_never_zeros(name: str, column: str | None) -> None:
     given = row(**({column: None} if column else {}))

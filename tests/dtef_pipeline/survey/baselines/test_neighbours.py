@@ -40,7 +40,7 @@ def row(segment: str, question: str, n: int, observed: Sequence[float], others: 
         "observed": list(observed),
         "n": n,
         "population": None,
-        "others": others if others is None else list(others),
+        "leave_one_out_marginal": others if others is None else list(others),
         "shuffled": None,
     }
 
@@ -194,7 +194,7 @@ def test_on_a_published_round_ten_answers_are_worth_a_little_less_than_the_margi
         kind = {row["question_id"]: row["duplicate_of"] or row["question_id"] for row in rows}
         prompts = [(q, tuple(other for other in kind if kind[other] != kind[q])[:10]) for q in kind]
         for name, said in (
-            ("others", [row["others"] for row in rows]),
+            ("others", [row["leave_one_out_marginal"] for row in rows]),
             *((model.name, predict_from_neighbours(model, prompts, own, rounds)) for model in (NEAR, SHRUNKEN)),
         ):
             scores[name] += [float(js(p, row["observed"])) for p, row in zip(said, rows, strict=True)]

@@ -72,11 +72,11 @@ def test_prompt_id_changes_with_every_part_and_with_nothing_else() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"context_levels": ("many",)}, "context level 'many': allowed: a whole number"),
-        ({"context_levels": ("-1",)}, "context level '-1'"),
-        ({"context_levels": ("05",)}, "context level '05'"),
-        ({"context_levels": ()}, "no context level given"),
-        ({"selection": "nearest"}, "context selection 'nearest': allowed: survey-order, random"),
+        ({"context_levels": ("many",)}, "'many' is not a context level"),
+        ({"context_levels": ("-1",)}, "'-1' is not a context level"),
+        ({"context_levels": ("05",)}, "'05' is not a context level"),
+        ({"context_levels": ()}, "no context level is given"),
+        ({"selection": "nearest"}, "context selection 'nearest'; allowed: survey-order, random"),
         ({"token_budget": 100, "answer_reserve": 100}, "token budget 100 .*100 .*: allowed"),
     ],
 )

@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
+from dtef_pipeline.survey.boards.board_rows import compute_board
+from dtef_pipeline.survey.boards.survey_boards import PUBLISHED
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
-from dtef_pipeline.survey.boards.survey_views import PUBLISHED
-from dtef_pipeline.survey.boards.views import view
 from dtef_pipeline.survey.scoring.references import compute_reference_scores
 from dtef_pipeline.survey.tables import METRICS
 from tests.made.scores import scores_table, survey_rows
@@ -60,7 +60,7 @@ def of_twins(frame: pd.DataFrame, columns: list[str]) -> list[list[Any]]:
 def test_equal_models_have_one_rank_and_stand_in_the_order_of_their_names(
     connection: duckdb.DuckDBPyConnection, by: str
 ) -> None:
-    frame = view(connection, by, SurveyBoardOptions())
+    frame = compute_board(connection, by, SurveyBoardOptions())
     ranks = [name for name in frame if str(name).endswith("rank") or name in ("tier", "rank_low", "rank_high")]
     assert ranks
     first, second = of_twins(frame, [*map(str, ranks)])

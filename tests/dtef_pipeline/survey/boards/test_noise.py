@@ -42,7 +42,7 @@ def many_replicates(monkeypatch: pytest.MonkeyPatch) -> int:
 
 @pytest.mark.usefixtures("many_replicates")
 def test_deviations_spread_as_a_naive_loop_over_drawn_answers_does() -> None:
-    found = noise_of([answer()], [{"n": 25, "observed": [0.6, 0.3, 0.1], "others": [0.3, 0.4, 0.3]}])
+    found = noise_of([answer()], [{"n": 25, "observed": [0.6, 0.3, 0.1], "leave_one_out_marginal": [0.3, 0.4, 0.3]}])
     rng = np.random.default_rng(5)
     scores, others = [], []
     for _ in range(3_000):
@@ -52,8 +52,8 @@ def test_deviations_spread_as_a_naive_loop_over_drawn_answers_does() -> None:
         others.append(float(js([0.3, 0.4, 0.3], drawn)))
     assert found.score[0].std() == pytest.approx(np.std(scores), rel=0.05)
     pair = found.pair[0]
-    assert found.others[pair].std() == pytest.approx(np.std(others), rel=0.05)
-    together = np.corrcoef(found.score[0], found.others[pair])[0, 1]
+    assert found.marginal[pair].std() == pytest.approx(np.std(others), rel=0.05)
+    together = np.corrcoef(found.score[0], found.marginal[pair])[0, 1]
     assert together == pytest.approx(np.corrcoef(scores, others)[0, 1], abs=0.05)
 
 
@@ -71,7 +71,7 @@ def test_marginals_move_with_the_people_they_are_made_of_as_a_naive_loop_moves_t
             "question_id": "q0",
             "n": n,
             "observed": p,
-            "others": others[i].tolist(),
+            "leave_one_out_marginal": others[i].tolist(),
             "population": everyone.tolist(),
         }
         for i, (n, p) in enumerate(GROUPS)
@@ -89,7 +89,7 @@ def test_marginals_move_with_the_people_they_are_made_of_as_a_naive_loop_moves_t
     left, whole = found.score  # in the order of the names
     assert left.std() == pytest.approx(np.std(by_others), rel=0.05)
     assert whole.std() == pytest.approx(np.std(by_everyone), rel=0.05)
-    assert found.others[found.pair[0]] == pytest.approx(left, abs=1e-6)
+    assert found.marginal[found.pair[0]] == pytest.approx(left, abs=1e-6)
 
 
 @pytest.mark.usefixtures("many_replicates")
@@ -112,7 +112,7 @@ def test_the_people_of_all_attributes_are_the_same_and_each_part_scatters_as_bef
     # All of the 110 are among the 155.
     together = np.mean(countries[:, 0] * of_age[:, 0]) / np.mean(countries[:, 0] ** 2)
     assert together == pytest.approx(110 / 155, rel=0.05)
-    assert sample.population(np.arange(5)) == pytest.approx(np.broadcast_to(countries / 155, moved.shape))
+    assert sample.shift_population(np.arange(5)) == pytest.approx(np.broadcast_to(countries / 155, moved.shape))
 
 
 def test_deviations_are_centred_and_alike_for_models_that_predict_alike() -> None:
@@ -138,11 +138,16 @@ def test_a_draw_that_was_not_parsed_has_its_score_whatever_the_answers_were() ->
 
 
 def test_questions_of_different_length_and_pairs_that_are_not_known() -> None:
-    four = {"options": ["a", "b", "c", "d"], "dont_know": [False] * 4, "observed": [0.1, 0.2, 0.3, 0.4], "others": None}
+    four = {
+        "options": ["a", "b", "c", "d"],
+        "dont_know": [False] * 4,
+        "observed": [0.1, 0.2, 0.3, 0.4],
+        "leave_one_out_marginal": None,
+    }
     scores = [answer(0), answer(1, predicted=[0.25] * 4), answer(2)]
     found = noise_of(scores, [{}, {**four, "population": [0.25] * 4}])
     assert (found.score.std(axis=1) > 0).tolist() == [True, True, False]
-    assert (found.others[found.pair].std(axis=1) > 0).tolist() == [True, False, False]
+    assert (found.marginal[found.pair].std(axis=1) > 0).tolist() == [True, False, False]
 
 
 def test_without_the_survey_there_is_no_noise_and_without_scores_an_empty_one() -> None:

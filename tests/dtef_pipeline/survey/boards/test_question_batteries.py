@@ -31,7 +31,7 @@ def test_the_table_has_one_row_for_each_question_of_a_round_with_its_linked_batt
         *(("S1", f"{battery}{at}", battery) for battery, at in (("rule:a", 0), ("rule:a", 1), ("rule:c", 0))),
         *(("S2", name, "rule:b") for name in ("rule:b0", "rule:b1")),
     ]
-    linked = {row["question_text"]: (row["linked_battery"], row["why"]) for row in found}
+    linked = {row["question_text"]: (row["linked_battery"], row["reason"]) for row in found}
     assert linked["The nurse"] == linked["Why?"] == linked["A judge"]
     assert linked["A judge"][1].endswith("; questions asked in several rounds")
     assert linked["Where?"][1] == ""

@@ -50,8 +50,9 @@ def test_slope_and_difference_by_hand() -> None:
     assert (row["n_pairs"], row["n_questions"]) == (6, 6)
     # Per pair: x - mean x = -10, 0, 10; 0.2 more over 20 questions, in one of six 0.3.
     assert row["slope"] == pytest.approx((5 * 0.2 + 0.3) / 6 / 20)
-    assert [row["least_score"], row["most_score"], row["difference"]] == pytest.approx([0.5, 4.3 / 6, 1.3 / 6])
-    assert (row["least_context"], row["most_context"]) == pytest.approx((0, 20))
+    assert [row["score_at_lowest_context"], row["score_at_highest_context"], row["difference"]] == pytest.approx(
+        [0.5, 4.3 / 6, 1.3 / 6]
+    )
     expected = stats.ttest_1samp([0.2] * 5 + [0.3], 0)
     assert [row["p"], row["p_adjusted"]] == pytest.approx([expected.pvalue] * 2)
     assert (row["low"], row["high"]) == pytest.approx(tuple(expected.confidence_interval()))

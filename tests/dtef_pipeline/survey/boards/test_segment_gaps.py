@@ -171,7 +171,6 @@ def test_responses_that_could_not_be_read_are_no_want_of_knowledge() -> None:
     cells = cells.assign(score=np.where(often, cells["score"] / 2, cells["score"]), n_answered=np.where(often, 2, 1))
     rows = compute_segment_gaps(cells, OPTIONS).set_index("segment").sort_index()
     assert rows["verdict"].tolist()[0] == "worse"
-    assert abs(rows["parsed_deviation"].iloc[0]) < 0.03
     assert rows["parsed_verdict"].tolist() == ["no clear difference"] * 3
 
 

@@ -9,9 +9,9 @@ import duckdb
 import pandas as pd
 import pytest
 
+from dtef_pipeline.survey.boards.board_rows import compute_board
 from dtef_pipeline.survey.boards.shared_pairs import restrict_to_shared_pairs
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
-from dtef_pipeline.survey.boards.views import view
 from tests.made.scores import scores_table
 
 
@@ -20,7 +20,7 @@ def _board(rows: Sequence[dict[str, Any]]) -> tuple[pd.DataFrame, pd.DataFrame]:
     scores = scores_table(list(rows))
     with duckdb.connect() as connection:
         connection.register("scores", scores)
-        board = view(connection, "overall", SurveyBoardOptions(intervals=False), None)
+        board = compute_board(connection, "overall", SurveyBoardOptions(intervals=False), None)
         return board, restrict_to_shared_pairs(connection, board)
 
 

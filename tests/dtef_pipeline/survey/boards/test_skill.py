@@ -18,7 +18,7 @@ from tests.made.worlds import Design, World
 
 def with_room(*rooms: float) -> pd.Series:
     """The row of a model that scores .6 where the leave-one-out marginal scores .7, and the ceiling as much more as each question has room."""
-    references = [{"question_id": f"q{i}", "others": 0.7, "ceiling": 0.7 + room} for i, room in enumerate(rooms)]
+    references = [{"question_id": f"q{i}", "leave_one_out_score": 0.7, "ceiling": 0.7 + room} for i, room in enumerate(rooms)]
     with duckdb.connect() as connection:
         connection.register("scores", scores_table(scores_of("m", *[0.6] * len(rooms))))
         connection.register("reference_scores", reference_table(references))

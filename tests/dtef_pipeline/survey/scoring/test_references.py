@@ -46,17 +46,23 @@ def by_pair(table: pa.Table) -> pd.DataFrame:
 
 def test_references_are_the_metrics_of_those_distributions() -> None:
     (row,) = compute_reference_scores(survey_rows({"observed": [0.2, 0.3, 0.5]})).to_pylist()
-    for name, predicted in (("uniform", [1, 1, 1]), ("others", [0.3, 0.3, 0.4]), ("population", [0.4, 0.4, 0.2])):
+    for name, predicted in (
+        ("uniform_score", [1, 1, 1]),
+        ("leave_one_out_score", [0.3, 0.3, 0.4]),
+        ("population_score", [0.4, 0.4, 0.2]),
+    ):
         measured = {metric: float(value) for metric, value in metrics.measure(predicted, [0.2, 0.3, 0.5]).items()}
         assert row[name] == pytest.approx({m: 1 - v if m in DISTANCES else v for m, v in measured.items()})
     assert row["gini"] == pytest.approx(0.62 * 40 / 39)
 
 
 def test_no_other_segment_of_the_attribute_is_null_not_zero() -> None:
-    alone, both = compute_reference_scores(survey_rows({"others": None, "others_n": None}, {})).to_pylist()
-    assert alone["others"] is None
-    assert alone["population"] is not None
-    assert both["others"] is not None
+    alone, both = compute_reference_scores(
+        survey_rows({"leave_one_out_marginal": None, "leave_one_out_n": None}, {})
+    ).to_pylist()
+    assert alone["leave_one_out_score"] is None
+    assert alone["population_score"] is not None
+    assert both["leave_one_out_score"] is not None
 
 
 def test_a_lowered_ceiling_is_below_the_ceiling_and_effective_respondents_lower_it_as_fewer_do() -> None:
@@ -104,9 +110,9 @@ def test_what_needs_n_is_null_where_n_is_unknown() -> None:
     whole = compute_reference_scores(survey).to_pylist()
     for row, of_known in zip(found, whole, strict=True):
         nothing = row["segment"] == unknown
-        assert {row[name] is None for name in ("gini", "shrinkage", "ceiling", "ceiling_low", "n")} == {nothing}
-        assert row["uniform"] == pytest.approx(of_known["uniform"])
-        assert row["population"] == pytest.approx(of_known["population"])
+        assert {row[name] is None for name in ("gini", "ceiling", "ceiling_low", "n")} == {nothing}
+        assert row["uniform_score"] == pytest.approx(of_known["uniform_score"])
+        assert row["population_score"] == pytest.approx(of_known["population_score"])
     nobody = compute_reference_scores(with_column(survey, "n", [None] * len(survey)))
     assert nobody["ceiling"].null_count == len(survey)
 

@@ -1,4 +1,4 @@
-"""Models ranked among models, and the verdict by the tested comparison with the answer of everybody else."""
+"""Models ranked among models, and the verdict by the tested comparison with the leave-one-out marginal."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def compared(better: str, worse: str, verdict: str, among: str, **given: Any) ->
     }
     scores = {"score": 0.8, "other_score": 0.7, "difference": 0.1, "p": 0.001, "p_adjusted": 0.01, "n_pairs": 20}
     names = {"model": better, "model_variant": better, "other_model": worse, "other_variant": worse}
-    return {**known, **names, **scores, "verdict": verdict, "among": among, **given}
+    return {**known, **names, **scores, "verdict": verdict, "adjusted_over": among, **given}
 
 
 def view(open_tables: Open, board: list[dict[str, Any]], comparisons: list[dict[str, Any]]) -> FamilyView:
@@ -76,14 +76,17 @@ def test_models_are_ranked_among_models_with_the_range_that_tests_among_models_l
     assert places["a"] == (1, 1, 2)
     assert places["b"] == (2, 2, 3)
     assert places["c"] == (3, 1, 3)
-    assert places["new"] == places["Answer of everybody else"] == (None, None, None)
+    assert places["new"] == places["Leave-one-out marginal"] == (None, None, None)
     assert [row.model for row in found.models] == ["a", "b", "c"]
-    assert {row.model for row in found.rows if row.is_reference} == {"Answer of everybody else", "Uniform answer"}
+    assert {row.model for row in found.rows if row.is_reference} == {"Leave-one-out marginal", "Uniform"}
     assert found.rows[0].score == Estimate(0.8, 0.79, 0.81)
     assert {(one.label, one.value) for one in found.references} == {
         ("A perfect model", 0.9),
-        ("Answer of everybody else", 0.82),
+        ("Leave-one-out marginal", 0.82),
     }
+
+
+THE_MARGINAL = "the leave-one-out marginal (the average answer of the other groups)"
 
 
 @pytest.mark.parametrize(
@@ -91,24 +94,24 @@ def test_models_are_ranked_among_models_with_the_range_that_tests_among_models_l
     [
         (
             [compared(OTHERS, "a", "better", "reference"), compared(OTHERS, "b", "better", "reference")],
-            "No model beats the answer of everybody else: the best of 2 models, a, scores 0.700 against 0.800 "
+            f"No model beats {THE_MARGINAL}: the best of 2 models, a, scores 0.700 against 0.800 "
             "on the pairs that both have; "
             "a perfect model would score 0.900 on all pairs.",
         ),
         (
             [compared("a", OTHERS, "no clear difference", "reference")],
-            "No model clearly differs from the answer of everybody else: the best of 2 models, a, scores 0.800 against 0.700 "
+            f"No model clearly differs from {THE_MARGINAL}: the best of 2 models, a, scores 0.800 against 0.700 "
             "on the pairs that both have; "
             "a perfect model would score 0.900 on all pairs.",
         ),
         (
             [compared("a", OTHERS, "better", "reference"), compared(OTHERS, "b", "better", "reference")],
-            "1 of 2 models beats the answer of everybody else: the best, a, scores 0.800 against 0.700 "
+            f"1 of 2 models beats {THE_MARGINAL}: the best, a, scores 0.800 against 0.700 "
             "on the pairs that both have; a perfect model would score 0.900 on all pairs.",
         ),
         (
             [compared("a", OTHERS, "not tested", "reference")],
-            "No test was possible: the best of 2 models, a, scores 0.800 against 0.700 of the answer of everybody else "
+            f"No test was possible: the best of 2 models, a, scores 0.800 against 0.700 of {THE_MARGINAL} "
             "on the pairs that both have; "
             "a perfect model would score 0.900 on all pairs.",
         ),
@@ -120,12 +123,9 @@ def test_the_verdict_is_that_of_the_tested_comparison(open_tables: Open, tests: 
     assert view(open_tables, board, tests).verdict == sentence
 
 
-def test_a_single_model_that_beats_everybody_else_is_named(open_tables: Open) -> None:
+def test_a_single_model_that_beats_the_marginal_is_named(open_tables: Open) -> None:
     found = view(open_tables, [board_row("a", 0.8, 1)], [compared("a", OTHERS, "better", "reference")])
-    assert (
-        found.verdict
-        == "a beats the answer of everybody else: it scores 0.800 against 0.700; a perfect model would score 0.900."
-    )
+    assert found.verdict == f"a beats {THE_MARGINAL}: it scores 0.800 against 0.700; a perfect model would score 0.900."
 
 
 def test_the_way_of_most_models_comes_first_then_that_of_most_context(open_tables: Open) -> None:

@@ -13,7 +13,7 @@ import pytest
 from dtef_pipeline.site.content import DataFile, Link, Page, Section, Table, TemplateBlock
 from dtef_pipeline.site.family_view import FamilyView
 from dtef_pipeline.site.rendering import render_data, render_page, render_script_json
-from dtef_pipeline.survey.site import family_site, item_scores, pair_pages, texts
+from dtef_pipeline.survey.site import family_site, pair_pages, texts
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.survey.site.family_site import read
 from dtef_pipeline.survey.site.means import Means
@@ -27,7 +27,7 @@ CHILE, KENYA, PERU, POLAND = SEGMENTS = ("country:chile", "country:kenya", "coun
 CEILINGS = {CHILE: 0.9, KENYA: 0.8, PERU: 0.95, POLAND: 0.95}
 MARGINALS = {CHILE: 0.7, KENYA: 0.6, PERU: 0.9, POLAND: 0.9}
 HOSTILE = "</script><script>window.harm = 1</script><!-- <img src=x onerror=harm()> \u202e\u2028 & 'x'"
-SHARED = {"others": 0.65, "ceiling": 0.85}
+SHARED = {"leave_one_out_score": 0.65, "ceiling": 0.85}
 
 
 def asked(model: str, scores: dict[str, float], question: str = "q0", **given: Any) -> list[dict[str, Any]]:
@@ -48,7 +48,9 @@ def tables(questions: int = 3) -> dict[str, Any]:
         {**one, "value": one["segment"].partition(":")[2].title(), "question_text": f"Question {one['question_id']}?"}
         for one in pairs
     ]
-    references = [{**one, "ceiling": CEILINGS[one["segment"]], "others": MARGINALS[one["segment"]]} for one in pairs]
+    references = [
+        {**one, "ceiling": CEILINGS[one["segment"]], "leave_one_out_score": MARGINALS[one["segment"]]} for one in pairs
+    ]
     kept = [{name: value for name, value in one.items() if name != "question_order"} for one in references]
     return {"survey_responses": survey_rows(*survey), "reference_scores": reference_table(kept)}
 
@@ -95,14 +97,14 @@ def test_numbers_of_a_question_are_over_the_segments_that_its_models_share(open_
     assert (spread.mean, spread.best, spread.best_score, spread.worst, spread.worst_score) == pytest.approx(
         (0.5, "b", 0.6, "a", 0.4)
     )
-    assert (spread.others, spread.ceiling, spread.room) == pytest.approx((0.65, 0.85, 0.2))
+    assert (spread.leave_one_out, spread.ceiling, spread.room) == pytest.approx((0.65, 0.85, 0.2))
     assert (spread.n_pairs, spread.n_models) == (2, 2)
 
 
 def test_baselines_are_spread_where_no_model_was_asked(open_tables: Open) -> None:
     means = means_of(open_tables([*everywhere(OTHERS, 0.8), *everywhere("baseline/uniform", 0.6)], **tables()))
     (spread,) = means.spreads("q").values()
-    assert (means.noun, spread.best, spread.worst) == ("baseline", "Answer of everybody else", "Uniform answer")
+    assert (means.noun, spread.best, spread.worst) == ("baseline", "Leave-one-out marginal", "Uniform")
 
 
 def test_pages_of_segments_and_questions_say_who_is_best(open_tables: Open) -> None:
@@ -110,14 +112,14 @@ def test_pages_of_segments_and_questions_say_who_is_best(open_tables: Open) -> N
     found = pages_of(read(open_tables(rows, **tables())))
     kenya = page_of(found, "Kenya")
     assert kenya.answer == (
-        "Best of 2 models: a scores 0.550 on Kenya, below the answer of everybody else (0.600); a perfect model would score 0.800."
+        "Best of 2 models: a scores 0.550 on Kenya, below the leave-one-out marginal (0.600); a perfect model would score 0.800."
     )
     assert [row["name"] for row in table_of(section_of(kenya, "models")).rows] == ["a", "b"]
     worst_first = [(row["question"].text, row["lead"]) for row in table_of(section_of(kenya, "questions")).rows]
     assert worst_first == [("Question q1?", pytest.approx(-0.2)), ("Question q0?", pytest.approx(0.0))]
     question = page_of(found, "Question q0?")
     assert question.answer.startswith(
-        "Best of 2 models: b scores 0.700 on this question, below the answer of everybody else (0.775)"
+        "Best of 2 models: b scores 0.700 on this question, below the leave-one-out marginal (0.775)"
     )
     groups = table_of(section_of(question, "groups"))
     assert [column.title for column in groups.columns][3:6] == ["Agree", "Neutral", "Disagree"]
@@ -173,7 +175,7 @@ def numbers(code: str) -> list[int]:
 
 
 def test_ways_that_do_not_fit_are_left_out_and_the_page_says_so(open_tables: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pair_pages, "MOST_CODE_CHARACTERS", 40)
+    monkeypatch.setattr(pair_pages, "MAX_CODE_CHARACTERS", 40)
     found = pages_of(read(open_tables([*everywhere("a", 0.5), *everywhere("a", 0.6, context_level="5")], **tables())))
     shared = found[pair_pages.SHARED_DATA]
     assert isinstance(shared, DataFile)
@@ -230,7 +232,7 @@ def test_a_model_has_its_strengths_and_its_worst_answers_with_prompt_and_respons
     view = read(open_tables(rows, **with_texts(rows)))
     strengths, worst = view.build_model_sections("a")
     assert strengths.answer == (
-        "It beats the answer of everybody else in 0 of 4 segments; its lead is largest in Peru (-0.050) and smallest in Kenya (-0.300)."
+        "It beats the leave-one-out marginal in 0 of 4 segments; its lead is largest in Peru (-0.050) and smallest in Kenya (-0.300)."
     )
     assert worst.answer == "Its lowest score on a readable answer is 0.300."
     html = html_of(Page("models/a.html", "a", "", [worst]))
@@ -252,7 +254,7 @@ def test_items_are_pairs_of_the_first_leaderboard_with_their_pages(open_tables: 
 def test_of_many_items_the_same_pairs_are_drawn_of_all_models(open_tables: Open) -> None:
     rows = [row for at in range(3) for model in "ab" for row in everywhere(model, 0.5, f"q{at}")]
     means = means_of(open_tables(rows, **tables()))
-    found = item_scores.item_scores(means.contents, means, most=5)
+    found = family_site.item_scores(means.contents, means, most=5)
     assert {model: len(own) for model, own in found.rows.groupby("model")} == {"a": 5, "b": 5}
     assert found.rows["item"].nunique() == 5
     assert "a random sample of 5 of 12 pairs" in found.note

@@ -9,9 +9,9 @@ import pytest
 
 from dtef_pipeline.site.content import Chart, Section, Table
 from dtef_pipeline.survey.boards.schemas import RESPONSIVENESS, SEGMENT_GAPS
-from dtef_pipeline.survey.site.conditions import build_conditions_section
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.survey.site.data_sections import data_sections
+from dtef_pipeline.survey.site.sections import build_conditions_section
 from dtef_pipeline.survey.site.sections import sections as board_sections
 from dtef_pipeline.survey.tables import SURVEY_FINDINGS, SURVEY_QUARANTINE
 from tests.dtef_pipeline.survey.site.conftest import Open
@@ -54,7 +54,7 @@ def test_ways_of_asking_are_compared_with_the_usual_one(open_tables: Open) -> No
     shown = table(found)
     assert shown.caption == "asked directly, options reversed, against asked directly"
     (row,) = shown.rows
-    assert (row["model"], row["decision"], row["difference"], row["n_pairs"]) == ("gpt", "better", pytest.approx(0.1), 6)
+    assert (row["model"], row["verdict"], row["difference"], row["n_pairs"]) == ("gpt", "better", pytest.approx(0.1), 6)
 
 
 def test_of_snapshots_the_latest_with_both_conditions_is_compared(open_tables: Open) -> None:

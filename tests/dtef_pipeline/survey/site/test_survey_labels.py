@@ -7,10 +7,10 @@ import pytest
 
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
-from dtef_pipeline.survey.boards.ways_of_asking import Way
-from dtef_pipeline.survey.site.method import method
+from dtef_pipeline.survey.boards.asking_settings import Setting
+from dtef_pipeline.survey.site.family_site import method
 from dtef_pipeline.survey.site.survey_labels import (
-    BASELINE_WORDS,
+    BASELINE_MEANINGS,
     METRIC_NAMES,
     describe_watched_way,
     format_baseline_name,
@@ -25,9 +25,9 @@ from dtef_pipeline.survey.tables import METRICS
 
 
 def test_every_baseline_has_words() -> None:
-    assert set(BASELINE_WORDS) == set(BASELINES)
-    assert format_baseline_name("baseline/leave-one-out-marginal") == "Answer of everybody else"
-    assert format_baseline_name("baseline/dirichlet[seed=3]") == "Random answer (seed=3)"
+    assert set(BASELINE_MEANINGS) == set(BASELINES)
+    assert format_baseline_name("baseline/leave-one-out-marginal") == "Leave-one-out marginal"
+    assert format_baseline_name("baseline/dirichlet[seed=3]") == "Dirichlet (seed=3)"
     assert format_baseline_name("baseline/of-another-time") == "baseline/of-another-time"
 
 
@@ -38,7 +38,7 @@ def test_a_model_of_two_variants_is_called_by_its_variant() -> None:
         "gpt[t=0]": "gpt[t=0]",
         "gpt[t=1]": "gpt[t=1]",
         "o3[t=0]": "o3",
-        "baseline/dirichlet[seed=0]": "Random answer",
+        "baseline/dirichlet[seed=0]": "Dirichlet",
     }
 
 
@@ -48,7 +48,7 @@ def test_a_model_of_two_variants_is_called_by_its_variant() -> None:
         (BlueprintOptions(), "asked directly"),
         (
             BlueprintOptions(task="shift", format="narrative", reasoning="cot"),
-            "given the answer of everybody, context as prose, reasoning first",
+            "given the population marginal, context as prose, reasoning first",
         ),
         (
             BlueprintOptions(task="batch", batch_size=3, option_order="rotated-2"),
@@ -57,7 +57,7 @@ def test_a_model_of_two_variants_is_called_by_its_variant() -> None:
         (BlueprintOptions(task="synthetic-individuals", individuals=20), "answered as 20 imagined people"),
         (
             BlueprintOptions(profile="population", selection="random", seed=7),
-            "asked directly, about everybody, context drawn at random, seed 7",
+            "asked directly, about the whole population, context drawn at random, seed 7",
         ),
     ],
 )
@@ -66,7 +66,7 @@ def test_conditions_are_stated_in_words(options: BlueprintOptions, words: str) -
 
 
 def test_ways_and_segments_are_stated_in_words() -> None:
-    way = Way("5", BlueprintOptions().condition)
+    way = Setting("5", BlueprintOptions().condition)
     assert format_way_heading(way, several=False) == "With 5 context questions"
     assert format_way_heading(way, several=True) == "With 5 context questions, asked directly"
     assert format_segment_label("country", "Kenya") == "Kenya"

@@ -1,4 +1,4 @@
-"""Everything published from the scores, by view: boards with intervals and tiers, and the tables of statistics."""
+"""The rows of each board: rankings with intervals and tiers, and tables of statistics."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ from dtef_pipeline.boards.reliability import compute_reliability
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
+from dtef_pipeline.survey.boards.conditions import compare_all_conditions
 from dtef_pipeline.survey.boards.consistency import (
     add_segment_cautions,
     build_consistency_board,
     estimate_consistency,
     rank_by_spread,
 )
-from dtef_pipeline.survey.boards.noise import DRAWN_FROM
+from dtef_pipeline.survey.boards.noise import SAMPLE_COLUMNS
 from dtef_pipeline.survey.boards.responsiveness import compute_responsiveness, load_context_shown
 from dtef_pipeline.survey.boards.segment_gaps import compute_segment_gaps
-from dtef_pipeline.survey.boards.survey_views import BREAKDOWNS, BY_NAME, PUBLISHED
+from dtef_pipeline.survey.boards.survey_boards import BREAKDOWNS, BY_NAME, PUBLISHED
+from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import CORRECTED, METRICS
 
@@ -32,11 +34,11 @@ CODED = (*KEYS.row, *KEYS.described)
 """Text columns of `scores` that repeat: as codes they are grouped and sorted several times faster."""
 HELD = {
     "scores": (*CODED, "draw", "status", "circular", "predicted", *METRICS, *CORRECTED),
-    "survey_responses": (*DRAWN_FROM, "question_text", "battery", "options"),
+    "survey_responses": (*SAMPLE_COLUMNS, "question_text", "battery", "options"),
     "reference_scores": ("*",),
     "blueprints": (*KEYS.cell, "context_included"),
 }
-"""The tables that views are computed from, and their columns; `scores` is required, the others are optional."""
+"""The tables that boards are computed from, and their columns; `scores` is required, the others are optional."""
 _CONTAINS_ANSWERS = "contains the segments' own answers, so its score can approach or exceed the ceiling"
 LEADERBOARD = (
     *("rank", "rank_low", "rank_high", "tier", *MODEL, *KEYS.asked, "targets", "metric"),
@@ -47,28 +49,30 @@ LEADERBOARD = (
 """The columns of the stored overall board, in order."""
 
 
-def view(connection: Connection, by: str, options: BoardOptions, evidence: BoardEvidence | None = None) -> pd.DataFrame:
-    """Return the rows of a view. `evidence` is the result of `load_evidence` for the same options, if it exists already.
+def compute_board(
+    connection: Connection, by: str, options: BoardOptions, evidence: BoardEvidence | None = None
+) -> pd.DataFrame:
+    """Return the rows of a board. `evidence` is the result of `load_evidence` for the same options, if it exists already.
 
-    Boards are those of `boards.board`, and `consistency`, ranked by its variance component; `schemas` has the others. `overall` has each
+    Rankings are those of `boards.board`, and `consistency`, ranked by its variance component; `schemas` has the others. `overall` has each
     model's `tier` and the range of its ranks. Without `options.intervals` boards have no intervals, tiers and components. Raises
-    ConfigError for an unknown view.
+    ConfigError for an unknown board.
     """
     if by not in BY_NAME:
-        raise ConfigError(f"view {by!r}: allowed: {', '.join(BY_NAME)}")
+        raise ConfigError(f"board {by!r}: allowed: {', '.join(BY_NAME)}")
     if by in _MAKERS:
         return _MAKERS[by](connection, options, evidence)
     if options.intervals and by != BY_METRIC:
         evidence = evidence or load_evidence(connection, options)
     if by == "consistency":
-        return _view_consistency(connection, options, evidence)
+        return _compute_consistency(connection, options, evidence)
     frame = board(connection, by, options, evidence)
     if evidence is None or not options.intervals or by == BY_METRIC:
         return frame
     cautions = {POPULATION_MARGINAL: _CONTAINS_ANSWERS}
     notes = [frame["note"], frame["model"].map(cautions).fillna("")]
     if by == "overall":
-        comparisons = _view_comparisons(connection, options, evidence, with_parsed=False)
+        comparisons = _compute_comparisons(connection, options, evidence, with_parsed=False)
         frame = frame.join(rank_ranges(frame, comparisons, KEYS)).assign(tier=tiers(frame, comparisons, KEYS))
         notes += [explain_missing_tiers(frame, comparisons, KEYS), list_contradictions(frame, comparisons, KEYS)]
         frame = frame[[name for name in LEADERBOARD if name in frame]]
@@ -78,14 +82,14 @@ def view(connection: Connection, by: str, options: BoardOptions, evidence: Board
 def build_published_tables(
     tables: Sequence[str], connection: Connection, options: BoardOptions, evidence: BoardEvidence | None = None
 ) -> dict[str, pd.DataFrame]:
-    """Return published tables, by name, of the views that they store."""
-    frames = [(entry, view(connection, entry.name, options, evidence)) for entry in PUBLISHED if entry.table in tables]
+    """Return published tables, by name, of the boards that they store."""
+    frames = [(entry, compute_board(connection, entry.name, options, evidence)) for entry in PUBLISHED if entry.table in tables]
     cuts = [frame.assign(cut=entry.name) for entry, frame in frames if entry.table == BREAKDOWNS]
     by_table = {entry.table: frame for entry, frame in frames if entry.table != BREAKDOWNS}
     return {**by_table, BREAKDOWNS: pd.concat(cuts, ignore_index=True)} if cuts else by_table
 
 
-def _view_consistency(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
+def _compute_consistency(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
     cells = evidence.cells if evidence else load_cells(connection, options)
     frame = build_consistency_board(cells, options)
     if not options.intervals:
@@ -96,31 +100,37 @@ def _view_consistency(connection: Connection, options: BoardOptions, evidence: B
     return frame.assign(consistency_note=add_segment_cautions(frame), seed=options.seed)
 
 
-def _view_comparisons(
+def _compute_comparisons(
     connection: Connection, options: BoardOptions, evidence: BoardEvidence | None, *, with_parsed: bool = True
 ) -> pd.DataFrame:
     cells, noise = evidence or load_evidence(connection, options)
     return compare_all_pairs(cells, options, noise.score if noise else None, with_parsed=with_parsed)
 
 
-def _view_responsiveness(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
+def _compute_responsiveness(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
     cells, noise = evidence or load_evidence(connection, options)
     return compute_responsiveness(cells, load_context_shown(connection), options, noise.score if noise else None)
 
 
-def _view_segment_gaps(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
+def _compute_segment_gaps(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
     cells, noise = evidence or load_evidence(connection, options)
     return compute_segment_gaps(cells, options, noise.score if noise else None)
 
 
-def _view_reliability(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
+def _compute_reliability(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
     return compute_reliability(connection, options, evidence.cells if evidence else None)
 
 
+def _view_conditions(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
+    assert isinstance(options, SurveyBoardOptions)
+    return compare_all_conditions(connection, options)
+
+
 _MAKERS: Mapping[str, Callable[[Connection, BoardOptions, BoardEvidence | None], pd.DataFrame]] = {
-    "comparisons": _view_comparisons,
-    "context": _view_responsiveness,
-    "gaps": _view_segment_gaps,
-    "reliability": _view_reliability,
+    "comparisons": _compute_comparisons,
+    "conditions": _view_conditions,
+    "context": _compute_responsiveness,
+    "gaps": _compute_segment_gaps,
+    "reliability": _compute_reliability,
 }
-"""The functions that compute the views that are not boards, by name."""
+"""The functions that compute the boards that are not rankings, by name."""

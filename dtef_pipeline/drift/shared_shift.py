@@ -1,4 +1,4 @@
-"""A series beside the other models of the same nights: its own shift, and the shift common to all."""
+"""A series compared with the other models in the same snapshots: its own shift, and the shift that all share."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from dtef_pipeline.drift.evidence import Evidence, evidence
-from dtef_pipeline.drift.outages import Off
+from dtef_pipeline.drift.outages import Outages
 from dtef_pipeline.drift.paired import Paired
 from dtef_pipeline.drift.rule import MIN_ANSWERED, is_large
-from dtef_pipeline.drift.verdict_tables import NIGHT
+from dtef_pipeline.drift.verdict_tables import SHARED
 
 Floats = npt.NDArray[np.float64]
 _MEDIAN_FROM = 3
@@ -23,7 +23,7 @@ _MEDIAN_FROM = 3
 _PRESENT = 0.8
 """Share of the snapshots, and of those of the baseline, that a control must have."""
 _MOST_MODELS = 2 / 3
-"""Share of the models that must have moved, by at least half of the common shift, for a shift of the night."""
+"""Share of the models that must have moved, by at least half of the common shift, for a shared shift."""
 
 
 class Scores(NamedTuple):
@@ -35,19 +35,19 @@ class Scores(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """The other models of the same nights. `models`: their names.
+    """The other models of the same snapshots. `models`: their names.
 
-    `apart`: (snapshots,) how much further a series is from its baseline than they are from theirs, on the items that both have of the
-    night: the median over them (the mean of two); NaN if none has the night. `beyond`: (snapshots,) the same, but with two others the
+    `excess`: (snapshots,) how much further a series is from its baseline than they are from theirs, on the items that both have in the
+    snapshot: the median over them (the mean of two); NaN if no model has it. `beyond`: (snapshots,) the same, but with two others the
     distance to the nearer one.
     """
 
     models: tuple[str, ...]
-    apart: Floats
+    excess: Floats
     beyond: Floats
 
     def spread(self, series_spread: Floats) -> Floats:
-        """Return the (snapshots,) standard error of `apart`, if others' responses scatter like those of the series (`series_spread`)."""
+        """Return the (snapshots,) standard error of `excess`, if others' responses scatter like those of the series (`series_spread`)."""
         return np.asarray(series_spread * math.sqrt(1 + 1 / len(self.models)))
 
 
@@ -112,23 +112,23 @@ def compute_known_evidence(
     path = np.where(counts > 0, np.append(0.0, result.log10_e)[counts], 0.0)
     if result.first is None or result.until is None:
         return Evidence(path)
-    off = Off(*(tuple(index[list(part)].tolist()) for part in (result.off.over, result.off.pending)))
-    return replace(result, log10_e=path, first=int(index[result.first]), until=int(index[result.until - 1]) + 1, off=off)
+    off = Outages(*(tuple(index[list(part)].tolist()) for part in (result.outages.ended, result.outages.pending)))
+    return replace(result, log10_e=path, first=int(index[result.first]), until=int(index[result.until - 1]) + 1, outages=off)
 
 
 @dataclass(frozen=True, slots=True)
-class Night:
-    """The common shift of all models of a panel: a field for each column of NIGHT, described there."""
+class SharedShift:
+    """The common shift of all models of a panel: a field for each column of SHARED, described there."""
 
-    night_verdict: Literal["none", "watch"] | None = None
-    night_shift: float | None = None
-    night_first_snapshot: str | None = None
+    shared_verdict: Literal["none", "watch"] | None = None
+    shared_shift: float | None = None
+    shared_first_snapshot: str | None = None
 
     def row(self) -> dict[str, Any]:
-        return {column.name: getattr(self, column.name) for column in NIGHT}
+        return {column.name: getattr(self, column.name) for column in SHARED}
 
 
-def compute_night(models: Mapping[str, Paired], order: Sequence[str], *, baseline: int, threshold: float) -> Night:
+def compute_shared_shift(models: Mapping[str, Paired], order: Sequence[str], *, baseline: int, threshold: float) -> SharedShift:
     """Return whether the models moved together. `models`: by name, each against its own baseline. `order`: of all snapshots, in time.
 
     The verdict is at most `watch`, since nothing constant is available for comparison. The shift is dated if the evidence on the middle of
@@ -136,24 +136,24 @@ def compute_night(models: Mapping[str, Paired], order: Sequence[str], *, baselin
     that direction by at least half of the common shift: otherwise only some drifted.
     """
     if len(models) < 2:
-        return Night()
-    frame = _build_nightly_frame(models, lambda pairs: pairs.means)
+        return SharedShift()
+    frame = _build_snapshot_frame(models, lambda pairs: pairs.means)
     places = [label for label in order if label in frame.index]
     frame = frame.loc[places]
     frame = frame[frame.notna().sum(axis=1) > 1]
     if len(frame) < 2:
-        return Night()
+        return SharedShift()
     means = _compute_middle(frame.to_numpy(dtype=np.float64).T)
     level = float(np.nanmean([pairs.level for pairs in models.values()]))
     large = is_large(level + float(means.min()), float(np.ptp(means)))
     spread, sampling = (
-        _build_nightly_frame(models, part).loc[frame.index].median(axis=1).to_numpy(dtype=np.float64) / math.sqrt(len(models))
+        _build_snapshot_frame(models, part).loc[frame.index].median(axis=1).to_numpy(dtype=np.float64) / math.sqrt(len(models))
         for part in (lambda pairs: pairs.spread, lambda pairs: pairs.sampling)
     )
     result = evidence(means, spread, sampling, baseline=baseline, threshold=threshold if large else None)
     verdict: Literal["none", "watch"] = "watch" if large else "none"
     if result.first is None or result.until is None or result.shift is None:
-        return Night(verdict)
+        return SharedShift(verdict)
     is_reached = large and result.highest is not None and result.highest >= threshold
     values = frame.to_numpy(dtype=np.float64)[: result.until].T
     moves = (
@@ -162,9 +162,9 @@ def compute_night(models: Mapping[str, Paired], order: Sequence[str], *, baselin
         else np.zeros(1)
     )
     dated = is_reached and float(np.mean(moves[np.isfinite(moves)] >= 0.5)) > _MOST_MODELS
-    return Night(verdict, result.shift, str(frame.index[result.first]) if dated else None)
+    return SharedShift(verdict, result.shift, str(frame.index[result.first]) if dated else None)
 
 
-def _build_nightly_frame(models: Mapping[str, Paired], part: Callable[[Paired], Floats]) -> pd.DataFrame:
+def _build_snapshot_frame(models: Mapping[str, Paired], part: Callable[[Paired], Floats]) -> pd.DataFrame:
     """Return `part` of each model as (snapshots, models)."""
     return pd.DataFrame({name: pd.Series(part(pairs), index=list(pairs.snapshots)) for name, pairs in models.items()})

@@ -1,14 +1,12 @@
-"""Exact values of small games: the winnings of a strategy against another, and of a best response against it. No cards are drawn.
+"""Exact values of Kuhn and Leduc poker: the winnings of a strategy against another, and of a best response against it. No cards are drawn.
 
 A strategy is a vector of weights, one per sequence of commands that a seat gave so far; a weight is the product of their probabilities. The
 winnings of two strategies are then one product of matrices (von Stengel, Efficient computation of behavior strategies, 1996), and a best
-response is a maximum per information set, from the last to the first. Functions take one strategy or a batch: arrays (choices,) or
-(strategies, choices), written (..., choices).
+response is a maximum per information set, from the last to the first.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,12 +16,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.exact.strategies import SmallScenario, Strategy
+from dtef_pipeline.games.small_poker import SmallHand, SmallPoker, Strategy
 
 Reals = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.intp]
-_SHARES_TOLERANCE = 1e-6
 _ROOT = 0
 """The empty sequence, before any command. Sequence n + 1 ends with choice n of the seat."""
 
@@ -82,64 +78,42 @@ class ExactGame:
     deal."""
 
     def vector(self, strategy: Strategy, seat: int) -> Reals:
-        """Return (choices,): a strategy's probabilities at one seat. Raises ConfigError for a missing information set, illegal commands,
-        and probabilities that are negative, not finite or do not sum to 1."""
-        return np.concatenate([_read_probabilities(strategy, point, self.name) for point in self.seats[seat].points])
+        """Return (choices,): a strategy's probabilities at one seat."""
+        points = self.seats[seat].points
+        return np.array([strategy[point.name].get(command, 0.0) for point in points for command in point.legal])
 
     def weights(self, choices: Reals, seat: int) -> Reals:
-        """Return (..., sequences): for each sequence of a seat, the product of the probabilities of its choices. The first is 1."""
-        products = np.ones((*choices.shape[:-1], self.seats[seat].size + 1))
+        """Return (sequences,): for each sequence of a seat, the product of the probabilities of its choices. The first is 1."""
+        products = np.ones(self.seats[seat].size + 1)
         for level in self.seats[seat].levels:
-            products[..., level.choices + 1] = choices[..., level.choices] * products[..., level.before[level.owner]]
+            products[level.choices + 1] = choices[level.choices] * products[level.before[level.owner]]
         return products
 
-    def value(self, first: Reals, second: Reals) -> Reals:
-        """Return (...): chips that seat 0 wins per hand if it plays `first` and seat 1 plays `second`, on average over deals."""
-        winnings: Reals = np.sum(-self.against(first, 0) * self.weights(second, 1), axis=-1)
-        return winnings
+    def value(self, first: Reals, second: Reals) -> float:
+        """Return chips that seat 0 wins per hand if it plays `first` and seat 1 plays `second`, on average over deals."""
+        return float(np.sum(-self.against(first, 0) * self.weights(second, 1)))
 
     def against(self, choices: Reals, seat: int) -> Reals:
-        """Return (..., sequences of the other seat): what each sequence of the other seat wins against a strategy of this one."""
+        """Return (sequences of the other seat,): what each sequence of the other seat wins against a strategy of this one."""
         by_other = self.payoffs.T if seat == 0 else self.payoffs
-        winnings: Reals = (by_other @ self.weights(choices, seat).T).T
+        winnings: Reals = by_other @ self.weights(choices, seat)
         return -winnings if seat == 0 else winnings
 
-    def compute_best_response(self, choices: Reals, seat: int) -> Reals:
-        """Return (...): the other seat's winnings per hand with a best response to a strategy of this seat."""
+    def compute_best_response(self, choices: Reals, seat: int) -> float:
+        """Return the other seat's winnings per hand with a best response to a strategy of this seat."""
         winnings = self.against(choices, seat)
         for level in reversed(self.seats[1 - seat].levels):
-            _add_at(winnings, level.before, np.maximum.reduceat(winnings[..., level.choices + 1], level.starts, axis=-1))
-        best: Reals = winnings[..., _ROOT]
-        return best
+            np.add.at(winnings, level.before, np.maximum.reduceat(winnings[level.choices + 1], level.starts))
+        return float(winnings[_ROOT])
 
-    def exploitability(self, first: Reals, second: Reals) -> Reals:
-        """Return (...): the mean of what best responses win against each seat of a player with the strategies `first` and `second`. 0 is
+    def exploitability(self, first: Reals, second: Reals) -> float:
+        """Return the mean of what best responses win against each seat of a player with the strategies `first` and `second`. 0 is
         perfect play; lower is better, in chips per hand. Source: OpenSpiel, `exploitability`, which is half of NashConv."""
         return (self.compute_best_response(first, 0) + self.compute_best_response(second, 1)) / 2
 
 
-def _add_at(sums: Reals, places: Whole, values: Reals) -> None:
-    """Add values to places, which may be repeated."""
-    order = np.argsort(places, kind="stable")
-    named, starts = np.unique(places[order], return_index=True)
-    sums[..., named] += np.add.reduceat(values[..., order], starts, axis=-1)
-
-
-def _read_probabilities(strategy: Strategy, point: ChoicePoint, game: str) -> Reals:
-    where = f"{game}, information set {point.name}"
-    if point.name not in strategy:
-        raise ConfigError(f"{where}: missing in the strategy; allowed: a strategy with every information set of the seat")
-    weights = strategy[point.name]
-    if unknown := set(weights) - set(point.legal):
-        raise ConfigError(f"{where}: got {', '.join(sorted(unknown))}; allowed: {', '.join(point.legal)}")
-    shares = [weights.get(command, 0.0) for command in point.legal]
-    if not all(share >= 0 for share in shares) or not abs(math.fsum(shares) - 1) <= _SHARES_TOLERANCE:
-        raise ConfigError(f"{where}: got probabilities {shares}; allowed: 0 or more, with the sum 1")
-    return np.array(shares)
-
-
 @lru_cache(maxsize=8)
-def build_exact_game(scenario: SmallScenario[Any]) -> ExactGame:
+def build_exact_game(scenario: SmallPoker) -> ExactGame:
     """Build the game of a scenario by enumerating all deals and all ways to play them."""
     tree = _Tree(scenario)
     seats = (_build_seat_choices(tree.points[0]), _build_seat_choices(tree.points[1]))
@@ -151,7 +125,7 @@ def build_exact_game(scenario: SmallScenario[Any]) -> ExactGame:
 class _Tree:
     """Result of enumerating all states: the information sets of both seats, and the winnings of seat 0 at each pair of sequences."""
 
-    def __init__(self, scenario: SmallScenario[Any]) -> None:
+    def __init__(self, scenario: SmallPoker) -> None:
         self.points: tuple[dict[str, ChoicePoint], dict[str, ChoicePoint]] = ({}, {})
         self.won: dict[tuple[int, int], float] = {}
         self.deals = 0
@@ -159,7 +133,7 @@ class _Tree:
             self.deals += 1
             self._walk(scenario, deal)
 
-    def _walk(self, scenario: SmallScenario[Any], deal: Any) -> None:
+    def _walk(self, scenario: SmallPoker, deal: SmallHand) -> None:
         waiting = [(deal, (_ROOT, _ROOT))]
         while waiting:
             state, ends = waiting.pop()
@@ -173,7 +147,7 @@ class _Tree:
                 next_ends = (place, ends[1]) if seat == 0 else (ends[0], place)
                 waiting.append((scenario.step(state, seat, command), next_ends))
 
-    def _find_point(self, scenario: SmallScenario[Any], state: Any, seat: int, before: int) -> ChoicePoint:
+    def _find_point(self, scenario: SmallPoker, state: SmallHand, seat: int, before: int) -> ChoicePoint:
         points, name = self.points[seat], scenario.information(state, seat)
         if name not in points:
             last = next(reversed(points.values())) if points else None

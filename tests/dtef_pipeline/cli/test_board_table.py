@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 
 from dtef_pipeline.cli.terminal import print_rows
-from dtef_pipeline.qa.result_views import QA_VIEWS
+from dtef_pipeline.qa.qa_boards import QA_BOARDS
 
-QA_VIEW_BY_NAME = {view.name: view for view in QA_VIEWS}
+QA_VIEW_BY_NAME = {view.name: view for view in QA_BOARDS}
 
 
 def test_rows_without_a_note_stand_beside_rows_with_one(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,13 +10,13 @@ import pandas as pd
 from dtef_pipeline.survey.blueprint.options import ContextLevel
 
 
-class Way(NamedTuple):
+class Setting(NamedTuple):
     """A context level under a condition."""
 
     level: str
     condition: str
 
-    def rows_of(self, frame: pd.DataFrame) -> pd.DataFrame:
+    def select_rows(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the rows of this context level and condition. An empty frame may lack these columns."""
         if not len(frame):
             return frame
@@ -24,7 +24,7 @@ class Way(NamedTuple):
         return rows
 
 
-def group_by_way(frame: pd.DataFrame, *, richest: bool = False) -> Iterator[tuple[Way, pd.DataFrame]]:
+def group_by_setting(frame: pd.DataFrame, *, richest: bool = False) -> Iterator[tuple[Setting, pd.DataFrame]]:
     """Yield the rows of each context level and condition, most context first. Numbers of different groups cannot be compared.
 
     `richest`: only the level with most context of each condition.
@@ -32,11 +32,11 @@ def group_by_way(frame: pd.DataFrame, *, richest: bool = False) -> Iterator[tupl
     if not len(frame):
         return
     ways = {
-        Way(str(level), str(condition)) for level, condition in zip(frame["context_level"], frame["condition"], strict=True)
+        Setting(str(level), str(condition)) for level, condition in zip(frame["context_level"], frame["condition"], strict=True)
     }
     conditions: set[str] = set()
     for way in sorted(ways, key=lambda item: (-ContextLevel(item.level).order, item.condition)):
         if richest and way.condition in conditions:
             continue
         conditions.add(way.condition)
-        yield way, way.rows_of(frame)
+        yield way, way.select_rows(frame)

@@ -16,17 +16,17 @@ import pytest
 
 from dtef_pipeline.boards.boards import load_evidence
 from dtef_pipeline.cli.options import WIDE_META
-from dtef_pipeline.cli.survey.boards import describe_unranked, find_reasons_without_score, render_view
+from dtef_pipeline.cli.survey.boards import describe_unranked, find_reasons_without_score, render_board
 from dtef_pipeline.cli.survey.survey_group import survey
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import TABLES
 from dtef_pipeline.report.terminal import heading, intervals
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
+from dtef_pipeline.survey.boards.board_rows import LEADERBOARD, compute_board
 from dtef_pipeline.survey.boards.meanings import list_subject_columns
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, CONSISTENCY, MEANINGS, METRIC_RANKS
+from dtef_pipeline.survey.boards.survey_boards import BY_NAME, GROUPED, PUBLISHED
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
-from dtef_pipeline.survey.boards.survey_views import BY_NAME, GROUPED, PUBLISHED
-from dtef_pipeline.survey.boards.views import LEADERBOARD, view
 from dtef_pipeline.survey.scoring.references import compute_reference_scores
 from tests.made.scores import scores_table, survey_rows
 
@@ -75,9 +75,9 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 
 @pytest.fixture(scope="module")
 def frames(connection: duckdb.DuckDBPyConnection) -> dict[str, pd.DataFrame]:
-    """Every view of the same evidence, made once."""
+    """Every stored view of the same evidence, made once."""
     evidence = load_evidence(connection, OPTIONS)
-    return {by: view(connection, by, OPTIONS, evidence) for by in BY_NAME}
+    return {stored.name: compute_board(connection, stored.name, OPTIONS, evidence) for stored in PUBLISHED}
 
 
 def board(frames: dict[str, pd.DataFrame], by: str = "overall") -> pd.DataFrame:
@@ -97,8 +97,8 @@ def test_every_view_is_stored_under_its_table() -> None:
 
 
 def test_an_unknown_view_is_refused_with_those_there_are(connection: duckdb.DuckDBPyConnection) -> None:
-    with pytest.raises(ConfigError, match=r"view 'luck': allowed: overall, round,.* reliability"):
-        view(connection, "luck", OPTIONS)
+    with pytest.raises(ConfigError, match=r"board 'luck': allowed: overall, round,.* reliability"):
+        compute_board(connection, "luck", OPTIONS)
 
 
 OLD = [("overall", True, False), ("metric", False, False), ("reliability", True, False), ("consistency", True, True)]
@@ -117,7 +117,7 @@ def test_scores_of_an_earlier_version_are_stated_to_be_with_the_remedy(
     with duckdb.connect() as made:
         made.execute(f"CREATE VIEW scores AS SELECT * FROM read_parquet('{tmp_path}/*.parquet')")
         with pytest.raises(WarehouseError, match="made by an earlier version and have no column l2_corrected"):
-            view(made, by, SurveyBoardOptions(intervals=intervals))
+            compute_board(made, by, SurveyBoardOptions(intervals=intervals))
 
 
 def test_every_view_has_rows_and_is_the_same_without_evidence(
@@ -125,7 +125,7 @@ def test_every_view_has_rows_and_is_the_same_without_evidence(
 ) -> None:
     assert all(map(len, frames.values()))
     for by in ("overall", "consistency", "comparisons", "context", "reliability"):
-        pd.testing.assert_frame_equal(frames[by], view(connection, by, OPTIONS))
+        pd.testing.assert_frame_equal(frames[by], compute_board(connection, by, OPTIONS))
 
 
 def test_tiers_and_ranges_of_ranks_stand_on_the_overall_board(
@@ -136,7 +136,7 @@ def test_tiers_and_ranges_of_ranks_stand_on_the_overall_board(
     assert "no interval and no test: 4 batteries, at least 5 are needed" in rows["note"]["partly"]
     assert (rows["rank_low"] <= rows["rank"]).all()
     assert (rows["rank"] <= rows["rank_high"]).all()
-    assert "tier" not in view(connection, "overall", SurveyBoardOptions(intervals=False))
+    assert "tier" not in compute_board(connection, "overall", SurveyBoardOptions(intervals=False))
     assert "tier" not in frames["attribute"]
 
 
@@ -186,7 +186,7 @@ def shown_numbers(frame: pd.DataFrame) -> list[str]:
     return [cell for cell in intervals(frame) if " to " in cell]
 
 
-@pytest.mark.parametrize("by", BY_NAME)
+@pytest.mark.parametrize("by", [stored.name for stored in PUBLISHED])
 def test_a_narrow_terminal_shows_what_a_view_is_about(
     frames: dict[str, pd.DataFrame], by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,7 +201,7 @@ def test_a_narrow_terminal_shows_what_a_view_is_about(
     both = pd.concat([frame, frame.assign(condition="shift/attribute-label")])
     for width in (80, 140):
         monkeypatch.setenv("COLUMNS", str(width))
-        shown = render_view(by, both)
+        shown = render_board(by, both)
         assert max(map(len, shown.splitlines())) <= width
         assert all(cell in shown for cell in shown_numbers(both))
         missing = shown.partition("not shown: ")[2].replace("\n", " ").partition(";")[0].split(", ")
@@ -211,20 +211,20 @@ def test_a_narrow_terminal_shows_what_a_view_is_about(
 
 def test_a_board_has_eight_columns_and_says_how_to_see_the_others(frames: dict[str, pd.DataFrame]) -> None:
     frame = frames["overall"]
-    header, *_, last = render_view("overall", frame).splitlines()
+    header, *_, last = render_board("overall", frame).splitlines()
     assert "skill interval" in last
     assert "--wide" in last
     assert "skill interval" not in header
     with click.Context(click.Command("board")) as context:
         context.meta[WIDE_META] = True
-        assert "skill interval" in render_view("overall", frame).splitlines()[0]
+        assert "skill interval" in render_board("overall", frame).splitlines()[0]
 
 
 def test_the_board_of_several_context_levels_is_those_of_each(
     connection: duckdb.DuckDBPyConnection, frames: dict[str, pd.DataFrame]
 ) -> None:
     together = frames["overall"]
-    each = [view(connection, "overall", replace(OPTIONS, context_levels=(level,))) for level in ("0", "5")]
+    each = [compute_board(connection, "overall", replace(OPTIONS, context_levels=(level,))) for level in ("0", "5")]
     pd.testing.assert_frame_equal(together, pd.concat(each, ignore_index=True), check_dtype=False, rtol=1e-9)
 
 
