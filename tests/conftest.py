@@ -28,7 +28,7 @@ from tests.memory_folder import memory_folder
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared" / "data"
 SANDBOX_TESTS = "tests/resources/sandbox/"
-FIRST = "tests/test_several_machines.py"
+FIRST = ("tests/test_several_machines.py", "tests/dtef_pipeline/cli/test_documented_commands.py")
 
 # A machine that is busy with other things is no fault of a test: no deadlines.
 settings.register_profile("quick", max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -54,7 +54,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, None, None]:
-    """What starts a house of processes comes first, so that nobody waits for it at the end."""
+    """The longest tests come first, so that nobody waits for them at the end."""
     yield
     items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
 

@@ -114,6 +114,7 @@ def files_of_questions() -> dict[str, str]:
     return {
         "HumanEval.jsonl": json.dumps(program) + "\n",
         "completions.jsonl": json.dumps(completion) + "\n",
+        "path/to/answers.jsonl": json.dumps({"item_id": "everyday_logic/0", "model": "theirs", "text": "C"}) + "\n",
         "answers.jsonl": json.dumps({"subject": "everyday_logic", "index": 0, "model": "mine", "text": "C"}) + "\n",
         "weights.yaml": "rubric: {beta: 0}\n",
         "votes.csv": "reviewer_id,prompt_id,left,right,choice,confidence\nada,1,x,y,A,4\n",
