@@ -121,7 +121,7 @@ class Section:
     blocks: Sequence[Block]
     answer: str = ""
     """Its answer, in a sentence with numbers."""
-    how: str = ""
+    guide: str = ""
     """How to read it: folded."""
     is_folded: bool = False
     """Whether its blocks are folded, so that only its title and its answer are visible."""

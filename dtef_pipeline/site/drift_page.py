@@ -41,7 +41,7 @@ MAX_CHARTED = 30
 _MAX_NAMED = 3
 """Series that the first sentence names."""
 _ONE_SNAPSHOT = "There is one snapshot only. To detect drift, ask the same items again on another day."
-_DRIFT_HOW = (
+_DRIFT_GUIDE = (
     "The first snapshots are the baseline; later ones are compared with it on the prompts that both asked. “Drift” means that the documented "
     "rule flags the model and the evidence is strong enough; the bar keeps false alarms rare however often you look. “Watch” means that the "
     "rule flags the model, but the evidence is not strong enough yet. “All models” is the verdict on all models together."
@@ -108,7 +108,7 @@ def _quiet_section(sections: Sequence[Section], is_beside: bool) -> Section:
     lines = Prose(_join_same_answers((section.title, section.answer) for section in sections if not section.blocks))
     folds = [Fold(f"{section.title}: {section.answer}", section.blocks) for section in sections if section.blocks]
     title = "Families without an alarm" if is_beside else "All families"
-    return Section("quiet", title, [*folds, lines], how=_DRIFT_HOW if folds and not is_beside else "")
+    return Section("quiet", title, [*folds, lines], guide=_DRIFT_GUIDE if folds and not is_beside else "")
 
 
 def _has_news(contents: SiteContents, family: FamilyEntry) -> bool:
@@ -170,7 +170,7 @@ def _build_family_section(contents: SiteContents, family: FamilyEntry) -> Sectio
         *_build_judge_blocks(contents, family),
         *_build_reasons_block([row for row in rows if row["verdict"] is None]),
     ]
-    return Section(family.name, family.site.title, blocks, answer, _DRIFT_HOW)
+    return Section(family.name, family.site.title, blocks, answer, _DRIFT_GUIDE)
 
 
 def build_verdict_table(family: FamilyEntry, rows: Sequence[Mapping[str, Any]]) -> Table:

@@ -61,7 +61,7 @@ class RankedBoard:
     """Lines in its chart, in addition to those of reference rows."""
     columns: Sequence[Column] = ()
     """Further columns, by the names in `BoardRow.more`."""
-    how: str = ""
+    guide: str = ""
 
     @property
     def models(self) -> list[BoardRow]:

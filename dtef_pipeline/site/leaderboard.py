@@ -27,7 +27,7 @@ def build_board_section(board: RankedBoard, at: int) -> Section:
     """Build one leaderboard: chart and table side by side. `at`: its place in the family; the page's verdict is about the first."""
     title = board.title or "Leaderboard"
     answer = describe_best_of_models(board) if at and board.is_contest else ""
-    return Section(board.anchor, title, [board_block(board)], answer, board.how, is_folded=at >= _BOARDS_IN_SIGHT)
+    return Section(board.anchor, title, [board_block(board)], answer, board.guide, is_folded=at >= _BOARDS_IN_SIGHT)
 
 
 def board_block(board: RankedBoard) -> TemplateBlock:

@@ -38,7 +38,7 @@ _COST_COLUMNS = (
     *COST_COLUMNS,
     Column("latency", "Seconds per response", "number", "Median over the responses that were timed"),
 )
-_VERDICT_HOW = (
+_VERDICT_GUIDE = (
     "Verdicts rest on the adjusted p, and not on the interval alone. Holm's correction is made within three groups: comparisons with other "
     "models, those with the baseline that models should beat, and those with the other baselines. So the same difference with the same "
     "interval can have two verdicts, if it is in two groups."
@@ -98,9 +98,9 @@ def _build_family_sections(contents: SiteContents, family: FamilyEntry, name: st
                 ranks = {"rank": row.rank, "of": len(board.models)} if board.is_contest else {}
                 places.append({"board": title, **ranks, "score": row.score, "note": row.note})
     compared = _build_comparisons_table(contents, family, name)
-    how = _VERDICT_HOW if compared.rows and "adjusted_over" in compared.rows[0] else ""
+    how = _VERDICT_GUIDE if compared.rows and "adjusted_over" in compared.rows[0] else ""
     blocks = [Table("Rank and score", _PLACE_COLUMNS, places), compared, *_build_drift_blocks(contents, family, name)]
-    yield Section(family.name, family.site.title, blocks, how=how)
+    yield Section(family.name, family.site.title, blocks, guide=how)
     yield from map(family.name_section, family.view.build_model_sections(name))
 
 

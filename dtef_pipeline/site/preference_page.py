@@ -39,7 +39,7 @@ class FamilyNames(NamedTuple):
 
 PREFERENCE_READ = ("preference_scores",)
 """Tables of the page, without those of the metrics that preference is compared with."""
-_PREFERENCE_HOW = (
+_PREFERENCE_GUIDE = (
     "Reviewers saw two responses to the same item without names, and chose the better one. Strength is in logits, 0 on average; a difference of "
     "0 is an even chance, 0.69 is 2 to 1, 1.1 is 3 to 1. Intervals (95%) show how far strengths might move with other reviewers. A "
     "tier holds the players whose strength does not clearly differ from that of its first. Votes of people and of judge models are never mixed."
@@ -121,7 +121,7 @@ def build_preference_sections(
             blocks += [Fold(names.part(part), list(_fit(group[group["partition"] == part], scores, values))) for part in parts]
         by = short[str(judge)] if judge else "people"
         title = f"{names.title}: what {by} prefer" if not judge else f"{names.title}: what the judge {by} prefers"
-        sections.append(Section(f"preference-{family}-{at}", title, blocks, _summarize_fit(overall, by), _PREFERENCE_HOW))
+        sections.append(Section(f"preference-{family}-{at}", title, blocks, _summarize_fit(overall, by), _PREFERENCE_GUIDE))
     return sections
 
 

@@ -77,7 +77,7 @@ def build_board(scenario: ScenarioResults, persona: str) -> RankedBoard:
         f"Mean reward, {describe_unit(scenario.unit)}; higher is better{_games_words(rows)}",
         [_build_board_row(scenario, row, rows) for row in convert_to_rows(rows)],
         columns=_GAME_COLUMNS,
-        how=GAME_BOARD_HOW,
+        guide=GAME_BOARD_HOW,
     )
 
 

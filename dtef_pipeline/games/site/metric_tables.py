@@ -79,7 +79,7 @@ def build_players_section(scenario: ScenarioResults) -> Section:
         "leaderboard.html.j2",
         {"table": Table(caption, _PLAYER_COLUMNS_SHOWN, rows), "chart": Chart("intervals", points[:MOST_IN_CHART], caption)},
     )
-    return Section("players", "Players", [beside] if rows else [], how=GAME_BOARD_HOW)
+    return Section("players", "Players", [beside] if rows else [], guide=GAME_BOARD_HOW)
 
 
 def _format_unit(unit: str) -> str:
@@ -100,7 +100,7 @@ def build_metrics_section(scenario: ScenarioResults) -> Section:
     tables = {name: block for name in families if (block := _build_family_table(scenario, name))}
     blocks: list[Block] = [Fold(name.capitalize(), [block], at == 0) for at, (name, block) in enumerate(tables.items())]
     how = "Players are sorted by their mean reward. ↑: higher is better, ↓: lower is better."
-    return Section("metrics", "Other metrics", blocks, how=how)
+    return Section("metrics", "Other metrics", blocks, guide=how)
 
 
 def _build_family_table(scenario: ScenarioResults, family: str) -> Table | None:

@@ -102,7 +102,7 @@ def _build_ranked_board(rows: pd.DataFrame, id: str, title: str, of: BoardMeasur
     how = f"{_BOARD_MEANING} Answers are scored by {scorer_words(of.measured_by)}." if of.measured_by else _BOARD_MEANING
     records = convert_to_rows(frame)
     columns = [column for column in _BOARD_COLUMNS if _is_informative(column.name, frame)]
-    return RankedBoard(id, title, measure, [_build_row(record, columns) for record in records], columns=columns, how=how)
+    return RankedBoard(id, title, measure, [_build_row(record, columns) for record in records], columns=columns, guide=how)
 
 
 def _is_informative(name: str, rows: pd.DataFrame) -> bool:

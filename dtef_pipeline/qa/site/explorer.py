@@ -111,7 +111,7 @@ class _Places:
 class BatchItem(NamedTuple):
     """An item to read: its place in the suite, its part and id, and whether its responses' texts are kept."""
 
-    place: int
+    at: int
     part: str
     item_id: str
     is_kept: bool
@@ -144,8 +144,8 @@ class ItemReader:
         rows = {row["at"]: row for row in self._rows(_ITEM_ROWS)}
         self._scores.connection.unregister(_BATCH)
         for item in batch:
-            entry = _build_entry(item, rows.get(item.place, {}), questions[item.place], responses[item.place])
-            doc_ids = {chunk["doc_id"] for question in questions[item.place] for chunk in question.get("chunks", ())}
+            entry = _build_entry(item, rows.get(item.at, {}), questions[item.at], responses[item.at])
+            doc_ids = {chunk["doc_id"] for question in questions[item.at] for chunk in question.get("chunks", ())}
             names = [name for name in sorted(doc_ids) if (item.part, name) in self._documents]
             yield ItemEntry(entry, {name: self._documents[item.part, name] for name in names})
 
@@ -336,7 +336,7 @@ def sample_items(scores: QaScores, suite: SuiteScores, share: float) -> list[dic
     return [
         {
             **content.entry,
-            "line": suite.lines[item.place],
+            "line": suite.lines[item.at],
             "said": [_response(scores, suite, ways, measures, response) for response in content.entry.get("said", ())],
         }
         for item, content in zip(sorted(picks), contents, strict=True)

@@ -20,7 +20,7 @@ def ranked_board(measure: str, rows: Iterable[Mapping[str, Any]], parts: str, ho
         Column("n_responses_scored", "Responses", "count", "Responses with a score", more=True),
     )
     board_rows = [BoardRow.from_row(row, Estimate.from_row(row, "score", "low", "high"), columns) for row in rows]
-    return RankedBoard("", "", measure, board_rows, columns=columns, how=how)
+    return RankedBoard("", "", measure, board_rows, columns=columns, guide=how)
 
 
 def describe_best_model(board: RankedBoard) -> str:

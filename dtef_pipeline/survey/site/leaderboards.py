@@ -24,7 +24,7 @@ from dtef_pipeline.survey.site.survey_labels import A_PERFECT_MODEL, MARGINAL, M
 from dtef_pipeline.text.quantity_words import format_count
 
 SURVEY_MEASURE = "Similarity of predicted and observed answers, 0-1, higher is better"
-HOW_TO_READ_RANKS = (
+RANKS_GUIDE = (
     "The score is a mean over pairs of segment and question, with its 95% interval. A model that scores below the leave-one-out "
     "marginal does worse than giving every segment the same answer; the perfect model's score is the most that samples of these sizes "
     "allow. Some pairs are easier than others, and not every model has all of them, so ranks use the score that each model would have on the "
@@ -58,7 +58,7 @@ def build_ranked_boards(contents: SurveyContents) -> Iterator[RankedBoard]:
         lines += [Reference(name, float(score)) for name, score in marginals.itertuples(index=False, name=None)]
         title = contents.title(way) if len(contents.ways) > 1 else ""
         board = [_build_row(row) for row in convert_to_rows(ranked_rows)]
-        yield RankedBoard(str(at) if at else "", title, SURVEY_MEASURE, board, lines, _BOARD_MORE, HOW_TO_READ_RANKS)
+        yield RankedBoard(str(at) if at else "", title, SURVEY_MEASURE, board, lines, _BOARD_MORE, RANKS_GUIDE)
 
 
 def _add_ranks(rows: pd.DataFrame, comparisons: pd.DataFrame) -> pd.DataFrame:

@@ -119,7 +119,7 @@ _SCORE_SPREAD = (
     Column("ceiling", "Perfect", "score", "Expected score of a perfect model on the same pairs", more=True),
     Column("n_pairs", "Pairs", "count", "Pairs that all models of the row have a score for", more=True),
 )
-_HOW_TO_READ_LISTS = (
+_LISTS_GUIDE = (
     "Conditions are those of the first leaderboard. All numbers of a row are for the pairs that all its models have a score for. A model "
     "with less than half of the others' pairs is left out."
 )
@@ -146,7 +146,7 @@ def _build_segments_section(contents: SurveyContents, means: Means) -> Section:
     ]
     named = {s.place: s.label for s in contents.segments.values()}
     table = Table("Segments; each leads to its page", columns, rows, search=True, first=15)
-    return Section("segments", "Segments", [table], _summarize_spreads(spreads, named, means, "segment"), _HOW_TO_READ_LISTS)
+    return Section("segments", "Segments", [table], _summarize_spreads(spreads, named, means, "segment"), _LISTS_GUIDE)
 
 
 def _build_questions_section(contents: SurveyContents, means: Means) -> Section:
@@ -158,7 +158,7 @@ def _build_questions_section(contents: SurveyContents, means: Means) -> Section:
     columns = [Column("question", "Question", "long"), Column("round", "Round"), *_SCORE_SPREAD]
     named = {q.place: f"“{q.title}”" for q in contents.questions.values()}
     table = Table("Questions, the hardest first; each leads to its page", columns, rows, search=True, first=15)
-    return Section("questions", "Questions", [table], _summarize_spreads(spreads, named, means, "question"), _HOW_TO_READ_LISTS)
+    return Section("questions", "Questions", [table], _summarize_spreads(spreads, named, means, "question"), _LISTS_GUIDE)
 
 
 def build_spread_cells(spread: Spread | None) -> dict[str, Any]:

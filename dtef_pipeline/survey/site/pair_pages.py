@@ -26,7 +26,7 @@ _MODELS_SAMPLED = 5
 """Maximum number of models of a pair that the page itself shows, the best first, with one response."""
 SHARED_DATA = "survey/pairs.js"
 SCRIPT = "survey.js"
-HOW_TO_READ_PAIRS = (
+PAIRS_GUIDE = (
     "The table shows observed and predicted shares of answers. Below an observed share is its 95% interval for a sample of that size "
     "(Wilson): a prediction inside the interval may be exactly right. For a model with several draws, the shares are the mean of the "
     "readable draws and the score is the mean of all draws."
@@ -81,7 +81,7 @@ class PairPages:
                 "sample": self._sample(kind, fixed.place),
             },
         )
-        return Section("pairs", "Predicted and observed shares", [part], how=HOW_TO_READ_PAIRS)
+        return Section("pairs", "Predicted and observed shares", [part], guide=PAIRS_GUIDE)
 
     def _sample(self, kind: str, place: int) -> list[Block]:
         """Return a pair of the page that is readable without scripts: shares of answers, and one model's response."""

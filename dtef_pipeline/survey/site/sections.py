@@ -407,7 +407,7 @@ _CONDITION_COLUMNS = (
     Column("cost_usd", "Cost", "dollars", more=True),
     Column("note", "Note", "note"),
 )
-_HOW_TO_READ_CONDITIONS = (
+_CONDITIONS_GUIDE = (
     "Each condition is compared with the usual one, on the pairs that a model has in both, in one snapshot. “better” and “worse”: the "
     f"difference is significant. “equivalent”: its 90% interval lies between -{MARGIN:g} and +{MARGIN:g}. “undecided”: neither. p is "
     "adjusted over the rows of one context level (Holm). Other sampling settings, such as the temperature, make another model, which is "
@@ -435,7 +435,7 @@ def build_conditions_section(contents: SurveyContents) -> Section:
         if counts
         else ""
     )
-    return Section("conditions", "Ways of asking", blocks, answer, _HOW_TO_READ_CONDITIONS)
+    return Section("conditions", "Ways of asking", blocks, answer, _CONDITIONS_GUIDE)
 
 
 def _choose_usual(contents: SurveyContents) -> str:

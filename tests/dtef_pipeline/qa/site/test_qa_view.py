@@ -64,7 +64,7 @@ def test_every_suite_way_and_metric_with_a_score_has_a_board_with_a_human_title(
         ("socioscope-2", "Socioscope, BM25, 2 passages: exact quotations"),
     ]
     assert view.boards[3].measure == "Share of correct answers, 0-1, higher is better; public for long"
-    assert "Answers are scored by the judge jury." in view.boards[1].how
+    assert "Answers are scored by the judge jury." in view.boards[1].guide
 
 
 def test_a_board_has_ranks_coverage_and_only_columns_that_say_something(view: FamilyView) -> None:
