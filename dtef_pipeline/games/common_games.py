@@ -7,8 +7,8 @@ mark that, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import duckdb
 import numpy as np
@@ -31,8 +31,8 @@ PLAYED_COVERAGE = "coverage"
 GAMES_NOTE = "games_note"
 _PLAYED_KEYS = PLAYED_SERIES.split(", ")
 _PLAYED_GAMES = f"""
-    SELECT DISTINCT {PLAYED_SERIES}, model, item_id, cluster, opponent FROM {{source}}
-    WHERE metric = '{EXPECTED_RETURN}' AND status = 'scored' ORDER BY ALL
+    SELECT DISTINCT {PLAYED_SERIES}, item_id, opponent FROM {{source}}
+    WHERE metric = '{EXPECTED_RETURN}' AND status = 'scored'
 """
 
 
@@ -44,14 +44,31 @@ def add_game_coverage(
     a player without a game with a result. `connection` has `episode_scores`; `snapshot`: see `create_latest_scores`."""
     import pandas as pd
 
-    games = _load_games_of_players(connection, results, snapshot)
-    totals = games.assign(opponent=ALL_OPPONENTS, met=games["opponent"])
-    every = pd.concat([totals, games[games["opponent"] != ""].assign(met=games["opponent"])])
-    keys = [*_PLAYED_KEYS[:3], "opponent"]
-    rows = [row for _, group in every.groupby(keys, sort=True) for row in _measure_game_coverage(group)]
-    coverage = pd.DataFrame(rows, columns=[*_PLAYED_KEYS, "opponent", PLAYED_COVERAGE, GAMES_NOTE])
+    source, scenario = create_latest_scores(connection, snapshot), "league, scenario, version"
+    connection.register("shown_players", results[_PLAYED_KEYS].drop_duplicates())
+    query = f"""
+        WITH shown AS (SELECT * FROM ({_PLAYED_GAMES.format(source=source)}) SEMI JOIN shown_players USING ({PLAYED_SERIES}))
+        SELECT * FROM ({_count_games_sql(PLAYED_SERIES, "n")}) JOIN ({_count_games_sql(scenario, "n_all")}) USING ({scenario}, opponent)
+        WHERE opponent <> ''
+    """
+    counts = connection.sql(query).df()
+    notes = [
+        f"it played {n:,} of {format_count(n_all, 'game')}" if n < n_all else ""
+        for n, n_all in counts[["n", "n_all"]].itertuples(index=False, name=None)
+    ]
+    coverage = counts[[*_PLAYED_KEYS, "opponent"]].assign(
+        **{PLAYED_COVERAGE: counts["n"] / counts["n_all"], GAMES_NOTE: pd.Series(notes, counts.index, dtype=str)}
+    )
     table = results.merge(coverage, on=[*_PLAYED_KEYS, "opponent"], how="left")
     return table.assign(**{GAMES_NOTE: table[GAMES_NOTE].fillna("")})
+
+
+def _count_games_sql(keys: str, name: str) -> str:
+    """Return the query of the number of games, as `name`, by `keys` and opponent, and against all opponents."""
+    return (
+        f"SELECT {keys}, coalesce(opponent, '{ALL_OPPONENTS}') AS opponent, count(DISTINCT item_id) AS {name} FROM shown "
+        f"GROUP BY GROUPING SETS (({keys}, opponent), ({keys}))"
+    )
 
 
 def set_game_coverage(results: pd.DataFrame, coverage: float) -> pd.DataFrame:
@@ -92,36 +109,6 @@ def compute_shared_results(
     if not connection.sql("SELECT 1 FROM shared_scores LIMIT 1").fetchall():
         return results.iloc[:0]
     return compute_results_of(connection, "shared_scores")
-
-
-def _load_games_of_players(connection: duckdb.DuckDBPyConnection, results: pd.DataFrame, snapshot: str | None) -> pd.DataFrame:
-    """Load the games with a result of the players in `results`, in the snapshots that count."""
-    connection.register("shown_players", results[_PLAYED_KEYS].drop_duplicates())
-    games = _PLAYED_GAMES.format(source=create_latest_scores(connection, snapshot))
-    frame: pd.DataFrame = connection.sql(f"SELECT * FROM ({games}) SEMI JOIN shown_players USING ({PLAYED_SERIES})").df()
-    return frame
-
-
-def _measure_game_coverage(games: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Return one row per player of a scenario with its share of all games."""
-    of, named = games["item_id"].nunique(), [*_PLAYED_KEYS, "opponent"]
-    for _, player_games in games.groupby(_PLAYED_KEYS[3:], sort=True):
-        n = player_games["item_id"].nunique()
-        yield {
-            **dict(zip(named, player_games.iloc[0][named], strict=True)),
-            PLAYED_COVERAGE: n / of,
-            GAMES_NOTE: "" if n == of else _describe_lacking_games(player_games, games),
-        }
-
-
-def _describe_lacking_games(player_games: pd.DataFrame, games: pd.DataFrame) -> str:
-    """Return `it played 4 of 80 games, on 2 of 10 seeds, against 1 of 4 opponents`."""
-    parts = [f"it played {player_games['item_id'].nunique():,} of {format_count(games['item_id'].nunique(), 'game')}"]
-    for column, words, noun in (("cluster", "on", "seed"), ("met", "against", "opponent")):
-        n, of = player_games[column].nunique(), games[column].nunique()
-        if n < of:
-            parts.append(f"{words} {n:,} of {format_count(of, noun)}")
-    return ", ".join(parts)
 
 
 UNPLAYED_NOTE = "unplayed_note"

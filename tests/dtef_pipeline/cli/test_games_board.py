@@ -38,7 +38,7 @@ def test_the_board_marks_other_games_and_compares_players_on_the_same_ones(house
     rows = {row["player"]: row for row in strict(ok(*BOARD, "--json"))}
     assert list(rows) == ["little", "much", "other"]
     assert rows["little"]["coverage"] == pytest.approx(4 / 14)
-    assert "it played 4 of 14 games, on 2 of 6 seeds, against 1 of 2 opponents" in rows["little"]["note"]
+    assert "it played 4 of 14 games" in rows["little"]["note"]
     told = " ".join(ok(*BOARD).split())
     assert "their ranks are not comparable: --games shared" in told
     two = ("--player", "much", "--player", "little", "--games", "shared")
