@@ -144,7 +144,7 @@ BOARDS = (
     *PUBLISHED,
     Board(
         (*_MODEL_AT_LEVEL, *_APART, "parsed_verdict", "score", "first_score", "n_pairs", *_PAID, "note"),
-        ("model", "condition", "difference", "verdict"),
+        ("model", "condition", *_DIFFERENCE, "verdict"),
         name="conditions",
         table="",
         shows="each condition (way of asking) against the first: --condition, or the usual one",
