@@ -13,7 +13,7 @@ from assets import launch, plugin_assets
 from assets.definitions import defs
 from assets.engine import roll_up_names
 from assets.games.roll_ups import GAMES_ROLL_UPS, GAMES_STAGES
-from assets.games.scenarios import LEAGUE_SCENARIO
+from assets.games.stages import games_stage_assets
 from assets.preference.score_assets import PREFERENCE_ROLL_UPS
 from assets.qa.files import DATASET_PART
 from assets.qa.roll_ups import QA_ROLL_UPS, QA_STAGES
@@ -59,7 +59,7 @@ def test_names_that_commands_start_are_those_of_the_assets() -> None:
 
 def test_partitions_of_commands_are_those_of_the_assets() -> None:
     spaces = (launch.OF_ROUNDS, launch.OF_BLUEPRINTS, launch.OF_PARTS, launch.OF_SCENARIOS)
-    definitions = (ROUND_SEGMENT, RUBRIC_BLUEPRINT, DATASET_PART, LEAGUE_SCENARIO)
+    definitions = (ROUND_SEGMENT, RUBRIC_BLUEPRINT, DATASET_PART, games_stage_assets[0].partitions_def)
     assert [space.name for space in spaces] == [one.name for one in definitions]
 
 
