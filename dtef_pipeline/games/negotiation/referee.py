@@ -81,14 +81,14 @@ def find_proposal_fault(proposal: Any, items: Sequence[str], parties: Sequence[s
     return None if len(all_items) == len(items) else MISSING_ITEM
 
 
-def worth(values: Mapping[str, int], bundle: Collection[str]) -> int:
+def sum_bundle_value(values: Mapping[str, int], bundle: Collection[str]) -> int:
     """Return the sum of the values of the items of a bundle, in points."""
     return sum(values[item] for item in bundle)
 
 
 def compute_utilities(values: PartyValues, division: Division) -> dict[str, int]:
     """Return the value of each party's own bundle, in points; higher is better."""
-    return {party: worth(points, division.get(party, ())) for party, points in values.items()}
+    return {party: sum_bundle_value(points, division.get(party, ())) for party, points in values.items()}
 
 
 def compute_share(part: int, total: int) -> float | None:
@@ -98,14 +98,16 @@ def compute_share(part: int, total: int) -> float | None:
 
 def compute_envy(values: Mapping[str, int], division: Division, party: str) -> int:
     """Return max(0, value of another party's best bundle - value of the own bundle), in points by the party's own values; 0 is best."""
-    return max(0, *(worth(values, bundle) for bundle in division.values())) - worth(values, division.get(party, ()))
+    return max(0, *(sum_bundle_value(values, bundle) for bundle in division.values())) - sum_bundle_value(
+        values, division.get(party, ())
+    )
 
 
 def is_envy_free_but_one(values: Mapping[str, int], division: Division, party: str) -> bool:
     """Return EF1: whether every other party's bundle has one item without which it is worth at most the party's own. (Budish 2011.)"""
-    mine = worth(values, division.get(party, ()))
+    mine = sum_bundle_value(values, division.get(party, ()))
     bundles = (bundle for owner, bundle in division.items() if owner != party and bundle)
-    return all(mine >= worth(values, bundle) - max(values[item] for item in bundle) for bundle in bundles)
+    return all(mine >= sum_bundle_value(values, bundle) - max(values[item] for item in bundle) for bundle in bundles)
 
 
 def compute_jain_index(shares: Sequence[float]) -> float | None:
