@@ -43,7 +43,7 @@ games_drift, games_no_drift = build_drift_assets(
     FamilyDrift(
         subject=GAMES_WATCHED,
         code_version="5",
-        besides="One metric on 0-1 per scenario is watched, and those of its composite score.",
+        details="One metric on 0-1 per scenario is watched, and those of its composite score.",
         scores=("episode_scores", "scenario", "dtef games run"),
     )
 )

@@ -70,8 +70,8 @@ GAMES_ITEMS_STAGE = Stage(
     it add the fewest moves that solve the deal. Items of earlier runs are kept as long as settings and limits are unchanged.""",
     make_items,
     settings=GAMES_STAGE_SETTINGS["scenario_items"],
-    alone=True,
-    around=name_failing_adapters,
+    is_exclusive=True,
+    context=name_failing_adapters,
     checks=(
         make_uniqueness_check(
             "scenario_items_unique",
@@ -102,8 +102,8 @@ GAMES_PROMPTS_STAGE = Stage(
     make_prompts,
     after=("scenario_items",),
     settings=GAMES_STAGE_SETTINGS["episode_prompts"],
-    alone=True,
-    around=name_failing_adapters,
+    is_exclusive=True,
+    context=name_failing_adapters,
     checks=(
         make_uniqueness_check(
             "episode_prompts_unique",
@@ -213,7 +213,7 @@ def plan_episodes(inputs: Inputs, settings: GamesSettings) -> EpisodePlan:
 def _load_known_pack(inputs: Inputs) -> Pack | None:
     """Return a partition's pack, or None if its scenario is no longer known, so that checks that need it are skipped."""
     try:
-        return _load_pack(inputs, inputs.given.get("scenario_versions", {}))
+        return _load_pack(inputs, inputs.stage_config.get("scenario_versions", {}))
     except ConfigError:
         return None
 
@@ -250,7 +250,7 @@ GAMES_EPISODES_STAGE = Stage(
     settings=GAMES_STAGE_SETTINGS["episodes"],
     version="2",
     asks=True,
-    around=name_failing_adapters,
+    context=name_failing_adapters,
     checks=(
         make_uniqueness_check(
             "episodes_unique",
@@ -277,9 +277,9 @@ GAMES_EPISODES_STAGE = Stage(
         ),
     ),
     preview=("item_id", "persona", "model", "draw", "status", "outcome", "reward", "illegal"),
-    counted=("status", "model"),
+    counted_columns=("status", "model"),
     at_a_time=10_000,
-    beside=("episode_turns",),
+    extra_tables=("episode_turns",),
     replies=Replies((Lengths("episode_turns"),)),
 )
 
@@ -325,7 +325,7 @@ GAMES_SCORES_STAGE = Stage(
         ),
     ),
     preview=("item_id", "persona", "model", "metric", "status", "value", "unit", "reason"),
-    counted=("status", "metric"),
+    counted_columns=("status", "metric"),
 )
 
 
@@ -368,7 +368,7 @@ DECISIONS_STAGE = Stage(
     settings=DECISION_STAGE_SETTINGS["decision_answers"],
     version="2",
     asks=True,
-    around=name_failing_adapters,
+    context=name_failing_adapters,
     checks=(
         make_uniqueness_check(
             "decision_answers_unique",
@@ -379,7 +379,7 @@ DECISIONS_STAGE = Stage(
         make_failure_check("decision_calls_succeed", "decision_answers", "call_status", "calls"),
     ),
     preview=("point", "persona", "model", "draw", "call_status", "command", "illegal_kind"),
-    counted=("model", "illegal_kind"),
+    counted_columns=("model", "illegal_kind"),
     replies=Replies((Lengths("episode_turns"), Lengths("decision_answers"))),
 )
 

@@ -89,7 +89,7 @@ qa_drift, qa_no_drift = build_drift_assets(
     FamilyDrift(
         subject=QA_WATCHED,
         code_version="6",
-        besides="If the judge was shown stored answers again (`qa_anchors`), `net_shift` is the shift of a judged score without the "
+        details="If the judge was shown stored answers again (`qa_anchors`), `net_shift` is the shift of a judged score without the "
         "judge's own shift, so that a drift of the judge does not count as drift of the model.",
         scores=("qa_scores", "part", "dtef qa run"),
     )

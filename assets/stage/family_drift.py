@@ -35,7 +35,7 @@ class FamilyDrift:
 
     subject: Subject
     code_version: str
-    besides: str
+    details: str
     """Further sentences of the description, specific to the family."""
     scores: tuple[str, str, str]
     """The table of scores, the noun for a partition, and the command that makes the table."""
@@ -56,7 +56,7 @@ class FamilyDrift:
 `drift` has the verdict on each model: `drift` where the documented rule flags it and there is strong evidence however often one looks, `watch`
 where the rule alone does; `shared_verdict` says whether all models moved together. `drift_series` is the timeline behind it. `drift_rule` has
 what the documented rule says of each partition: a gap of 0.05 and 10 % between the lowest and the highest snapshot, at temperature 0.
-`judge_drift` has judges that were shown stored answers again. {self.besides} The panel's section `drift` says by which settings."""
+`judge_drift` has judges that were shown stored answers again. {self.details} The panel's section `drift` says by which settings."""
 
 
 def build_drift_assets(family: FamilyDrift) -> tuple[dg.AssetsDefinition, dg.AssetChecksDefinition]:

@@ -8,7 +8,7 @@ survey_drift, survey_no_drift = build_drift_assets(
     FamilyDrift(
         subject=SUBJECT,
         code_version="11",
-        besides="`drift_rule` repeats the results of the stage `drift_checks` for each segment.",
+        details="`drift_rule` repeats the results of the stage `drift_checks` for each segment.",
         scores=("scores", "round", "dtef run"),
         group="boards",
         after=("drift_checks",),

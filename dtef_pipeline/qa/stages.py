@@ -146,7 +146,7 @@ QA_RESPONSES_STAGE = Stage(
         make_failure_check("qa_calls_succeed", "qa_responses", "call_status", "calls"),
     ),
     preview=("item_id", "condition", "model", "call_status", "finish_reason", "response"),
-    counted=("call_status", "model", "condition"),
+    counted_columns=("call_status", "model", "condition"),
     replies=Replies((Lengths("qa_responses"),)),
 )
 
@@ -234,7 +234,7 @@ QA_SCORES_STAGE = Stage(
         ),
     ),
     preview=("item_id", "model", "metric", "status", "score", "how", "reason"),
-    counted=("status",),
+    counted_columns=("status",),
     metadata=_summarise_mean_scores,
-    beside=("qa_citations",),
+    extra_tables=("qa_citations",),
 )

@@ -96,9 +96,9 @@ _DECIMALS_WITHOUT_ENDS = 4
 PERCENT_COLUMNS = ("coverage", "parse_rate")
 SIGNED_COLUMNS = ("vs_marginal", "difference", "deviation", "slope")
 ROUGH_COLUMNS = ("worth",)
-"""Without an interval little is known of them: one digit is shown."""
+"""Columns that show one digit unless they have an interval."""
 DOLLAR_COLUMNS = ("cost_usd", "cost_low", "cost_high")
-"""Dollars: of an item of a cheap model four decimals show nothing."""
+"""Columns in dollars. Four decimals would be too few for one item of a cheap model."""
 P_COLUMNS = ("p", "p_adjusted")
 _ANY_WIDTH = Fit()
 _GAP = 2

@@ -53,7 +53,9 @@ def _load_boards(warehouse: Warehouse) -> dict[str, list[Section]]:
     from dtef_pipeline.site.preference_page import PREFERENCE_READ, build_preference_sections
 
     boards: dict[str, list[Section]] = {}
-    for family, metrics in ({entry.name: entry.paired.metrics for entry in FAMILIES if entry.paired} | {ELSEWHERE: ()}).items():
+    for family, metrics in (
+        {entry.name: entry.pair_source.metrics for entry in FAMILIES if entry.pair_source} | {ELSEWHERE: ()}
+    ).items():
         site = site_of(family)
         tables = {*PREFERENCE_READ, *(name for metric in metrics for name in metric.tables)}
         titles = warehouse.query(site.read_part_titles, only=sorted(site.tables)) if site else {}

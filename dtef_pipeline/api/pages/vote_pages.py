@@ -95,7 +95,7 @@ def _build_pairing_fields(form: TypedForm) -> list[FormField]:
     # The families bring pandas, which the API starts without.
     from dtef_pipeline.families import FAMILIES
 
-    families = [Choice(family.name, family.name) for family in FAMILIES if family.paired]
+    families = [Choice(family.name, family.name) for family in FAMILIES if family.pair_source]
     baselines = Choice("yes", "Pair responses of baselines too")
     return [
         FormField("family", "Family", "choice", form.get("family", ()), choices=families),
