@@ -216,7 +216,9 @@ class FamilyResults:
     def build_trace(self, answers: Sequence[Row]) -> Row:
         """Build a trace. `answers`: the rows based on the response."""
         return self.response_of(answers) | {
-            "scores": [convert_to_json(score) for row in answers for score in self.find_related_rows(row, self.family.scores_table)]
+            "scores": [
+                convert_to_json(score) for row in answers for score in self.find_related_rows(row, self.family.scores_table)
+            ]
         }
 
     def response_of(self, answers: Sequence[Row]) -> Row:
