@@ -52,7 +52,7 @@ _ASSETS_BY_FAMILY = {
     "qa": {*QA_STAGE_NAMES, *QA_ROLL_UP_NAMES, "qa_anchors"},
     "games": {*GAMES_STAGE_NAMES, *GAMES_ROLL_UP_NAMES},
     "preference": {*PREFERENCE_ROLL_UP_NAMES, REPORT},
-    **{item.name: {item.ingested, *(stage.name for stage in item.stages()), *item.roll_ups} for item in PLUGIN_FAMILIES},
+    **{item.name: {item.first_table, *(stage.name for stage in item.stages()), *item.roll_ups} for item in PLUGIN_FAMILIES},
 }
 """The assets that commands start, by family."""
 defs: dg.Definitions | None = None

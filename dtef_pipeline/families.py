@@ -37,7 +37,7 @@ _FAMILIES_HERE = (
         BASELINES,
         settings=SurveySettings,
         stage_settings=SURVEY_STAGE_SETTINGS,
-        paired=SURVEY_PAIRED,
+        pair_source=SURVEY_PAIRED,
     ),
     Family(
         "rubric",
@@ -48,7 +48,7 @@ _FAMILIES_HERE = (
         settings=RubricSettings,
         stage_settings=RUBRIC_STAGE_SETTINGS,
         anchors="rubric_anchors",
-        paired=RUBRIC_PAIRED,
+        pair_source=RUBRIC_PAIRED,
         roles=ROLES[1:],
     ),
     Family(
@@ -60,7 +60,7 @@ _FAMILIES_HERE = (
         settings=QaSettings,
         stage_settings=QA_STAGE_SETTINGS,
         anchors="qa_anchors",
-        paired=QA_PAIRED,
+        pair_source=QA_PAIRED,
     ),
     Family(
         "games",
@@ -70,7 +70,7 @@ _FAMILIES_HERE = (
         "episode_scores",
         settings=GamesSettings,
         stage_settings=GAMES_STAGE_SETTINGS,
-        paired=GAMES_PAIRED,
+        pair_source=GAMES_PAIRED,
     ),
 )
 PLUGIN_FAMILIES = load_plugin_families({entry.name for entry in _FAMILIES_HERE})
@@ -88,7 +88,7 @@ TABLES: Mapping[str, TableSpec] = {
     **PREFERENCE_TABLES,
 }
 """The tables of all families by name, and the tables of drift and votes."""
-COMPUTED_MODELS: Mapping[str, int | None] = {name: seed for family in FAMILIES for name, seed in family.computed.items()}
+COMPUTED_MODELS: Mapping[str, int | None] = {name: seed for family in FAMILIES for name, seed in family.computed_models.items()}
 """The computed models of all families."""
 PANEL_KEYS = (
     *list_settings_at(SurveySettings, Door.PANEL),

@@ -44,7 +44,9 @@ def list_results_tables() -> set[str]:
 def list_site_tables() -> set[str]:
     """List every table that the site reads."""
     tables = {table for site in load_family_sites() for table in site.tables}
-    metrics = {table for family in FAMILIES if family.paired for metric in family.paired.metrics for table in metric.tables}
+    metrics = {
+        table for family in FAMILIES if family.pair_source for metric in family.pair_source.metrics for table in metric.tables
+    }
     return tables | metrics | {*SHARED_TABLES, *PREFERENCE_READ}
 
 
@@ -52,7 +54,7 @@ def make_site(
     connection: duckdb.DuckDBPyConnection, instead: Iterable[FamilySite] = (), kept_names: Collection[str] = ()
 ) -> Iterator[tuple[str, str]]:
     """Yield every file of the site as path and text. `instead`: see `load_family_sites`; `kept_names`: see `build_site_files`."""
-    metrics = {family.name: family.paired.metrics if family.paired else () for family in FAMILIES}
+    metrics = {family.name: family.pair_source.metrics if family.pair_source else () for family in FAMILIES}
     stamp = f"Made on {datetime.now(UTC):%Y-%m-%d at %H:%M} UTC by dtef-pipeline {version('dtef-pipeline')}{_describe_data(connection)}."
     return build_site_files(connection, load_family_sites(instead), {**metrics, OTHER_TOOLS: ()}, stamp, kept_names)
 

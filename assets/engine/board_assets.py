@@ -22,7 +22,7 @@ def build_board_asset(family: Family, board: FamilyBoard) -> dg.AssetsDefinition
         previews = {name: _show_preview(tables, preview) for name, preview in board.previews.items()}
         return publish_tables(store, tables, family=family.name, **board.metadata(tables, store), **previews)
 
-    deps = [dg.AssetKey(name) for name in board.after or (family.scored,)]
+    deps = [dg.AssetKey(name) for name in board.after or (family.scores_table,)]
     options = {**roll_up(board.table or board.name, code_version=board.version), "group_name": family.name}
     asset: dg.AssetsDefinition = dg.asset(name=board.name, deps=deps, description=cleandoc(board.description), **options)(
         compute
@@ -32,7 +32,7 @@ def build_board_asset(family: Family, board: FamilyBoard) -> dg.AssetsDefinition
 
 def require_scored(store: Store, family: Family) -> None:
     """Raise WarehouseError if nothing of the family is scored."""
-    require_made(store, family.scored, family.part, f"dtef {family.name} run")
+    require_made(store, family.scores_table, family.part, f"dtef {family.name} run")
 
 
 def _show_preview(tables: Tables, preview: Preview) -> Any:

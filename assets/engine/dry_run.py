@@ -132,7 +132,7 @@ class _Planner:
         self.shared = {stage.name: Shared() for stage in stages}
         for shared in self.shared.values():
             self.exit_stack.push(shared.exit_stack)
-        self.makers = {table: stage for stage in stages for table in (stage.name, *stage.beside)}
+        self.makers = {table: stage for stage in stages for table in (stage.name, *stage.extra_tables)}
         self.asking = {stage.name for stage in stages if stage.asks_models and not stage.is_idle(settings, self.models)}
         self.read_later = _read_by_asking(stages, self.asking)
         self._lengths: dict[str, dict[str, float]] = {}
@@ -145,7 +145,7 @@ class _Planner:
         return self.partitions[key]
 
     def row(self, stage: Stage, request: Request, forecast: Forecast = _UNFORESEEN) -> PlannedCalls:
-        behind_name = stage.replies.behind_name + forecast.behind_name
+        behind_name = stage.replies.name_suffix + forecast.name_suffix
         return self.result.counts.row(request.role, request.model, behind_name)
 
     def estimate_reply_tokens(self, stage: Stage, request: Request, forecast: Forecast = _UNFORESEEN) -> float:
@@ -246,7 +246,7 @@ class _Partition:
         for stage in self._stages:
             if stage.name not in self.planner.asking:
                 continue
-            with stage.around():
+            with stage.context():
                 self._require_snapshot(stage)
                 result = self._make(stage)
                 if isinstance(result, CallPlan):
@@ -269,7 +269,7 @@ class _Partition:
         stage = self.planner.makers.get(name)
         if stage is not None and (make := self._waiting.pop(stage.name, None)) is not None:
             try:
-                with stage.around():
+                with stage.context():
                     self._tables |= make()
             except DtefError:
                 self._waiting[stage.name] = make  # the next reader fails as well

@@ -43,14 +43,14 @@ def assemble(family: Family) -> FamilyAssets:
         family.name,
         partitions,
         f"The file of each {family.part}: one partition, observed when it is added (`dtef {family.name} add`). Its data version is a hash of "
-        f"the file: if the file is newer than the data in `{family.ingested}`, the partition is stale at once.",
+        f"the file: if the file is newer than the data in `{family.first_table}`, the partition is stale at once.",
     )
     stages = all_stages(family)
     assets = stage_assets(family, stages)
     run = f"dtef {family.name} run"
     costs = build_costs_asset(family, [stage.name for stage in stages if stage.asks])
     drift, *drift_checks = build_drift_assets(
-        FamilyDrift(item_subject(family), code_version="1", details="", scores=(family.scored, family.part, run))
+        FamilyDrift(item_subject(family), code_version="1", details="", scores=(family.scores_table, family.part, run))
     )
     boards = [build_board_asset(family, board) for board in (build_item_board(family), *family.boards)]
     roll_ups = [*boards, costs, drift, report]
@@ -71,7 +71,7 @@ def build_item_board(family: Family) -> FamilyBoard:
     schema = family.all_tables[family.board].schema
 
     def make(connection: Any, _: Any) -> Tables:
-        return compute_item_boards(connection, family.name, family.scored, family.space, family.scores, schema)
+        return compute_item_boards(connection, family.name, family.scores_table, family.space, family.scores, schema)
 
     columns = (*family.scores.board, "rank", "model", "score", "score_low", "score_high", "n_items", "note")
     return FamilyBoard(
@@ -82,7 +82,7 @@ def build_item_board(family: Family) -> FamilyBoard:
     Of each {family.part} the latest snapshot counts that scored at least half of its items. A model is ranked that has a score for nine
     tenths of the items. It also writes the family's part of `comparisons`: every two models, paired by item.""",
         make,
-        reads=(family.scored,),
+        reads=(family.scores_table,),
         previews={"board": Preview(family.board, columns, cut=OVERALL)},
     )
 
@@ -97,7 +97,7 @@ def _build_schedule(family: Family, stages: tuple[Stage, ...]) -> dg.ScheduleDef
         keys = [
             key
             for key in parts
-            if len(store.warehouse.read_or_empty(family.ingested, columns=[family.scores.item], **family.space.levels(key)))
+            if len(store.warehouse.read_or_empty(family.first_table, columns=[family.scores.item], **family.space.levels(key)))
         ]
         return NightPlan(known_keys, parts, keys, run_config(settings, {stage.name: stage.settings for stage in stages[1:]}))
 

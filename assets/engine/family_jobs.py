@@ -42,7 +42,7 @@ def family_jobs(
         description=f"{rolled_up}, over all that the {name} family has scored.",
         run_tags={"dtef/roll_ups": name},
     )
-    scores = dg.AssetKey(scores_name or family.scored)
+    scores = dg.AssetKey(scores_name or family.scores_table)
     description = f"Brings the roll-ups of the {name} family up to date when a {part} was scored, whatever run did it."
     return FamilyJobs(
         pipeline, rolling, boards_after_run(f"{name}_boards_after_run", without_report, rolling, scores, description)

@@ -38,17 +38,20 @@ def load_stage(family: Family) -> Stage:
         parts = inputs.remember(path, lambda: load_parts(family, path))
         if inputs.key not in parts:
             raise DtefError(f"{path} no longer has {inputs.key}; it has: {', '.join(parts) or 'nothing'}")
-        return {family.ingested: parts[inputs.key].rows}
+        return {family.first_table: parts[inputs.key].rows}
 
     return Stage(
-        family.ingested,
+        family.first_table,
         f"The items of each {family.part}: one row per item of its file, which `dtef {family.name} add` added; "
         "a partition whose file has changed since is stale.",
         load,
         after=(f"{family.name}_files",),
         checks=(
             make_uniqueness_check(
-                f"{family.ingested}_unique", "Each item occurs once in its partition.", family.ingested, (family.scores.item,)
+                f"{family.first_table}_unique",
+                "Each item occurs once in its partition.",
+                family.first_table,
+                (family.scores.item,),
             ),
         ),
     )

@@ -91,14 +91,14 @@ class _StageRun:
     def make_all(self) -> dg.MaterializeResult[Any]:
         """Make the tables of each partition, without requests."""
         for keys in split_into_batches(self.run.keys):
-            with self.store.writing(self.stage.name, keys) if self.stage.alone else nullcontext():
+            with self.store.writing(self.stage.name, keys) if self.stage.is_exclusive else nullcontext():
                 self._make({key: self._inputs(key) for key in keys})
         return self.run.result()
 
     def _make(self, inputs: Mapping[str, StageInputs]) -> None:
         together = self._make_together(list(inputs.values()))
         for key, partition in inputs.items():
-            with self.run.attempt(key), self.stage.around():
+            with self.run.attempt(key), self.stage.context():
                 result = together.get(key) or self.stage.make(partition, self.settings)
                 assert not isinstance(result, (EpisodePlan, CallPlan)), f"{self.stage.name} is not a stage that asks"
                 self._write(partition, result)
@@ -116,7 +116,7 @@ class _StageRun:
         """Send the requests of all partitions, small ones together, and write their tables."""
         parts = []
         for key in self.run.keys:
-            with self.run.attempt(key), self.stage.around():
+            with self.run.attempt(key), self.stage.context():
                 if is_first_snapshot_stage(self.stage):
                     require_snapshot(self.store.warehouse, self.stage.name, self.family.space, [key], self.settings.snapshot)
                 inputs = self._inputs(key)
@@ -151,7 +151,7 @@ class _StageRun:
         together = self._make_rows_together(episodes, ask)
         for part in episodes:
             key = part.inputs.key
-            with self.run.attempt(key), self.stage.around():
+            with self.run.attempt(key), self.stage.context():
                 assert isinstance(part.plan, EpisodePlan)
                 new = together.get(key) or self._make_rows_alone(part.plan, ask)
                 with self.store.writing(self.stage.name, [key]):
@@ -171,7 +171,7 @@ class _StageRun:
         for batch in split_into_batches(able):
             with self.store.writing(self.stage.name, [part.inputs.key for part in batch]):
                 for part in batch:
-                    with self.run.attempt(part.inputs.key), self.stage.around():
+                    with self.run.attempt(part.inputs.key), self.stage.context():
                         assert isinstance(part.plan, CallPlan)
                         self._write(part.inputs, part.plan.merge_with_stored(part.plan.rows(responses, failures)))
 
@@ -204,8 +204,8 @@ class _StageRun:
         self.run.done(inputs.key, self._describe_tables(tables, inputs.metadata), version)
 
     def _version(self, tables: Tables) -> str:
-        version = content_version(tables[self.stage.name].drop_columns(list(self.stage.unversioned)))
-        versions = [content_version(tables[name]) for name in self.stage.versioned]
+        version = content_version(tables[self.stage.name].drop_columns(list(self.stage.unversioned_columns)))
+        versions = [content_version(tables[name]) for name in self.stage.versioned_tables]
         return content_version(pa.table({"version": [version, *versions]})) if versions else version
 
     def _describe_tables(self, tables: Tables, metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -213,7 +213,7 @@ class _StageRun:
         rows = tables[self.stage.name]
         snapshot = {"snapshot": self.snapshot} if self.by_snapshot and self.snapshot else {}
         beside = {f"{name}_rows": len(table) for name, table in tables.items() if name != self.stage.name}
-        counts = {name: dg.MetadataValue.json(_count_values(rows[name])) for name in self.stage.counted}
+        counts = {name: dg.MetadataValue.json(_count_values(rows[name])) for name in self.stage.counted_columns}
         more = {name: _format_metadata_value(value) for name, value in {**self.stage.metadata(tables), **metadata}.items()}
         preview = {"preview": markdown(rows, self.stage.preview)} if self.stage.preview else {}
         return {"dagster/row_count": len(rows), **snapshot, **beside, **counts, **_sum_usage(tables), **more, **preview}
@@ -256,7 +256,7 @@ def _check(family: Family, stage: Stage, asset: dg.AssetsDefinition, check: Chec
         for key, rows in read_keys(store, check.table, check.columns):
             n_rows += len(rows)
             inputs = StageInputs(store, family.space, key, shared=shared)
-            inputs.given = config
+            inputs.stage_config = config
             offenders += [(key, finding) for finding in check.find(inputs, rows)]
         return partition_verdict(context, offenders, n_checked=n_rows, severity=severity)
 

@@ -71,7 +71,7 @@ class StageInputs:
         self.outside, self.key, self.levels, self._of_stage = store, key, space.levels(key), shared or Shared()
         self._space = space
         self.metadata: dict[str, Any] = {}
-        self.given: Mapping[str, Any] = {}
+        self.stage_config: Mapping[str, Any] = {}
         self._snapshot = {} if snapshot is None else {"snapshot": snapshot}
 
     @cached_property

@@ -60,8 +60,8 @@ GAMES_ITEMS_STAGE = Stage(
     it add the fewest moves that solve the deal. Items of earlier runs are kept as long as settings and limits are unchanged.""",
     make_items,
     settings=GAMES_STAGE_SETTINGS["scenario_items"],
-    alone=True,
-    around=name_failing_adapters,
+    is_exclusive=True,
+    context=name_failing_adapters,
     checks=(
         make_uniqueness_check(
             "scenario_items_unique",
@@ -93,8 +93,8 @@ GAMES_PROMPTS_STAGE = Stage(
     make_prompts,
     after=("scenario_items",),
     settings=GAMES_STAGE_SETTINGS["episode_prompts"],
-    alone=True,
-    around=name_failing_adapters,
+    is_exclusive=True,
+    context=name_failing_adapters,
     checks=(
         make_uniqueness_check(
             "episode_prompts_unique",
@@ -205,7 +205,7 @@ def plan_episodes(inputs: Inputs, settings: GamesSettings) -> EpisodePlan:
 def _load_known_pack(inputs: Inputs) -> Pack | None:
     """Return a partition's pack, or None if its scenario is no longer known, so that checks that need it are skipped."""
     try:
-        return _load_pack(inputs, inputs.given.get("scenario_versions", {}))
+        return _load_pack(inputs, inputs.stage_config.get("scenario_versions", {}))
     except ConfigError:
         return None
 
@@ -242,7 +242,7 @@ GAMES_EPISODES_STAGE = Stage(
     settings=GAMES_STAGE_SETTINGS["episodes"],
     version="2",
     asks=True,
-    around=name_failing_adapters,
+    context=name_failing_adapters,
     checks=(
         make_uniqueness_check(
             "episodes_unique",
@@ -269,9 +269,9 @@ GAMES_EPISODES_STAGE = Stage(
         ),
     ),
     preview=("item_id", "persona", "model", "draw", "status", "outcome", "reward", "illegal"),
-    counted=("status", "model"),
+    counted_columns=("status", "model"),
     at_a_time=10_000,
-    beside=("episode_turns",),
+    extra_tables=("episode_turns",),
     replies=Replies((Lengths("episode_turns"),)),
     verb="play",
 )
@@ -318,7 +318,7 @@ GAMES_SCORES_STAGE = Stage(
         ),
     ),
     preview=("item_id", "persona", "model", "metric", "status", "value", "unit", "reason"),
-    counted=("status", "metric"),
+    counted_columns=("status", "metric"),
     verb="score",
 )
 

@@ -155,9 +155,9 @@ QA_ITEMS_STAGE = Stage(
         ),
     ),
     preview=("item_id", "type", "text", "options", "reference"),
-    counted=("type",),
+    counted_columns=("type",),
     metadata=_findings,
-    beside=("qa_findings", "qa_examples", "qa_documents"),
+    extra_tables=("qa_findings", "qa_examples", "qa_documents"),
     verb="ingest",
 )
 
@@ -259,9 +259,9 @@ QA_PROMPTS_STAGE = Stage(
         ),
     ),
     preview=("item_id", "condition", "prompt_id", "messages"),
-    counted=("condition",),
+    counted_columns=("condition",),
     metadata=_compute_retrieval_means,
-    beside=("qa_context", "qa_retrieval"),
+    extra_tables=("qa_context", "qa_retrieval"),
     verb="prompt",
 )
 
@@ -353,7 +353,7 @@ QA_JUDGEMENTS_STAGE = Stage(
         ),
     ),
     preview=("item_id", "model", "evaluator", "score", "reason", "explanation"),
-    counted=("judge_model", "reason"),
+    counted_columns=("judge_model", "reason"),
     replies=Replies((Lengths("qa_judgements", "judge_variant", "len(raw)"),), USUAL_JUDGEMENT_TOKENS),
     is_idle=lambda settings, models: resolve_run_arbiter(models, settings) is None,
     verb="judge",
@@ -416,8 +416,8 @@ QA_EXECUTIONS_STAGE = Stage(
         ),
     ),
     preview=("item_id", "model", "draw", "verdict", "message", "isolation"),
-    counted=("verdict", "isolation"),
-    unversioned=("wall_s",),
+    counted_columns=("verdict", "isolation"),
+    unversioned_columns=("wall_s",),
     verb="execute",
 )
 

@@ -124,10 +124,10 @@ RUBRIC_BLUEPRINTS_STAGE = Stage(
             _list_dropped_parts,
         ),
     ),
-    versioned=("rubric_prompts", "rubric_criteria", "rubric_findings"),
+    versioned_tables=("rubric_prompts", "rubric_criteria", "rubric_findings"),
     metadata=_blueprint_metadata,
-    beside=("rubric_prompts", "rubric_criteria", "rubric_findings", "rubric_extractions"),
-    replies=Replies(usual_tokens=250, behind_name=FOR_KEY_POINTS),
+    extra_tables=("rubric_prompts", "rubric_criteria", "rubric_findings", "rubric_extractions"),
+    replies=Replies(usual_tokens=250, name_suffix=FOR_KEY_POINTS),
     verb="ingest",
 )
 
@@ -166,7 +166,7 @@ RUBRIC_EMBEDDINGS_STAGE = Stage(
     embed_texts,
     after=("rubric_responses",),
     settings=RUBRIC_STAGE_SETTINGS["rubric_embeddings"],
-    alone=True,
+    is_exclusive=True,
     verb="embed",
 )
 
@@ -239,7 +239,7 @@ RUBRIC_POINTS_STAGE = Stage(
         ),
     ),
     preview=("prompt", "model", "block", "kind", "score", "n_answered", "n_judges", "reason"),
-    counted=("reason",),
+    counted_columns=("reason",),
     metadata=_compute_mean_points,
     verb="points",
 )

@@ -95,10 +95,10 @@ def _resolve_or_skip(models: Models, selector: str) -> tuple[ModelSpec, ...]:
 
 def list_family_scored_models(warehouse: Warehouse, family: Family) -> Pairs:
     """Return names and variants of the models with scores in a family."""
-    if not warehouse.values(family.scored, family.space.first):
+    if not warehouse.values(family.scores_table, family.space.first):
         return []
-    names = f"SELECT DISTINCT model, model_variant FROM {family.scored}"
-    return warehouse.query(lambda connection: connection.execute(names).fetchall(), only=[family.scored])
+    names = f"SELECT DISTINCT model, model_variant FROM {family.scores_table}"
+    return warehouse.query(lambda connection: connection.execute(names).fetchall(), only=[family.scores_table])
 
 
 def list_family_judges(warehouse: Warehouse, family: Family) -> Pairs:

@@ -105,7 +105,7 @@ def _observe_round(inputs: Inputs, round_id: str) -> _Round:
     survey = replace(survey, findings=(*survey.findings, *report_design_effect(source.design_effect)))
     observed = observe(survey, min_n=source.min_n, design_effect=source.design_effect)
     if content_hash(Path(source.path)) != source.content_hash:
-        # The file changed after registration, so nobody has accepted its losses.
+        # The file changed after registration, so its losses are not accepted yet.
         refuse_losses(sources, survey, observed, source.min_n, source.allowed)
     if not inputs.is_dry:
         _write_findings(inputs.outside.warehouse, round_id, observed)
@@ -322,7 +322,7 @@ BLUEPRINTS_STAGE = Stage(
     settings=SURVEY_STAGE_SETTINGS["blueprints"],
     version="2",
     follows=True,
-    alone=True,
+    is_exclusive=True,
     checks=(
         make_uniqueness_check(
             "prompts_are_unique",
@@ -340,7 +340,7 @@ BLUEPRINTS_STAGE = Stage(
         ),
     ),
     preview=("question_id", "condition", "context_level", "context_included", "tokens"),
-    counted=("condition", "context_level"),
+    counted_columns=("condition", "context_level"),
     metadata=_first_prompt,
     verb="blueprint",
 )
@@ -431,7 +431,7 @@ PREDICTIONS_STAGE = Stage(
         make_failure_check("calls_succeed", "predictions", "call_status", "calls"),
     ),
     preview=("question_id", "model", "context_level", "call_status", "response"),
-    counted=("call_status", "model"),
+    counted_columns=("call_status", "model"),
     metadata=_usage,
     verb="predict",
 )

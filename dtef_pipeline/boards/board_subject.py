@@ -48,9 +48,9 @@ class BoardSubject:
     metrics: tuple[str, ...]
     """Columns of `scores` that a board can rank by, 0-1."""
     distances: tuple[str, ...]
-    """Those of the metrics of which lower is better: their score is 1 - distance."""
+    """The metrics of which lower is better; their score is 1 - distance."""
     credits: Mapping[str, float | None]
-    """The score of every row of a status but `ok`, 0-1; None: the row is left out of every mean."""
+    """The score of rows of each status other than `ok`, 0-1; None: means exclude the row."""
     corrected: tuple[str, ...]
     """Other columns of `scores` that come with each cell as their means, lower is better."""
     references: tuple[str, ...]
@@ -60,26 +60,26 @@ class BoardSubject:
     facts: Mapping[str, str]
     """Other columns of `reference_scores` that come with each cell, and their SQL types."""
     size: Callable[[str], float]
-    """Sort key of the first way of asking."""
+    """Sort key of the first column of the setting."""
     observed_baselines: frozenset[str]
-    """Models whose predictions are made of what was observed, so that they move when it is observed anew."""
+    """Models whose predictions are computed from observed answers, and so change with a new sample of people."""
     marginal: str
-    """The model that contains the answers it is scored against: it never says how easy a cell is."""
+    """The model whose predictions contain the answers that they are scored against; it does not show how easy a cell is."""
     reference: str
-    """The computed model that stands for answering without a language model: each of those is compared with it."""
+    """The computed model that every language model is compared with."""
     ranked_from: int
-    """Values of the space's second level that a model must have a score in to be ranked, or all there are if fewer."""
+    """Number of values of the space's second level in which a model needs a score to be ranked, or all if there are fewer."""
     reliability: pa.Schema
     """RELIABILITY: one row per series with repeated draws."""
     reference_remedy: str
     """Advice to users when reference scores are missing: `"load the suite again"`."""
     clusters: Callable[[duckdb.DuckDBPyConnection], pd.DataFrame]
-    """What items hang together, given a connection to the tables: `cluster` of each `Keys.shared_item`. Of one that has no row, equal items
-    are a cluster."""
+    """Returns the clusters of items, given a connection to the tables: `cluster` of each `Keys.shared_item`. Equal items without a row are
+    one cluster."""
     noise: Callable[[duckdb.DuckDBPyConnection, pd.DataFrame, BoardOptions], Any]
-    """Noise of the cells' scores, given a connection to the tables; None: not known."""
+    """Returns the noise of the cells' scores, given a connection to the tables; None: unknown."""
     measures: Callable[[Grid], Measures]
-    """What rows of a board say besides their means, given the cells."""
+    """Returns the further statistics of a board's rows, given the cells."""
     columns: tuple[str, ...]
     """Columns that intervals and measures add to a board, in order."""
 

@@ -37,7 +37,7 @@ class BoardOptions:
 
     `subject`: whose scores. `targets`: `clean` leaves out what the keys leave out, `all` includes it. `cells`: `own` takes each model's own
     cells, `shared` only cells for which every model of the board has a score. `intervals`: whether boards have them; `seed`: of the samples
-    of answers behind them. A family's options define `chosen`.
+    of answers behind them. A family's options define `selected_values`.
     """
 
     subject: BoardSubject
@@ -72,7 +72,7 @@ class BoardOptions:
 
     @property
     def extra_condition(self) -> str | None:
-        """A further SQL condition for rows of `scores` to count, or None."""
+        """A further SQL condition for rows of `scores`, or None."""
         return None
 
 
@@ -154,7 +154,7 @@ def require_current_scores(keys: Keys) -> Iterator[None]:
             raise
         raise WarehouseError(
             f"some scores were made by an earlier version and have no column {lacking[1]}: {keys.score_again} "
-            "(answers are replayed, no model is asked for what it has answered)"
+            "(stored responses are reused; no request is sent for them)"
         ) from error
 
 

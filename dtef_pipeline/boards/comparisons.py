@@ -33,7 +33,7 @@ _OF_PARSED = {
     "p": "parsed_p",
     "note": "parsed_note",
 }
-"""What is said of parsed scores alone, by the name that the same number has under the policy."""
+"""The columns from parsed scores only, by the name of the same number under the policy."""
 
 
 _OF_COMPARISON = (
@@ -54,7 +54,7 @@ _OF_COMPARISON = (
     *("effect_size", "p", "adjusted_over", "p_adjusted", "verdict", "n_parsed_pairs", "parsed_difference"),
     *("parsed_p", "parsed_p_adjusted", "parsed_verdict", "parsed_note", "note"),
 )
-"""The columns of comparisons, beside those of the ways of asking."""
+"""The columns of comparisons, except those of the setting."""
 
 
 class _Grid(NamedTuple):
@@ -66,7 +66,7 @@ class _Grid(NamedTuple):
     starts: Codes  # (clusters + 1,): where the cells of each cluster begin, and the end
     part: Codes  # (cells,): the item in its sample of people, in order within a cluster
     sample: Codes  # (cells,): of people
-    parsed: Floats  # (cells, models): scores of parsed responses alone, NaN: none
+    parsed: Floats  # (cells, models): scores of only the parsed responses, NaN: none
     answered: npt.NDArray[np.float32]  # (cells, models): responses per parsed one, 0 where none is
     item: Codes  # (cells,): the item that each is of
 

@@ -16,7 +16,7 @@ StoredUsage = Callable[[Sequence[str]], pa.Table]
 UNKNOWN_COSTS = pa.schema(
     [("request_key", pa.string()), ("unknown_cost_attempts", pa.int64()), ("unknown_cost_usd_most", pa.float64())]
 )
-"""Requests with calls that may have been billed at an unknown cost, whether they have a response or none."""
+"""Requests with calls that may have been billed at an unknown cost, with or without a response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +33,18 @@ class Calls:
     model: str = "model"
     variant: str = "model_variant"
     replies: str = "len(raw)"
-    """How many of the calls were answered."""
+    """Number of answered calls."""
     status: str = "NULL"
-    """What became of calls without a reply: `error`, `budget`, or something that no call was made for."""
+    """Outcome of calls without a reply: `error`, `budget`, or another value if no call was made."""
     error: str = "NULL"
-    """Why there is no reply."""
+    """Reason why there is no reply."""
     snapshot: str = "snapshot"
     purpose: str = "NULL"
-    """What the model was asked for within its partition."""
+    """Purpose of the call within its partition."""
     setting: str = "NULL"
     """Another part of the setting, by which costs are not broken down."""
     attempts: str = "NULL"
-    """Calls that may have been billed at an unknown cost; null: the response store knows."""
+    """Calls that may have been billed at an unknown cost; null: in the response store."""
     unknown_cost_limit: str = "NULL"
     """Upper limit in US dollars for these calls."""
 
@@ -69,8 +69,8 @@ class FamilyCalls:
     space: Space
     tables: tuple[Calls, ...]
     purpose: str = ""
-    """What the family calls the purpose of a call, such as condition; empty: it tells none apart."""
+    """The family's word for the purpose of a call, such as condition; empty: it distinguishes none."""
     summed_by: tuple[str, ...] = ("role", "model")
-    """What costs are added up by where nothing is named."""
+    """Columns by which costs are summed by default."""
     embeds: bool = False
-    """Whether embedders were asked for it. No table says what they cost; the response store does."""
+    """Whether the family uses embedders. Their costs are in the response store only."""

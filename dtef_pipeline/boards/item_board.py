@@ -82,9 +82,9 @@ def _write_board_notes(board: pd.DataFrame, to_be_scored: Codes) -> list[str]:
     ]
 
 
-def explain_unranked(items: int, of: int, besides: str = "") -> str:
-    """Explain why a model with scores for `items` items is not ranked. `besides`: text about other items."""
-    return f"not ranked: it has scores for {items:,} of {format_count(of, 'item')}{besides}, at least 9 of 10 are needed"
+def explain_unranked(items: int, of: int, details: str = "") -> str:
+    """Explain why a model with scores for `items` items is not ranked. `details`: text about other items."""
+    return f"not ranked: it has scores for {items:,} of {format_count(of, 'item')}{details}, at least 9 of 10 are needed"
 
 
 def build_means_frame(scores: pa.Table, names: Sequence[str], *, macro: bool = False) -> pd.DataFrame:

@@ -69,4 +69,4 @@ ITEM_BOARD_COLUMNS = (
     SNAPSHOTS_FIELD,
     BOARD_NOTE_FIELD,
 )
-"""The columns of a board of items, beside those that tell boards apart."""
+"""The columns of a board of items, except those that identify the board."""

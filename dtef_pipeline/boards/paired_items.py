@@ -21,7 +21,7 @@ class BoardGrid(NamedTuple):
     """The items of one board and the models with a score for any."""
 
     keys: dict[str, str]
-    """The values that tell the board apart, by column."""
+    """The values that identify the board, by column."""
     rows: pd.DataFrame
     """(models,): model and model_variant, in the order of the text."""
     means: Floats
@@ -29,9 +29,9 @@ class BoardGrid(NamedTuple):
     unit: Codes
     """(items,): equal for items of one cluster, from 0, rising."""
     noun: str
-    """What such items are called: `cluster`, or `item` where each is by itself."""
+    """The name of such a group: `cluster`, or `item` if each item is its own."""
     scope: str = ""
-    """Where items are taken as independent because there are too few clusters: what intervals speak of, in words."""
+    """What intervals cover, in words, if there are too few clusters and items are taken as independent."""
 
     def select_grid_models(self, models: npt.NDArray[np.bool_]) -> BoardGrid:
         """Return the grid of only these models, (models,)."""
@@ -91,7 +91,7 @@ def _rank_texts(rows: pa.Table, names: Sequence[str]) -> Codes:
 
 
 _MOST_UNITS = 1_000
-"""Units above which they are dealt into so many lots, each of which is a cluster: memory and time stay bounded."""
+"""Number of units above which they are grouped into that many lots, each a cluster, to bound memory and time."""
 
 
 def compare_boards(scores: pa.Table, boards: tuple[str, ...], *, margin: float = MARGIN) -> pd.DataFrame:
@@ -100,7 +100,7 @@ def compare_boards(scores: pa.Table, boards: tuple[str, ...], *, margin: float =
     `scores`: as in `iterate_board_grids`, of one snapshot per partition; `boards`: columns that identify boards. A model's score for an
     item is the mean over its draws; `difference` is the mean over shared items. Intervals (95 %) and `p` take clusters as independent, or
     items if there are fewer than 5 clusters or each item is its own. `p_adjusted` is adjusted over all pairs of the board (Holm 1979). The
-    verdict is that of `compare_models`, but always undecided with 2 to 4 clusters, whose items say nothing about others.
+    verdict is that of `compare_models`, but always undecided with 2 to 4 clusters, because their items do not represent others.
     """
     tables = [compare_grid(grid, margin).assign(**grid.keys) for grid in iterate_board_grids(scores, boards)]
     parts = [part for part in tables if len(part)]

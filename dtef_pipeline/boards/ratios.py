@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Mask = npt.NDArray[np.bool_]
 NoiseTerm = tuple[Floats | float, Deviations, Codes | None]
 NoiseTerms = Callable[[Floats, Any], Sequence[NoiseTerm]]
-"""The noise of a ratio, given its value and the subject's noise: factors of deviations, and where each cell's stand (None: as the cells)."""
+"""The noise of a ratio, given its value and the subject's noise: factors, deviations, and the row of each cell in them (None: as the cells)."""
 
 
 class Samples(NamedTuple):

@@ -34,7 +34,7 @@ _NOT_REPEATED = "no icc: no prompt was asked repeatedly"
 _EQUAL = 1e-9
 """Difference of scores below which they differ by rounding only."""
 _NO_VARIANCE = 1e-12
-"""Variance within cells, relative to all, below which draws differ by rounding alone."""
+"""Variance within cells, relative to all, below which draws differ only by rounding."""
 
 
 def compute_reliability(

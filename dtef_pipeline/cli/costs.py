@@ -81,7 +81,7 @@ def _read_cost_rows(warehouse: Warehouse, families: Sequence[Family], family: st
             f"no costs{f' of {family}' if family else ''} in {warehouse.root} yet: {run} or {roll_up} makes it"
         )
     for record in records:
-        warn_stale(warehouse, "costs", record.scored, f"dtef {record.name} board --refresh", record.name)
+        warn_stale(warehouse, "costs", record.scores_table, f"dtef {record.name} board --refresh", record.name)
     parts = [warehouse.rows("costs", family=record.name) for record in records]
     frame: pd.DataFrame = pa.concat_tables(parts).to_pandas()
     return frame

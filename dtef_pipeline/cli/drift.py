@@ -82,7 +82,7 @@ def drift(name: str, rounds: Sequence[str], by: str, since: Sequence[str], fail_
 @reads_tables
 def _show_rule(warehouse: Warehouse, family: CommandFamily, output: str) -> None:
     """Print the documented rule's results, the largest gap first."""
-    require_rolled_up(warehouse, family.name, "drift_rule", family.record.scored)
+    require_rolled_up(warehouse, family.name, "drift_rule", family.record.scores_table)
     frame: pd.DataFrame = warehouse.rows("drift_rule", family=family.name).to_pandas()
     if not len(frame):
         raise NothingToShowError("nothing to show: drift needs scores at temperature 0, and there are none")
@@ -193,8 +193,10 @@ def _judges_lines(subject: Subject, judgements: pa.Table, options: WatchOptions,
 
 def _drift_options(warehouse: Warehouse, family: CommandFamily, since: Sequence[str]) -> WatchOptions:
     record = family.record
-    if not warehouse.values(record.scored, record.space.first):
-        raise WarehouseError(f"no {record.scored} in {warehouse.root} yet: `{family.run} --snapshot LABEL` asks and scores")
+    if not warehouse.values(record.scores_table, record.space.first):
+        raise WarehouseError(
+            f"no {record.scores_table} in {warehouse.root} yet: `{family.run} --snapshot LABEL` asks and scores"
+        )
     options = panel_drift(Settings.read_environment(), warehouse)
     return options_since(
         options, since, partial(list_family_scored_models, warehouse, record), partial(list_family_judges, warehouse, record)

@@ -116,7 +116,7 @@ def print_board(
 
 def read_stored_board(warehouse: Warehouse, family: CommandFamily, board: Board) -> pd.DataFrame:
     """Return the stored rows of a board. Raises WarehouseError without a roll-up."""
-    require_rolled_up(warehouse, family.name, board.table, family.record.scored)
+    require_rolled_up(warehouse, family.name, board.table, family.record.scores_table)
     return select_board_rows(family, board, warehouse.rows(board.table, **build_family_levels(board.table, family.name)))
 
 

@@ -271,7 +271,7 @@ def _read_row_snapshots(warehouse: Warehouse, table: str, at: Mapping[str, str])
 
 def describe_board_update(warehouse: Warehouse, family: Family) -> str:
     """Describe how boards and pages change after scores were removed. They are deleted at once if no scores are left."""
-    boards_left = bool(warehouse.tables([family.scored]))
+    boards_left = bool(warehouse.tables([family.scores_table]))
     if not boards_left:
         clear_tables(warehouse, [*family.rolled_up, *SHARED_TABLES], family.name)
     warehouse.refresh_database()

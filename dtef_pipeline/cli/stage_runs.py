@@ -151,7 +151,7 @@ def roll_up(instance: Any, family: str, metric: str | None = None) -> LaunchResu
 def refresh_boards(family: str, metric: str | None) -> int:
     """Run the roll-ups of a family, and return the exit code: 1 if one failed or a file was skipped. `metric`: see `roll_up`."""
     warehouse, record = open_warehouse(), FAMILY_BY_NAME[family]
-    table = record.scored
+    table = record.scores_table
     check_settings(Settings.read_environment())
     if metric is not None:
         SurveyBoardOptions(metric=metric)  # validates the metric
@@ -206,7 +206,7 @@ class StagesRun:
 
     def roll_up(self, warehouse: Warehouse, metric: str | None = None) -> None:
         """Update the family's roll-ups if anything is scored. `metric`: see `roll_up`."""
-        if warehouse.tables([FAMILY_BY_NAME[self.family].scored]):
+        if warehouse.tables([FAMILY_BY_NAME[self.family].scores_table]):
             self.outcome += roll_up(self.instance, self.family, metric)
 
     def report(self, warehouse: Warehouse, noun: str) -> None:

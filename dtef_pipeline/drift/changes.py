@@ -27,7 +27,7 @@ CHANGE_NAMES = {
     "metric": "metric",
     "panel": "panel",
 }
-"""Kinds of change besides a family's truth, with their display names."""
+"""Kinds of change with their display names; a family adds that of its truth."""
 
 
 class Change(NamedTuple):

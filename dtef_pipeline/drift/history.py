@@ -61,7 +61,7 @@ class Histories:
         self.order = snapshot_order(connection) if order is None else list(order)
         self.all = self._read_series(options)
         self.labels = pd.DataFrame(columns=[*subject.keys.tested_columns, "name", "cluster"])
-        """By item code, the columns `Keys.tested`, `name` (of the item in all partitions) and `cluster` (what it is independent by)."""
+        """By item code, the columns `Keys.tested`, `name` (of the item in all partitions) and `cluster` (of dependent items)."""
         self._places = {history: place for place, history in enumerate(self.all) if len(history.times) > 1}
 
     def __enter__(self) -> Histories:

@@ -203,7 +203,7 @@ def _describe_not_settled(judges: Sequence[JudgeDrift]) -> str:
         return "of the model: on stored answers the judges did not move"
     moves = [f"{judge.judge} moved by {move}" for judge in judges if (move := _format_judge_shift(judge)) is not None]
     judge_notes = f"; on stored answers {list_first_names(moves, _JUDGES_NAMED)}" if moves else ""
-    return f"model or judges: it is not settled since when the model has moved{judge_notes}"
+    return f"model or judges: the first snapshot of the shift is unknown{judge_notes}"
 
 
 def _describe_cause(shift: float, part: float, judges: Sequence[str]) -> str:

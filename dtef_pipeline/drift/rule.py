@@ -52,7 +52,7 @@ class DriftVerdict:
 def select_answered(values: pd.DataFrame) -> pd.DataFrame:
     """Return the snapshots (columns) with a score for at least half of the items (rows).
 
-    A snapshot without responses says nothing about the model, and must not hide the others.
+    A snapshot without responses is no evidence about the model, and must not hide the others.
     """
     return values.loc[:, values.notna().mean() >= MIN_ANSWERED] if len(values) else values
 

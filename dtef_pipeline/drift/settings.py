@@ -114,7 +114,7 @@ class WatchOptions(Part):
         return self._find_unknown_names(name for name, variant in models if not is_computed(variant))
 
     def describe_missing_controls(self, model: str, controls: Iterable[str]) -> list[str]:
-        """Return an addition to a model's reason if `control` names models outside its `controls`, which have enough of its snapshots."""
+        """Return an addition to the reason of a model if `control` names models outside its `controls`, which have enough of its snapshots."""
         names = list_first_names(self._find_unknown_names((model, *controls)), _MOST_NAMED)
         return [f"drift.control: {names} asked in too few of these snapshots to compare with"] if names else []
 

@@ -143,7 +143,7 @@ def _judge_words(row: Mapping[str, Any]) -> str:
     since = f" since {row['first_snapshot']}" if row["first_snapshot"] else ""
     answers = format_count(row["n_items"], "stored answer")
     who = ", ".join(filter(None, (row["judge"], row["evaluator"])))
-    return f"judge {who}: {row['verdict']}{since} on {answers}, {size}; what it judged may have moved with it"
+    return f"judge {who}: {row['verdict']}{since} on {answers}, {size}; scores by this judge may have shifted with it"
 
 
 def build_headline(checks: pa.Table, subject: Subject) -> str:
@@ -176,7 +176,7 @@ def _build_headline(rows: Sequence[dict[str, Any]], subject: Subject) -> str:
     n_compared = sum(row["verdict"] is not None for row in rows)
     if not n_compared:
         close = sum(row["reason"].startswith(TOO_CLOSE) for row in rows)
-        why = f": {close} of them asked the same again, but after less than {MIN_HOURS:.0f} hours" if close else ""
+        why = f": {close} repeated the prompts after less than {MIN_HOURS:.0f} hours" if close else ""
         return f"Nothing could be compared yet ({len(rows)} series){why}."
     return f"{_describe_no_drift(rows)}: {n_compared} of {len(rows)} series could be compared."
 

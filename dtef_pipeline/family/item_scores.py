@@ -30,19 +30,19 @@ from dtef_pipeline.tables import (
 
 SCORED_ITEM = (
     SNAPSHOT_FIELD,
-    field("item_id", pa.string(), "Item that was asked, by the id that its file gives it"),
+    field("item_id", pa.string(), "Item, by its id in the file"),
     field("cluster", pa.string(), "Cluster of related items; empty: the item is its own cluster"),
     PROMPT_FIELD,
-    field("truth_id", pa.string(), "Hash of what the response is scored against"),
+    field("truth_id", pa.string(), "Hash of the truth that the response is scored against"),
     *MODEL_FIELDS,
     *SAMPLE_FIELDS,
     METRIC_FIELD,
     field("status", pa.string(), "State of the score: ok, unparseable, or why it is missing"),
-    field("score", pa.float64(), "Score, 0-1: higher is better; 0 of what cannot be read; null: left out of every mean"),
-    field("reason", pa.string(), "Reason why there is no score, in words; null: there is one"),
+    field("score", pa.float64(), "Score, 0-1: higher is better; 0 if unreadable; null: means exclude it"),
+    field("reason", pa.string(), "Reason why there is no score; null: there is one"),
     ANSWERED_AT_FIELD,
 )
-"""Columns that a table of scores has beside the levels of its partitions."""
+"""The columns of a table of scores, except the levels of its partitions."""
 OVERALL, BY_PART = "overall", "part"
 """The cuts of a board of items."""
 
@@ -55,9 +55,9 @@ class ItemScores:
     cluster: str = "cluster"
     score: str = "score"
     asked: tuple[str, ...] = ()
-    """Columns of the ways of asking. What differs in them, or in the metric, is never averaged together."""
+    """Columns of the setting. Scores that differ in them, or in the metric, are never averaged together."""
     cluster_noun: str = "cluster"
-    """What people call a cluster."""
+    """The word for a cluster."""
 
     @property
     def board(self) -> tuple[str, ...]:

@@ -82,7 +82,7 @@ def _build_part_section(frame: pd.DataFrame, family: Family) -> Section:
 
 def _query_item_scores(connection: duckdb.DuckDBPyConnection, family: Family) -> pd.DataFrame:
     levels = ", ".join(name for name in (family.space.first, family.space.second) if name)
-    scores = build_scores_sql(family.scored, family.space, family.scores)
+    scores = build_scores_sql(family.scores_table, family.space, family.scores)
     frame = connection.sql(
         f"""
         SELECT model, model_variant, concat_ws('/', {levels}, item_id) AS item, avg(score) AS score

@@ -33,9 +33,9 @@ def item_subject(family: Family) -> Subject:
         describe_setting=describe_setting,
         truth="expected answer",
         truths="expected answers",
-        reads=(family.scored, family.responses),
+        reads=(family.scores_table, family.responses),
         statements=build_statements(
-            build_scores_sql(family.scored, space, columns), family.responses, space.first, columns.board, columns.asked
+            build_scores_sql(family.scores_table, space, columns), family.responses, space.first, columns.board, columns.asked
         ),
         reason_left_out="had too few comparable items",
     )

@@ -26,7 +26,7 @@ class LoadedPart(NamedTuple):
 
     key: str
     rows: pa.Table
-    """Of the family's first table."""
+    """Rows of the family's first table."""
 
 
 class Preview(NamedTuple):
@@ -34,7 +34,7 @@ class Preview(NamedTuple):
 
     table: str
     columns: tuple[str, ...]
-    """Those of them that the table has are shown."""
+    """Columns to show, if the table has them."""
     most: int = 30
     cut: str = ""
     """Only rows of this cut; empty: all rows."""
@@ -51,20 +51,20 @@ class FamilyBoard:
     """A roll-up: tables over all partitions, computed from the family's scores."""
 
     name: str
-    """Of the asset."""
+    """Name of the asset."""
     description: str
     make: Callable[[duckdb.DuckDBPyConnection, Any], Tables]
-    """Tables by name, the asset's own first. It gets a connection with the tables that it reads, and the installation, as `Inputs.outside`."""
+    """Returns tables by name, the asset's own first, given a connection to the tables that it reads, and `Inputs.outside`."""
     reads: tuple[str, ...]
     previews: Mapping[str, Preview] = field(default_factory=dict)
-    """By the name of the metadata."""
+    """Previews by name of the metadata entry."""
     version: str = "1"
     after: tuple[str, ...] = ()
-    """Assets that it follows; none: the family's scores."""
+    """Assets that it depends on; empty: the family's scores."""
     table: str = ""
-    """Its own table; empty: called as the asset."""
+    """Its own table; empty: the table has the name of the asset."""
     metadata: Callable[[Tables, Any], Mapping[str, Any]] = field(default=lambda tables, outside: {})
-    """What else is shown of it, texts and numbers, given its tables and the installation."""
+    """Returns further metadata (texts, numbers), given its tables and the installation."""
 
 
 @dataclass(frozen=True)
@@ -75,40 +75,41 @@ class Family:
     space: Space
     """Its partitions."""
     tables: Mapping[str, TableSpec]
-    """Its tables, by name; the first says which partitions there are."""
+    """Its tables by name; the first one lists the partitions."""
     calls: FamilyCalls
-    """Its tables whose rows rest on calls of models."""
-    scored: str
+    """Its tables whose rows come from calls of models."""
+    scores_table: str
     """Its table of scores, with a column for each model's name and variant."""
-    computed: Mapping[str, int | None] = field(default_factory=dict)
-    """The models of the models file whose answers it computes, each with its usual seed: see `asking.models.load_models`."""
+    computed_models: Mapping[str, int | None] = field(default_factory=dict)
+    """The models that it computes itself, such as baselines, with their default seeds: see `asking.models.load_models`."""
     anchors: str = ""
     """Its table of the judges' scores of stored answers, with a column for each judge's variant; empty: none."""
-    paired: PairedSource | None = None
-    """Where its responses stand that people may compare in pairs; None: there are none."""
+    pair_source: PairedSource | None = None
+    """The source of responses that people compare in pairs; None: there is none."""
     settings: type[RunSettings] = RunSettings
-    """What its runs are given."""
+    """The settings of its runs."""
     stage_settings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By stage in the order of its pipeline, the settings that it takes, where `stages` does not say it."""
+    """The settings of each stage in pipeline order, if `stages` does not define them."""
     roles: tuple[str, ...] = ()
-    """The roles beside that of candidates that it has all responses in which stand in no other family's tables."""
+    """Roles besides candidates whose responses are in this family's tables only."""
     help: str = ""
-    """What it evaluates, in a sentence."""
+    """A sentence on what it evaluates."""
     load: Callable[[Path], Iterable[LoadedPart]] | None = None
-    """Reads a file that `add` is given. Raises DtefError. None: the family has rooms of its own.
+    """Reads a file of `add`. Raises DtefError. None: the family has its own packages.
 
-    With it the engine assembles the whole family: its space has two levels, its settings are PartSettings, and its scores are as of `scores`.
+    With it, the engine assembles the whole family: its space has two levels, its settings are PartSettings, and its scores have the columns
+    of `scores`.
     """
     stages: Callable[[], Sequence[Stage]] = tuple
-    """Its stages after the first, which loads the files. Called when they are needed."""
+    """Returns its stages after the first, which loads the files."""
     scores: ItemScores = field(default_factory=ItemScores)
-    """What its table of scores scores, where the engine makes its board."""
+    """The columns of its score table, if the engine makes its board."""
     boards: tuple[FamilyBoard, ...] = ()
     """Its other roll-ups."""
 
     @property
     def is_assembled(self) -> bool:
-        """Whether the engine makes everything from this record; otherwise the family has rooms of its own."""
+        """Whether the engine makes everything from this record; otherwise the family has its own packages."""
         return self.load is not None
 
     @property
@@ -117,7 +118,7 @@ class Family:
         return self.space.last
 
     @property
-    def ingested(self) -> str:
+    def first_table(self) -> str:
         """Name of the stage and table that files are read into."""
         return next(iter(self.tables))
 
@@ -131,8 +132,8 @@ class Family:
         """The family's tables including its board."""
         if not self.is_assembled:
             return self.tables
-        schema = self.tables[self.scored].schema
-        assert schema is not None, f"{self.scored} has no schema"
+        schema = self.tables[self.scores_table].schema
+        assert schema is not None, f"{self.scores_table} has no schema"
         board = TableSpec(build_board_schema(schema, self.space, self.scores), remake=f"dtef {self.name} board --refresh")
         return {**self.tables, self.board: board}
 
@@ -151,7 +152,7 @@ class Family:
     def settings_by_stage(self) -> Mapping[str, tuple[str, ...]]:
         """The settings of each stage, in pipeline order."""
         settings = {stage.name: stage.settings for stage in self.stages()}
-        return {self.ingested: (), **settings} if self.is_assembled else self.stage_settings
+        return {self.first_table: (), **settings} if self.is_assembled else self.stage_settings
 
     @property
     def responses(self) -> str:

@@ -29,7 +29,7 @@ def concatenate_tables(parts: Sequence[Tables]) -> Tables:
 
 
 TAKEN_AWAY = "taken_away"
-"""Metadata of a partition: what went that had been paid for, and why."""
+"""Metadata of a partition: the paid responses that were dropped, and why."""
 
 
 class Inputs(Protocol):
@@ -52,7 +52,7 @@ class Inputs(Protocol):
         """The models that this installation knows."""
 
     @property
-    def given(self) -> Mapping[str, Any]:
+    def stage_config(self) -> Mapping[str, Any]:
         """For a check: the configuration that the run gives to its stage."""
 
     @property
@@ -113,24 +113,24 @@ class EpisodePlan:
     """What a stage requests for one partition, and the rows that it builds from the replies."""
 
     models: Sequence[ModelSpec]
-    """Who is asked."""
+    """The models that get the requests."""
     expected: Mapping[str, int]
-    """Requests by the name of the model, as far as that is known before."""
+    """Number of requests by model, as far as it is known in advance."""
     size: int
-    """Episodes, as far as that is known before."""
+    """Number of episodes, as far as it is known in advance."""
     episodes: Callable[[], Iterable[Episode]]
-    """Makes them one by one, when their turn comes."""
+    """Yields the episodes, each when its turn comes."""
     rows: Callable[[Sequence[Any], Sequence[EpisodeResult]], Tables]
-    """The new rows of some of the episodes, and what came of each; of none, tables without rows."""
+    """Returns the new rows, given some episodes and their results; without episodes, empty tables."""
     merge_with_stored: Callable[[Tables], Tables] = lambda new: new
-    """What is written, of all new rows: merged with those that are there, while no other run writes them."""
+    """Returns the rows to write: the new ones merged with the stored ones, while no other run writes."""
     stand_in: Callable[[Any, Request, str], str | None] = lambda episode, request, text: text
-    """For an estimate, a reply that an episode can go on with: the text, of the usual length, in the form that is asked for. None: the
-    episode is over with any reply."""
+    """Returns a reply with which an estimated episode can continue: the text, of the usual length, in the requested form. None: any reply
+    ends the episode."""
     most_calls: Callable[[], MostCalls] | None = None
-    """For an estimate; None: an episode takes one request more where a reply cannot be read, as its `next` says."""
+    """Returns the upper bound of calls for an estimate; None: an unreadable reply adds one request, as in the episode's `next`."""
     longer_at_most: float = inf
-    """For an estimate, the tokens by which a prompt can become longer at most, where what it shows is cut to a length."""
+    """For an estimate: the most tokens by which a prompt can grow if the text that it shows is cut to a length."""
 
 
 @dataclass(frozen=True)
@@ -141,13 +141,13 @@ class Check:
     description: str
     table: str
     columns: tuple[str, ...]
-    """Of the table, those that are looked at."""
+    """The columns of the table that it checks."""
     find: Callable[[Inputs, pa.Table], Iterable[str]]
-    """What is wrong with a partition, given its rows over all snapshots."""
+    """Yields the faults of a partition, given its rows over all snapshots."""
     blocking: bool = False
-    """Later stages of a run wait for it, and what it finds is an error."""
+    """Whether later stages of a run wait for it; a fault is then an error."""
     is_error: bool = False
-    """What it finds is an error, though no stage waits for it; otherwise a warning."""
+    """Whether a fault is an error although no stage waits; otherwise it is a warning."""
 
 
 def make_uniqueness_check(name: str, description: str, table: str, columns: Sequence[str]) -> Check:
@@ -162,7 +162,7 @@ def make_uniqueness_check(name: str, description: str, table: str, columns: Sequ
 
 
 FAILED_SHARE = 0.01
-"""Share of a model's calls that failed for good, above which one is warned."""
+"""Share of a model's calls that failed permanently above which a check warns."""
 
 
 def make_failure_check(name: str, table: str, state: str, noun: str) -> Check:
@@ -185,7 +185,7 @@ class Forecast(NamedTuple):
     """The setting, as `Lengths.variant` appends it to the variant."""
     usual_tokens: float | None = None
     """Used if no earlier reply in this setting is known; None: as in `Replies`."""
-    behind_name: str = ""
+    name_suffix: str = ""
     """Appended to the name of the model if settings are counted separately."""
 
 
@@ -197,23 +197,23 @@ class CallPlan:
     expected: Mapping[str, int]
     size: int
     requests: Callable[[], Sequence[Request]]
-    """Those that are to be answered. Of a `RequestList` only those are made that no stored response answers."""
+    """Returns the requests. A `RequestList` builds only those without a stored response."""
     keys: Callable[[], Sequence[str]]
-    """Keys of responses that count where they are stored: of these requests, and of others that nobody is asked."""
+    """Returns the keys of stored responses that count: those of the requests, and of others that are not sent."""
     rows: Callable[[pa.Table, Mapping[str, Failure]], Tables]
-    """The new rows, of stored responses (any superset) and what failed, by request key."""
+    """Returns the new rows, given the stored responses (any superset) and the failures by request key."""
     merge_with_stored: Callable[[Tables], Tables] = lambda new: new
     foresee: Callable[[], Mapping[str, Forecast]] = dict
-    """For an estimate, what is known of replies, by request key. It is called after `requests`."""
+    """Returns forecasts of replies by request key, for an estimate. It is called after `requests`."""
 
 
 class Limits(NamedTuple):
     """Limits on costs in addition to the budgets of the run."""
 
     daily: Mapping[str, DailyBudget] = {}
-    """By role, on a day and over all runs."""
+    """Daily budgets over all runs, by role."""
     unpriced: Collection[str] = ()
-    """Models that are asked under a limit in dollars though their price is not known."""
+    """Models of unknown price that a limit in dollars does not stop."""
 
 
 class Lengths(NamedTuple):
@@ -223,7 +223,7 @@ class Lengths(NamedTuple):
     variant: str = "model_variant"
     """The column with the model's variant, or SQL for the variant with what `Forecast.setting` says behind it."""
     replies: str = ""
-    """How many replies a row has, in SQL; empty: a row is of one request, which other rows may share."""
+    """SQL for the number of replies in a row; empty: a row has one request, which other rows may share."""
 
 
 @dataclass(frozen=True)
@@ -231,11 +231,11 @@ class Replies:
     """The replies that an estimate assumes for the requests of a stage."""
 
     lengths: tuple[Lengths, ...] = ()
-    """Of replies of a model's variant the mean counts, of the last table that has any."""
+    """Tables with earlier replies: the estimate is the mean over a model's variant, from the last table that has any."""
     usual_tokens: int | None = 400
-    """Where there are none; None: as many as the request makes room for."""
-    behind_name: str = ""
-    """Stands behind the name of a model, where it is asked for something else than in its role elsewhere."""
+    """Tokens of a reply if there are no earlier ones; None: the token limit of the request."""
+    name_suffix: str = ""
+    """Appended to the name of a model if this stage uses it for another purpose than the rest of the run."""
 
 
 @dataclass(frozen=True)
@@ -243,53 +243,53 @@ class Stage:
     """One table of a family by partition, and the tables that are computed with it."""
 
     name: str
-    """Of the table, and of the asset."""
+    """Name of the table and of the asset."""
     description: str
     make: Callable[[Inputs, Any], Tables | EpisodePlan | CallPlan]
-    """What is written, by table, the stage's own first; or what is to be asked for that. Raises DtefError: the partition fails, others go on."""
-    verb: str = ""
+    """Returns the rows by table, the stage's own first, or a plan of requests for them. Raises DtefError: only this partition fails."""
+verb: str = ""
     """The stage's name in logs and messages, such as `predict`; empty: the table's name."""
     after: tuple[str, ...] = ()
-    """Stages, or sources, whose tables it reads."""
+    """The stages and sources whose tables it reads."""
     settings: tuple[str, ...] = ()
-    """Names of those that it takes."""
+    """Names of its settings."""
     version: str = "1"
-    """Of its code: with another one, partitions that were made before are stale."""
+    """Version of its code; a new one makes existing partitions stale."""
     asks: bool = False
     nightly: bool = False
-    """The nightly run makes it: Dagster shows when it is late."""
-    alone: bool = False
-    """No other run writes a partition while it is made: for a stage that adds to what is there."""
+    """Whether the nightly run makes it, so that Dagster shows when it is late."""
+    is_exclusive: bool = False
+    """Whether only one run at a time may write a partition, because the stage adds to existing rows."""
     checks: tuple[Check, ...] = ()
     preview: tuple[str, ...] = ()
-    """Columns that the first rows are shown with."""
-    counted: tuple[str, ...] = ()
-    """Columns whose values are counted in the metadata."""
-    around: Callable[[], AbstractContextManager[Any]] = nullcontext
-    """Within what all that is done for a partition is done, such as naming whose code failed."""
+    """Columns of the preview of its first rows."""
+    counted_columns: tuple[str, ...] = ()
+    """Columns whose values the metadata counts."""
+    context: Callable[[], AbstractContextManager[Any]] = nullcontext
+    """Context manager around all work on a partition, such as one that names whose code failed."""
     follows: bool = False
-    """Its rows follow from what it reads: the versions of that are its own, and the rows are not hashed."""
-    versioned: tuple[str, ...] = ()
-    """Tables beside the stage's own that its version is of too."""
-    unversioned: tuple[str, ...] = ()
-    """Columns that differ though nothing else does, such as seconds."""
+    """Whether its input determines its rows: its data version is then that of its input, and the rows are not hashed."""
+    versioned_tables: tuple[str, ...] = ()
+    """Further tables that its data version covers."""
+    unversioned_columns: tuple[str, ...] = ()
+    """Columns that the data version ignores, such as durations."""
     at_a_time: int = 5_000
-    """Episodes that are held in memory together."""
+    """Number of episodes in memory at a time."""
     limits: Callable[[Any, Any], Limits] | None = None
-    """What bounds it besides the budgets of the run, given `Inputs.outside` and the settings."""
+    """Returns limits in addition to the budgets of the run, given `Inputs.outside` and the settings."""
     snapshot: Callable[[Any], str | None] = lambda settings: settings.snapshot
-    """Given the settings, the snapshot that it reads and makes of tables that are kept by snapshot; None: all that there are."""
+    """Returns the snapshot that it reads and writes in tables by snapshot, given the settings; None: all snapshots."""
     expected: Callable[[Inputs, Any], Mapping[str, int]] | None = None
-    """Requests of the run by the name of the model, where partitions share some; otherwise those of its plans are added up."""
+    """Returns the requests of the run by model if partitions share some; None: the sum over its plans."""
     make_together: Callable[[Sequence[Inputs], Any], Mapping[str, Tables]] | None = None
-    """As `make`, of many partitions by key, where that costs as much as one; `make` makes those that it leaves out, and all if it fails."""
+    """As `make`, for many partitions by key at the cost of one; `make` handles those that it leaves out, and all if it fails."""
     metadata: Callable[[Tables], Mapping[str, Any]] = field(default=lambda tables: {})
-    """What else is shown of a partition: texts, numbers, or tables."""
-    beside: tuple[str, ...] = ()
+    """Returns further metadata of a partition: texts, numbers, or tables."""
+    extra_tables: tuple[str, ...] = ()
     """The other tables that it writes."""
     replies: Replies = Replies()
     is_idle: Callable[[Any, Models], bool] = lambda settings, models: False
-    """Whether it asks nobody under these settings, whatever the partition."""
+    """Whether it sends no request under these settings, in any partition."""
 
     @property
     def asks_models(self) -> bool:

@@ -146,7 +146,7 @@ QA_RESPONSES_STAGE = Stage(
         make_failure_check("qa_calls_succeed", "qa_responses", "call_status", "calls"),
     ),
     preview=("item_id", "condition", "model", "call_status", "finish_reason", "response"),
-    counted=("call_status", "model", "condition"),
+    counted_columns=("call_status", "model", "condition"),
     replies=Replies((Lengths("qa_responses"),)),
     verb="ask",
 )
@@ -235,8 +235,8 @@ QA_SCORES_STAGE = Stage(
         ),
     ),
     preview=("item_id", "model", "metric", "status", "score", "read_by", "reason"),
-    counted=("status",),
+    counted_columns=("status",),
     metadata=_summarise_mean_scores,
-    beside=("qa_citations",),
+    extra_tables=("qa_citations",),
     verb="score",
 )

@@ -121,7 +121,7 @@ def _format_lines(row: Mapping[str, Any], changes: Sequence[Mapping[str, Any]], 
 
 
 def _count_reasons(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, int]]:
-    """List the reasons why series have no verdict, with the number of series."""
+    """Count the reasons why series have no verdict from evidence."""
     silent = [row for row in rows if row["verdict"] is None or (row["verdict"] == "none" and row["log10_e"] is None)]
     return group_reasons(Counter(row["reason"] for row in silent))
 

@@ -98,7 +98,7 @@ SIGNED_COLUMNS = ("vs_marginal", "difference", "deviation", "slope")
 ROUGH_COLUMNS = ("worth",)
 """Columns without an interval, shown with one digit because their precision is unknown."""
 DOLLAR_COLUMNS = ("cost_usd", "cost_low", "cost_high")
-"""Dollars: of an item of a cheap model four decimals show nothing."""
+"""Columns in dollars. Four decimals would be too few for one item of a cheap model."""
 P_COLUMNS = ("p", "p_adjusted")
 _UNLIMITED = Fit()
 _GAP = 2

@@ -126,7 +126,7 @@ RUBRIC_RESPONSES_STAGE = Stage(
         make_failure_check("rubric_calls_succeed", "rubric_responses", "status", "conversations"),
     ),
     preview=("prompt", "model", "temperature", "system_index", "status", "text"),
-    counted=("status", "model", "truncated"),
+    counted_columns=("status", "model", "truncated"),
     replies=Replies((Lengths("rubric_responses", replies="turns"),)),
     verb="ask",
 )
@@ -188,7 +188,7 @@ RUBRIC_JUDGEMENTS_STAGE = Stage(
         ),
     ),
     preview=("prompt", "model", "judge", "class", "reason", "reflection"),
-    counted=("judge", "reason", "attempts"),
+    counted_columns=("judge", "reason", "attempts"),
     replies=Replies((Lengths("rubric_judgements", "judge_variant", "len(request_keys)"),), USUAL_JUDGEMENT_TOKENS),
     verb="judge",
 )
@@ -267,7 +267,7 @@ RUBRIC_SCORES_STAGE = Stage(
         ),
     ),
     metadata=_summarise_model_scores,
-    beside=("rubric_similarities", "rubric_runs"),
+    extra_tables=("rubric_similarities", "rubric_runs"),
     verb="score",
 )
 
@@ -385,7 +385,7 @@ RUBRIC_SUMMARIES_STAGE = Stage(
     ),
     preview=("analyst", "status", "reason", "n_grades", "n_dropped", "share", "max_tokens"),
     metadata=_describe_summary,
-    beside=("rubric_grades", "analyst_ids"),
+    extra_tables=("rubric_grades", "analyst_ids"),
     replies=Replies(usual_tokens=None),
     is_idle=lambda settings, models: not choose_analysts(settings.analysts, models),
     verb="summarize",

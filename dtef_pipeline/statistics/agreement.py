@@ -23,7 +23,7 @@ Codes = npt.NDArray[np.int64]
 RELIABLE, TENTATIVE = 0.8, 0.667
 """From the first on conclusions may rest on the judges, from the second on tentative ones (Krippendorff 2004, 11.4)."""
 NO_PAIRS = "no unit has values of two judges"
-DIFFER_IN_ONE = "no interval: judges differ in no {noun}, or in one alone, which says nothing of how often they would in others"
+DIFFER_IN_ONE = "no interval: judges differ in at most one {noun}, which is too few to estimate how often they differ"
 _DISTINCT_AT_MOST = 200
 """Distinct values above which a table of their counts would be too large; a scale of classes has a few."""
 

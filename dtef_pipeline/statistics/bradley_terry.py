@@ -83,7 +83,7 @@ def number_strong_groups(players: int, better: Codes, worse: Codes) -> Codes:
 
 
 def find_unbeaten(groups: Codes, better: Codes, worse: Codes) -> npt.NDArray[np.bool_]:
-    """Return (players,) whether nobody outside a player's group (see `number_strong_groups`) ever beat or tied a member."""
+    """Return (players,) whether no player outside a player's group (see `number_strong_groups`) ever beat or tied a member."""
     beaten = groups[worse][groups[better] != groups[worse]]
     return ~np.isin(groups, beaten)
 
@@ -146,13 +146,13 @@ class PairedOutcomes:
     weight: Floats
     """How much one comparison of the row counts, above 0."""
     times: Floats
-    """How many equal comparisons the row stands for, above 0."""
+    """Number of equal comparisons that the row represents, above 0."""
     cluster: Codes | None
     """Who made it, from 0; None: not known."""
     covariates: Floats
     """(rows, covariates): differences, left less right, of what else may decide; of none (rows, 0)."""
     item: Codes | None = None
-    """On what it was made, from 0; None: not known."""
+    """The item that was compared, from 0; None: unknown."""
 
     def where(self, rows: Flags) -> PairedOutcomes:
         """Return the rows that are true in `rows` (rows,)."""

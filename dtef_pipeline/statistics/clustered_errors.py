@@ -35,7 +35,7 @@ class ClusteredErrors:
     """Errors of a fit's parameters: betas, coefficients, ln(nu)."""
 
     covariances: Floats
-    """(1 or 3, parameters, parameters): of each way alone, and of both together."""
+    """(1 or 3, parameters, parameters): of each clustering, and of both together."""
     effective: Floats
     """(1 or 3, parameters) effective number of clusters of the rows that each parameter is about; of both ways the smaller one."""
     votes: Floats

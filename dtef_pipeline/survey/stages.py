@@ -64,7 +64,7 @@ SCORES_STAGE = Stage(
     settings=SURVEY_STAGE_SETTINGS["scores"],
     version="5",
     follows=True,
-    alone=True,
+    is_exclusive=True,
     snapshot=lambda settings: settings.only_snapshot,
     checks=(
         make_uniqueness_check(
@@ -82,7 +82,7 @@ SCORES_STAGE = Stage(
         ),
     ),
     preview=("question_id", "model", "context_level", "status", "score", "js"),
-    counted=("status",),
+    counted_columns=("status",),
     metadata=_score_counts,
     verb="score",
 )
@@ -132,7 +132,7 @@ RESULTS_STAGE = Stage(
     settings=SURVEY_STAGE_SETTINGS["segment_results"],
     version="6",
     follows=True,
-    alone=True,
+    is_exclusive=True,
     snapshot=lambda settings: settings.only_snapshot,
     checks=(
         make_uniqueness_check(

@@ -1,4 +1,4 @@
-"""How to install optional packages. The project is on no package index, so `pip install` with its name alone finds nothing."""
+"""How to install optional packages. The project is on no package index, so `pip install NAME` does not find it."""
 
 
 def describe_installation(extra: str) -> str:

@@ -83,7 +83,9 @@ class PlainRun:
                 episodes = list(made.episodes())
                 played = play(episodes, lambda requests: self._ask(requests, reply), self.store.responses)
                 made = made.merge_with_stored(made.rows(episodes, played))
-            assert set(made) <= {stage.name, *stage.beside}, "an estimate looks for tables by what a stage says that it writes"
+            assert set(made) <= {stage.name, *stage.extra_tables}, (
+                "an estimate looks for tables by what a stage says that it writes"
+            )
             inputs.keep(made)
         self.house.refresh_database()
 

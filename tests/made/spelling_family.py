@@ -116,7 +116,7 @@ STAGES = (
             make_failure_check("spelling_calls_succeed", "spelling_responses", "call_status", "calls"),
         ),
         preview=("word", "model", "response"),
-        counted=("call_status",),
+        counted_columns=("call_status",),
         replies=Replies((Lengths("spelling_responses"),)),
     ),
     Stage(
@@ -127,7 +127,7 @@ STAGES = (
         settings=("snapshot", "exact"),
         checks=(make_uniqueness_check("spelling_scores_unique", "A response has one score.", "spelling_scores", _ROW),),
         preview=("item_id", "model", "status", "score"),
-        counted=("status",),
+        counted_columns=("status",),
     ),
 )
 _AGAIN = "dtef spelling run {part} {models} --max-calls 0"
@@ -140,7 +140,7 @@ SPELLING = Family(
         "spelling_scores": TableSpec(SCORES, SPACE, ("language", "list", "snapshot"), _AGAIN),
     },
     calls=FamilyCalls(SPACE, (calls_by_key("spelling_responses"),)),
-    scored="spelling_scores",
+    scores_table="spelling_scores",
     settings=SpellingSettings,
     help="Have models spell words that are described to them.",
     load=load_words,

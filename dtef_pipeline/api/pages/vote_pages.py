@@ -103,7 +103,7 @@ def _build_pairing_fields(form: TypedForm) -> list[FormField]:
     # The families bring pandas, which the API starts without.
     from dtef_pipeline.families import FAMILIES
 
-    families = [Choice(family.name, family.name) for family in FAMILIES if family.paired]
+    families = [Choice(family.name, family.name) for family in FAMILIES if family.pair_source]
     baselines = Choice("yes", "Pair responses of baselines too")
     return [
         FormField("family", "Family", "choice", form.get("family", ()), choices=families),
@@ -201,7 +201,7 @@ def _load_boards(warehouse: Warehouse) -> dict[str, list[Section]]:
 
     boards: dict[str, list[Section]] = {}
     for family, metrics in (
-        {entry.name: entry.paired.metrics for entry in FAMILIES if entry.paired} | {OTHER_TOOLS: ()}
+        {entry.name: entry.pair_source.metrics for entry in FAMILIES if entry.pair_source} | {OTHER_TOOLS: ()}
     ).items():
         site = site_of(family)
         tables = {*PREFERENCE_READ, *(name for metric in metrics for name in metric.tables)}

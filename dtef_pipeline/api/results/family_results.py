@@ -64,13 +64,13 @@ class FamilyResults:
         self.call_tables = self.call_tables or tuple(source.table for source in self.family.calls.tables)
 
     def _usual_names(self) -> tuple[str, ...]:
-        schemas = [TABLES[table].schema for table in (self.answers, self.family.scored)]
+        schemas = [TABLES[table].schema for table in (self.answers, self.family.scores_table)]
         return tuple(name for name in _USUAL_NAMES if all(schema is None or name in schema.names for schema in schemas))
 
     @property
     def source_tables(self) -> tuple[str, ...]:
         """The tables that results read."""
-        return tuple(dict.fromkeys((self.answers, *self.call_tables, self.family.scored, *self.extra_tables)))
+        return tuple(dict.fromkeys((self.answers, *self.call_tables, self.family.scores_table, *self.extra_tables)))
 
     @cached_property
     def config(self) -> Mapping[str, Any]:
@@ -111,7 +111,7 @@ class FamilyResults:
 
     def find_scored_names(self) -> set[tuple[Any, ...]]:
         """Return the keys of rows with a score."""
-        rows = self.run.rows(self.family.scored, [*self.answer_keys, "score"])
+        rows = self.run.rows(self.family.scores_table, [*self.answer_keys, "score"])
         return {self.name_of(row) for row in rows.filter(pc.is_valid(rows["score"])).to_pylist()}
 
     def name_of(self, row: Mapping[Any, Any]) -> tuple[Any, ...]:
@@ -135,7 +135,7 @@ class FamilyResults:
         is no value or no interval) and `remarks`.
         """
         groups: dict[tuple[str, str], list[Row]] = {}
-        for row in self.select_rows(self.family.scored).to_pylist():
+        for row in self.select_rows(self.family.scores_table).to_pylist():
             groups.setdefault((row["model"], row.get("metric") or "score"), []).append(row)
         for (_, metric), rows in groups.items():
             yield rows[0] | _compute_mean(rows) | {"metric": metric, "n_asked": len(rows), "remarks": ()}
@@ -216,7 +216,9 @@ class FamilyResults:
     def build_trace(self, answers: Sequence[Row]) -> Row:
         """Build a trace. `answers`: the rows based on the response."""
         return self.response_of(answers) | {
-            "scores": [convert_to_json(score) for row in answers for score in self.find_related_rows(row, self.family.scored)]
+            "scores": [
+                convert_to_json(score) for row in answers for score in self.find_related_rows(row, self.family.scores_table)
+            ]
         }
 
     def response_of(self, answers: Sequence[Row]) -> Row:

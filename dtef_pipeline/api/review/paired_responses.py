@@ -50,12 +50,12 @@ def pair_stored(store: VoteStore, warehouse: Warehouse, settings: Settings, requ
 
 def prepare_for_people(family: str, pair: BlindedPair) -> BlindedPair:
     """Format the pair in the layout of its family."""
-    source = FAMILY_BY_NAME[family].paired if family in FAMILY_BY_NAME else None
+    source = FAMILY_BY_NAME[family].pair_source if family in FAMILY_BY_NAME else None
     return source.layout(pair) if source and source.layout else pair
 
 
 def _read_responses(warehouse: Warehouse, settings: Settings, family: Family, request: PairRequest) -> list[PairedResponse]:
-    source = family.paired
+    source = family.pair_source
     if source is None:
         return []
     tables = warehouse.tables()

@@ -36,7 +36,7 @@ def plugin_files(family: Family) -> FamilyFiles:
         check=partial(_check, family),
         list_tables=partial(_list_parts, family),
         counted_rows={family.responses: "response"},
-        stage=family.ingested,
+        stage=family.first_table,
         notes=open_part_notes(family.name),
         next_step=f"`dtef {family.name} run --model MODEL` asks",
     )
@@ -80,8 +80,8 @@ def _list_parts(family: Family, warehouse: Warehouse) -> Mapping[str, list[dict[
         rows.append(
             {
                 family.part: key,
-                "items": len(warehouse.read_or_empty(family.ingested, columns=[family.space.first], **at)),
-                "snapshots": warehouse.values(family.scored, "snapshot", **at),
+                "items": len(warehouse.read_or_empty(family.first_table, columns=[family.space.first], **at)),
+                "snapshots": warehouse.values(family.scores_table, "snapshot", **at),
                 "file": paths.get(key, ""),
             }
         )

@@ -311,7 +311,9 @@ def _collect_metrics(warehouse: Warehouse, family: str, partition: str, scores: 
     # Loads every family, which the board of a file of votes does not need.
     from dtef_pipeline.families import FAMILIES
 
-    sources = [source for record in FAMILIES if record.name == family and record.paired for source in record.paired.metrics]
+    sources = [
+        source for record in FAMILIES if record.name == family and record.pair_source for source in record.pair_source.metrics
+    ]
     usable = [source for source in sources if len(warehouse.tables(source.tables)) == len(source.tables)]
     tables = sorted({table for source in usable for table in source.tables})
     metrics = warehouse.query(partial(read_metrics, sources=usable), only=tables)

@@ -17,7 +17,7 @@ from resources.warehouse import Warehouse, build_family_levels
 
 def _rows(warehouse: Warehouse, family: CommandFamily, board: Board, suites: Sequence[str]) -> pd.DataFrame:
     if board.table != RETRIEVAL_STAGE_TABLE:
-        require_rolled_up(warehouse, family.name, board.table, family.record.scored)
+        require_rolled_up(warehouse, family.name, board.table, family.record.scores_table)
     frame = select_board_rows(family, board, warehouse.rows(board.table, **build_family_levels(board.table, family.name)))
     frame = fitting_rows(frame.rename(columns={"first_level": "suite"}), "suite", suites, "--suite")
     if board.check:

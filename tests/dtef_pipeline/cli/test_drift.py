@@ -196,7 +196,7 @@ class TestExitCodes:
         result = dtef("drift", "--by", by, "--fail-on", "drift")
         assert result.exit_code == 5
         words = " ".join(result.stdout.split())
-        assert "1 of them asked the same again, but after less than 23 hours" in words
+        assert "1 repeated the prompts after less than 23 hours" in words
         assert "he snapshots span 1.0 h, 23 h needed (0.0000 in n10, 0.6200 in n9)" in words
         assert "`dtef board --snapshot LABEL` shows" in words
 

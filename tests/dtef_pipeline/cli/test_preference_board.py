@@ -148,10 +148,10 @@ def test_without_votes_the_board_says_what_makes_it(state: Path) -> None:
     assert "there were no votes" in refused("preference", "board")
 
 
-@pytest.mark.parametrize("family", [family.name for family in FAMILIES if family.paired and family.name != "survey"])
+@pytest.mark.parametrize("family", [family.name for family in FAMILIES if family.pair_source and family.name != "survey"])
 def test_metrics_of_every_family_can_be_read(family: str, state: Path) -> None:
     house = Warehouse(str(state / "warehouse"))
-    (sources,) = (one.paired.metrics for one in FAMILIES if one.name == family and one.paired)
+    (sources,) = (one.pair_source.metrics for one in FAMILIES if one.name == family and one.pair_source)
     assert sources
     for source in sources:
         for table in source.tables:
@@ -168,7 +168,7 @@ def columns_of(query: str, connection: duckdb.DuckDBPyConnection) -> list[str]:
 
 
 def test_metrics_of_surveys_stand_on_the_leaderboard(scored: Path) -> None:
-    (sources,) = (one.paired.metrics for one in FAMILIES if one.name == "survey" and one.paired)
+    (sources,) = (one.pair_source.metrics for one in FAMILIES if one.name == "survey" and one.pair_source)
     warehouse = Warehouse(str(scored / "warehouse"))
     rows = warehouse.query(lambda made: made.sql(sources[0].query).to_arrow_table(), only=sources[0].tables).to_pylist()
     assert {row["partition"] for row in rows} == {"all"}

@@ -121,7 +121,7 @@ def test_responses_of_every_family_become_pairs_once(
 
 
 def test_every_family_that_asks_models_says_how_it_is_paired() -> None:
-    assert {family.name for family in FAMILIES if family.paired} >= {"survey", "rubric", "qa"}
+    assert {family.name for family in FAMILIES if family.pair_source} >= {"survey", "rubric", "qa"}
 
 
 def test_what_is_paired_can_be_chosen(house: Warehouse, state: Path) -> None:

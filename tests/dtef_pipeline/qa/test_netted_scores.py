@@ -65,10 +65,10 @@ def test_what_is_not_known_to_have_moved_since_a_night_is_not_netted() -> None:
     row = netted(moved(verdict="watch", first_snapshot=None), anchored(range(9), 0.1))
     assert row["net_shift"] is None
     assert row["judges_note"].startswith(
-        "model or judges: it is not settled since when the model has moved; on stored answers j[temperature=0,top_p=1] moved by -0."
+        "model or judges: the first snapshot of the shift is unknown; on stored answers j[temperature=0,top_p=1] moved by -0."
     )
     one = netted(moved(verdict="watch", first_snapshot=None), anchored(range(1), 0.1))
-    assert one["judges_note"] == "model or judges: it is not settled since when the model has moved"
+    assert one["judges_note"] == "model or judges: the first snapshot of the shift is unknown"
 
 
 def without(judged: pa.Table, *nights: int) -> pa.Table:

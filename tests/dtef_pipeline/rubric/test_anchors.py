@@ -163,7 +163,7 @@ def test_what_is_not_known_to_have_moved_since_a_night_is_not_netted_of_judges_t
     found = netted(watched, judge_drifts(nights_of(-0.2)))
     assert found.net_shift is None
     assert found.judges_note.startswith(
-        "model or judges: it is not settled since when the model has moved; on stored answers standard(j)"
+        "model or judges: the first snapshot of the shift is unknown; on stored answers standard(j)"
     )
     assert found.judges_note.endswith(f" since {LABELS[8]}")
     stays = netted(watched, judge_drifts(nights_of(0)))
