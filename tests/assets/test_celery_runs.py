@@ -180,7 +180,7 @@ def test_a_launch_waits_for_a_broker_that_is_away_and_says_so_but_not_with_a_wro
     monkeypatch.setattr("assets.celery_runs.time.sleep", lambda seconds: None)
     monkeypatch.setattr(launcher.celery._local, "backend", Restarting(away=3))
     assert launcher._await_broker(run)
-    said = [entry.message for entry in instance.all_logs(run.run_id) if "The broker cannot be reached" in entry.message]
+    said = [entry.message for entry in instance.all_logs(run.run_id) if "Waiting for the broker" in entry.message]
     assert len(said) == 1
     wrong = AuthenticationError("invalid username-password pair")
     monkeypatch.setattr(launcher.celery._local, "backend", Restarting(away=100, error=wrong))

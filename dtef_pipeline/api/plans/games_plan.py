@@ -78,7 +78,8 @@ def _expand_seeds(text: str) -> str:
     try:
         spans = sorted(parse_seed_spans(text))
     except ConfigError as error:
-        raise ValueError(f"got {repr(text)[:80]}; allowed: {str(error).partition('allowed: ')[2]}") from None
+        problem = str(error).removeprefix(f"seeds {text!r}: ")
+        raise ValueError(f"got {repr(text)[:80]}: {problem}") from None
     for (_, last), (first, _) in pairwise(spans):
         if first <= last:
             raise ValueError(f"got {first} more than once; allowed: each seed only once")

@@ -216,7 +216,7 @@ def test_a_run_that_never_appears_is_given_up(queue: Queue, monkeypatch: pytest.
     monkeypatch.setattr(queue_sensor, "MOST_REQUESTS", 2)
     queue_id = queue.submit()
     assert [len(queue.tick()) for _ in range(3)] == [1, 1, 0]
-    assert "made no run of it after 2 requests" in queue.events(queue_id)[-1].data["reason"]
+    assert "created no run after 2 requests" in queue.events(queue_id)[-1].data["reason"]
     queue.cursor = "what somebody typed in the UI"
     queue.submit()
     assert len(queue.tick()) == 1

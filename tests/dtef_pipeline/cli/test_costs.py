@@ -24,7 +24,9 @@ def test_the_summary_the_command_and_the_table_agree(ingested: Path, monkeypatch
     assert row["answered"] + row["failed"] == 2 * 2 * 4
     tokens = row["prompt_tokens"] + row["completion_tokens"]
     assert row["cost_usd"] == pytest.approx((row["prompt_tokens"] + 2 * row["completion_tokens"]) / 1e6)
-    assert f"  fake: {row['answered']} responses, {tokens:,} tokens, ${row['cost_usd']:,.4f}\n" in printed
+    assert (
+        f"sent as candidate: {row['answered'] + row['failed']} calls, {tokens:,} tokens, ${row['cost_usd']:,.4f}\n" in printed
+    )
     assert f"  fake: {row['failed']} calls failed" in printed
     (table,) = query("SELECT sum(answered)::INT AS answered, sum(failed)::INT AS failed, sum(cost_usd) AS usd FROM costs")
     assert (table["answered"], table["failed"]) == (row["answered"], row["failed"])

@@ -69,7 +69,7 @@ class TestOthers:
         (folder / ".pages.json").unlink()
         assert "drift.html exists already" in refused("report", "--out", folder)
         assert (folder / "drift.html").read_text(encoding="utf-8") == "my notes"
-        assert "it is a file" in refused("report", "--out", folder / "drift.html")
+        assert "is a file; name a folder" in refused("report", "--out", folder / "drift.html")
 
     def test_models_lists_the_shipped_and_ones_own(
         self, reading: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -35,7 +35,7 @@ class TestRunRefuses:
             (["--round", "S7"], "round S7 is not ingested; ingested: S1"),
             (
                 ["--round", "S1", "--segment", "country:atlantis"],
-                "no segment country:atlantis in S1; segments: ageGroup:18-25, ",
+                "no segment country:atlantis in S1; segments: country:",
             ),
             (["--round", "S1", "--model", "gpt-4.1-minny"], "Did you mean gpt-4.1-mini"),
             (["--round", "S1", "--snapshot", "../x"], "--snapshot: '../x': allowed: "),

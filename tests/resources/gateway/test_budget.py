@@ -30,11 +30,11 @@ class TestReserving:
         assert budget.reserve("m", ONE_CALL)
         assert not budget.reserve("m", ONE_CALL)
         # Two are in flight: what they really use is not known yet.
-        assert budget.reached("m") is None
+        assert budget.find_reached_limit("m") is None
         budget.settle("m", ONE_CALL, ONE_CALL)
         budget.settle("m", ONE_CALL, ONE_CALL)
         assert not budget.reserve("m", ONE_CALL)
-        assert budget.reached("m") == "the run's max_calls of 2 was reached"
+        assert budget.find_reached_limit("m") == "the run's max_calls of 2 was reached"
 
     def test_what_was_reserved_and_not_used_can_be_used(self) -> None:
         budget, most = Accounts(Budget(max_tokens=100), {}), Usage(1, 90)
@@ -46,9 +46,9 @@ class TestReserving:
     def test_a_models_budget_ends_that_model_alone(self) -> None:
         budget = Accounts(Budget(max_calls=10), {"m": Budget(max_calls=0)})
         assert not budget.reserve("m", ONE_CALL)
-        assert budget.reached("m") == "m's max_calls of 0 was reached"
+        assert budget.find_reached_limit("m") == "m's max_calls of 0 was reached"
         assert budget.reserve("other", ONE_CALL)
-        assert budget.reached("other") is None
+        assert budget.find_reached_limit("other") is None
 
     def test_a_reservation_refused_by_one_account_is_charged_to_none(self) -> None:
         budget = Accounts(Budget(max_calls=1), {"m": Budget(max_calls=0)})

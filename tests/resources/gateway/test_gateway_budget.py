@@ -168,7 +168,7 @@ def test_calls_at_once_end_the_day_no_sooner_than_one_after_the_other(store: Res
 
 def test_candidates_are_not_held_to_the_judges_day(store: ResponseStore) -> None:
     with FakeLLM() as server:
-        assert judging(store, 0.0).answer(judgements(server, count=3, role="candidate")).asked == 3
+        assert judging(store, 0.0).answer(judgements(server, count=3, role="candidate")).n_sent == 3
         assert len(judging(store, 0.0).answer(judgements(server, first=9, count=3)).failures) == 3
 
 

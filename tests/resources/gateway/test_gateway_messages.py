@@ -102,7 +102,7 @@ def test_stored_responses_may_be_all_that_is_wanted_so_no_key_is_asked_for(store
 def test_a_model_with_stored_responses_alone_is_refused_with_their_snapshots(store: ResponseStore) -> None:
     spec = ModelSpec(name="stored/amber", model="stored/amber")
     store.add([response(1, model_variant=spec.variant)])
-    with pytest.raises(GatewayError, match=r"stored/amber.*stored responses in snapshot base"):
+    with pytest.raises(GatewayError, match=r"stored/amber.*stored responses, in snapshot base"):
         gateway(store).answer(requests(spec, 1))
 
 

@@ -115,7 +115,7 @@ REFUSED: tuple[tuple[dict[str, Any], int, str], ...] = (
     ({"opponents": ["nash", "baseline/nash"]}, 422, "opponents: got nash and baseline/nash, the same player more than once"),
     ({"persona_ids": ["calm", "calm"]}, 422, "persona_ids: got 'calm' more than once"),
     ({"persona_ids": ["calm", "calm:v2"]}, 422, "persona_ids: got a persona twice"),
-    ({"seeds": "9-1"}, 422, "seeds: got '9-1'; allowed: numbers and ranges of at most 100,000"),
+    ({"seeds": "9-1"}, 422, "seeds: got '9-1': the range 9-1 is backwards"),
     ({"seeds": "9" * 2_001}, 422, "seeds: got a text of 2,001 characters; allowed: 1 to 2,000"),
     ({"seeds": [1, -1]}, 422, "seeds: got -1; allowed: whole numbers from 0"),
     ({"seeds": [1, 1]}, 422, "seeds: got 1 more than once"),
