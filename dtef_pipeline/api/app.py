@@ -16,7 +16,7 @@ from dtef_pipeline.api.documents import scenario_templates
 from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS
 from dtef_pipeline.api.documents.document_routes import build_document_router
 from dtef_pipeline.api.pages import (
-    document_pages,
+    game_document_pages,
     health_pages,
     login_pages,
     new_evaluation_page,
@@ -59,8 +59,8 @@ _ROUTERS = (
     queue_pages.router,
     run_pages.router,
     new_evaluation_page.router,
-    document_pages.persona_router,
-    document_pages.scenario_router,
+    game_document_pages.persona_router,
+    game_document_pages.scenario_router,
     vote_pages.router,
     report_files.router,
     health_pages.pages_of_health,

@@ -210,7 +210,7 @@ def test_of_many_texts_whole_pairs_are_drawn_and_the_page_says_so(open_tables: O
     contents = SurveyContents(connection)
     store_pairs(contents)
     sample = texts.sample_pairs(contents)
-    assert 0 < len(sample.places) < 12 == sample.of
+    assert 0 < len(sample.places) < 12 == sample.n_pairs
     assert len({s for s, _ in sample.places}) == min(len(sample.places), 4)  # spread over the segments
     assert f"{len(sample.places)} of 12 pairs" in sample.words
     assert sample == texts.sample_pairs(contents)
