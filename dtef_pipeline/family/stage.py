@@ -247,7 +247,7 @@ class Stage:
     description: str
     make: Callable[[Inputs, Any], Tables | EpisodePlan | CallPlan]
     """Returns the rows by table, the stage's own first, or a plan of requests for them. Raises DtefError: only this partition fails."""
-verb: str = ""
+    verb: str = ""
     """The stage's name in logs and messages, such as `predict`; empty: the table's name."""
     after: tuple[str, ...] = ()
     """The stages and sources whose tables it reads."""

@@ -33,7 +33,7 @@ from dtef_pipeline.survey.table_folders import SURVEY_CALL_TABLES
 
 VERDICTS = ("better", "worse", "equivalent", "undecided")
 _REQUESTS = f"""
-    SELECT *, request_keys[1] AS request_key, first_level AS round, purpose AS condition, way AS context_level
+    SELECT *, request_keys[1] AS request_key, first_level AS round, purpose AS condition, setting AS context_level
     FROM ({requests_sql(SURVEY_CALL_TABLES)})
 """
 _ROW = ["model_variant", "context_level"]
