@@ -86,14 +86,14 @@ def end_key(task_id: str) -> str:
     return f"dtef-end-{task_id}"
 
 
-def report_not_begun(run_id: str, why: str) -> None:
+def report_not_begun(run_id: str, reason: str) -> None:
     """Report a run whose process ended before it began as failed. Run monitoring would give it an hour to start."""
     deadline = time.monotonic() + REPORT_FOR_S
     while time.monotonic() < deadline:
         with suppress(Exception), dg.DagsterInstance.get() as instance:  # storage is unreachable; retried
             run = instance.get_run_by_id(run_id)
             if run is not None and run.status == dg.DagsterRunStatus.STARTING:
-                instance.report_run_failed(run, f"The process of the run ended before the run began: {why}")
+                instance.report_run_failed(run, f"The process of the run ended before the run began: {reason}")
             return
         time.sleep(1.0)
 
@@ -186,7 +186,7 @@ class WatchedCeleryRunLauncher(CeleryRunLauncher):
         before, now = self._signs.pop(run.run_id, None), time.monotonic()
         sign = self.celery.backend.get(sign_key(task_id))
         task = self.celery.AsyncResult(task_id)
-        state, about = task.state, task.info
+        state, info = task.state, task.info
         if before is None or before.heartbeat != sign:
             self._signs = {
                 run_id: entry for run_id, entry in self._signs.items() if now - entry.unchanged_since < _FORGOTTEN_AFTER_S
@@ -195,9 +195,9 @@ class WatchedCeleryRunLauncher(CeleryRunLauncher):
             return CheckRunHealthResult(WorkerStatus.RUNNING)
         if state in READY_STATES:
             return CheckRunHealthResult(
-                WorkerStatus.FAILED, f"its task ended, but the run did not: {state} {about or ''}".strip()
+                WorkerStatus.FAILED, f"its task ended, but the run did not: {state} {info or ''}".strip()
             )
-        worker = about.get("hostname") if isinstance(about, dict) else None
+        worker = info.get("hostname") if isinstance(info, dict) else None
         where = f" on {worker}" if worker else ""
         silent = f"no sign of life of the run{where} for {now - before.unchanged_since:.0f} s"
         if now - before.unchanged_since < self._gone_after_s:
@@ -267,8 +267,8 @@ def _celery(launcher: WatchedCeleryRunLauncher, home: Path) -> Any:
     return celery
 
 
-def _startup_error(why: str) -> SystemExit:
-    return SystemExit(f"dtef: no worker can be started here: {why} (docs/how-to/several-machines.md)")
+def _startup_error(reason: str) -> SystemExit:
+    return SystemExit(f"dtef: no worker can be started here: {reason} (docs/how-to/several-machines.md)")
 
 
 @worker_init.connect(weak=False)

@@ -52,10 +52,10 @@ class DaemonState(NamedTuple):
         last = self.last_heartbeat_at
         return last is not None and (now - last).total_seconds() < FRESH_HEARTBEAT_S
 
-    def merge_earlier(self, before: DaemonState, at: datetime) -> DaemonState:
-        """Return this state, with the daemon's age from an earlier state, which was read at the time `at`."""
-        is_same = before.is_running(at) and before.daemon_id == self.daemon_id
-        return self._replace(began_after=before.began_after if is_same else at)
+    def merge_earlier(self, before: DaemonState, read_at: datetime) -> DaemonState:
+        """Return this state, with the daemon's age from an earlier state, which was read at the time `read_at`."""
+        is_same = before.is_running(read_at) and before.daemon_id == self.daemon_id
+        return self._replace(began_after=before.began_after if is_same else read_at)
 
     def find_sensor_fault(self, now: datetime, sensor: str) -> str | None:
         """Return why the sensor does not work although it and the daemon are on, or None if it works as far as known."""
@@ -68,8 +68,8 @@ class DaemonState(NamedTuple):
         if is_young or (last is not None and (now - last).total_seconds() < FRESH_TICK_S):
             return None
         since = "in this home yet" if last is None else f"for {format_span(now - last)}"
-        why = "mostly its code location does not load or hangs"
-        return f"the sensor {sensor} had no tick {since}, though Dagster's daemon is running ({why})"
+        cause = "mostly its code location does not load or hangs"
+        return f"the sensor {sensor} had no tick {since}, though Dagster's daemon is running ({cause})"
 
 
 def daemon_state(home: Path, sensor: str) -> DaemonState:

@@ -27,5 +27,5 @@ class WatchedK8sRunLauncher(K8sRunLauncher):
         message = (result.msg or "").strip()
         if _NO_JOB.fullmatch(message):
             return CheckRunHealthResult(WorkerStatus.NOT_FOUND, message)
-        why = message.partition("\n")[0]
-        return CheckRunHealthResult(WorkerStatus.RUNNING, f"nothing is known of its job: {why}")
+        reason = message.partition("\n")[0]
+        return CheckRunHealthResult(WorkerStatus.RUNNING, f"nothing is known of its job: {reason}")

@@ -89,7 +89,7 @@ def made_cells(shifts: Mapping[str, float], sizes: Sequence[int], sets: int, see
 
 def any_found(shifts: Mapping[str, float], sets: int, seed: int, sizes: Sequence[int]) -> float:
     """Share of sets in which `comparisons` finds any two equal language models different; arguments as of `made_cells`."""
-    table = compare_all_pairs(made_cells(shifts, sizes, sets, seed), SurveyBoardOptions(seed=seed), with_parsed=False)
+    table = compare_all_pairs(made_cells(shifts, sizes, sets, seed), SurveyBoardOptions(seed=seed), has_parsed=False)
     false = table["model"].map(shifts).astype(float) == table["other_model"].map(shifts).astype(float)
     false &= (table["verdict"] == BETTER) & (table["adjusted_over"] == AMONG_MODELS)
     return float(false.groupby(table["condition"]).any().mean())

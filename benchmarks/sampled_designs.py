@@ -107,7 +107,7 @@ def world(pairs: pd.DataFrame, components: Components, seed: int) -> Iterator[Ma
 
 def verdicts(cells: pd.DataFrame, options: SurveyBoardOptions) -> dict[tuple[str, str], str]:
     """The better model of every two; empty where no clear difference is found."""
-    rows = compare_all_pairs(cells, options, with_parsed=False).to_dict("records")
+    rows = compare_all_pairs(cells, options, has_parsed=False).to_dict("records")
     named = {tuple(sorted((row["model"], row["other_model"]))): row for row in rows}
     return {pair: named[pair]["model"] if named[pair]["verdict"] == BETTER else "" for pair in PAIRS}
 

@@ -205,8 +205,8 @@ def format_in_one_line(
         f"{format_place(item.place)}: {item.message}".removeprefix(": ")
         for item in islice(reasons(error, model), _MOST_IN_LINE)
     ]
-    further = error.error_count() - len(fault_texts)
-    return "; ".join([*fault_texts, f"and {further:,} more"] if further else fault_texts)
+    n_more = error.error_count() - len(fault_texts)
+    return "; ".join([*fault_texts, f"and {n_more:,} more"] if n_more else fault_texts)
 
 
 def _join_faults(messages: Sequence[str]) -> str:

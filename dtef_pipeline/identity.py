@@ -101,5 +101,5 @@ def select_versions_in_play(versions: Iterable[_Versions], first_status: str) ->
 
     A version in use stays in use while its successor is tested; the version that was retired last is not used again.
     """
-    in_order = sorted(versions, key=lambda version: (version.id, version.status != first_status, version.version))
-    return {version.id: version for version in in_order}
+    ordered_versions = sorted(versions, key=lambda version: (version.id, version.status != first_status, version.version))
+    return {version.id: version for version in ordered_versions}

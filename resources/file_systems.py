@@ -120,17 +120,17 @@ def write_text(path: Path, text: str) -> None:
 def write_chunks(path: Path, chunks: Iterable[str]) -> None:
     """Write a text like `write_text`, in pieces, so that it is never completely in memory."""
     # Existing paths that are not files, such as /dev/stdout, are written in place.
-    in_place = path.exists() and not path.is_file()
-    target = path if in_place else path.resolve()
-    part = target if in_place else target.with_name(f".{uuid.uuid4().hex}.part")
+    is_special = path.exists() and not path.is_file()
+    target = path if is_special else path.resolve()
+    part = target if is_special else target.with_name(f".{uuid.uuid4().hex}.part")
     try:
         try:
             with part.open("w", encoding="utf-8") as stream:
                 stream.writelines(chunks)
-            if not in_place:
+            if not is_special:
                 part.replace(target)
         finally:
-            if not in_place:
+            if not is_special:
                 with suppress(OSError):
                     part.unlink()
     except OSError as error:

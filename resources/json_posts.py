@@ -157,8 +157,8 @@ def post_once(url: str, message: Mapping[str, Any], timeout: float) -> tuple[int
         with httpx.stream("POST", url, json=message, timeout=timeout, headers={"User-Agent": "dtef-pipeline"}) as response:
             if not response.is_success:
                 wait = retry_after(response.headers, datetime.now(UTC)) or 0.0
-                again = response.status_code >= 500 or response.status_code in _STATUSES_TO_TRY_AGAIN
-                raise PostFailure(f"{where} answered {response.status_code}", wait if again else None)
+                is_retryable = response.status_code >= 500 or response.status_code in _STATUSES_TO_TRY_AGAIN
+                raise PostFailure(f"{where} answered {response.status_code}", wait if is_retryable else None)
             for part in response.iter_bytes():
                 content += part
                 if len(content) > MOST_REPLY_BYTES:
@@ -184,6 +184,6 @@ def _remove_secret(secret: str, value: Any) -> Any:
 
 def _list_spellings(secret: str) -> list[str]:
     """Return the secret as a JSON document may contain it, longest first: as text, as JSON within text, and in an address."""
-    within = (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
-    forms = {secret, *within, quote(secret, safe=""), quote_plus(secret)}
+    json_forms = (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
+    forms = {secret, *json_forms, quote(secret, safe=""), quote_plus(secret)}
     return sorted({json.dumps(form, ensure_ascii=False)[1:-1] for form in forms}, key=len, reverse=True)

@@ -42,9 +42,9 @@ def encode_folder_columns(rows: pa.Table, levels: Sequence[str]) -> pa.Table:
     pandas reads folder names (`snapshot=base`) as such, and refuses a table in which a file's own column of that name has another type.
     """
     for name in set(levels).intersection(rows.column_names):
-        at = rows.schema.get_field_index(name)
+        index = rows.schema.get_field_index(name)
         column = rows[name].dictionary_encode()
-        rows = rows.set_column(at, rows.schema.field(at).with_type(column.type), column)
+        rows = rows.set_column(index, rows.schema.field(index).with_type(column.type), column)
     return rows
 
 
@@ -55,10 +55,10 @@ def decode_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def _decode_columns(rows: pa.Table) -> pa.Table:
-    for at, field in enumerate(rows.schema):
+    for index, field in enumerate(rows.schema):
         if pa.types.is_dictionary(field.type):
-            of_strings = field.type.value_type
-            rows = rows.set_column(at, field.with_type(of_strings), rows.column(at).cast(of_strings))
+            value_type = field.type.value_type
+            rows = rows.set_column(index, field.with_type(value_type), rows.column(index).cast(value_type))
     return rows
 
 
@@ -85,17 +85,17 @@ def read_file(fs: pafs.FileSystem, path: str, columns: Sequence[str] | None, sch
     return rows
 
 
-def find_fault(fs: pafs.FileSystem, path: str, schema: pa.Schema | None, *, in_full: bool) -> UnreadableFile | None:
+def find_fault(fs: pafs.FileSystem, path: str, schema: pa.Schema | None, *, reads_all: bool) -> UnreadableFile | None:
     """Return the fault of a file, or None if it has none or is gone, as after retiring its partition.
 
-    `in_full`: read all of it, not only its metadata. Raises WarehouseError if the object store cannot be reached.
+    `reads_all`: read all of it, not only its metadata. Raises WarehouseError if the object store cannot be reached.
     """
     is_local = isinstance(fs, pafs.LocalFileSystem)
     try:
         with open_parquet(fs, path) as source:
             file = pq.ParquetFile(source)
             types = {column.name: column.type for column in decode_schema(file.schema_arrow)}
-            if in_full:
+            if reads_all:
                 file.read(use_threads=False)
     except FileNotFoundError:
         return None

@@ -17,9 +17,9 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
         seconds = float(value)
     except ValueError:
         try:
-            until = parsedate_to_datetime(value)
+            end = parsedate_to_datetime(value)
         except ValueError:
             return None
-        until = until if until.tzinfo else until.replace(tzinfo=UTC)
-        seconds = (until - now).total_seconds()
+        end = end if end.tzinfo else end.replace(tzinfo=UTC)
+        seconds = (end - now).total_seconds()
     return max(0.0, seconds) if math.isfinite(seconds) else None

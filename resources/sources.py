@@ -59,8 +59,8 @@ def content_hash(path: Path) -> str:
     total = hashlib.sha256()
     for file in list_source_files(path):
         with file.open("rb") as stream:
-            of_file = hashlib.file_digest(stream, "sha256").digest()
-        total.update(str(file.relative_to(path.parent)).encode() + b"\0" + of_file)
+            file_hash = hashlib.file_digest(stream, "sha256").digest()
+        total.update(str(file.relative_to(path.parent)).encode() + b"\0" + file_hash)
     return total.hexdigest()[:32]
 
 
@@ -100,13 +100,13 @@ class Sources(Generic[Read]):
         `checksum`: the `content_hash` at which the sensor found it; None if ingested by hand. `design_effect`: see `find_design_effect`.
         """
         before = self.find_previous(round_id)
-        of_file = checksum or content_hash(path)
+        file_hash = checksum or content_hash(path)
         source = Source(
             round_id,
             str(path.absolute()),
             adapter,
             min_n,
-            of_file,
+            file_hash,
             design_effect=self.find_design_effect(round_id, design_effect),
             allowed=tuple(sorted(allowed)),
         )
@@ -116,10 +116,10 @@ class Sources(Generic[Read]):
         ROUND_NOTES.write(self.warehouse, source)
         return source
 
-    def find_design_effect(self, round_id: str, stated: float | None) -> float:
-        """Return the `stated` design effect, or if None that of the last ingest (the same sample), else 1."""
-        if stated is not None:
-            return stated
+    def find_design_effect(self, round_id: str, value: float | None) -> float:
+        """Return the `value` design effect, or if None that of the last ingest (the same sample), else 1."""
+        if value is not None:
+            return value
         before = self.find_previous(round_id)
         return before.design_effect if before else 1.0
 

@@ -47,8 +47,8 @@ class ViewsFile:
         except (OSError, duckdb.Error) as error:
             if temporary.name not in str(error):  # of a table's file
                 raise
-            why = reason(str(error)) if isinstance(error, OSError) else str(error).splitlines()[0].rpartition(": ")[2]
-            raise WarehouseError(f"cannot write {self.path}: {why}") from None
+            cause = reason(str(error)) if isinstance(error, OSError) else str(error).splitlines()[0].rpartition(": ")[2]
+            raise WarehouseError(f"cannot write {self.path}: {cause}") from None
         finally:
             with suppress(OSError):
                 temporary.unlink()

@@ -159,8 +159,8 @@ class Warehouse:
         any more. Raises its errors if no file is at fault.
         """
 
-        def read(without: Collection[str]) -> One:
-            with self.connect(only=tables, first=first, without=without) as connection:
+        def read(skips: Collection[str]) -> One:
+            with self.connect(only=tables, first=first, skips=skips) as connection:
                 return use(connection)
 
         tables = list(TABLES if only is None else only)
@@ -171,8 +171,8 @@ class Warehouse:
     ) -> duckdb.DuckDBPyConnection:
         """Return a connection after `prepare`, called as in `query`, which must copy what it needs from the files."""
 
-        def read(without: Collection[str]) -> duckdb.DuckDBPyConnection:
-            connection = self.connect(only=tables, without=without)
+        def read(skips: Collection[str]) -> duckdb.DuckDBPyConnection:
+            connection = self.connect(only=tables, skips=skips)
             prepare(connection)
             return connection
 
@@ -244,12 +244,12 @@ class Warehouse:
                 delete_folder(self.fs, self.folder(table, **{space.first: value}), self.folder(table))
 
     def connect(
-        self, *, only: Iterable[str] | None = None, first: Sequence[str] = (), without: Collection[str] = ()
+        self, *, only: Iterable[str] | None = None, first: Sequence[str] = (), skips: Collection[str] = ()
     ) -> duckdb.DuckDBPyConnection:
         """Return an in-memory DuckDB connection with one view for each existing table.
 
         `first`: values of the first level of the tables' space, such as suites, to restrict views and files to; empty for all.
-        Unpartitioned tables are always complete. A query reads only the columns it needs, and the files of the levels it names. `without`:
+        Unpartitioned tables are always complete. A query reads only the columns it needs, and the files of the levels it names. `skips`:
         files to leave out; a table left without any has no rows.
         """
         connection = duckdb.connect()
@@ -259,14 +259,14 @@ class Warehouse:
         connection.execute("SET enable_progress_bar = false")
         for table in TABLES if only is None else only:
             if self.is_local:
-                if sql := self._view_sql(table, first, without):
+                if sql := self._view_sql(table, first, skips):
                     connection.execute(sql)
                     continue
-            elif files := [info for info in self._files(table, first) if info.path not in without]:
+            elif files := [info for info in self._files(table, first) if info.path not in skips]:
                 with self._convert_errors("read", files[0].path):
                     connection.register(table, build_dataset(self.fs, {info: self._parse_levels(info.path) for info in files}))
                 continue
-            if (schema := _get_spec(table).schema) and self._is_about(table, without):
+            if (schema := _get_spec(table).schema) and self._is_about(table, skips):
                 connection.register(table, strip_descriptions(schema.empty_table()))
         return connection
 
@@ -274,10 +274,10 @@ class Warehouse:
         """Return the files of a table, or of these values of its first level."""
         return [info.path for info in self._files(table, first)]
 
-    def tables(self, among: Iterable[str] = TABLES) -> list[str]:
+    def tables(self, names: Iterable[str] = TABLES) -> list[str]:
         """Return, sorted, the tables among these that have rows."""
         return sorted(
-            table for table in among if (self._view_sql(table) if self.is_local else self._list_folders(self.folder(table)))
+            table for table in names if (self._view_sql(table) if self.is_local else self._list_folders(self.folder(table)))
         )
 
     def find_tables(self, query: str) -> Iterable[str]:
@@ -291,8 +291,8 @@ class Warehouse:
         if not self.is_local:
             return None
 
-        def write(without: Collection[str]) -> Path:
-            statements = {table: self._view_sql(table, without=without) for table in TABLES}
+        def write(skips: Collection[str]) -> Path:
+            statements = {table: self._view_sql(table, skips=skips) for table in TABLES}
             return self._views_file.refresh(
                 {sql: self._read_single_file_columns(name) for name, sql in statements.items() if sql}
             )
@@ -306,11 +306,11 @@ class Warehouse:
         except (OSError, pa.ArrowException):
             return None
 
-    def _view_sql(self, table: str, first: Sequence[str] = (), without: Collection[str] = ()) -> str | None:
+    def _view_sql(self, table: str, first: Sequence[str] = (), skips: Collection[str] = ()) -> str | None:
         patterns = []
         for folder, depth in self._list_top_folders(table, first):
-            if self._is_about(table, without):
-                patterns += [glob.escape(path) for path in self._list_folders(folder) if path not in without]
+            if self._is_about(table, skips):
+                patterns += [glob.escape(path) for path in self._list_folders(folder) if path not in skips]
             elif has_file(self.fs, folder, _FILE, depth):
                 patterns.append("/".join([glob.escape(folder), *["*"] * depth, _FILE]))
         return view_of(table, patterns) if patterns else None
@@ -415,28 +415,28 @@ class Warehouse:
         skip: Callable[[Broken], None],
     ) -> One:
         """Return `read`'s result. If broken files make it fail, pass them to `skip` and call `read` again without them."""
-        without: set[str] = set()
+        skips: set[str] = set()
         attempts = 0
         while True:
             attempts += 1
             try:
-                return read(without)
+                return read(skips)
             except (duckdb.Error, pa.ArrowException, WarehouseError) as error:
                 cause = error.__cause__ if isinstance(error, WarehouseError) else error
                 if not isinstance(cause, (duckdb.Error, pa.ArrowException)) or isinstance(cause, _NO_FAULT_OF_A_FILE):
                     raise
-                broken = self._find_broken(cause, tables, first, without)
+                broken = self._find_broken(cause, tables, first, skips)
                 if not broken and (attempts == _TRIES or isinstance(cause, duckdb.BinderException)):
                     raise
-                without |= broken.keys()
+                skips |= broken.keys()
                 skip(broken)
 
-    def _find_broken(self, error: Exception, tables: Iterable[str], first: Sequence[str], without: Collection[str]) -> Broken:
+    def _find_broken(self, error: Exception, tables: Iterable[str], first: Sequence[str], skips: Collection[str]) -> Broken:
         """Return the files that made a query fail: damaged ones, else those lacking columns. A file named in the error is read in full."""
         message = str(error)
         faults: dict[str, UnreadableFile] = {}
         for table in [table for table in tables if f"{self.folder(table)}/" in message] or tables:
-            files = [path for path in self.files(table, first) if path not in without]
+            files = [path for path in self.files(table, first) if path not in skips]
             look = partial(self._find_file_fault, TABLES[table].schema, message)
             faults |= {fault.path: fault for fault in self.map_files(look, files) if fault}
         damage = {path: fault for path, fault in faults.items() if fault.kind != "other columns"}
@@ -444,7 +444,7 @@ class Warehouse:
         return damage or (faults if lacks_columns else {})
 
     def _find_file_fault(self, schema: pa.Schema | None, message: str, path: str) -> UnreadableFile | None:
-        return find_fault(self.fs, path, schema, in_full=path in message)
+        return find_fault(self.fs, path, schema, reads_all=path in message)
 
     def _skip(self, broken: Broken) -> None:
         """Record the files, and warn of the new ones."""
@@ -452,13 +452,13 @@ class Warehouse:
         self.skipped |= new
         for line in list(new.values())[:FILES_NAMED]:
             self.warn(line)
-        if (more := len(new) - FILES_NAMED) > 0:
-            self.warn(f"skipped, because they cannot be read: {format_count(more, 'more file')}")
+        if (remaining := len(new) - FILES_NAMED) > 0:
+            self.warn(f"skipped, because they cannot be read: {format_count(remaining, 'more file')}")
 
     def drop_readable_skips(self) -> None:
         """Drop files from `skipped` that are readable again."""
         for path in list(self.skipped):
-            if find_fault(self.fs, path, _get_spec(self.place(path)[0]).schema, in_full=True) is None:
+            if find_fault(self.fs, path, _get_spec(self.place(path)[0]).schema, reads_all=True) is None:
                 del self.skipped[path]
 
     def _add_remedy(self, error: UnreadableFile) -> UnreadableFile:

@@ -41,7 +41,7 @@ def asking(
             budgets,
             command_of(context.run),
             roles,
-            of_days=limits.daily,
+            daily_budgets=limits.daily,
             unpriced_models=limits.unpriced,
             stage=get_stage_verb(context.asset_key.to_user_string()),
         ) as ask,

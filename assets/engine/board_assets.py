@@ -38,4 +38,4 @@ def require_scored(store: Store, family: Family) -> None:
 def _show_preview(tables: Tables, preview: Preview) -> Any:
     rows = tables[preview.table]
     selection = rows.filter(pc.equal(rows["cut"], preview.cut)) if preview.cut else rows
-    return markdown(selection, [name for name in preview.columns if name in rows.column_names], most=preview.most)
+    return markdown(selection, [name for name in preview.columns if name in rows.column_names], n=preview.most)

@@ -106,11 +106,11 @@ def _build_schedule(family: Family, stages: tuple[Stage, ...]) -> dg.ScheduleDef
         plan,
         name=f"nightly_{family.name}",
         job=f"{family.name}_pipeline",
-        at=(4, 0),
+        time=(4, 0),
         description=(
             f"requests the {format_plural(family.part)} that the panel's section `{family.name}` (DTEF_PANEL) names "
             "again, in a snapshot named after the date."
         ),
         label=family.name,
-        nothing=f"no {family.part} of the panel has been added yet: `dtef {family.name} add PATH` does",
+        skip_reason=f"no {family.part} of the panel has been added yet: `dtef {family.name} add PATH` does",
     )

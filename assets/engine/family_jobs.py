@@ -34,7 +34,7 @@ def family_jobs(
         description=f"All stages for the chosen {part}s, in one run. Roll-ups are a run of their own: `{name}_roll_ups`.",
     )
     # Excludes the report, which also depends on other families' boards.
-    without_report = [asset for asset in roll_ups if asset.key != dg.AssetKey(REPORT)]
+    boards = [asset for asset in roll_ups if asset.key != dg.AssetKey(REPORT)]
     rolled_up = ", ".join(f"`{asset.key.to_user_string()}`" for asset in roll_ups)
     rolling = dg.define_asset_job(
         f"{name}_roll_ups",
@@ -44,9 +44,7 @@ def family_jobs(
     )
     scores = dg.AssetKey(scores_name or family.scores_table)
     description = f"Brings the roll-ups of the {name} family up to date when a {part} was scored, whatever run did it."
-    return FamilyJobs(
-        pipeline, rolling, boards_after_run(f"{name}_boards_after_run", without_report, rolling, scores, description)
-    )
+    return FamilyJobs(pipeline, rolling, boards_after_run(f"{name}_boards_after_run", boards, rolling, scores, description))
 
 
 def stage_keys(stages: Sequence[Stage]) -> list[dg.AssetKey]:

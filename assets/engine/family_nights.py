@@ -35,21 +35,21 @@ def build_night_schedule(
     *,
     name: str,
     job: str,
-    at: tuple[int, int],
+    time: tuple[int, int],
     description: str,
     label: str,
-    nothing: str,
+    skip_reason: str,
     names_any: Callable[[Any], bool] = lambda panel: True,
     named: str = "",
     read_panel: Callable[[Settings], Any] | None = None,
 ) -> dg.ScheduleDefinition:
     """Return the schedule `name` of `job`, off until it is switched on.
 
-    `at`: hour and minute (UTC); `label`: part of the run's key; `nothing`: why there may be no partition; `names_any`: whether a panel has
+    `time`: hour and minute (UTC); `label`: part of the run's key; `skip_reason`: why there may be no partition; `names_any`: whether a panel has
     anything to run, and `named`, in words, what it needs for that. `read_panel`: reads the family's part of the panel file, or None if it
     is missing; by default the section of its name.
     """
-    hour, minute = at
+    hour, minute = time
 
     @dg.schedule(
         name=name,
@@ -65,7 +65,7 @@ def build_night_schedule(
         night = context.scheduled_execution_time.date().isoformat()
         night_plan = plan(context, store, panel.model_copy(update={"snapshot": night}))
         if not night_plan.keys:
-            return dg.SkipReason(nothing)
+            return dg.SkipReason(skip_reason)
         return night_request(
             context, label, night, night_plan.all_keys, night_plan.panel_keys, night_plan.keys, night_plan.config
         )

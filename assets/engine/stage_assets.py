@@ -212,11 +212,11 @@ class _StageRun:
         """Return a partition's metadata for Dagster: row counts, values of some columns, tokens and dollars, and the first rows."""
         rows = tables[self.stage.name]
         snapshot = {"snapshot": self.snapshot} if self.by_snapshot and self.snapshot else {}
-        beside = {f"{name}_rows": len(table) for name, table in tables.items() if name != self.stage.name}
+        row_counts = {f"{name}_rows": len(table) for name, table in tables.items() if name != self.stage.name}
         counts = {name: dg.MetadataValue.json(_count_values(rows[name])) for name in self.stage.counted_columns}
-        more = {name: _format_metadata_value(value) for name, value in {**self.stage.metadata(tables), **metadata}.items()}
+        extras = {name: _format_metadata_value(value) for name, value in {**self.stage.metadata(tables), **metadata}.items()}
         preview = {"preview": markdown(rows, self.stage.preview)} if self.stage.preview else {}
-        return {"dagster/row_count": len(rows), **snapshot, **beside, **counts, **_sum_usage(tables), **more, **preview}
+        return {"dagster/row_count": len(rows), **snapshot, **row_counts, **counts, **_sum_usage(tables), **extras, **preview}
 
 
 def _count_values(column: pa.ChunkedArray) -> dict[str, int]:
@@ -236,7 +236,7 @@ def _sum_usage(tables: Tables) -> dict[str, Any]:
 def _format_metadata_value(value: Any) -> Any:
     """Return a value for Dagster's display: tables as markdown, lists and mappings as JSON."""
     if isinstance(value, pa.Table):
-        return markdown(value, value.schema.names, most=len(value))
+        return markdown(value, value.schema.names, n=len(value))
     return dg.MetadataValue.json(value) if isinstance(value, (list, dict)) else value
 
 

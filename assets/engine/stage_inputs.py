@@ -128,8 +128,8 @@ class StageInputs:
                 self.outside.warehouse.write(name, rows, **place)
                 continue
             for label in pc.unique(rows["snapshot"]).to_pylist():
-                of_label = rows.filter(pc.equal(rows["snapshot"], label))
-                self.outside.warehouse.write(name, of_label, **place, snapshot=label)
+                label_rows = rows.filter(pc.equal(rows["snapshot"], label))
+                self.outside.warehouse.write(name, label_rows, **place, snapshot=label)
 
     def place(self, table: str) -> dict[str, str]:
         """Return the levels of the partition in a table."""

@@ -118,13 +118,13 @@ def _process_evaluation_safely(tick: _Tick, evaluation: Evaluation) -> dg.RunReq
 
 
 def _process_evaluation(tick: _Tick, evaluation: Evaluation) -> dg.RunRequest | None:
-    record, asked_by = tick.runs.get(evaluation.queue_id), tick.cancels.get(evaluation.queue_id)
+    record, canceller = tick.runs.get(evaluation.queue_id), tick.cancels.get(evaluation.queue_id)
     if record is None:
-        return _handle_missing_run(tick, evaluation, asked_by)
+        return _handle_missing_run(tick, evaluation, canceller)
     run = record.dagster_run
-    if asked_by is not None and run.status in _IS_ALIVE:
-        _cancel(tick.context, run, asked_by)
-    elif (end := ending(tick.context.instance, record, asked_by)) is not None:
+    if canceller is not None and run.status in _IS_ALIVE:
+        _cancel(tick.context, run, canceller)
+    elif (end := ending(tick.context.instance, record, canceller)) is not None:
         events = tick.store.events(evaluation.queue_id)
         end = add_call_counts(end, sum_reported_calls(events), count_calls_left(events))
         tick.store.end(
@@ -133,22 +133,22 @@ def _process_evaluation(tick: _Tick, evaluation: Evaluation) -> dg.RunRequest | 
     return None
 
 
-def _cancel(context: dg.SensorEvaluationContext, run: dg.DagsterRun, who: str) -> None:
+def _cancel(context: dg.SensorEvaluationContext, run: dg.DagsterRun, canceller: str) -> None:
     """Cancel a queued or running run. If the worker is unreachable, run monitoring ends the run, or the next tick retries.
 
     A starting worker, which cannot end by itself, fails: its run must not be restarted.
     """
     if CANCELLED_TAG not in run.tags:
-        context.instance.add_run_tags(run.run_id, {MAX_RETRIES_TAG: "0", CANCELLED_TAG: who})
+        context.instance.add_run_tags(run.run_id, {MAX_RETRIES_TAG: "0", CANCELLED_TAG: canceller})
     try:
         context.instance.run_coordinator.cancel_run(run.run_id)
     except Exception as error:
         context.log.warning(f"run {run.run_id} could not be cancelled: {format_one_line(links(error))}")
 
 
-def _handle_missing_run(tick: _Tick, evaluation: Evaluation, asked_by: str | None) -> dg.RunRequest | None:
-    if asked_by is not None:
-        tick.store.end(evaluation.queue_id, "cancelled", {"by": asked_by})
+def _handle_missing_run(tick: _Tick, evaluation: Evaluation, canceller: str | None) -> dg.RunRequest | None:
+    if canceller is not None:
+        tick.store.end(evaluation.queue_id, "cancelled", {"by": canceller})
         return None
     requests = tick.requested.get(evaluation.queue_id, 0)
     if requests is None:

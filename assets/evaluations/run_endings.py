@@ -30,25 +30,25 @@ class Ending(NamedTuple):
     data: Mapping[str, Any]
 
 
-def ending(instance: dg.DagsterInstance, record: dg.RunRecord, asked_by: str | None) -> Ending | None:
-    """Return the ending of an evaluation with this newest run, or None if it continues. `asked_by`: who cancelled it, if anybody."""
+def ending(instance: dg.DagsterInstance, record: dg.RunRecord, canceller: str | None) -> Ending | None:
+    """Return the ending of an evaluation with this newest run, or None if it continues. `canceller`: who cancelled it, if anybody."""
     run = record.dagster_run
-    of_run = {"dagster_run_id": run.run_id}
+    run_data = {"dagster_run_id": run.run_id}
     if run.status is dg.DagsterRunStatus.SUCCESS:
-        return Ending("completed", of_run)
+        return Ending("completed", run_data)
     if run.status is dg.DagsterRunStatus.CANCELED:
-        return Ending("cancelled", {**of_run, **_describe_canceller(asked_by)})
+        return Ending("cancelled", {**run_data, **_describe_canceller(canceller)})
     if run.status is not dg.DagsterRunStatus.FAILURE:
         return None
-    if asked_by is not None and run.tags.get(CANCELLED_TAG):
-        return Ending("cancelled", {**of_run, **_describe_canceller(asked_by)})
+    if canceller is not None and run.tags.get(CANCELLED_TAG):
+        return Ending("cancelled", {**run_data, **_describe_canceller(canceller)})
     if not _is_restart_pending(instance, record):
-        return Ending("failed", {**of_run, **find_failure_reasons(instance, run)})
-    if asked_by is None:
+        return Ending("failed", {**run_data, **find_failure_reasons(instance, run)})
+    if canceller is None:
         return None
     # No restart is wanted. The second tag informs the next tick if this one does not finish.
-    instance.add_run_tags(run.run_id, {WILL_RETRY_TAG: "false", CANCELLED_TAG: asked_by})
-    return Ending("cancelled", {**of_run, **_describe_canceller(asked_by)})
+    instance.add_run_tags(run.run_id, {WILL_RETRY_TAG: "false", CANCELLED_TAG: canceller})
+    return Ending("cancelled", {**run_data, **_describe_canceller(canceller)})
 
 
 def add_call_counts(end: Ending, reported_calls: EvaluationCalls | None, remaining: int = 0) -> Ending:
@@ -57,15 +57,15 @@ def add_call_counts(end: Ending, reported_calls: EvaluationCalls | None, remaini
         return end
     data, words = {**end.data, "calls": reported_calls.build_json()}, reported_calls.unanswered_note
     if end.kind == "cancelled" and remaining:
-        never = f"at least {format_count(remaining, 'further request')} {'was' if remaining == 1 else 'were'} not made before the end"
-        words = f"{words}; {never}" if words else never
+        note = f"at least {format_count(remaining, 'further request')} {'was' if remaining == 1 else 'were'} not made before the end"
+        words = f"{words}; {note}" if words else note
     if end.kind == "completed" and reported_calls.is_without_answer:
         return Ending("failed", {**data, "reason": words})
     return Ending(end.kind, data if words is None else {**data, "warning": words})
 
 
-def _describe_canceller(who: str | None) -> dict[str, str]:
-    return {"reason": "its run was cancelled in Dagster"} if who is None else {"by": who}
+def _describe_canceller(canceller: str | None) -> dict[str, str]:
+    return {"reason": "its run was cancelled in Dagster"} if canceller is None else {"by": canceller}
 
 
 def _is_restart_pending(instance: dg.DagsterInstance, record: dg.RunRecord) -> bool:
@@ -77,24 +77,24 @@ def _is_restart_pending(instance: dg.DagsterInstance, record: dg.RunRecord) -> b
 
 def find_failure_reasons(instance: dg.DagsterInstance, run: dg.DagsterRun) -> dict[str, Any]:
     """Return `reason`, and `failed`: the reason of each failed partition, by key."""
-    of_partitions, reported_calls = dict[str, str](), list[str]()
+    partition_reasons, reported_calls = dict[str, str](), list[str]()
     for entry in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.STEP_FAILURE):
         failure = entry.get_dagster_event().step_failure_data
         if (reasons := parse_partition_failures(failure)) is not None:
-            of_partitions.update(reasons)
+            partition_reasons.update(reasons)
         else:
             reported_calls.append(f"{entry.step_key}: {describe_stage_failure(failure, run, instance.root_directory)}")
-    if of_partitions:
-        reported_calls.append(_summarize_partition_failures(of_partitions))
+    if partition_reasons:
+        reported_calls.append(_summarize_partition_failures(partition_reasons))
     reason = "; ".join(dict.fromkeys(reported_calls)) or _describe_worker_end(instance, run)
-    failures = dict(sorted(of_partitions.items())[:MOST_TOLD_PARTITIONS])
+    failures = dict(sorted(partition_reasons.items())[:MOST_TOLD_PARTITIONS])
     return {"reason": reason[:_LONGEST_TOLD_REASON], **({"failed": failures} if failures else {})}
 
 
 def _summarize_partition_failures(reasons: Mapping[str, str]) -> str:
     """Return `poker/kuhn: no space left`, or `3 partitions failed, the first: poker/kuhn: no space left`."""
-    first, why = min(reasons.items())
-    reported_calls = f"{first}: {why}"
+    first, reason = min(reasons.items())
+    reported_calls = f"{first}: {reason}"
     return (
         reported_calls
         if len(reasons) == 1

@@ -53,8 +53,8 @@ class DagsterRunLog:
     def _build_restart_event(self, run: dg.DagsterRun, parent_id: str, made_at: datetime) -> RunLogEvent:
         """Return the event that Dagster restarted a run, with the reason."""
         parent = self._instance.get_run_by_id(parent_id)
-        why = find_failure_reasons(self._instance, parent)["reason"] if parent else "the run before was deleted in Dagster"
-        return RunLogEvent("item", {"restarted": True, "dagster_run_id": run.run_id, "reason": why}, _convert_to_utc(made_at))
+        cause = find_failure_reasons(self._instance, parent)["reason"] if parent else "the run before was deleted in Dagster"
+        return RunLogEvent("item", {"restarted": True, "dagster_run_id": run.run_id, "reason": cause}, _convert_to_utc(made_at))
 
     def _read_run_events(self, run_id: str) -> list[RunLogEvent]:
         run_events = self._cache.setdefault(run_id, _RunEvents())
@@ -91,13 +91,13 @@ class _RunEvents:
 
     def _take(self, entry: dg.EventLogEntry) -> None:
         event = entry.get_dagster_event()
-        at = datetime.fromtimestamp(entry.timestamp, UTC)
+        timestamp = datetime.fromtimestamp(entry.timestamp, UTC)
         if self._has_ended:
             return
         if event.event_type is dg.DagsterEventType.RUN_START:
-            self.events.append(RunLogEvent("started", {"dagster_run_id": entry.run_id}, at))
+            self.events.append(RunLogEvent("started", {"dagster_run_id": entry.run_id}, timestamp))
         elif (event_data := read_event_data(event)) is not None:
-            self.events.append(RunLogEvent("item", event_data, at))
+            self.events.append(RunLogEvent("item", event_data, timestamp))
         self._has_ended = event.event_type in _RUN_ENDS
 
 

@@ -56,8 +56,8 @@ def load_scenario_versions(
     for folder in (find_shipped("scenarios"), user_folder):
         if folder is not None and folder.is_dir():
             manifests |= {name: (manifest, str(folder / f"{name}.yaml")) for name, manifest in read_manifests(folder).items()}
-    in_files = {(manifest.id, manifest.version): (manifest, place) for manifest, place in manifests.values()}
-    return _add_stored_versions("scenario", ScenarioManifest, in_files, settings, docs, conflicts)
+    versions = {(manifest.id, manifest.version): (manifest, place) for manifest, place in manifests.values()}
+    return _add_stored_versions("scenario", ScenarioManifest, versions, settings, docs, conflicts)
 
 
 def load_known_persona_versions(
@@ -79,8 +79,8 @@ def load_known_persona_versions(
             _report_conflict(conflicts, persona.id, conflict)
             continue
         personas[name] = persona, str(settings.personas)
-    in_files = {(item.id, item.version): (item, place) for item, place in personas.values()}
-    return {item.name: item for item in _add_stored_versions("persona", Persona, in_files, settings, docs, conflicts).values()}
+    versions = {(item.id, item.version): (item, place) for item, place in personas.values()}
+    return {item.name: item for item in _add_stored_versions("persona", Persona, versions, settings, docs, conflicts).values()}
 
 
 def load_known_personas(
@@ -111,7 +111,7 @@ def _missing_version_error(kind: GameDocumentKind, name: str, version: int, choi
 def _add_stored_versions(
     kind: GameDocumentKind,
     model: type[_Kept],
-    in_files: Mapping[tuple[str, int], tuple[_Kept, str]],
+    file_versions: Mapping[tuple[str, int], tuple[_Kept, str]],
     settings: Settings,
     docs: DocumentSnapshot | None,
     conflicts: dict[str, str] | None,
@@ -121,7 +121,7 @@ def _add_stored_versions(
     place = settings.places()["DTEF_RESPONSES"]
     # A URL may contain a password.
     where = "the response database" if "://" in place else f"the response store {place}"
-    statuses, versions = docs.map_statuses(kind), {key: content for key, (content, _) in in_files.items()}
+    statuses, versions = docs.map_statuses(kind), {key: content for key, (content, _) in file_versions.items()}
     for record in docs.select_kind(kind):
         key = record.id, record.version
         # A version's content must be the same everywhere, regardless of other statuses.
@@ -135,7 +135,7 @@ def _add_stored_versions(
             ) from error
         if versions.get(key, document) != document:
             conflict = (
-                f"{in_files[key][1]}: version {record.version} of the {kind} {record.id} differs from that in {where}, which "
+                f"{file_versions[key][1]}: version {record.version} of the {kind} {record.id} differs from that in {where}, which "
                 f"{record.who} created over HTTP; allowed: another id or a higher version in the file"
             )
             _report_conflict(conflicts, record.id, conflict)

@@ -57,11 +57,11 @@ nightly_games = build_night_schedule(
     plan_games,
     name="nightly_games",
     job="games_pipeline",
-    at=(3, 30),
+    time=(3, 30),
     description="plays the scenarios in the section `games` of the panel (DTEF_PANEL) again, in a snapshot named after the date, with "
     "the panel's models, personas and baselines.",
     label="games",
-    nothing="no scenario is known",
+    skip_reason="no scenario is known",
     names_any=lambda panel: bool(panel.scenarios),
     named=" that names scenarios",
 )

@@ -182,8 +182,8 @@ def plan_episodes(inputs: Inputs, settings: GamesSettings) -> EpisodePlan:
     players = resolve_entrants(pack, inputs.models, personas, settings.players, settings.personas)
     names = {item.opponent for item in items} - {NO_OPPONENT}
     opponents = {name: resolve_opponent(pack, inputs.models, personas, name) for name in names}
-    everybody = [*players, *opponents.values()]
-    refuse_unapproved(everybody, is_allowed=settings.unapproved)
+    all_players = [*players, *opponents.values()]
+    refuse_unapproved(all_players, is_allowed=settings.unapproved)
     plan = LeaguePlan(pack, items, players, opponents, settings.draws, settings.snapshot)
     league = _League(inputs, plan)
     if not inputs.is_dry:
@@ -191,7 +191,7 @@ def plan_episodes(inputs: Inputs, settings: GamesSettings) -> EpisodePlan:
     n_matches = sum(not match.needs_no_model for match in plan.matches())
     # The number of moves is unknown, and episodes share requests: expected are the requests known so far.
     return EpisodePlan(
-        list_player_models(everybody),
+        list_player_models(all_players),
         {},
         n_matches,
         league.episodes,

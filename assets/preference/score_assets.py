@@ -84,10 +84,10 @@ def preference_scores(store: Store) -> dg.MaterializeResult[Any]:
     family.
     """
     votes = read_all_votes(store)
-    how = vote_settings(store.settings)
+    settings = vote_settings(store.settings)
     own_servers = load_store_models(store).own_servers
-    rows = scores_of_votes(votes, how, own_servers)
-    selection = filter_votes(votes, how, own_servers)
+    rows = scores_of_votes(votes, settings, own_servers)
+    selection = filter_votes(votes, settings, own_servers)
     vote_metadata: dict[str, Any] = {
         "votes": len(selection.votes),
         "votes_version": compute_votes_version(votes),
@@ -95,7 +95,7 @@ def preference_scores(store: Store) -> dg.MaterializeResult[Any]:
         "self_judged": selection.self_judged,
         "self_judged_left_out": selection.self_judged_left_out,
     }
-    return publish_tables(store, {"preference_scores": rows}, **vote_metadata, scores=markdown(rows, _SHOWN_SCORES, most=30))
+    return publish_tables(store, {"preference_scores": rows}, **vote_metadata, scores=markdown(rows, _SHOWN_SCORES, n=30))
 
 
 PREFERENCE_ROLL_UPS = [preference_scores]

@@ -56,11 +56,11 @@ nightly_questions = build_night_schedule(
     plan_questions,
     name="nightly_questions",
     job="qa_night",
-    at=(3, 0),
+    time=(3, 0),
     description="runs and judges again the parts of suites that the section `qa` of the panel (DTEF_PANEL) names, in a snapshot named "
     "after the date. The same run shows the judge stored answers again.",
     label="questions",
-    nothing="no part of the panel has been added yet; run `dtef qa add SUITE PATH`",
+    skip_reason="no part of the panel has been added yet; run `dtef qa add SUITE PATH`",
     names_any=lambda panel: panel.names_parts,
     named=" that names suites or parts",
 )

@@ -27,33 +27,33 @@ class PartFindings(NamedTuple):
     """Errors by part that does not fit the settings."""
 
 
-def require_askable_parts(warehouse: Warehouse, keys: Sequence[str], how: AskSettings, settings: Settings) -> bool:
+def require_askable_parts(warehouse: Warehouse, keys: Sequence[str], setup: AskSettings, settings: Settings) -> bool:
     """Return whether some items need a judge.
 
     Raises ConfigError if the settings fit no part (if they fit some, only the others fail), and if a server must look up chunks but none is
     configured.
     """
-    findings = check_parts(warehouse, keys, how)
+    findings = check_parts(warehouse, keys, setup)
     if keys and len(findings.refusals) == len(keys):
         raise next(iter(findings.refusals.values()))
     if findings.has_documents:
-        require_server(how.retriever, settings)
+        require_server(setup.retriever, settings)
     return findings.needs_judge
 
 
-def check_parts(warehouse: Warehouse, keys: Sequence[str], how: AskSettings) -> PartFindings:
+def check_parts(warehouse: Warehouse, keys: Sequence[str], setup: AskSettings) -> PartFindings:
     """Check each of these parts."""
     needs_judge, asks_about, errors = False, False, dict[str, ConfigError]()
     for key in keys:
-        at = QA_SPACE.levels(key)
-        items = warehouse.rows("qa_items", columns=["type", *JUDGED_ITEM_COLUMNS], **at)
-        n_examples = len(warehouse.rows("qa_examples", columns=["position"], **at))
-        about = bool(len(warehouse.rows("qa_documents", columns=["doc_id"], **at)))
+        levels = QA_SPACE.levels(key)
+        items = warehouse.rows("qa_items", columns=["type", *JUDGED_ITEM_COLUMNS], **levels)
+        n_examples = len(warehouse.rows("qa_examples", columns=["position"], **levels))
+        has_documents = bool(len(warehouse.rows("qa_documents", columns=["doc_id"], **levels)))
         try:
-            how.refuse_for(key, items["type"].to_pylist(), n_examples, about_documents=about)
+            setup.refuse_for(key, items["type"].to_pylist(), n_examples, about_documents=has_documents)
         except ConfigError as error:
             errors[key] = error
-        asks_about = asks_about or about
+        asks_about = asks_about or has_documents
         needs_judge = needs_judge or bool(select_judged_items(items))
     return PartFindings(needs_judge, asks_about, errors)
 

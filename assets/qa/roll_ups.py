@@ -55,7 +55,7 @@ def qa_board(config: QaBoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     exposure = load_known_suites(config.suites).exposure
     boards = store.warehouse.query(lambda connection: build_qa_boards(connection, exposure=exposure), only=QA_BOARD_READS)
     overall = boards["qa_board"].filter(pc.equal(boards["qa_board"]["cut"], "overall"))
-    return publish_tables(store, boards, family="qa", board=markdown(overall, _BOARD_SHOWN, most=30))
+    return publish_tables(store, boards, family="qa", board=markdown(overall, _BOARD_SHOWN, n=30))
 
 
 qa_costs = build_costs_asset(QA_FAMILY, ["qa_scores"])

@@ -163,7 +163,7 @@ QA_ITEMS_STAGE = Stage(
 
 
 class _MakePrompts(Protocol):
-    def __call__(self, how: AskSettings, *, asks: bool) -> PromptTables:
+    def __call__(self, setup: AskSettings, *, asks: bool) -> PromptTables:
         """Return the prompts of a part. `asks`: whether missing look-ups may be requested from a server."""
 
 
@@ -172,10 +172,10 @@ def make_prompts(inputs: Inputs, settings: QaSettings) -> Tables:
     make = _build_prompt_maker(inputs)
     prompts = make(settings.ask_settings, asks=True)
     condition = resolve_part_condition(inputs, settings)
-    again = _make_again(inputs, condition, make)
+    groups = _make_again(inputs, condition, make)
     return {
         name: _merge_earlier(
-            inputs, name, pa.concat_tables([*(getattr(group, name) for group in again.values()), new]), {condition, *again}
+            inputs, name, pa.concat_tables([*(getattr(group, name) for group in groups.values()), new]), {condition, *groups}
         )
         for name, new in prompts._asdict().items()
     }
@@ -187,10 +187,10 @@ def _build_prompt_maker(inputs: Inputs) -> _MakePrompts:
     warehouse, environment = inputs.outside.warehouse, inputs.outside.settings
     vectors, look_ups = VectorCache(warehouse, inputs.key), LookUpCache(warehouse, inputs.key)
 
-    def make(how: AskSettings, *, asks: bool) -> PromptTables:
+    def make(setup: AskSettings, *, asks: bool) -> PromptTables:
         ask = look_ups.list_expected if inputs.is_dry else look_ups.fetch_missing
         look_up = partial(ask, environment) if asks else look_ups.find_cached
-        prompts = build_part_prompts(items, examples, documents, how, vectors, look_up)
+        prompts = build_part_prompts(items, examples, documents, setup, vectors, look_up)
         if not inputs.is_dry:
             vectors.keep()
         return prompts
@@ -366,20 +366,20 @@ def run_programs(inputs: Inputs, settings: QaSettings) -> Tables:
     executions = plan_executions(inputs.read("qa_responses"), items, settings.timeout_s)
     if not executions:
         return {"qa_executions": QA_EXECUTIONS.empty_table()}
-    how: dict[str, Any] = {
+    options: dict[str, Any] = {
         "level": settings.sandbox,
         "timeout_s": settings.timeout_s,
         "trust_answers": settings.trust_answers,
     }
-    return {"qa_executions": _run_checks(inputs, executions, how)}
+    return {"qa_executions": _run_checks(inputs, executions, options)}
 
 
-def _run_checks(inputs: Inputs, executions: list[Execution], how: Mapping[str, Any]) -> pa.Table:
-    level = choose_level(how["level"], trust_answers=how["trust_answers"]).level
+def _run_checks(inputs: Inputs, executions: list[Execution], options: Mapping[str, Any]) -> pa.Table:
+    level = choose_level(options["level"], trust_answers=options["trust_answers"]).level
     earlier = inputs.earlier("qa_executions")
     results = {} if earlier is None else load_known_verdicts(earlier, level)
     pause, due = FIRST_PAUSE_S, 0.0
-    for key, result in run_checks_twice(select_programs_to_run(executions, results), **how):
+    for key, result in run_checks_twice(select_programs_to_run(executions, results), **options):
         if result is not None:
             results[key] = result
         if time.monotonic() >= due:

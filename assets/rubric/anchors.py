@@ -68,17 +68,17 @@ def rubric_anchors(context: dg.AssetExecutionContext, settings: RubricSettings, 
 
 def _fill_rubric_anchors(store: Store, settings: RubricSettings) -> pa.Table:
     """Return the anchors, adding new ones up to the requested number. Raises WarehouseError if there are none."""
-    house, most = store.warehouse, settings.anchors or USUAL_ANCHORS
+    house, limit = store.warehouse, settings.anchors or USUAL_ANCHORS
     anchors = house.read_or_empty("rubric_anchor_items")
-    if len(anchors) < most and house.values("rubric_scores", "blueprint"):
+    if len(anchors) < limit and house.values("rubric_scores", "blueprint"):
         material = store.warehouse.query(
             lambda connection: load_label_material(connection, load_board_runs(connection)), only=_ANCHORS_READ
         )
-        anchors = add_anchors(anchors, most, settings.anchor_seed, material)
+        anchors = add_anchors(anchors, limit, settings.anchor_seed, material)
         house.write("rubric_anchor_items", anchors)
     if not len(anchors):
         raise WarehouseError(NOTHING_TO_JUDGE_AGAIN)
-    return anchors.slice(0, most)
+    return anchors.slice(0, limit)
 
 
 def _resolve_judges(store: Store, settings: RubricSettings, blueprints: Sequence[str]) -> dict[str, tuple[JudgeConfig, ...]]:

@@ -134,9 +134,9 @@ class BlueprintFolder:
 
     def _require_models(self, path: Path, blueprint: ParsedBlueprint) -> None:
         if not self._panel.models and any(finding.code in UNKNOWN_MODEL_CODES for finding in blueprint.findings):
-            which = next(finding.text for finding in blueprint.findings if finding.code in UNKNOWN_MODEL_CODES)
+            problem = next(finding.text for finding in blueprint.findings if finding.code in UNKNOWN_MODEL_CODES)
             raise DtefError(
-                f"{path}: its models are unknown: {which}; put the collection into {self._folder / MODELS_FOLDER}, or list models in the "
+                f"{path}: its models are unknown: {problem}; put the collection into {self._folder / MODELS_FOLDER}, or list models in the "
                 f"panel's section `{RUBRIC_PANEL_SECTION}`"
             )
 

@@ -54,5 +54,5 @@ def _format_first_error(path: Path, errors: Sequence[BlueprintFinding]) -> str:
     first = errors[0]
     line = f":{first.line}" if first.line else ""
     place = f" {first.place}:" if first.place and not first.place.startswith("line ") else ""
-    more = f" (and {format_count(len(errors) - 1, 'more error')})" if len(errors) > 1 else ""
-    return f"{path}{line}:{place} {first.code}: {first.text}{more}"
+    suffix = f" (and {format_count(len(errors) - 1, 'more error')})" if len(errors) > 1 else ""
+    return f"{path}{line}:{place} {first.code}: {first.text}{suffix}"

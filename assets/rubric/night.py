@@ -43,10 +43,10 @@ nightly_rubrics = build_night_schedule(
     plan_rubrics,
     name="nightly_rubrics",
     job="rubric_night",
-    at=(2, 30),
+    time=(2, 30),
     description="the blueprints of the panel's section `rubric` (DTEF_PANEL), in a snapshot named after the date. If the panel has "
     "`anchors`, judges judge stored responses again in the same run.",
     label="rubrics",
-    nothing="no blueprint of the panel has been added yet: add it with `dtef rubric add PATH`",
+    skip_reason="no blueprint of the panel has been added yet: add it with `dtef rubric add PATH`",
 )
 RUBRIC_SCHEDULES = [nightly_rubrics]

@@ -75,7 +75,7 @@ def _describe_champions(tables: Tables, store: Store) -> Mapping[str, Any]:
     columns = ["dimension", "model", "mean", "n_blueprints", "n_steady", "n_latest"]
     total = format_count(len(store.warehouse.values("rubric_scores", "blueprint")), "blueprint")
     best = rows.filter(pc.equal(rows["champion"], True))
-    return {"champions": markdown(best, columns, most=13), "graded": f"{grades:,} of {total}"}
+    return {"champions": markdown(best, columns, n=13), "graded": f"{grades:,} of {total}"}
 
 
 rubric_champions = build_board_asset(

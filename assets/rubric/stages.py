@@ -153,8 +153,8 @@ def _add_vectors(inputs: Inputs, rows: pa.Table, batch: EmbeddingResult) -> pa.T
     new = vectors.add_column(0, RUBRIC_EMBEDDINGS.field("blueprint"), pa.repeat(inputs.key, len(vectors)))
     first = [failure.message for failure in batch.failures.values()][:5]
     inputs.describe(n_embedded=len(vectors), failed=len(batch.failures), first_failures=first, cost_usd=batch.usage.cost_usd)
-    in_order = [("embedder", "ascending"), ("text_hash", "ascending")]
-    return pa.concat_tables([rows, new.cast(RUBRIC_EMBEDDINGS)]).sort_by(in_order)
+    sort_keys = [("embedder", "ascending"), ("text_hash", "ascending")]
+    return pa.concat_tables([rows, new.cast(RUBRIC_EMBEDDINGS)]).sort_by(sort_keys)
 
 
 RUBRIC_EMBEDDINGS_STAGE = Stage(

@@ -35,6 +35,6 @@ def build_anchor_result(
             "snapshot": snapshot,
             "anchors": anchors,
             "outcomes": dg.MetadataValue.json(reasons),
-            "judges": markdown(shifts, columns, most=20),
+            "judges": markdown(shifts, columns, n=20),
         }
     )

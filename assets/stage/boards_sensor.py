@@ -62,7 +62,9 @@ class _Boards(NamedTuple):
         """Return the newest input of each outdated roll-up, as a materialization's id in the event log."""
         records = instance.get_asset_records([*self.all_inputs, *self.inputs])
         event = {item.asset_entry.asset_key: last for item in records if (last := item.asset_entry.last_materialization_record)}
-        newest = {key: max((event[dep].storage_id for dep in of if dep in event), default=0) for key, of in self.inputs.items()}
+        newest = {
+            key: max((event[dep].storage_id for dep in deps if dep in event), default=0) for key, deps in self.inputs.items()
+        }
         runs = {event[key].run_id for key in self.inputs if key in event}
         read_after = {run_id: _read_input_position(instance.get_run_by_id(run_id)) for run_id in runs}
         return {
@@ -100,8 +102,8 @@ def boards_after_run(
             return _skip(f"run {run_ids[0]} makes boards or is about to", _Cursor(before.requested))
         if newest == before.requested:
             return _skip("some of the requested boards were not made; see their run", before)
-        if time.time() - waits_since < LONGEST_PATIENCE_S and (why := feeding or _find_blocking_command(instance, boards)):
-            return _skip(f"waits: {why}", _Cursor(before.requested, waits_since))
+        if time.time() - waits_since < LONGEST_PATIENCE_S and (reason := feeding or _find_blocking_command(instance, boards)):
+            return _skip(f"waits: {reason}", _Cursor(before.requested, waits_since))
         selection = None if len(stale_keys) == len(boards.inputs) else sorted(stale_keys)
         return dg.SensorResult(run_requests=[dg.RunRequest(asset_selection=selection)], cursor=json.dumps(_Cursor(newest)))
 
@@ -114,8 +116,8 @@ def boards_after_run(
     )
 
 
-def _skip(why: str, cursor: _Cursor) -> dg.SensorResult:
-    return dg.SensorResult(skip_reason=dg.SkipReason(why), cursor=json.dumps(cursor))
+def _skip(reason: str, cursor: _Cursor) -> dg.SensorResult:
+    return dg.SensorResult(skip_reason=dg.SkipReason(reason), cursor=json.dumps(cursor))
 
 
 def _find_blocking_runs(instance: dg.DagsterInstance, boards: _Boards, job: str) -> tuple[list[str], str]:

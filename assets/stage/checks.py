@@ -46,9 +46,9 @@ def read_keys(store: Store, table: str, columns: Sequence[str]) -> Iterator[tupl
         rows = store.warehouse.rows(table, columns=list(dict.fromkeys([*columns, space.second])), **{space.first: first})
         # Sorted once and sliced: filtering for each key would scan all rows repeatedly.
         rows, start = rows.sort_by(space.second), 0
-        for of_key in pc.value_counts(rows[space.second]).to_pylist():
-            yield space.key(first, of_key["values"]), rows.slice(start, of_key["counts"]).select(list(columns))
-            start += of_key["counts"]
+        for entry in pc.value_counts(rows[space.second]).to_pylist():
+            yield space.key(first, entry["values"]), rows.slice(start, entry["counts"]).select(list(columns))
+            start += entry["counts"]
 
 
 def partition_verdict(

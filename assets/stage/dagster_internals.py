@@ -213,8 +213,8 @@ def shield_output_mirrors() -> Iterator[None]:
     them in another session.
     """
     original = vars(compute_logs)["subprocess"]
-    apart = SimpleNamespace(Popen=partial(subprocess.Popen, start_new_session=True))
-    vars(compute_logs)["subprocess"] = apart
+    replacement = SimpleNamespace(Popen=partial(subprocess.Popen, start_new_session=True))
+    vars(compute_logs)["subprocess"] = replacement
     try:
         yield
     finally:

@@ -52,18 +52,18 @@ def build_drift_result(rows: pa.Table, n_checked: int, severity: Severity, subje
 
 def describe_verdict(row: Mapping[str, Any], series: str) -> str:
     """A verdict on a series: size, start, the judges' part, other changes, and the shared shift."""
-    who = f"{row['verdict'] or 'not compared'}: {series}"
+    label = f"{row['verdict'] or 'not compared'}: {series}"
     shared = f"; {describe_shared_shift(row)}" if has_shared_shift(row) else ""
     judges = f"; {words}" if (words := describe_judges(row)) else ""
     if row["verdict"] != "drift":
-        return f"{who}: {row['reason']}{judges}{shared}"
+        return f"{label}: {row['reason']}{judges}{shared}"
     size = format_shift(row["shift"])
     bounds = f" ({row['shift_low']:.4f} to {row['shift_high']:.4f})" if row["shift_low"] is not None else ""
     since = f" since {row['first_snapshot']}"
     changes = "".join(f"; {change['before']} -> {change['after']}" for change in row.get("changes") or ())
     items = format_moved_items((row["top_changes"] or ())[:3])
     notes = "".join(f"; {line}" for line in row["shift_notes"] or ())
-    return f"{who}: {size}{bounds}{since}{judges}{notes}{changes}{f'; largest changes: {items}' if items else ''}{shared}"
+    return f"{label}: {size}{bounds}{since}{judges}{notes}{changes}{f'; largest changes: {items}' if items else ''}{shared}"
 
 
 def read_drift(store: Store, family: str) -> pa.Table:

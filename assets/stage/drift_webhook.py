@@ -32,10 +32,10 @@ def drift_webhook(context: dg.SensorEvaluationContext, store: Store) -> dg.Senso
     if (url := store.settings.webhook) is None:
         return dg.SkipReason("DTEF_WEBHOOK is not set")
     require_address("DTEF_WEBHOOK", url)
-    notify, sent = load_drift_section(store.settings).notify, json.loads(context.cursor or "{}")
+    notify, previous = load_drift_section(store.settings).notify, json.loads(context.cursor or "{}")
     rows = store.warehouse.rows("drift").to_pylist()
     verdicts = {_get_series(row): verdict for row in rows if (verdict := _format_news(row, notify))}
-    news = [row for row in rows if verdicts.get(_get_series(row)) != sent.get(_get_series(row))]
+    news = [row for row in rows if verdicts.get(_get_series(row)) != previous.get(_get_series(row))]
     if news:
         post_once(url, build_message(news), _TIMEOUT_S)
     reason = f"sent the verdicts of {len(news)} series" if news else "no new verdicts"
@@ -47,8 +47,8 @@ def build_message(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     series = [{name: row[name] for name in _FIELDS} for row in rows]
     names = [f"{row['family']}, {row['model']}, {row['setting']}" for row in rows]
     lines = [describe_verdict(row, name) for row, name in zip(rows, names[:_MOST_LINES], strict=False)]
-    left = [f"and {len(rows) - _MOST_LINES} more series"] if len(rows) > _MOST_LINES else []
-    return {"text": "\n".join([*lines, *left]), "series": series}
+    remainder = [f"and {len(rows) - _MOST_LINES} more series"] if len(rows) > _MOST_LINES else []
+    return {"text": "\n".join([*lines, *remainder]), "series": series}
 
 
 def _get_series(row: Mapping[str, Any]) -> str:

@@ -42,7 +42,7 @@ def build_costs_asset(family: Family, deps: Sequence[str], command: str = "", gr
         )
         sums = {column: pa.compute.sum(rows[column]).as_py() for column in ("cost_usd", "unpriced")}
         cost_metadata = {column: value for column, value in sums.items() if value is not None}
-        return publish_tables(store, {"costs": rows}, family=name, costs=markdown(rows, _SHOWN_COSTS, most=30), **cost_metadata)
+        return publish_tables(store, {"costs": rows}, family=name, costs=markdown(rows, _SHOWN_COSTS, n=30), **cost_metadata)
 
     definition: dg.AssetsDefinition = asset
     return definition

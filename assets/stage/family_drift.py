@@ -106,9 +106,9 @@ def _build_metadata(subject: Subject, rules: pa.Table, drift: ModelDrift, judges
     return {
         "headline": build_headline(checks, subject),
         **count_verdicts(checks),
-        "models": markdown(ranked, _VERDICTS_SHOWN, most=30),
+        "models": markdown(ranked, _VERDICTS_SHOWN, n=30),
         "flagged": len(flags),
-        "documented": markdown(flags, _RULE_SHOWN, most=15),
-        **({"judges": markdown(judges, _JUDGES_PREVIEWED, most=20)} if len(judges) else {}),
+        "documented": markdown(flags, _RULE_SHOWN, n=15),
+        **({"judges": markdown(judges, _JUDGES_PREVIEWED, n=20)} if len(judges) else {}),
         **({"timeline": dg.MetadataValue.md(render_markdown_image(build_series_chart(series)))} if len(series) else {}),
     }

@@ -33,9 +33,9 @@ class AddResult(NamedTuple):
     changed: list[str]
     """The keys that are new, or have a changed file."""
 
-    def line(self, noun: str, of: str = "") -> str:
-        """Describe the result. `noun`: the noun for a partition; `of`: follows their number."""
-        return f"{format_count(len(self.keys), noun)}{of} added, {len(self.changed)} new or changed"
+    def line(self, noun: str, suffix: str = "") -> str:
+        """Describe the result. `noun`: the noun for a partition; `suffix`: follows their number."""
+        return f"{format_count(len(self.keys), noun)}{suffix} added, {len(self.changed)} new or changed"
 
 
 def list_partitions(instance: dg.DagsterInstance, space: Space) -> list[str]:

@@ -36,11 +36,11 @@ def panel_drift(settings: Settings, warehouse: Warehouse | None) -> DriftSetting
     drift = load_drift_section(settings)
     if settings.panel is not None and drift.names_models:
         models = load_known_models(settings, COMPUTED_MODELS)
-        asked, judges = list_panel_models(settings.panel, models), list_panel_judges(settings.panel, models)
+        pairs, judges = list_panel_models(settings.panel, models), list_panel_judges(settings.panel, models)
         if warehouse is not None:
-            asked += [pair for family in FAMILIES for pair in list_family_scored_models(warehouse, family)]
+            pairs += [pair for family in FAMILIES for pair in list_family_scored_models(warehouse, family)]
             judges += [pair for family in FAMILIES for pair in list_family_judges(warehouse, family)]
-        require_known_names(read_panel(settings.panel), drift, asked, judges)
+        require_known_names(read_panel(settings.panel), drift, pairs, judges)
     return drift
 
 

@@ -96,12 +96,12 @@ def stage(
     }
 
 
-def build_backfill_policy(most: int | None) -> dg.BackfillPolicy:
-    """Return how a backfill is split into runs: one for each range of neighbouring partitions, or at most `most` partitions per run.
+def build_backfill_policy(limit: int | None) -> dg.BackfillPolicy:
+    """Return how a backfill is split into runs: one for each range of neighbouring partitions, or at most `limit` partitions per run.
 
     All stages of a space use the same policy, so that a run takes its partitions through all of them.
     """
-    return dg.BackfillPolicy.single_run() if most is None else dg.BackfillPolicy.multi_run(max_partitions_per_run=most)
+    return dg.BackfillPolicy.single_run() if limit is None else dg.BackfillPolicy.multi_run(max_partitions_per_run=limit)
 
 
 def roll_up(
@@ -134,7 +134,7 @@ One = TypeVar("One")
 
 
 def split_into_batches(items: Sequence[One]) -> Iterator[Sequence[One]]:
-    return (items[at : at + _AT_ONCE] for at in range(0, len(items), _AT_ONCE))
+    return (items[start : start + _AT_ONCE] for start in range(0, len(items), _AT_ONCE))
 
 
 class PartitionRun:
@@ -236,11 +236,11 @@ class PartitionRun:
 
     def _is_last_stage(self) -> bool:
         graph = self.context.job_def.asset_layer.asset_graph
-        in_run = self.context.job_def.asset_layer.executable_asset_keys
+        run_keys = self.context.job_def.asset_layer.executable_asset_keys
         return not any(
-            key in in_run and graph.get(key).is_partitioned
+            key in run_keys and graph.get(key).is_partitioned
             for key in graph.get(self.context.asset_key).child_keys
-            if key in in_run
+            if key in run_keys
         )
 
 
@@ -267,14 +267,14 @@ def tag_run(context: dg.AssetExecutionContext, keys: Sequence[str]) -> None:
 
 
 def _format_some(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_TAGGED
-    return ", ".join(names[:_MOST_TAGGED]) + (f" and {more} more" if more > 0 else "")
+    remaining = len(names) - _MOST_TAGGED
+    return ", ".join(names[:_MOST_TAGGED]) + (f" and {remaining} more" if remaining > 0 else "")
 
 
 def format_failures(failures: Mapping[str, str], total: int) -> str:
     """Return which of the run's partitions failed, and why."""
     note = ", the others are done" if len(failures) < total else ""
-    reasons = "; ".join(f"{key} ({why})" for key, why in sorted(failures.items()))
+    reasons = "; ".join(f"{key} ({reason})" for key, reason in sorted(failures.items()))
     return f"{len(failures)} of {format_count(total, 'partition')} failed{note}: {reasons}"
 
 
@@ -293,10 +293,10 @@ def read_failed_partitions(context: dg.AssetExecutionContext | dg.AssetCheckExec
     return set(tags[FAILED_TAG].split("\n")) if is_own_run and tags.get(FAILED_TAG) else set()
 
 
-def markdown(rows: pa.Table, columns: Sequence[str], *, most: int = 5) -> dg.MarkdownMetadataValue:
+def markdown(rows: pa.Table, columns: Sequence[str], *, n: int = 5) -> dg.MarkdownMetadataValue:
     """Return the first rows as a small markdown table."""
     lines = ["| " + " | ".join(columns) + " |", "|" + " --- |" * len(columns)]
-    lines += ["| " + " | ".join(_format_cell(row[name]) for name in columns) + " |" for row in rows.slice(0, most).to_pylist()]
+    lines += ["| " + " | ".join(_format_cell(row[name]) for name in columns) + " |" for row in rows.slice(0, n).to_pylist()]
     return dg.MetadataValue.md("\n".join(lines))
 
 
@@ -325,18 +325,18 @@ class StageEvents:
         self._reply_places = 0.0
         store.track_calls(CallsOfStage(self._report_progress, self._report_calls) if self._is_told else None)
 
-    def item(self, key: str, done: int, of: int, reason: str | None = None) -> None:
-        """Record that a partition is done, or failed for a reason. `done`: the number of the stage's settled partitions."""
+    def item(self, key: str, n_done: int, total: int, reason: str | None = None) -> None:
+        """Record that a partition is done, or failed for a reason. `n_done`: the number of the stage's settled partitions."""
         status = {"status": "done"} if reason is None else {"status": "failed", "reason": reason}
-        self._emit_event(f"{key} is {status['status']}", {"key": key, "done": done, "of": of, **status})
+        self._emit_event(f"{key} is {status['status']}", {"key": key, "done": n_done, "of": total, **status})
 
-    def _report_progress(self, counts: CallCounts, of: int) -> None:
+    def _report_progress(self, counts: CallCounts, total: int) -> None:
         """Report the number of answered requests, at long intervals since events are stored permanently."""
         if time.monotonic() - self._reply_places < ANSWERS_TOLD_EVERY_S:
             return
         self._reply_places = time.monotonic()
-        progress_data = {"answered": counts.answered, "failed": counts.failed, "skipped": counts.skipped, "of": of}
-        self._emit_event(f"{counts.answered:,} of {of:,} requests are answered", progress_data)
+        progress_data = {"answered": counts.answered, "failed": counts.failed, "skipped": counts.skipped, "of": total}
+        self._emit_event(f"{counts.answered:,} of {total:,} requests are answered", progress_data)
 
     def _report_calls(self, calls: StageCalls) -> None:
         """Report the outcomes of all requests so far, at the end of each block of requests."""

@@ -17,12 +17,12 @@ def load_store_models(store: Store) -> Models:
     return load_known_models(store.settings, COMPUTED_MODELS)
 
 
-def split_batches(plans: Sequence[ToBeAsked], sizes: Sequence[int], most: int) -> Iterator[list[ToBeAsked]]:
-    """Yield plans in order, in groups of total size up to `most`; a larger plan has its own group."""
+def split_batches(plans: Sequence[ToBeAsked], sizes: Sequence[int], limit: int) -> Iterator[list[ToBeAsked]]:
+    """Yield plans in order, in groups of total size up to `limit`; a larger plan has its own group."""
     group: list[ToBeAsked] = []
     total = 0
     for plan, size in zip(plans, sizes, strict=True):
-        if group and total + size > most:
+        if group and total + size > limit:
             yield group
             group, total = [], 0
         group.append(plan)

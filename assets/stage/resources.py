@@ -156,8 +156,8 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
         budget: Budget,
         budgets: Mapping[str, Budget],
         command: Command | None = None,
-        of_roles: Mapping[str, Budget] | None = None,
-        of_days: Mapping[str, DailyBudget] | None = None,
+        role_budgets: Mapping[str, Budget] | None = None,
+        daily_budgets: Mapping[str, DailyBudget] | None = None,
         unpriced_models: Collection[str] = (),
         stage: str = "",
     ) -> Iterator[Ask]:
@@ -165,11 +165,11 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
 
         All stages of a run share one gateway and budget; with a multiprocess executor, those of a process do. `expected`: requests of the
         stage by model name. `budget`: the run's; `budgets`: by model name; for each limit, the first value given by a stage holds.
-        `command`: its runs share one gateway. `of_roles`: budgets by model role; `of_days`: the same per day, over all runs.
+        `command`: its runs share one gateway. `role_budgets`: budgets by model role; `daily_budgets`: the same per day, over all runs.
         `unpriced_models`: called under a limit in dollars although their price is unknown. `stage`: prefix of progress lines.
         """
-        with self.open_gateway(log, expected, budget, budgets, command, of_roles, stage) as (gateway, progress):
-            for role, daily in (of_days or {}).items():
+        with self.open_gateway(log, expected, budget, budgets, command, role_budgets, stage) as (gateway, progress):
+            for role, daily in (daily_budgets or {}).items():
                 gateway.accounts.limit_daily(role, daily)
             gateway.accounts.allowed_unpriced.update(unpriced_models)
             if (listener := self._call_listener) is None:
@@ -189,13 +189,13 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
         budget: Budget,
         budgets: Mapping[str, Budget],
         command: Command | None = None,
-        of_roles: Mapping[str, Budget] | None = None,
+        role_budgets: Mapping[str, Budget] | None = None,
         stage: str = "",
     ) -> Iterator[tuple[Gateway, RunProgress]]:
         """Open the run's gateway and its displayed progress; for arguments see `asking`."""
         with display_progress(log, stage) as display:
             gateway = self._open_shared_gateway(command)
-            gateway.accounts.limit(budget, budgets, of_roles)
+            gateway.accounts.limit(budget, budgets, role_budgets)
             gateway.tell = display.say
             yield gateway, RunProgress(display, expected)
 

@@ -47,10 +47,10 @@ def publish(
     frames: dict[str, list[pd.DataFrame]] = {}
     # About half of the work runs without Python's lock.
     with ThreadPoolExecutor(len(TARGETS)) as threads:
-        for targets, of_targets in zip(TARGETS, threads.map(make_frames, TARGETS), strict=True):
-            for table, frame in of_targets.items():
+        for targets, target_frames in zip(TARGETS, threads.map(make_frames, TARGETS), strict=True):
+            for table, frame in target_frames.items():
                 frames.setdefault(table, []).append(frame.assign(targets=targets))
-    results = {table: build_published_table(of_table, TABLES[table].schema, family) for table, of_table in frames.items()}
+    results = {table: build_published_table(parts, TABLES[table].schema, family) for table, parts in frames.items()}
     for table, rows in results.items():
         store.warehouse.write(table, rows, **build_family_levels(table, family))
     store.warehouse.refresh_database()

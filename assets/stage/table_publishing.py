@@ -11,10 +11,10 @@ from dtef_pipeline.errors import WarehouseError
 from resources.warehouse import build_family_levels
 
 
-def require_made(store: Store, table: str, of: str, command: str) -> None:
-    """Raise WarehouseError if the table has no rows. `of`: the noun for partitions whose stages make it; `command`: an alternative."""
+def require_made(store: Store, table: str, noun: str, command: str) -> None:
+    """Raise WarehouseError if the table has no rows. `noun`: the noun for partitions whose stages make it; `command`: an alternative."""
     if not store.warehouse.tables([table]):
-        raise WarehouseError(f"no {table} yet: materialize the stages of a {of} first, or `{command}`")
+        raise WarehouseError(f"no {table} yet: materialize the stages of a {noun} first, or `{command}`")
 
 
 def publish_tables(

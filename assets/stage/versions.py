@@ -67,9 +67,9 @@ class Provenance:
         made_from_others = any(inputs.values())
         version = digest(self._code_version, *inputs.values(), content) if made_from_others or not content else content
         tags = {CODE_VERSION_TAG: self._code_version, **build_observation_tags(version)}
-        for parent, of_input in inputs.items():
+        for parent, input_version in inputs.items():
             info = self._apply_command.maybe_fetch_and_get_input_asset_version_info(parent)
-            tags[get_input_data_version_tag(parent)] = of_input or DEFAULT_DATA_VERSION.value
+            tags[get_input_data_version_tag(parent)] = input_version or DEFAULT_DATA_VERSION.value
             tags[get_input_event_pointer_tag(parent)] = str(info.storage_id) if info else NULL_EVENT_POINTER
         return tags
 

@@ -81,7 +81,7 @@ def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: S
             "linked_batteries": len(pa.compute.unique(batteries["linked_battery"])),
             **column_schema("leaderboard", describe_schema(rows.schema, BOARD_COLUMNS)),
             **config.describe_config(),
-            "board": markdown(best, [name for name in columns if name in best.column_names], most=30),
+            "board": markdown(best, [name for name in columns if name in best.column_names], n=30),
             "plot": dg.MetadataValue.md(render_markdown_image(make_board_chart(best.to_pandas()))),
             **_context_plot(store, best),
         }
@@ -151,8 +151,8 @@ def segment_gaps(context: dg.AssetExecutionContext, config: BoardConfig, store: 
     """
     rows = publish_views(store, config, make_views("segment_gaps"))["segment_gaps"]
     columns = ["model", "attribute", "segment", "context_level", "deviation", "low", "high", "p_adjusted", "verdict"]
-    of_clean = clean(rows).sort_by([("p_adjusted", "ascending")])
-    return _test_table(rows, config, of_clean, columns, significant=["worse", "better"])
+    clean_rows = clean(rows).sort_by([("p_adjusted", "ascending")])
+    return _test_table(rows, config, clean_rows, columns, significant=["worse", "better"])
 
 
 @dg.asset(deps=["segment_results"], **roll_up("reliability", code_version="5"))
@@ -186,7 +186,7 @@ def _test_table(
         name: int(pa.compute.sum(pa.compute.is_in(selection["verdict"], pa.array(words))).as_py() or 0)
         for name, words in verdicts.items()
     }
-    preview = markdown(selection, columns, most=20)
+    preview = markdown(selection, columns, n=20)
     return dg.MaterializeResult(
         metadata={"dagster/row_count": len(rows), **config.describe_config(), **counts, "preview": preview}
     )

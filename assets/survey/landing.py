@@ -144,7 +144,9 @@ class Landing:
 
     def _land(self, name: str) -> list[dg.RunRequest]:
         look = self.now[name]
-        if not look.stable or (look.done and all(self._is_used_for(round_id, by) for round_id, by in look.yields_to.items())):
+        if not look.stable or (
+            look.done and all(self._is_used_for(round_id, rival) for round_id, rival in look.yields_to.items())
+        ):
             return []
         if self._is_time_up():
             self.left.append(name)
@@ -164,9 +166,9 @@ class Landing:
         for survey in surveys:
             if survey.round in notes:
                 continue
-            if by := self._find_competing_file(survey.round, name):
-                yields_to[survey.round] = by
-                troubles.append(f"round {survey.round} is read from {by}, not from here: remove one of the two")
+            if rival := self._find_competing_file(survey.round, name):
+                yields_to[survey.round] = rival
+                troubles.append(f"round {survey.round} is read from {rival}, not from here: remove one of the two")
                 continue
             if self._is_time_up():
                 self.left.append(f"{survey.round} from {name}")

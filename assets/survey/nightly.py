@@ -25,10 +25,10 @@ nightly_drift_schedule = build_night_schedule(
     plan_surveys,
     name="nightly_drift",
     job="nightly_drift",
-    at=(2, 0),
+    time=(2, 0),
     description="the prompts of the panel (DTEF_PANEL), in a snapshot named after the date.",
     label="surveys",
-    nothing="no round has been ingested yet, or no partition of the panel has been run: `dtef run --round ROUND` makes the prompts that "
+    skip_reason="no round has been ingested yet, or no partition of the panel has been run: `dtef run --round ROUND` makes the prompts that "
     "a night needs",
     read_panel=load_known_panel,
 )

@@ -95,20 +95,20 @@ class Predictor:
         settings: SurveySettings,
         models: Sequence[ModelSpec],
         lookup: Stored,
-        in_store: InStore = lambda snapshot: (),
+        model_lookup: InStore = lambda snapshot: (),
         keys: Sequence[str] = (),
         read: Read | None = None,
         *,
         is_dry: bool = False,
     ) -> None:
-        """`keys`: the partitions of the run, over which limits apply; `in_store`: used if tables cannot be read.
+        """`keys`: the partitions of the run, over which limits apply; `model_lookup`: used if tables cannot be read.
 
         `read`: reads the tables made so far, by default from the warehouse; `is_dry`: an estimate, which shows no progress.
         """
         self.warehouse, self.settings, self.models = warehouse, settings, models
         self.language_models = select_language_models(models)
         self._read_table = read
-        self._stored, self._in_store, self._keys = lookup, cache(in_store), keys
+        self._stored, self._in_store, self._keys = lookup, cache(model_lookup), keys
         self._limited: dict[str, pa.Array] = {}
         self._rounds: dict[str, RoundAnswers] = {}
         self._previous = PreviousRound(self.warehouse)
@@ -140,7 +140,7 @@ class Predictor:
         for model in self.language_models:
             if n_requests := self._count_model_requests(chosen_prompts, model, twins):
                 self.expected[model.name] = self.expected.get(model.name, 0) + n_requests
-        self.sizes = {key: self.size(prompts_of) for key, prompts_of in tables.items()}
+        self.sizes = {key: self.size(table) for key, table in tables.items()}
 
     def size(self, prompts: pa.Table) -> int:
         """Return the number of language models' rows for these prompts."""
@@ -166,9 +166,9 @@ class Predictor:
             if not len(selection := self._select_prompts(prompts.chosen, model)):
                 continue
             reuse = self._find_shared_responses(selection["prompt_id"].to_pylist(), model, twins) if twins else {}
-            rows, of_model = CALLS.plan_calls(selection, model, self.settings.draws, self.settings.snapshot, reuse)
+            rows, model_requests = CALLS.plan_calls(selection, model, self.settings.draws, self.settings.snapshot, reuse)
             tables.append(rows)
-            requests.append(of_model)
+            requests.append(model_requests)
         return pa.concat_tables(tables) if tables else None, RequestList(requests)
 
     def compute_baselines(self, key: str, prompts: Prompts) -> list[pa.Table]:
@@ -197,10 +197,10 @@ class Predictor:
         Predictions are new rows and valid earlier ones. Rows are removed if their prompt has changed; their responses stay in the response
         store.
         """
-        at = {**SPACE.levels(key), "snapshot": self.settings.snapshot}
-        existing = self.warehouse.read_earlier("predictions", **at)
+        partition = {**SPACE.levels(key), "snapshot": self.settings.snapshot}
+        existing = self.warehouse.read_earlier("predictions", **partition)
         if existing is None or self.settings.from_store:
-            rows = self.warehouse.rows("scores", columns=["prompt_id"], **at) if existing is None else existing
+            rows = self.warehouse.rows("scores", columns=["prompt_id"], **partition) if existing is None else existing
             restored_rows = self._restore(key, blueprints, rows["prompt_id"].to_pylist())
             existing = restored_rows if existing is None else CALLS.merge_rows(existing, restored_rows, blueprints)
         stands = pc.is_in(existing["prompt_id"], blueprints["prompt_id"].combine_chunks())
@@ -234,22 +234,22 @@ class Predictor:
         """Return the prompts of the smallest sample with all that have a response; a duplicate's response also serves other prompts."""
         keys = request_keys(prompts["prompt_id"].to_pylist(), model.variant, 0, self.settings.snapshot)
         mask = pc.is_in(pa.array(keys, pa.string()), pa.array(self._find_known_keys(keys), pa.string()))
-        items, within = prompts.filter(mask)[KEYS.item].combine_chunks(), pc.scalar(True)
+        items, bounds = prompts.filter(mask)[KEYS.item].combine_chunks(), pc.scalar(True)
         for order in DRAW_ORDERS:
             last = pc.max(survey.filter(pc.is_in(survey[KEYS.item], items))[order])
-            within = within & pc.less_equal(pc.field(order), last)
-        return prompts.filter(pc.is_in(prompts[KEYS.item], survey.filter(within)[KEYS.item].combine_chunks()))
+            bounds = bounds & pc.less_equal(pc.field(order), last)
+        return prompts.filter(pc.is_in(prompts[KEYS.item], survey.filter(bounds)[KEYS.item].combine_chunks()))
 
     def _find_scored_baselines(self, round_id: str) -> list[tuple[ModelSpec, int]]:
         """Return the scored baselines of the round and snapshot, else the two references, with draws; no response store has them."""
         rows = self.warehouse.rows("scores", columns=[*MODEL, "snapshot", "draw"], round=round_id)
-        of_snapshot = pc.equal(rows["snapshot"], self.settings.snapshot)
-        rows = rows.filter(pc.and_(of_snapshot, pc.starts_with(rows["model_variant"], COMPUTED)))
+        has_snapshot = pc.equal(rows["snapshot"], self.settings.snapshot)
+        rows = rows.filter(pc.and_(has_snapshot, pc.starts_with(rows["model_variant"], COMPUTED)))
         last = rows.group_by(list(MODEL)).aggregate([("draw", "max")]).select([*MODEL, "draw_max"])
-        of_scores = [*zip(*last.to_pydict().values(), strict=True)] or [
+        variants = [*zip(*last.to_pydict().values(), strict=True)] or [
             (name, name, 0) for name in (UNIFORM, POPULATION_MARGINAL)
         ]
-        baselines = [(parse_variant(name, variant), draw + 1) for name, variant, draw in of_scores]
+        baselines = [(parse_variant(name, variant), draw + 1) for name, variant, draw in variants]
         return [(spec, draws) for spec, draws in baselines if spec is not None]
 
     def prompts(self, key: str, columns: Sequence[str] | None = None) -> Prompts:
@@ -293,12 +293,12 @@ def choose_limited_prompts(prompts: pa.Table, limits: Mapping[str, int]) -> dict
         return {}
     rows = [row for row in prompts.to_pylist() if not (row["reading"] or {}).get("place")]
     rows.sort(key=lambda row: digest("limit", *(row[name] for name in _SHARED_BY_CONDITIONS)))
-    of_condition: dict[str, dict[str, None]] = {}
+    condition_prompts: dict[str, dict[str, None]] = {}
     for row in rows:
-        of_condition.setdefault(row["condition"], {})[row["prompt_id"]] = None
+        condition_prompts.setdefault(row["condition"], {})[row["prompt_id"]] = None
     return {
-        name: pa.array([prompt for group in of_condition.values() for prompt in islice(group, most)], pa.string())
-        for name, most in limits.items()
+        name: pa.array([prompt for group in condition_prompts.values() for prompt in islice(group, limit)], pa.string())
+        for name, limit in limits.items()
     }
 
 
@@ -328,10 +328,10 @@ class SegmentPredictions:
         rows, _ = self._asks
         if rows is None:
             return {}
-        usual, is_one = usual_reply_tokens(self.prompts.chosen), len(self.predictor.settings.conditions) == 1
+        usual, is_single = usual_reply_tokens(self.prompts.chosen), len(self.predictor.settings.conditions) == 1
         columns = (rows[name].to_pylist() for name in ("request_key", "condition", "prompt_id"))
         return {
-            key: Forecast(f" {condition}", usual[condition, prompt], "" if is_one else f", {condition}")
+            key: Forecast(f" {condition}", usual[condition, prompt], "" if is_single else f", {condition}")
             for key, condition, prompt in zip(*columns, strict=True)
         }
 

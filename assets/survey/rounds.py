@@ -61,16 +61,16 @@ def _nothing_usable(survey: Survey, observed: ObservedRound) -> SurveyError:
     """Return the error on a round without a usable pair: the reasons, each with its first example, and the place of the first of these."""
     rows = observed.quarantine.to_pylist()
     first = {row["reason"]: row for row in reversed(rows)}
-    why = [
+    reasons = [
         finding["message"]
         for finding in observed.findings.to_pylist()
         if finding["level"] == "error" and finding["code"] != "nothing-usable"
     ]
     counts = Counter(row["reason"] for row in rows).most_common()
-    why += [f"{count:,} {reason} ({first[reason]['segment']}: {first[reason]['detail']})" for reason, count in counts]
+    reasons += [f"{count:,} {reason} ({first[reason]['segment']}: {first[reason]['detail']})" for reason, count in counts]
     example: Mapping[str, Any] = first[counts[0][0]] if counts else {"file": survey.path, "line": None}
     return SurveyError(
-        f"no (segment, question) pair can be used: {'; '.join(why) or 'nothing was answered'}",
+        f"no (segment, question) pair can be used: {'; '.join(reasons) or 'nothing was answered'}",
         where=example["file"],
         line=example["line"],
     )
@@ -155,14 +155,14 @@ def refuse_losses(
     missing = {*losses.segments_dropped, *losses.pairs_dropped}
     now = [row for row in rows if {row["segment"], f"{row['segment']} {row['question_id']}"} & missing]
     reasons = Counter(row["reason"] for row in now)
-    why = f"; now in quarantine: {', '.join(f'{n} {reason}' for reason, n in reasons.most_common())}" if reasons else ""
+    note = f"; now in quarantine: {', '.join(f'{n} {reason}' for reason, n in reasons.most_common())}" if reasons else ""
     first = f", such as {now[0]['file']}:{now[0]['line']}: {now[0]['detail']}" if now and now[0]["line"] else ""
     remaining = {segment.partition(":")[0] for segment in observed.responses["segment"].unique().to_pylist()}
     attributes = sorted({segment.partition(":")[0] for segment in losses.segments_dropped} - remaining)
     whole_attributes = f"; nothing is left of: {', '.join(attributes)}" if attributes else ""
-    problem = f"round {survey.round} would lose data that is stored: {losses}{whole_attributes}{why}{first}"
-    what_to_do = f"correct the file, or accept the loss with `{_format_replace_command(survey, min_n, allowed, design_effect)}`"
-    raise SurveyError(f"{problem}; nothing was changed: {what_to_do}", where=survey.path)
+    problem = f"round {survey.round} would lose data that is stored: {losses}{whole_attributes}{note}{first}"
+    remedy = f"correct the file, or accept the loss with `{_format_replace_command(survey, min_n, allowed, design_effect)}`"
+    raise SurveyError(f"{problem}; nothing was changed: {remedy}", where=survey.path)
 
 
 def _format_replace_command(survey: Survey, min_n: int, allowed: Collection[str], design_effect: float | None) -> str:

@@ -129,8 +129,8 @@ def _merge_findings(warehouse: Warehouse, round_id: str, responses: pa.Table) ->
         message = f"The same survey is stored under several ids; {PREVIOUS_ROUND} does not predict one of them from another."
         findings.append({"code": SAME_SURVEY, "message": message, "items": [round_id, *copies]})
     if later := _find_later_predicted_rounds(warehouse, round_id):
-        again = f"`dtef run --round {' --round '.join(later)} --model baselines`"
-        message = f"These rounds were predicted before {round_id} was stored, so {PREVIOUS_ROUND} did not use it; run {again}."
+        rerun = f"`dtef run --round {' --round '.join(later)} --model baselines`"
+        message = f"These rounds were predicted before {round_id} was stored, so {PREVIOUS_ROUND} did not use it; run {rerun}."
         findings.append({"code": "predicted-without-round", "message": message, "items": later})
     return pa.Table.from_pylist([{"round": round_id, "level": "warning", **row} for row in findings], schema=SURVEY_FINDINGS)
 
@@ -270,23 +270,25 @@ def build_blueprint_options(settings: SurveySettings, earlier: pa.Table) -> list
     pairs = {(condition, level) for condition in by_condition for level in levels}
     columns = [earlier[name].to_pylist() for name in _RECIPE] if settings.keep_earlier else [[], [], []]
     recipes = {(condition, level): recipe for condition, level, recipe in zip(*columns, strict=True)}
-    extras = [BlueprintOptions.parse_recipe(recipe, [way[1]]) for way, recipe in sorted(recipes.items()) if way not in pairs]
+    extras = [BlueprintOptions.parse_recipe(recipe, [pair[1]]) for pair, recipe in sorted(recipes.items()) if pair not in pairs]
     return [*by_condition.values(), *extras]
 
 
-def _read_known_recipes(warehouse: Warehouse, at: Mapping[str, str]) -> pa.Table:
+def _read_known_recipes(warehouse: Warehouse, levels: Mapping[str, str]) -> pa.Table:
     """Return the columns _RECIPE of the partition; if its file is damaged, those of its predictions and scores, else of the round."""
-    earlier = warehouse.read_earlier("blueprints", columns=_RECIPE, **at)
+    earlier = warehouse.read_earlier("blueprints", columns=_RECIPE, **levels)
     if earlier is not None:
         return earlier
-    segments = [segment for segment in warehouse.values("blueprints", "segment", round=at["round"]) if segment != at["segment"]]
-    tables = [warehouse.rows("blueprints", columns=_RECIPE, round=at["round"], segment=segment) for segment in segments]
+    segments = [
+        segment for segment in warehouse.values("blueprints", "segment", round=levels["round"]) if segment != levels["segment"]
+    ]
+    tables = [warehouse.rows("blueprints", columns=_RECIPE, round=levels["round"], segment=segment) for segment in segments]
     recipes = {(row["condition"], row["context_level"]): row["recipe"] for rows in tables for row in rows.to_pylist()}
-    results = [warehouse.rows(table, columns=_RECIPE[:2], **at) for table in ("predictions", "scores")]
-    ways = {tuple(row.values()) for rows in results for row in rows.to_pylist()} or set(recipes)
-    for condition, level in ways - set(recipes):
+    results = [warehouse.rows(table, columns=_RECIPE[:2], **levels) for table in ("predictions", "scores")]
+    pairs = {tuple(row.values()) for rows in results for row in rows.to_pylist()} or set(recipes)
+    for condition, level in pairs - set(recipes):
         recipes[condition, level] = BlueprintOptions.parse_condition(condition, [level]).recipe
-    rows = [dict(zip(_RECIPE, (*way, recipes[way]), strict=True)) for way in sorted(ways)]
+    rows = [dict(zip(_RECIPE, (*pair, recipes[pair]), strict=True)) for pair in sorted(pairs)]
     return pa.Table.from_pylist(rows, pa.schema([BLUEPRINTS.field(name) for name in _RECIPE]))
 
 
@@ -370,9 +372,9 @@ def _build_predictor(inputs: Inputs, settings: SurveySettings) -> Predictor:
         return inputs.at(key).read(table, columns)
 
     def make() -> Predictor:
-        lookup, in_store = partial(store.responses.responses, columns=STORED_COLUMNS), store.responses.models
+        lookup, model_lookup = partial(store.responses.responses, columns=STORED_COLUMNS), store.responses.models
         models, keys = resolve_asked_models(settings, inputs.models), inputs.all_keys
-        return Predictor(store.warehouse, settings, models, lookup, in_store, keys, read, is_dry=inputs.is_dry)
+        return Predictor(store.warehouse, settings, models, lookup, model_lookup, keys, read, is_dry=inputs.is_dry)
 
     predictor: Predictor = inputs.remember("predictor", make)
     return predictor
@@ -472,8 +474,8 @@ def _read_snapshots(warehouse: Warehouse) -> dict[tuple[str, str], set[str]]:
     """Return the snapshots of each round and segment with scores, from folder names."""
     snapshots: dict[tuple[str, str], set[str]] = defaultdict(set)
     for file in warehouse.files("scores"):
-        _, at = warehouse.place(file)
-        snapshots[at[SPACE.first], at[SPACE.last]].add(at["snapshot"])
+        _, place = warehouse.place(file)
+        snapshots[place[SPACE.first], place[SPACE.last]].add(place["snapshot"])
     return snapshots
 
 

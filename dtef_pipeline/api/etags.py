@@ -32,13 +32,13 @@ def matches(header: str | None, etag: str) -> bool:
         return False
     if header.strip(" \t") == "*":
         return True
-    named, at = set(), 0
-    while at < len(header):
-        match = _ENTITY_TAG.match(header, at)
+    named, position = set(), 0
+    while position < len(header):
+        match = _ENTITY_TAG.match(header, position)
         if match is None:
             return False
         named.add(match[1])
-        at = match.end()
+        position = match.end()
     return etag.removeprefix("W/").strip('"') in named
 
 

@@ -132,8 +132,8 @@ def build_problem_response(
     body = {"type": "about:blank", "title": title, "status": status, "detail": _truncate_text(detail), **(members or {})}
     if errors := body.get("errors"):
         body["errors"] = [{name: _truncate_text(text) for name, text in error.items()} for error in errors[:_MAX_ERRORS]]
-        if further := len(errors) - len(body["errors"]):
-            body["further_errors"] = further
+        if n_omitted := len(errors) - len(body["errors"]):
+            body["further_errors"] = n_omitted
     return JSONResponse(body, status, {**(headers or {}), "Cache-Control": "no-store"}, PROBLEM_TYPE)
 
 

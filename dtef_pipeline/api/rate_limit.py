@@ -15,9 +15,9 @@ _MAX_ADDRESSES = 10_000
 class RateLimit:
     """Counts the actions of each name in the last minute. Thread-safe."""
 
-    def __init__(self, most: int, *, counts_refused: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
-        """`most`: limit per name in any 60 seconds; `counts_refused`: whether refused actions count; `clock`: monotonic seconds."""
-        self.most, self.counts_refused, self.clock = most, counts_refused, clock
+    def __init__(self, limit: int, *, counts_refused: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
+        """`limit`: limit per name in any 60 seconds; `counts_refused`: whether refused actions count; `clock`: monotonic seconds."""
+        self.most, self.counts_refused, self.clock = limit, counts_refused, clock
         self._lock = threading.Lock()
         self._times: OrderedDict[str, deque[float]] = OrderedDict()
         """By name, the latest counted last."""

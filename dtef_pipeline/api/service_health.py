@@ -265,8 +265,8 @@ def _find_disk_problems(services: Services) -> list[str]:
 
 def _add_daemon_state(health: _DatabaseHealth, daemon: DaemonState, now: datetime) -> HealthBody:
     # The error message would name the server and the user.
-    away = [] if health.database.answers else ["the database does not answer; see the log"]
-    problems = [*away, *_find_daemon_problems(daemon, now, health.evaluations.open or 0), *health.problems]
+    outages = [] if health.database.answers else ["the database does not answer; see the log"]
+    problems = [*outages, *_find_daemon_problems(daemon, now, health.evaluations.open or 0), *health.problems]
     return HealthBody(
         status="degraded" if problems else "ok",
         at=now,
@@ -286,9 +286,9 @@ def _add_daemon_state(health: _DatabaseHealth, daemon: DaemonState, now: datetim
 def _find_document_problems(services: Services) -> list[str]:
     """List files of personas and scenarios that cannot be read, or that contradict those created over HTTP."""
     problems: list[str] = []
-    for of in (PERSONAS, SCENARIOS):
+    for spec in (PERSONAS, SCENARIOS):
         try:
-            problems += KnownDocuments.load_current(of, services).conflicts.values()
+            problems += KnownDocuments.load_current(spec, services).conflicts.values()
         except ConfigError as error:
             problems.append(str(error))
     return problems

@@ -70,16 +70,16 @@ class Services:
     """Wrong tokens by address."""
 
     @classmethod
-    def open_services(cls, settings: Settings, tokens: Tokens, open_to_all: bool = False, bound_to: str = "localhost") -> Self:
+    def open_services(cls, settings: Settings, tokens: Tokens, open_to_all: bool = False, host: str = "localhost") -> Self:
         """Open services over the response store of the settings, and create its missing tables.
 
-        `bound_to`: host on which the server listens, accepted in addition to those of the settings. Raises ConfigError and StoreError as
+        `host`: host on which the server listens, accepted in addition to those of the settings. Raises ConfigError and StoreError as
         the stores do.
         """
         votes, evaluations, documents = (
             ResponseDatabase(settings.responses_url, patience_s=REQUEST_PATIENCE_S) for _ in range(3)
         )
-        hosts = tuple(dict.fromkeys([*list_served_hosts(bound_to), *settings.allowed_hosts]))
+        hosts = tuple(dict.fromkeys([*list_served_hosts(host), *settings.allowed_hosts]))
         log = HomeRunLog(settings.dagster_home)
         stores = VoteStore(votes), EvaluationStore(evaluations, log), GameDocumentStore(documents)
         return cls(settings, tokens, *stores, open_to_all, hosts)

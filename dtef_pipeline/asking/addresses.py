@@ -34,8 +34,8 @@ def redact_address(address: str) -> str:
     """
     start, base = _BEFORE_HOST.match(address), _PARAMETERS.split(address, maxsplit=1)[0]
     prefix = start.group() if start else ""
-    _, at, place = base.removeprefix(prefix).rpartition("@")
-    return f"{prefix}[...]@{place}" if at else base
+    _, separator, place = base.removeprefix(prefix).rpartition("@")
+    return f"{prefix}[...]@{place}" if separator else base
 
 
 Address = Annotated[str, AfterValidator(web_address)]

@@ -53,13 +53,13 @@ class PlannedCalls:
         self.prompt_tokens += prompt
         self.response_tokens += calls * usual
 
-    def may_send(self, prompt: float, most: float, calls: int = 1) -> None:
-        """Add at most `calls` calls, including those of `send`, with `prompt` prompt tokens in total and `most` response tokens each at
+    def may_send(self, prompt: float, limit: float, calls: int = 1) -> None:
+        """Add at most `calls` calls, including those of `send`, with `prompt` prompt tokens in total and `limit` response tokens each at
         most.
         """
         self.calls_most += calls
         self.prompt_tokens_most += prompt
-        self.response_tokens_most += calls * most if calls else 0
+        self.response_tokens_most += calls * limit if calls else 0
 
 
 @dataclass(slots=True)

@@ -213,8 +213,8 @@ def _request_keys(prompt_ids: Sequence[str], model: ModelSpec, draws: int, snaps
     by_draw = [request_keys(distinct, model.variant, draw, snapshot) for draw in range(draws)]
     if draws == 1 and len(distinct) == len(prompt_ids):
         return by_draw[0]
-    of_prompt = dict(zip(distinct, zip(*by_draw, strict=True), strict=True))
-    return [key for prompt in prompt_ids for key in of_prompt[prompt]]
+    prompt_keys = dict(zip(distinct, zip(*by_draw, strict=True), strict=True))
+    return [key for prompt in prompt_ids for key in prompt_keys[prompt]]
 
 
 def _convert_column(values: Any, kind: pa.DataType, rows: int) -> pa.Array | pa.ChunkedArray:
@@ -254,8 +254,8 @@ def _count_usage_once(request_keys: pa.ChunkedArray, replies: pa.Table) -> dict[
         return {}
     first = np.zeros(len(replies), dtype=bool)
     first[np.unique(places.indices.to_numpy(), return_index=True)[1]] = True
-    again = pc.and_(pa.array(~first), replies["request_key"].is_valid())
-    return {name: pc.if_else(again, pa.scalar(0, replies[name].type), replies[name]) for name in USAGE}
+    repeats = pc.and_(pa.array(~first), replies["request_key"].is_valid())
+    return {name: pc.if_else(repeats, pa.scalar(0, replies[name].type), replies[name]) for name in USAGE}
 
 
 def _join_columns(rows: pa.Table, names: Sequence[str]) -> pa.ChunkedArray:

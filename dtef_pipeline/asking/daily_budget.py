@@ -38,21 +38,21 @@ class DailyBudget:
         self._ledger, self._since, self._reserved, self._under_way = 0.0, 0.0, 0.0, 0
         self._read_at: float | None = None
 
-    def fits(self, most: float) -> bool:
-        """Return whether a call that may cost `most` can start now; False with no call in flight is final for today."""
+    def fits(self, cost: float) -> bool:
+        """Return whether a call that may cost `cost` can start now; False with no call in flight is final for today."""
         if self._read_at is None or time.monotonic() - self._read_at >= LEDGER_READ_S:
             self._read_ledger()
-        if self._is_within(most):
+        if self._is_within(cost):
             return True
         if self._under_way:
             return False
         # Decide on a fresh ledger: a response already in it but not yet settled here was counted twice.
         self._read_ledger()
-        return self._is_within(most)
+        return self._is_within(cost)
 
-    def take(self, most: float) -> None:
+    def take(self, cost: float) -> None:
         """Reserve the largest cost of a call that `fits` allowed."""
-        self._reserved += most
+        self._reserved += cost
         self._under_way += 1
 
     def settle(self, reservation: float, actual: float) -> None:
@@ -62,9 +62,9 @@ class DailyBudget:
         self._reserved = self._reserved - reservation if self._under_way else 0.0
         self._since += actual
 
-    def _is_within(self, most: float) -> bool:
+    def _is_within(self, cost: float) -> bool:
         ceiling = self.limit * (1 + _SUMMED_TO_THE_LIMIT)
-        return self._ledger + self._since + self._reserved + most <= ceiling
+        return self._ledger + self._since + self._reserved + cost <= ceiling
 
     def _read_ledger(self) -> None:
         self._ledger, self._since, self._read_at = self._read(), 0.0, time.monotonic()

@@ -76,33 +76,33 @@ def identify_embedder(spec: ModelSpec) -> str:
     return f"{spec.model}[max_tokens={spec.max_tokens}]" if "max_tokens" in settings and not spec.is_local else spec.model
 
 
-def split_into_pieces(text: str, most: int = EMBEDDER_WINDOW) -> list[Piece]:
-    """Split the whole text, in order, between words into windows of at most `most` tokens (see `estimate_tokens`).
+def split_into_pieces(text: str, limit: int = EMBEDDER_WINDOW) -> list[Piece]:
+    """Split the whole text, in order, between words into windows of at most `limit` tokens (see `estimate_tokens`).
 
     A longer word is cut at its characters. A text that fits is one piece.
     """
-    if (total := estimate_tokens(text)) <= most:
+    if (total := estimate_tokens(text)) <= limit:
         return [Piece(text, total)]
     pieces: list[Piece] = []
     piece, tokens = "", 0
-    for word in _split_words(text, most):
-        more = estimate_tokens(word)
-        if piece and tokens + more > most:
+    for word in _split_words(text, limit):
+        size = estimate_tokens(word)
+        if piece and tokens + size > limit:
             pieces.append(Piece(piece, tokens))
             piece, tokens = "", 0
-        piece, tokens = piece + word, tokens + more
+        piece, tokens = piece + word, tokens + size
     return [*pieces, Piece(piece, tokens)]
 
 
-def _split_words(text: str, most: int) -> Iterator[str]:
-    """Yield the words with their trailing white space; a word of more than `most` tokens in parts of at most `most` characters."""
+def _split_words(text: str, limit: int) -> Iterator[str]:
+    """Yield the words with their trailing white space; a word of more than `limit` tokens in parts of at most `limit` characters."""
     start = 0
     for end in (place for place in range(1, len(text) + 1) if place == len(text) or _is_word_start(text, place)):
         word, start = text[start:end], end
-        if estimate_tokens(word) <= most:
+        if estimate_tokens(word) <= limit:
             yield word
         else:
-            yield from (word[place : place + most] for place in range(0, len(word), most))
+            yield from (word[place : place + limit] for place in range(0, len(word), limit))
 
 
 def _is_word_start(text: str, place: int) -> bool:

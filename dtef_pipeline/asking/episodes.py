@@ -96,10 +96,10 @@ def play_by_key(episodes: Mapping[str, Sequence[Episode]], ask: Ask, lookup: Rea
     return {key: list(islice(outcomes, len(group))) for key, group in episodes.items()}
 
 
-def split_into_windows(episodes: Iterable[Source], most: int) -> Iterator[list[Source]]:
-    """Yield the episodes in groups of at most `most`, to limit memory. Episodes are made when their group's turn comes."""
+def split_into_windows(episodes: Iterable[Source], limit: int) -> Iterator[list[Source]]:
+    """Yield the episodes in groups of at most `limit`, to limit memory. Episodes are made when their group's turn comes."""
     remaining = iter(episodes)
-    while window := list(islice(remaining, most)):
+    while window := list(islice(remaining, limit)):
         yield window
 
 

@@ -261,7 +261,7 @@ def load_models(*sources: str | Path, computed: Mapping[str, int | None] | None 
     """
     specs: dict[str, ModelSpec] = {}
     entries: dict[str, tuple[Any, Document]] = {}
-    of_none: list[str] = []
+    empty_files: list[str] = []
     for number, source in enumerate(sources, start=1):
         document = read_document(source, "model file", _TOP_LEVEL, _MEMBERS, label=f"model text {number}")
         document.mapping((), known_keys=_TOP_LEVEL)
@@ -269,10 +269,10 @@ def load_models(*sources: str | Path, computed: Mapping[str, int | None] | None 
             specs[str(name)] = _parse_spec(name, document, computed or {})
         for name, members in document.mapping(("collections",)).items():
             entries[str(name)] = (members, document)
-        of_none += [] if any(document.mapping((part,)) for part in _TOP_LEVEL) else [document.where]
+        empty_files += [] if any(document.mapping((part,)) for part in _TOP_LEVEL) else [document.where]
     collections = {name: _parse_members(name, members, specs, document) for name, (members, document) in entries.items()}
     _refuse_shared_variants(specs.values())
-    return Models(specs=specs, collections=collections, computed=computed or {}, files_of_none=tuple(of_none))
+    return Models(specs=specs, collections=collections, computed=computed or {}, files_of_none=tuple(empty_files))
 
 
 def _parse_spec(name: Any, document: Document, computed: Mapping[str, int | None]) -> ModelSpec:

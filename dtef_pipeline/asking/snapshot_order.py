@@ -58,14 +58,14 @@ def read_snapshot_times(connection: duckdb.DuckDBPyConnection) -> list[tuple[str
     return _query_times(connection, f"({build_times_sql('scores')})")
 
 
-def _query_times(connection: duckdb.DuckDBPyConnection, of_times: str) -> list[tuple[str, int | None]]:
-    return connection.execute(f"SELECT snapshot::VARCHAR, epoch_us(first_response) FROM {of_times}").fetchall()
+def _query_times(connection: duckdb.DuckDBPyConnection, table: str) -> list[tuple[str, int | None]]:
+    return connection.execute(f"SELECT snapshot::VARCHAR, epoch_us(first_response) FROM {table}").fetchall()
 
 
-def take_times(connection: duckdb.DuckDBPyConnection, of_all: Sequence[tuple[str, int | None]]) -> None:
-    """Make the connection order its snapshots by all scores. `of_all`: their `times`."""
+def take_times(connection: duckdb.DuckDBPyConnection, snapshot_times: Sequence[tuple[str, int | None]]) -> None:
+    """Make the connection order its snapshots by all scores. `snapshot_times`: their `times`."""
     connection.execute(f"CREATE TEMP TABLE {TIMES_TABLE} (snapshot VARCHAR, first_response TIMESTAMPTZ)")
-    connection.executemany(f"INSERT INTO {TIMES_TABLE} VALUES (?, make_timestamptz(?))", [list(row) for row in of_all])
+    connection.executemany(f"INSERT INTO {TIMES_TABLE} VALUES (?, make_timestamptz(?))", [list(row) for row in snapshot_times])
 
 
 def sort_labels(first_responses: Mapping[str, datetime | None]) -> list[str]:

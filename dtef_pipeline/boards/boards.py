@@ -48,9 +48,9 @@ def load_evidence(connection: duckdb.DuckDBPyConnection, options: BoardOptions) 
 
 
 def board(
-    connection: duckdb.DuckDBPyConnection, by: str, options: BoardOptions, evidence: BoardEvidence | None = None
+    connection: duckdb.DuckDBPyConnection, view: str, options: BoardOptions, evidence: BoardEvidence | None = None
 ) -> pd.DataFrame:
-    """Compute a leaderboard, ranked within each group and way of asking, best first. `by` is a group of the keys or BY_METRIC.
+    """Compute a leaderboard, ranked within each group and way of asking, best first. `view` is a group of the keys or BY_METRIC.
 
     `connection` has a `scores` view. Columns: the group's keys, `rank`, `model`, `model_variant`, the ways of asking, `score` (mean over
     the model's scored cells, 0-1, higher is better), `adjusted_score` (see `adjust_scores`; models are ranked by it), `n_pairs` (cells
@@ -59,18 +59,18 @@ def board(
     unknown.
     """
     groups = options.subject.keys.groups
-    if by == BY_METRIC:
+    if view == BY_METRIC:
         return _rank_by_metrics(connection, options, evidence)
-    if by not in groups:
-        raise ConfigError(f"board {by!r}: allowed: {', '.join((*groups, BY_METRIC))}")
+    if view not in groups:
+        raise ConfigError(f"board {view!r}: allowed: {', '.join((*groups, BY_METRIC))}")
     cells = evidence.cells if evidence else load_cells(connection, options)
-    frame = _compute_board(cells, groups[by], options.subject).assign(metric=options.metric)
+    frame = _compute_board(cells, groups[view], options.subject).assign(metric=options.metric)
     if not options.intervals:
         return frame
     with require_current_scores(options.subject.keys):
         noise = evidence.noise if evidence else options.subject.noise(connection, cells, options)
-    names = [*groups[by], *options.subject.keys.asked, *MODEL]
-    intervals = board_intervals(cells, noise, groups[by], options)
+    names = [*groups[view], *options.subject.keys.asked, *MODEL]
+    intervals = board_intervals(cells, noise, groups[view], options)
     intervals[names] = intervals[names].astype(frame[names].dtypes)
     table = frame.merge(intervals, on=names, how="left", validate="one_to_one", suffixes=("_of_rank", ""))
     table["note"] = ["; ".join(filter(None, notes)) for notes in zip(table["note"], table["note_of_rank"], strict=True)]
@@ -108,17 +108,17 @@ def _places(cells: pd.DataFrame, group_by: Sequence[str], subject: BoardSubject)
 
 def _compute_board(cells: pd.DataFrame, group_by: Sequence[str], subject: BoardSubject) -> pd.DataFrame:
     """Compute the board of `cells` (see `load_cells`) without intervals."""
-    places, ways = _places(cells, group_by, subject), subject.keys.asked
+    places, conditions = _places(cells, group_by, subject), subject.keys.asked
     read, n_answered = (
         np.bincount(places.row, cells[name].to_numpy(np.float64), len(places.rows)) for name in ("n_ok", "n_answered")
     )
     frame = places.rows.astype(str).assign(
         **_rank_rows(places, cells["score"].to_numpy(np.float64), subject),
         parse_rate=np.divide(read, n_answered, out=np.full(len(n_answered), np.nan), where=n_answered > 0),
-        size=places.rows[ways[0]].astype(str).map(subject.size).astype(np.float64),
+        size=places.rows[conditions[0]].astype(str).map(subject.size).astype(np.float64),
     )
-    frame = frame.sort_values([*group_by, "size", *ways[1:], "rank", "place", *MODEL], ignore_index=True)
-    return frame[[*group_by, "rank", *MODEL, *ways, "score", "adjusted_score", "n_pairs", "parse_rate", "note"]]
+    frame = frame.sort_values([*group_by, "size", *conditions[1:], "rank", "place", *MODEL], ignore_index=True)
+    return frame[[*group_by, "rank", *MODEL, *conditions, "score", "adjusted_score", "n_pairs", "parse_rate", "note"]]
 
 
 def _rank_rows(places: _Places, score: Floats, subject: BoardSubject) -> dict[str, Any]:
@@ -127,14 +127,14 @@ def _rank_rows(places: _Places, score: Floats, subject: BoardSubject) -> dict[st
     """
     rows, groups = len(places.rows), int(places.group.max(initial=-1)) + 1
     has_score = np.isfinite(score)
-    of_cell = places.group[places.row]
+    cell_groups = places.group[places.row]
     n_pairs = np.bincount(places.row[has_score], minlength=rows)
     n_parts = _count_distinct(places.row[has_score], places.part[has_score], rows)
     n_needed = np.minimum(subject.ranked_from, _count_shared_parts(places, has_score)[places.group])
     is_broad = (n_pairs > 0) & (n_parts >= n_needed)
     adjusted = adjust_scores(places.row, places.cell, score, places.group, places.counts & is_broad, places.is_reference)
     rank = pd.Series(rank_numbers(np.where(is_broad, adjusted, np.nan), places.group))
-    pairs = _count_distinct(of_cell, places.cell, groups)[places.group]
+    pairs = _count_distinct(cell_groups, places.cell, groups)[places.group]
     return {
         "rank": rank.astype("Int32" if rank.isna().any() else "int32"),
         "place": rank_numbers(adjusted, places.group),
@@ -147,10 +147,10 @@ def _rank_rows(places: _Places, score: Floats, subject: BoardSubject) -> dict[st
 
 def _count_shared_parts(places: _Places, has_score: npt.NDArray[np.bool_]) -> Codes:
     """Return (groups,), the parts of the cells that two or more counting rows have, or of all cells if there are none."""
-    of_cell, groups = places.group[places.row], int(places.group.max(initial=-1)) + 1
+    cell_groups, groups = places.group[places.row], int(places.group.max(initial=-1)) + 1
     says = has_score & places.counts[places.row]
     shared = says & (np.bincount(places.cell[says], minlength=int(places.cell.max(initial=-1)) + 1)[places.cell] > 1)
-    parts, every = (_count_distinct(of_cell[mask], places.part[mask], groups) for mask in (shared, np.ones_like(shared)))
+    parts, every = (_count_distinct(cell_groups[mask], places.part[mask], groups) for mask in (shared, np.ones_like(shared)))
     return np.where(parts > 0, parts, every)
 
 
@@ -163,11 +163,11 @@ def _explain_unranked(
 ) -> list[str]:
     """Explain why each row has no rank, or that its rank rests on few of its group's `pairs`; empty for other rows."""
     notes = []
-    for value, size, parts, least, every in zip(adjusted, n_pairs, n_parts, n_needed, pairs, strict=True):
+    for value, size, parts, floor, every in zip(adjusted, n_pairs, n_parts, n_needed, pairs, strict=True):
         if not size:
             notes.append(f"{NO_RANK}: no score")
-        elif parts < least:
-            notes.append(f"{NO_RANK}: scores in {format_count(int(parts), subject.keys.space[1])} only, and {least} are needed")
+        elif parts < floor:
+            notes.append(f"{NO_RANK}: scores in {format_count(int(parts), subject.keys.space[1])} only, and {floor} are needed")
         elif np.isnan(value):
             notes.append(f"{NO_RANK}: it shares no pair with the ranked models")
         elif size < _FEW_PAIRS * every:
@@ -200,17 +200,17 @@ def adjust_scores(
     n_scores = np.bincount(row[fit], minlength=rows)
     is_compared = _mark_compared_rows(effects.component, n_scores, group, is_reference & counts, groups)
     mask = fit & is_compared[row]
-    of_cell = _mean_by_code(cell[mask], score[mask] - np.nan_to_num(effects.of_row)[row[mask]], cells)
-    of_group = np.zeros(cells, dtype=np.int64)
-    of_group[cell] = group[row]
+    cell_effects = _mean_by_code(cell[mask], score[mask] - np.nan_to_num(effects.of_row)[row[mask]], cells)
+    cell_groups = np.zeros(cells, dtype=np.int64)
+    cell_groups[cell] = group[row]
     by_reference = np.bincount(cell[mask & is_reference[row]], minlength=cells) > 0
-    has_reference = np.bincount(of_group[by_reference], minlength=groups) > 0
+    has_reference = np.bincount(cell_groups[by_reference], minlength=groups) > 0
     is_known = by_reference | np.isfinite(effects.of_cell)
     # Where no cell tells two rows apart, those of the only row do for the others.
-    is_known |= (np.bincount(of_group[is_known], minlength=groups) == 0)[of_group]
-    of_cell = np.where(is_known, of_cell, np.nan)
-    level = _mean_by_code(of_group, np.where(by_reference | ~has_reference[of_group], of_cell, np.nan), groups)
-    adjusted = _mean_by_code(row, score - of_cell[cell], rows) + level[group]
+    is_known |= (np.bincount(cell_groups[is_known], minlength=groups) == 0)[cell_groups]
+    cell_effects = np.where(is_known, cell_effects, np.nan)
+    level = _mean_by_code(cell_groups, np.where(by_reference | ~has_reference[cell_groups], cell_effects, np.nan), groups)
+    adjusted = _mean_by_code(row, score - cell_effects[cell], rows) + level[group]
     n_counting = np.bincount(group[n_scores > 0], minlength=groups)
     return np.where(n_counting[group] == 0, _mean_by_code(row, score, rows), adjusted)
 
@@ -229,22 +229,22 @@ def _mark_compared_rows(
     order = np.argsort(size[component[is_known]], kind="stable")
     main[group[is_known][order]] = component[is_known][order]
     is_only = (n_scores > 0) & (np.bincount(group[n_scores > 0], minlength=groups)[group] == 1)
-    alone = (main[group] == -2) & (n_scores > 0) & (is_reference | is_only)
-    return np.asarray((component == main[group]) | alone)
+    is_single = (main[group] == -2) & (n_scores > 0) & (is_reference | is_only)
+    return np.asarray((component == main[group]) | is_single)
 
 
-def _mean_by_code(of: Codes, values: Floats, size: int) -> Floats:
+def _mean_by_code(code: Codes, values: Floats, size: int) -> Floats:
     """Return (size,) means of the known values, NaN if there are none."""
     is_known = np.isfinite(values)
-    count = np.bincount(of[is_known], minlength=size)
-    mean = np.divide(np.bincount(of[is_known], values[is_known], size), count, out=np.full(size, np.nan), where=count > 0)
+    count = np.bincount(code[is_known], minlength=size)
+    mean = np.divide(np.bincount(code[is_known], values[is_known], size), count, out=np.full(size, np.nan), where=count > 0)
     return np.asarray(mean)
 
 
-def _count_distinct(of: Codes, values: Codes, size: int) -> Codes:
+def _count_distinct(code: Codes, values: Codes, size: int) -> Codes:
     """Return (size,), the number of distinct `values` of each code."""
     many = int(values.max(initial=0)) + 1
-    return np.bincount(pd.unique(of * many + values) // many, minlength=size)
+    return np.bincount(pd.unique(code * many + values) // many, minlength=size)
 
 
 def _rank_by_metrics(

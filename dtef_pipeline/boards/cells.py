@@ -102,17 +102,17 @@ def parameters(options: BoardOptions) -> dict[str, object]:
     return named if options.snapshot is None else {**named, "snapshot": options.snapshot}
 
 
-def cells_sql(connection: duckdb.DuckDBPyConnection, options: BoardOptions, more: Sequence[str] = ()) -> str:
+def cells_sql(connection: duckdb.DuckDBPyConnection, options: BoardOptions, expressions: Sequence[str] = ()) -> str:
     """Return common table expressions ending in `cells`: one row per cell and model variant, of the latest snapshot with a score.
 
-    `connection`: will execute them; its snapshot order is read. `more`: further aggregates of a row's draws.
+    `connection`: will execute them; its snapshot order is read. `expressions`: further aggregates of a row's draws.
     """
     keys = options.subject.keys
-    cell, model, ways = ", ".join(keys.cell), ", ".join(MODEL), ", ".join(keys.asked)
+    cell, model, conditions = ", ".join(keys.cell), ", ".join(MODEL), ", ".join(keys.asked)
     statuses = ", ".join(f"'{status}'" for status in ANSWERED)
     condition = " AND ".join(f"v.{name} = own.{name}" for name in keys.asked)
     shared = f"""
-    , variants AS (SELECT {ways}, count(DISTINCT ({model})) AS models FROM own WHERE score IS NOT NULL GROUP BY ALL)
+    , variants AS (SELECT {conditions}, count(DISTINCT ({model})) AS models FROM own WHERE score IS NOT NULL GROUP BY ALL)
     , shared AS (
         SELECT {cell} FROM own WHERE score IS NOT NULL GROUP BY {cell}
         HAVING count(*) = (SELECT models FROM variants v WHERE {condition})
@@ -126,7 +126,7 @@ def cells_sql(connection: duckdb.DuckDBPyConnection, options: BoardOptions, more
         SELECT {cell}, {model}, snapshot, {descriptions}
             avg({score}) AS score, avg({score}) FILTER (status = 'ok') AS parsed_score, {corrected}
             count(*) AS n_total, count(*) FILTER (status = 'ok') AS n_ok, count(*) FILTER (status IN ({statuses})) AS n_answered,
-            {", ".join((*(f"count(*) FILTER (status = '{outcome}') AS n_{outcome}" for outcome in STATUSES if outcome != "ok"), *more))}
+            {", ".join((*(f"count(*) FILTER (status = '{outcome}') AS n_{outcome}" for outcome in STATUSES if outcome != "ok"), *expressions))}
         FROM scores WHERE {_cells_where_sql(options)} GROUP BY {cell}, {model}, snapshot
         QUALIFY row_number() OVER (
             PARTITION BY {cell}, {model} ORDER BY avg({score}) IS NULL, {_snapshot_place_sql(connection, options)} DESC NULLS LAST
@@ -209,8 +209,8 @@ def add_clusters(rows: pd.DataFrame, connection: duckdb.DuckDBPyConnection, subj
             item = ", ".join(names)
             references = connection.sql(f"SELECT {item}, min(cluster) AS same_item FROM reference_scores GROUP BY {item}").df()
         links = subject.clusters(connection)
-    alone = items[names[0]] + "/" + items[names[1]]
-    same_item = items.merge(references, on=names, how="left")["same_item"].fillna(alone)
+    item_keys = items[names[0]] + "/" + items[names[1]]
+    same_item = items.merge(references, on=names, how="left")["same_item"].fillna(item_keys)
     cluster = items.merge(links, on=names, how="left")["cluster"].fillna(same_item)
     return rows.assign(same_item=pd.Categorical(same_item).take(code), cluster=pd.Categorical(cluster).take(code))
 

@@ -82,7 +82,7 @@ class _Pairs(NamedTuple):
 
 
 def compare_all_pairs(
-    cells: pd.DataFrame, options: BoardOptions, noise: npt.NDArray[np.float32] | None = None, *, with_parsed: bool = True
+    cells: pd.DataFrame, options: BoardOptions, noise: npt.NDArray[np.float32] | None = None, *, has_parsed: bool = True
 ) -> pd.DataFrame:
     """Compare every two models (variants) on the cells that both have a score for, the better one first.
 
@@ -90,13 +90,13 @@ def compare_all_pairs(
     cell have no row. `difference` is in units of the score, at least 0, with its cluster-robust interval and the `p` of its t test.
     `adjusted_over`, `p_adjusted` and the verdicts: see `add_families`.
 
-    Columns that begin with `parsed_` cover only the parsed scores of cells where both have one; without `with_parsed` they are null.
+    Columns that begin with `parsed_` cover only the parsed scores of cells where both have one; without `has_parsed` they are null.
     """
     tables = []
-    for way, rows in _iterate_conditions(cells, options.subject):
+    for condition, rows in _iterate_conditions(cells, options.subject):
         grid = _build_grid(cells.iloc[rows], options, None if noise is None else noise[rows])
         if len(grid.models) > 1:
-            tables.append(_compare(grid, options, with_parsed).assign(**way))
+            tables.append(_compare(grid, options, has_parsed).assign(**condition))
     if not tables:
         return pd.DataFrame(columns=[*options.subject.keys.asked, *_OF_COMPARISON])
     table = add_families(pd.concat(tables, ignore_index=True), options)
@@ -107,9 +107,9 @@ def _iterate_conditions(cells: pd.DataFrame, subject: BoardSubject) -> Iterator[
     """Yield each way of asking, by column, smallest first, with the positions of its scored rows."""
     names = list(subject.keys.asked)
     scored_rows = np.flatnonzero(cells["score"].notna())
-    code, ways = places(cells.iloc[scored_rows][names], names)
-    ways["size"] = ways[names[0]].map(subject.size)
-    for place, *values in ways.sort_values(["size", *names[1:]])[names].astype(str).itertuples():
+    code, conditions = places(cells.iloc[scored_rows][names], names)
+    conditions["size"] = conditions[names[0]].map(subject.size)
+    for place, *values in conditions.sort_values(["size", *names[1:]])[names].astype(str).itertuples():
         yield dict(zip(names, values, strict=True)), scored_rows[code == place]
 
 
@@ -118,9 +118,9 @@ def _build_grid(rows: pd.DataFrame, options: BoardOptions, noise: npt.NDArray[np
     model, models = places(rows, list(MODEL))
     cell, _ = places(rows, list(keys.pair))
     first = rows.iloc[np.unique(cell, return_index=True)[1]]
-    cluster_of, item_of = (places(first, [name])[0] for name in ("cluster", "same_item"))
+    cluster, item = (places(first, [name])[0] for name in ("cluster", "same_item"))
     part, sample = (places(first, names)[0] for names in (options.item_of_people, options.people))
-    order = np.lexsort((part, cluster_of))
+    order = np.lexsort((part, cluster))
     place = np.argsort(order)[cell]
     scores, parsed_scores = (np.full((len(order), len(models)), np.nan) for _ in range(2))
     scores[place, model], parsed_scores[place, model] = rows["score"], rows["parsed_score"]
@@ -130,8 +130,8 @@ def _build_grid(rows: pd.DataFrame, options: BoardOptions, noise: npt.NDArray[np
     if noise is not None:
         deviations = np.zeros((noise.shape[1], *scores.shape), dtype=np.float32)
         deviations[:, place, model] = np.nan_to_num(noise).T
-    starts = np.searchsorted(cluster_of[order], np.arange(cluster_of.max() + 2))
-    return _Grid(models, scores, deviations, starts, part[order], sample[order], parsed_scores, ratios, item_of[order])
+    starts = np.searchsorted(cluster[order], np.arange(cluster.max() + 2))
+    return _Grid(models, scores, deviations, starts, part[order], sample[order], parsed_scores, ratios, item[order])
 
 
 def _sum_pairs(grid: _Grid, left: Codes, right: Codes) -> _Pairs:
@@ -145,8 +145,8 @@ def _sum_pairs(grid: _Grid, left: Codes, right: Codes) -> _Pairs:
     sums, other_sums, counts = (np.empty((clusters, len(left))) for _ in range(3))
     for cluster in range(clusters):
         cells = slice(grid.starts[cluster], grid.starts[cluster + 1])
-        on_shared = product(scores[cells].T, mask[cells])
-        sums[cluster], other_sums[cluster] = on_shared[left, right], on_shared[right, left]
+        shared_sums = product(scores[cells].T, mask[cells])
+        sums[cluster], other_sums[cluster] = shared_sums[left, right], shared_sums[right, left]
         counts[cluster] = product(mask[cells].T, mask[cells])[left, right]
     items = sum(product(part.T, part)[left, right] > 0 for part in _split_by_item(mask, grid.item))
     return _Pairs(
@@ -181,13 +181,13 @@ def _split_by_item(mask: Floats, item: Codes) -> list[Floats]:
     return np.split(mask[order], np.flatnonzero(np.diff(item[order])) + 1)
 
 
-def _compare(grid: _Grid, options: BoardOptions, with_parsed: bool) -> pd.DataFrame:
+def _compare(grid: _Grid, options: BoardOptions, has_parsed: bool) -> pd.DataFrame:
     pairs = _sum_pairs(grid, *np.triu_indices(len(grid.models), k=1))
     shared = pairs.sums.counts.sum(axis=0) > 0
     statistics = add_model_columns(_test(grid.models, pairs, options.subject), grid.models, pairs.left, pairs.right)
     statistics["n_items"] = pairs.items
-    of_parsed = _test_parsed(grid, statistics, pairs, options.subject) if with_parsed else None
-    statistics = statistics.join(pd.DataFrame(of_parsed, statistics.index, list(_OF_PARSED.values())))
+    parsed_tests = _test_parsed(grid, statistics, pairs, options.subject) if has_parsed else None
+    statistics = statistics.join(pd.DataFrame(parsed_tests, statistics.index, list(_OF_PARSED.values())))
     table: pd.DataFrame = statistics[shared].sort_values([*MODEL, *OTHER], ignore_index=True)
     return table
 
@@ -210,12 +210,12 @@ def _test_parsed(grid: _Grid, statistics: pd.DataFrame, pairs: _Pairs, subject: 
     """
     columns = statistics[list(_OF_PARSED)].rename(columns=_OF_PARSED)
     unread = (~np.isnan(grid.scores) & (grid.scores != grid.parsed)).any(axis=0)
-    again = np.flatnonzero(unread[pairs.left] | unread[pairs.right])
-    if len(again):
+    positions = np.flatnonzero(unread[pairs.left] | unread[pairs.right])
+    if len(positions):
         noise = None if grid.noise is None else grid.noise * grid.answered
-        readable = _sum_pairs(grid._replace(scores=grid.parsed, noise=noise), pairs.left[again], pairs.right[again])
-        tests = _test(grid.models, readable, subject, statistics["turned"].to_numpy()[again]).set_index(again)
-        columns.loc[again] = tests[list(_OF_PARSED)].rename(columns=_OF_PARSED)
+        readable = _sum_pairs(grid._replace(scores=grid.parsed, noise=noise), pairs.left[positions], pairs.right[positions])
+        tests = _test(grid.models, readable, subject, statistics["turned"].to_numpy()[positions]).set_index(positions)
+        columns.loc[positions] = tests[list(_OF_PARSED)].rename(columns=_OF_PARSED)
     return columns
 
 
@@ -228,11 +228,11 @@ def rank_ranges(board_rows: pd.DataFrame, pairs: pd.DataFrame, keys: Keys) -> pd
     """
     names, ranked = list(keys.asked), board_rows[board_rows["rank"].notna()]
     tests = pairs[pairs["p"].notna()]
-    who, first, second = (
+    models, first, second = (
         pd.MultiIndex.from_frame(rows[[*names, *columns]].astype(str))
         for rows, columns in ((ranked, MODEL), (tests, MODEL), (tests, OTHER))
     )
-    better, worse = who.get_indexer(first), who.get_indexer(second)
+    better, worse = models.get_indexer(first), models.get_indexer(second)
     wins = (tests["verdict"] == BETTER).to_numpy() & (better >= 0) & (worse >= 0)
     bounds = rank_bounds(better[wins], worse[wins], len(ranked))
     asked_otherwise = len(ranked) - ranked.groupby(names, observed=True)["rank"].transform("size").to_numpy()
@@ -247,10 +247,10 @@ def list_contradictions(board_rows: pd.DataFrame, pairs: pd.DataFrame, keys: Key
     names = list(keys.asked)
     above: dict[tuple[str, ...], list[str]] = {}
     for row in pairs[pairs["verdict"] == BETTER].astype(str)[[*names, *MODEL, *OTHER]].itertuples(index=False, name=None):
-        way, first, second = row[: len(names)], row[len(names) : -len(OTHER)], row[-len(OTHER) :]
-        rank, other_rank = place.get((*way, *first)), place.get((*way, *second))
+        condition, first, second = row[: len(names)], row[len(names) : -len(OTHER)], row[-len(OTHER) :]
+        rank, other_rank = place.get((*condition, *first)), place.get((*condition, *second))
         if pd.notna(rank) and pd.notna(other_rank) and rank > other_rank:
-            above.setdefault((*way, *first), []).append(second[0])
+            above.setdefault((*condition, *first), []).append(second[0])
     notes = [
         f"better on shared pairs than {list_first_names(above[key], _MOST_NAMED)}, ranked above it" if key in above else ""
         for key in board_rows[[*names, *MODEL]].astype(str).itertuples(index=False, name=None)
@@ -268,20 +268,20 @@ def tiers(board_rows: pd.DataFrame, pairs: pd.DataFrame, keys: Keys) -> pd.Serie
     """
     testable = pairs[pairs["p"].notna()]
     sides = [(*keys.asked, *names) for names in (MODEL, OTHER)]
-    able = {who for side in sides for who in zip(*(testable[name].astype(str) for name in side), strict=True)}
+    able = {model for side in sides for model in zip(*(testable[name].astype(str) for name in side), strict=True)}
     wins = pairs[pairs["verdict"] == BETTER]
     better = set(zip(*(wins[name].astype(str) for name in (*keys.asked, *MODEL, *OTHER)), strict=True))
     ranked = board_rows[board_rows["rank"].notna()].sort_values([*keys.asked, "rank", *MODEL], kind="stable")
     result = pd.Series(pd.NA, index=board_rows.index, dtype="Int64")
     current_way: tuple[str, ...] = ()
     for index, *names in ranked[[*keys.asked, *MODEL]].astype(str).itertuples(name=None):
-        way, who = tuple(names[: len(keys.asked)]), names[len(keys.asked) :]
-        if (*way, *who) not in able:
+        condition, model = tuple(names[: len(keys.asked)]), names[len(keys.asked) :]
+        if (*condition, *model) not in able:
             continue
-        if way != current_way:
-            current_way, first, tier = way, who, 1
-        elif (*current_way, *first, *who) in better:
-            first, tier = who, tier + 1
+        if condition != current_way:
+            current_way, first, tier = condition, model, 1
+        elif (*current_way, *first, *model) in better:
+            first, tier = model, tier + 1
         result.loc[index] = tier
     return result
 
@@ -293,11 +293,11 @@ def explain_missing_tiers(board_rows: pd.DataFrame, pairs: pd.DataFrame, keys: K
     """
     notes = pairs[pairs["note"] != ""]
     reasons = {
-        tuple(map(str, way)): Counter(rows["note"]).most_common(1)[0][0]
-        for way, rows in notes.groupby(list(keys.asked), observed=True)
+        tuple(map(str, condition)): Counter(rows["note"]).most_common(1)[0][0]
+        for condition, rows in notes.groupby(list(keys.asked), observed=True)
     }
-    ways = zip(*(board_rows[name].astype(str) for name in keys.asked), strict=True)
+    conditions = zip(*(board_rows[name].astype(str) for name in keys.asked), strict=True)
     reason_column = pd.Series(
-        [reasons.get(way, "no other model to compare with") for way in ways], board_rows.index, dtype=object
+        [reasons.get(condition, "no other model to compare with") for condition in conditions], board_rows.index, dtype=object
     )
     return reason_column.where(board_rows["rank"].notna() & board_rows["tier"].isna(), "")

@@ -148,12 +148,12 @@ def costs(
     `lookup` and `unknown`: see `count_calls_once`; `summary`: of the response store, by model, snapshot and role.
     """
     count_calls_once(connection, family, lookup, unknown)
-    by = ", ".join(_IDENTIFYING_COLUMNS)
+    columns = ", ".join(_IDENTIFYING_COLUMNS)
     every = "FROM used UNION ALL BY NAME FROM of_unknown_cost"
-    rows = connection.execute(f"SELECT {by}, {_USAGE_SUMS} FROM ({every}) GROUP BY {by}").df()
+    rows = connection.execute(f"SELECT {columns}, {_USAGE_SUMS} FROM ({every}) GROUP BY {columns}").df()
     if family.embeds and summary is not None:
         rows = pd.concat([part for part in (rows, _load_embedder_costs(summary)) if len(part)] or [rows], ignore_index=True)
-    place = rows["role"].map({role: at for at, role in enumerate(ROLES)})
+    place = rows["role"].map({role: index for index, role in enumerate(ROLES)})
     table = rows.assign(place=place, family=name).sort_values(
         ["place", "cost_usd", *_IDENTIFYING_COLUMNS[1:]], ascending=[True, False, *[True] * len(_IDENTIFYING_COLUMNS[1:])]
     )
@@ -189,7 +189,7 @@ def sum_usage(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
 def load_costs(
     connection: duckdb.DuckDBPyConnection,
     family: FamilyCalls,
-    by: Sequence[str],
+    group_by: Sequence[str],
     *,
     only: Sequence[str] = (),
     snapshot: str | None = None,
@@ -197,12 +197,12 @@ def load_costs(
 ) -> pd.DataFrame:
     """Sum requests by columns of COSTS, the most expensive first. `connection` has the tables of the family.
 
-    Columns: `by`, the sums in COSTS, `reason` (most common reason for failed requests) and `stop_reason` (most common budget that stopped
+    Columns: `group_by`, the sums in COSTS, `reason` (most common reason for failed requests) and `stop_reason` (most common budget that stopped
     requests, and most common last error of those that were sent). `only` (values of the space's first level), `snapshot` and model
     `variants` select requests.
     """
     connection.execute("SET threads = 1")
-    named = ", ".join(by)
+    named = ", ".join(group_by)
     filters = {"only": list(only), "snapshot": snapshot, "variants": list(variants)}
     conditions = {
         "only": "list_contains($only, first_level)",

@@ -38,12 +38,12 @@ def add_families(table: pd.DataFrame, options: BoardOptions) -> pd.DataFrame:
     a verdict follows from the adjusted p and SIGNIFICANCE.
     """
     result = table.assign(adjusted_over=_name_families(table, options.subject))
-    within = [result["adjusted_over"], *(table[name].astype(str) for name in options.subject.keys.asked)]
+    groups = [result["adjusted_over"], *(table[name].astype(str) for name in options.subject.keys.asked)]
     for p, adjusted, difference, verdict in (
         ("p", "p_adjusted", "difference", "verdict"),
         ("parsed_p", "parsed_p_adjusted", "parsed_difference", "parsed_verdict"),
     ):
-        result[adjusted] = table[p].astype(np.float64).groupby(within).transform(lambda values: holm(values))
+        result[adjusted] = table[p].astype(np.float64).groupby(groups).transform(lambda values: holm(values))
         result[verdict] = _name_verdicts(result[adjusted], result[difference])
     # Rows of which all was read say one thing, whatever p of other rows is adjusted with theirs.
     all_read = (result["n_parsed_pairs"] == result["n_pairs"]) & (result["parsed_p"] == result["p"])
@@ -55,9 +55,9 @@ def add_families(table: pd.DataFrame, options: BoardOptions) -> pd.DataFrame:
 def _name_families(table: pd.DataFrame, subject: BoardSubject) -> npt.NDArray[np.object_]:
     sides = [table[name].astype(str) for name in ("model_variant", "other_variant")]
     flags = [side.map(is_computed).astype(bool) for side in sides]
-    of_reference = (flags[0] ^ flags[1]) & ((sides[0] == subject.reference) | (sides[1] == subject.reference))
-    of_models = ~flags[0] & ~flags[1]
-    return np.select([of_models, of_reference], [AMONG_MODELS, OF_REFERENCE], OF_BASELINES).astype(object)
+    has_reference = (flags[0] ^ flags[1]) & ((sides[0] == subject.reference) | (sides[1] == subject.reference))
+    no_baseline = ~flags[0] & ~flags[1]
+    return np.select([no_baseline, has_reference], [AMONG_MODELS, OF_REFERENCE], OF_BASELINES).astype(object)
 
 
 def _name_verdicts(p: pd.Series, difference: pd.Series) -> npt.NDArray[np.object_]:
@@ -66,19 +66,19 @@ def _name_verdicts(p: pd.Series, difference: pd.Series) -> npt.NDArray[np.object
     return np.where(p.isna(), UNTESTED, words).astype(object)
 
 
-def describe_disagreement(table: pd.DataFrame, subject: BoardSubject, where: str, in_words: Mapping[str, str]) -> list[str]:
+def describe_disagreement(table: pd.DataFrame, subject: BoardSubject, where: str, words: Mapping[str, str]) -> list[str]:
     """Return, for each row, a note if the verdict of parsed scores differs from the policy's; empty if they agree or are unknown.
 
     `table` has `verdict`, `parsed_verdict` and, as `parsed_note`, why parsed scores have no verdict (null if not examined). `where`
-    describes the cells with parsed scores, `in_words` their verdicts.
+    describes the cells with parsed scores, `words` their verdicts.
     """
     credits = [score for score in subject.credits.values() if score is not None]
     policy = f"by the published policy, which gives unread responses {min(credits):g} to {max(credits):g}"
     notes = []
-    for verdict, parsed_verdict, why in zip(table["verdict"], table["parsed_verdict"], table["parsed_note"], strict=True):
-        if verdict == parsed_verdict or pd.isna(why) or pd.isna(verdict):
+    for verdict, parsed_verdict, note in zip(table["verdict"], table["parsed_verdict"], table["parsed_note"], strict=True):
+        if verdict == parsed_verdict or pd.isna(note) or pd.isna(verdict):
             notes.append("")
             continue
-        reason = f" ({why})" if why else ""
-        notes.append(f"{verdict} {policy}; on the pairs that {where}: {in_words.get(parsed_verdict, parsed_verdict)}{reason}")
+        reason = f" ({note})" if note else ""
+        notes.append(f"{verdict} {policy}; on the pairs that {where}: {words.get(parsed_verdict, parsed_verdict)}{reason}")
     return notes

@@ -36,14 +36,14 @@ def board_intervals(cells: pd.DataFrame, noise: Noise | None, group_by: Sequence
     names = [*group_by, *subject.keys.asked, *MODEL]
     if not len(cells):
         return pd.DataFrame(columns=[*names, *subject.columns])
-    way, ways = identify(cells, subject.keys.asked)
+    condition, conditions = identify(cells, subject.keys.asked)
     frames = []
-    for code in range(len(ways)):
-        rows = np.flatnonzero(way == code)
-        part, of_part = (
-            (cells, noise) if len(ways) == 1 else (cells.iloc[rows], None if noise is None else noise.select_cells(rows))
+    for code in range(len(conditions)):
+        rows = np.flatnonzero(condition == code)
+        part, part_noise = (
+            (cells, noise) if len(conditions) == 1 else (cells.iloc[rows], None if noise is None else noise.select_cells(rows))
         )
-        frames.append(_compute_intervals(build_ratio_grid(options, part, of_part, names)))
+        frames.append(_compute_intervals(build_ratio_grid(options, part, part_noise, names)))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -70,8 +70,8 @@ def _compute_intervals(grid: Grid) -> pd.DataFrame:
 def score_interval(grid: Grid) -> tuple[Floats, Floats]:
     """Return the 95 % interval of the mean score of each row, (rows,), within 0-1; NaN if there are too few clusters."""
     if grid.is_of_items:
-        nothing = np.full(len(grid.rows), np.nan)
-        return nothing, nothing
+        nans = np.full(len(grid.rows), np.nan)
+        return nans, nans
     score = grid.column("score")
     return clip_to_unit(grid.estimate(score, np.ones(len(score)), lambda _, noise: [(1, noise.score, None)]))
 
@@ -87,5 +87,5 @@ def _write_interval_notes(
 ) -> npt.NDArray[np.object_]:
     """Explain why a row has no interval or lacks a measure; empty if nothing is missing."""
     unread = ["no answer could be read" if n and np.isnan(mean) else "" for n, mean in zip(clusters, parsed_means, strict=True)]
-    why = ([explain_missing(int(n), noun), nothing, *extra] for n, nothing, extra in zip(clusters, unread, extras, strict=True))
-    return np.array(["; ".join(filter(None, parts)) for parts in why], dtype=object)
+    reasons = ([explain_missing(int(n), noun), note, *extra] for n, note, extra in zip(clusters, unread, extras, strict=True))
+    return np.array(["; ".join(filter(None, parts)) for parts in reasons], dtype=object)

@@ -31,8 +31,8 @@ def rank_item_board(scores: pa.Table, names: Sequence[str], *, part: str, order:
     `part`, the level that identifies partitions.
     """
     board = build_means_frame(scores, [*names, *MODEL])
-    to_be_scored = add_coverage(board, scores, names)
-    return rank_boards(board.assign(note=_write_board_notes(board, to_be_scored)), scores, names, part=part, order=order)
+    n_expected = add_coverage(board, scores, names)
+    return rank_boards(board.assign(note=_write_board_notes(board, n_expected)), scores, names, part=part, order=order)
 
 
 def add_coverage(board: pd.DataFrame, scores: pa.Table, names: Sequence[str], left_out: Codes | int = 0) -> Codes:
@@ -41,9 +41,9 @@ def add_coverage(board: pd.DataFrame, scores: pa.Table, names: Sequence[str], le
     `left_out` (rows,): items of its board that do not apply to a row.
     """
     group = codes(pa.Table.from_pandas(board[list(names)], preserve_index=False), names)[0]
-    to_be_scored = _count_items_of_boards(scores, names, group) - left_out
-    board["coverage"] = board["n_items"] / np.where(to_be_scored, to_be_scored, np.nan)
-    return to_be_scored
+    n_expected = _count_items_of_boards(scores, names, group) - left_out
+    board["coverage"] = board["n_items"] / np.where(n_expected, n_expected, np.nan)
+    return n_expected
 
 
 def has_enough(board: pd.DataFrame) -> pd.Series[bool]:
@@ -68,23 +68,23 @@ def rank_boards(
     board["snapshots"] = pd.Series(labels, board.index, dtype=object)
     board["snapshot"] = pd.Series([snapshots[-1] for snapshots in labels], board.index, dtype=object)
     board = board.merge(_compute_rank_ranges(scores, board[enough], names), "left", keys, validate="one_to_one")
-    by = [*names, "rank", "score", *MODEL]
-    return board.sort_values(by, ascending=[name != "score" for name in by], ignore_index=True)
+    columns = [*names, "rank", "score", *MODEL]
+    return board.sort_values(columns, ascending=[name != "score" for name in columns], ignore_index=True)
 
 
-def _write_board_notes(board: pd.DataFrame, to_be_scored: Codes) -> list[str]:
+def _write_board_notes(board: pd.DataFrame, n_expected: Codes) -> list[str]:
     """Return the note of each row, with the reason if it is not ranked."""
     return [
-        "; ".join(filter(None, (note, "" if is_ranked or not n_items else explain_unranked(n_items, of))))
-        for note, n_items, is_ranked, of in zip(
-            board["note"], board["n_items"], has_enough(board), to_be_scored.tolist(), strict=True
+        "; ".join(filter(None, (note, "" if is_ranked or not n_items else explain_unranked(n_items, total))))
+        for note, n_items, is_ranked, total in zip(
+            board["note"], board["n_items"], has_enough(board), n_expected.tolist(), strict=True
         )
     ]
 
 
-def explain_unranked(items: int, of: int, details: str = "") -> str:
+def explain_unranked(items: int, total: int, details: str = "") -> str:
     """Explain why a model with scores for `items` items is not ranked. `details`: text about other items."""
-    return f"not ranked: it has scores for {items:,} of {format_count(of, 'item')}{details}, at least 9 of 10 are needed"
+    return f"not ranked: it has scores for {items:,} of {format_count(total, 'item')}{details}, at least 9 of 10 are needed"
 
 
 def build_means_frame(scores: pa.Table, names: Sequence[str], *, macro: bool = False) -> pd.DataFrame:
@@ -96,9 +96,9 @@ def build_means_frame(scores: pa.Table, names: Sequence[str], *, macro: bool = F
 
 def _count_items_of_boards(scores: pa.Table, names: Sequence[str], group: Codes) -> Codes:
     """Return (rows of the board,) the number of items of its board."""
-    of, first = codes(scores, names)
+    board, first = codes(scores, names)
     _, first_of_item = codes(scores, [*names, "item_id"])
-    return np.bincount(of[first_of_item], minlength=len(first)).astype(np.int64)[group]
+    return np.bincount(board[first_of_item], minlength=len(first)).astype(np.int64)[group]
 
 
 def _count_distinct_scored(scores: pa.Table, keys: Sequence[str], column: str, size: int) -> Codes:
@@ -112,28 +112,28 @@ def _count_distinct_scored(scores: pa.Table, keys: Sequence[str], column: str, s
 def _list_snapshots_of_rows(scores: pa.Table, row: Codes, size: int, order: Sequence[str]) -> list[list[str]]:
     _, first = codes(scores.append_column("row", pa.array(row)), ["row", "snapshot"])
     labels = scores["snapshot"].take(pa.array(first)).to_pylist()
-    place = {label: at for at, label in enumerate(order)}
+    place = {label: index for index, label in enumerate(order)}
     snapshots: list[list[str]] = [[] for _ in range(size)]
-    for at, label in sorted(zip(row[first].tolist(), labels, strict=True), key=lambda pair: (place.get(pair[1], -1), pair[1])):
-        snapshots[at].append(label)
+    for i, label in sorted(zip(row[first].tolist(), labels, strict=True), key=lambda pair: (place.get(pair[1], -1), pair[1])):
+        snapshots[i].append(label)
     return snapshots
 
 
 def _compute_rank_ranges(scores: pa.Table, ranked: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """Return `rank_low` and `rank_high` of each ranked row with enough clusters, with its identifying columns."""
     parts = [pd.DataFrame(columns=[*names, *MODEL, *_RANGES]).astype(dict.fromkeys(_RANGES, "float64"))]
-    of_board = dict(iter(ranked.groupby(list(names), sort=False))) if len(ranked) else {}
+    board_rows = dict(iter(ranked.groupby(list(names), sort=False))) if len(ranked) else {}
     for grid in iterate_board_grids(scores, names):
-        rows = of_board.get(tuple(grid.keys[name] for name in names))
+        rows = board_rows.get(tuple(grid.keys[name] for name in names))
         if rows is None:
             continue
-        among = grid.select_grid_models(pd.MultiIndex.from_frame(grid.rows).isin(pd.MultiIndex.from_frame(rows[list(MODEL)])))
-        pairs = compare_grid(among)
+        subgrid = grid.select_grid_models(pd.MultiIndex.from_frame(grid.rows).isin(pd.MultiIndex.from_frame(rows[list(MODEL)])))
+        pairs = compare_grid(subgrid)
         wins = pairs[pairs["verdict"] == BETTER] if len(pairs) else pd.DataFrame(columns=[*MODEL, *OTHER])
-        place = pd.MultiIndex.from_frame(among.rows)
+        place = pd.MultiIndex.from_frame(subgrid.rows)
         better, worse = (place.get_indexer(pd.MultiIndex.from_frame(wins[list(side)])) for side in (MODEL, OTHER))
-        bounds = rank_bounds(better, worse, len(among.rows))
-        enough = among.n_units() >= MIN_CLUSTERS
-        parts.append(among.rows.assign(**grid.keys, rank_low=bounds.low, rank_high=bounds.high)[enough])
+        bounds = rank_bounds(better, worse, len(subgrid.rows))
+        enough = subgrid.n_units() >= MIN_CLUSTERS
+        parts.append(subgrid.rows.assign(**grid.keys, rank_low=bounds.low, rank_high=bounds.high)[enough])
     ranges = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
     return ranges.astype({"rank_low": "Int64", "rank_high": "Int64"})

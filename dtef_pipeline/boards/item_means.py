@@ -41,7 +41,7 @@ def compute_mean_intervals(
     values: Floats,
     group: Codes,
     groups: int,
-    of_items: npt.NDArray[np.bool_],
+    is_item_group: npt.NDArray[np.bool_],
     noun: str,
     label: str = "interval",
     *,
@@ -49,13 +49,13 @@ def compute_mean_intervals(
 ) -> MeanIntervals:
     """Return 95 % intervals of the means of `values` by `group`, (n,) each, without NaN: one value per independent cluster, 0-1.
 
-    `of_items` (groups,): whether each value belongs to one item, which is right or wrong. If so and all values are 0 or 1, for any number
+    `is_item_group` (groups,): whether each value belongs to one item, which is right or wrong. If so and all values are 0 or 1, for any number
     of draws, the interval is Wilson's; otherwise `compute_unit_interval` of the jackknife over clusters, from 5 clusters on. `sizes` (n,):
     number of items behind each value, if the mean is over items; None weights values equally. `noun`: name of a cluster in reasons,
     `label`: name of the interval.
     """
     counts = np.bincount(group, minlength=groups)
-    binary = of_items & (np.bincount(group, (values != 0) & (values != 1), groups) == 0) & (counts > 0)
+    binary = is_item_group & (np.bincount(group, (values != 0) & (values != 1), groups) == 0) & (counts > 0)
     weights = np.ones(len(values)) if sizes is None else sizes
     low, high = compute_unit_interval(estimate_groups(values * weights, weights, group, groups))
     exact = compute_wilson_interval(np.where(binary, np.bincount(group, values, groups), 0), np.where(binary, counts, 0))
@@ -63,7 +63,7 @@ def compute_mean_intervals(
     kind[counts >= MIN_CLUSTERS] = T_KIND if sizes is None else CLUSTERED_KIND
     kind[binary] = WILSON_KIND
     whys = [
-        explain_missing(int(count), noun, label) if count and of is None else "" for count, of in zip(counts, kind, strict=True)
+        explain_missing(int(count), noun, label) if count and k is None else "" for count, k in zip(counts, kind, strict=True)
     ]
     return MeanIntervals(np.where(binary, exact[0], low), np.where(binary, exact[1], high), kind, whys)
 
@@ -94,10 +94,10 @@ def compute_result_means(
     n_scored = np.bincount(group[~np.isnan(table.score)], minlength=groups)
     n_skipped = np.bincount(group, pc.starts_with(scores["status"], "skipped").to_numpy(), groups)
     read = np.bincount(group, (scores["status"].to_numpy() == "ok") & ~np.isnan(table.score), groups)
-    alone, two_valued = _has_single_items(items, clusters, groups), _has_two_values(scores, first)
-    micro = _compute_item_intervals(items, clusters, alone, two_valued, cluster_noun)
+    lone, two_valued = _has_single_items(items, clusters, groups), _has_two_values(scores, first)
+    micro = _compute_item_intervals(items, clusters, lone, two_valued, cluster_noun)
     macro = compute_mean_intervals(
-        clusters.mean, clusters.group, groups, alone & two_valued, cluster_noun, "interval for the mean of groups"
+        clusters.mean, clusters.group, groups, lone & two_valued, cluster_noun, "interval for the mean of groups"
     )
     n_total = np.bincount(group, minlength=groups)
     columns: dict[str, Any] = {
@@ -116,7 +116,7 @@ def compute_result_means(
         "macro_score": group_means(clusters.mean, clusters.group, groups),
         "macro_low": macro.low,
         "macro_high": macro.high,
-        "note": _write_mean_notes(n_scored, micro.why_none, macro.why_none if macro_noted else [""] * groups, alone),
+        "note": _write_mean_notes(n_scored, micro.why_none, macro.why_none if macro_noted else [""] * groups, lone),
     }
     rows = scores.select(list(group_by)).take(pa.array(first))
     for column in MEAN_COLUMNS:
@@ -178,41 +178,41 @@ class _ClusterMeans(NamedTuple):
 
 
 def _average_clusters(items: ItemMeans, cluster_of_item: Codes, group_of_cluster: Codes) -> _ClusterMeans:
-    of = cluster_of_item[items.place]
-    means = group_means(items.mean, of, len(group_of_cluster))
+    cluster = cluster_of_item[items.place]
+    means = group_means(items.mean, cluster, len(group_of_cluster))
     places = np.flatnonzero(~np.isnan(means))
-    sizes = np.bincount(of, minlength=len(group_of_cluster)).astype(np.float64)
+    sizes = np.bincount(cluster, minlength=len(group_of_cluster)).astype(np.float64)
     return _ClusterMeans(means[places], group_of_cluster[places], sizes[places])
 
 
 def _compute_item_intervals(
     items: ItemMeans,
     clusters: _ClusterMeans,
-    alone: npt.NDArray[np.bool_],
+    lone: npt.NDArray[np.bool_],
     two_valued: npt.NDArray[np.bool_],
     noun: str,
 ) -> MeanIntervals:
     """Return intervals of the mean over items of each group, by whole clusters, because items of a cluster fail together.
 
-    Items are the independent units if each cluster is one item (`alone`), or if the group is a single cluster. With 2 to 4 clusters the
+    Items are the independent units if each cluster is one item (`lone`), or if the group is a single cluster. With 2 to 4 clusters the
     spread between them cannot be estimated: the interval is over items, and `why_none` says so.
     """
-    n_clusters = np.bincount(clusters.group, minlength=len(alone))
-    together = ~alone & (n_clusters >= MIN_CLUSTERS)
+    n_clusters = np.bincount(clusters.group, minlength=len(lone))
+    together = ~lone & (n_clusters >= MIN_CLUSTERS)
     item_mask, cluster_mask = ~together[items.group], together[clusters.group]
-    by_item = compute_mean_intervals(items.mean[item_mask], items.group[item_mask], len(alone), two_valued, "item")
+    by_item = compute_mean_intervals(items.mean[item_mask], items.group[item_mask], len(lone), two_valued, "item")
     by_cluster = compute_mean_intervals(
         clusters.mean[cluster_mask],
         clusters.group[cluster_mask],
-        len(alone),
-        np.zeros_like(alone),
+        len(lone),
+        np.zeros_like(lone),
         noun,
         sizes=clusters.size[cluster_mask],
     )
     low, high, kind = (np.where(together, *pair) for pair in zip(by_cluster[:3], by_item[:3], strict=True))
-    of_these = ["" if single else describe_few_clusters(n, noun) for n, single in zip(n_clusters.tolist(), alone, strict=True)]
-    whys = zip(together, by_cluster.why_none, by_item.why_none, of_these, strict=True)
-    return MeanIntervals(low, high, kind, [of_cluster if use else of_item or note for use, of_cluster, of_item, note in whys])
+    few_notes = ["" if single else describe_few_clusters(n, noun) for n, single in zip(n_clusters.tolist(), lone, strict=True)]
+    whys = zip(together, by_cluster.why_none, by_item.why_none, few_notes, strict=True)
+    return MeanIntervals(low, high, kind, [reason if use else item_reason or note for use, reason, item_reason, note in whys])
 
 
 def describe_few_clusters(n_clusters: int, noun: str) -> str:
@@ -238,18 +238,18 @@ def _has_two_values(scores: pa.Table, first: Codes) -> npt.NDArray[np.bool_]:
 
 
 def _write_mean_notes(
-    n_scored: Codes, micro: Sequence[str], macro: Sequence[str], alone: npt.NDArray[np.bool_]
+    n_scored: Codes, micro: Sequence[str], macro: Sequence[str], lone: npt.NDArray[np.bool_]
 ) -> list[str | None]:
-    of_none = ["" if n else "no response has a score" for n in n_scored]
-    whys = [_join_reasons(*pair) for pair in zip(micro, macro, alone.tolist(), strict=True)]
-    return ["; ".join(filter(None, parts)) or None for parts in zip(of_none, whys, strict=True)]
+    missing_notes = ["" if n else "no response has a score" for n in n_scored]
+    whys = [_join_reasons(*pair) for pair in zip(micro, macro, lone.tolist(), strict=True)]
+    return ["; ".join(filter(None, parts)) or None for parts in zip(missing_notes, whys, strict=True)]
 
 
-def _join_reasons(micro: str, macro: str, alone: bool) -> str:
-    """Explain why means have no interval; a shared reason is given once. `alone`: the means are the same."""
-    (quantity, _, why), (other_what, _, other_why) = micro.partition(": "), macro.partition(": ")
-    if micro and macro and (alone or why == other_why):
-        return f"{quantity}, {other_what}: {why}"
+def _join_reasons(micro: str, macro: str, lone: bool) -> str:
+    """Explain why means have no interval; a shared reason is given once. `lone`: the means are the same."""
+    (quantity, _, reason), (other_what, _, other_why) = micro.partition(": "), macro.partition(": ")
+    if micro and macro and (lone or reason == other_why):
+        return f"{quantity}, {other_what}: {reason}"
     return "; ".join(filter(None, (micro, macro)))
 
 
@@ -269,28 +269,29 @@ def compute_pass_rates(scores: pa.Table, group_by: Sequence[str], ks: Sequence[i
     is_known = ~np.isnan(score)
     draws = np.bincount(item[is_known], minlength=len(first_of_item))
     n_passed = np.bincount(item[is_known], score[is_known] == 1, len(first_of_item))
-    of_item = group[first_of_item]
+    item_groups = group[first_of_item]
     named = scores.select(list(group_by)).take(pa.array(first))
-    parts = [_compute_rates_of_k(named, estimate_pass_at_k(draws, n_passed, k), draws, of_item, k) for k in ks]
+    parts = [_compute_rates_of_k(named, estimate_pass_at_k(draws, n_passed, k), draws, item_groups, k) for k in ks]
     rows = pa.concat_tables(parts)
     return rows.take(pa.array(np.arange(len(rows)).reshape(len(ks), -1).T.ravel()))
 
 
 def _compute_rates_of_k(named: pa.Table, chance: Floats, draws: Codes, group: Codes, k: int) -> pa.Table:
     groups, enough = len(named), ~np.isnan(chance)
-    values, of_value = chance[enough], group[enough]
-    intervals = compute_mean_intervals(values, of_value, groups, np.ones(groups, dtype=bool), "item")
-    n_items = np.bincount(of_value, minlength=groups)
+    values, value_groups = chance[enough], group[enough]
+    intervals = compute_mean_intervals(values, value_groups, groups, np.ones(groups, dtype=bool), "item")
+    n_items = np.bincount(value_groups, minlength=groups)
     too_few = np.bincount(group[~enough & (draws > 0)], minlength=groups)
     columns = {
         "k": np.full(groups, k),
         "n_items": n_items,
         "n_too_few": too_few,
-        "pass_at_k": group_means(values, of_value, groups),
+        "pass_at_k": group_means(values, value_groups, groups),
         "pass_low": intervals.low,
         "pass_high": intervals.high,
         "note": [
-            _write_pass_note(int(n), int(few), k, why) for n, few, why in zip(n_items, too_few, intervals.why_none, strict=True)
+            _write_pass_note(int(n), int(few), k, reason)
+            for n, few, reason in zip(n_items, too_few, intervals.why_none, strict=True)
         ],
     }
     for column in PASS_COLUMNS:
@@ -298,8 +299,8 @@ def _compute_rates_of_k(named: pa.Table, chance: Floats, draws: Codes, group: Co
     return named
 
 
-def _write_pass_note(n_items: int, too_few: int, k: int, why: str) -> str | None:
+def _write_pass_note(n_items: int, too_few: int, k: int, reason: str) -> str | None:
     if not n_items:
         return f"no item has {format_count(k, 'scored draw')}"
     left_out = f"{format_count(too_few, 'item')} with fewer than {format_count(k, 'scored draw')} left out" if too_few else ""
-    return "; ".join(filter(None, (left_out, why))) or None
+    return "; ".join(filter(None, (left_out, reason))) or None

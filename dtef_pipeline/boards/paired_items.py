@@ -70,14 +70,14 @@ def _build_board_grid(
     counts = np.bincount(flat, minlength=len(items) * shape[1])
     sums = np.bincount(flat, score, len(counts))
     means = np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0).reshape(shape)
-    cluster_of = cluster[first_of_item]
-    n_clusters = len(np.unique(cluster_of))
+    item_clusters = cluster[first_of_item]
+    n_clusters = len(np.unique(item_clusters))
     several = MIN_CLUSTERS <= n_clusters < len(items)
-    order = np.argsort(cluster_of, kind="stable") if several else np.arange(len(items))
-    unit = np.unique(cluster_of[order], return_inverse=True)[1] if several else order
+    order = np.argsort(item_clusters, kind="stable") if several else np.arange(len(items))
+    unit = np.unique(item_clusters[order], return_inverse=True)[1] if several else order
     rows = labels.iloc[first_of_model].reset_index(drop=True)
-    of_these = describe_few_clusters(n_clusters, "cluster") if n_clusters < len(items) else ""
-    return BoardGrid(named, rows, means[order], unit.astype(np.int64), "cluster" if several else "item", of_these)
+    note = describe_few_clusters(n_clusters, "cluster") if n_clusters < len(items) else ""
+    return BoardGrid(named, rows, means[order], unit.astype(np.int64), "cluster" if several else "item", note)
 
 
 def _rank_texts(rows: pa.Table, names: Sequence[str]) -> Codes:

@@ -46,10 +46,10 @@ def sum_shared_items(scores: Floats, cluster: Codes, left: Codes, right: Codes, 
     """
     weights = np.ones(len(scores)) if weight is None else weight
     parts = [
-        _sum_pairs_by_cluster(scores, weights, cluster, left[at : at + _PAIRS_AT_A_TIME], right[at : at + _PAIRS_AT_A_TIME])
-        for at in range(0, len(left), _PAIRS_AT_A_TIME)
+        _sum_pairs_by_cluster(scores, weights, cluster, left[i : i + _PAIRS_AT_A_TIME], right[i : i + _PAIRS_AT_A_TIME])
+        for i in range(0, len(left), _PAIRS_AT_A_TIME)
     ]
-    return PairSums(*(np.concatenate(of_parts, axis=1) for of_parts in zip(*parts, strict=True)))
+    return PairSums(*(np.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True)))
 
 
 def _sum_pairs_by_cluster(scores: Floats, weights: Floats, cluster: Codes, left: Codes, right: Codes) -> PairSums:
@@ -69,10 +69,10 @@ def compare_pairs(
     `turned` (pairs,): the pairs seen from the right model, by default those where its mean is higher; `shared`: see
     `compute_paired_statistics`; `noun`: name of a cluster in notes. Without a shared item a mean is NaN.
     """
-    apart, total = sums.differences, sums.counts.sum(axis=0)
+    differences, total = sums.differences, sums.counts.sum(axis=0)
     if turned is None:
-        turned = remove_rounding(apart.sum(axis=0), np.abs(apart).sum(axis=0)) < 0
-    statistics = compute_paired_statistics(np.where(turned, -apart, apart), sums.counts, shared=shared, noun=noun)
+        turned = remove_rounding(differences.sum(axis=0), np.abs(differences).sum(axis=0)) < 0
+    statistics = compute_paired_statistics(np.where(turned, -differences, differences), sums.counts, shared=shared, noun=noun)
     with np.errstate(invalid="ignore"):
         means, second = (part.sum(axis=0) / total for part in (sums.scores, sums.other_scores))
     return statistics.assign(score=np.where(turned, second, means), other_score=np.where(turned, means, second), turned=turned)

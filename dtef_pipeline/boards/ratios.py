@@ -86,17 +86,17 @@ class Grid:
         terms: NoiseTerms,
         correlation: float | None = None,
         *,
-        least: Floats | float = 0.0,
+        floor: Floats | float = 0.0,
     ) -> Estimates:
         """Return sum(top) / sum(bottom) of each row over the cells that have both, (rows,), with its cluster-robust error.
 
         The error includes variance from people shared by all clusters: `terms` say how the ratio moves with their answers, `correlation` is
-        that of the noise of two items (default: the row's model's). `least`: lower bound of the variance of the sums due to people.
+        that of the noise of two items (default: the row's model's). `floor`: lower bound of the variance of the sums due to people.
         """
         mask = np.isfinite(top) & np.isfinite(bottom)
         counts = self._sum_by_cluster(np.ones(len(mask)), mask)
         below = counts if (bottom[mask] == 1).all() else self._sum_by_cluster(bottom, mask)
-        shared = np.maximum(self.compute_shared_variance(terms, self.ratio(top, bottom), mask, correlation), least)
+        shared = np.maximum(self.compute_shared_variance(terms, self.ratio(top, bottom), mask, correlation), floor)
         with np.errstate(divide="ignore", invalid="ignore"):
             return estimate_ratios(
                 self._sum_by_cluster(top, mask), below, sizes=counts, shared=np.nan_to_num(shared / below.sum(axis=0) ** 2)

@@ -104,8 +104,8 @@ def _measure_agreement(cells: pd.DataFrame) -> dict[str, object]:
     def statistic(ratio: float) -> float:
         """Return the weighted mean square of the cell means over the mean square within: F at the true ratio of the variances."""
         weight = 1 / (ratio + 1 / draws)
-        off = means - weight @ means / weight.sum()
-        return float(weight @ off**2 / (count - 1) / within)
+        deviations = means - weight @ means / weight.sum()
+        return float(weight @ deviations**2 / (count - 1) / within)
 
     ratio = estimate_variance_ratio(statistic, count - 1, freedom)
     icc, low, high = (part / (1 + part) for part in ratio[:3])

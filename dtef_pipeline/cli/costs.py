@@ -40,8 +40,8 @@ def costs(
     columns = _map_columns(families[0]) if family else _BY_ANY_FAMILY
     by = by or (families[0].calls.summed_by if family else ("family", "role"))
     if unknown := [name for name in by if name not in columns]:
-        of = f"--family {family}" if family else "all families"
-        raise ConfigError(f"--by {', '.join(unknown)} does not work with {of}; choose from {', '.join(columns)}")
+        scope = f"--family {family}" if family else "all families"
+        raise ConfigError(f"--by {', '.join(unknown)} does not work with {scope}; choose from {', '.join(columns)}")
     frame = _filter_rows(_read_cost_rows(warehouse, families, family), rounds, snapshot)
     if not len(frame) and output == "table":
         click.echo("no language model was called, and baselines cost nothing")
@@ -109,6 +109,6 @@ def _sum_by_columns(frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:
     totals = totals.sort_values("cost_usd", ascending=False, na_position="last", kind="stable", ignore_index=True)
     for name in [column for column in ("snapshot", "role", "family") if column in names]:
         values = sorted(frame[name].dropna().unique()) if name == "snapshot" else frame[name].unique()
-        place = {value: at for at, value in enumerate(values)}
+        place = {value: index for index, value in enumerate(values)}
         totals = totals.sort_values(name, key=lambda values, place=place: values.map(place), kind="stable", ignore_index=True)
     return totals

@@ -240,8 +240,8 @@ def check_daemon(settings: Settings) -> Diagnosis:
     home = settings.dagster_home
     folder = read_storage_settings(home).get("base_dir") if (home / "dagster.yaml").is_file() else home
     # Opening a missing storage would create it.
-    is_there = folder is None or (Path(folder) / "history" / "runs.db").is_file()
-    state = daemon_state(home, QUEUE_SENSOR) if is_there else DaemonState(None, True)
+    exists = folder is None or (Path(folder) / "history" / "runs.db").is_file()
+    state = daemon_state(home, QUEUE_SENSOR) if exists else DaemonState(None, True)
     last = state.last_heartbeat_at
     if state.problem:
         remedy = f"put a backup of {home} in its place, or start the server that its dagster.yaml names"

@@ -233,13 +233,15 @@ def exit_code(rows: Sequence[Mapping[str, Any]], fail_on: str | None, subject: S
     if not fail_on:
         return 0
     named = [(format_series(row, subject.keys), row) for row in rows]
-    series = {who for who, row in named if row["verdict"] is not None}
-    if without := [
-        f"{who} (other prompts of it are compared)" if who in series else who for who, row in named if row["verdict"] is None
+    series = {name for name, row in named if row["verdict"] is not None}
+    if missing := [
+        f"{name} (other prompts of it are compared)" if name in series else name
+        for name, row in named
+        if row["verdict"] is None
     ]:
-        share = f"{len(without)} of {len(rows)} series, which could not be compared"
-        say(f"warning: --fail-on {fail_on} does not cover {share}: {list_first_names(without, SERIES_NAMED)}", err=True)
-    early = [f"{who} ({words})" for who, row in named if fail_on == "drift" and (words := describe_too_early(row))]
+        share = f"{len(missing)} of {len(rows)} series, which could not be compared"
+        say(f"warning: --fail-on {fail_on} does not cover {share}: {list_first_names(missing, SERIES_NAMED)}", err=True)
+    early = [f"{name} ({words})" for name, row in named if fail_on == "drift" and (words := describe_too_early(row))]
     if early:
         share = f"{len(early)} of {len(rows)} series"
         say(f"warning: it is too early for --fail-on drift to judge {share}: {list_first_names(early, SERIES_NAMED)}", err=True)

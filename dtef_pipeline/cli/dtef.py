@@ -131,7 +131,7 @@ def costs(by: tuple[str, ...], family: str | None, rounds: tuple[str, ...], snap
 )
 @choice(
     "--fail-on",
-    among=["watch", "drift"],
+    choices=["watch", "drift"],
     help="Exit with code 3 at this verdict or a worse one, and with 4 if it is too early to tell.",
 )
 @writes_a_table
@@ -161,7 +161,7 @@ def drift(family: str, rounds: tuple[str, ...], by: str, since: tuple[str, ...],
     5 --fail-on was given and no row could be compared.
     """
     if family != USUAL_FAMILY:
-        refuse_others(("by", "since", "fail_on"), f"--family {family}", apart=("family",))
+        refuse_others(("by", "since", "fail_on"), f"--family {family}", exempt=("family",))
     from dtef_pipeline.cli import drift
 
     sys.exit(drift.drift(family, rounds, by, since, fail_on, output))
@@ -234,7 +234,7 @@ def doctor(output: str) -> None:
     short_help="Score the answers in a file.",
 )
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
-@choice("--family", among=["survey", "qa"], default="survey", help="What FILE answers.")
+@choice("--family", choices=["survey", "qa"], default="survey", help="What FILE answers.")
 @existing_path(
     "--tasks", help="Of qa: file of programs to write in the layout of HumanEval, which lines of code_execution name by `task`."
 )
@@ -293,10 +293,10 @@ def score(file: Path, family: str, tasks: Path | None, trust_answers: bool, corp
     from dtef_pipeline.cli import score_files
 
     if corpus is not None:
-        refuse_others((*given, "corpus"), "--corpus", apart=("family",))
+        refuse_others((*given, "corpus"), "--corpus", exempt=("family",))
         sys.exit(score_files.score_interviews(file, corpus, **given))
     names = ("tasks", "trust_answers") if family == "qa" else ()
-    refuse_others(names, f"--family {family}", apart=("family",))
+    refuse_others(names, f"--family {family}", exempt=("family",))
     sys.exit(score_files.score_file(family, file, tasks, trust_answers))
 
 
@@ -304,9 +304,9 @@ def score(file: Path, family: str, tasks: Path | None, trust_answers: bool, corp
 @click.option("--family", type=click.Choice(["rubric", "qa"]), required=True, help="Family whose judges are watched.")
 @snapshot_or_base("Label of the night, such as 2026-01-31; a new label judges everything again.")
 @whole_number(
-    "--n", "anchors", least=1, help="Number of anchors.  [default: 200 of rubrics (a response and a criterion each), 50 of qa]"
+    "--n", "anchors", floor=1, help="Number of anchors.  [default: 200 of rubrics (a response and a criterion each), 50 of qa]"
 )
-@whole_number("--seed", "anchor_seed", least=0, default=SEED, help="Seed of the choice of new anchors.")
+@whole_number("--seed", "anchor_seed", floor=0, default=SEED, help="Seed of the choice of new anchors.")
 @click.option(
     "--judges",
     "judges_file",
@@ -378,7 +378,7 @@ def api(host: str, port: int, dev: bool) -> None:
 
 @main.command(short_help="List, make or remove the tokens that the API accepts.")
 @click.argument("name", required=False)
-@choice("--role", among=["reviewer", "operator", "admin"], help="Make a token for NAME with the rights of this role.")
+@choice("--role", choices=["reviewer", "operator", "admin"], help="Make a token for NAME with the rights of this role.")
 @click.option("--remove", is_flag=True, help="Remove the token of NAME. Votes and actions under the name stay.")
 @of_format
 @reports_errors

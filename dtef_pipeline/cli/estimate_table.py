@@ -29,21 +29,21 @@ if TYPE_CHECKING:
     from assets.engine.dry_run import DryRun
 
 
-def describe_budget(who: str, budget: Budget, expected: Mapping[str, tuple[float, float]]) -> Iterator[str]:
+def describe_budget(prefix: str, budget: Budget, expected: Mapping[str, tuple[float, float]]) -> Iterator[str]:
     """Yield a line per limit of the budget. `expected`: by limit the expected and the largest value, NaN if unknown."""
     for bound in BUDGETS:
         if (most_allowed := getattr(budget, bound)) is None:
             continue
-        usual, most = expected[bound]
+        usual, maximum = expected[bound]
         if pd.isna(usual):
             verdict = "cannot be kept: the price is unknown (give input_price and output_price in the models file)"
         elif usual > most_allowed:
             verdict = f"would be reached: {usual:,.4g} expected"
-        elif not most <= most_allowed:
-            verdict = f"may be reached: {usual:,.4g} expected, at most {'unknown' if pd.isna(most) else f'{most:,.4g}'}"
+        elif not maximum <= most_allowed:
+            verdict = f"may be reached: {usual:,.4g} expected, at most {'unknown' if pd.isna(maximum) else f'{maximum:,.4g}'}"
         else:
-            verdict = f"is enough: at most {most:,.4g}"
-        yield f"{who}{bound} {most_allowed:,} {verdict}"
+            verdict = f"is enough: at most {maximum:,.4g}"
+        yield f"{prefix}{bound} {most_allowed:,} {verdict}"
 
 
 def describe_sent_settings(specs: Sequence[ModelSpec]) -> Iterator[str]:
@@ -126,8 +126,8 @@ def _compare_budgets(settings: RunSettings, rows: Sequence[PlannedCalls]) -> Ite
         yield from describe_budget(
             f"{role}: ", Budget(**limits.model_dump()), sum_expected_usage(row for row in rows if row.role == role)
         )
-    for name, of_file in {row.model.name: row.model.budget for row in rows}.items():
-        budget = settings.budgets.get(name, of_file)
+    for name, file_budget in {row.model.name: row.model.budget for row in rows}.items():
+        budget = settings.budgets.get(name, file_budget)
         yield from describe_budget(f"{name}: ", budget, sum_expected_usage(row for row in rows if row.model.name == name))
 
 
@@ -158,14 +158,14 @@ def open_response_store(settings: Settings) -> Iterator[ResponseStore | None]:
 
 def _build_row(row: PlannedCalls) -> dict[str, Any]:
     rates = price(row.model) if row.calls else Price(0.0, 0.0)
-    most = row.response_tokens_most
+    maximum = row.response_tokens_most
     return {
         "role": row.role,
         "model": row.name,
         **{name: getattr(row, name) for name in CALL_COUNTS},
         "prompt_tokens": round(row.prompt_tokens),
         "response_tokens": round(row.response_tokens),
-        "response_tokens_most": most if math.isfinite(most) else None,
+        "response_tokens_most": maximum if math.isfinite(maximum) else None,
         "cost_usd": rates.compute_cost(round(row.prompt_tokens), round(row.response_tokens)) if rates else None,
         "cost_usd_most": _compute_max_cost(rates, row),
     }
@@ -204,12 +204,12 @@ def _sum(frame: pd.DataFrame, role: str, model: str) -> pd.DataFrame:
 
 def _format_texts(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with dollars and longest responses as text."""
-    most = [f"{value:,.0f}" if pd.notna(value) else "no limit" for value in frame["response_tokens_most"]]
+    limits = [f"{value:,.0f}" if pd.notna(value) else "no limit" for value in frame["response_tokens_most"]]
     extra_columns = {
         name: [value if isinstance(value, str) else f"${value:,.4f}" if pd.notna(value) else "unknown" for value in frame[name]]
         for name in DOLLARS
     }
-    return frame.assign(response_tokens_most=most, **extra_columns)
+    return frame.assign(response_tokens_most=limits, **extra_columns)
 
 
 def sum_expected_usage(rows: Iterable[PlannedCalls]) -> dict[str, tuple[float, float]]:
@@ -217,9 +217,9 @@ def sum_expected_usage(rows: Iterable[PlannedCalls]) -> dict[str, tuple[float, f
     counted_rows = list(rows)
     dollars = build_call_frame(counted_rows)[DOLLARS].astype(float)
     tokens = sum(row.prompt_tokens + row.response_tokens for row in counted_rows)
-    most = sum(row.prompt_tokens_most + row.response_tokens_most for row in counted_rows)
+    max_tokens = sum(row.prompt_tokens_most + row.response_tokens_most for row in counted_rows)
     return {
         "max_cost_usd": (dollars["cost_usd"].sum(skipna=False), dollars["cost_usd_most"].sum(skipna=False)),
         "max_calls": (sum(row.calls for row in counted_rows), sum(row.calls_most for row in counted_rows)),
-        "max_tokens": (tokens, most if math.isfinite(most) else math.nan),
+        "max_tokens": (tokens, max_tokens if math.isfinite(max_tokens) else math.nan),
     }

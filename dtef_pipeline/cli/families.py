@@ -172,16 +172,16 @@ def explain(name: str | None, output: str) -> None:
         click.echo(render(pd.DataFrame({"name": list_board_names()}), output))
         return
     rows = pd.DataFrame(split_description(*column) for column in find_columns(name).items())
-    shown = [str(name) for name in rows if (rows[name] != "").any() and name != "title"]
-    click.echo(render(rows, output, columns=shown, fit=compute_terminal_fit(["column", "meaning"])))
+    columns = [str(name) for name in rows if (rows[name] != "").any() and name != "title"]
+    click.echo(render(rows, output, columns=columns, fit=compute_terminal_fit(["column", "meaning"])))
 
 
 def find_columns(name: str) -> Mapping[str, str]:
     """Return column descriptions by name. `name`: a board, a table, or a family for its first board. Raises ConfigError if unknown."""
     family = name.partition("/")[0]
     families = [family] if family in FAMILY_BY_NAME else []
-    if (explained := _list_explained(families).get(name)) is not None:
-        return _merge(explained.load(), describe_table_columns(explained.table) if explained.table else {})
+    if (entry := _list_explained(families).get(name)) is not None:
+        return _merge(entry.load(), describe_table_columns(entry.table) if entry.table else {})
     if (board := _list_boards(families).get(name)) is not None:
         return describe_board_columns(board, family)
     if name in TABLES:
@@ -208,9 +208,9 @@ def _list_explained(families: Iterable[str]) -> dict[str, ExplainedColumns]:
     }
 
 
-def _merge(shown: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:
-    """Return the displayed columns, then the other columns of the table. A displayed column keeps its meaning in `shown`."""
-    return {**shown, **stored, **shown}
+def _merge(board_columns: Mapping[str, str], table_columns: Mapping[str, str]) -> dict[str, str]:
+    """Return the displayed columns, then the other columns of the table. A displayed column keeps its meaning in `board_columns`."""
+    return {**board_columns, **table_columns, **board_columns}
 
 
 def describe_board_columns(board: Board, family: str) -> dict[str, str]:
@@ -225,10 +225,10 @@ def describe_board_columns(board: Board, family: str) -> dict[str, str]:
     return _merge({**levels, **interval, **board.meanings}, stored)
 
 
-def require_table(warehouse: Warehouse, table: str, made_by: str) -> None:
-    """Raise WarehouseError if a table has no files. `made_by`: the commands that make it."""
+def require_table(warehouse: Warehouse, table: str, commands: str) -> None:
+    """Raise WarehouseError if a table has no files. `commands`: the commands that make it."""
     if not warehouse.tables([table]):
-        raise WarehouseError(f"no {table} in {warehouse.root} yet: {made_by}")
+        raise WarehouseError(f"no {table} in {warehouse.root} yet: {commands}")
 
 
 def require_rolled_up(warehouse: Warehouse, family: str, table: str, scores: str) -> None:

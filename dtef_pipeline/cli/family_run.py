@@ -144,18 +144,18 @@ def family_run(name: str) -> FamilyRun:
     return record
 
 
-def run_or_estimate(record: FamilyRun, options: Any, beside: RunFlags, *, is_estimate: bool, output: str) -> None:
+def run_or_estimate(record: FamilyRun, options: Any, flags: RunFlags, *, is_estimate: bool, output: str) -> None:
     """Run or estimate. Ends the process with the exit code."""
     if is_estimate:
-        refuse_estimate_of_judging(beside.first)
-        estimate(record, options, beside, output)
+        refuse_estimate_of_judging(flags.first)
+        estimate(record, options, flags, output)
     else:
-        exit_after(lambda: run(record, options, beside), output)
+        exit_after(lambda: run(record, options, flags), output)
 
 
-def run(record: FamilyRun, options: Any, beside: RunFlags) -> int:
+def run(record: FamilyRun, options: Any, flags: RunFlags) -> int:
     """Run the stages and update the boards. Returns 1 if a partition failed or a file was skipped."""
-    context = open_run(record, options, beside)
+    context = open_run(record, options, flags)
     selection = record.choose(context)
     context, running = start(record, context, selection)
     running.report(context.warehouse, record.noun)
@@ -172,8 +172,8 @@ def list_failed_calls(record: FamilyRun, context: RunContextOfCommand, keys: Seq
     (table, noun), names = record.sized_by, ["model", *record.failure_columns]
     calls: list[tuple[str, str, str | None]] = []
     for key in keys:
-        at = {**context.family.space.levels(key), "snapshot": context.options.snapshot}
-        rows = context.warehouse.read_or_empty(table, columns=names, **at)
+        partition = {**context.family.space.levels(key), "snapshot": context.options.snapshot}
+        rows = context.warehouse.read_or_empty(table, columns=names, **partition)
         calls += zip(*(rows[name].to_pylist() for name in names), strict=True)
     yield from describe_unanswered(calls, noun)
 
@@ -181,9 +181,9 @@ def list_failed_calls(record: FamilyRun, context: RunContextOfCommand, keys: Seq
 def start(record: FamilyRun, context: RunContextOfCommand, selection: RunSelection) -> tuple[RunContextOfCommand, StagesRun]:
     """Check everything that can be refused, run the stages and update the boards. Returns the context with its budgets, and the run."""
     check_home_path(context.environment)
-    options, beside = context.options, context.flags
+    options, flags = context.options, context.flags
     require_safe(options.snapshot)
-    options = apply_budgets(options, beside, selection.names, context.models)
+    options = apply_budgets(options, flags, selection.names, context.models)
     context = replace(context, options=options)
     record.refuse(context, selection)
     budgets, _ = budgets_of(options, selection.specs)
@@ -201,7 +201,7 @@ def start(record: FamilyRun, context: RunContextOfCommand, selection: RunSelecti
                 break
         if running.is_without_result:
             return context, running
-        if beside.no_roll_ups:
+        if flags.no_roll_ups:
             context.warehouse.refresh_database()
         else:
             record.roll_up(context, running)
@@ -211,21 +211,21 @@ def start(record: FamilyRun, context: RunContextOfCommand, selection: RunSelecti
 def _together(steps: Steps, stages: Sequence[Stage]) -> Iterator[tuple[list[str], Sequence[str]]]:
     """Yield the names of consecutive stages with the same partitions, if any, which Dagster runs in order in one run."""
     places = {stage.name: place for place, stage in enumerate(stages)}
-    entries = [(places[stage.name] - at, stage.name, list(keys)) for at, (stage, keys) in enumerate(steps) if keys]
+    entries = [(places[stage.name] - index, stage.name, list(keys)) for index, (stage, keys) in enumerate(steps) if keys]
     for (_, keys), group in groupby(entries, key=lambda step: (step[0], step[2])):
         yield [name for _, name, _ in group], keys
 
 
-def estimate(record: FamilyRun, options: Any, beside: RunFlags, output: str) -> None:
+def estimate(record: FamilyRun, options: Any, flags: RunFlags, output: str) -> None:
     """Print a run's planned calls. Ends with exit code 1 if a file was skipped."""
-    context = open_run(record, options, beside)
+    context = open_run(record, options, flags)
     selection = record.choose(context)
     plan = plan_dry_run(record, context, selection.keys)
     rows = plan.counts.rows.values()
     with open_response_store(context.environment) as store:
         refuse_unknown_providers((row.model for row in rows if row.calls), store)
     names = {*selection.names, *(row.model.name for row in rows)}
-    options = apply_budgets(options, beside, names, context.models)
+    options = apply_budgets(options, flags, names, context.models)
     stage, noun = record.sized_by
     size = f"{format_count(len(selection.keys), record.noun)}, {format_count(plan.sizes[stage], noun)}, snapshot {options.snapshot}"
     head = "\n".join([*record.introduce(context, selection), size] if output == "table" else [])
@@ -245,8 +245,8 @@ def plan_dry_run(record: FamilyRun, context: RunContextOfCommand, keys: Sequence
         return dry_run(context.family, stages, context.options, keys, outside, store, only)
 
 
-def open_run(record: FamilyRun, options: Any, beside: RunFlags) -> RunContextOfCommand:
+def open_run(record: FamilyRun, options: Any, flags: RunFlags) -> RunContextOfCommand:
     """Return the context of a command. Raises WarehouseError if there is no warehouse."""
     return RunContextOfCommand(
-        FAMILY_BY_NAME[record.family], options, beside, Settings.read_environment(), open_warehouse(new=record.makes_warehouse)
+        FAMILY_BY_NAME[record.family], options, flags, Settings.read_environment(), open_warehouse(new=record.makes_warehouse)
     )

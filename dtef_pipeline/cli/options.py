@@ -39,14 +39,14 @@ def several(*names: str, help: str, metavar: str | None = None, usual: str = "")
     return click.option(*names, multiple=True, metavar=metavar, help=text)
 
 
-def whole_number(*names: str, least: int, help: str, default: int | None = None) -> Option:
-    """Return an option for an integer of at least `least`."""
-    return click.option(*names, type=click.IntRange(min=least), default=default, show_default=default is not None, help=help)
+def whole_number(*names: str, floor: int, help: str, default: int | None = None) -> Option:
+    """Return an option for an integer of at least `floor`."""
+    return click.option(*names, type=click.IntRange(min=floor), default=default, show_default=default is not None, help=help)
 
 
-def choice(*names: str, among: Sequence[str], help: str, default: str | None = None) -> Option:
+def choice(*names: str, choices: Sequence[str], help: str, default: str | None = None) -> Option:
     """Return an option with a fixed set of values."""
-    return click.option(*names, type=click.Choice(among), default=default, show_default=default is not None, help=help)
+    return click.option(*names, type=click.Choice(choices), default=default, show_default=default is not None, help=help)
 
 
 def flag(*names: str, help: str) -> Option:
@@ -99,16 +99,16 @@ def family_option(
     )
 
 
-def refuse_others(names: Collection[str], where: str, apart: Collection[str] = ()) -> None:
+def refuse_others(names: Collection[str], where: str, exempt: Collection[str] = ()) -> None:
     """Raise ConfigError if the current command was given an option that is not in `names`.
 
-    `where`: what they are allowed with, such as `--family rubric`; `apart`: options that are not checked.
+    `where`: what they are allowed with, such as `--family rubric`; `exempt`: options that are not checked.
     """
     context = click.get_current_context()
     options = {
         option.name or "": option.opts[0]
         for option in context.command.params
-        if isinstance(option, click.Option) and option.expose_value and option.name not in apart
+        if isinstance(option, click.Option) and option.expose_value and option.name not in exempt
     }
     choices = ", ".join(spelling for name, spelling in options.items() if name in names) or "no other option"
     for name, spelling in options.items():
@@ -137,7 +137,7 @@ of_metric = click.option(
 
 of_targets = choice(
     "--targets",
-    among=["clean", "all"],
+    choices=["clean", "all"],
     default="clean",
     help="Questions that count; clean leaves out a question that defines the segment, such as that of age for an age group.",
 )

@@ -44,8 +44,8 @@ def export_prompts(
         )
     out.mkdir(parents=True, exist_ok=True)
     for segment in segments:
-        at = {"round": round_id, "segment": segment}
-        survey, blueprints = warehouse.rows("survey_responses", **at), warehouse.rows("blueprints", **at)
+        partition = {"round": round_id, "segment": segment}
+        survey, blueprints = warehouse.rows("survey_responses", **partition), warehouse.rows("blueprints", **partition)
         if not len(survey) or not len(blueprints):
             continue
         prompts = select_prompts(blueprints, survey, context_levels=contexts, conditions=conditions)
@@ -120,30 +120,30 @@ def report(warehouse: Warehouse, out: Path) -> None:
         click.echo(f"removed, because they no longer belong to the site: {list_first_names(site.removed, _FILES_NAMED)}")
 
 
-def _write_zip(out: Path, pages: Iterator[tuple[str, str]]) -> int:
+def _write_zip(file: Path, pages: Iterator[tuple[str, str]]) -> int:
     """Write a zip file, and return its number of files. An existing file is replaced once the new one is complete."""
-    partial_file = out.with_suffix(".part")
+    partial_file = file.with_suffix(".part")
     count = 0
     try:
         with ZipFile(partial_file, "w", ZIP_DEFLATED) as archive:
             for path, text in pages:
                 count += 1
-                archive.writestr(f"{out.stem}/{path}", text)
-        partial_file.replace(out)
+                archive.writestr(f"{file.stem}/{path}", text)
+        partial_file.replace(file)
     finally:
         partial_file.unlink(missing_ok=True)
     return count
 
 
-def _write_folder(out: Path, pages: Iterator[tuple[str, str]]) -> SiteWriteResult:
-    fs, folder = LocalFileSystem(), str(out.absolute())
+def _write_folder(root: Path, pages: Iterator[tuple[str, str]]) -> SiteWriteResult:
+    fs, folder = LocalFileSystem(), str(root.absolute())
     is_foreign = make_foreign_check(fs, folder)
 
     def put(path: str, content: bytes) -> None:
         target = Path(path)
         name = target.relative_to(folder).as_posix()
         if name != PAGES_LIST and is_foreign(name):
-            raise ConfigError(f"--out {out}: {name} exists already and was not written by dtef; name another folder")
+            raise ConfigError(f"--out {root}: {name} exists already and was not written by dtef; name another folder")
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content)
 
@@ -158,6 +158,6 @@ def list_scored_rounds(warehouse: Warehouse, rounds: Sequence[str]) -> list[str]
     return known_rounds
 
 
-def require_rows(warehouse: Warehouse, table: str, how: str) -> None:
+def require_rows(warehouse: Warehouse, table: str, hint: str) -> None:
     if not warehouse.values(table, "round"):
-        raise WarehouseError(f"no {table} in {warehouse.root} yet: {how}")
+        raise WarehouseError(f"no {table} in {warehouse.root} yet: {hint}")

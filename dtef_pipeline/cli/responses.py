@@ -59,9 +59,9 @@ def export_file(path: Path, models: Sequence[str], snapshots: Sequence[str]) -> 
         click.echo(f"{path}: {format_count(count, 'response')} of {store.name}")
 
 
-def show(which: ResponseSelection, family: str | None, output: str) -> None:
+def show(selection: ResponseSelection, family: str | None, output: str) -> None:
     with _store() as store:
-        keys = _choose_keys(store, which, family)
+        keys = _choose_keys(store, selection, family)
         if keys is not None and not keys and output == "table":
             click.echo(f"no such responses in {store.name}; it has {_describe_contents(store)}")
             return
@@ -75,13 +75,13 @@ def show(which: ResponseSelection, family: str | None, output: str) -> None:
     _print_summary(summary, output, lines)
 
 
-def _choose_keys(store: ResponseStore, which: ResponseSelection, family: str | None) -> Collection[str] | None:
+def _choose_keys(store: ResponseStore, selection: ResponseSelection, family: str | None) -> Collection[str] | None:
     """Return the keys of the selected responses, or None for all."""
-    of_family = None if family is None else _collect_family_keys(store, family)
-    if not any(which):
-        return of_family
-    keys = select_response_keys(store.database, which)
-    return keys if of_family is None else sorted(of_family.intersection(keys))
+    family_keys = None if family is None else _collect_family_keys(store, family)
+    if not any(selection):
+        return family_keys
+    keys = select_response_keys(store.database, selection)
+    return keys if family_keys is None else sorted(family_keys.intersection(keys))
 
 
 def _print_summary(summary: pa.Table, output: str, lines: Sequence[str] = ()) -> None:
@@ -93,10 +93,10 @@ def _print_summary(summary: pa.Table, output: str, lines: Sequence[str] = ()) ->
         click.echo(render(frame, output))
 
 
-def remove_responses(which: ResponseSelection, family: str | None, output: str) -> None:
+def remove_responses(selection: ResponseSelection, family: str | None, output: str) -> None:
     """List the selected responses, and remove them."""
     with _store() as store:
-        keys = _choose_keys(store, which, family)
+        keys = _choose_keys(store, selection, family)
         if keys is None:
             raise ConfigError(
                 "--forget needs a selection: --empty, --truncated, --model, --snapshot, --since, --before or --family"

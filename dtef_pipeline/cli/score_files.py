@@ -45,15 +45,15 @@ def _score_answers(file: IO[str], where: str, tasks: Path | None, trust_answers:
     from dtef_pipeline.cli.qa.external_scorers import build_outside_scorers
     from dtef_pipeline.qa.score_lines import describe_unknown_scorers, read_answer_lines, score_answer_lines
 
-    out = sys.stdout
+    stream = sys.stdout
     outside = build_outside_scorers(tasks, trust_answers)
     lines = read_answer_lines(file, where, outside)
     if not lines:
         click.echo(f"{where}: nothing to score", err=True)
     statuses: Counter[str] = Counter()
     for line in score_answer_lines(lines, statuses):
-        out.write(f"{line}\n")  # click.echo would flush each line
-    out.flush()
+        stream.write(f"{line}\n")  # click.echo would flush each line
+    stream.flush()
     if unknown := describe_unknown_scorers(lines, outside):
         click.echo(unknown, err=True)
     if not_run := statuses["sandbox_unavailable"]:

@@ -55,11 +55,11 @@ class TakesSettings(click.Command):
 
 def split_given(options: dict[str, Any]) -> tuple[dict[str, Any], RunFlags]:
     """Return a command's given settings, without defaults, and its flags."""
-    beside = {name: options.pop(name) for name in RunFlags._fields if name in options}
+    flags = {name: options.pop(name) for name in RunFlags._fields if name in options}
     source = click.get_current_context().get_parameter_source
     settings = {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in options.items()
         if value not in ((), None) and source(name) is not ParameterSource.DEFAULT
     }
-    return settings, RunFlags(**beside)
+    return settings, RunFlags(**flags)

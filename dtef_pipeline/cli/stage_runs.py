@@ -213,9 +213,9 @@ class StagesRun:
         """Print skipped files, calls, and how many partitions are complete. `noun`: the noun for a partition."""
         warn_skipped(self.outcome, warehouse)
         self.say_used()
-        all_of = f"{len(self.done):,} of " if len(self.done) < len(self.keys) else ""
+        done_text = f"{len(self.done):,} of " if len(self.done) < len(self.keys) else ""
         seconds = time.monotonic() - self.started
-        click.echo(f"{all_of}{format_count(len(self.keys), noun)}, snapshot {self.snapshot}, {seconds:.1f} s")
+        click.echo(f"{done_text}{format_count(len(self.keys), noun)}, snapshot {self.snapshot}, {seconds:.1f} s")
 
     def say_used(self) -> None:
         """Print a line per role that was called."""
@@ -272,8 +272,8 @@ def describe_unanswered(calls: Iterable[tuple[str, str, str | None]], noun: str 
         errors[model, status][last] += 1
     for (model, status), error_counts in sorted(errors.items()):
         number = format_count(error_counts.total(), noun)
-        why = next((f" ({error[:_ERROR_CHARACTERS_SHOWN]})" for error, _ in error_counts.most_common() if error), "")
+        detail = next((f" ({error[:_ERROR_CHARACTERS_SHOWN]})" for error, _ in error_counts.most_common() if error), "")
         if status == _FAILED_CALL:
-            yield f"warning: {model}: {number} of {totals[model]:,} failed{why}; the same command sends them again"
+            yield f"warning: {model}: {number} of {totals[model]:,} failed{detail}; the same command sends them again"
         elif status in _ENDED_BY_BUDGET:
-            yield f"warning: {model}: {number} of {totals[model]:,} missing, because a budget was reached{why}; the same command continues"
+            yield f"warning: {model}: {number} of {totals[model]:,} missing, because a budget was reached{detail}; the same command continues"

@@ -65,12 +65,12 @@ def responses(
     from dtef_pipeline.cli import responses
     from resources.responses.response_removal import ResponseSelection
 
-    when = [moment and moment.replace(tzinfo=UTC) for moment in (since, before)]
-    which = ResponseSelection(empty, truncated, models, snapshots, *when)
+    period = [moment and moment.replace(tzinfo=UTC) for moment in (since, before)]
+    selection = ResponseSelection(empty, truncated, models, snapshots, *period)
     if forget:
-        responses.remove_responses(which, family, output)
+        responses.remove_responses(selection, family, output)
     else:
-        responses.show(which, family, output)
+        responses.show(selection, family, output)
 
 
 class _Transfer(NamedTuple):
@@ -130,9 +130,9 @@ def _transfer(transfer: _Transfer, path: Path, options: Mapping[str, Any]) -> No
     help="For labels: only this blueprint, or those that match",
     usual="all but those with the tag test",
 )
-@whole_number("--prompts", "n_prompts", least=1, default=40, help="Of labels: number of prompts to draw.")
-@whole_number("--seed", least=0, default=7, help="Of labels: seed of the draw; another seed draws other prompts.")
-@whole_number("--per-model", least=1, help="Of labels: responses of each model in each prompt.  [default: all]")
+@whole_number("--prompts", "n_prompts", floor=1, default=40, help="Of labels: number of prompts to draw.")
+@whole_number("--seed", floor=0, default=7, help="Of labels: seed of the draw; another seed draws other prompts.")
+@whole_number("--per-model", floor=1, help="Of labels: responses of each model in each prompt.  [default: all]")
 @flag(
     "--show-names",
     help="Of labels: leave the names of models, makers and providers in the responses, even if they reveal the author.",

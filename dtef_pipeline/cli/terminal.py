@@ -30,12 +30,12 @@ _ROWS_NAMED = 5
 _FLAG_COLUMNS = ("flagged", "champion", "is_largest_gap", "is_suspect")
 
 
-def compute_terminal_fit(kept: Sequence[str] = (), first_out: Sequence[str] = (), how: str = "") -> Fit:
+def compute_terminal_fit(kept: Sequence[str] = (), first_out: Sequence[str] = (), hint: str = "") -> Fit:
     """Return a table's limits: the width of a terminal, and eight columns unless `--wide` is given. For the rest see `Fit`."""
     context = click.get_current_context(silent=True)
     is_wide = context is not None and context.meta.get(WIDE_META, False)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() and not is_wide else None
-    return Fit(width, kept, first_out, how or HINT, None if is_wide else MAX_COLUMNS)
+    return Fit(width, kept, first_out, hint or HINT, None if is_wide else MAX_COLUMNS)
 
 
 def say(text: str, *, err: bool = False) -> None:
@@ -103,6 +103,6 @@ def _format_notes(layout: TableLayout, frame: pd.DataFrame) -> Iterator[str]:
     notes = frame.get(layout.notes, pd.Series(dtype=str)).fillna("").str.split("; ")
     for note in dict.fromkeys(sentence for sentences in notes for sentence in sentences if sentence):
         rows = frame[[note in sentences for sentences in notes]]
-        who = rows[list(layout.name_columns)].agg(", ".join, axis=1).drop_duplicates().tolist()
+        labels = rows[list(layout.name_columns)].agg(", ".join, axis=1).drop_duplicates().tolist()
         separator = ", " if len(layout.name_columns) == 1 else "; "
-        yield f"{'all rows' if len(rows) == len(frame) > 1 else list_first_names(who, _ROWS_NAMED, separator)}: {note}"
+        yield f"{'all rows' if len(rows) == len(frame) > 1 else list_first_names(labels, _ROWS_NAMED, separator)}: {note}"

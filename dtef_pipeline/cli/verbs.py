@@ -108,8 +108,8 @@ def run_command(
         from dtef_pipeline.cli.family_run import family_run, run_or_estimate
 
         record = family_run(family)
-        changes, beside = split_given(values)
-        run_or_estimate(record, record.settings(changes), beside, is_estimate=is_estimate, output=output)
+        changes, flags = split_given(values)
+        run_or_estimate(record, record.settings(changes), flags, is_estimate=is_estimate, output=output)
 
     asks = (
         of_asked_snapshot,
@@ -117,9 +117,9 @@ def run_command(
         *([make_start_option(*starts)] if starts else []),
         make_roll_up_option(family),
     )
-    with_options = options(*asks, of_estimate, *verb.options)(reports_errors(run))
+    function = options(*asks, of_estimate, *verb.options)(reports_errors(run))
     config = {"settings": settings, "callbacks": callbacks}
-    command: click.Command = click.command("run", TakesSettings, short_help=verb.short, help=verb.help, **config)(with_options)
+    command: click.Command = click.command("run", TakesSettings, short_help=verb.short, help=verb.help, **config)(function)
     return command
 
 
@@ -167,20 +167,20 @@ def _remove(words: FamilyWords) -> Verb:
 
 
 def _build_board_verb(words: FamilyWords) -> Verb:
-    by = choice(
+    by_option = choice(
         "--by",
-        among=[board.name for board in words.boards],
+        choices=[board.name for board in words.boards],
         default="overall",
         help="Board to show, as listed below.",
     )
-    who = click.option(
+    subject = click.option(
         words.model_option,
         "models",
         multiple=True,
         metavar="NAME|PATTERN",
         help="Only rows whose name matches; may be repeated.",
     )
-    return words.board._replace(options=(*([by] if words.boards else []), who, *words.board.options, _REFRESH))
+    return words.board._replace(options=(*([by_option] if words.boards else []), subject, *words.board.options, _REFRESH))
 
 
 def _format_boards(family: str, boards: Sequence[BoardChoice]) -> str:

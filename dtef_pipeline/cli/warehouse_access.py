@@ -87,7 +87,7 @@ def query_rounds(
 
     if not rounds:
         return warehouse.query(use, only=only)
-    of_all = (
+    all_times = (
         warehouse.query(read_snapshot_times, only=["scores"])
         if warehouse.query(has_several_snapshots, only=["scores"], first=rounds)
         else None
@@ -95,8 +95,8 @@ def query_rounds(
     clusters = warehouse.query(load_question_clusters, only=["survey_responses"])
 
     def run_query(connection: duckdb.DuckDBPyConnection) -> Out:
-        if of_all is not None:
-            take_times(connection, of_all)
+        if all_times is not None:
+            take_times(connection, all_times)
         take_links(connection, clusters)
         return use(connection)
 

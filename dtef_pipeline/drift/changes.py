@@ -61,9 +61,9 @@ def find_answer_changes(shares: AnswerShares, first: int) -> list[Change]:
     """Return whether responses or their parse rate changed at snapshot `first`, each over the items known on both sides."""
     changes = []
     before, after = _compute_means(shares.parsed[:, :first]), _compute_means(shares.parsed[:, first:])
-    both = np.isfinite(before) & np.isfinite(after)
-    if both.any():
-        was, now = float(before[both].mean()), float(after[both].mean())
+    is_shared = np.isfinite(before) & np.isfinite(after)
+    if is_shared.any():
+        was, now = float(before[is_shared].mean()), float(after[is_shared].mean())
         note = ", as before" if abs(now - was) < RESOLUTION else ""
         words = [f"parsed answers score {mean:.4f}" for mean in (was, now)]
         changes.append(Change("answers", shares.labels[first], words[0], f"{words[1]} ({now - was:+.4f}{note})"))
@@ -94,15 +94,15 @@ def find_provider_changes(snapshots: Sequence[Snapshot], first: int | None) -> l
         "fingerprint": lambda snapshot: snapshot.fingerprints,
     }
     changes = []
-    for kind, of in named.items():
-        values = [(at, of(snapshot)) for at, snapshot in enumerate(snapshots) if of(snapshot)]
+    for kind, getter in named.items():
+        values = [(place, getter(snapshot)) for place, snapshot in enumerate(snapshots) if getter(snapshot)]
         earlier: set[str] = set()
         candidates = []
-        for (_, was), (at, now) in pairwise(values):
+        for (_, was), (place, now) in pairwise(values):
             earlier |= was
             # Several models may serve in parallel; seeing only some of them is no change.
             if now - earlier or not now & was:
-                candidates.append((at, Change(kind, snapshots[at].label, ", ".join(sorted(was)), ", ".join(sorted(now)))))
+                candidates.append((place, Change(kind, snapshots[place].label, ", ".join(sorted(was)), ", ".join(sorted(now)))))
         changes += _choose_nearest(candidates, first)
     return changes
 
@@ -119,10 +119,10 @@ def find_item_changes(snapshots: Sequence[Snapshot], labels: pd.DataFrame, subje
     Each is the one nearest to snapshot `first`, or the first if that is None. `labels`: see `find_differences`.
     """
     by_what: dict[str, list[tuple[int, Change]]] = {}
-    for at, (before, after) in enumerate(pairwise(snapshots), start=1):
+    for place, (before, after) in enumerate(pairwise(snapshots), start=1):
         if not np.array_equal(before.items, after.items):
             for change in find_differences(before, after, labels, subject):
-                by_what.setdefault(change.kind, []).append((at, change))
+                by_what.setdefault(change.kind, []).append((place, change))
     return [change for candidates in by_what.values() for change in _choose_nearest(candidates, first)]
 
 

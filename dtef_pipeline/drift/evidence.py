@@ -106,32 +106,32 @@ def evidence(
     looks: dict[frozenset[int], list[int]] = {}
     for n, outages in offs.items():
         looks.setdefault(outages.places, []).append(n)
-    for off, ends in looks.items():
-        index = _list_places_without(len(means), off)
+    for off_places, ends in looks.items():
+        index = _list_places_without(len(means), off_places)
         rows = np.searchsorted(index, ends)
         # Two snapshots of the baseline must remain for comparison.
         counts = rows > max(int((index < baseline).sum()), 2)
         if counts.any():
             path[np.array(ends)[counts] - 1] = _log_e(means[index], floors[index], sampling[index], rows[counts]) / math.log(10)
-    is_found = threshold is not None and path.max() >= threshold
-    until = int(path.argmax()) + 1 if is_found else len(means)
-    off = offs[until].places if is_found else frozenset[int]()
-    index = _list_places_without(until, off)
-    first = int(index[_find_likeliest(means[index], sampling[index])]) if is_found else baseline
-    shift = estimate_shift(means[:until], spread[:until], sampling[:until], first, off)
-    return Evidence(path, first, *shift, until, offs[len(means)])
+    has_change = threshold is not None and path.max() >= threshold
+    end = int(path.argmax()) + 1 if has_change else len(means)
+    off_places = offs[end].places if has_change else frozenset[int]()
+    index = _list_places_without(end, off_places)
+    first = int(index[_find_likeliest(means[index], sampling[index])]) if has_change else baseline
+    shift = estimate_shift(means[:end], spread[:end], sampling[:end], first, off_places)
+    return Evidence(path, first, *shift, end, offs[len(means)])
 
 
 def estimate_shift(
-    means: Floats, spread: Floats, sampling: Floats, first: int, off: frozenset[int]
+    means: Floats, spread: Floats, sampling: Floats, first: int, off_places: frozenset[int]
 ) -> tuple[float, float | None, float | None]:
-    """Return the shift at place `first` and its interval (see `Evidence`). `off`: excluded places; for the rest see `evidence`."""
-    places = _list_places_without(len(means), off - {first})
-    floor, at = float(_compute_floors(spread)[-1]), int(np.searchsorted(places, first))
-    after, before = means[places[at:]], means[places[:at]]
+    """Return the shift at place `first` and its interval (see `Evidence`). `off_places`: excluded places; for the rest see `evidence`."""
+    places = _list_places_without(len(means), off_places - {first})
+    floor, split = float(_compute_floors(spread)[-1]), int(np.searchsorted(places, first))
+    after, before = means[places[split:]], means[places[:split]]
     shift = float(after.mean() - before.mean())
     low, high = _compute_interval(
-        means[places], at, floor, build_dependences(float(_estimate_shares(means[places], sampling[places])[-1]))
+        means[places], split, floor, build_dependences(float(_estimate_shares(means[places], sampling[places])[-1]))
     )
     return shift, None if low is None else min(low, shift), None if high is None else max(high, shift)
 
@@ -151,9 +151,9 @@ def log_e(means: Floats, floors: Floats, n: Places, noise: Sequence[Dependence])
     likelihood without a step, s that with a step at c, and w the weights of `log_weight`. `floors`: (snapshots,) the smallest assumed
     spread after each.
     """
-    still, terms = _compute_densities(means, floors, n, noise)
-    later = _log_mean(still) + np.log(HALF_BY / (n - 1 + HALF_BY))
-    return np.asarray(np.logaddexp(np.logaddexp.reduce(terms, axis=1), later) - still.max(axis=0))
+    no_step, terms = _compute_densities(means, floors, n, noise)
+    later = _log_mean(no_step) + np.log(HALF_BY / (n - 1 + HALF_BY))
+    return np.asarray(np.logaddexp(np.logaddexp.reduce(terms, axis=1), later) - no_step.max(axis=0))
 
 
 def _find_likeliest(means: Floats, sampling: Floats) -> int:
@@ -196,9 +196,9 @@ class _Design(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def _build_whole_design(snapshots: int, way: Dependence) -> _Design:
+def _build_whole_design(snapshots: int, kind: Dependence) -> _Design:
     place = np.arange(snapshots)
-    factor = np.linalg.cholesky(way.share * way.lag ** np.abs(place[:, None] - place) + (1 - way.share) * np.eye(snapshots))
+    factor = np.linalg.cholesky(kind.share * kind.lag ** np.abs(place[:, None] - place) + (1 - kind.share) * np.eye(snapshots))
     whiten = np.linalg.inv(factor)
     steps = np.asarray(whiten @ np.tril(np.ones((snapshots, snapshots))))
     norms = np.cumsum(steps[:, 0] ** 2)
@@ -207,8 +207,8 @@ def _build_whole_design(snapshots: int, way: Dependence) -> _Design:
     return _Design(whiten, steps, norms, products, effective, -np.cumsum(np.log(np.diag(factor))) - 0.5 * np.log(norms))
 
 
-def _build_design(snapshots: int, way: Dependence) -> _Design:
-    design = _build_whole_design(-(-snapshots // _DESIGN_ROWS) * _DESIGN_ROWS, way)
+def _build_design(snapshots: int, kind: Dependence) -> _Design:
+    design = _build_whole_design(-(-snapshots // _DESIGN_ROWS) * _DESIGN_ROWS, kind)
     return _Design(*(part[:snapshots, :snapshots] if part.ndim > 1 else part[:snapshots] for part in design))
 
 
@@ -225,13 +225,13 @@ class _Regression(NamedTuple):
     constant: Floats
 
 
-def _compute_regression(means: Floats, way: Dependence, n: Places) -> _Regression:
-    design, at = _build_design(len(means), way), n - 1
+def _compute_regression(means: Floats, kind: Dependence, n: Places) -> _Regression:
+    design, index = _build_design(len(means), kind), n - 1
     white = design.whiten @ (means - means[0])
     sums = np.cumsum(white * design.steps[:, 0])
-    total = (np.cumsum(white**2) - sums**2 / design.ones)[at]
-    gains = np.cumsum(design.steps * white[:, None], axis=0)[at] - design.crossed[at] * (sums / design.ones)[at, None]
-    return _Regression(total, gains, design.effective[at], design.constant[at])
+    total = (np.cumsum(white**2) - sums**2 / design.ones)[index]
+    gains = np.cumsum(design.steps * white[:, None], axis=0)[index] - design.crossed[index] * (sums / design.ones)[index, None]
+    return _Regression(total, gains, design.effective[index], design.constant[index])
 
 
 def _compute_densities(means: Floats, floors: Floats, n: Places, noise: Sequence[Dependence]) -> tuple[Floats, Floats]:
@@ -239,18 +239,18 @@ def _compute_densities(means: Floats, floors: Floats, n: Places, noise: Sequence
 
     With a step they are averaged over ways and include its prior weight.
     """
-    change, least = np.arange(len(means)), n * floors[n - 1] ** 2
+    change, minimum = np.arange(len(means)), n * floors[n - 1] ** 2
     is_valid = (change >= 1) & (change < n[:, None])
-    still, steps = [], []
-    for way in noise:
-        fit = _compute_regression(means, way, n)
+    no_step, steps = [], []
+    for kind in noise:
+        fit = _compute_regression(means, kind, n)
         effective = np.where(is_valid, fit.effective, 1.0)
-        total = np.maximum(fit.total, least)
-        within = np.maximum(fit.total[:, None] - np.where(is_valid, fit.gained**2 / effective, 0.0), least[:, None])
-        factor = log_bayes_factor(total[:, None] / within - 1, effective, n[:, None])
-        still.append(fit.constant - (n - 1) / 2 * np.log(total))
-        steps.append(np.where(is_valid, still[-1][:, None] + factor, -np.inf))
-    return np.array(still), _log_mean(np.array(steps)) + log_weight(np.maximum(change, 1))
+        total = np.maximum(fit.total, minimum)
+        residual = np.maximum(fit.total[:, None] - np.where(is_valid, fit.gained**2 / effective, 0.0), minimum[:, None])
+        factor = log_bayes_factor(total[:, None] / residual - 1, effective, n[:, None])
+        no_step.append(fit.constant - (n - 1) / 2 * np.log(total))
+        steps.append(np.where(is_valid, no_step[-1][:, None] + factor, -np.inf))
+    return np.array(no_step), _log_mean(np.array(steps)) + log_weight(np.maximum(change, 1))
 
 
 def _compute_interval(
@@ -258,31 +258,31 @@ def _compute_interval(
 ) -> tuple[float | None, float | None]:
     """Return the range of shifts at a place whose e-value, with the place's weight, is below 1 / ALPHA."""
     n = len(means)
-    fits = [_compute_regression(means, way, np.array([n])) for way in noise]
+    fits = [_compute_regression(means, kind, np.array([n])) for kind in noise]
     totals, gains, effective, constant = (
         np.array([float(part) for part in parts])
         for parts in zip(
             *((fit.total[0], fit.gained[0, change], fit.effective[0, change], fit.constant[0]) for fit in fits), strict=True
         )
     )
-    estimates, least = gains / effective, n * floor**2
+    estimates, minimum = gains / effective, n * floor**2
     remainders = totals - gains**2 / effective
 
     def excess(shift: float) -> float:
-        total = np.maximum(remainders + effective * (shift - estimates) ** 2, least)
-        still = constant - (n - 1) / 2 * np.log(total)
-        densities = still + log_bayes_factor(total / np.maximum(remainders, least) - 1, effective, n)
-        return float(_log_mean(densities) + log_weight(change) - still.max()) + math.log(ALPHA)
+        total = np.maximum(remainders + effective * (shift - estimates) ** 2, minimum)
+        no_step = constant - (n - 1) / 2 * np.log(total)
+        densities = no_step + log_bayes_factor(total / np.maximum(remainders, minimum) - 1, effective, n)
+        return float(_log_mean(densities) + log_weight(change) - no_step.max()) + math.log(ALPHA)
 
     centre = min(estimates.tolist(), key=excess)
     return _find_root(excess, centre, -1.0), _find_root(excess, centre, 1.0)
 
 
-def _find_root(excess: Callable[[float], float], centre: float, way: float) -> float | None:
+def _find_root(excess: Callable[[float], float], centre: float, direction: float) -> float | None:
     """Return where `excess` rises above 0 on one side of the centre, or None if nowhere."""
     from scipy.optimize import brentq
 
-    end = centre + way * 1e6
+    end = centre + direction * 1e6
     return float(brentq(excess, centre, end)) if excess(centre) < 0 < excess(end) else None
 
 
@@ -290,8 +290,8 @@ def _log_mean(logs: Floats) -> Floats:
     return np.asarray(np.logaddexp.reduce(logs, axis=0) - math.log(len(logs)), dtype=float)
 
 
-def _list_places_without(snapshots: int, off: frozenset[int]) -> Places:
-    return np.array([place for place in range(snapshots) if place not in off], dtype=np.int64)
+def _list_places_without(snapshots: int, off_places: frozenset[int]) -> Places:
+    return np.array([place for place in range(snapshots) if place not in off_places], dtype=np.int64)
 
 
 def _compute_usual_spread(spread: Floats) -> Floats:
@@ -315,6 +315,6 @@ def _estimate_shares(means: Floats, sampling: Floats) -> Floats:
     for n in range(4, len(means) + 1):
         change = np.arange(2, n - 1)
         jumps = (sums[n - 1] - sums[change - 1]) / (n - change) - sums[change - 1] / change
-        within = squares[n - 1] - sums[n - 1] ** 2 / n - float((change * (n - change) / n * jumps**2).max())
-        shares[n - 1] = 1 - min(sampling[n - 1] ** 2 * (n - 2) / within, 1.0) if within > 0 else 1.0
+        residual = squares[n - 1] - sums[n - 1] ** 2 / n - float((change * (n - change) / n * jumps**2).max())
+        shares[n - 1] = 1 - min(sampling[n - 1] ** 2 * (n - 2) / residual, 1.0) if residual > 0 else 1.0
     return np.asarray(np.minimum(np.ceil((shares - _ROUNDED) / 0.25) * 0.25, 1.0).clip(min=0.0))

@@ -94,11 +94,11 @@ class Histories:
     def _build_history(self, keys: dict[str, str], snapshots: Sequence[tuple[Any, ...]], options: WatchOptions) -> History:
         times: dict[str, datetime | None] = {}
         temperatures = set[float | None]()
-        for label, least, most, is_set, first in snapshots:
+        for label, low, high, is_set, first in snapshots:
             time = snapshot_time(label, convert_microseconds(first))
             if options.counts_snapshot(time, keys["model"], keys["model_variant"]):
                 times[label] = time
-                temperatures |= {least, most} if is_set else {None}
+                temperatures |= {low, high} if is_set else {None}
         temperature = temperatures.pop() if len(temperatures) == 1 else None
         return History(keys, temperature, {label: times[label] for label in among(self.order, times)})
 

@@ -54,23 +54,23 @@ class JudgeDrift:
         """Whether its range reaches the rule's thresholds. A judge without a control has at most the verdict watch."""
         return self.verdict is not None and self.verdict.verdict in NEWS
 
-    def sides(self, first: str, without: Collection[str] = ()) -> Sides | None:
+    def sides(self, first: str, exclusions: Collection[str] = ()) -> Sides | None:
         """Return its snapshots before the snapshot `first` and from it on, by time, or None if one side is empty.
 
-        The judge need not have `first`. `without`: snapshots that count on neither side.
+        The judge need not have `first`. `exclusions`: snapshots that count on neither side.
         """
         if self.pairs is None:
             return None
         labels = self.pairs.snapshots
         order = list(sort_snapshot_times([*labels, first]))
         earlier = set(order[: order.index(first)])
-        places = [at for at, label in enumerate(labels) if label not in without]
-        result = Sides([at for at in places if labels[at] in earlier], [at for at in places if labels[at] not in earlier])
+        places = [i for i, label in enumerate(labels) if label not in exclusions]
+        result = Sides([i for i in places if labels[i] in earlier], [i for i in places if labels[i] not in earlier])
         return result if result.before and result.after else None
 
-    def compute_shift_since(self, first: str, without: Collection[str] = ()) -> float | None:
+    def compute_shift_since(self, first: str, exclusions: Collection[str] = ()) -> float | None:
         """Return the mean difference of its points from the snapshot `first` on, less that before; None if `sides` is None."""
-        sides = self.sides(first, without)
+        sides = self.sides(first, exclusions)
         if self.pairs is None or sides is None:
             return None
         return float(self.pairs.means[sides.after].mean() - self.pairs.means[sides.before].mean())

@@ -93,7 +93,7 @@ class JudgedPanel:
 
     def _scores(self, snapshots: Sequence[Snapshot]) -> Scores:
         matches = [snapshot for snapshot in snapshots if snapshot.label in self.values.columns]
-        policy, parsed_scores = (grid(self.comparable.items, matches, of) for of in (lambda s: s.score, lambda s: s.parsed))
+        policy, parsed_scores = (grid(self.comparable.items, matches, part) for part in (lambda s: s.score, lambda s: s.parsed))
         return Scores(policy, parsed_scores)
 
     @property
@@ -111,9 +111,9 @@ class JudgedPanel:
 
     def words(self) -> str:
         """Return `2026-12-02, 2026-12-03 had too few comparable prompts (1 task in 1 blueprint, 1 prompt), compared with each other: none`."""
-        who, scope = list_first_names(self.labels, _MOST_NAMED), describe_scope(self.asked, self._subject)
+        snapshots, scope = list_first_names(self.labels, _MOST_NAMED), describe_scope(self.asked, self._subject)
         comparison = self.rule.reason if self.is_close else f"compared with each other: {self.word or 'not compared'}"
-        return f"{who} {self._subject.reason_left_out} ({scope}), {comparison}"
+        return f"{snapshots} {self._subject.reason_left_out} ({scope}), {comparison}"
 
     def since(self) -> str:
         """Return the date from which only this panel counts, in the format of the option `since`."""
@@ -213,13 +213,13 @@ def compute_model_drift(
         pairs = build_pair_codes(histories.labels, subject)
         n_late = sum(past.is_watched and not late.isdisjoint(past.times) for past in histories.all)
         threshold = options.threshold(n_watched * n_late)
-        ways = _group_by_way(histories.all, subject)
-        n_several = sum(len({past.keys["model"] for past in way if past.is_watched}) > 1 for way in ways)
+        pools = _group_by_way(histories.all, subject)
+        n_several = sum(len({past.keys["model"] for past in pool if past.is_watched}) > 1 for pool in pools)
         shared_threshold = options.compute_shared_threshold(n_watched * n_several)
         rows: dict[int, tuple[dict[str, Any], list[dict[str, Any]]]] = {}
-        for way in ways:
+        for pool in pools:
             comparisons = _compare_series(
-                way, histories, pairs, options, {id(past): None if late.isdisjoint(past.times) else threshold for past in way}
+                pool, histories, pairs, options, {id(past): None if late.isdisjoint(past.times) else threshold for past in pool}
             )
             models = {comparison.name: comparison.pairs for comparison in comparisons.values() if comparison.verdict}
             shared = compute_shared_shift(models, histories.order, baseline=options.baseline, threshold=shared_threshold)
@@ -234,14 +234,14 @@ def compute_model_drift(
 
 
 def _group_by_way(series: Sequence[History], subject: Subject) -> list[list[History]]:
-    ways: dict[tuple[str, ...], list[History]] = {}
+    pools: dict[tuple[str, ...], list[History]] = {}
     for history in series:
-        ways.setdefault(tuple(history.keys[name] for name in subject.keys.asked), []).append(history)
-    return list(ways.values())
+        pools.setdefault(tuple(history.keys[name] for name in subject.keys.asked), []).append(history)
+    return list(pools.values())
 
 
 def _compare_series(
-    way: Sequence[History],
+    pool: Sequence[History],
     histories: Histories,
     pairs: Callable[[Items], Items],
     options: WatchOptions,
@@ -251,13 +251,13 @@ def _compare_series(
 
     Keys are identities of histories, as in `thresholds`.
     """
-    snapshots = {id(history): histories.snapshots(history) for history in way if len(history.times) > 1}
+    snapshots = {id(history): histories.snapshots(history) for history in pool if len(history.times) > 1}
     comparisons = {}
-    for history in way:
-        if (own := snapshots.get(id(history))) is not None:
-            peers = {peer.keys["model"]: snapshots[id(peer)] for peer in way if _is_control(history, peer, options)}
+    for history in pool:
+        if (series := snapshots.get(id(history))) is not None:
+            peers = {peer.keys["model"]: snapshots[id(peer)] for peer in pool if _is_control(history, peer, options)}
             shared = (histories.labels, pairs, histories.subject, options)
-            comparisons[id(history)] = _Comparison(history, own, *shared, thresholds[id(history)], peers)
+            comparisons[id(history)] = _Comparison(history, series, *shared, thresholds[id(history)], peers)
     return comparisons
 
 
@@ -265,18 +265,18 @@ def _is_control(history: History, peer: History, options: WatchOptions) -> bool:
     return len(peer.times) > 1 and options.is_control(history.keys["model"], peer.keys["model"], temperature=peer.temperature)
 
 
-def _build_short_row(one: History, subject: Subject, options: WatchOptions) -> dict[str, Any]:
+def _build_short_row(log: History, subject: Subject, options: WatchOptions) -> dict[str, Any]:
     """Return the row of a series with one counted snapshot, or none."""
-    rule = _apply_rule_to_nothing(tuple(one.times.items()), one.temperature)
+    rule = _apply_rule_to_nothing(tuple(log.times.items()), log.temperature)
     row = {
-        **one.keys,
-        **subject.series_columns(one.keys),
+        **log.keys,
+        **subject.series_columns(log.keys),
         **asdict(rule),
-        "latest_snapshot": next(iter(one.times), None),
+        "latest_snapshot": next(iter(log.times), None),
         "changes": [],
     }
-    since = options.find_since(one.keys["model"], one.keys["model_variant"])
-    return row if one.times else {**row, "reason": f"not compared: no snapshot since {since}, and earlier ones are left out"}
+    since = options.find_since(log.keys["model"], log.keys["model_variant"])
+    return row if log.times else {**row, "reason": f"not compared: no snapshot since {since}, and earlier ones are left out"}
 
 
 @lru_cache(maxsize=128)
@@ -284,13 +284,13 @@ def _apply_rule_to_nothing(times: tuple[tuple[str, datetime | None], ...], tempe
     return apply_drift_rule(pd.DataFrame(columns=[label for label, _ in times]), dict(times), temperature=temperature)
 
 
-def _find_late_labels(histories: Histories, most: int) -> set[str]:
-    """Return the snapshots of the last `most` days on which any model had one. Several snapshots of one day retire no other model."""
+def _find_late_labels(histories: Histories, n_days: int) -> set[str]:
+    """Return the snapshots of the last `n_days` days on which any model had one. Several snapshots of one day retire no other model."""
     times = {label: time for history in histories.all for label, time in history.times.items()}
     days = {
         label: label if (time := times[label]) is None else time.date().isoformat() for label in among(histories.order, times)
     }
-    late = list(dict.fromkeys(reversed(days.values())))[:most]
+    late = list(dict.fromkeys(reversed(days.values())))[:n_days]
     return {label for label, day in days.items() if day in late}
 
 
@@ -364,11 +364,11 @@ class _Comparison:
         changes: list[Change] = []
         if len(labels) > 1:
             is_news = verdict is not None and verdict.verdict != "none"
-            until = verdict.evidence.until if verdict and verdict.first_snapshot else None
-            answers = self._answers.keep_first(until, verdict.outage_places if verdict else ())
+            end = verdict.evidence.until if verdict and verdict.first_snapshot else None
+            answers = self._answers.keep_first(end, verdict.outage_places if verdict else ())
             changes += (find_answer_changes if is_news else parse_changes)(answers, split)
-        within = find_item_changes(snapshots, self._labels, self._subject, first)
-        return changes + find_provider_changes(snapshots, first) + within + self._find_boundary_changes()
+        item_changes = find_item_changes(snapshots, self._labels, self._subject, first)
+        return changes + find_provider_changes(snapshots, first) + item_changes + self._find_boundary_changes()
 
     def _find_boundary_changes(self) -> list[Change]:
         first = self._snapshots.index(self._comparable.snapshots[0])
@@ -401,32 +401,32 @@ class _Comparison:
 
     def timeline(self) -> list[dict[str, Any]]:
         """Return the rows of DRIFT_SERIES."""
-        places = {label: at for at, label in enumerate(self.pairs.snapshots)}
+        places = {label: place for place, label in enumerate(self.pairs.snapshots)}
         rows = []
         for snapshot in self._snapshots:
-            at = places.get(snapshot.label)
+            place = places.get(snapshot.label)
             row = {
                 **self._subject.series_columns(self._read_entry.keys),
                 "snapshot": snapshot.label,
-                "compared": at is not None,
-                "in_baseline": at is not None and at < self.pairs.baseline,
+                "compared": place is not None,
+                "in_baseline": place is not None and place < self.pairs.baseline,
                 "n_shared": self._comparable.count_shared(snapshot),
                 "n_prompts": len(snapshot.items),
                 "served_models": sorted(snapshot.served),
                 "fingerprints": sorted(snapshot.fingerprints),
             }
             # Of a snapshot that is not compared, over all that it asked.
-            own = {"score": _compute_mean(snapshot.score), "parse_rate": parse_rate(snapshot.ok, snapshot.answered)}
-            rows.append({**row, **(own if at is None else self._compute_shared_values(snapshot.label, at))})
+            values = {"score": _compute_mean(snapshot.score), "parse_rate": parse_rate(snapshot.ok, snapshot.answered)}
+            rows.append({**row, **(values if place is None else self._compute_shared_values(snapshot.label, place))})
         return rows
 
-    def _compute_shared_values(self, label: str, at: int) -> dict[str, Any]:
+    def _compute_shared_values(self, label: str, place: int) -> dict[str, Any]:
         answers = self._answers
         return {
             "score": _compute_mean(self._values[label].to_numpy()),
-            "difference": float(self.pairs.means[at]),
-            "parse_rate": parse_rate(answers.ok[:, at], answers.answered[:, at]),
-            "log10_e": float(self.verdict.evidence.log10_e[at]) if self.verdict else None,
+            "difference": float(self.pairs.means[place]),
+            "parse_rate": parse_rate(answers.ok[:, place], answers.answered[:, place]),
+            "log10_e": float(self.verdict.evidence.log10_e[place]) if self.verdict else None,
         }
 
 

@@ -83,10 +83,10 @@ def find_outages(means: Floats, floor: float) -> Outages:
 
 
 def _classify_runs(
-    values: Sequence[float], over: Sequence[tuple[range, float]], usual: Sequence[int], pending: range
+    values: Sequence[float], past: Sequence[tuple[range, float]], usual: Sequence[int], pending: range
 ) -> Outages:
     """Return the outages among the runs that are over, each given with the level before it."""
-    outages = [run for run, level in over if _is_elsewhere(values, run, level, _compute_level(values, usual))]
+    outages = [run for run, level in past if _is_elsewhere(values, run, level, _compute_level(values, usual))]
     places = [place for run in outages for place in run]
     is_usual = len(outages) + bool(pending) > _FEW and len(places) + len(pending) > _RARE * len(values)
     return Outages(() if is_usual else tuple(places), tuple(pending))

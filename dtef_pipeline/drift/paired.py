@@ -142,8 +142,8 @@ def _compute_noise_factor(snapshots: int, baseline: int) -> Floats:
 
     The variance of a later snapshot's difference is (k + 1) / k times its own, within the baseline (k - 1) / k times.
     """
-    within = np.arange(snapshots) < baseline
-    return np.asarray(np.sqrt(np.where(within, baseline / max(baseline - 1, 1), baseline / (baseline + 1))))
+    is_baseline = np.arange(snapshots) < baseline
+    return np.asarray(np.sqrt(np.where(is_baseline, baseline / max(baseline - 1, 1), baseline / (baseline + 1))))
 
 
 def _compute_ratio(above: Floats, below: npt.NDArray[np.float64] | npt.NDArray[np.int64]) -> Floats:

@@ -88,8 +88,8 @@ def _format_extremes(means: pd.Series) -> str:
     """Return `0.6000 in 2026-01-03, 0.8000 in 2026-01-01`: the lowest and highest mean score."""
     low, high = str(means.idxmin()), str(means.idxmax())
     if is_equal(float(means[low]), float(means[high])):
-        among = "both" if len(means) == 2 else f"all {len(means)}"
-        return f"the scores are equal, {means[low]:.4f} in {among} of the snapshots"
+        quantifier = "both" if len(means) == 2 else f"all {len(means)}"
+        return f"the scores are equal, {means[low]:.4f} in {quantifier} of the snapshots"
     return f"{means[low]:.4f} in {low}, {means[high]:.4f} in {high}"
 
 
@@ -124,9 +124,9 @@ def _find_exclusion_reason(
     if hours is None:
         return "not compared: the time of a snapshot is unknown (label it with a date)"
     if hours < MIN_HOURS:
-        of_day = " (a label with a date counts as 0:00 UTC of that day)" if names_a_day else ""
+        day_note = " (a label with a date counts as 0:00 UTC of that day)" if names_a_day else ""
         # Truncated, not rounded: 22.96 hours must not read "23.0 h, 23 h needed".
-        return f"{TOO_CLOSE}{math.floor(round(hours * 10, 6)) / 10:.1f} h, {MIN_HOURS:.0f} h needed{of_day}"
+        return f"{TOO_CLOSE}{math.floor(round(hours * 10, 6)) / 10:.1f} h, {MIN_HOURS:.0f} h needed{day_note}"
     if not shared:
         return NONE_SHARED
     return None
@@ -136,12 +136,12 @@ def build_rule_table(connection: duckdb.DuckDBPyConnection, subject: Subject) ->
     """Return a family's DRIFT_RULE. `connection`: with the tables of `subject.reads`, or of `subject.rule_tables`."""
     rule_rows = subject.rule(connection) if subject.rule else iterate_rule_rows(connection, subject)
     rows = [{**row, "family": subject.family, "is_largest_gap": False} for row in rule_rows]
-    worst: dict[tuple[str, str], dict[str, Any]] = {}
+    top_rows: dict[tuple[str, str], dict[str, Any]] = {}
     for row in rows:
         if row["flagged"]:
             test = row["partition"], row["test"]
-            worst[test] = max(worst.get(test, row), row, key=lambda entry: float(entry["gap"]))
-    for row in worst.values():
+            top_rows[test] = max(top_rows.get(test, row), row, key=lambda entry: float(entry["gap"]))
+    for row in top_rows.values():
         row["is_largest_gap"] = True
     return pa.Table.from_pylist(rows, DRIFT_RULE)
 
@@ -164,10 +164,10 @@ def iterate_rule_rows(connection: duckdb.DuckDBPyConnection, subject: Subject) -
         named = dict(zip(series, values, strict=True))
         grid = rows.pivot_table(values="score", index="of_item", columns="snapshot", dropna=False)
         labels = among(order, map(str, grid.columns))
-        at = tuple(str(named[level]) for level in space)
-        when = {label: times.get((*at, label)) for label in labels}
-        verdict = apply_drift_rule(grid[labels], when, temperature=0.0)
-        yield {"partition": "/".join(at), "test": named["test"], **subject.series_columns(named), **asdict(verdict)}
+        partition = tuple(str(named[level]) for level in space)
+        label_times = {label: times.get((*partition, label)) for label in labels}
+        verdict = apply_drift_rule(grid[labels], label_times, temperature=0.0)
+        yield {"partition": "/".join(partition), "test": named["test"], **subject.series_columns(named), **asdict(verdict)}
 
 
 def query_first_times(

@@ -99,10 +99,10 @@ class WatchOptions(Part):
         """
         known_models, judging = list(models), list(judges)
         if absent := self.absent([*known_models, *judging]):
-            names, beside = (", ".join(sorted({name for name, _ in pairs})) for pairs in (known_models, judging))
+            names, judge_names = (", ".join(sorted({name for name, _ in pairs})) for pairs in (known_models, judging))
             raise ConfigError(
                 f"since: no scores of a model {', '.join(absent)}; models with scores: {names or 'none'}"
-                f"{f'; judges of stored answers: {beside}' if beside else ''}"
+                f"{f'; judges of stored answers: {judge_names}' if judge_names else ''}"
             )
 
     def absent(self, models: Iterable[tuple[str, str]]) -> list[str]:

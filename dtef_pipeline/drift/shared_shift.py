@@ -75,8 +75,8 @@ def _compute_distance(paths: Floats) -> Floats:
     With two others it is the distance to the nearer one, and 0 if the series is between them: one of them may have moved, and with it their
     mean.
     """
-    between = np.where(np.isfinite(paths).sum(axis=0) == 2, 0.0, np.nan)
-    return _compute_middle(np.vstack([paths, between]))
+    zeros = np.where(np.isfinite(paths).sum(axis=0) == 2, 0.0, np.nan)
+    return _compute_middle(np.vstack([paths, zeros]))
 
 
 def _compute_excess(differences: Floats, baseline: int) -> Floats:
@@ -112,8 +112,10 @@ def compute_known_evidence(
     path = np.where(counts > 0, np.append(0.0, result.log10_e)[counts], 0.0)
     if result.first is None or result.until is None:
         return Evidence(path)
-    off = Outages(*(tuple(index[list(part)].tolist()) for part in (result.outages.ended, result.outages.pending)))
-    return replace(result, log10_e=path, first=int(index[result.first]), until=int(index[result.until - 1]) + 1, outages=off)
+    outages = Outages(*(tuple(index[list(part)].tolist()) for part in (result.outages.ended, result.outages.pending)))
+    return replace(
+        result, log10_e=path, first=int(index[result.first]), until=int(index[result.until - 1]) + 1, outages=outages
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,10 +104,10 @@ class Comparable:
 def grid(items: Items, snapshots: Sequence[Snapshot], values: Callable[[Snapshot], Floats]) -> pd.DataFrame:
     """Return (items, snapshots) values of one of the snapshots' arrays; NaN if an item is missing. `items` must be ascending."""
     table = np.full((len(items), len(snapshots)), np.nan)
-    for at, snapshot in enumerate(snapshots):
+    for column, snapshot in enumerate(snapshots):
         place = np.searchsorted(items, snapshot.items).clip(max=max(len(items) - 1, 0))
         mask = items[place] == snapshot.items if len(items) else np.zeros(len(snapshot.items), dtype=bool)
-        table[place[mask], at] = values(snapshot)[mask]
+        table[place[mask], column] = values(snapshot)[mask]
     return pd.DataFrame(table, columns=[snapshot.label for snapshot in snapshots])
 
 
@@ -165,8 +165,8 @@ def _select_uncovered(
     """Return the last, and before it the comparable ones that no later one covers."""
     return [
         old
-        for at, old in enumerate(gone_over, start=1)
-        if at == len(gone_over) or (old.is_long(times) and not any(_is_covering(later, old, pairs) for later in gone_over[at:]))
+        for i, old in enumerate(gone_over, start=1)
+        if i == len(gone_over) or (old.is_long(times) and not any(_is_covering(later, old, pairs) for later in gone_over[i:]))
     ]
 
 
@@ -179,9 +179,9 @@ def _find_group(groups: Sequence[Comparable], snapshot: Snapshot) -> Comparable 
 def _trim_groups(gone_over: Sequence[Comparable], group: Comparable, pairs: Callable[[Items], Items]) -> list[Comparable]:
     if group not in gone_over:
         return [*gone_over, group]
-    at, n_pairs = gone_over.index(group), len(np.unique(pairs(group.items)))
-    between = [panel for panel in gone_over[at + 1 :] if len(np.unique(pairs(panel.items))) > n_pairs]
-    return [*gone_over[:at], *between, group]
+    position, n_pairs = gone_over.index(group), len(np.unique(pairs(group.items)))
+    panels = [panel for panel in gone_over[position + 1 :] if len(np.unique(pairs(panel.items))) > n_pairs]
+    return [*gone_over[:position], *panels, group]
 
 
 def _is_covering(later: Comparable, earlier: Comparable, pairs: Callable[[Items], Items]) -> bool:

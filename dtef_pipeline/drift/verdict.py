@@ -122,19 +122,19 @@ def compute_verdict(
     drift_kind = _classify_drift(signal.shift, parsed_shift, read) if result.is_drift and parsed_values is not None else None
     if is_begin_unparsed := drift_kind == "parse rate" and (signal.shift or 0.0) > 0 and (signal.first or 0) < pairs.baseline:
         result, drift_kind = result._replace(verdict="watch", is_dated=False), None
-    off = find_outages(pairs.means, 0.0) if signal.first is not None else NO_OUTAGES
+    outages = find_outages(pairs.means, 0.0) if signal.first is not None else NO_OUTAGES
     return replace(
-        _build_verdict(result, threshold, frozenset(off.ended)),
-        outage=tuple(pairs.snapshots[place] for place in off.ended),
+        _build_verdict(result, threshold, frozenset(outages.ended)),
+        outage=tuple(pairs.snapshots[place] for place in outages.ended),
         shift_notes=tuple(_describe_scope(result, drift_kind, parsed_shift)),
         parsed_shift=parsed_shift,
         drift_kind=drift_kind,
-        notes=(*_build_notes(result, off, baseline, peer), *([_BEGIN_UNPARSED] if is_begin_unparsed else [])),
+        notes=(*_build_notes(result, outages, baseline, peer), *([_BEGIN_UNPARSED] if is_begin_unparsed else [])),
     )
 
 
-def _build_verdict(result: _ScoreEvidence, threshold: float, off: frozenset[int]) -> Verdict:
-    """Return the verdict of the scores under the policy. `off`: places of snapshots that were off and back, excluded from changes."""
+def _build_verdict(result: _ScoreEvidence, threshold: float, off_places: frozenset[int]) -> Verdict:
+    """Return the verdict of the scores under the policy. `off_places`: places of snapshots that were off and back, excluded from changes."""
     pairs, signal = result.pairs, result.evidence
     dated = signal.first if result.is_dated else None
     since = dated if dated is not None else pairs.split if pairs.is_large else pairs.begin
@@ -148,11 +148,11 @@ def _build_verdict(result: _ScoreEvidence, threshold: float, off: frozenset[int]
         first_snapshot=pairs.snapshots[dated] if dated is not None else None,
         baseline=pairs.snapshots[: pairs.baseline],
         control=", ".join(result.control.models) if result.control else "none",
-        top_changes=pairs.list_top_changes(since, signal.until, without=off) if signal.first is not None else None,
+        top_changes=pairs.list_top_changes(since, signal.until, without=off_places) if signal.first is not None else None,
         pairs=pairs,
         evidence=signal,
         since=since,
-        outage_places=off,
+        outage_places=off_places,
         controls=result.control.models if result.control else (),
         shift_vs_peers=result.shift_vs_peers,
     )
@@ -171,14 +171,14 @@ def _collect_evidence(
     # Without a large range there is no shift to date; it is then measured since the baseline.
     limit = threshold if pairs.is_large else None
     if control is None:
-        alone = evidence(pairs.means, pairs.spread, pairs.sampling, baseline=baseline, threshold=limit)
-        return _ScoreEvidence(_choose_word(pairs, is_drift=False), pairs, alone, _is_found(pairs, alone, threshold))
+        signal = evidence(pairs.means, pairs.spread, pairs.sampling, baseline=baseline, threshold=limit)
+        return _ScoreEvidence(_choose_word(pairs, is_drift=False), pairs, signal, _is_found(pairs, signal, threshold))
     spread, sampling = control.spread(pairs.spread), control.spread(pairs.sampling)
     against = compute_known_evidence(control.excess, spread, sampling, baseline=baseline, threshold=limit)
-    is_found = _is_found(pairs, against, threshold)
-    share = _compute_own_share(pairs.means, control, against) if is_found else None
+    has_change = _is_found(pairs, against, threshold)
+    share = _compute_own_share(pairs.means, control, against) if has_change else None
     is_drift = share is not None and share >= _OWN
-    result = _add_own_shift(pairs, against, is_found)
+    result = _add_own_shift(pairs, against, has_change)
     return _ScoreEvidence(_choose_word(pairs, is_drift=is_drift), pairs, result, is_drift, control, against.shift, share)
 
 
@@ -190,14 +190,14 @@ def _choose_word(pairs: Paired, *, is_drift: bool) -> Literal["none", "watch", "
     return "drift" if is_drift else "watch" if pairs.is_large else "none"
 
 
-def _add_own_shift(pairs: Paired, against: Evidence, is_found: bool) -> Evidence:
+def _add_own_shift(pairs: Paired, against: Evidence, has_change: bool) -> Evidence:
     """Return the evidence against the others with the series' own shift: at the change if one was found, else since the baseline."""
     begin, end = pairs.baseline, len(pairs.snapshots)
-    first, until = (against.first or begin, against.until or end) if is_found else (begin, end)
-    off = find_outages(pairs.means[:until], 0.0)
-    means, spread, sampling = (part[:until] for part in (pairs.means, pairs.spread, pairs.sampling))
-    shift = estimate_shift(means, spread, sampling, first, off.places if is_found else frozenset())
-    return Evidence(against.log10_e, first, *shift, until, against.outages if is_found else off)
+    first, stop = (against.first or begin, against.until or end) if has_change else (begin, end)
+    outages = find_outages(pairs.means[:stop], 0.0)
+    means, spread, sampling = (part[:stop] for part in (pairs.means, pairs.spread, pairs.sampling))
+    shift = estimate_shift(means, spread, sampling, first, outages.places if has_change else frozenset())
+    return Evidence(against.log10_e, first, *shift, stop, against.outages if has_change else outages)
 
 
 def _compute_own_share(means: Floats, control: Control, signal: Evidence) -> float | None:
@@ -209,25 +209,25 @@ def _compute_own_share(means: Floats, control: Control, signal: Evidence) -> flo
     if signal.first is None or signal.until is None:
         return None
     # Outages of the series or of its difference are excluded from both sides.
-    off = signal.outages.places | find_outages(means[: signal.until], 0.0).places
-    mask = np.isfinite(control.excess[: signal.until]) & [place not in off for place in range(signal.until)]
+    off_places = signal.outages.places | find_outages(means[: signal.until], 0.0).places
+    mask = np.isfinite(control.excess[: signal.until]) & [place not in off_places for place in range(signal.until)]
     later = np.arange(signal.until) >= signal.first
     if not (mask & ~later).any() or not (mask & later).any():
         return None
-    move, apart, beyond = (
+    move, gap, beyond = (
         float(path[: signal.until][mask & later].mean() - path[: signal.until][mask & ~later].mean())
         for path in (means, control.excess, control.beyond)
     )
-    return move / beyond if apart and beyond / apart > _OTHERS else 0.0
+    return move / beyond if gap and beyond / gap > _OTHERS else 0.0
 
 
 def _compute_parsed_shift(read: Paired, pairs: Paired, signal: Evidence) -> float | None:
     """Return the shift of the parsed scores between the same snapshots as the shift of all, or None if a side has none."""
-    place = {label: at for at, label in enumerate(pairs.snapshots)}
-    at = np.array([place.get(label, -1) for label in read.snapshots])
-    first, until = signal.first or 0, signal.until or 0
-    mask = np.array([index >= 0 and index not in signal.outages.places for index in at.tolist()], dtype=bool)
-    before, after = mask & (at < first), mask & (at >= first) & (at < until)
+    place = {label: position for position, label in enumerate(pairs.snapshots)}
+    positions = np.array([place.get(label, -1) for label in read.snapshots])
+    first, end = signal.first or 0, signal.until or 0
+    mask = np.array([index >= 0 and index not in signal.outages.places for index in positions.tolist()], dtype=bool)
+    before, after = mask & (positions < first), mask & (positions >= first) & (positions < end)
     return float(read.means[after].mean() - read.means[before].mean()) if before.any() and after.any() else None
 
 
@@ -253,7 +253,7 @@ def _format_signed(value: float | None) -> str:
     return "an unknown amount" if value is None else f"{value:+.4f}"
 
 
-def _build_notes(result: _ScoreEvidence, off: Outages, baseline: int, peer: str) -> tuple[str, ...]:
+def _build_notes(result: _ScoreEvidence, outages: Outages, baseline: int, peer: str) -> tuple[str, ...]:
     """Return notes on the evidence.
 
     These are that there is none yet; else the latest snapshot's place if the range is large and the shift does not last, outages, and who
@@ -268,7 +268,7 @@ def _build_notes(result: _ScoreEvidence, off: Outages, baseline: int, peer: str)
         notes.append(f"the latest, {pairs.snapshots[-1]}, is {pairs.means[-1]:+.4f} from the baseline")
     if result.is_drift and _is_back(pairs.means, signal):
         notes.append("a drift that reverted: the latest snapshots are back at the level before")
-    notes += _describe_outages(pairs, off)
+    notes += _describe_outages(pairs, outages)
     if pairs.is_large and not result.is_drift:
         notes.append(_describe_who_moved(result, result.control.models, peer) if result.control else _NO_CONTROL.format(peer))
     return tuple(notes)
@@ -283,10 +283,10 @@ def _is_back(means: Floats, signal: Evidence) -> bool:
     return abs(latest - before) < abs(latest - during)
 
 
-def _describe_outages(pairs: Paired, off: Outages) -> list[str]:
-    over = [pairs.snapshots[place] for place in off.ended]
-    pending = [pairs.snapshots[place] for place in off.pending]
-    notes = [f"off and back, which is an outage and no drift: {list_first_names(over, _MOST_NAMED)}"] if over else []
+def _describe_outages(pairs: Paired, outages: Outages) -> list[str]:
+    past = [pairs.snapshots[place] for place in outages.ended]
+    pending = [pairs.snapshots[place] for place in outages.pending]
+    notes = [f"off and back, which is an outage and no drift: {list_first_names(past, _MOST_NAMED)}"] if past else []
     return (
         [*notes, f"off up to the latest, an outage or a shift: {list_first_names(pending, _MOST_NAMED)}"] if pending else notes
     )

@@ -73,9 +73,9 @@ def is_at_least(rows: Sequence[Mapping[str, Any]], verdict: str) -> bool:
     return any(row["verdict"] in worse or row.get("shared_verdict") in worse for row in rows)
 
 
-def describe_early(count: int, least: int) -> str:
+def describe_early(count: int, minimum: int) -> str:
     """Return the reason of a series with too few snapshots for evidence: `too early: 3 of 6 snapshots`."""
-    return f"too early: {count} of {least} snapshots"
+    return f"too early: {count} of {minimum} snapshots"
 
 
 _EARLY_IN_REASON = re.compile(re.escape(describe_early(0, 0)).replace("0", r"\d+"))
@@ -142,8 +142,8 @@ def _judge_words(row: Mapping[str, Any]) -> str:
         size = f"shift {row['shift']:+.4f}{interval}"
     since = f" since {row['first_snapshot']}" if row["first_snapshot"] else ""
     answers = format_count(row["n_items"], "stored answer")
-    who = ", ".join(filter(None, (row["judge"], row["evaluator"])))
-    return f"judge {who}: {row['verdict']}{since} on {answers}, {size}; scores by this judge may have shifted with it"
+    judge = ", ".join(filter(None, (row["judge"], row["evaluator"])))
+    return f"judge {judge}: {row['verdict']}{since} on {answers}, {size}; scores by this judge may have shifted with it"
 
 
 def build_headline(checks: pa.Table, subject: Subject) -> str:
@@ -161,23 +161,23 @@ def _build_headline(rows: Sequence[dict[str, Any]], subject: Subject) -> str:
     drifts = [row for row in rows if row["verdict"] == "drift"]
     watches = [row for row in rows if row["verdict"] == "watch"]
     if drifts:
-        worst = max(drifts, key=lambda row: (abs(row["shift"]), row["model"]))
+        top_row = max(drifts, key=lambda row: (abs(row["shift"]), row["model"]))
         return (
-            f"Drift in {len(drifts)} of {len(rows)} series. Largest: {format_series(worst, subject.keys)}, {format_shift(worst['shift'])} "
-            f"since {worst['first_snapshot']}." + (f" {len(watches)} more to watch." if watches else "")
+            f"Drift in {len(drifts)} of {len(rows)} series. Largest: {format_series(top_row, subject.keys)}, {format_shift(top_row['shift'])} "
+            f"since {top_row['first_snapshot']}." + (f" {len(watches)} more to watch." if watches else "")
         )
     if watches:
-        worst = max(watches, key=lambda row: (row["gap"] or 0, row["model"]))
-        extremes = worst["reason"].partition(";")[0]
+        top_row = max(watches, key=lambda row: (row["gap"] or 0, row["model"]))
+        extremes = top_row["reason"].partition(";")[0]
         return (
             f"{_describe_no_drift(rows)}; {len(watches)} of {len(rows)} series to watch. Largest: "
-            f"{format_series(worst, subject.keys)}: {extremes}."
+            f"{format_series(top_row, subject.keys)}: {extremes}."
         )
     n_compared = sum(row["verdict"] is not None for row in rows)
     if not n_compared:
         close = sum(row["reason"].startswith(TOO_CLOSE) for row in rows)
-        why = f": {close} repeated the prompts after less than {MIN_HOURS:.0f} hours" if close else ""
-        return f"Nothing could be compared yet ({len(rows)} series){why}."
+        reason = f": {close} repeated the prompts after less than {MIN_HOURS:.0f} hours" if close else ""
+        return f"Nothing could be compared yet ({len(rows)} series){reason}."
     return f"{_describe_no_drift(rows)}: {n_compared} of {len(rows)} series could be compared."
 
 
@@ -208,12 +208,12 @@ def group_reasons(counts: Mapping[str, int]) -> list[tuple[str, int]]:
 
     Reasons that differ only in scores, times and counts are merged without these; a single one keeps them.
     """
-    totals, alone = Counter[str](), dict[str, str]()
+    totals, texts = Counter[str](), dict[str, str]()
     for reason, series in counts.items():
         group = _mask_values(reason)
-        alone[group] = reason if group not in totals else group
+        texts[group] = reason if group not in totals else group
         totals[group] += series
-    return sorted(((alone[group], series) for group, series in totals.items()), key=lambda pair: (-pair[1], pair[0]))
+    return sorted(((texts[group], series) for group, series in totals.items()), key=lambda pair: (-pair[1], pair[0]))
 
 
 def _mask_values(reason: str) -> str:

@@ -60,12 +60,12 @@ def _read(connection: duckdb.DuckDBPyConnection, family: Family) -> FamilyView:
 
 
 def _build_boards(frame: pd.DataFrame, family: Family) -> Iterator[RankedBoard]:
-    ways = list(family.scores.board)
-    for at, (values, group) in enumerate(frame.groupby(ways, sort=True, dropna=False)):
+    columns = list(family.scores.board)
+    for index, (values, group) in enumerate(frame.groupby(columns, sort=True, dropna=False)):
         entries = convert_to_rows(group.sort_values(["rank", "model"]))
         rows = [BoardRow.from_row(entry, Estimate.from_row(entry, "score"), _FURTHER_COLUMNS) for entry in entries]
         title = " · ".join(str(value) for value in values if value)
-        yield RankedBoard(str(at) if at else "", title, _ITEM_MEASURE, rows, columns=_FURTHER_COLUMNS)
+        yield RankedBoard(str(index) if index else "", title, _ITEM_MEASURE, rows, columns=_FURTHER_COLUMNS)
 
 
 def _build_part_section(frame: pd.DataFrame, family: Family) -> Section:

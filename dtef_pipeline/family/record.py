@@ -140,7 +140,7 @@ class Family:
     @property
     def rolled_up(self) -> list[str]:
         """The tables over all partitions, which roll-ups compute from the scores."""
-        return [name for name, one in self.all_tables.items() if one.space is None and one.remake.endswith("board --refresh")]
+        return [name for name, t in self.all_tables.items() if t.space is None and t.remake.endswith("board --refresh")]
 
     @property
     def roll_ups(self) -> list[str]:

@@ -136,8 +136,8 @@ def add_unplayed_note(connection: duckdb.DuckDBPyConnection, results: pd.DataFra
     notes = counts.assign(**{UNPLAYED_NOTE: words}).drop(columns=["n", "played", "stopped"])
     if not len(notes):
         return clear_unplayed_note(results)
-    beside = results.merge(notes, on=[*series.split(", "), "opponent"], how="left")
-    return beside.assign(**{UNPLAYED_NOTE: beside[UNPLAYED_NOTE].fillna("")})
+    rows = results.merge(notes, on=[*series.split(", "), "opponent"], how="left")
+    return rows.assign(**{UNPLAYED_NOTE: rows[UNPLAYED_NOTE].fillna("")})
 
 
 def clear_unplayed_note(results: pd.DataFrame) -> pd.DataFrame:
@@ -154,8 +154,8 @@ def select_shown_versions(frame: pd.DataFrame, manifests: Mapping[str, ScenarioM
 
     `frame` has the columns league, scenario and version.
     """
-    in_play = (frame["league"] + "/" + frame["scenario"]).map({name: manifest.version for name, manifest in manifests.items()})
-    versions = frame["version"].astype(float).where(frame["version"] != in_play, float("inf"))
+    current = (frame["league"] + "/" + frame["scenario"]).map({name: manifest.version for name, manifest in manifests.items()})
+    versions = frame["version"].astype(float).where(frame["version"] != current, float("inf"))
     return frame[versions == versions.groupby([frame["league"], frame["scenario"]]).transform("max")]
 
 
@@ -171,19 +171,19 @@ def sort_players(frame: pd.DataFrame) -> pd.DataFrame:
     return sort_frame.sort_values(keys, ignore_index=True).drop(columns=["place", "nowhere"])
 
 
-def rank_places(frame: pd.DataFrame, compared: pd.Series[bool]) -> pd.Series[float]:
+def rank_places(frame: pd.DataFrame, mask: pd.Series[bool]) -> pd.Series[float]:
     """Rank rows by the mean within one metric, from 1, with shared places; a player without a mean that forfeited every episode is last.
 
-    NaN if the metric has no better direction, for other rows without a mean, and for rows that are not `compared`.
+    NaN if the metric has no better direction, for other rows without a mean, and for rows that are not `mask`.
     """
     import pandas as pd
 
     direction = frame["direction"].iloc[0]
     if direction not in ("higher", "lower"):
         return pd.Series(np.nan, index=frame.index)
-    means = frame["mean"].where(compared)
+    means = frame["mean"].where(mask)
     places = pd.Series(rank_numbers(means, highest_first=direction == "higher"), index=frame.index)
-    return places.mask(has_forfeited_all(frame) & compared, means.notna().sum() + 1.0)
+    return places.mask(has_forfeited_all(frame) & mask, means.notna().sum() + 1.0)
 
 
 def has_forfeited_all(frame: pd.DataFrame) -> pd.Series[bool]:

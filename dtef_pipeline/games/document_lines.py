@@ -129,9 +129,9 @@ def _parse_document_line(kind: LineKind, line: str, where: str, number: int) -> 
     if not isinstance(content, dict):
         raise make_line_error("no JSON object", content if len(line) <= 80 else line[:80])
     for name, value in (("kind", kind), ("schema", LINE_SCHEMA)):
-        arrived = content.pop(name, None)
-        if arrived != value or type(arrived) is not type(value):
-            raise make_line_error(f"{name} is not {value!r}", arrived[:80] if isinstance(arrived, str) else arrived)
+        actual = content.pop(name, None)
+        if actual != value or type(actual) is not type(value):
+            raise make_line_error(f"{name} is not {value!r}", actual[:80] if isinstance(actual, str) else actual)
     model = _MODELS[kind]
     try:
         return model.model_validate(content)

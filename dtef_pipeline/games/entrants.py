@@ -26,8 +26,8 @@ def resolve_player(pack: Pack, models: Models, personas: Mapping[str, Persona], 
         baseline = name.removeprefix(BASELINE_PREFIX)
         find_baseline(pack.scenario, baseline)
         return Player(baseline=baseline)
-    before, at, model = name.partition("@")
-    persona = personas.get(before) if at else None
+    before, separator, model = name.partition("@")
+    persona = personas.get(before) if separator else None
     specs = resolve_player_models([pack], models, personas, model if persona else name)
     if len(specs) != 1:
         raise ConfigError(f"player {name}: got {format_count(len(specs), 'model')}; allowed: one model or one baseline")
@@ -46,10 +46,10 @@ def resolve_player_models(
     try:
         return tuple(models.resolve([name]))
     except ConfigError as error:
-        before, at, tail = name.partition("@")
+        before, separator, tail = name.partition("@")
         if _is_known(models, before):
             raise
-        if at and "=" not in tail.partition("@")[0]:
+        if separator and "=" not in tail.partition("@")[0]:
             raise ConfigError(f"player {name}: unknown persona {before!r}; known: {list_nearest(before, personas)}") from error
         raise ConfigError(f"player {name}: {_describe_unknown_name(packs, models, before)}") from error
 
@@ -154,8 +154,8 @@ def refuse_unknown_models(
 ) -> None:
     """Raise ConfigError for a player that is neither a baseline nor a model; the error lists the baselines of all scenarios."""
     for name in players:
-        before, at, _ = name.partition("@")
-        if name not in ALL_BASELINES and not name.startswith(BASELINE_PREFIX) and not (at and before in personas):
+        before, separator, _ = name.partition("@")
+        if name not in ALL_BASELINES and not name.startswith(BASELINE_PREFIX) and not (separator and before in personas):
             _resolve_asked_models(packs, models, personas, name)
 
 

@@ -159,10 +159,10 @@ def _play_on(game: GameInPlay, baselines: _Automatic) -> None:
 def check_replay(pack: Pack, seed: int, trace: str, stored_hash: str) -> str | None:
     """Return a stored trace's fault, or None if it replays byte for byte."""
     try:
-        again = hash_trace(replay(decode_trace(trace), pack, seed))
+        replay_hash = hash_trace(replay(decode_trace(trace), pack, seed))
     except (KeyError, TypeError, ValueError) as error:
         return f"it cannot be replayed: {error}"
-    return None if again == stored_hash else f"its replay has the hash {again} instead of {stored_hash}"
+    return None if replay_hash == stored_hash else f"its replay has the hash {replay_hash} instead of {stored_hash}"
 
 
 class Match(NamedTuple):

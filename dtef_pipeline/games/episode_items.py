@@ -73,14 +73,14 @@ def parse_seed_spans(text: str) -> list[tuple[int, int]]:
     return spans
 
 
-def resolve_opponents(given: Sequence[str], manifest: ScenarioManifest) -> list[str]:
-    """Return the opponents' names as in tables: those `given`, else the manifest's baselines; NO_OPPONENT for a scenario with one seat.
+def resolve_opponents(opponents: Sequence[str], manifest: ScenarioManifest) -> list[str]:
+    """Return the opponents' names as in tables: those `opponents`, else the manifest's baselines; NO_OPPONENT for a scenario with one seat.
 
     Raises ConfigError if a scenario with several seats has no opponents.
     """
     if len(manifest.seats) == 1:
         return [NO_OPPONENT]
-    names = list(dict.fromkeys(given or [f"{BASELINE_PREFIX}{name}" for name in manifest.opponents]))
+    names = list(dict.fromkeys(opponents or [f"{BASELINE_PREFIX}{name}" for name in manifest.opponents]))
     if not names:
         raise ConfigError(f"{manifest.id}: no opponent; allowed: --opponent NAME, or opponents in its manifest")
     return names

@@ -218,8 +218,8 @@ def merge_turns(existing: pa.Table, new: pa.Table, plan: LeaguePlan, episodes: p
     first[np.unique(turns["request_key"].to_numpy(), return_index=True)[1]] = True
     is_answered = pc.equal(turns["call_status"], "answered")
     for name in USAGE:
-        again = pc.and_(pa.array(~first), pc.or_(is_answered, pc.is_valid(turns[name])))
-        column = pc.if_else(again, pa.scalar(0, turns[name].type), turns[name])
+        repeats = pc.and_(pa.array(~first), pc.or_(is_answered, pc.is_valid(turns[name])))
+        column = pc.if_else(repeats, pa.scalar(0, turns[name].type), turns[name])
         turns = turns.set_column(turns.schema.get_field_index(name), name, column)
     return turns.cast(EPISODE_TURNS)
 

@@ -125,8 +125,8 @@ def _count_metric(name: str, episodes: pa.Table, pack: Pack) -> _MetricCounts:
             _fill_texts(n, "the player had no turn"),
         )
     if name in _OF_EPISODES:
-        column, why = _OF_EPISODES[name]
-        return _MetricCounts(_convert_to_floats(episodes[column]), ones, _fill_texts(n, why))
+        column, reason = _OF_EPISODES[name]
+        return _MetricCounts(_convert_to_floats(episodes[column]), ones, _fill_texts(n, reason))
     if name in (OVER_OPTIMAL, OVER_OPTIMAL_CHARGED):
         return _compute_over_optimal(episodes, charge=name == OVER_OPTIMAL_CHARGED)
     if name in (RED_FLAG_RATE, RED_FLAG_WEIGHTED):
@@ -141,34 +141,34 @@ def _compute_over_optimal(episodes: pa.Table, *, charge: bool) -> _MetricCounts:
     is_solved = _convert_to_texts(episodes["outcome"]) == "win"
     moves = np.where(is_solved, steps, _convert_to_floats(episodes["max_turns"]) if charge else np.nan)
     total = np.maximum(moves - optimum, 0)
-    why = np.where(np.isnan(optimum), "the fewest moves are unknown, or the deal has no solution", "it was not solved").astype(
-        object
-    )
-    return _MetricCounts(total, np.ones(len(total)), why)
+    reason = np.where(
+        np.isnan(optimum), "the fewest moves are unknown, or the deal has no solution", "it was not solved"
+    ).astype(object)
+    return _MetricCounts(total, np.ones(len(total)), reason)
 
 
 def _sum_red_flags(episodes: pa.Table, pack: Pack, *, weighted: bool) -> Floats:
     """Sum the flags with a severity. A forfeit by the opponent has the same flag but is not a violation of the player under test."""
     weights = {flag: SEVERITY_WEIGHTS[grave] if weighted else 1 for flag, grave in pack.manifest.severities.items()}
-    of_others = {**weights, FORFEIT_FLAG: 0}
+    opponent_weights = {**weights, FORFEIT_FLAG: 0}
     rows = zip(episodes["flags"].to_pylist(), episodes["forfeits"].to_pylist(), strict=True)
-    sums = [sum((weights if forfeits else of_others).get(flag, 0) for flag in flags or ()) for flags, forfeits in rows]
+    sums = [sum((weights if forfeits else opponent_weights).get(flag, 0) for flag in flags or ()) for flags, forfeits in rows]
     return np.array(sums, dtype=np.float64)
 
 
 def _read_own_counts(episodes: pa.Table, names: set[str]) -> Mapping[str, _MetricCounts]:
     """Read what the scenario itself counted, by metric."""
     n = len(episodes)
-    why = "the metric is not defined in this episode"
-    counts = {name: _MetricCounts(np.full(n, np.nan), np.zeros(n), _fill_texts(n, why)) for name in names}
+    reason = "the metric is not defined in this episode"
+    counts = {name: _MetricCounts(np.full(n, np.nan), np.zeros(n), _fill_texts(n, reason)) for name in names}
     measures = episodes["metric_counts"].combine_chunks()
     row = pc.list_parent_indices(measures).to_numpy(zero_copy_only=False)
     flat = measures.flatten()
     metric = np.asarray(flat.field("metric").to_pylist(), dtype=object)
-    total, of = (flat.field(name).to_numpy(zero_copy_only=False) for name in ("numerator", "denominator"))
+    total, denominator = (flat.field(name).to_numpy(zero_copy_only=False) for name in ("numerator", "denominator"))
     for name, count in counts.items():
         mask = metric == name
-        count.numerator[row[mask]], count.denominator[row[mask]] = total[mask], of[mask]
+        count.numerator[row[mask]], count.denominator[row[mask]] = total[mask], denominator[mask]
     return counts
 
 
@@ -180,5 +180,5 @@ def _convert_to_texts(column: pa.ChunkedArray) -> npt.NDArray[np.object_]:
     return np.asarray(column.to_pylist(), dtype=object)
 
 
-def _fill_texts(n: int, why: str) -> npt.NDArray[np.object_]:
-    return np.full(n, why, dtype=object)
+def _fill_texts(n: int, text: str) -> npt.NDArray[np.object_]:
+    return np.full(n, text, dtype=object)

@@ -43,10 +43,10 @@ def count_most_texts(pack: Pack) -> TextLimits:
     """Return the largest number of texts under a scenario's turn limit and retries. In a small game each information set has only one
     conversation."""
     manifest, scenario = pack.manifest, pack.scenario
-    in_turn = 1 + manifest.retries
-    in_episode = -(-manifest.turn_limit // len(manifest.seats)) * in_turn
-    in_scenario = count_information_sets(scenario) * in_turn if isinstance(scenario, SmallPoker) else None
-    return TextLimits(in_turn, in_episode, in_scenario)
+    turn_texts = 1 + manifest.retries
+    episode_texts = -(-manifest.turn_limit // len(manifest.seats)) * turn_texts
+    in_scenario = count_information_sets(scenario) * turn_texts if isinstance(scenario, SmallPoker) else None
+    return TextLimits(turn_texts, episode_texts, in_scenario)
 
 
 _Writer = tuple[str, str, int]

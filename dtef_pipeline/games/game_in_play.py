@@ -29,7 +29,7 @@ def plan_of(text: str, *, is_move: bool) -> str:
     was played, else all of it.
     """
     lines = strip_thinking(text).strip().splitlines()
-    last = max((at for at, line in enumerate(lines) if ACTION_WORD in line.casefold()), default=None)
+    last = max((index for index, line in enumerate(lines) if ACTION_WORD in line.casefold()), default=None)
     if last is None:
         return "\n".join(lines[:-1] if is_move else lines).strip()
     return "\n".join(lines[:last]).strip()
@@ -132,8 +132,8 @@ class GameInPlay:
     def trace(self) -> GameTrace:
         """Return the moves so far; with a result, also the scenario's counts for each seat."""
         moves = tuple(
-            move if at is None else replace(move, reaction=self._describe_reaction(move, at))
-            for move, at in zip(self._moves, self._reply_places, strict=True)
+            move if position is None else replace(move, reaction=self._describe_reaction(move, position))
+            for move, position in zip(self._moves, self._reply_places, strict=True)
         )
         seats = range(len(self.pack.manifest.seats)) if self.result is not None else ()
         return GameTrace(moves, self.result, tuple(self.pack.scenario.measure_seat(self.state, seat) for seat in seats))
@@ -168,11 +168,11 @@ class GameInPlay:
             raise ValueError("the game is over: no seat is to move")
         return seat
 
-    def _describe_reaction(self, move: GameMove, at: int) -> str:
+    def _describe_reaction(self, move: GameMove, position: int) -> str:
         """Return the game's reply to a text: the next text shown to the player, or how the game ended for it."""
         history = self._histories[move.seat]
-        if at < len(history):
-            return history[at].text
+        if position < len(history):
+            return history[position].text
         ending = write_end_text(self.result, move.seat, self.pack.scenario.unit) if self.result is not None else ""
         return "\n".join(part for part in (move.illegal.reason if move.illegal else "", ending) if part)
 

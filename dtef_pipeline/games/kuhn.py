@@ -77,9 +77,9 @@ class Kuhn(SmallPoker):
         """Count the metrics of all small poker, and the bets with the lowest and the highest card."""
         could = [command for before, command in self.iterate_turns(state, seat) if "bet" in before.legal]
         bets = Count(could.count("bet"), len(could))
-        of_card = {"J": _JACK_BET_RATE.name, "K": _KING_BET_RATE.name}.get(state.deck[seat])
+        metric = {"J": _JACK_BET_RATE.name, "K": _KING_BET_RATE.name}.get(state.deck[seat])
         none = dict.fromkeys((_JACK_BET_RATE.name, _KING_BET_RATE.name), Count(0, 0))
-        return {**super().measure_seat(state, seat), **none, **({of_card: bets} if of_card else {})}
+        return {**super().measure_seat(state, seat), **none, **({metric: bets} if metric else {})}
 
 
 @cache
@@ -106,7 +106,7 @@ def build_nash_strategy(alpha: float = KUHN_ALPHA) -> Strategy:
     second = {"J": (1 / 3, 0.0), "Q": (0.0, 1 / 3), "K": (1.0, 1.0)}
     strategy: dict[str, dict[str, float]] = {}
     for card in _KUHN_RANKS:
-        for bets, calls, open_to, bet_to in ((*first[card], "", "check,bet"), (*second[card], "check", "bet")):
-            strategy[f"{card}:{open_to}"] = {"check": 1 - bets, "bet": bets}
-            strategy[f"{card}:{bet_to}"] = {"fold": 1 - calls, "call": calls}
+        for bets, calls, open_history, bet_history in ((*first[card], "", "check,bet"), (*second[card], "check", "bet")):
+            strategy[f"{card}:{open_history}"] = {"check": 1 - bets, "bet": bets}
+            strategy[f"{card}:{bet_history}"] = {"fold": 1 - calls, "call": calls}
     return strategy

@@ -135,10 +135,10 @@ def find_adapter_at_fault(error: BaseException) -> str | None:
     return next((_describe_entry_point(point) for point in foreign if _take_package_name(point.module) in packages), None)
 
 
-def _list_packages_in_traceback(at: TracebackType | None) -> Iterator[str]:
-    while at is not None:
-        yield _take_package_name(str(at.tb_frame.f_globals.get("__name__", "")))
-        at = at.tb_next
+def _list_packages_in_traceback(traceback: TracebackType | None) -> Iterator[str]:
+    while traceback is not None:
+        yield _take_package_name(str(traceback.tb_frame.f_globals.get("__name__", "")))
+        traceback = traceback.tb_next
 
 
 def _take_package_name(module: str) -> str:

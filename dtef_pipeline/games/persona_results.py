@@ -188,8 +188,8 @@ def _compute_player_means(sums: pd.DataFrame) -> pd.DataFrame:
 
 
 def _add_interval_columns(frame: pd.DataFrame, means: GroupMeans) -> pd.DataFrame:
-    nothing = frame["unscored"].fillna("the metric is not defined in any episode")
-    reason = np.where(means.n_seeds == 0, nothing, means.reason)
+    fallback = frame["unscored"].fillna("the metric is not defined in any episode")
+    reason = np.where(means.n_seeds == 0, fallback, means.reason)
     return frame.assign(
         mean=means.mean, low=means.low, high=means.high, interval_kind=means.kind, reason=reason, n_clusters=means.n_seeds
     )
@@ -263,9 +263,9 @@ def _add_composite(frame: pd.DataFrame) -> pd.DataFrame:
     )
     is_missing = rows["missing"] != ""
     rows["mean"] = np.where(is_missing, np.nan, rows["weighted"] / rows["weight"])
-    none, alone = "no value of " + rows["missing"] + ", a part of: ", "no interval is computed for the weighted mean of: "
+    none, no_interval = "no value of " + rows["missing"] + ", a part of: ", "no interval is computed for the weighted mean of: "
     note = np.where(rows["worst"] != "", f"{FORFEITED_ALL}, so these count as the worst: " + rows["worst"] + "; ", "")
-    rows["reason"] = note + np.where(is_missing, none, alone) + rows["parts"]
+    rows["reason"] = note + np.where(is_missing, none, no_interval) + rows["parts"]
     return pd.concat([frame, rows.assign(low=np.nan, high=np.nan, interval_kind=None)], ignore_index=True)
 
 
@@ -352,8 +352,8 @@ def _compute_numerators(sums: SeedSums, spread: npt.NDArray[np.bool_]) -> Floats
 
 def _is_wilson(sums: SeedSums, shares: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Return the groups with a share as metric in which each seed has one episode that counts 0 or 1 of 1."""
-    once = (sums.episodes == 1) & (sums.denominator == 1) & ((sums.numerator == 0) | (sums.numerator == 1))
-    return np.asarray(shares & (np.bincount(sums.group, ~once, len(shares)) == 0), dtype=bool)
+    is_single = (sums.episodes == 1) & (sums.denominator == 1) & ((sums.numerator == 0) | (sums.numerator == 1))
+    return np.asarray(shares & (np.bincount(sums.group, ~is_single, len(shares)) == 0), dtype=bool)
 
 
 def _compute_variance_interval(sums: SeedSums, groups: int) -> tuple[Floats, Floats]:
@@ -365,12 +365,14 @@ def _compute_variance_interval(sums: SeedSums, groups: int) -> tuple[Floats, Flo
     """
     group = sums.group
     n_seeds = np.bincount(group, minlength=groups)
-    squares, totals, of = (np.bincount(group, column, groups) for column in (sums.squares, sums.numerator, sums.denominator))
+    squares, totals, counts = (
+        np.bincount(group, column, groups) for column in (sums.squares, sums.numerator, sums.denominator)
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
-        every = np.log(squares / of - (totals / of) ** 2)
-        weight = of[group] - sums.denominator
-        out = np.log((squares[group] - sums.squares) / weight - ((totals[group] - sums.numerator) / weight) ** 2)
-        pseudo = n_seeds[group] * every[group] - (n_seeds[group] - 1) * out
+        every = np.log(squares / counts - (totals / counts) ** 2)
+        weight = counts[group] - sums.denominator
+        jackknife = np.log((squares[group] - sums.squares) / weight - ((totals[group] - sums.numerator) / weight) ** 2)
+        pseudo = n_seeds[group] * every[group] - (n_seeds[group] - 1) * jackknife
         mean = np.bincount(group, pseudo, groups) / n_seeds
         variance = np.bincount(group, (pseudo - mean[group]) ** 2, groups) / (n_seeds - 1)
         reach = stdtrit(np.maximum(n_seeds - 1, 1), (1 + CONFIDENCE) / 2) * np.sqrt(variance / n_seeds)

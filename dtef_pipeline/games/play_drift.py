@@ -120,5 +120,5 @@ def find_moved_baselines(connection: duckdb.DuckDBPyConnection) -> Iterator[str]
     Games between baselines never vary, so the engine, the baseline or a formula changed without a new version of the scenario. `connection`
     has `episode_scores`.
     """
-    for series_text, least, most in connection.execute(_MOVED_BASELINES).fetchall():
-        yield f"{series_text}: {least:g} in one snapshot, {most:g} in another"
+    for series_text, lowest, highest in connection.execute(_MOVED_BASELINES).fetchall():
+        yield f"{series_text}: {lowest:g} in one snapshot, {highest:g} in another"

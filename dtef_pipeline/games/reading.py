@@ -57,20 +57,20 @@ def normalise_command(text: str) -> str:
 
 
 def read_command(
-    text: str, legal: Sequence[str], normalise: Callable[[str], str] = normalise_command, alone: Sequence[str] = ()
+    text: str, legal: Sequence[str], normalise: Callable[[str], str] = normalise_command, single: Sequence[str] = ()
 ) -> str | Illegal:
     """Return one of the legal commands by the rules of the module, or why there is none: unparsed, refused, or an illegal `ACTION:`.
 
-    `normalise`: normalises the spelling of commands in a text of any length and several lines (default: `normalise_command`). `alone`:
+    `normalise`: normalises the spelling of commands in a text of any length and several lines (default: `normalise_command`). `single`:
     legal commands that rule 3 skips, because a player may mention them in a sentence without meaning them.
     """
-    commands = _prepare_commands(tuple(legal), normalise, tuple(alone))
+    commands = _prepare_commands(tuple(legal), normalise, tuple(single))
     action_text = find_action(text)
     if action_text is not None:
         return commands.read_action_command(action_text)
     words = commands.normalise(strip_thinking(text))
-    if alone_in_line := commands.find_last_line(words):
-        return alone_in_line
+    if command := commands.find_last_line(words):
+        return command
     matches = commands.find_mentioned(words)
     if len(matches) == 1:
         return matches.pop()
@@ -164,9 +164,9 @@ class _Commands(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def _prepare_commands(legal: tuple[str, ...], normalise: Callable[[str], str], alone: tuple[str, ...]) -> _Commands:
+def _prepare_commands(legal: tuple[str, ...], normalise: Callable[[str], str], single: tuple[str, ...]) -> _Commands:
     by_spelling = {normalise(command): command for command in legal}
     longest_first = sorted(by_spelling, key=len, reverse=True)
-    either = "|".join(map(re.escape, longest_first)) or r"(?!)"
-    anywhere = re.compile(rf"(?<!\w)(?<!->)(?<!\d[.,])(?:{either})(?!\w|[.,]\d|->)")
-    return _Commands(normalise, by_spelling, anywhere, alone)
+    alternatives = "|".join(map(re.escape, longest_first)) or r"(?!)"
+    anywhere = re.compile(rf"(?<!\w)(?<!->)(?<!\d[.,])(?:{alternatives})(?!\w|[.,]\d|->)")
+    return _Commands(normalise, by_spelling, anywhere, single)

@@ -225,13 +225,13 @@ class SmallPoker(ABC):
         now, public = self.betting(state.commands), self.public_card(state)
         cards = f"{self.seats[0]} has the {_name_card(state.deck[0])}, {self.seats[1]} the {_name_card(state.deck[1])}."
         if now.showdown:
-            how = f"Showdown: {cards}"
+            summary = f"Showdown: {cards}"
         else:
             reason = "The hand was stopped" if now.folded is None else f"{self.seats[now.folded]} folded"
-            how = f"{reason}: no card was shown."
+            summary = f"{reason}: no card was shown."
         lines = [f"Public card: the {_name_card(public)}."] if public else []
         lines += [
-            how,
+            summary,
             f"Pot: {format_count(sum(now.stakes), 'chip')}, {now.stakes[0]} from {self.seats[0]} and {now.stakes[1]} from {self.seats[1]}.",
         ]
         if now.to_move is None:

@@ -29,6 +29,6 @@ def wrap_in_tags(tag: str, text: str) -> str:
 
 @lru_cache(maxsize=64)
 def _compile_tag_start(tags: tuple[str, ...]) -> re.Pattern[str]:
-    between = f"[{INVISIBLE}]*+"
-    spellings = "|".join(between.join(map(re.escape, tag)) for tag in tags)
+    gap = f"[{INVISIBLE}]*+"
+    spellings = "|".join(gap.join(map(re.escape, tag)) for tag in tags)
     return re.compile(rf"<(?=[\s/{INVISIBLE}]*+(?:{spellings}))", re.IGNORECASE)

@@ -57,22 +57,22 @@ def compute_consensus(judgements: pa.Table, keys: Sequence[str]) -> pa.Table:
     """
     point, first = _group_by_code(_encode_rows(judgements, keys))
     vote, first_vote = _group_by_code(_encode_rows(judgements, ["judge"], point))
-    points, of_vote = len(first), point[first_vote]
+    points, vote_points = len(first), point[first_vote]
     score = judgements["score"].to_numpy().astype(float)
-    worst, best = (_mean_by_group(np.nan_to_num(score, nan=missing), vote, len(first_vote)) for missing in (0.0, 1.0))
+    minima, best = (_mean_by_group(np.nan_to_num(score, nan=missing), vote, len(first_vote)) for missing in (0.0, 1.0))
     means = _mean_by_group(score, vote, len(first_vote))
-    n_answered = np.bincount(of_vote, ~np.isnan(means), points).astype(np.int64)
-    low, mean, high = (_mean_by_group(values, of_vote, points) for values in (worst, means, best))
+    n_answered = np.bincount(vote_points, ~np.isnan(means), points).astype(np.int64)
+    low, mean, high = (_mean_by_group(values, vote_points, points) for values in (minima, means, best))
     missing = np.bincount(point, np.isnan(score), points) > 0
     is_inverted = _collect_flags(judgements, first)
     columns = {
         "score": _invert_means(mean, is_inverted),
         "low": np.where(is_inverted, 1 - high, low),
         "high": np.where(is_inverted, 1 - low, high),
-        "n_judges": np.bincount(of_vote, minlength=points),
+        "n_judges": np.bincount(vote_points, minlength=points),
         "n_answered": n_answered,
         "partial": missing & (n_answered > 0),
-        "spread": _measure_spread(means, of_vote, points),
+        "spread": _measure_spread(means, vote_points, points),
         "inverted": is_inverted,
         "reason": _collect_reasons(judgements["reason"], point, n_answered == 0),
     }
@@ -147,7 +147,7 @@ def _collect_reasons(reason: pa.ChunkedArray, point: _Places, is_unscored: npt.N
     """Return, for each unscored point, the distinct reasons of its judgements in alphabetical order."""
     reasons: dict[int, set[str]] = {int(place): set() for place in np.flatnonzero(is_unscored)}
     rows = np.flatnonzero(is_unscored[point])
-    for place, why in zip(point[rows].tolist(), reason.take(pa.array(rows)).to_pylist(), strict=True):
-        if why is not None:
-            reasons[place].add(why)
+    for place, text in zip(point[rows].tolist(), reason.take(pa.array(rows)).to_pylist(), strict=True):
+        if text is not None:
+            reasons[place].add(text)
     return [", ".join(sorted(reasons[place])) or None if place in reasons else None for place in range(len(is_unscored))]

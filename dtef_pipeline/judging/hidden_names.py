@@ -73,10 +73,10 @@ def _iterate_matches(names: tuple[Name, ...], plain: str) -> Iterator[tuple[Name
         yield names[int((match.lastgroup or "n0")[1:])], match
 
 
-def _merge_spots(spots: Sequence[_Spot], further: Iterable[_Spot]) -> list[_Spot]:
+def _merge_spots(spots: Sequence[_Spot], candidates: Iterable[_Spot]) -> list[_Spot]:
     """Return the spots, and the further ones that overlap none of them, in order."""
     places = {place for spot in spots for place in range(spot.start, spot.end)}
-    return sorted([*spots, *(spot for spot in further if places.isdisjoint(range(spot.start, spot.end)))])
+    return sorted([*spots, *(spot for spot in candidates if places.isdisjoint(range(spot.start, spot.end)))])
 
 
 @lru_cache(maxsize=512)
@@ -205,8 +205,8 @@ def collect_hidden_names(models: Iterable[str], selectors: Iterable[str] = ()) -
     for maker in KNOWN_MAKERS:
         for product_name in maker.product_names:
             add(product_name, _choose_placeholder(maker, product_name))
-    for maker_here in sorted({match for model in strings if (match := find_maker(model))}):
-        _add_maker(maker_here, add)
+    for named_maker in sorted({match for model in strings if (match := find_maker(model))}):
+        _add_maker(named_maker, add)
     for maker in {match for model in strings for match in find_makers_in_name(model, FURTHER_MAKERS)}:
         for product_name in maker.product_names:
             add(product_name, _choose_placeholder(maker, product_name))
@@ -296,12 +296,12 @@ def select_capitalised_names(
         gaps = [plain[end:first] for end in range(max(0, first - _NEAR), first) if end in ends]
         gaps += [plain[last:start] for start in range(last, last + _NEAR + 1) if start in starts]
         has_version = any(character.isdigit() for character in plain[first:last])
-        at_once = has_version and not any(character.isspace() for character in plain[first:last])
-        is_tied = at_once or any(gap in {"-", "_", "/"} for gap in gaps) or _VERSION_TIED.match(plain, last) is not None
-        beside = (
+        is_joined = has_version and not any(character.isspace() for character in plain[first:last])
+        is_tied = is_joined or any(gap in {"-", "_", "/"} for gap in gaps) or _VERSION_TIED.match(plain, last) is not None
+        nearby = (
             has_version or any(gap.strip() in {"", "'s"} for gap in gaps) or _VERSION_FOLLOWS.match(plain, last) is not None
         )
-        if is_tied or (text[places[first]].isupper() and (beside or _is_inside_a_sentence(text, places[first]))):
+        if is_tied or (text[places[first]].isupper() and (nearby or _is_inside_a_sentence(text, places[first]))):
             yield word
 
 
@@ -342,8 +342,8 @@ def compile_name(name: str) -> Name | None:
     for place, piece in enumerate(pieces[1:], 1):
         if not _is_joint(piece):
             parts.append(_choose_joint(pieces, place) + (_DECIMAL_JOINT if _is_point(pieces, place) else re.escape(piece)))
-    further = _FURTHER_DECIMALS if pieces[-1].isdigit() else ""
-    pattern = f"{_start_edge(pieces[0][0])}{''.join(parts)}{further}{_end_edge(pieces[-1][-1])}"
+    decimals = _FURTHER_DECIMALS if pieces[-1].isdigit() else ""
+    pattern = f"{_start_edge(pieces[0][0])}{''.join(parts)}{decimals}{_end_edge(pieces[-1][-1])}"
     return Name(max(pieces, key=len), pattern, letters)
 
 
@@ -361,8 +361,8 @@ def compile_exact_name(name: str) -> Name | None:
         joint = _NO_JOINT if before.isalnum() and piece.isalnum() else ""
         parts.append(joint + (_DECIMAL_JOINT if piece == "." else re.escape(piece)))
     # The m of I'm is not a word.
-    apart = ("(?<!['’])", "(?!['’](?!s(?![a-z])))") if len(letters) == 1 else ("", "")
-    pattern = f"{apart[0]}{_start_edge(pieces[0][0])}{''.join(parts)}{_end_edge(pieces[-1][-1])}{apart[1]}"
+    guards = ("(?<!['’])", "(?!['’](?!s(?![a-z])))") if len(letters) == 1 else ("", "")
+    pattern = f"{guards[0]}{_start_edge(pieces[0][0])}{''.join(parts)}{_end_edge(pieces[-1][-1])}{guards[1]}"
     return Name(max(pieces, key=len), pattern, letters)
 
 
@@ -390,8 +390,8 @@ def _choose_joint(pieces: list[str], place: int) -> str:
     """Return the pattern allowed before a piece (not the first), by what precedes it in the name."""
     piece, before = pieces[place], pieces[place - 1]
     if not _is_joint(before):
-        apart = piece.isdigit() and before.isalpha() and len(before) >= _LETTERS_BEFORE_DIGITS
-        return _NO_JOINT if apart else ""
+        is_separate = piece.isdigit() and before.isalpha() and len(before) >= _LETTERS_BEFORE_DIGITS
+        return _NO_JOINT if is_separate else ""
     first, digits = pieces[place - 2], "".join(pieces[place : place + 2])
     if first.isdigit() and piece.isdigit():
         return _DECIMAL_JOINT
@@ -455,8 +455,8 @@ class Blinding:
 
     def add_pair_names(self, names: Iterable[str]) -> Blinding:
         """Add the exact names of a pair of models, however short, which may be words in other texts."""
-        further = compile_exact_names(frozenset(names)).difference(self.certain_names)
-        return Blinding(_sort_by_length([*self.certain_names, *further]), self.everyday_names) if further else self
+        new_names = compile_exact_names(frozenset(names)).difference(self.certain_names)
+        return Blinding(_sort_by_length([*self.certain_names, *new_names]), self.everyday_names) if new_names else self
 
     def scrub(self, text: str) -> ScrubbedText:
         """Replace each name by `[model]`. Linear in the length of the text."""
@@ -539,9 +539,9 @@ def _compile_maker_names(names: Iterable[str], makers: Sequence[Maker]) -> dict[
     forms: dict[str, Name | None] = {}
     for known_maker in sorted(versions):
         for product_name in (known_maker.name, *known_maker.product_names, *known_maker.everyday_names):
-            of_models = any(product_name.lower().startswith(family.rstrip("-")) for family in known_maker.families)
+            is_family = any(product_name.lower().startswith(family.rstrip("-")) for family in known_maker.families)
             for form in _list_forms(product_name) if known_maker in FURTHER_MAKERS else (product_name,):
-                forms[_fold_name(form)] = compile_family_name(form, versions[known_maker]) if of_models else compile_name(form)
+                forms[_fold_name(form)] = compile_family_name(form, versions[known_maker]) if is_family else compile_name(form)
     return forms
 
 

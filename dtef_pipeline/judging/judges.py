@@ -106,17 +106,17 @@ def judge_hash(judges: Sequence[JudgeConfig]) -> str:
 
     Model names, prices and addresses are not included. Raises ValueError for judges of several scales.
     """
-    scale, *more = {judge.scale for judge in judges} or {FIVE_CLASSES}
-    if more:
-        raise ValueError(f"judges of {1 + len(more)} scales; allowed: one scale, since their numbers cannot be compared")
+    scale, *scales = {judge.scale for judge in judges} or {FIVE_CLASSES}
+    if scales:
+        raise ValueError(f"judges of {1 + len(scales)} scales; allowed: one scale, since their numbers cannot be compared")
     return judge_hash_of(((judge.approach, judge.model.variant) for judge in judges), scale)
 
 
 def judge_hash_of(judges: Iterable[tuple[str, str]], scale: ClassScale = FIVE_CLASSES) -> str:
     """Return the `judge_hash` of judges given as (approach, model variant), as in a table of judgements."""
-    of_judges = sorted((approach, variant, hash_template(approach, scale)) for approach, variant in judges)
-    of_scale = [[entry.name, entry.number] for entry in scale.classes]
-    return digest("judges", of_judges, of_scale, REPLY_CONTRACT)
+    judge_entries = sorted((approach, variant, hash_template(approach, scale)) for approach, variant in judges)
+    class_entries = [[entry.name, entry.number] for entry in scale.classes]
+    return digest("judges", judge_entries, class_entries, REPLY_CONTRACT)
 
 
 def replace_sampling(spec: ModelSpec, settings: Mapping[str, Any]) -> ModelSpec:
@@ -131,10 +131,10 @@ def remove_repeated_judges(judges: Iterable[JudgeConfig]) -> tuple[JudgeConfig, 
     Raises ConfigError if two models that would share their responses have different addresses.
     """
     first: dict[tuple[str, str], JudgeConfig] = {}
-    at: dict[str, ModelSpec] = {}
+    specs: dict[str, ModelSpec] = {}
     for judge in judges:
         first.setdefault((judge.approach, judge.model.variant), judge)
-        earlier = at.setdefault(judge.model.variant, judge.model)
+        earlier = specs.setdefault(judge.model.variant, judge.model)
         if earlier.api_base != judge.model.api_base:
             raise ConfigError(
                 f"judges {earlier.name!r} and {judge.model.name!r} are both {judge.model.variant}, but at different addresses; "

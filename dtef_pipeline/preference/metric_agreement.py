@@ -88,15 +88,15 @@ def convert_judge_scores(scores: pd.DataFrame) -> pd.DataFrame:
 def _compare_each_metric(scores: pd.DataFrame, metrics: pd.DataFrame, left_out: int) -> Iterator[pd.DataFrame]:
     for metric, rows in metrics.groupby("metric", sort=True):
         values = rows.drop_duplicates("player").rename(columns={"low": "value_low", "high": "value_high"})
-        both = scores.merge(values.drop(columns=["partition", "metric"]), on="player")
-        if not len(both):
+        players = scores.merge(values.drop(columns=["partition", "metric"]), on="player")
+        if not len(players):
             continue
-        better = both["value"] * both["direction"].map({"lower": -1.0}).fillna(1.0)
-        agreement = order_agreement(both["beta"].to_numpy(float), better.to_numpy(float))
+        better = players["value"] * players["direction"].map({"lower": -1.0}).fillna(1.0)
+        agreement = order_agreement(players["beta"].to_numpy(float), better.to_numpy(float))
         note = f"{left_out} in other components are left out" if left_out else ""
-        comparison_rows = both.assign(
+        comparison_rows = players.assign(
             metric=metric,
-            preferred_place=_rank_values(both["beta"]),
+            preferred_place=_rank_values(players["beta"]),
             metric_place=_rank_values(better),
             tau=agreement.tau,
             tau_low=agreement.low,

@@ -177,9 +177,9 @@ def pair_messages(pair: BlindedPair, order: Order) -> tuple[Message, ...]:
     return Message("system", _PAIR_TASK), Message("user", "\n\n".join((*blocks, _PAIR_CLOSING)))
 
 
-def pair_verdict(shown: Sequence[Response | Failure], swapped: Sequence[Response | Failure]) -> PairVerdict:
+def pair_verdict(forward: Sequence[Response | Failure], reverse: Sequence[Response | Failure]) -> PairVerdict:
     """Return the vote from the outcomes of a pair's two episodes. A verdict that changes with the order is a tie."""
-    looks = [resolve_judgement(outcomes, PAIR_VERDICTS) for outcomes in (shown, swapped)]
+    looks = [resolve_judgement(outcomes, PAIR_VERDICTS) for outcomes in (forward, reverse)]
     choices = [None if look.name is None else _CHOICE_OF[look.name] for look in looks]
     wins = [choice for choice in choices if choice in ("A", "B")]
     counts = (wins.count("A"), len(wins))

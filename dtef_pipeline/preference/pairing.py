@@ -69,10 +69,10 @@ def count_replaced_names(names: Blinding, pairs: Iterable[tuple[str, PairedRespo
     cache: dict[tuple[str, frozenset[Name]], int] = {}
     sure_names = frozenset(names.certain_names)
 
-    def count(response: PairedResponse, blinding: Blinding, further: frozenset[Name]) -> int:
+    def count(response: PairedResponse, blinding: Blinding, pair_names: frozenset[Name]) -> int:
         # Most texts contain no further name, so they are scrubbed once for all pairs.
         plain = fold_text(response.text)[0]
-        present = frozenset(name for name in further if name.core in plain)
+        present = frozenset(name for name in pair_names if name.core in plain)
         key = response.response_id, present
         if key not in cache:
             cache[key] = (blinding if present else names).scrub(response.text).n_replaced
@@ -81,8 +81,8 @@ def count_replaced_names(names: Blinding, pairs: Iterable[tuple[str, PairedRespo
     counts = {}
     for pair_id, left, right in pairs:
         blinding = names.add_pair_names((*left.names, *right.names))
-        further = frozenset(blinding.certain_names) - sure_names
-        counts[pair_id] = count(left, blinding, further) + count(right, blinding, further)
+        pair_names = frozenset(blinding.certain_names) - sure_names
+        counts[pair_id] = count(left, blinding, pair_names) + count(right, blinding, pair_names)
     return counts
 
 
@@ -136,9 +136,9 @@ def _make_item_pairs(
                 waiting[response.player][place] = candidates
     new_pairs: list[VotePair] = []
     while waiting and (room is None or len(new_pairs) < room):
-        least = min(waiting, key=lambda player: (exposure[player], next(iter(waiting[player]))))
+        rarest = min(waiting, key=lambda player: (exposure[player], next(iter(waiting[player]))))
         place, candidates = min(
-            waiting[least].items(), key=lambda item: (sum(exposure[response.player] for response in item[1]), item[0])
+            waiting[rarest].items(), key=lambda item: (sum(exposure[response.player] for response in item[1]), item[0])
         )
         for player in (response.player for response in candidates):
             exposure[player] += 1

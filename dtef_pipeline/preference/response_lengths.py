@@ -38,27 +38,25 @@ def find_missing_score_reasons(fit: StrengthFit, counts: PairedOutcomes, players
     better, worse = list_better_and_worse(counts)
     group = number_strong_groups(len(players), better, worse)
     top = find_unbeaten(group, better, worse)
-    return [_find_score_reason(fit, group, top, players, at) for at in range(len(players))]
+    return [_find_score_reason(fit, group, top, players, index) for index in range(len(players))]
 
 
 def find_missing_interval_reasons(fit: StrengthFit, errors: ClusteredErrors, votes: npt.NDArray[np.float64]) -> list[str]:
     """Return the reason for each player's missing interval, if it has none. `votes` (players,): those that count."""
     nouns = ["prompt" if units is fit.rows.item else "reviewer" for units in list_dependences(fit.rows)] or ["vote"]
-    return [
-        _find_interval_reason(dict(zip(nouns, errors.effective[:, at], strict=False)), int(n)) for at, n in enumerate(votes)
-    ]
+    return [_find_interval_reason(dict(zip(nouns, errors.effective[:, i], strict=False)), int(n)) for i, n in enumerate(votes)]
 
 
 def _find_score_reason(
-    fit: StrengthFit, group: npt.NDArray[np.int64], top: npt.NDArray[np.bool_], players: Sequence[str], at: int
+    fit: StrengthFit, group: npt.NDArray[np.int64], top: npt.NDArray[np.bool_], players: Sequence[str], index: int
 ) -> str:
-    if not fit.no_answer[at]:
+    if not fit.no_answer[index]:
         return ""
-    if fit.no_answer[at] == "unconverged":
+    if fit.no_answer[index] == "unconverged":
         return "no score: the fit did not converge"
-    if fit.no_answer[at] == "unidentified":
+    if fit.no_answer[index] == "unidentified":
         return "no score: the effect of lengths cannot be separated from that of players"
-    mask = fit.component == fit.component[at]
+    mask = fit.component == fit.component[index]
     if len(np.unique(group[mask])) == 1:
         return "no finite score: ties or lengths explain the votes better without end"
     names = [players[place] for place in np.flatnonzero(mask & top).tolist()]
@@ -144,11 +142,11 @@ def compute_longer_share(lengths: Floats, rows: PairedOutcomes) -> LongerShare:
     if not votes:
         return LongerShare(None, None, None, 0, "no vote prefers one of two responses of different lengths")
     units, none = np.ones(len(sign)), np.zeros((len(sign), 0))
-    both = PairedOutcomes(2, longer, longer + 1, sign * rows.outcome, units, units, rows.cluster, none, rows.item).where(mask)
-    share, fit = float((both.outcome > 0).mean()), fit_strengths(both)
+    counts = PairedOutcomes(2, longer, longer + 1, sign * rows.outcome, units, units, rows.cluster, none, rows.item).where(mask)
+    share, fit = float((counts.outcome > 0).mean()), fit_strengths(counts)
     errors = estimate_errors(fit)
     ends = compute_bounds(fit, errors)
     if np.isnan(ends.se[0]):
-        why = "all votes agree" if fit.separable else find_missing_interval_reasons(fit, errors, errors.votes)[0]
-        return LongerShare(share, None, None, votes, why)
+        reason = "all votes agree" if fit.separable else find_missing_interval_reasons(fit, errors, errors.votes)[0]
+        return LongerShare(share, None, None, votes, reason)
     return LongerShare(share, float(expit(2 * ends.low[0])), float(expit(2 * ends.high[0])), votes, "")

@@ -54,10 +54,10 @@ def _fit_group(votes: Sequence[PlayersVote], settings: VoteSettings, own_servers
     selection = filter_votes(votes, settings, own_servers)
     if not selection.votes:
         return []
-    why = find_unweighted_reason(selection.votes) if settings.weight else None
-    how = settings.model_copy(update={"weight": None}) if why else settings
-    fit = fit_votes(build_vote_columns("votes of the store", selection.votes), how, measure_text_lengths(selection.votes))
-    return build_score_rows(fit, describe_selection(selection, settings) | {"unweighted_reason": why})
+    reason = find_unweighted_reason(selection.votes) if settings.weight else None
+    options = settings.model_copy(update={"weight": None}) if reason else settings
+    fit = fit_votes(build_vote_columns("votes of the store", selection.votes), options, measure_text_lengths(selection.votes))
+    return build_score_rows(fit, describe_selection(selection, settings) | {"unweighted_reason": reason})
 
 
 def describe_selection(selection: FilteredVotes, settings: VoteSettings) -> dict[str, Any]:
@@ -89,25 +89,25 @@ def _group_votes(votes: Iterable[PlayersVote]) -> Mapping[_Group, list[PlayersVo
     """Return the votes of each group; those on items without partitions only in the group of the whole family."""
     groups: dict[_Group, list[PlayersVote]] = defaultdict(list)
     for vote in votes:
-        who = (vote.reviewer_kind, vote.reviewer_id if vote.reviewer_kind == "judge" else None)
-        groups[vote.family, EVERY_PARTITION, *who].append(vote)
+        reviewer = (vote.reviewer_kind, vote.reviewer_id if vote.reviewer_kind == "judge" else None)
+        groups[vote.family, EVERY_PARTITION, *reviewer].append(vote)
         first, has_partition, _ = vote.item_id.partition("/")
         if has_partition and first != EVERY_PARTITION:
-            groups[vote.family, first, *who].append(vote)
+            groups[vote.family, first, *reviewer].append(vote)
     return groups
 
 
-def build_score_rows(fit: PreferenceFit, further: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return one row per player: its columns, those of the fit, and `further` ones, equal for all."""
+def build_score_rows(fit: PreferenceFit, extra: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return one row per player: its columns, those of the fit, and `extra` ones, equal for all."""
     names = ("component", "rank", "tier", "beta", "share", "se", "low", "high", "n_reviewers")
-    of_fit = {**_build_fit_columns(fit), **further}
+    fit_columns = {**_build_fit_columns(fit), **extra}
     return [
         {
             "player": score.model,
             **{name: getattr(score, name) for name in names},
             "n_votes": score.n,
             "reason": score.reason or None,
-            **of_fit,
+            **fit_columns,
         }
         for score in fit.scores
     ]

@@ -99,15 +99,15 @@ def read_votes(path: Path) -> VoteColumns:
 def _parse_json_votes(where: str, text: str) -> VoteColumns:
     kind, rows = _find_json_rows(where, text)
     last = ", ".join(CHOICES) if kind == "votes" else f"a whole number from 0 to {MOST_WINS}"
-    for at, row in enumerate(rows):
+    for index, row in enumerate(rows):
         if not isinstance(row, list) or len(row) != 3:
-            raise _make_json_error(where, f"{kind}[{at}] is not usable", row, f"[left, right, one of {last}]")
+            raise _make_json_error(where, f"{kind}[{index}] is not usable", row, f"[left, right, one of {last}]")
         if not all(isinstance(name, str) and name.strip() and name == replace_surrogates(name) for name in row[:2]):
-            raise _make_json_error(where, f"{kind}[{at}]: no name of a player", row[:2], "two texts that are not empty")
+            raise _make_json_error(where, f"{kind}[{index}]: no name of a player", row[:2], "two texts that are not empty")
         if row[0].strip() == row[1].strip():
-            raise _make_json_error(where, f"{kind}[{at}]: both players are the same", row[0], "two different players")
+            raise _make_json_error(where, f"{kind}[{index}]: both players are the same", row[0], "two different players")
         if not (row[2] in CHOICES if kind == "votes" else _is_count(row[2])):
-            raise _make_json_error(where, f"{kind}[{at}]: the third value is not usable", row[2], last)
+            raise _make_json_error(where, f"{kind}[{index}]: the third value is not usable", row[2], last)
     sides = [(row[0].strip(), row[1].strip()) for row in rows]
     outcome = np.array([_OUTCOMES[row[2]] if kind == "votes" else 1 for row in rows], dtype=np.int64)
     times = np.array([1.0 if kind == "votes" else float(row[2]) for row in rows])
@@ -160,7 +160,7 @@ def count_repeated_votes(columns: VoteColumns) -> int:
 def vote_columns(where: str, sides: Sequence[tuple[str, str]], outcome: Codes, times: Floats, **fields: Any) -> VoteColumns:
     """Return columns of votes on pairs of names (left, right); `fields`: the optional fields."""
     players = tuple(sorted({name for pair in sides for name in pair}))
-    place = {name: at for at, name in enumerate(players)}
+    place = {name: index for index, name in enumerate(players)}
     left, right = (np.array([place[pair[side]] for pair in sides], dtype=np.int64) for side in (0, 1))
     return VoteColumns(where, players, left, right, outcome, times, **fields)
 

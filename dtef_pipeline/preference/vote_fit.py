@@ -175,8 +175,8 @@ def fit_votes(
     weights without confidences, and for control without lengths.
     """
     settings = settings or VoteSettings()
-    of_votes = collect_vote_lengths(votes, lengths) if isinstance(lengths, Mapping) else lengths
-    rows = _build_outcomes(votes, settings, of_votes)
+    vote_lengths = collect_vote_lengths(votes, lengths) if isinstance(lengths, Mapping) else lengths
+    rows = _build_outcomes(votes, settings, vote_lengths)
     fit = fit_strengths(rows, ties=settings.ties, l2=settings.prior_l2)
     errors = estimate_errors(fit)
     ends = compute_bounds(fit, errors)
@@ -197,7 +197,7 @@ def fit_votes(
         nu_low=low_nu,
         nu_high=high_nu,
         scores=_build_scores(votes, counts, fit, errors, ends),
-        length=None if of_votes is None else _build_length_effect(fit, ends, compute_longer_share(of_votes, rows)),
+        length=None if vote_lengths is None else _build_length_effect(fit, ends, compute_longer_share(vote_lengths, rows)),
     )
 
 
@@ -254,20 +254,20 @@ def _build_scores(
     scores = [
         PreferenceScore(
             model=name,
-            component=int(fit.component[at]),
-            rank=None if np.isnan(rank[at]) else int(rank[at]),
-            tier=tier[at],
-            beta=_convert_number(fit.beta[at]),
-            share=_convert_number(fit.share[at]),
-            se=_convert_number(ends.se[at]),
-            low=_convert_number(ends.low[at]),
-            high=_convert_number(ends.high[at]),
-            se_model=_convert_number(fit.model_errors[at]),
-            n=int(n[at]),
-            n_reviewers=None if reviewers is None else int(reviewers[at]),
-            reason=no_score[at] or ("" if np.isfinite(ends.se[at]) else no_bounds[at]),
+            component=int(fit.component[index]),
+            rank=None if np.isnan(rank[index]) else int(rank[index]),
+            tier=tier[index],
+            beta=_convert_number(fit.beta[index]),
+            share=_convert_number(fit.share[index]),
+            se=_convert_number(ends.se[index]),
+            low=_convert_number(ends.low[index]),
+            high=_convert_number(ends.high[index]),
+            se_model=_convert_number(fit.model_errors[index]),
+            n=int(n[index]),
+            n_reviewers=None if reviewers is None else int(reviewers[index]),
+            reason=no_score[index] or ("" if np.isfinite(ends.se[index]) else no_bounds[index]),
         )
-        for at, name in enumerate(votes.players)
+        for index, name in enumerate(votes.players)
     ]
     return tuple(sorted(scores, key=lambda score: (score.component, score.rank or players + 1, score.model)))
 
@@ -289,15 +289,15 @@ def _count_reviewers(counts: PairedOutcomes) -> Codes | None:
     """Return the (players,) number of reviewers who compared each player, or None if voters are unknown."""
     if counts.cluster is None:
         return None
-    of_votes = np.stack([np.concatenate([counts.left, counts.right]), np.tile(counts.cluster, 2)])
-    return np.bincount(np.unique(of_votes, axis=1)[0], minlength=counts.players)
+    pairs = np.stack([np.concatenate([counts.left, counts.right]), np.tile(counts.cluster, 2)])
+    return np.bincount(np.unique(pairs, axis=1)[0], minlength=counts.players)
 
 
 def _build_length_effect(fit: StrengthFit, ends: Bounds, longer: LongerShare) -> LengthEffect:
     if not fit.coefficients.size:
         return LengthEffect(None, None, None, None, longer)
-    at = len(fit.beta)
-    coefficient, se, low, high = (_convert_number(values[at]) for values in (fit.estimates, *ends))
+    index = len(fit.beta)
+    coefficient, se, low, high = (_convert_number(values[index]) for values in (fit.estimates, *ends))
     return LengthEffect(coefficient, se, low, high, longer)
 
 
@@ -366,12 +366,12 @@ def build_vote_columns(where: str, votes: Sequence[PlayersVote]) -> VoteColumns:
 
 def find_unweighted_reason(votes: Sequence[PlayersVote]) -> str | None:
     """Return why votes cannot be weighted by confidence, or None if every vote has one."""
-    without = [vote for vote in votes if vote.confidence is None]
-    if not without:
+    missing = [vote for vote in votes if vote.confidence is None]
+    if not missing:
         return None
     if all(vote.reviewer_kind == "judge" for vote in votes):
         return "judges give no confidence"
-    return f"{len(without):,} of {format_count(len(votes), 'vote')} have no confidence"
+    return f"{len(missing):,} of {format_count(len(votes), 'vote')} have no confidence"
 
 
 def measure_text_lengths(votes: Sequence[PlayersVote]) -> npt.NDArray[np.float64]:

@@ -360,11 +360,11 @@ class ExportNames:
 
 def hash_export_contents(records: Mapping[str, Iterable[Record]]) -> str:
     """Return 64 hexadecimal digits that identify the reviewers' data in an export."""
-    everything = hashlib.sha256()
+    hasher = hashlib.sha256()
     for kind in ("reviewer", "vote", "void"):
         for record in records.get(kind, ()):
-            everything.update(f"{record_line(kind, record)}\n".encode())
-    return everything.hexdigest()
+            hasher.update(f"{record_line(kind, record)}\n".encode())
+    return hasher.hexdigest()
 
 
 def export_names(contents: str, salt: str) -> ExportNames:

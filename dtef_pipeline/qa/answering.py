@@ -102,9 +102,9 @@ def merge_qa_responses(existing: pa.Table, new: pa.Table, prompts: pa.Table) -> 
     return QA_CALLS.merge_rows(existing, new, prompts)
 
 
-def select_condition_prompts(prompts: pa.Table, condition: str, most: int | None) -> pa.Table:
-    """Return the prompts of one condition, at most `most` of them: evenly spread over the part and the same in every run."""
+def select_condition_prompts(prompts: pa.Table, condition: str, limit: int | None) -> pa.Table:
+    """Return the prompts of one condition, at most `limit` of them: evenly spread over the part and the same in every run."""
     rows = prompts.filter(pc.equal(prompts["condition"], condition))
-    if most is None or most >= len(rows):
+    if limit is None or limit >= len(rows):
         return rows
-    return rows.take([at * len(rows) // most for at in range(most)])
+    return rows.take([index * len(rows) // limit for index in range(limit)])

@@ -173,11 +173,11 @@ def _describe_task(item: QaItem, condition: QaCondition) -> str:
         return f"Solve the problem. {_NUMBER_TASK}"
     letters = ITEM_LETTERS[: len(item.options)]
     labels = [f"({letter})" if condition.template == PARENS else letter for letter in letters]
-    about = "" if item.part == ONE_PART else f" about {guard_lines(item.part.replace('_', ' '))}"
-    intro = f"These are multiple choice questions{about}" if condition.shots else f"This is a multiple choice question{about}"
+    topic = "" if item.part == ONE_PART else f" about {guard_lines(item.part.replace('_', ' '))}"
+    intro = f"These are multiple choice questions{topic}" if condition.shots else f"This is a multiple choice question{topic}"
     right = "one option of each is right" if condition.shots else "one option is right"
-    how = _LETTER_TASK[condition.template].format(letters=f"{', '.join(labels[:-1])} or {labels[-1]}")
-    return f"{intro}, and {right}. {how}"
+    instruction = _LETTER_TASK[condition.template].format(letters=f"{', '.join(labels[:-1])} or {labels[-1]}")
+    return f"{intro}, and {right}. {instruction}"
 
 
 def _build_turns(task: str, shots: Sequence[tuple[str, str]], question: str, form: _Form) -> tuple[Message, ...]:

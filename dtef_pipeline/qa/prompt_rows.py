@@ -117,7 +117,7 @@ class PromptTables(NamedTuple):
 
 
 def build_part_prompts(
-    items: pa.Table, examples: pa.Table, documents: pa.Table, how: AskSettings, embed: EmbedTexts, look_up: LookUp
+    items: pa.Table, examples: pa.Table, documents: pa.Table, setup: AskSettings, embed: EmbedTexts, look_up: LookUp
 ) -> PromptTables:
     """Build the prompts of a part, with chunks of its documents if it has any.
 
@@ -125,18 +125,20 @@ def build_part_prompts(
     called once with the texts of all items if a server finds the chunks.
     """
     questions = read_stored_items(items)
-    if len(documents) and how.retriever == REMOTE:
-        return build_cited_prompts(questions, documents, how, look_up([item.text for item in questions], how.k, how.filter))
+    if len(documents) and setup.retriever == REMOTE:
+        return build_cited_prompts(
+            questions, documents, setup, look_up([item.text for item in questions], setup.k, setup.filter)
+        )
     if len(documents):
-        return build_cited_prompts(questions, documents, how, make_retriever(how.retriever, documents, embed))
-    return build_plain_prompts(questions, read_stored_examples(examples, questions[0].type if questions else ""), how)
+        return build_cited_prompts(questions, documents, setup, make_retriever(setup.retriever, documents, embed))
+    return build_plain_prompts(questions, read_stored_examples(examples, questions[0].type if questions else ""), setup)
 
 
-def build_plain_prompts(items: Sequence[QaItem], examples: Sequence[QaItem], how: AskSettings) -> PromptTables:
+def build_plain_prompts(items: Sequence[QaItem], examples: Sequence[QaItem], setup: AskSettings) -> PromptTables:
     """Build the prompts of items without documents. `examples`: those of their part, in file order."""
     rows = []
     for item in items:
-        prompt = build_item_prompt(item, how.choice(item.type), examples)
+        prompt = build_item_prompt(item, setup.choice(item.type), examples)
         limits = {"answer_tokens": prompt.answer_tokens, "response_schema": prompt.response_schema}
         extras = {"option_order": prompt.option_order, "n_examples": prompt.n_examples}
         rows.append(
@@ -152,19 +154,19 @@ def build_plain_prompts(items: Sequence[QaItem], examples: Sequence[QaItem], how
     return PromptTables(table, QA_CONTEXT.empty_table(), QA_RETRIEVAL.empty_table())
 
 
-def build_cited_prompts(items: Sequence[QaItem], documents: pa.Table, how: AskSettings, retriever: Retriever) -> PromptTables:
+def build_cited_prompts(items: Sequence[QaItem], documents: pa.Table, setup: AskSettings, retriever: Retriever) -> PromptTables:
     """Build the prompts of items about documents, with the chunks retrieved for each and the retrieval scores.
 
     Retrieval is scored on the chunks that match the filter; an item without evidence among them has no retrieval scores. An item whose
     look-up failed, now and earlier, has a prompt without messages, which is not sent. A server's retrieval has no scores, because the
     chunks that it left out are unknown.
     """
-    condition = how.condition((), about_documents=True)
+    condition = setup.condition((), about_documents=True)
     prompts, context, score_rows = [], [], []
-    mask = pa.array(match_filter(documents, check_filter(how.filter)), pa.bool_())
+    mask = pa.array(match_filter(documents, check_filter(setup.filter)), pa.bool_())
     chunks = [] if retriever.is_remote else _list_searched_chunks(documents.filter(mask))
     for item in items:
-        result = retriever.retrieve(item.text, how.k, how.filter)
+        result = retriever.retrieve(item.text, setup.k, setup.filter)
         named = _identify_item(item, condition)
         prompts.append({**named, **_build_cited_prompt(item, result, condition)})
         relevant = _find_relevant_chunks(item, _list_shown_chunks(result) if retriever.is_remote else chunks)
@@ -173,7 +175,7 @@ def build_cited_prompts(items: Sequence[QaItem], documents: pa.Table, how: AskSe
             for row in _build_context_rows(result, relevant if item.quotes else None, remote=retriever.is_remote)
         ]
         scores = (
-            None if retriever.is_remote else compute_retrieval_scores([hit.doc_id for hit in result.sources], relevant, how.k)
+            None if retriever.is_remote else compute_retrieval_scores([hit.doc_id for hit in result.sources], relevant, setup.k)
         )
         if scores:
             score_rows.append({**named, **_make_retrieval_columns(scores)})
@@ -260,7 +262,7 @@ OPTION_OF_FILTER = "--filter"
 
 def filter_faults(
     keys: Sequence[str],
-    how: AskSettings,
+    setup: AskSettings,
     documents: Callable[[str, Sequence[str]], pa.Table],
     given_as: str = OPTION_OF_FILTER,
 ) -> dict[str, str]:
@@ -269,25 +271,25 @@ def filter_faults(
 
     `documents`: reads columns of the rows of `qa_documents` of a part; `given_as`: the user's name of the filter.
     """
-    if not how.filter:
+    if not setup.filter:
         return {}
-    columns = ["doc_id", *(METADATA_COLUMNS[name] for name in how.filter)]
+    columns = ["doc_id", *(METADATA_COLUMNS[name] for name in setup.filter)]
     parts = {key: documents(key, columns) for key in keys}
-    unmatched_filters = {key: text for key, rows in parts.items() if (text := explain_unmatched(rows, how, given_as))}
+    unmatched_filters = {key: text for key, rows in parts.items() if (text := explain_unmatched(rows, setup, given_as))}
     if unmatched_filters and len(unmatched_filters) == sum(len(rows) > 0 for rows in parts.values()):
         raise ConfigError(next(iter(unmatched_filters.values())))
     return unmatched_filters
 
 
-def explain_unmatched(documents: pa.Table, how: AskSettings, given_as: str = OPTION_OF_FILTER) -> str | None:
+def explain_unmatched(documents: pa.Table, setup: AskSettings, given_as: str = OPTION_OF_FILTER) -> str | None:
     """Return that the filter matches no document, with the existing values, or None if it matches some, or a server applies it. Table: see
     `match_filter`.
     """
-    if not how.filter or how.retriever == REMOTE or not len(documents) or match_filter(documents, how.filter).any():
+    if not setup.filter or setup.retriever == REMOTE or not len(documents) or match_filter(documents, setup.filter).any():
         return None
     return (
-        f"{given_as} {' '.join(_format_filter_values(how.filter))} matches no document; "
-        f"{'; '.join(_list_filter_values(documents, how.filter))}"
+        f"{given_as} {' '.join(_format_filter_values(setup.filter))} matches no document; "
+        f"{'; '.join(_list_filter_values(documents, setup.filter))}"
     )
 
 

@@ -62,14 +62,14 @@ def load_judged_answers(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
         records |= {(suite, item): record for item, record in items.items()}
     places = list(zip(frame["suite"], frame["item_id"], strict=True))
     frame = frame.loc[[place in records for place in places]]
-    items_of = [records[place] for place in places if place in records]
+    row_items = [records[place] for place in places if place in records]
     frame = frame.assign(
-        text=[item.question for item in items_of],
-        reference=[item.reference for item in items_of],
+        text=[item.question for item in row_items],
+        reference=[item.reference for item in row_items],
         response=[
-            item.extract_answer_for_judge(response or "") for item, response in zip(items_of, frame["response"], strict=True)
+            item.extract_answer_for_judge(response or "") for item, response in zip(row_items, frame["response"], strict=True)
         ],
-        evaluators=pd.Series([list(item.evaluators) for item in items_of], index=frame.index, dtype=object),
+        evaluators=pd.Series([list(item.evaluators) for item in row_items], index=frame.index, dtype=object),
     )
     answer_texts = zip(frame["text"], frame["reference"], frame["response"], strict=True)
     return frame.assign(anchor=[digest("anchor", *texts) for texts in answer_texts]).drop_duplicates("anchor")
@@ -161,8 +161,8 @@ def _judge_of(row: Row, anchors: pa.Table, options: WatchOptions) -> JudgeDrift 
 
 
 def _measure_judge_drift(rows: pd.DataFrame, evaluators: int, options: WatchOptions) -> JudgeDrift | None:
-    by = ["judge_variant", "snapshot", "anchor", "suite", "item_id"]
-    means = rows.groupby(by, sort=True)["score"].agg(["mean", "count"]).reset_index()
+    keys = ["judge_variant", "snapshot", "anchor", "suite", "item_id"]
+    means = rows.groupby(keys, sort=True)["score"].agg(["mean", "count"]).reset_index()
     means = means[means["count"] == evaluators]
     named = means.assign(judge=means["judge_variant"], evaluator="")
     frame = named.assign(item=means["anchor"], point=means["mean"], cluster=means["suite"] + "/" + means["item_id"])

@@ -114,8 +114,8 @@ def describe_unknown_scorers(lines: Sequence[AnswerLine], outside: Collection[st
     if not unknown:
         return None
     named = list_first_names([shorten_to_line(name, 40) for name in unknown], _MAX_UNKNOWN_LISTED)
-    how_many = f"{sum(unknown.values()):,} of {format_count(len(lines), 'line')}"
-    return f"{how_many} name unknown scorers: {named}; known: {describe_scorers(tuple(outside))}"
+    share = f"{sum(unknown.values()):,} of {format_count(len(lines), 'line')}"
+    return f"{share} name unknown scorers: {named}; known: {describe_scorers(tuple(outside))}"
 
 
 def _describe_score(score: ItemScore) -> dict[str, Any]:

@@ -69,13 +69,13 @@ def _is_never_left_out(place: int, measure: Measure) -> bool:
 def score_rows(
     responses: pa.Table,
     items: pa.Table,
-    scores_of: ScoreOf,
-    measures_of: Mapping[str, Sequence[Measure]],
+    list_scores: ScoreOf,
+    measures: Mapping[str, Sequence[Measure]],
     left_out: Callable[[int, Measure], bool] = _is_never_left_out,
 ) -> pa.Table:
     """Return one row per response, scorer and metric, in the order of the responses.
 
-    `responses`: rows of `qa_responses`; `items`: rows of `qa_items`, one for each response. `measures_of`: the measures by item, for calls
+    `responses`: rows of `qa_responses`; `items`: rows of `qa_items`, one for each response. `measures`: the measures by item, for calls
     without a response: they get the status of the call instead of a score, unless `left_out` says that the judge's sample omits their
     place.
     """
@@ -84,12 +84,12 @@ def score_rows(
     for place, (item, status, text, reason, error) in enumerate(
         zip(*(responses[name].to_pylist() for name in names), strict=True)
     ):
-        if (without := _score_without_response(status, reason, error)) is None:
-            for measure, score in scores_of(place, WrittenResponse(text, reason)):
+        if (fallback := _score_without_response(status, reason, error)) is None:
+            for measure, score in list_scores(place, WrittenResponse(text, reason)):
                 results.add(place, measure, score)
         else:
-            for measure in measures_of[item]:
-                results.add(place, measure, NOT_IN_SAMPLE if left_out(place, measure) else without)
+            for measure in measures[item]:
+                results.add(place, measure, NOT_IN_SAMPLE if left_out(place, measure) else fallback)
     return _build_score_table(responses, items, results)
 
 
@@ -130,8 +130,8 @@ def _build_score_table(responses: pa.Table, items: pa.Table, results: _ScoreColu
 def _take_item_columns(item_ids: pa.ChunkedArray, items: pa.Table) -> dict[str, pa.ChunkedArray]:
     import pyarrow.compute as pc
 
-    at = pc.index_in(item_ids, value_set=items["item_id"].combine_chunks())
-    return {name: items[name].take(at) for name in _OF_THE_ITEM}
+    indices = pc.index_in(item_ids, value_set=items["item_id"].combine_chunks())
+    return {name: items[name].take(indices) for name in _OF_THE_ITEM}
 
 
 def _encode_own(details: Mapping[str, Any]) -> str | None:

@@ -60,7 +60,7 @@ def qa_validity(connection: duckdb.DuckDBPyConnection) -> pa.Table:
         *_iterate_findings(connection.execute(_LENGTHS_AND_SCORES).df(), LENGTH, _correlate_with_length),
     ]
     connection.unregister("latest_of_parts")
-    place = {check: at for at, check in enumerate(QA_VALIDITY_CHECKS)}
+    place = {check: index for index, check in enumerate(QA_VALIDITY_CHECKS)}
     frame = pd.DataFrame(rows, columns=QA_VALIDITY.names)
     frame = frame.sort_values(
         ["check", "suite", "condition", "metric", "measured_by", "model_variant"], key=_make_check_key(place)
@@ -133,11 +133,11 @@ def _measure_position_bias(frame: pd.DataFrame) -> ValidityFinding | None:
     return ValidityFinding(float(size.max()), low, high, n, low > 0)
 
 
-def _measure_share(is_so: Flags, most: float, text: str) -> ValidityFinding:
-    """Return a share of responses, flagged above `most`."""
+def _measure_share(is_so: Flags, limit: float, text: str) -> ValidityFinding:
+    """Return a share of responses, flagged above `limit`."""
     n, count = len(is_so), int(is_so.sum())
     low, high = (float(end) for end in compute_wilson_interval(count, n))
-    return ValidityFinding(count / n, low, high, n, count > most * n, f"{count:,} of {n:,} {text}" if count else "")
+    return ValidityFinding(count / n, low, high, n, count > limit * n, f"{count:,} of {n:,} {text}" if count else "")
 
 
 def _measure_disagreement(frame: pd.DataFrame) -> ValidityFinding:

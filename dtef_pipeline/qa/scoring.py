@@ -166,8 +166,8 @@ class PartScoring:
         graders = [scorer for name, scorer in self.registry.items() if name not in _METRIC_OF]
         lexicons = sorted({lexicon for grader in graders if (lexicon := find_lexicon_name(grader, self.settings))})
         reader = next((judge.scorer_text for judge in self.judges if RATIONALE in judge.evaluators), None)
-        graded_by = [f"by type {max(grader.version for grader in graders)}", *(f"lexicon {lexicon}" for lexicon in lexicons)]
-        return ", ".join([*graded_by, *([f"reasons by {reader}"] if reader else [])])
+        parts = [f"by type {max(grader.version for grader in graders)}", *(f"lexicon {lexicon}" for lexicon in lexicons)]
+        return ", ".join([*parts, *([f"reasons by {reader}"] if reader else [])])
 
     def _score_by_formula(self, item: str, condition: str, response: WrittenResponse) -> list[tuple[Measure, ItemScore]]:
         key = (item, condition, response.text, response.finish_reason)
@@ -199,8 +199,8 @@ class PartScoring:
         if row is None:
             return score
         if row["reason"] in (SKIPPED_SAMPLE, SKIPPED_BUDGET):
-            why = NOT_IN_SAMPLE.reason if row["reason"] == SKIPPED_SAMPLE else describe_over_budget(row.get("error"))
-            return replace(score, status=row["reason"], reason=f"a judge reads the reasons, but has not judged these: {why}")
+            cause = NOT_IN_SAMPLE.reason if row["reason"] == SKIPPED_SAMPLE else describe_over_budget(row.get("error"))
+            return replace(score, status=row["reason"], reason=f"a judge reads the reasons, but has not judged these: {cause}")
         return add_judged_rationale(score, row["score"], row["reason"])
 
     def _prepare_scorer(self, item: str, condition: str, name: str) -> ScoreResponse | ItemScore:
@@ -244,8 +244,8 @@ def _iterate_judge_scores(
     """Yield one judge's scores of a response: the mean of its evaluators, and each of them."""
     scores = {row["evaluator"]: row["score"] for row in rows}
     reasons = {row["evaluator"]: row["reason"] for row in rows}
-    if (without := _score_not_judged(response, reasons)) is not None:
-        yield from ((measure, without) for measure in judge.measures())
+    if (fallback := _score_not_judged(response, reasons)) is not None:
+        yield from ((measure, fallback) for measure in judge.measures())
         return
     errors = {row["evaluator"]: row["error"] for row in rows}
     yield (

@@ -148,9 +148,9 @@ def choose_parts(
     A pattern of parts is a name (`college_*`) or starts with its suite (`mmlu/*`). Raises ConfigError for a pattern without a match;
     `given_as`: the user's names of the two settings.
     """
-    of_suites = set(filter_by_patterns(list(dict.fromkeys(QA_SPACE.split(key)[0] for key in keys)), suites, given_as[0]))
-    among = [key for key in keys if QA_SPACE.split(key)[0] in of_suites]
-    return filter_by_patterns(among, [pattern if "/" in pattern else f"*/{pattern}" for pattern in parts], given_as[1])
+    suite_names = set(filter_by_patterns(list(dict.fromkeys(QA_SPACE.split(key)[0] for key in keys)), suites, given_as[0]))
+    suite_keys = [key for key in keys if QA_SPACE.split(key)[0] in suite_names]
+    return filter_by_patterns(suite_keys, [pattern if "/" in pattern else f"*/{pattern}" for pattern in parts], given_as[1])
 
 
 def select_panel_parts(panel: QaSettings, keys: Sequence[str]) -> list[str]:

@@ -113,8 +113,8 @@ class _PartRequests:
 
     def rows(self, responses: pa.Table, failures: Mapping[str, Failure]) -> Tables:
         draws, snapshot = self.settings.draws, self.settings.snapshot
-        never = list_never_asked(self.failed_look_ups, self.specs, draws, snapshot)
-        table = build_qa_response_rows(self.prompts, self.specs, draws, snapshot, responses, {**failures, **never})
+        skips = list_never_asked(self.failed_look_ups, self.specs, draws, snapshot)
+        table = build_qa_response_rows(self.prompts, self.specs, draws, snapshot, responses, {**failures, **skips})
         return {"qa_responses": table}
 
     def merge_with_stored(self, new: Tables) -> Tables:

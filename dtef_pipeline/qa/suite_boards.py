@@ -50,12 +50,12 @@ def compute_qa_results(scores: pa.Table) -> pd.DataFrame:
 
 def build_suite_board(
     scores: pa.Table,
-    by: str = OVERALL,
+    view: str = OVERALL,
     *,
     exposure: Mapping[str, str] | None = None,
     order: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Return the boards of the view `by` (a key of BOARD_KEYS), best model first, with the columns of QA_BOARD.
+    """Return the boards of the view `view` (a key of BOARD_KEYS), best model first, with the columns of QA_BOARD.
 
     `scores`: see `latest_scores`, one snapshot per part. `exposure`: by suite, whether its answers may be in the training data. `order`:
     the snapshots, the earliest first. A model is ranked by `score`, the mean over items, if it has scores for at least the share
@@ -63,44 +63,44 @@ def build_suite_board(
     `compare_grid` among ranked models. A board by cluster omits items that are a cluster by themselves. `n_failed` excludes responses
     without quotations, which `n_uncited` counts. Raises ConfigError for an unknown view.
     """
-    if by not in BOARD_KEYS:
-        raise ConfigError(f"board by {by!r}: allowed: {', '.join(BOARD_KEYS)}")
-    names = BOARD_KEYS[by]
-    if by == BY_CLUSTER:
+    if view not in BOARD_KEYS:
+        raise ConfigError(f"board by {view!r}: allowed: {', '.join(BOARD_KEYS)}")
+    names = BOARD_KEYS[view]
+    if view == BY_CLUSTER:
         scores = _filter_clustered(scores)
     keys = [*names, *MODEL]
-    board = build_means_frame(scores, keys, macro=by == OVERALL)
+    board = build_means_frame(scores, keys, macro=view == OVERALL)
     row, _ = codes(scores, keys)
     n_uncited = np.bincount(row, scores["cites_nothing"].to_numpy(), len(board)).astype(np.int64)
     board["n_uncited"] = pd.Series(n_uncited).astype("Int64").where(board["metric"].isin(EXISTENCE_METRICS))
     board["n_failed"] -= n_uncited
     board["n_sampled_out"] = _count_sampled_out(scores, keys, row, len(board))
-    to_be_scored = add_coverage(board, scores, names, board["n_sampled_out"].to_numpy())
-    board["note"] = _write_suite_notes(board.assign(uncited=n_uncited), has_enough(board), to_be_scored)
+    n_expected = add_coverage(board, scores, names, board["n_sampled_out"].to_numpy())
+    board["note"] = _write_suite_notes(board.assign(uncited=n_uncited), has_enough(board), n_expected)
     board["exposure"] = board["suite"].map(lambda suite: (exposure or {}).get(suite, ""))
     return rank_boards(board, scores, names, part="part", order=order)
 
 
-def _write_suite_notes(board: pd.DataFrame, enough: pd.Series[bool], to_be_scored: Codes) -> list[str]:
+def _write_suite_notes(board: pd.DataFrame, enough: pd.Series[bool], n_expected: Codes) -> list[str]:
     """Return the note of each row, and why it is not ranked. `board` has the extra column `uncited`, a number of responses."""
     notes = []
-    for row, is_ranked, of in zip(board.to_dict("records"), enough, to_be_scored.tolist(), strict=True):
+    for row, is_ranked, n_items in zip(board.to_dict("records"), enough, n_expected.tolist(), strict=True):
         if row["uncited"] == row["n_total"]:
             notes.append("no answer has a quotation")
         else:
-            why = _explain_suite_unranked(row, of) if row["n_items"] and not is_ranked else ""
-            notes.append("; ".join(filter(None, (row["note"], why))))
+            reason = _explain_suite_unranked(row, n_items) if row["n_items"] and not is_ranked else ""
+            notes.append("; ".join(filter(None, (row["note"], reason))))
     return notes
 
 
-def _explain_suite_unranked(row: Mapping[Hashable, Any], of: int) -> str:
+def _explain_suite_unranked(row: Mapping[Hashable, Any], n_items: int) -> str:
     """Say why a row is not ranked. Answers without quotations are not failures, so the note counts them separately."""
     n_uncited = row["uncited"]
-    if n_uncited and row["n_total"] == row["n_scored"] + n_uncited >= of:
-        items = f"{row['n_items']:,} of {format_count(of, 'item')}"
+    if n_uncited and row["n_total"] == row["n_scored"] + n_uncited >= n_items:
+        items = f"{row['n_items']:,} of {format_count(n_items, 'item')}"
         return f"not ranked: its answers to {items} have quotations, at least 9 of 10 are needed"
-    besides = f", {format_count(n_uncited, 'answer')} without a quotation" if n_uncited else ""
-    return explain_unranked(row["n_items"], of, besides)
+    suffix = f", {format_count(n_uncited, 'answer')} without a quotation" if n_uncited else ""
+    return explain_unranked(row["n_items"], n_items, suffix)
 
 
 def _filter_clustered(scores: pa.Table) -> pa.Table:

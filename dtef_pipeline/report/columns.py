@@ -29,16 +29,16 @@ class ColumnMeaning(NamedTuple):
 def split_description(name: str, description: str) -> ColumnMeaning:
     """Split a column's description into its parts; the meaning is the rest."""
     text = format_meaning(description)
-    range_found, text = _cut(_STATED_RANGE, text)
+    stated_range, text = _cut(_STATED_RANGE, text)
     direction, text = _cut(_STATED_DIRECTION, text)
-    return ColumnMeaning(name, heading(name), _find_unit(name, text), range_found, direction, text)
+    return ColumnMeaning(name, heading(name), _find_unit(name, text), stated_range, direction, text)
 
 
 def _cut(pattern: re.Pattern[str], text: str) -> tuple[str, str]:
     """Return the first match of the pattern's group before any semicolon, and the text without it."""
-    main, semicolon, rest = text.partition(";")
+    main, semicolon, tail = text.partition(";")
     match = pattern.search(main)
-    return (match[1], f"{main[: match.start()]}{main[match.end() :]}{semicolon}{rest}") if match else ("", text)
+    return (match[1], f"{main[: match.start()]}{main[match.end() :]}{semicolon}{tail}") if match else ("", text)
 
 
 def _find_unit(name: str, meaning: str) -> str:

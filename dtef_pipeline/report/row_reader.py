@@ -50,7 +50,7 @@ class StoredRows:
             return pa.table({term.partition("=")[0]: pa.nulls(0) for term in names})
         terms = ", ".join(_build_select_term(term, columns) for term in names)
         conditions = [column for column in where if column in columns]
-        clause = "".join(f' {"AND" if at else "WHERE"} "{column}" = ?' for at, column in enumerate(conditions))
+        clause = "".join(f' {"AND" if index else "WHERE"} "{column}" = ?' for index, column in enumerate(conditions))
         order_by = ", ".join(f'"{column}" NULLS FIRST' for column in order if column in columns)
         query = f"SELECT {terms} FROM {name}{clause}" + (f" ORDER BY {order_by}" if order_by else "")
         return self._connection.sql(query, params=[where[column] for column in conditions]).to_arrow_table()

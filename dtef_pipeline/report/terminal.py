@@ -236,9 +236,9 @@ def _compute_widths(columns: Sequence[_TextColumn], width: int) -> list[int]:
     """Compute column widths that fit: the widest text columns are wrapped first, numbers and intervals never."""
     room = width - _GAP * len(columns)
     widths = [min(max(map(cell_len, [column.heading, *column.cells])), width) for column in columns]
-    least = [min(_compute_least_width(column), width) for column in columns]
-    while sum(widths) > room and widths != least:
-        widest = max((at for at in range(len(widths)) if widths[at] > least[at]), key=widths.__getitem__)
+    minimums = [min(_compute_least_width(column), width) for column in columns]
+    while sum(widths) > room and widths != minimums:
+        widest = max((index for index in range(len(widths)) if widths[index] > minimums[index]), key=widths.__getitem__)
         widths[widest] -= 1
     return widths
 

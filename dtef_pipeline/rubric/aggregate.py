@@ -127,22 +127,22 @@ def _score_planned(
 ) -> _SortedResponses:
     keys = list(RESPONSE_KEYS)
     planned_rows = _select_sorted(responses, "responses", keys, ("reason",))
-    of_prompt = [name for name in PROMPT_KEYS if name in prompts]
+    prompt_keys = [name for name in PROMPT_KEYS if name in prompts]
     rows = planned_rows.merge(
-        _select_sorted(prompts, "prompts", of_prompt, ("weight", "n_criteria", "has_ideal")), "left", of_prompt
+        _select_sorted(prompts, "prompts", prompt_keys, ("weight", "n_criteria", "has_ideal")), "left", prompt_keys
     )
     _check_weights(rows)
     rows = rows.merge(_select_sorted(coverages, "coverage", keys, ("coverage", *_POINT_COUNTS)), "left", keys)
     rows = rows.merge(_select_sorted(similar, "similarity", keys, ("similarity",)), "left", keys)
     rows[list(_POINT_COUNTS)] = rows[list(_POINT_COUNTS)].fillna(0).astype(np.int64)
-    without_point = (rows["n_criteria"] - rows["n_planned"]).clip(lower=0).astype(np.int64)
-    rows = rows.assign(n_planned=rows["n_planned"] + without_point, n_unscored=rows["n_unscored"] + without_point)
+    n_missing = (rows["n_criteria"] - rows["n_planned"]).clip(lower=0).astype(np.int64)
+    rows = rows.assign(n_planned=rows["n_planned"] + n_missing, n_unscored=rows["n_unscored"] + n_missing)
     rubric, ideal = rows["n_criteria"].to_numpy() > 0, rows["has_ideal"].to_numpy(dtype=bool)
     hybrid = compute_hybrid(rows["coverage"], rows["similarity"], rubric, ideal)
     rows = rows.assign(intercept=hybrid.intercept, slope=hybrid.slope, components=hybrid.components)
     cases = [rows["reason"].notna(), ~rubric & ~ideal, rubric & rows["coverage"].isna()]
-    why = np.select(cases, [rows["reason"].astype(object), NOTHING_DEFINED, NO_COVERAGE], NO_SIMILARITY)
-    return _SortedResponses(rows, pd.Series(why, dtype=object).where(rows["intercept"].isna()))
+    reasons = np.select(cases, [rows["reason"].astype(object), NOTHING_DEFINED, NO_COVERAGE], NO_SIMILARITY)
+    return _SortedResponses(rows, pd.Series(reasons, dtype=object).where(rows["intercept"].isna()))
 
 
 def _select_sorted(table: pd.DataFrame, name: str, keys: list[str], columns: Sequence[str]) -> pd.DataFrame:
@@ -161,7 +161,7 @@ def _check_weights(rows: pd.DataFrame) -> None:
 
 def _average_cells(responses: _SortedResponses) -> pd.DataFrame:
     """Return one row per cell: the unweighted mean over its draws, and the sum of their points."""
-    rows, why = responses
+    rows, reasons = responses
     cells = group_rows(rows, CELL_KEYS)
     size, first = len(cells), np.unique(cells.code, return_index=True)[1]
     sums = {name: sum_by_code(cells.code, rows[name], size).astype(np.int64) for name in _POINT_COUNTS}
@@ -170,8 +170,8 @@ def _average_cells(responses: _SortedResponses) -> pd.DataFrame:
         components=rows["components"].to_numpy()[first],
         weight=rows["weight"].to_numpy(dtype=np.float64)[first],
         n_responses=count(cells.code, np.ones(len(rows), dtype=bool), size),
-        n_responses_scored=count(cells.code, why.isna(), size),
-        reasons=_collect_group_reasons(cells, why),
+        n_responses_scored=count(cells.code, reasons.isna(), size),
+        reasons=_collect_group_reasons(cells, reasons),
     )
 
 
@@ -204,9 +204,9 @@ def _average_groups(groups: RowGroups, rows: pd.DataFrame, weights: Floats) -> p
     return groups.keys.assign(**means)
 
 
-def _collect_group_reasons(groups: RowGroups, why: pd.Series) -> pd.Series:
-    has_reason = why.notna().to_numpy()
-    return pd.Series(count_reasons(groups.code[has_reason], why[has_reason], len(groups)), dtype=object)
+def _collect_group_reasons(groups: RowGroups, reasons: pd.Series) -> pd.Series:
+    has_reason = reasons.notna().to_numpy()
+    return pd.Series(count_reasons(groups.code[has_reason], reasons[has_reason], len(groups)), dtype=object)
 
 
 def _collect_components(groups: RowGroups, components: pd.Series) -> pd.Series:

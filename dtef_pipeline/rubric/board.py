@@ -55,11 +55,11 @@ def board(
     table: pd.DataFrame,
     order: Sequence[str],
     tags: Mapping[str, Sequence[str]],
-    by: str = "overall",
+    view: str = "overall",
     *,
     min_blueprints: int = MIN_BLUEPRINTS,
 ) -> pd.DataFrame:
-    """Return one row per model of each group, best first; `by`: overall, tag, blueprint or prompt.
+    """Return one row per model of each group, best first; `view`: overall, tag, blueprint or prompt.
 
     `table`: scores of all runs, see `compute_blueprint_scores`. `order`: snapshots from the oldest on. `tags`: of each blueprint. Every
     blueprint counts once, by its latest run (`select_latest_runs`); blueprints with the tag `test` are left out of overall and tag.
@@ -69,29 +69,29 @@ def board(
     variants; 0-1, higher is better), `low` and `high` (95 %; null with fewer than 5 blueprints or prompts, and by prompt), `rank_low` and
     `rank_high` (range of the true rank among the ranked models, see `rank_bounds_of_means`), `coverage`, `similarity`, `intercept` and `slope`
     (the score at weight beta of the similarity is intercept + beta slope), `n_scored` (blueprints, prompts or variants with a score),
-    `n_planned`, `n_responses`, `n_responses_scored`, `note` (why there is no interval or rank). Raises ConfigError if `by` is unknown.
+    `n_planned`, `n_responses`, `n_responses_scored`, `note` (why there is no interval or rank). Raises ConfigError if `view` is unknown.
     """
-    if by not in _CUTS:
-        raise ConfigError(f"board by {by!r}: allowed: {', '.join(_CUTS)}")
-    names, noun, parts_of = _CUTS[by]
-    parts = parts_of(_select_latest(cast_keys(table, "scores", ("level", *CELL_KEYS, "hybrid")), order), tags)
+    if view not in _CUTS:
+        raise ConfigError(f"board by {view!r}: allowed: {', '.join(_CUTS)}")
+    names, noun, split_rows = _CUTS[view]
+    parts = split_rows(_select_latest(cast_keys(table, "scores", ("level", *CELL_KEYS, "hybrid")), order), tags)
     rows = group_rows(parts, (*names, "model"))
     means = _average_parts(rows, parts)
     over_blueprints = noun == "blueprint"
     few = means["n_scored"] < min_blueprints if over_blueprints else means["n_scored"] < 1
     group = group_rows(rows.keys, names).code if names else np.zeros(len(rows), dtype=np.int64)
     means["rank"] = pd.Series(rank_numbers(means["score"].where(~few), group)).astype("Int64")
-    of_parts = by != "prompt"
-    means = means.assign(**_compute_board_intervals(rows, parts, group, means["rank"].notna().to_numpy(), of_parts))
+    has_parts = view != "prompt"
+    means = means.assign(**_compute_board_intervals(rows, parts, group, means["rank"].notna().to_numpy(), has_parts))
     old_scores = _find_replaced_scores(table, order, tags) if over_blueprints and few.any() else []
-    tag_of_row = rows.keys["tag"] if by == "tag" else [None] * len(rows)
+    tag_of_row = rows.keys["tag"] if view == "tag" else [None] * len(rows)
     means["note"] = [
         "; ".join(
             (
                 *filter(
                     None,
                     (
-                        explain_missing(n, noun) if of_parts else "",
+                        explain_missing(n, noun) if has_parts else "",
                         _explain_rubric_unranked(n, min_blueprints if over_blueprints else 0),
                     ),
                 ),
@@ -135,9 +135,9 @@ def _find_replaced_scores(table: pd.DataFrame, order: Sequence[str], tags: Mappi
 
 def _list_replacement_notes(old_scores: Sequence[_ReplacedScore], model: str, tag: str | None) -> Iterator[str]:
     """Yield the note on a model's replaced scores, if any; `tag` limits them on a board by tag."""
-    of_row = Counter(score.newer_snapshot for score in old_scores if score.model == model and tag in (None, *score.tags))
-    if of_row:
-        named = ", ".join(f"{by} ({format_count(n, 'blueprint')})" for by, n in of_row.most_common())
+    counts = Counter(score.newer_snapshot for score in old_scores if score.model == model and tag in (None, *score.tags))
+    if counts:
+        named = ", ".join(f"{snapshot} ({format_count(n, 'blueprint')})" for snapshot, n in counts.most_common())
         yield f"later runs without this model replaced its scores: snapshot {named}"
 
 
@@ -147,7 +147,7 @@ def select_latest_runs(table: pd.DataFrame, order: Sequence[str]) -> pd.DataFram
     `table` and `order`: see `board`; snapshots that are not in `order` precede all others.
     """
     models = table[table["level"] == MODEL_LEVEL]
-    place = {label: at for at, label in enumerate(among(order, dict.fromkeys(models["snapshot"].tolist())))}
+    place = {label: index for index, label in enumerate(among(order, dict.fromkeys(models["snapshot"].tolist())))}
     runs = group_rows(models, RUN_KEYS)
     has_score = count(runs.code, models["hybrid"].notna(), len(runs)) > 0
     run_rows = runs.keys.assign(scored=has_score, place=runs.keys["snapshot"].map(place))
@@ -210,9 +210,9 @@ def _split_within_blueprint(table: pd.DataFrame, _: Mapping[str, Sequence[str]])
     variants = group_rows(cells, VARIANT_KEYS)
     models = group_rows(variants.keys, MODEL_KEYS)
     has_score, weight = cells["hybrid"].notna().to_numpy(), cells["weight"].to_numpy(dtype=np.float64)
-    of_variant = sum_by_code(variants.code[has_score], weight[has_score], len(variants))
-    n_variants = count(models.code, of_variant > 0, len(models))[models.code[variants.code]]
-    total = of_variant[variants.code] * n_variants
+    variant_weights = sum_by_code(variants.code[has_score], weight[has_score], len(variants))
+    n_variants = count(models.code, variant_weights > 0, len(models))[models.code[variants.code]]
+    total = variant_weights[variants.code] * n_variants
     portion = np.divide(weight, total, out=np.zeros(len(cells)), where=total > 0)
     return cells.assign(part=cells["prompt"], portion=portion)
 
@@ -251,14 +251,14 @@ def _average_parts(rows: RowGroups, parts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _compute_board_intervals(
-    rows: RowGroups, parts: pd.DataFrame, group: Codes, ranked: npt.NDArray[np.bool_], of_parts: bool
+    rows: RowGroups, parts: pd.DataFrame, group: Codes, ranked: npt.NDArray[np.bool_], has_parts: bool
 ) -> dict[str, Floats]:
-    """Return `low`, `high`, `rank_low` and `rank_high`, (rows,) each, by the parts of each row's group; all NaN unless `of_parts`."""
+    """Return `low`, `high`, `rank_low` and `rank_high`, (rows,) each, by the parts of each row's group; all NaN unless `has_parts`."""
     columns = {name: np.full(len(rows), np.nan) for name in ("low", "high", *_RANGES)}
     hybrid, portion = (parts[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in ("hybrid", "portion"))
-    has_score, of_group = ~np.isnan(hybrid), group[rows.code]
-    for code in np.unique(group[rows.code[has_score]]) if of_parts else ():
-        members, part_places = np.flatnonzero(group == code), np.flatnonzero(has_score & (of_group == code))
+    has_score, part_groups = ~np.isnan(hybrid), group[rows.code]
+    for code in np.unique(group[rows.code[has_score]]) if has_parts else ():
+        members, part_places = np.flatnonzero(group == code), np.flatnonzero(has_score & (part_groups == code))
         clusters = group_rows(parts.iloc[part_places], ("part",))
         place = clusters.code * len(members) + np.searchsorted(members, rows.code[part_places])
         below, above = (

@@ -77,8 +77,8 @@ class Conversation:
         """Return the next request, or None at the end or after a blank turn, because later turns would say nothing about the model."""
         if history and not join_response_text([history[-1].text]):
             return None
-        messages, goes_on = self.script.list_messages_until([response.text for response in history])
-        return Request.build_request(messages, self.model, self.draw, self.snapshot) if goes_on else None
+        messages, has_next = self.script.list_messages_until([response.text for response in history])
+        return Request.build_request(messages, self.model, self.draw, self.snapshot) if has_next else None
 
 
 def iterate_scripts(prompts: pa.Table) -> Iterator[tuple[Script, tuple[float, ...]]]:
@@ -96,9 +96,9 @@ def build_response_rows(blueprint: str, conversations: Sequence[Conversation], o
     rows = []
     for conversation, outcome in zip(conversations, outcomes, strict=True):
         script = conversation.script
-        of_script = (script.prompt, script.system_index)
-        if of_script not in hashes:
-            hashes[of_script] = script.conversation_hash
+        script_key = (script.prompt, script.system_index)
+        if script_key not in hashes:
+            hashes[script_key] = script.conversation_hash
         rows.append(
             {
                 "blueprint": blueprint,
@@ -109,7 +109,7 @@ def build_response_rows(blueprint: str, conversations: Sequence[Conversation], o
                 "system_index": script.system_index,
                 "draw": conversation.draw,
                 "snapshot": conversation.snapshot,
-                "conversation_hash": hashes[of_script],
+                "conversation_hash": hashes[script_key],
                 **_describe_outcome(script, outcome),
             }
         )
@@ -179,8 +179,8 @@ def merge_responses(earlier: pa.Table, new: pa.Table, conversations: Sequence[tu
         "place",
         pa.array([place.get(conversation, len(place)) for conversation in _zip_columns(rows, _CONVERSATION_KEYS)], pa.int64()),
     )
-    by = ("place", "model", "model_variant", "draw")
-    return rows.take(pc.sort_indices(order, [(name, "ascending") for name in by]))
+    columns = ("place", "model", "model_variant", "draw")
+    return rows.take(pc.sort_indices(order, [(name, "ascending") for name in columns]))
 
 
 def _zip_columns(rows: pa.Table, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
@@ -191,8 +191,8 @@ CANDIDATE_TOKENS = 1_500
 """The most tokens of one turn, where the models file does not say otherwise."""
 
 
-def choose_selectors(selectors: Sequence[str], blueprint: str, of_file: Sequence[str], codes: Collection[str]) -> Sequence[str]:
-    """Return `selectors`, or else `of_file`, the models that the blueprint names.
+def choose_selectors(selectors: Sequence[str], blueprint: str, models: Sequence[str], codes: Collection[str]) -> Sequence[str]:
+    """Return `selectors`, or else `models`, the models that the blueprint names.
 
     `codes`: codes of the findings in the file. Raises ConfigError if the file's collections are unknown or it names no usable model.
     """
@@ -202,9 +202,9 @@ def choose_selectors(selectors: Sequence[str], blueprint: str, of_file: Sequence
         raise ConfigError(
             f"{blueprint} names a collection of models but was added without --models-dir: give --model, or add it again with --models-dir"
         )
-    if not of_file:
+    if not models:
         raise ConfigError(f"{blueprint} names no usable model: give --model")
-    return of_file
+    return models
 
 
 def list_candidate_names(selectors: Iterable[str], models: Models) -> set[str]:

@@ -87,8 +87,8 @@ def _count_points(
     frame: pd.DataFrame, points: _Points, score: Floats, partial: npt.NDArray[np.bool_]
 ) -> dict[str, Codes | pd.Series]:
     size, is_missing = points.n_responses, np.isnan(score)
-    why = frame["reason"] if "reason" in frame else pd.Series(None, frame.index, dtype=object)
-    reasons = why[is_missing].astype(object).where(why[is_missing].notna(), _UNEXPLAINED)
+    reason = frame["reason"] if "reason" in frame else pd.Series(None, frame.index, dtype=object)
+    reasons = reason[is_missing].astype(object).where(reason[is_missing].notna(), _UNEXPLAINED)
     return {
         "n_planned": count(points.response, np.ones(len(frame), dtype=bool), size),
         "n_scored": count(points.response, ~is_missing, size),
@@ -99,21 +99,21 @@ def _count_points(
 
 
 def _arrange_points(frame: pd.DataFrame, response: Codes, n_responses: int, policy: ScoringPolicy) -> _Points:
-    in_path = frame["path"].notna().to_numpy()
-    path_rows = frame.loc[in_path, ["block", "path"]].assign(response=response[in_path])
+    has_path = frame["path"].notna().to_numpy()
+    path_rows = frame.loc[has_path, ["block", "path"]].assign(response=response[has_path])
     paths = group_rows(path_rows, ("response", "block", "path"))
     blocks = group_rows(paths.keys, ("response", "block"))
     is_worst = (blocks.keys["block"] == SHOULD_NOT).to_numpy() & (policy.should_not_paths == WORST_PATH)
-    of_response = blocks.keys["response"].to_numpy(dtype=np.int64)
+    block_responses = blocks.keys["response"].to_numpy(dtype=np.int64)
     weight = _read_number_column(frame, "weight")
-    return _Points(response, n_responses, weight, in_path, paths.code, blocks.code, len(blocks), of_response, is_worst)
+    return _Points(response, n_responses, weight, has_path, paths.code, blocks.code, len(blocks), block_responses, is_worst)
 
 
 def _compute_coverage(points: _Points, score: Floats, policy: ScoringPolicy) -> Floats:
     """Return the coverage of each response from scores (points,); NaN: unscored."""
-    of_blocks = _score_blocks(points, score)
-    has_score = ~np.isnan(of_blocks)
-    blocks = sum_by_code(points.response_of_block[has_score], of_blocks[has_score], points.n_responses)
+    block_scores = _score_blocks(points, score)
+    has_score = ~np.isnan(block_scores)
+    blocks = sum_by_code(points.response_of_block[has_score], block_scores[has_score], points.n_responses)
     n_blocks = count(points.response_of_block, has_score, points.n_responses)
     is_required = ~np.isnan(score) & ~points.is_in_path
     weights = sum_by_code(points.response[is_required], points.weight[is_required], points.n_responses)
@@ -128,10 +128,10 @@ def _score_blocks(points: _Points, score: Floats) -> Floats:
     """Return the mean of the path that counts, (blocks of paths,); NaN: no path has a score."""
     means = weighted_mean(points.path, score[points.is_in_path], points.weight[points.is_in_path], len(points.block))
     has_score = ~np.isnan(means)
-    worst, best = np.full(points.n_blocks, np.inf), np.full(points.n_blocks, -np.inf)
-    np.minimum.at(worst, points.block[has_score], means[has_score])
+    minima, best = np.full(points.n_blocks, np.inf), np.full(points.n_blocks, -np.inf)
+    np.minimum.at(minima, points.block[has_score], means[has_score])
     np.maximum.at(best, points.block[has_score], means[has_score])
-    scores = np.where(points.is_worst, worst, best)
+    scores = np.where(points.is_worst, minima, best)
     return np.where(np.isfinite(scores), scores, np.nan)
 
 

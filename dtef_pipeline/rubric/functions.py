@@ -86,12 +86,12 @@ def lower_text(text: str) -> str:
 
 def has_word(text: str, word: str) -> bool:
     """Return whether a word occurs without letters, numbers or underscores beside it; the empty word always does."""
-    at = text.find(word)
-    while at >= 0 and word:
-        end = at + len(word)
-        if not (at and _is_word_character(text[at - 1])) and not (end < len(text) and _is_word_character(text[end])):
+    start = text.find(word)
+    while start >= 0 and word:
+        end = start + len(word)
+        if not (start and _is_word_character(text[start - 1])) and not (end < len(text) and _is_word_character(text[end])):
             return True
-        at = text.find(word, at + 1)
+        start = text.find(word, start + 1)
     return not word
 
 
@@ -166,8 +166,8 @@ def _require_any(parts: list[SearchTarget]) -> ScoreText:
 
 def _require_all(parts: list[SearchTarget]) -> ScoreText:
     def score(text: str) -> FunctionScore:
-        n_found, explanation = _count_found(parts, text)
-        return FunctionScore(n_found / len(parts), explanation) if parts else FunctionScore(1.0, "nothing to find")
+        n_matches, explanation = _count_found(parts, text)
+        return FunctionScore(n_matches / len(parts), explanation) if parts else FunctionScore(1.0, "nothing to find")
 
     return score
 
@@ -177,8 +177,8 @@ def _require_at_least(n: float, parts: list[SearchTarget]) -> ScoreText:
         return make_constant(FunctionScore(float(n <= 0), f"{n:g} of {len(parts)} needed"))
 
     def score(text: str) -> FunctionScore:
-        n_found, explanation = _count_found(parts, text)
-        return FunctionScore(min(1.0, n_found / n), f"{explanation} ({n:g} needed)")
+        n_matches, explanation = _count_found(parts, text)
+        return FunctionScore(min(1.0, n_matches / n), f"{explanation} ({n:g} needed)")
 
     return score
 
@@ -186,10 +186,10 @@ def _require_at_least(n: float, parts: list[SearchTarget]) -> ScoreText:
 def _count_found(parts: list[SearchTarget], text: str) -> tuple[int, str]:
     """Return the number of parts in a text, and an explanation."""
     has = [part.has_match(text) for part in parts]
-    present = [part for part, is_there in zip(parts, has, strict=True) if is_there]
-    missing = [part for part, is_there in zip(parts, has, strict=True) if not is_there]
-    not_there = f"; not{_list_labels(missing)[1:]}" if present and missing else ""
-    return len(present), f"found {len(present)} of {len(parts)}{_list_labels(present)}{not_there}"
+    present = [part for part, is_present in zip(parts, has, strict=True) if is_present]
+    missing = [part for part, is_present in zip(parts, has, strict=True) if not is_present]
+    missing_text = f"; not{_list_labels(missing)[1:]}" if present and missing else ""
+    return len(present), f"found {len(present)} of {len(parts)}{_list_labels(present)}{missing_text}"
 
 
 def _list_labels(parts: Iterable[SearchTarget]) -> str:
@@ -199,11 +199,11 @@ def _list_labels(parts: Iterable[SearchTarget]) -> str:
 
 def prepare_words_between(argument: Any) -> ScoreText:
     """Prepare [least, most]: 1 within, words / least below, most / words above. Words are runs without white space."""
-    least, most = argument
+    minimum, maximum = argument
 
     def score(text: str) -> FunctionScore:
         words = count_words(text)
-        points = words / least if words < least else most / words if words > most else 1.0
+        points = words / minimum if words < minimum else maximum / words if words > maximum else 1.0
         return FunctionScore(points, format_count(words, "word"))
 
     return score
@@ -286,8 +286,8 @@ def prepare_tool_called(argument: Any) -> ScoreText:
 
 def prepare_tool_call_count(argument: Any) -> ScoreText:
     """Prepare [least, most, name]: 1 if the number of calls (of this tool, if named) is in the range."""
-    least, most, name = (*argument, None)[:3]
-    return _score_calls(lambda calls: least <= sum(not name or call.name == name for call in calls) <= most)
+    minimum, maximum, name = (*argument, None)[:3]
+    return _score_calls(lambda calls: minimum <= sum(not name or call.name == name for call in calls) <= maximum)
 
 
 def prepare_tool_call_order(argument: Any) -> ScoreText:
@@ -302,10 +302,10 @@ def prepare_tool_call_order(argument: Any) -> ScoreText:
 
 def prepare_tool_args_match(argument: Any) -> ScoreText:
     """Prepare {name, where, normalizeWhitespace}: 1 if a call of the tool includes the arguments `where`, a mapping or list."""
-    where, without_blanks = argument["where"], bool(argument.get("normalizeWhitespace"))
+    where, ignores_blanks = argument["where"], bool(argument.get("normalizeWhitespace"))
 
     def has_matching_call(calls: Sequence[ToolCall]) -> bool:
-        return any(call.name == argument["name"] and is_including(call.arguments, where, without_blanks) for call in calls)
+        return any(call.name == argument["name"] and is_including(call.arguments, where, ignores_blanks) for call in calls)
 
     def score(text: str) -> FunctionScore:
         calls = [call for call in find_tool_calls(text) if call.name == argument["name"]]
@@ -326,16 +326,16 @@ def _score_calls(holds: Callable[[Sequence[ToolCall]], bool]) -> ScoreText:
     return score
 
 
-def is_including(value: Any, target: Any, without_blanks: bool = False) -> bool:
+def is_including(value: Any, target: Any, ignores_blanks: bool = False) -> bool:
     """Return whether a value includes the target: mappings by key, lists by place, all else equal. true is not 1, but 1 equals 1.0."""
     if isinstance(target, dict):
         return isinstance(value, dict) and all(
-            str(key) in value and is_including(value[str(key)], part, without_blanks) for key, part in target.items()
+            str(key) in value and is_including(value[str(key)], part, ignores_blanks) for key, part in target.items()
         )
     if isinstance(target, (list, tuple)):
         long_enough = isinstance(value, list) and len(value) >= len(target)
-        return long_enough and all(is_including(*pair, without_blanks) for pair in zip(value, target, strict=False))
-    if isinstance(target, str) and isinstance(value, str) and without_blanks:
+        return long_enough and all(is_including(*pair, ignores_blanks) for pair in zip(value, target, strict=False))
+    if isinstance(target, str) and isinstance(value, str) and ignores_blanks:
         return _BLANK_RUN.sub("", target) == _BLANK_RUN.sub("", value)
     return isinstance(value, bool) == isinstance(target, bool) and bool(value == target)
 

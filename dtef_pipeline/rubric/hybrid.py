@@ -64,8 +64,8 @@ def compute_hybrid_at(intercept: npt.ArrayLike, slope: npt.ArrayLike, beta: floa
 
 def find_crossing(first: tuple[float, float], second: tuple[float, float]) -> float | None:
     """Return the weight of the similarity, 0-1, at which two scores (intercept, slope) are equal, or None if never or always."""
-    apart = first[1] - second[1]
-    beta = (second[0] - first[0]) / apart if apart else np.nan
+    slope_gap = first[1] - second[1]
+    beta = (second[0] - first[0]) / slope_gap if slope_gap else np.nan
     return beta if 0 <= beta <= 1 else None
 
 

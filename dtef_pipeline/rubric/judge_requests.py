@@ -51,15 +51,15 @@ def make_judgement_stand_in(episode: JudgingEpisode, _: Request, text: str) -> s
 
 
 def choose_judges(
-    options: Sequence[str], of_file: Sequence[str], models: Models, scale: int = USUAL_SCALE
+    options: Sequence[str], file_judges: Sequence[str], models: Models, scale: int = USUAL_SCALE
 ) -> tuple[JudgeConfig, ...]:
-    """Return the judges of a blueprint: `options`, or else `of_file`, or else the default judges.
+    """Return the judges of a blueprint: `options`, or else `file_judges`, or else the default judges.
 
-    `options` and `of_file`: each `APPROACH=MODEL`; a litellm string selects the model of the models file with that string, if any. `scale`:
+    `options` and `file_judges`: each `APPROACH=MODEL`; a litellm string selects the model of the models file with that string, if any. `scale`:
     number of classes to choose from. Raises ConfigError if there is no judge or the scale is unknown.
     """
     classes = class_scale(scale)
-    return tuple(replace(judge, scale=classes) for judge in _resolve_named_judges(options or of_file, models))
+    return tuple(replace(judge, scale=classes) for judge in _resolve_named_judges(options or file_judges, models))
 
 
 def _resolve_named_judges(selectors: Sequence[str], models: Models) -> tuple[JudgeConfig, ...]:
@@ -93,9 +93,9 @@ def iterate_judgings(
     answers = responses.filter(pc.equal(responses["status"], OK))
     texts = answers["text"].to_pylist()
     for text, named in zip(texts, answers.select(list(_RESPONSE_KEYS)).to_pylist(), strict=True):
-        of_prompt = by_prompt.get(named["prompt"], [])
-        criterion_texts = tuple(row["text"] for row in of_prompt)
-        for row in of_prompt:
+        prompt_criteria = by_prompt.get(named["prompt"], [])
+        criterion_texts = tuple(row["text"] for row in prompt_criteria)
+        for row in prompt_criteria:
             case = Case(text, row["text"], turns[named["prompt"]], criterion_texts)
             for judge in judges:
                 for draw in range(draws):

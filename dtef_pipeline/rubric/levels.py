@@ -73,8 +73,8 @@ def sort_unique(frame: pd.DataFrame, names: Sequence[str], table: str) -> pd.Dat
     columns = list(names)
     code = _rank_keys(frame, columns)
     order = np.argsort(code, kind="stable")
-    if twice := np.flatnonzero(np.diff(code[order]) == 0).tolist():
-        row = frame[columns].iloc[order[twice[0]]].to_dict()
+    if duplicates := np.flatnonzero(np.diff(code[order]) == 0).tolist():
+        row = frame[columns].iloc[order[duplicates[0]]].to_dict()
         raise ConfigError(f"{table}: two rows with {row}; allowed: one row per {', '.join(columns)}")
     return frame.iloc[order].reset_index(drop=True)
 
@@ -107,8 +107,8 @@ def count_reasons(code: Codes, reasons: Sequence[str] | pd.Series, size: int) ->
     counts = reason_rows.groupby(["code", "reason"], as_index=False).size()
     counts = counts.sort_values(["code", "size", "reason"], ascending=[True, False, True])
     by_group: list[Reasons] = [()] * size
-    for group, why, n in zip(counts["code"].tolist(), counts["reason"].tolist(), counts["size"].tolist(), strict=True):
-        by_group[group] = (*by_group[group], (str(why), int(n)))
+    for group, reason, n in zip(counts["code"].tolist(), counts["reason"].tolist(), counts["size"].tolist(), strict=True):
+        by_group[group] = (*by_group[group], (str(reason), int(n)))
     return by_group
 
 

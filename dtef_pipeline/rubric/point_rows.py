@@ -54,9 +54,9 @@ def _build_judged_points(plan: pa.Table, judgements: pa.Table) -> pa.Table:
     # A join takes no null for a value; paths and temperatures may be null.
     left, right = _add_key_code(plan), _add_key_code(consensus)
     names = [column.name for column in CONSENSUS_COLUMNS]
-    at = pc.index_in(left["code"], value_set=right["code"].combine_chunks())
-    matches = right.select(names).take(at)
-    missing = pc.is_null(at)
+    index = pc.index_in(left["code"], value_set=right["code"].combine_chunks())
+    matches = right.select(names).take(index)
+    missing = pc.is_null(index)
     columns = {name: matches[name] for name in names}
     columns["reason"] = pc.if_else(missing, NOT_JUDGED, matches["reason"])
     columns["low"], columns["high"] = pc.coalesce(matches["low"], 0.0), pc.coalesce(matches["high"], 1.0)

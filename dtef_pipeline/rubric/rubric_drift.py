@@ -44,13 +44,13 @@ def choose_anchors(items: pd.DataFrame, n: int, *, seed: int, anchors: Collectio
     Existing `anchors` among the items are chosen first; others are added blueprint by blueprint in the order of a hash of the seed and the
     item. So the choice does not depend on the order of rows, and later runs repeat it regardless of the rows stored in between.
     """
-    once = items.drop_duplicates("item")
-    place = np.array([digest("anchor", seed, item) for item in once["item"]], dtype=object)
-    once = once.assign(place=place, is_new=~once["item"].isin(list(anchors)))
-    once = once.sort_values(["is_new", "place"], kind="stable")
+    rows = items.drop_duplicates("item")
+    place = np.array([digest("anchor", seed, item) for item in rows["item"]], dtype=object)
+    rows = rows.assign(place=place, is_new=~rows["item"].isin(list(anchors)))
+    rows = rows.sort_values(["is_new", "place"], kind="stable")
     # The first of each blueprint, then the second of each: large blueprints do not crowd out small ones.
-    once = once.assign(turn=once.groupby(["is_new", "blueprint"]).cumcount())
-    sample = once.sort_values(["is_new", "turn", "place"], kind="stable").head(n)
+    rows = rows.assign(turn=rows.groupby(["is_new", "blueprint"]).cumcount())
+    sample = rows.sort_values(["is_new", "turn", "place"], kind="stable").head(n)
     return sample.drop(columns=["place", "is_new", "turn"]).sort_values("item").reset_index(drop=True)
 
 
@@ -105,11 +105,11 @@ def list_anchor_judgings(anchors: pa.Table, judges: Mapping[str, Sequence[JudgeC
 def build_anchor_rows(episodes: Sequence[JudgingEpisode], outcomes: Sequence[EpisodeResult]) -> pa.Table:
     """Return the rows of `rubric_anchors`, in the order of the episodes."""
     rows = build_rubric_judgement_rows("", episodes, outcomes)
-    of_anchor: dict[str, Any] = {
+    columns: dict[str, Any] = {
         name: pa.array([episode.criterion[name] for episode in episodes], pa.string()) for name in ("blueprint", "item")
     }
     return pa.table(
-        [of_anchor.get(field.name, rows[field.name] if field.name not in of_anchor else None) for field in RUBRIC_ANCHORS],
+        [columns.get(field.name, rows[field.name] if field.name not in columns else None) for field in RUBRIC_ANCHORS],
         schema=RUBRIC_ANCHORS,
     )
 
@@ -167,8 +167,8 @@ def apply_rule_to_runs(connection: duckdb.DuckDBPyConnection) -> Iterator[dict[s
     for keys, cells in connection.execute(_RULED_CELLS).df().groupby([*_RULED_BY], sort=True):
         named = dict(zip(_RULED_BY, map(str, keys), strict=True))
         snapshots = among(order, run_snapshots[named["partition"], named["test"]])
-        when = {snapshot: times.get((named["partition"], snapshot)) for snapshot in snapshots}
-        yield {**named, "setting": describe_judge_condition(named), **asdict(_judge_cells(cells, snapshots, when))}
+        run_times = {snapshot: times.get((named["partition"], snapshot)) for snapshot in snapshots}
+        yield {**named, "setting": describe_judge_condition(named), **asdict(_judge_cells(cells, snapshots, run_times))}
 
 
 def _judge_cells(cells: pd.DataFrame, snapshots: Sequence[str], times: Mapping[str, datetime | None]) -> DriftVerdict:
@@ -188,8 +188,8 @@ def _judge_cells(cells: pd.DataFrame, snapshots: Sequence[str], times: Mapping[s
 
 
 def _make_not_compared(n_snapshots: int, missing: Sequence[str]) -> DriftVerdict:
-    why = f"not compared: no score for half of the prompts in {list_first_names(missing, _MAX_RUNS_LISTED)}; the rule needs all runs"
-    return DriftVerdict(n_snapshots, 0, None, None, None, None, None, False, why)
+    reason = f"not compared: no score for half of the prompts in {list_first_names(missing, _MAX_RUNS_LISTED)}; the rule needs all runs"
+    return DriftVerdict(n_snapshots, 0, None, None, None, None, None, False, reason)
 
 
 def describe_judge_condition(row: Row) -> str:

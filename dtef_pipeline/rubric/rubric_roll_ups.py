@@ -77,7 +77,7 @@ def _select_latest_grades(rows: pd.DataFrame, order: Sequence[str]) -> pd.DataFr
     """Return one row per dimension, model and blueprint: the mean `grade` of its latest run, and its `age` among the model's runs, 0 for
     the latest.
     """
-    place = {label: at for at, label in enumerate(among(order, dict.fromkeys(rows["snapshot"].tolist())))}
+    place = {label: index for index, label in enumerate(among(order, dict.fromkeys(rows["snapshot"].tolist())))}
     keys = ["dimension", "model", "blueprint"]
     runs = group_rows(rows, (*keys, "snapshot"))
     means = weighted_mean(runs.code, rows["grade"].to_numpy(dtype=np.float64), np.ones(len(rows)), len(runs))

@@ -59,8 +59,8 @@ def compare_runs(
     pairs = pair_run_cells(before, after)
     if not len(pairs):
         return pd.DataFrame(columns=list(RUNS_COMPARED))
-    of_runs = {name: pairs[name].iloc[0] for name in ("blueprint", "snapshot", "other_snapshot")}
-    results = _test_models(pairs, margin).assign(**of_runs)
+    run_columns = {name: pairs[name].iloc[0] for name in ("blueprint", "snapshot", "other_snapshot")}
+    results = _test_models(pairs, margin).assign(**run_columns)
     return results.sort_values(["difference", "model"], ignore_index=True)[list(RUNS_COMPARED)]
 
 

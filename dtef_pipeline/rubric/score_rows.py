@@ -65,11 +65,11 @@ def stack_vectors(vectors: Sequence[npt.ArrayLike | None]) -> Floats:
             f"similarity: got vectors of the lengths {lengths}; allowed: vectors of one embedder, which have one length"
         )
     matrix = np.full((len(rows), lengths[0] if lengths else 0), np.nan)
-    for at, row in enumerate(rows):
+    for i, row in enumerate(rows):
         if row is not None:
             if not np.isfinite(row).all():
-                raise ConfigError(f"similarity: vector {at} has a number that is not finite; allowed: finite numbers, or null")
-            matrix[at] = row
+                raise ConfigError(f"similarity: vector {i} has a number that is not finite; allowed: finite numbers, or null")
+            matrix[i] = row
     return matrix
 
 
@@ -80,29 +80,29 @@ def compute_similarities_to_ideal(responses: pd.DataFrame, ideals: pd.DataFrame)
     and `vector`; one row per prompt with an ideal answer. Null if either vector is missing. Raises ConfigError if lengths of vectors
     differ.
     """
-    rows, ideal_rows, of_prompt = _order_similarity_inputs(responses, ideals)
+    rows, ideal_rows, keys = _order_similarity_inputs(responses, ideals)
     answer_vectors, ideal = _stack_columns(rows["vector"], ideal_rows["vector"])
-    place = rows[of_prompt].merge(ideal_rows[of_prompt].assign(place=np.arange(len(ideal_rows))), "left", of_prompt)["place"]
+    place = rows[keys].merge(ideal_rows[keys].assign(place=np.arange(len(ideal_rows))), "left", keys)["place"]
     has = place.notna().to_numpy()
     similarity = np.full(len(rows), np.nan)
-    at = np.flatnonzero(has)
-    similarity[at] = _compute_unit_cosine(
-        _scale_to_length_1(answer_vectors), _scale_to_length_1(ideal), at, place[has].to_numpy(dtype=np.int64)
+    index = np.flatnonzero(has)
+    similarity[index] = _compute_unit_cosine(
+        _scale_to_length_1(answer_vectors), _scale_to_length_1(ideal), index, place[has].to_numpy(dtype=np.int64)
     )
     return rows[list(RESPONSE_KEYS)].assign(similarity=similarity)
 
 
 def iterate_prompt_matrices(responses: pd.DataFrame, ideals: pd.DataFrame) -> Iterator[PromptMatrix]:
     """Yield the matrix of each prompt that has responses, in the order of their keys; tables: see `compute_similarities_to_ideal`."""
-    rows, ideal_rows, of_prompt = _order_similarity_inputs(responses, ideals)
-    last = rows[list(PROMPT_KEYS)].drop_duplicates().merge(ideal_rows, "inner", of_prompt, validate="many_to_one")
+    rows, ideal_rows, keys = _order_similarity_inputs(responses, ideals)
+    last = rows[list(PROMPT_KEYS)].drop_duplicates().merge(ideal_rows, "inner", keys, validate="many_to_one")
     texts = pd.concat([rows, last.reindex(columns=rows.columns)], ignore_index=True)
     vectors = np.concatenate(_stack_columns(rows["vector"], last["vector"]))
     prompts = group_rows(texts, PROMPT_KEYS)
     order = np.argsort(prompts.code, kind="stable")
     bounds = np.searchsorted(prompts.code[order], np.arange(len(prompts) + 1))
-    for at, key in enumerate(prompts.keys.to_dict("records")):
-        part = order[bounds[at] : bounds[at + 1]]
+    for index, key in enumerate(prompts.keys.to_dict("records")):
+        part = order[bounds[index] : bounds[index + 1]]
         named = texts.iloc[part][list(RESPONSE_KEYS)].reset_index(drop=True)
         yield PromptMatrix({str(name): str(value) for name, value in key.items()}, named, compute_cosine_matrix(vectors[part]))
 
@@ -111,8 +111,8 @@ def _order_similarity_inputs(responses: pd.DataFrame, ideals: pd.DataFrame) -> t
     """Return both tables sorted by their keys, and the keys of a prompt that they share."""
     rows = sort_unique(cast_keys(responses, "responses", (*RESPONSE_KEYS, "vector")), RESPONSE_KEYS, "responses")
     ideal_rows = cast_keys(ideals, "ideals", ("blueprint", "prompt", "vector"))
-    of_prompt = [name for name in PROMPT_KEYS if name in ideal_rows]
-    return rows[[*RESPONSE_KEYS, "vector"]], sort_unique(ideal_rows, of_prompt, "ideals")[[*of_prompt, "vector"]], of_prompt
+    keys = [name for name in PROMPT_KEYS if name in ideal_rows]
+    return rows[[*RESPONSE_KEYS, "vector"]], sort_unique(ideal_rows, keys, "ideals")[[*keys, "vector"]], keys
 
 
 def _stack_columns(*columns: pd.Series) -> list[Floats]:
@@ -130,11 +130,11 @@ def _scale_to_length_1(vectors: Floats) -> Floats:
 
 
 def _compute_unit_cosine(
-    left: Floats, right: Floats, at: npt.NDArray[np.int64] | None = None, right_at: npt.NDArray[np.int64] | None = None
+    left: Floats, right: Floats, left_at: npt.NDArray[np.int64] | None = None, right_rows: npt.NDArray[np.int64] | None = None
 ) -> Floats:
-    """Return cosines of vectors of length 1, (pairs,): row by row, or of the rows `at` of `left` and `right_at` of `right`."""
-    first = np.arange(len(left)) if at is None else at
-    second = np.arange(len(right)) if right_at is None else right_at
+    """Return cosines of vectors of length 1, (pairs,): row by row, or of the rows `left_at` of `left` and `right_rows` of `right`."""
+    first = np.arange(len(left)) if left_at is None else left_at
+    second = np.arange(len(right)) if right_rows is None else right_rows
     cosines = np.empty(len(first))
     for start in range(0, len(first), _ROWS_AT_A_TIME):
         block = slice(start, start + _ROWS_AT_A_TIME)

@@ -54,9 +54,9 @@ def map_makers(judgements: pd.DataFrame) -> MakerOf:
     return {str(name): find_maker(str(variant)) for name, variant in pairs}.get
 
 
-def is_same_maker(judgements: pd.DataFrame, maker_of: MakerOf) -> npt.NDArray[np.bool_]:
+def is_same_maker(judgements: pd.DataFrame, get_maker: MakerOf) -> npt.NDArray[np.bool_]:
     """Return whether `judge_model` and `model` have the same known maker, (judgements,)."""
-    judges, models = (_find_makers(judgements[name], maker_of) for name in ("judge_model", "model"))
+    judges, models = (_find_makers(judgements[name], get_maker) for name in ("judge_model", "model"))
     return np.asarray((judges == models) & (judges != ""))
 
 
@@ -66,7 +66,7 @@ def remove_own_judges(judgements: pa.Table) -> pa.Table:
     return judgements.filter(pa.array(~is_same_maker(named, map_makers(named))))
 
 
-def estimate_self_preference(judgements: pd.DataFrame, maker_of: MakerOf) -> pd.DataFrame:
+def estimate_self_preference(judgements: pd.DataFrame, get_maker: MakerOf) -> pd.DataFrame:
     """Return one row for all judges together (`judge` and `model` are `all`), then one per judge and model of one maker.
 
     Columns: `judge`, `model`, `maker`, `gamma` (units of the score; above 0: the own maker is favoured), `se`, `low`, `high` (95 %), `p`
@@ -77,7 +77,7 @@ def estimate_self_preference(judgements: pd.DataFrame, maker_of: MakerOf) -> pd.
     `judgements`: see rubric_judgements; judgements without a class and items with one judge are ignored.
     """
     rows = judgements[judgements["score"].notna()].reset_index(drop=True)
-    is_own = is_same_maker(rows, maker_of)
+    is_own = is_same_maker(rows, get_maker)
     score = rows["score"].to_numpy(dtype=np.float64)
     y = np.where(rows["block"].to_numpy() == SHOULD_NOT, 1 - score, score)
     item = _number_groups(rows, [*ITEM_KEYS, *(["judge_draw"] if "judge_draw" in rows else [])])
@@ -91,9 +91,9 @@ def estimate_self_preference(judgements: pd.DataFrame, maker_of: MakerOf) -> pd.
     names, models = rows["judge"].to_numpy(), rows["model"].to_numpy()
     for pair in pairs.itertuples():
         is_pair = is_own & (names == pair.judge) & (models == pair.model)
-        in_sample = ~is_own | is_pair
-        estimate = _estimate(y[in_sample], is_pair[in_sample], item[in_sample], judge[in_sample], prompt[in_sample])
-        estimates.append({"judge": pair.judge, "model": pair.model, "maker": maker_of(str(pair.judge_model)), **estimate})
+        mask = ~is_own | is_pair
+        estimate = _estimate(y[mask], is_pair[mask], item[mask], judge[mask], prompt[mask])
+        estimates.append({"judge": pair.judge, "model": pair.model, "maker": get_maker(str(pair.judge_model)), **estimate})
     table = pd.DataFrame(estimates)
     adjusted = np.concatenate([table["p"].to_numpy()[:1], holm(table["p"].to_numpy()[1:])])
     is_favoured = (adjusted < FAVOURED_AT) & (table["gamma"].to_numpy() > 0)
@@ -129,8 +129,8 @@ def _estimate(y: Floats, is_own: npt.NDArray[np.bool_], item: Codes, judge: Code
 def _remove_judge_effects(columns: Floats, item: Codes, judge: Codes) -> Floats:
     """Return `columns` (rows, columns) minus the item and judge effects that fit each best."""
     dummies = (judge[:, None] == np.arange(1, judge.max() + 1)).astype(np.float64)
-    within = _subtract_item_means(np.concatenate([columns, dummies], axis=1), item)
-    mine, judges = within[:, : columns.shape[1]], within[:, columns.shape[1] :]
+    deviations = _subtract_item_means(np.concatenate([columns, dummies], axis=1), item)
+    mine, judges = deviations[:, : columns.shape[1]], deviations[:, columns.shape[1] :]
     if not judges.shape[1]:
         return mine
     slopes = np.linalg.lstsq(judges.T @ judges, judges.T @ mine, rcond=1e-10)[0]
@@ -150,7 +150,7 @@ def _number_groups(rows: pd.DataFrame, names: list[str]) -> Codes:
     return np.asarray(rows.groupby(names, dropna=False, sort=False).ngroup(), dtype=np.int64)
 
 
-def _find_makers(names: pd.Series, maker_of: MakerOf) -> npt.NDArray[np.object_]:
+def _find_makers(names: pd.Series, get_maker: MakerOf) -> npt.NDArray[np.object_]:
     """Return the maker of each name, looked up once per name; empty if unknown."""
     codes, distinct = pd.factorize(names)
-    return np.array([maker_of(str(name)) or "" for name in distinct] or [""], dtype=object)[codes]
+    return np.array([get_maker(str(name)) or "" for name in distinct] or [""], dtype=object)[codes]

@@ -79,9 +79,9 @@ READ_BY_A_JUDGE = 0.95
 
 def plan_responses(inputs: Inputs, settings: RubricSettings) -> EpisodePlan:
     """Plan the requests of a blueprint to the models."""
-    of_file = inputs.read("rubric_blueprints", ["models"])["models"][0].as_py()
+    file_models = inputs.read("rubric_blueprints", ["models"])["models"][0].as_py()
     codes = inputs.rows("rubric_findings", ["code"])["code"].to_pylist()
-    candidates = Candidates(inputs.models, choose_selectors(settings.models, inputs.key, of_file, codes))
+    candidates = Candidates(inputs.models, choose_selectors(settings.models, inputs.key, file_models, codes))
     prompt_scripts = list(iterate_scripts(inputs.read("rubric_prompts")))
     conversations = [
         Conversation(script, spec, draw, settings.snapshot)
@@ -134,12 +134,12 @@ RUBRIC_RESPONSES_STAGE = Stage(
 
 def plan_judgements(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | Tables:
     """Plan the requests to judges about the responses; return no rows if the blueprint has no criterion in words."""
-    nothing = RUBRIC_JUDGEMENTS.empty_table()
+    no_rows = RUBRIC_JUDGEMENTS.empty_table()
     kinds = inputs.read("rubric_criteria", ["prompt", "kind"])
     if TEXT_KIND not in kinds["kind"].to_pylist():
-        return {"rubric_judgements": nothing}
-    of_file = inputs.read("rubric_blueprints", ["judges"])["judges"][0].as_py()
-    judges = choose_judges(settings.judges, of_file, inputs.models, settings.scale)
+        return {"rubric_judgements": no_rows}
+    file_judges = inputs.read("rubric_blueprints", ["judges"])["judges"][0].as_py()
+    judges = choose_judges(settings.judges, file_judges, inputs.models, settings.scale)
     per_judge = count_judged_criteria(inputs.read("rubric_responses", ["prompt", "status"]), kinds) * settings.judge_draws
 
     def episodes() -> Iterator[JudgingEpisode]:
@@ -147,7 +147,7 @@ def plan_judgements(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | T
         return iterate_judgings(responses, criteria, prompts, judges, settings.judge_draws)
 
     def rows(batch: Sequence[JudgingEpisode], outcomes: Sequence[EpisodeResult]) -> Tables:
-        return {"rubric_judgements": build_rubric_judgement_rows(inputs.key, batch, outcomes) if batch else nothing}
+        return {"rubric_judgements": build_rubric_judgement_rows(inputs.key, batch, outcomes) if batch else no_rows}
 
     specs = list({judge.model.variant: judge.model for judge in judges}.values())
     expected = {name: times * per_judge for name, times in Counter(judge.model.name for judge in judges).items()}
@@ -210,19 +210,19 @@ def _run_row(
 ) -> pa.Table:
     names = ["judge", "approach", "judge_variant", "scale"]
     judges = inputs.rows("rubric_judgements", names).group_by(names).aggregate([])
-    who = set(zip(judges["approach"].to_pylist(), judges["judge_variant"].to_pylist(), strict=True))
+    judge_keys = set(zip(judges["approach"].to_pylist(), judges["judge_variant"].to_pylist(), strict=True))
     scale = class_scale(pc.max(judges["scale"]).as_py() or USUAL_SCALE)  # a stage's rows are of one run, and so of one scale
     has_labels = bool(pc.any(points["labelled"]).as_py())
-    by = hash_counted(judge_hash_of(who, scale), has_labels=has_labels, no_own_judge=settings.no_own_judge)
+    judges_hash = hash_counted(judge_hash_of(judge_keys, scale), has_labels=has_labels, no_own_judge=settings.no_own_judge)
     notes = describe_counted(has_labels=has_labels, no_own_judge=settings.no_own_judge)
     test = inputs.read("rubric_blueprints", ["test_hash"])["test_hash"][0].as_py()
     row = {
         "blueprint": inputs.key,
         "snapshot": settings.snapshot,
         "test_hash": test,
-        "judge_hash": by,
+        "judge_hash": judges_hash,
         "policy_hash": policy.policy_hash,
-        "run_label": run_label(test, by, policy.policy_hash),
+        "run_label": run_label(test, judges_hash, policy.policy_hash),
         "judges": [*sorted(set(judges["judge"].to_pylist())), *notes],
         "policy": format_policy(policy),
         "embedder": policy.embedder,
@@ -313,35 +313,35 @@ def _build_summary_tables(summaries: pa.Table, grades: pa.Table | None = None, i
 
 def _prepare_case(inputs: Inputs, settings: RubricSettings) -> SummaryCase | pa.Table:
     """Return the material for analysts, or the row that says why no request is made."""
-    nobody = partial(build_not_asked_row, inputs.key, settings.snapshot)
+    build_row = partial(build_not_asked_row, inputs.key, settings.snapshot)
     responses, scores = inputs.read("rubric_responses"), inputs.read("rubric_scores")
     if responses["text"].null_count == len(responses):
-        return nobody("no response to summarise")
+        return build_row("no response to summarise")
     head, prompts, criteria = (inputs.read(name) for name in ("rubric_blueprints", "rubric_prompts", "rubric_criteria"))
     material = build_summary_material(MaterialTables(head, prompts, criteria, responses, scores), settings.snapshot)
     try:
         return prepare_case(material, settings.report_characters)
     except NameLeak as error:
-        return nobody(str(error), NAME_LEFT)
+        return build_row(str(error), NAME_LEFT)
     except ConfigError as error:
-        return nobody(str(error))
+        return build_row(str(error))
 
 
 def _keep_stored_summaries(inputs: Inputs, settings: RubricSettings) -> Tables:
     """Return the stored summaries of the same report, which were paid for, or else the row of a run without an analyst."""
-    nobody = _build_summary_tables(build_not_asked_row(inputs.key, settings.snapshot, "no analyst"))
+    default = _build_summary_tables(build_not_asked_row(inputs.key, settings.snapshot, "no analyst"))
     inputs.read("rubric_scores", ["level"])  # a snapshot that is not scored is an error all the same
-    earlier = {name: inputs.earlier(name) for name in nobody}
-    tables = StoredSummaries(*(nobody[name].schema.empty_table() if rows is None else rows for name, rows in earlier.items()))
+    earlier = {name: inputs.earlier(name) for name in default}
+    tables = StoredSummaries(*(default[name].schema.empty_table() if rows is None else rows for name, rows in earlier.items()))
     if tables.summaries["analyst"].null_count == len(tables.summaries):
-        return nobody
+        return default
     case = _prepare_case(inputs, settings)
     kept_tables, taken_away = keep_summaries(tables, None if isinstance(case, pa.Table) else case, inputs.models)
-    for analyst, why in taken_away.items():
-        inputs.warn(f"no analyst is named, and the summary and grades by {analyst} were removed: {why}")
+    for analyst, reason in taken_away.items():
+        inputs.warn(f"no analyst is named, and the summary and grades by {analyst} were removed: {reason}")
     if taken_away:
         inputs.describe(**{TAKEN_AWAY: dict(taken_away)})
-    return nobody if kept_tables is None else _build_summary_tables(kept_tables.summaries, kept_tables.grades, kept_tables.ids)
+    return default if kept_tables is None else _build_summary_tables(kept_tables.summaries, kept_tables.grades, kept_tables.ids)
 
 
 def _describe_summary(tables: Tables) -> Mapping[str, Any]:

@@ -82,9 +82,9 @@ def _compute_cuts(rows: pd.DataFrame, criteria: pd.DataFrame | None) -> pd.DataF
 
 
 def list_disagreed_criteria(
-    judgements: pd.DataFrame, criteria: pd.DataFrame | None = None, *, least: float = DISAGREED_FROM
+    judgements: pd.DataFrame, criteria: pd.DataFrame | None = None, *, threshold: float = DISAGREED_FROM
 ) -> pd.DataFrame:
-    """Return one row per criterion whose judges differ by more than `least`, the worst first.
+    """Return one row per criterion whose judges differ by more than `threshold`, the worst first.
 
     Columns: `blueprint`, `prompt`, `block`, `path`, `position`, `mean_sd` (mean over responses of the judges' standard deviation, 0-0.5),
     `max_sd` (the largest), `n_responses` (with two judges or more), `text` (null without `criteria`, see rubric_criteria).
@@ -103,7 +103,7 @@ def list_disagreed_criteria(
         .agg(mean_sd="mean", max_sd="max", n_responses="size")
         .reset_index()
     )
-    items = items[items["mean_sd"] > least].sort_values(["mean_sd", *place[:2]], ascending=[False, True, True])
+    items = items[items["mean_sd"] > threshold].sort_values(["mean_sd", *place[:2]], ascending=[False, True, True])
     texts = None if criteria is None else _list_criterion_texts(items, criteria)
     return items.assign(text=texts).reset_index(drop=True)
 

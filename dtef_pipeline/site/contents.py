@@ -118,7 +118,7 @@ class SiteContents:
 
     def _drift_of(self, family: FamilyEntry) -> pa.Table:
         table = self.rows.table("drift", DRIFT.names, {"family": family.name}, ("model_variant", "setting"))
-        words = [way if way is None else family.site.describe_watched_way(way) for way in table["setting"].to_pylist()]
+        words = [label if label is None else family.site.describe_watched_way(label) for label in table["setting"].to_pylist()]
         return table.set_column(table.schema.get_field_index("setting"), "setting", pa.array(words, pa.string()))
 
     @cached_property

@@ -23,11 +23,11 @@ COST_COLUMNS = (
 """Of the rows of `sum_costs`."""
 
 
-def sum_costs(costs: pd.DataFrame, by: Sequence[str]) -> list[dict[str, Any]]:
-    """Sum the table `costs` for each combination of the columns `by`, with the cost of a thousand responses."""
+def sum_costs(costs: pd.DataFrame, columns: Sequence[str]) -> list[dict[str, Any]]:
+    """Sum the table `costs` for each combination of the columns `columns`, with the cost of a thousand responses."""
     if not len(costs):
         return []
-    sums = costs.groupby(list(by), dropna=False, sort=False)[_SUMMED_COLUMNS].sum(min_count=1).reset_index()
+    sums = costs.groupby(list(columns), dropna=False, sort=False)[_SUMMED_COLUMNS].sum(min_count=1).reset_index()
     n_priced = sums["answered"] - sums["unpriced"].fillna(0)
     return convert_to_rows(sums.assign(per_thousand=(1000 * sums["cost_usd"] / n_priced).where(n_priced > 0)))
 

@@ -119,8 +119,8 @@ def _build_costs_section(contents: SiteContents) -> Section:
     if not len(costs):
         return Section("costs", "Cost", [])
     last = costs[costs["snapshot"] == costs.groupby("title")["snapshot"].transform("max")]
-    again = {row["title"]: row["cost_usd"] for row in sum_costs(last, ["title"])}
-    rows = [{**row, "again": again.get(row["title"])} for row in sum_costs(costs, ["title"])]
+    repeat_costs = {row["title"]: row["cost_usd"] for row in sum_costs(last, ["title"])}
+    rows = [{**row, "again": repeat_costs.get(row["title"])} for row in sum_costs(costs, ["title"])]
     table = Table("By family", [Column("title", "Family"), *COST_COLUMNS, _AGAIN], rows)
     is_first = len(last) == len(costs)
     outlook = "Another such run would cost as much." if is_first else f"To run the last snapshot again: {describe_costs(last)}"

@@ -19,15 +19,15 @@ _COLUMNS_OF_RANK = (
 
 def build_leaderboard_page(family: FamilyEntry) -> Page:
     """Build the page of a family: its verdict, its leaderboards, and its further sections."""
-    boards = [build_board_section(board, at) for at, board in enumerate(family.view.boards)]
+    boards = [build_board_section(board, index) for index, board in enumerate(family.view.boards)]
     return Page(board_page(family.name), family.site.title, family.view.verdict, [*boards, *family.view.sections])
 
 
-def build_board_section(board: RankedBoard, at: int) -> Section:
-    """Build one leaderboard: chart and table side by side. `at`: its place in the family; the page's verdict is about the first."""
+def build_board_section(board: RankedBoard, index: int) -> Section:
+    """Build one leaderboard: chart and table side by side. `index`: its place in the family; the page's verdict is about the first."""
     title = board.title or "Leaderboard"
-    answer = describe_best_of_models(board) if at and board.is_contest else ""
-    return Section(board.anchor, title, [board_block(board)], answer, board.guide, is_folded=at >= _BOARDS_IN_SIGHT)
+    answer = describe_best_of_models(board) if index and board.is_contest else ""
+    return Section(board.anchor, title, [board_block(board)], answer, board.guide, is_folded=index >= _BOARDS_IN_SIGHT)
 
 
 def board_block(board: RankedBoard) -> TemplateBlock:
@@ -65,25 +65,25 @@ def _build_table_row(row: BoardRow) -> dict[str, Any]:
     }
 
 
-def build_interval_chart(board: RankedBoard, caption: str, most: int = MOST_IN_CHART) -> Chart:
-    """Chart scores with their intervals, of the best `most` models in board order; references are lines."""
+def build_interval_chart(board: RankedBoard, caption: str, limit: int = MOST_IN_CHART) -> Chart:
+    """Chart scores with their intervals, of the best `limit` models in board order; references are lines."""
     rows = [row for row in board.rows if not row.is_reference and not is_unknown(row.score)]
-    few = f"; the first {most} of {len(rows)} models" if len(rows) > most else ""
+    few = f"; the first {limit} of {len(rows)} models" if len(rows) > limit else ""
     return Chart(
         "intervals",
-        [{"label": row.model, **row.score._asdict()} for row in rows[:most]],
+        [{"label": row.model, **row.score._asdict()} for row in rows[:limit]],
         f"{caption}{few}",
         _build_lines(board) if rows else [],
     )
 
 
-def _build_lines(board: RankedBoard, most: int = 3) -> list[dict[str, Any]]:
-    """Return the board's own lines, then baselines, highest first, up to `most`: more would hide the dots."""
+def _build_lines(board: RankedBoard, limit: int = 3) -> list[dict[str, Any]]:
+    """Return the board's own lines, then baselines, highest first, up to `limit`: more would hide the dots."""
     lines = {line.label: line.value for line in board.references}
     baselines = [(row.model, row.score.value) for row in board.rows if row.is_reference and not is_unknown(row.score)]
     for name, value in sorted(baselines, key=lambda pair: -(pair[1] or 0)):
         lines.setdefault(name, value or 0)
-    return [{"label": label, "value": value} for label, value in list(lines.items())[:most]]
+    return [{"label": label, "value": value} for label, value in list(lines.items())[:limit]]
 
 
 def describe_best_of_models(board: RankedBoard, verb: str = "scores") -> str:

@@ -24,7 +24,7 @@ _COLUMNS_OF_LEAD = (
 def compare_with_others(scores: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     """Return scored rows with `others` (mean of the other models; NaN without any), `lead` and `of`. `keys`: the compared parts."""
     rows = scores[scores["score"].notna()].copy()
-    total, n = (rows.groupby(list(keys), dropna=False)["score"].transform(how) for how in ("sum", "count"))
+    total, n = (rows.groupby(list(keys), dropna=False)["score"].transform(method) for method in ("sum", "count"))
     rows["others"] = (total - rows["score"]) / (n - 1).where(n > 1)
     return rows.assign(lead=rows["score"] - rows["others"], of=n)
 
@@ -38,10 +38,10 @@ def leads_section(id: str, title: str, heading: str, rows: Sequence[Mapping[str,
     """Build a section from rows of `compare_with_others`, largest lead first, with `part`, a link. Best and worst are at the top."""
     if not rows:
         return Section(id, title, [])
-    best, worst = rows[0], rows[-1]
+    best, lowest = rows[0], rows[-1]
     answer = ""
     if len(rows) > 1 and not is_unknown(best["lead"]):
-        smallest = f"smallest: {worst['part'].text} ({worst['lead']:+.3f})"
+        smallest = f"smallest: {lowest['part'].text} ({lowest['lead']:+.3f})"
         answer = f"Largest lead over other models: {best['part'].text} ({best['lead']:+.3f}); {smallest}."
     listing = [*first_and_last(rows), *rows[_ROWS_AT_EACH_END : max(_ROWS_AT_EACH_END, len(rows) - _ROWS_AT_EACH_END)]]
     table = Table("Largest lead first", (Column("part", heading), *_COLUMNS_OF_LEAD), listing, first=2 * _ROWS_AT_EACH_END)

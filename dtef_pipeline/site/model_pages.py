@@ -97,10 +97,10 @@ def _build_family_sections(contents: SiteContents, family: FamilyEntry, name: st
                 title = Link(board.title or family.site.title, f"{family.link.href}#{board.anchor}")
                 ranks = {"rank": row.rank, "of": len(board.models)} if board.is_contest else {}
                 places.append({"board": title, **ranks, "score": row.score, "note": row.note})
-    compared = _build_comparisons_table(contents, family, name)
-    how = _VERDICT_GUIDE if compared.rows and "adjusted_over" in compared.rows[0] else ""
-    blocks = [Table("Rank and score", _PLACE_COLUMNS, places), compared, *_build_drift_blocks(contents, family, name)]
-    yield Section(family.name, family.site.title, blocks, guide=how)
+    comparisons = _build_comparisons_table(contents, family, name)
+    note = _VERDICT_GUIDE if comparisons.rows and "adjusted_over" in comparisons.rows[0] else ""
+    blocks = [Table("Rank and score", _PLACE_COLUMNS, places), comparisons, *_build_drift_blocks(contents, family, name)]
+    yield Section(family.name, family.site.title, blocks, guide=note)
     yield from map(family.name_section, family.view.build_model_sections(name))
 
 
@@ -125,8 +125,8 @@ def _build_comparison_row(family: FamilyEntry, row: dict[str, Any], side: str, s
     low, high = ends[1:] if sign > 0 else ends[:0:-1]
     verdict = row["verdict"] if sign > 0 else _OPPOSITE.get(row["verdict"], row["verdict"])
     model, variant = (row["other_model"], row["other_variant"]) if side == "other" else (row["model"], row["model_variant"])
-    other = family.view.name_of(model, variant)
-    return {**row, "other": other, "way": family.view.way(row), "verdict": verdict, "difference": Estimate(ends[0], low, high)}
+    rival = family.view.name_of(model, variant)
+    return {**row, "other": rival, "way": family.view.way(row), "verdict": verdict, "difference": Estimate(ends[0], low, high)}
 
 
 def _build_drift_blocks(contents: SiteContents, family: FamilyEntry, name: str) -> list[Block]:

@@ -113,15 +113,15 @@ def build_preference_sections(
     scores = scores.assign(_is_judge=is_judge, judge=scores["judge"].fillna(""), player=player)
     short = shorten_judge_names(str(judge_id) for judge_id in scores["judge"] if judge_id)
     sections = []
-    for at, ((_, judge), group) in enumerate(scores.groupby(["_is_judge", "judge"], sort=True)):
+    for i, ((_, judge), group) in enumerate(scores.groupby(["_is_judge", "judge"], sort=True)):
         overall = group[group["partition"] == EVERY_PARTITION]
         parts = sorted(set(group["partition"]) - {EVERY_PARTITION})
         blocks = list(_fit(overall, scores, values))
         if len(parts) > 1:
             blocks += [Fold(names.part(part), list(_fit(group[group["partition"] == part], scores, values))) for part in parts]
-        by = short[str(judge)] if judge else "people"
-        title = f"{names.title}: what {by} prefer" if not judge else f"{names.title}: what the judge {by} prefers"
-        sections.append(Section(f"preference-{family}-{at}", title, blocks, _summarize_fit(overall, by), _PREFERENCE_GUIDE))
+        subject = short[str(judge)] if judge else "people"
+        title = f"{names.title}: what {subject} prefer" if not judge else f"{names.title}: what the judge {subject} prefers"
+        sections.append(Section(f"preference-{family}-{i}", title, blocks, _summarize_fit(overall, subject), _PREFERENCE_GUIDE))
     return sections
 
 
@@ -132,14 +132,14 @@ def shorten_player_names(players: Collection[str]) -> dict[str, str]:
     return {player: name if times[name] == 1 else player for player, name in short.items()}
 
 
-def _summarize_fit(fit: pd.DataFrame, by: str) -> str:
+def _summarize_fit(fit: pd.DataFrame, subject: str) -> str:
     ranked = fit[fit["rank"].notna()].sort_values(["component", "rank", "player"])
     if not len(ranked):
         return "The votes do not decide an order yet."
     first = ranked.iloc[0]
     voters = format_count(int(first["reviewers"]), "reviewer")
     votes = format_count(int(first["votes"]), "vote")
-    return f"{by[:1].upper()}{by[1:]} prefer {first['player']} ({show(float(first['beta']), 'signed')}): {votes} of {voters}."
+    return f"{subject[:1].upper()}{subject[1:]} prefer {first['player']} ({show(float(first['beta']), 'signed')}): {votes} of {voters}."
 
 
 def _fit(fit: pd.DataFrame, scores: pd.DataFrame, metrics: pd.DataFrame) -> Iterator[Block]:
@@ -153,8 +153,8 @@ def _fit(fit: pd.DataFrame, scores: pd.DataFrame, metrics: pd.DataFrame) -> Iter
     ]
     if len(points) > 1:
         yield Chart("intervals", points, "Strength in logits, with 95% intervals where there are any")
-    beside = _compare_metrics(fit, scores, metrics)
-    lines = [_build_agreement_row(name, rows) for name, rows in beside.groupby("metric", sort=True)] if len(beside) else []
+    frame = _compare_metrics(fit, scores, metrics)
+    lines = [_build_agreement_row(name, rows) for name, rows in frame.groupby("metric", sort=True)] if len(frame) else []
     yield Table("Compared with automated metrics", _METRIC_COLUMNS, lines)
 
 

@@ -60,7 +60,7 @@ def _build_data_files(family: FamilyEntry, files: dict[str, str]) -> Iterator[Da
     if not len(items):
         return
     yield DataFile(f"compare/{family.name}.js", items.to_dict("list"))
-    place = {item: at for at, item in enumerate(items["item"])}
+    place = {item: index for index, item in enumerate(items["item"])}
     for name, group in scores.groupby("model", sort=True):
         if str(name) in files:
             rows = group[group["score"].notna()]

@@ -119,16 +119,16 @@ def _alphas(sums: Floats, squares: Floats) -> Floats:
     """Return (rows,) alphas from (rows, 1 + values): the disagreement within units, and the count of each value."""
     within, counts = sums[:, 0], sums[:, 1:]
     total = counts.sum(axis=1)
-    among_all = ((counts @ squares) * counts).sum(axis=1) / 2
-    ratio = np.divide((total - 1) * within, among_all, out=np.zeros(len(sums)), where=among_all > 0)
+    expected = ((counts @ squares) * counts).sum(axis=1) / 2
+    ratio = np.divide((total - 1) * within, expected, out=np.zeros(len(sums)), where=expected > 0)
     return np.asarray(np.where(total > 0, 1 - ratio, np.nan))
 
 
 def _compute_alpha_interval(value: float, by_cluster: Floats, squares: Floats) -> tuple[float, float]:
     n = len(by_cluster)
     with np.errstate(divide="ignore", invalid="ignore"):
-        without = np.log(1 - _alphas(by_cluster.sum(axis=0) - by_cluster, squares))
-        se = np.sqrt((n - 1) / n * ((without - without.mean()) ** 2).sum())
+        jackknife = np.log(1 - _alphas(by_cluster.sum(axis=0) - by_cluster, squares))
+        se = np.sqrt((n - 1) / n * ((jackknife - jackknife.mean()) ** 2).sum())
     degrees = degrees_of_freedom(by_cluster[:, 1:].sum(axis=1)[:, None])[0]
     factor = np.exp(stdtrit(degrees, (1 + CONFIDENCE) / 2) * se)
     return float(1 - (1 - value) * factor), float(1 - (1 - value) / factor)

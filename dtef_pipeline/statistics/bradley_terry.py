@@ -36,8 +36,8 @@ def half_win_terms(difference: Floats, outcome: Outcomes) -> OutcomeTerms:
     # Never 1 - won: of a nearly sure win nothing would be left of it but rounding.
     win, loss = _logistic(difference), _logistic(-difference)
     value = points * -np.logaddexp(0, -difference) + (1 - points) * -np.logaddexp(0, difference)
-    nothing = np.zeros_like(difference)
-    return OutcomeTerms(value, points * loss - (1 - points) * win, nothing, win * loss, nothing, nothing)
+    zeros = np.zeros_like(difference)
+    return OutcomeTerms(value, points * loss - (1 - points) * win, zeros, win * loss, zeros, zeros)
 
 
 def davidson_terms(difference: Floats, outcome: Outcomes, theta: float) -> OutcomeTerms:
@@ -229,14 +229,14 @@ def fit_strengths(outcomes: PairedOutcomes, *, ties: Ties = "half", l2: float = 
     finite = np.ones(rows.players, dtype=bool) if l2 else _has_finite_betas(rows, component)
     rows = rows.where(finite[rows.left])
     has_theta = ties == "davidson" and bool((rows.outcome == 0).any())
-    why = np.where(finite, "", "separable").astype("<U12")
+    reasons = np.where(finite, "", "separable").astype("<U12")
     if fault := _find_fault(rows, component, has_theta, l2):
         rows, has_theta = rows.where(np.zeros(len(rows.left), dtype=bool)), False
-        why[finite & (np.bincount(component)[component] > 1)] = fault
+        reasons[finite & (np.bincount(component)[component] > 1)] = fault
     newton = _Newton(_merge_equal_rows(rows), component, has_theta, l2)
     if not newton.converge():
-        why[finite & (np.bincount(component)[component] > 1)] = "unconverged"
-    return _build_strength_fit(newton, rows, component, why, davidson=ties == "davidson")
+        reasons[finite & (np.bincount(component)[component] > 1)] = "unconverged"
+    return _build_strength_fit(newton, rows, component, reasons, davidson=ties == "davidson")
 
 
 def _find_fault(rows: PairedOutcomes, component: Codes, has_theta: bool, l2: float) -> str:
@@ -268,25 +268,25 @@ def list_better_and_worse(rows: PairedOutcomes) -> tuple[Codes, Codes]:
 def _has_finite_betas(rows: PairedOutcomes, component: Codes) -> Flags:
     """Return (players,) whether each player's component is strongly connected."""
     group = number_strong_groups(rows.players, *list_better_and_worse(rows))
-    of_both = np.unique(np.stack([component, group]), axis=1)
-    return np.asarray(np.bincount(of_both[0], minlength=rows.players)[component] == 1)
+    pairs = np.unique(np.stack([component, group]), axis=1)
+    return np.asarray(np.bincount(pairs[0], minlength=rows.players)[component] == 1)
 
 
 def _build_constraints(rows: PairedOutcomes, has_theta: bool, *, fixed: bool) -> Floats:
     """Return what must not fall in each row, by betas, coefficients and theta; `fixed`: betas do not move, because a prior bounds them."""
-    apart = np.column_stack(
+    contrasts = np.column_stack(
         [np.zeros((len(rows.left), rows.players)), rows.covariates, np.zeros((len(rows.left), int(has_theta)))]
     )
     if not fixed:
-        at = np.arange(len(rows.left))
-        apart[at, rows.left], apart[at, rows.right] = 1.0, -1.0
+        index = np.arange(len(rows.left))
+        contrasts[index, rows.left], contrasts[index, rows.right] = 1.0, -1.0
     sign, is_tie = rows.outcome[:, None], rows.outcome == 0
     if not has_theta:
-        return np.concatenate([(sign * apart)[~is_tie], apart[is_tie], -apart[is_tie]])
-    theta = np.zeros(apart.shape[1])
+        return np.concatenate([(sign * contrasts)[~is_tie], contrasts[is_tie], -contrasts[is_tie]])
+    theta = np.zeros(contrasts.shape[1])
     theta[-1] = 1.0
-    wins = (sign * apart)[~is_tie]
-    return np.concatenate([wins, wins / 2 - theta, theta - apart[is_tie] / 2, theta + apart[is_tie] / 2])
+    wins = (sign * contrasts)[~is_tie]
+    return np.concatenate([wins, wins / 2 - theta, theta - contrasts[is_tie] / 2, theta + contrasts[is_tie] / 2])
 
 
 def _merge_equal_rows(rows: PairedOutcomes) -> PairedOutcomes:
@@ -368,10 +368,10 @@ class _Newton:
         """Return the information (parameters, parameters) with the penalty; without it, 0 along the mean of each component."""
         rows, k = self.rows, self.rows.players
         strength = self.counts * terms.information
-        between = np.bincount(rows.left * k + rows.right, weights=strength, minlength=k * k).reshape(k, k)
-        between = between + between.T
+        links = np.bincount(rows.left * k + rows.right, weights=strength, minlength=k * k).reshape(k, k)
+        links = links + links.T
         matrix = np.zeros((len(self.at), len(self.at)))
-        matrix[:k, :k] = np.diag(between.sum(axis=1) + 2 * self.l2) - between
+        matrix[:k, :k] = np.diag(links.sum(axis=1) + 2 * self.l2) - links
         columns = np.column_stack([rows.covariates * strength[:, None], *[self.counts * terms.crossed] * self.has_theta])
         for place, values in enumerate(columns.T, k):
             matrix[:k, place] = matrix[place, :k] = _sum_by_player(rows, values)
@@ -402,9 +402,9 @@ class _Newton:
 
     def _gradient(self, terms: OutcomeTerms) -> Floats:
         pull = self.counts * terms.by_difference
-        of_betas = _sum_by_player(self.rows, pull) - 2 * self.l2 * self.betas
+        beta_gradient = _sum_by_player(self.rows, pull) - 2 * self.l2 * self.betas
         return np.concatenate(
-            [of_betas, self.rows.covariates.T @ pull, [(self.counts * terms.by_theta).sum()] * self.has_theta]
+            [beta_gradient, self.rows.covariates.T @ pull, [(self.counts * terms.by_theta).sum()] * self.has_theta]
         )
 
     def _value(self, terms: OutcomeTerms) -> float:
@@ -427,17 +427,17 @@ def _sum_by_player(rows: PairedOutcomes, values: Floats) -> Floats:
 
 
 def _build_strength_fit(
-    newton: _Newton, rows: PairedOutcomes, component: Codes, why: npt.NDArray[np.str_], *, davidson: bool
+    newton: _Newton, rows: PairedOutcomes, component: Codes, reasons: npt.NDArray[np.str_], *, davidson: bool
 ) -> StrengthFit:
-    if has_failed := "unconverged" in why:
+    if has_failed := "unconverged" in reasons:
         rows = rows.where(np.zeros(len(rows.left), dtype=bool))
-    is_known, has_rows = why == "", len(rows.left) > 0
+    is_known, has_rows = reasons == "", len(rows.left) > 0
     beta = np.where(is_known, newton.betas - newton.means @ newton.betas, np.nan)
     return StrengthFit(
         beta=beta,
         share=_compute_strength_shares(beta, component),
         component=component,
-        no_answer=tuple(why.tolist()),
+        no_answer=tuple(reasons.tolist()),
         coefficients=newton.coefficients if has_rows else np.full_like(newton.coefficients, np.nan),
         nu=(0.0 if newton.theta is None else float(np.exp(newton.theta))) if davidson and has_rows else None,
         rows=rows,

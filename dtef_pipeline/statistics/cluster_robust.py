@@ -80,8 +80,8 @@ def estimate_ratios(
         left_out = np.where(mask, influence / (1 - weights / weights.sum(axis=0)), 0)
         variance = (1 - 1 / n_clusters) * (left_out**2).sum(axis=0)
         se = np.sqrt(variance + shared)
-    least = _ROUNDED_TO_ZERO * np.abs(top).sum(axis=0) / np.maximum(np.abs(total), np.finfo(np.float64).tiny)
-    se = np.where(n_clusters > 1, np.where(se > least, se, 0.0 * se), np.nan)
+    floor = _ROUNDED_TO_ZERO * np.abs(top).sum(axis=0) / np.maximum(np.abs(total), np.finfo(np.float64).tiny)
+    se = np.where(n_clusters > 1, np.where(se > floor, se, 0.0 * se), np.nan)
     return Estimates(value, se, degrees_of_freedom(weights), n_clusters)
 
 
@@ -154,25 +154,25 @@ def fit_effects(row: Codes, cell: Codes, score: Floats, rows: int, cells: int) -
     from scipy.sparse.csgraph import connected_components
     from scipy.sparse.linalg import spsolve
 
-    of_row, of_cell = np.full(rows, np.nan), np.full(cells, np.nan)
+    row_effects, cell_effects = np.full(rows, np.nan), np.full(cells, np.nan)
     component = np.full(rows, -1)
     shared = np.bincount(cell, minlength=cells)[cell] > 1
     row, cell, score = row[shared], cell[shared], score[shared]
     if not len(row):
-        return Effects(of_row, of_cell, component)
-    present, at = np.unique(row, return_inverse=True)
+        return Effects(row_effects, cell_effects, component)
+    present, position = np.unique(row, return_inverse=True)
     counts = np.bincount(cell, minlength=cells).astype(np.float64)
     means = np.divide(np.bincount(cell, score, cells), counts, out=np.zeros(cells), where=counts > 0)
-    incidence = coo_array((np.ones(len(at)), (at, cell)), shape=(len(present), cells)).tocsr()
+    incidence = coo_array((np.ones(len(position)), (position, cell)), shape=(len(present), cells)).tocsr()
     together = incidence @ diags_array(1 / np.maximum(counts, 1)) @ incidence.T
-    laplacian = diags_array(np.bincount(at).astype(np.float64)) - together
+    laplacian = diags_array(np.bincount(position).astype(np.float64)) - together
     _, label = connected_components(laplacian, directed=False)
-    pull = np.bincount(at, score - means[cell])
+    pull = np.bincount(position, score - means[cell])
     free = np.ones(len(present), dtype=bool)
     free[np.unique(label, return_index=True)[1]] = False
     effect = np.zeros(len(present))
     if free.any():
         effect[free] = spsolve(laplacian.tocsc()[free][:, free], pull[free])
-    of_row[present], component[present] = effect, label
-    residuals = np.bincount(cell, score - effect[at], cells)
-    return Effects(of_row, np.where(counts > 0, residuals / np.maximum(counts, 1), np.nan), component)
+    row_effects[present], component[present] = effect, label
+    residuals = np.bincount(cell, score - effect[position], cells)
+    return Effects(row_effects, np.where(counts > 0, residuals / np.maximum(counts, 1), np.nan), component)

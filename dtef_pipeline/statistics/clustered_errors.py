@@ -71,13 +71,13 @@ def estimate_errors(fit: StrengthFit) -> ClusteredErrors:
     A parameter's effective number is (sum g)^2 / sum g^2 over clusters, g the information of a cluster's rows about the parameter; it is
     the number of clusters if they are equally large. It is G*(0) of Carter, Schnepel & Steigerwald (2017) with only each parameter's rows.
     """
-    rows, ways = fit.rows, list_dependences(fit.rows)
+    rows, dependences = fit.rows, list_dependences(fit.rows)
     scores, information = _derivatives(fit)
-    parts = [_cluster_one_way(fit, scores, information, way) for way in ways or (None,)]
+    parts = [_cluster_one_way(fit, scores, information, dependence) for dependence in dependences or (None,)]
     covariances, effective = map(list, zip(*parts, strict=True))
-    if len(ways) == 2:
-        both = np.unique(np.stack(ways), axis=1, return_inverse=True)[1].ravel()
-        covariances.append(sum(covariances) - _cluster_one_way(fit, scores, information, both)[0])
+    if len(dependences) == 2:
+        joint = np.unique(np.stack(dependences), axis=1, return_inverse=True)[1].ravel()
+        covariances.append(sum(covariances) - _cluster_one_way(fit, scores, information, joint)[0])
         effective.append(np.minimum(*effective))
     votes = np.bincount(np.concatenate([rows.left, rows.right]), weights=np.tile(rows.times, 2), minlength=len(fit.beta))
     return ClusteredErrors(np.stack(covariances), np.stack(effective), votes.astype(np.float64))
@@ -88,15 +88,15 @@ def list_dependences(rows: PairedOutcomes) -> tuple[Codes, ...]:
 
     Items count if rows are worth at least MIN_CLUSTERS of them; intervals with fewer hold only for these items.
     """
-    ways = () if rows.cluster is None else (rows.cluster,)
+    dependences = () if rows.cluster is None else (rows.cluster,)
     many = rows.item is not None and round(count_effective(rows.item, rows.weight * rows.times)) >= MIN_CLUSTERS
-    return (*ways, rows.item) if many and rows.item is not None else ways
+    return (*dependences, rows.item) if many and rows.item is not None else dependences
 
 
 def count_effective(codes: Codes, sizes: Floats) -> float:
     """Return the `count_effective_clusters` of rows of `sizes` in the clusters `codes`; 0 without rows."""
-    of_clusters = np.bincount(codes, weights=sizes).astype(np.float64)
-    return float(np.nan_to_num(count_effective_clusters(of_clusters[:, None])[0]))
+    cluster_sizes = np.bincount(codes, weights=sizes).astype(np.float64)
+    return float(np.nan_to_num(count_effective_clusters(cluster_sizes[:, None])[0]))
 
 
 def compute_bounds(fit: StrengthFit, errors: ClusteredErrors) -> Bounds:
@@ -126,8 +126,8 @@ def pair_tests(fit: StrengthFit, errors: ClusteredErrors) -> PairTests:
     better, worse = np.where(swap, second, first), np.where(swap, first, second)
     difference = fit.beta[better] - fit.beta[worse]
     se = _errors_of_differences(errors.covariances, better, worse)
-    least = _NOTHING_TO_VARY * _errors_of_differences(fit.inverse[None], better, worse)
-    t = np.divide(difference, se, out=np.full(len(se), np.nan), where=se > least)
+    floor = _NOTHING_TO_VARY * _errors_of_differences(fit.inverse[None], better, worse)
+    t = np.divide(difference, se, out=np.full(len(se), np.nan), where=se > floor)
     effective = np.minimum(errors.effective[-1, better], errors.effective[-1, worse])
     p = 2 * stdtr(np.maximum(effective - 1, 1), -np.abs(t))
     adjusted = np.full(len(p), np.nan)
@@ -143,13 +143,13 @@ def _errors_of_differences(covariances: Floats, better: Codes, worse: Codes) -> 
     return np.asarray(np.sqrt(np.maximum(variances.max(axis=0), 0.0)))
 
 
-def _cluster_one_way(fit: StrengthFit, scores: Any, information: Any, way: Codes | None) -> tuple[Floats, Floats]:
+def _cluster_one_way(fit: StrengthFit, scores: Any, information: Any, cluster: Codes | None) -> tuple[Floats, Floats]:
     """Return (parameters, parameters) covariance and (parameters,) effective numbers of whole clusters; None: each comparison is one."""
     from scipy.sparse import csr_array
 
     copies = fit.rows.times
-    if way is not None:
-        totals = csr_array((copies, (way, np.arange(len(way)))), shape=(way.max(initial=-1) + 1, len(way)))
+    if cluster is not None:
+        totals = csr_array((copies, (cluster, np.arange(len(cluster)))), shape=(cluster.max(initial=-1) + 1, len(cluster)))
         scores, information, copies = totals @ scores, totals @ information, np.ones(totals.shape[0])
     middle = (scores.T @ scores.multiply(copies[:, None])).toarray()
     sums, squares = copies @ information, copies @ information.multiply(information)
@@ -163,12 +163,12 @@ def _derivatives(fit: StrengthFit) -> tuple[Any, Any]:
     from scipy.sparse import csr_array
 
     rows, terms, n = fit.rows, fit.terms, len(fit.rows.left)
-    covariates = [(np.full(n, at), slope) for at, slope in enumerate(rows.covariates.T, len(fit.beta))]
+    covariates = [(np.full(n, column), slope) for column, slope in enumerate(rows.covariates.T, len(fit.beta))]
     slopes = [(rows.left, np.ones(n)), (rows.right, -np.ones(n)), *covariates]
-    columns = [(at, terms.by_difference * slope, terms.information * slope**2) for at, slope in slopes]
+    columns = [(column, terms.by_difference * slope, terms.information * slope**2) for column, slope in slopes]
     if len(fit.inverse) > len(fit.beta) + rows.covariates.shape[1]:
         columns.append((np.full(n, len(fit.inverse) - 1), terms.by_theta, terms.of_theta))
-    places = np.tile(np.arange(n), len(columns)), np.concatenate([at for at, *_ in columns])
+    places = np.tile(np.arange(n), len(columns)), np.concatenate([column for column, *_ in columns])
     scores = np.concatenate([rows.weight * score for _, score, _ in columns])
     information = np.concatenate([rows.weight**2 * info for *_, info in columns])
     shape = (n, len(fit.inverse))

@@ -79,8 +79,8 @@ def verdicts(statistics: pd.DataFrame, words: tuple[str, str, str, str], margin:
     Higher or lower: p_adjusted < .05. Else equivalent: the 90 % interval is within +-`margin`.
     """
     significant = statistics["p_adjusted"] < SIGNIFICANCE
-    within = (statistics["narrow_low"] > -margin) & (statistics["narrow_high"] < margin)
-    cases = [significant & (statistics["difference"] > 0), significant & (statistics["difference"] < 0), within]
+    is_equivalent = (statistics["narrow_low"] > -margin) & (statistics["narrow_high"] < margin)
+    cases = [significant & (statistics["difference"] > 0), significant & (statistics["difference"] < 0), is_equivalent]
     return pd.Series(np.select(cases, words[:3], words[3]), index=statistics.index, dtype=object)
 
 
@@ -95,8 +95,8 @@ def _deviation(values: Floats) -> Floats:
     mask = ~np.isnan(values)
     n = mask.sum(axis=0)
     mean = _divide_or_nan(np.nansum(values, axis=0), n.astype(np.float64))
-    away = np.where(mask, values - mean, 0.0)
+    deviations = np.where(mask, values - mean, 0.0)
     largest = np.where(mask, np.abs(values), 0.0).max(axis=0, initial=0.0)
-    squares = (remove_rounding(away, largest) ** 2).sum(axis=0)
+    squares = (remove_rounding(deviations, largest) ** 2).sum(axis=0)
     variance = _divide_or_nan(squares, np.maximum(n - 1, 0).astype(np.float64))
     return np.asarray(np.sqrt(variance))

@@ -89,10 +89,10 @@ def estimate_corrected_means(
     parts = _estimate_variance_parts(data, has_label, power)
     freedom = np.maximum(count_effective_clusters(parts.drawn_weights) - (2 if power is None else 1), 1)
     freedom = np.where(n > 0, freedom, np.nan)
-    both = _satterthwaite(parts, freedom)
+    degrees = _satterthwaite(parts, freedom)
     enough = n >= MIN_CLUSTERS
     se, here_se = (np.where(enough, np.sqrt(part), np.nan) for part in (parts.labelled + parts.others, parts.here))
-    half, here_half = (stdtrit(of, (1 + confidence) / 2) * part for of, part in ((both, se), (freedom, here_se)))
+    half, here_half = (stdtrit(df, (1 + confidence) / 2) * part for df, part in ((degrees, se), (freedom, here_se)))
     value = np.where(n > 1, parts.value, np.nan)
     n_needed = np.where(
         enough, _find_needed_clusters(parts, n, (data.weights > 0).sum(axis=0), half_width, confidence, power is None), np.nan
@@ -107,7 +107,7 @@ def estimate_corrected_means(
         value + here_half,
         parts.power,
         parts.tuned,
-        both,
+        degrees,
         n,
         n_needed,
     )
@@ -157,13 +157,13 @@ def _estimate_variance_parts(data: ClusterLabels, has_label: npt.NDArray[np.bool
     a = _normalise_weights(np.where(has_label, w / chance, 0.0))
     level = (w * np.where(w > 0, data.predicted, 0.0)).sum(axis=0)
     pairs = ((w > 0, data.predicted), (has_label, data.labels), (has_label, data.predicted_there))
-    all_f, y, f = (np.where(of, part - level, 0.0) for of, part in pairs)
-    full = [(of * part).sum(axis=0) for of, part in _terms(w, a, all_f, y, f, has_label)]
+    all_f, y, f = (np.where(mask, part - level, 0.0) for mask, part in pairs)
+    full = [(weight * part).sum(axis=0) for weight, part in _terms(w, a, all_f, y, f, has_label)]
     moments = _Moments(*full)
     slope = moments.power() if power is None else np.full(len(level), float(power))
     value = moments.value(slope)
-    both, labels = _leave_each_out(full, _terms(w, a, all_f, y, f, has_label), w, a)
-    off, off_here = (value - side.value(side.power() if power is None else slope) for side in (both, labels))
+    clusters, labels = _leave_each_out(full, _terms(w, a, all_f, y, f, has_label), w, a)
+    influence, label_shifts = (value - side.value(side.power() if power is None else slope) for side in (clusters, labels))
     n, n_others = has_label.sum(axis=0), ((w > 0) & ~has_label).sum(axis=0)
     fewer, fewer_others = (np.maximum(count - 1, 0) / np.maximum(count, 1) for count in (n, n_others))
     return _Parts(
@@ -171,10 +171,10 @@ def _estimate_variance_parts(data: ClusterLabels, has_label: npt.NDArray[np.bool
         value + level,
         slope,
         slope * np.clip(1 - moments.labelled, 0, 1),
-        fewer * (off**2 * has_label).sum(axis=0),
-        fewer_others * (off**2 * ((w > 0) & ~has_label)).sum(axis=0),
-        fewer * ((1 - chance) * off_here**2 * has_label).sum(axis=0),
-        fewer * (off_here**2 * has_label).sum(axis=0) * n,
+        fewer * (influence**2 * has_label).sum(axis=0),
+        fewer_others * (influence**2 * ((w > 0) & ~has_label)).sum(axis=0),
+        fewer * ((1 - chance) * label_shifts**2 * has_label).sum(axis=0),
+        fewer * (label_shifts**2 * has_label).sum(axis=0) * n,
         np.maximum(n_others - 1, 1).astype(np.float64),
     )
 
@@ -189,13 +189,13 @@ def _terms(
 def _leave_each_out(full: list[Floats], terms: list[tuple[Floats, Floats]], w: Floats, a: Floats) -> tuple[_Moments, _Moments]:
     """Return moments (clusters, columns) without each cluster; and with it, but without its label."""
     scales = [_divide_or_zero(np.ones_like(part), 1 - part) for part in (a, w)]
-    less = []
-    for at, ((of, part), moment) in enumerate(zip(terms, full, strict=True)):
-        scale = scales[of is w]
-        less.append((moment - of * part) * (scale**2 if at in (3, 6) else scale))
+    remainders = []
+    for index, ((weight, part), moment) in enumerate(zip(terms, full, strict=True)):
+        scale = scales[weight is w]
+        remainders.append((moment - weight * part) * (scale**2 if index in (3, 6) else scale))
     constants = [np.broadcast_to(part, w.shape) for part in full]
-    without_label = [*less[:4], *constants[4:7], constants[7] - w * terms[7][1]]
-    return _Moments(*less), _Moments(*without_label)
+    label_moments = [*remainders[:4], *constants[4:7], constants[7] - w * terms[7][1]]
+    return _Moments(*remainders), _Moments(*label_moments)
 
 
 def _divide_or_zero(above: Floats, below: Floats) -> Floats:

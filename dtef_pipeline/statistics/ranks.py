@@ -47,18 +47,18 @@ def rank_numbers(values: npt.ArrayLike, group: npt.ArrayLike | None = None, *, h
 
 def _rank_sorted(sorted_numbers: Floats, begins: npt.NDArray[np.bool_]) -> Floats:
     """Return the ranks of numbers that rise within each group; `begins`: start of each group but the first."""
-    at = np.broadcast_to(np.arange(sorted_numbers.shape[-1]), sorted_numbers.shape)
+    position = np.broadcast_to(np.arange(sorted_numbers.shape[-1]), sorted_numbers.shape)
     is_new = np.ones(sorted_numbers.shape, dtype=bool)
     is_new[..., 1:] = begins[..., 1:] | ~_is_same(sorted_numbers[..., :-1], sorted_numbers[..., 1:])
-    first = np.maximum.accumulate(np.where(is_new, at, 0), axis=-1)
-    start = np.maximum.accumulate(np.where(begins, at, 0), axis=-1)
+    first = np.maximum.accumulate(np.where(is_new, position, 0), axis=-1)
+    start = np.maximum.accumulate(np.where(begins, position, 0), axis=-1)
     return np.asarray(first - start + 1, dtype=np.float64)
 
 
 def _is_same(below: Floats, above: Floats) -> npt.NDArray[Any]:
     with np.errstate(invalid="ignore"):  # infinity less infinity
-        near = above - below <= SAME * np.maximum(np.abs(below), np.abs(above)) + _SAME_AS_ZERO
-    return np.asarray((near & np.isfinite(below) & np.isfinite(above)) | (below == above))
+        is_close = above - below <= SAME * np.maximum(np.abs(below), np.abs(above)) + _SAME_AS_ZERO
+    return np.asarray((is_close & np.isfinite(below) & np.isfinite(above)) | (below == above))
 
 
 class RankBounds(NamedTuple):
@@ -135,8 +135,8 @@ def order_agreement(first: npt.ArrayLike, second: npt.ArrayLike) -> OrderAgreeme
     if n < FEWEST_RANKED:
         return OrderAgreement(tau, None, None, n, f"no interval: {n} players, at least {FEWEST_RANKED} are needed")
     # Without player i, every sum loses the pairs of i in both directions.
-    without = _tau(*(total - 2 * part for total, part in zip(totals, (agreeing, untied_a, untied_b), strict=True)))
-    return _add_interval(tau, without, n)
+    jackknife = _tau(*(total - 2 * part for total, part in zip(totals, (agreeing, untied_a, untied_b), strict=True)))
+    return _add_interval(tau, jackknife, n)
 
 
 def _tau(agreeing: Floats, untied_a: Floats, untied_b: Floats) -> Floats:
@@ -144,12 +144,12 @@ def _tau(agreeing: Floats, untied_a: Floats, untied_b: Floats) -> Floats:
     return np.asarray(np.clip(np.divide(agreeing, size, out=np.full(np.shape(size), np.nan), where=size > 0), -1, 1))
 
 
-def _add_interval(tau: float, without: Floats, n: int) -> OrderAgreement:
-    if abs(tau) > _FARTHEST_TAU or not np.isfinite(without).all():
+def _add_interval(tau: float, jackknife: Floats, n: int) -> OrderAgreement:
+    if abs(tau) > _FARTHEST_TAU or not np.isfinite(jackknife).all():
         return OrderAgreement(
             tau, None, None, n, "no interval: the order of no two players differs, or nearly all are at one place"
         )
-    scores = np.arctanh(np.clip(without, -_FARTHEST_TAU, _FARTHEST_TAU))
+    scores = np.arctanh(np.clip(jackknife, -_FARTHEST_TAU, _FARTHEST_TAU))
     se = float(np.sqrt((n - 1) / n * ((scores - scores.mean()) ** 2).sum()))
     half, middle = float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * se, float(np.arctanh(tau))
     return OrderAgreement(tau, float(np.tanh(middle - half)), float(np.tanh(middle + half)), n, "")

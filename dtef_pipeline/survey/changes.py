@@ -73,22 +73,22 @@ class _Pair(NamedTuple):
 def compare_readings(before: pa.Table, after: pa.Table) -> Changes:
     """Compare two `survey_responses` tables of a round (columns `COMPARED_COLUMNS`), in the order of `after`, then of `before`."""
     old, new = _index_pairs(before), _index_pairs(after)
-    both = [pair for pair in new if pair in old]
+    pairs = [pair for pair in new if pair in old]
     segments, questions = ([dict.fromkeys(pair[place] for pair in side) for side in (old, new)] for place in (0, 1))
-    new_wordings = dict.fromkeys(pair[1] for pair in both if new[pair].asked != old[pair].asked)
+    new_wordings = dict.fromkeys(pair[1] for pair in pairs if new[pair].asked != old[pair].asked)
     changes = Changes(
         *_list_added_and_dropped(*segments),
         *_list_added_and_dropped(*questions),
         tuple(new_wordings),
         tuple(_name(pair) for pair in new if pair not in old and pair[0] in segments[0] and pair[1] in questions[0]),
         tuple(_name(pair) for pair in old if pair not in new and pair[0] in segments[1] and pair[1] in questions[1]),
-        tuple(_name(pair) for pair in both if new[pair].observed != old[pair].observed),
-        tuple(_name(pair) for pair in both if new[pair].n != old[pair].n),
-        _compare_other_columns([(old[pair].row, new[pair].row) for pair in both], _OF_OTHER_SEGMENTS | _NAMED),
+        tuple(_name(pair) for pair in pairs if new[pair].observed != old[pair].observed),
+        tuple(_name(pair) for pair in pairs if new[pair].n != old[pair].n),
+        _compare_other_columns([(old[pair].row, new[pair].row) for pair in pairs], _OF_OTHER_SEGMENTS | _NAMED),
     )
     if changes != Changes():
         return changes
-    return Changes(other_columns_changed=_compare_other_columns([(old[pair].row, new[pair].row) for pair in both], _NAMED))
+    return Changes(other_columns_changed=_compare_other_columns([(old[pair].row, new[pair].row) for pair in pairs], _NAMED))
 
 
 def select_losses(changes: Changes, quarantine: pa.Table) -> Changes:
@@ -104,9 +104,9 @@ def select_losses(changes: Changes, quarantine: pa.Table) -> Changes:
     )
 
 
-def _compare_other_columns(rows: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]], without: Set[str]) -> tuple[str, ...]:
+def _compare_other_columns(rows: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]], omissions: Set[str]) -> tuple[str, ...]:
     """Return the columns that differ, with the number of differing (before, after) rows."""
-    differing = {name: sum(old[name] != new[name] for old, new in rows) for name in COMPARED_COLUMNS if name not in without}
+    differing = {name: sum(old[name] != new[name] for old, new in rows) for name in COMPARED_COLUMNS if name not in omissions}
     return tuple(f"{name} ({format_count(count, 'pair')})" for name, count in differing.items() if count)
 
 

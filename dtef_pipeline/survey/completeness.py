@@ -100,8 +100,8 @@ def _find_cut_questions(survey: Survey) -> set[str]:
     sizes = {s.key: s.n for s in survey.segments}
     for answer in survey.answers:
         answers[answer.question_id].append((answer.percentages, sizes[answer.segment] if answer.n is None else answer.n))
-    cut = {question_id for question_id, of_question in answers.items() if is_lacking_options(of_question)}
-    return cut if len(cut) < len(answers) or any(_is_whole(shares) for of in answers.values() for shares, _ in of) else set()
+    cut = {question_id for question_id, question_answers in answers.items() if is_lacking_options(question_answers)}
+    return cut if len(cut) < len(answers) or any(_is_whole(shares) for row in answers.values() for shares, _ in row) else set()
 
 
 def _is_whole(shares: Percentages) -> bool:
@@ -129,11 +129,11 @@ def _report_short_questions(survey: Survey, cut: Collection[str]) -> list[Findin
     for answer in survey.answers:
         if answer.question_id not in cut and is_readable(answer.percentages):
             shares[answer.question_id].append(answer.percentages)
-    most = {question_id: sum_tolerance(of) for question_id, of in shares.items()}
-    sums = {question_id: [_sum(percentages) - 100 for percentages in of] for question_id, of in shares.items()}
-    short = {question_id: sum(-100 < off < -most[question_id] for off in of) for question_id, of in sums.items()}
+    tolerances = {question_id: sum_tolerance(rows) for question_id, rows in shares.items()}
+    sums = {question_id: [_sum(percentages) - 100 for percentages in rows] for question_id, rows in shares.items()}
+    short = {question_id: sum(-100 < gap < -tolerances[question_id] for gap in gaps) for question_id, gaps in sums.items()}
     fallen = [q for q in survey.questions if short.get(q.id)]
-    above = any(off > most[question_id] for question_id, of in sums.items() for off in of)
+    above = any(gap > tolerances[question_id] for question_id, gaps in sums.items() for gap in gaps)
     if above or 2 * len(fallen) >= len(sums):
         return []
     items = tuple(

@@ -31,7 +31,7 @@ def load_design_effects(connection: duckdb.DuckDBPyConnection, rounds: Collectio
 
 def describe_design_effects(effects: Mapping[str, float]) -> str:
     """Return one line on the design effects of rounds, or a blank."""
-    rounds = {effect: [name for name, of_round in effects.items() if of_round == effect] for effect in effects.values()}
+    rounds = {effect: [name for name, round_effect in effects.items() if round_effect == effect] for effect in effects.values()}
     effect_text = "; ".join(f"{effect:g} for {', '.join(names)}" for effect, names in rounds.items())
     return (
         f"design effect given at ingest: {effect_text}; ceilings, corrected errors and intervals use n divided by it"

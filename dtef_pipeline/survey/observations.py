@@ -103,7 +103,7 @@ def _split_usable(survey: Survey, min_n: int, design_effect: float) -> tuple[lis
     for answer in survey.answers:
         by_segment[answer.segment].append(answer)
         shares[answer.question_id].append(answer.percentages)
-    tolerance = {question_id: sum_tolerance(of_question) for question_id, of_question in shares.items()}
+    tolerance = {question_id: sum_tolerance(percentages) for question_id, percentages in shares.items()}
     usable: list[_Usable] = []
     quarantine: list[dict[str, Any]] = []
     for index, segment in enumerate(survey.segments):
@@ -259,7 +259,7 @@ def _build_responses(
         (question, stand_in if stand_in != row else None)
         for (question, row), stand_in in zip(places, pick_references("shuffled"), strict=True)
     ]
-    segment_of = {place: survey.segments[p.segment].key for place, p in zip(places, usable, strict=True)}
+    segment_keys = {place: survey.segments[p.segment].key for place, p in zip(places, usable, strict=True)}
     columns = {
         **_build_segment_columns(survey, [p.segment for p in usable]),
         **_build_question_columns(survey, references, [p.question for p in usable]),
@@ -276,7 +276,7 @@ def _build_responses(
         ],
         "leave_one_out_n": pick_references("others_n"),
         "shuffled": [None if row is None else references[question].observed[row] for question, row in stand_ins],
-        "shuffled_segment": [None if row is None else segment_of[question, row] for question, row in stand_ins],
+        "shuffled_segment": [None if row is None else segment_keys[question, row] for question, row in stand_ins],
     }
     columns["segment_order"] = draw_segment_order(survey.round, _build_draw_frame(columns))
     arrays = [c if isinstance(c := columns[f.name], pa.Array) else pa.array(c, type=f.type) for f in SURVEY_RESPONSES]
@@ -323,7 +323,7 @@ def _build_question_columns(survey: Survey, references: Sequence[_References], r
         "positions": [s.positions for s in scales],
         "duplicate_of": duplicates,
         "battery": named,
-        "draw_order": draw_order(survey.round, named, duplicates, [of.circular for of in references]),
+        "draw_order": draw_order(survey.round, named, duplicates, [reference.circular for reference in references]),
     }
     indices = pa.array(rows, type=pa.int64())
     return {name: pa.array(c, type=SURVEY_RESPONSES.field(name).type).take(indices) for name, c in per_question.items()}

@@ -89,16 +89,18 @@ def build_baseline_rows(
     """
     rows = CALLS.keys(prompts, model, draws, snapshot)
     if model.model in NEIGHBOUR_BASELINES:
-        texts, why = _predict_texts_from_neighbours(prompts, survey, model, draws, answers or RoundAnswers.build_arrays(survey))
+        texts, reasons = _predict_texts_from_neighbours(
+            prompts, survey, model, draws, answers or RoundAnswers.build_arrays(survey)
+        )
     else:
-        texts, why = _predict_from_survey(rows, survey, model, previous)
+        texts, reasons = _predict_from_survey(rows, survey, model, previous)
     return CALLS.complete_rows(
         rows,
         {
             "reading": pa.nulls(len(rows), READING),
             "call_status": ["missing" if text is None else "answered" for text in texts],
             "response": texts,
-            "error": [reason if text is None else None for text, reason in zip(texts, why, strict=True)],
+            "error": [reason if text is None else None for text, reason in zip(texts, reasons, strict=True)],
             "cost_usd": [0.0] * len(texts),
         },
     )
@@ -121,5 +123,5 @@ def _predict_texts_from_neighbours(
     context = [tuple(question_ids) for question_ids in prompts["context_question_ids"].to_pylist()]
     items = list(zip(prompts["question_id"].to_pylist(), context, strict=True))
     texts = [None if d is None else format_as_response(d) for d in predict_from_neighbours(model, items, survey, answers)]
-    why = [explain_missing_prediction(model, context=bool(question_ids)) for question_ids in context]
-    return [text for text in texts for _ in range(draws)], [reason for reason in why for _ in range(draws)]
+    reasons = [explain_missing_prediction(model, context=bool(question_ids)) for question_ids in context]
+    return [text for text in texts for _ in range(draws)], [reason for reason in reasons for _ in range(draws)]

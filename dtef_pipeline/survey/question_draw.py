@@ -52,8 +52,8 @@ def draw_order(
     lot = {battery: digest("draw", round_id, battery) for battery in batteries}
     order = sorted(range(len(batteries)), key=lambda place: (put_off[place], turn[place], lot[batteries[place]]))
     ranks = [0] * len(order)
-    for at, place in enumerate(order):
-        ranks[place] = at
+    for rank, place in enumerate(order):
+        ranks[place] = rank
     return ranks
 
 
@@ -77,14 +77,14 @@ def draw_segment_order(round_id: str, pairs: pd.DataFrame, seed: int = 0) -> npt
     """
     batteries, questions = (_draw_places(pairs[name], "draw", round_id) for name in ("battery", "question_id"))
     named = pairs[["battery", "question_id"]].drop_duplicates().itertuples(index=False, name=None)
-    in_battery_order = sorted(named, key=lambda pair: (batteries[pair[0]], questions[pair[1]]))
-    turn = {question: place for place, (_, question) in enumerate(in_battery_order)}
+    battery_order = sorted(named, key=lambda pair: (batteries[pair[0]], questions[pair[1]]))
+    turn = {question: place for place, (_, question) in enumerate(battery_order)}
     attributes, segments = (_draw_places(pairs[name], "segments", round_id, seed) for name in ("attribute", "segment"))
     circle = np.lexsort((pairs["segment"].map(segments), pairs["attribute"].map(attributes), pairs["put_off"]))
     begin = int(digest("segments", round_id, seed), 16) / 16**32
     order = np.empty(len(pairs), dtype=np.int32)
-    in_turn = pairs.iloc[circle]
-    for question, rows in in_turn.groupby("question_id", sort=False).indices.items():
+    ordered_pairs = pairs.iloc[circle]
+    for question, rows in ordered_pairs.groupby("question_id", sort=False).indices.items():
         places = circle[rows]
         n_usable = len(places) - int(pairs["put_off"].to_numpy()[places].sum())
         first = begin + turn[str(question)] * _QUESTION_STEP
@@ -147,12 +147,12 @@ def describe_draw(questions: pd.DataFrame, number: int | None) -> str:
     """
     targets, limit = questions[questions["is_target"]], number or np.inf
     places = targets.groupby("cluster")["draw_order"].min().sort_values()
-    n_asked, batteries = int((questions["draw_order"] < limit).sum()), int((places < limit).sum())
+    n_questions, batteries = int((questions["draw_order"] < limit).sum()), int((places < limit).sum())
     many = format_count(len(questions), "question")
-    asked_text = f"{n_asked} of {many}" if n_asked < len(questions) else f"all {many}"
-    among = format_count(len(places), "battery")
-    among = f"{batteries} of {among}" if batteries < len(places) else among
-    return f"{asked_text}, in {among}: {_describe_power(batteries, places)}"
+    asked_text = f"{n_questions} of {many}" if n_questions < len(questions) else f"all {many}"
+    battery_text = format_count(len(places), "battery")
+    battery_text = f"{batteries} of {battery_text}" if batteries < len(places) else battery_text
+    return f"{asked_text}, in {battery_text}: {_describe_power(batteries, places)}"
 
 
 def _describe_power(batteries: int, places: pd.Series[int]) -> str:
@@ -161,7 +161,7 @@ def _describe_power(batteries: int, places: pd.Series[int]) -> str:
         return f"enough; intervals, tests and tiers need {MIN_CLUSTERS} batteries"
     finite_places = places[np.isfinite(places)]
     if len(finite_places) >= MIN_CLUSTERS:
-        how = f"--questions {int(finite_places.iloc[MIN_CLUSTERS - 1]) + 1} or more"
+        advice = f"--questions {int(finite_places.iloc[MIN_CLUSTERS - 1]) + 1} or more"
     else:
-        how = "raise --sample-segments" if len(places) >= MIN_CLUSTERS else "there are fewer"
-    return f"too few; intervals, tests and tiers need {MIN_CLUSTERS} batteries ({how})"
+        advice = "raise --sample-segments" if len(places) >= MIN_CLUSTERS else "there are fewer"
+    return f"too few; intervals, tests and tiers need {MIN_CLUSTERS} batteries ({advice})"

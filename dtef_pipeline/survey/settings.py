@@ -182,13 +182,13 @@ def select_panel_partitions(panel: SurveySettings, partitions: Sequence[str]) ->
     if absent := sorted(set(panel.rounds) - set(rounds)):
         names = ", ".join(sorted(set(rounds), key=make_round_order)) or "none"
         raise ConfigError(f"rounds: {_format_given_names(absent)} not ingested; ingested: {names}")
-    of_rounds = [key for key, round_id in zip(partitions, rounds, strict=True) if not panel.rounds or round_id in panel.rounds]
-    segments = {split_partition_key(key)[1] for key in of_rounds}
+    round_keys = [key for key, round_id in zip(partitions, rounds, strict=True) if not panel.rounds or round_id in panel.rounds]
+    segments = {split_partition_key(key)[1] for key in round_keys}
     if absent := sorted(set(panel.segments) - segments):
         raise ConfigError(
             f"segments: {_format_given_names(absent)} not in the chosen rounds; nearest segments: {list_nearest(absent[0], segments)}"
         )
-    return [key for key in of_rounds if not panel.segments or split_partition_key(key)[1] in panel.segments]
+    return [key for key in round_keys if not panel.segments or split_partition_key(key)[1] in panel.segments]
 
 
 def _format_given_names(names: Sequence[str]) -> str:

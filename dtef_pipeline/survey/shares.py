@@ -119,13 +119,13 @@ def remove_multi_select(survey: Survey) -> Survey:
         if is_readable(a.percentages):
             places[a.question_id, len(shares[a.question_id])] = a.segment
             shares[a.question_id].append(a.percentages)
-    why = {q.id: "its text says so" for q in survey.questions if has_several_answers(q.text, q.options)}
-    for question_id, of_question in shares.items():
-        for place, total in _find_above_100(of_question):
-            why.setdefault(question_id, f"{places[question_id, place]}: {total:.6g} %")
-    if not why:
+    reasons = {q.id: "its text says so" for q in survey.questions if has_several_answers(q.text, q.options)}
+    for question_id, question_shares in shares.items():
+        for place, total in _find_above_100(question_shares):
+            reasons.setdefault(question_id, f"{places[question_id, place]}: {total:.6g} %")
+    if not reasons:
         return survey
-    items = tuple(f"{shorten_to_line(q.text)} ({why[q.id]})" for q in survey.questions if q.id in why)
+    items = tuple(f"{shorten_to_line(q.text)} ({reasons[q.id]})" for q in survey.questions if q.id in reasons)
     if len(items) == len(survey.questions):
         requirement = "at least one question with a single answer per person"
         finding_text = ". ".join([_DROPPED, *(f.message for f in survey.findings if f.level == "warning" and f.items)])
@@ -134,16 +134,16 @@ def remove_multi_select(survey: Survey) -> Survey:
         )
     return replace(
         survey,
-        questions=tuple(q for q in survey.questions if q.id not in why),
-        answers=tuple(a for a in survey.answers if a.question_id not in why),
+        questions=tuple(q for q in survey.questions if q.id not in reasons),
+        answers=tuple(a for a in survey.answers if a.question_id not in reasons),
         findings=(*survey.findings, Finding("warning", MULTI_SELECT, _DROPPED, items)),
     )
 
 
-def _find_above_100(of_question: Sequence[Percentages]) -> Iterator[tuple[int, float]]:
+def _find_above_100(question_shares: Sequence[Percentages]) -> Iterator[tuple[int, float]]:
     """Yield (place, sum) of answers whose sum rounding does not explain."""
-    most = 100 + sum_tolerance(of_question) + 1e-9
-    for place, shares in enumerate(of_question):
+    limit = 100 + sum_tolerance(question_shares) + 1e-9
+    for place, shares in enumerate(question_shares):
         numbers = _list_numbers(shares)
-        if sum(numbers) > most and max(numbers) <= 100:
+        if sum(numbers) > limit and max(numbers) <= 100:
             yield place, sum(numbers)

@@ -31,8 +31,8 @@ def _score_counts(tables: Tables) -> Mapping[str, Any]:
     answers = rows.filter(pc.is_in(rows["status"], pa.array(ANSWERED)))
     is_baseline = pc.starts_with(rows["model_variant"], COMPUTED)
     means = {
-        f"mean_{name}{suffix}": pc.mean(of[name]).as_py()
-        for suffix, of in (("", rows.filter(pc.invert(is_baseline))), ("_baselines", rows.filter(is_baseline)))
+        f"mean_{name}{suffix}": pc.mean(part[name]).as_py()
+        for suffix, part in (("", rows.filter(pc.invert(is_baseline))), ("_baselines", rows.filter(is_baseline)))
         for name in ("score", "l2_corrected")
     }
     read = pc.mean(pc.cast(pc.equal(answers["status"], "ok"), pa.float64())).as_py()
@@ -93,14 +93,14 @@ def aggregate_segments(inputs: Sequence[Inputs], settings: SurveySettings) -> Ma
     scores = pa.concat_tables([source.read("scores") for source in inputs])
     survey_rows = pa.concat_tables([source.read("survey_responses", list(ASKED)) for source in inputs])
     rows = compute_segment_results(scores, survey_rows)
-    of_level = {source.key: source.levels for source in inputs}
+    key_levels = {source.key: source.levels for source in inputs}
     return {
         key: {
             "segment_results": rows.filter(
                 (pc.field(SPACE.first) == levels[SPACE.first]) & (pc.field(SPACE.last) == levels[SPACE.last])
             )
         }
-        for key, levels in of_level.items()
+        for key, levels in key_levels.items()
     }
 
 

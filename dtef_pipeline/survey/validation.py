@@ -128,18 +128,18 @@ def check_places(question: Question, lines: Sequence[int | None], *, where: str)
         raise SurveyError(problem, where=where, line=lines[0], arrived=places[0], allowed="at least two different positions")
     rows = zip(question.options, question.roles, question.positions, lines, strict=True) if question.positions else ()
     for option, role, place, line in rows:
-        of = f"option {option!r} of question {question.id}"
+        subject = f"option {option!r} of question {question.id}"
         if place is not None and role not in (None, "substantive"):
-            problem = f"{of} has the role {role} and a position"
+            problem = f"{subject} has the role {role} and a position"
             raise SurveyError(
                 problem, where=where, line=line, arrived=place, allowed="a blank position, or the role substantive"
             )
         if place is not None and question.scale == "nominal":
             raise SurveyError(
-                f"{of} has a position, but the scale is nominal", where=where, line=line, arrived=place, allowed="a blank"
+                f"{subject} has a position, but the scale is nominal", where=where, line=line, arrived=place, allowed="a blank"
             )
         if place is None and places and role == "substantive":
-            problem = f"{of} is substantive and has no position, though other options of the question have one"
+            problem = f"{subject} is substantive and has no position, though other options of the question have one"
             raise SurveyError(problem, where=where, line=line, allowed="a number, or another role")
 
 

@@ -65,8 +65,8 @@ class Wording:
         return self.options == wording.options and compute_word_share(self.numbered, wording.numbered) >= SAME_SHARE
 
     def _is_regrouped(self, wording: Wording) -> bool:
-        words, more = ({word for option in options for word in option.split()} for options in (self.options, wording.options))
-        return words <= more or more <= words
+        words, second = ({word for option in options for word in option.split()} for options in (self.options, wording.options))
+        return words <= second or second <= words
 
 
 def split_words(text: str) -> tuple[str, ...]:
@@ -90,10 +90,10 @@ def compute_word_share(first: Set[tuple[str, int]], second: Set[tuple[str, int]]
 
     0 for texts that are too short, or too unlike in length for `SAME_SHARE`.
     """
-    shorter, both = min(len(first), len(second)), len(first) + len(second)
-    if shorter < STEM_WORDS or 2 * shorter < SAME_SHARE * both:
+    shorter, total = min(len(first), len(second)), len(first) + len(second)
+    if shorter < STEM_WORDS or 2 * shorter < SAME_SHARE * total:
         return 0.0
-    return 2 * len(first & second) / both
+    return 2 * len(first & second) / total
 
 
 def _normalise_options(options: Sequence[str]) -> frozenset[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def shorten_to_line(text: str, most: int = 70) -> str:
-    """Return the text as one line of at most `most` characters, which ends with `…` if the text is longer."""
+def shorten_to_line(text: str, limit: int = 70) -> str:
+    """Return the text as one line of at most `limit` characters, which ends with `…` if the text is longer."""
     line = " ".join(text.split())
-    return line if len(line) <= most else line[: most - 1] + "…"
+    return line if len(line) <= limit else line[: limit - 1] + "…"

@@ -29,8 +29,8 @@ def fold_text(text: str) -> tuple[str, Sequence[int]]:
 
 @lru_cache(maxsize=20_000)
 def _fold_character(character: str) -> str:
-    apart = unicodedata.normalize("NFKD", character.translate(_CAPITAL_LOOKALIKES).casefold()).casefold().translate(_LOOKALIKES)
-    return "".join(letter for letter in apart if not _is_mark(letter))
+    plain = unicodedata.normalize("NFKD", character.translate(_CAPITAL_LOOKALIKES).casefold()).casefold().translate(_LOOKALIKES)
+    return "".join(letter for letter in plain if not _is_mark(letter))
 
 
 def _is_mark(character: str) -> bool:

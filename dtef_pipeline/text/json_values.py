@@ -114,10 +114,10 @@ def find_objects(text: str) -> Iterator[FoundObject]:
             place = result.end
 
 
-def extract_answer(text: str, key: str, *, marked: bool = False) -> str:
+def extract_answer(text: str, key: str, *, has_marker: bool = False) -> str:
     """Return the end of the text, with each JSON object that has the key replaced by `KEY:` and its value on separate lines.
 
-    `marked`: an object within reasoning may be a draft, so only one at the beginning or end of the text counts as an answer.
+    `has_marker`: an object within reasoning may be a draft, so only one at the beginning or end of the text counts as an answer.
     """
     text = text[-LOOK_BACK_IN_JSON:]
     if f'"{key}"' not in text.casefold():
@@ -126,7 +126,7 @@ def extract_answer(text: str, key: str, *, marked: bool = False) -> str:
     position = 0
     for match in find_objects(text):
         amid = strip_fence(text[: match.start]) and strip_fence(text[match.end :])
-        answer = "" if marked and amid else _find_answer(match.pairs, key)
+        answer = "" if has_marker and amid else _find_answer(match.pairs, key)
         if answer:
             parts += [text[position : match.start], answer]
             position = match.end

@@ -15,30 +15,30 @@ _SIMILARITY = 0.5
 """Of names that are near, from 0 to 1, as difflib measures it."""
 
 
-def find_nearest(word: str, choices: Iterable[str], most: int = _MOST_NEAR) -> list[str]:
-    """The known names of which the word is a part (`b` of `a/b`), or else those most similar to it; at most `most`."""
+def find_nearest(word: str, choices: Iterable[str], limit: int = _MOST_NEAR) -> list[str]:
+    """The known names of which the word is a part (`b` of `a/b`), or else those most similar to it; at most `limit`."""
     names = sorted(choices)
-    return [name for name in names if word in name.split("/")][:most] or difflib.get_close_matches(
-        word, names, most, _SIMILARITY
+    return [name for name in names if word in name.split("/")][:limit] or difflib.get_close_matches(
+        word, names, limit, _SIMILARITY
     )
 
 
 def suggest_nearest(word: str, choices: Iterable[str]) -> str:
     """`Did you mean gpt-4.1-mini, gpt-5.4-mini or gpt-4.1? `; empty if no known name is similar to the word."""
-    near = find_nearest(word, choices)
-    names = " or ".join(filter(None, [", ".join(near[:-1]), *near[-1:]]))
+    matches = find_nearest(word, choices)
+    names = " or ".join(filter(None, [", ".join(matches[:-1]), *matches[-1:]]))
     return f"Did you mean {names}? " if names else ""
 
 
-def list_nearest(word: str, choices: Iterable[str], most: int = _MOST, describe: Callable[[str], str] = str) -> str:
+def list_nearest(word: str, choices: Iterable[str], limit: int = _MOST, describe: Callable[[str], str] = str) -> str:
     """List the known names most similar to the word, then some others: `gpt-4.1, grok-4.20, ... and 22 more`, or `none`.
 
-    At most `most` names, each formatted by `describe`.
+    At most `limit` names, each formatted by `describe`.
     """
     names = sorted(choices)
-    near = find_nearest(word, names)
-    names = [*near, *(name for name in names if name not in near)]
-    return list_first_names([*map(describe, names[:most]), *names[most:]], most) or "none"
+    matches = find_nearest(word, names)
+    names = [*matches, *(name for name in names if name not in matches)]
+    return list_first_names([*map(describe, names[:limit]), *names[limit:]], limit) or "none"
 
 
 def filter_by_patterns(names: Sequence[str], patterns: Sequence[str], given_as: str) -> list[str]:

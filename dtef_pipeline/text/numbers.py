@@ -243,14 +243,14 @@ def _apply_sign(text: str, match: re.Match[str], value: Fraction) -> Fraction:
 
 def _read_mixed_number(text: str, match: re.Match[str]) -> Iterator[FoundNumber]:
     """Read `2 1/2` as one number; `5 7/3` and `10 20/40` are two numbers each."""
-    over, _, under = match["part"].partition("/")
-    integer, parts = int(match["whole"]), int(under)
-    if 0 < int(over) < parts <= 100:
-        yield FoundNumber(_apply_sign(text, match, integer + Fraction(int(over), parts)), match.start(), match.end())
+    numerator, _, denominator = match["part"].partition("/")
+    integer, parts = int(match["whole"]), int(denominator)
+    if 0 < int(numerator) < parts <= 100:
+        yield FoundNumber(_apply_sign(text, match, integer + Fraction(int(numerator), parts)), match.start(), match.end())
         return
     yield FoundNumber(_apply_sign(text, match, Fraction(integer)), match.start(), match.end("whole"))
     if parts:
-        yield FoundNumber(Fraction(int(over), parts), match.start("part"), match.end("part"))
+        yield FoundNumber(Fraction(int(numerator), parts), match.start("part"), match.end("part"))
 
 
 def _read_value(match: re.Match[str]) -> Fraction | None:
@@ -265,10 +265,10 @@ def _read_value(match: re.Match[str]) -> Fraction | None:
         return None
     value *= Fraction(10) ** power
     if match["under"]:
-        under = Fraction(match["under"])
-        if not under:
+        denominator = Fraction(match["under"])
+        if not denominator:
             return None
-        value /= under
+        value /= denominator
     for scale in (match["scales"] or "").replace("-", " ").split():
         value *= 100 if scale == "hundred" else SCALES_OF_WORDS[scale]
     return value * 1000 if match["kilo"] else value

@@ -46,9 +46,9 @@ def parse_hosts(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(hosts))
 
 
-def list_served_hosts(bound_to: str) -> tuple[str, ...]:
+def list_served_hosts(host: str) -> tuple[str, ...]:
     """List the hosts of a server that need no setting: this computer's, and the one that the server is bound to."""
-    origin = parse_origin("http", _bracket_ipv6(bound_to))
+    origin = parse_origin("http", _bracket_ipv6(host))
     return tuple(dict.fromkeys([*LOOPBACK_HOSTS, *([origin.host] if origin else [])]))
 
 

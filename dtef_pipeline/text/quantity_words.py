@@ -15,7 +15,7 @@ def format_plural(noun: str) -> str:
     return f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2:-1] not in "aeiou" else f"{noun}s"
 
 
-def list_first_names(names: Sequence[str], most: int, separator: str = ", ") -> str:
-    """List the first `most` names and the number of others: `a, b and 3 more`."""
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return f"{separator.join(names[:most])}{more}"
+def list_first_names(names: Sequence[str], limit: int, separator: str = ", ") -> str:
+    """List the first `limit` names and the number of others: `a, b and 3 more`."""
+    suffix = f" and {len(names) - limit:,} more" if len(names) > limit else ""
+    return f"{separator.join(names[:limit])}{suffix}"

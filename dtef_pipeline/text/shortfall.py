@@ -13,10 +13,10 @@ def describe_shortfall(total: int, n_done: int, n_stopped: int, n_failed: int, w
     if n_done >= total:
         return ""
     remaining = total - n_done - n_stopped - n_failed
-    why = [
+    reasons = [
         *([f"a budget ended {n_stopped:,}"] if n_stopped else []),
         *([f"{n_failed:,} failed"] if n_failed else []),
         *([f"{remaining:,} {'is' if remaining == 1 else 'are'} not made"] if remaining > 0 else []),
     ]
     noun, verb = words
-    return f"{n_done:,} of {format_count(total, noun)} {'was' if total == 1 else 'were'} {verb}: {', '.join(why)}"
+    return f"{n_done:,} of {format_count(total, noun)} {'was' if total == 1 else 'were'} {verb}: {', '.join(reasons)}"

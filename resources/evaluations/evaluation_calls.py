@@ -40,22 +40,24 @@ class StageCalls(NamedTuple):
 
     def build_json(self) -> dict[str, Any]:
         """Return the members of the event that reports these counts."""
-        why = {"failure_reason": self.failure_reason, "skip_reason": self.skip_reason}
-        return {"calls": self.counts.build_json(), **{name: reason for name, reason in why.items() if reason is not None}}
+        reasons = {"failure_reason": self.failure_reason, "skip_reason": self.skip_reason}
+        return {"calls": self.counts.build_json(), **{name: reason for name, reason in reasons.items() if reason is not None}}
 
     @property
     def unanswered_note(self) -> str | None:
         """A sentence on the unanswered requests, or None if there are none."""
-        of = self.counts
-        if not (missing := of.n_requests - of.answered):
+        counts = self.counts
+        if not (missing := counts.n_requests - counts.answered):
             return None
-        summary = f"{missing:,} of {format_count(of.n_requests, 'request')} {'was' if missing == 1 else 'were'} not answered"
-        none = f"none of {format_count(of.n_requests, 'request')} was answered"
-        failures = f"{of.failed:,} failed{f' ({self.failure_reason})' if self.failure_reason else ''}"
-        left_out = f"{of.skipped:,} {'was' if of.skipped == 1 else 'were'} left out as the budget ended"
+        summary = (
+            f"{missing:,} of {format_count(counts.n_requests, 'request')} {'was' if missing == 1 else 'were'} not answered"
+        )
+        none = f"none of {format_count(counts.n_requests, 'request')} was answered"
+        failures = f"{counts.failed:,} failed{f' ({self.failure_reason})' if self.failure_reason else ''}"
+        left_out = f"{counts.skipped:,} {'was' if counts.skipped == 1 else 'were'} left out as the budget ended"
         skips = f"{left_out}{f' ({self.skip_reason})' if self.skip_reason else ''}"
-        parts = [part for number, part in ((of.failed, failures), (of.skipped, skips)) if number]
-        return f"{summary if of.answered else none}: {', '.join(parts)}"
+        parts = [part for number, part in ((counts.failed, failures), (counts.skipped, skips)) if number]
+        return f"{summary if counts.answered else none}: {', '.join(parts)}"
 
 
 class EvaluationCalls(NamedTuple):

@@ -38,8 +38,8 @@ def count_unended_if_present(location: str | Path, patience_s: float) -> int:
     """
 
     def count_rows(connection: sa.Connection) -> int:
-        is_there = sa.inspect(connection).has_table(tables.evaluation_ends.name)
-        return int(connection.execute(_UNENDED).scalar_one()) if is_there else 0
+        exists = sa.inspect(connection).has_table(tables.evaluation_ends.name)
+        return int(connection.execute(_UNENDED).scalar_one()) if exists else 0
 
     return read_if_there(location, count_rows, 0, patience_s=patience_s)
 

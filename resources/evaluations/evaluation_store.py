@@ -127,12 +127,12 @@ class EvaluationStore(DatabaseStore):
         manifest: Mapping[str, Any],
         plan: Mapping[str, Any],
         runs: Sequence[RunSpec],
-        who: str,
+        user: str,
         idempotency_key: str | None = None,
     ) -> tuple[Evaluation, bool]:
         """Store an evaluation and return it with whether it is new.
 
-        For a key that `who` has used before, return the earlier evaluation. Raises IdempotencyConflict if its manifest differs.
+        For a key that `user` has used before, return the earlier evaluation. Raises IdempotencyConflict if its manifest differs.
         """
         queue_id, now = uuid.uuid4().hex, self.clock()
         row = {
@@ -142,7 +142,7 @@ class EvaluationStore(DatabaseStore):
             "plan": canonical_json(plan),
             "runs": canonical_json([run._asdict() for run in runs]),
             "run_count": len(runs),
-            "submitted_by": replace_surrogates(who),
+            "submitted_by": replace_surrogates(user),
             "submitted_at": microseconds(now),
             "idempotency_key": None if idempotency_key is None else replace_surrogates(idempotency_key),
             "body_digest": digest("evaluation", family, manifest),
@@ -152,7 +152,7 @@ class EvaluationStore(DatabaseStore):
             result = connection.execute(self.database.insert(tables.evaluations).on_conflict_do_nothing(), row)
             if result.rowcount == 0:
                 return _find_submitted_before(connection, row)
-            record_action(connection, who, now, "submit evaluation", {}, {"queue_id": queue_id, "family": family})
+            record_action(connection, user, now, "submit evaluation", {}, {"queue_id": queue_id, "family": family})
             return queue_id
 
         def find_committed(connection: sa.Connection) -> str | None:
@@ -161,9 +161,9 @@ class EvaluationStore(DatabaseStore):
         stored_id = self.database.write(work, find_committed=find_committed)
         return self.evaluation(stored_id), stored_id == queue_id
 
-    def find_submitted(self, family: str, manifest: Mapping[str, Any], who: str, idempotency_key: str) -> Evaluation | None:
-        """Return the evaluation that `who` submitted with this key, or None. Raises IdempotencyConflict if its manifest differs."""
-        column, sought = tables.evaluations.c, (replace_surrogates(who), replace_surrogates(idempotency_key))
+    def find_submitted(self, family: str, manifest: Mapping[str, Any], user: str, idempotency_key: str) -> Evaluation | None:
+        """Return the evaluation that `user` submitted with this key, or None. Raises IdempotencyConflict if its manifest differs."""
+        column, sought = tables.evaluations.c, (replace_surrogates(user), replace_surrogates(idempotency_key))
         statement = sa.select(column.queue_id).where(column.submitted_by == sought[0], column.idempotency_key == sought[1])
         if not self.rows(statement):
             return None
@@ -190,7 +190,7 @@ class EvaluationStore(DatabaseStore):
         return evaluation, match
 
     def latest(
-        self, most: int = 100, before: str | None = None, status: EvaluationStatus | None = None, words: str = ""
+        self, limit: int = 100, before: str | None = None, status: EvaluationStatus | None = None, words: str = ""
     ) -> list[Evaluation]:
         """Return the evaluations submitted last, newest first, without their many runs.
 
@@ -199,7 +199,7 @@ class EvaluationStore(DatabaseStore):
         """
         column = tables.evaluations.c
         columns = [field for field in column if field is not column.runs]
-        statement = sa.select(*columns, sa.literal("[]").label("runs")).order_by(column.place.desc()).limit(most)
+        statement = sa.select(*columns, sa.literal("[]").label("runs")).order_by(column.place.desc()).limit(limit)
         if status in ("queued", "running"):
             wait = self.waiting()
             statement = statement.where(tables.has_not_ended())
@@ -239,7 +239,7 @@ class EvaluationStore(DatabaseStore):
         insert = self.database.insert(tables.evaluation_ends).on_conflict_do_nothing()
         return self.database.write(lambda connection: connection.execute(insert, row).rowcount > 0)
 
-    def events(self, queue_id: str, after: int = 0, most: int | None = None) -> list[Event]:
+    def events(self, queue_id: str, after: int = 0, limit: int | None = None) -> list[Event]:
         """Return the events with a number above `after`, in order. Raises UnknownEvaluation."""
         first, end = self._read_ends([queue_id]).get(queue_id, (None, None))
         if first is None:
@@ -247,7 +247,7 @@ class EvaluationStore(DatabaseStore):
         # Events that a process wrote after its run was given up do not count.
         log_events = self.log.events(queue_id)[: None if end is None else end.event.seq - 2]
         events = [first, *(Event(seq, *entry) for seq, entry in enumerate(log_events, 2)), *([end.event] if end else [])]
-        return [event for event in events if event.seq > after][:most]
+        return [event for event in events if event.seq > after][:limit]
 
     def list_brief_events(self, queue_ids: Sequence[str]) -> dict[str, list[Event]]:
         """Return the events of several evaluations by queue id; of ended ones only the stored events, without items."""
@@ -256,13 +256,13 @@ class EvaluationStore(DatabaseStore):
             for queue_id, (first, end) in self._read_ends(queue_ids).items()
         }
 
-    def ask_to_cancel(self, queue_id: str, who: str) -> bool:
+    def ask_to_cancel(self, queue_id: str, actor: str) -> bool:
         """Record a request to cancel the evaluation, with a row in the log of actions; return whether it is new.
 
         Raises UnknownEvaluation, and EvaluationEnded if it has ended already.
         """
         now = self.clock()
-        row = {"queue_id": queue_id, "who": replace_surrogates(who), "asked_at": microseconds(now)}
+        row = {"queue_id": queue_id, "who": replace_surrogates(actor), "asked_at": microseconds(now)}
         insert = self.database.insert(tables.evaluation_cancels).on_conflict_do_nothing()
 
         def work(connection: sa.Connection) -> bool:
@@ -277,7 +277,7 @@ class EvaluationStore(DatabaseStore):
             if connection.execute(insert, row).rowcount == 0:
                 return False
             record_action(
-                connection, who, now, "cancel evaluation", {"queue_id": queue_id}, {"queue_id": queue_id, "asked": True}
+                connection, actor, now, "cancel evaluation", {"queue_id": queue_id}, {"queue_id": queue_id, "asked": True}
             )
             return True
 
@@ -293,8 +293,8 @@ class EvaluationStore(DatabaseStore):
         """Return the first event of each evaluation, and its end if it has ended."""
         column, ends = tables.evaluations.c, tables.evaluation_ends
         columns = (column.queue_id, column.family, column.run_count, column.submitted_at)
-        of_end = (ends.c.seq, ends.c.kind, ends.c.data, ends.c.started_at, ends.c.ended_at)
-        statement = sa.select(*columns, *of_end).outerjoin_from(tables.evaluations, ends).where(column.queue_id.in_(queue_ids))
+        ending = (ends.c.seq, ends.c.kind, ends.c.data, ends.c.started_at, ends.c.ended_at)
+        statement = sa.select(*columns, *ending).outerjoin_from(tables.evaluations, ends).where(column.queue_id.in_(queue_ids))
         return {
             row["queue_id"]: (
                 Event(1, "queued", {"family": row["family"], "runs": row["run_count"]}, _convert_time(row["submitted_at"])),

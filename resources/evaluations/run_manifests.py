@@ -88,17 +88,17 @@ def _list_stored_states(kind: GameDocumentKind, documents: DocumentSnapshot, set
         return []
     initial = {**_read_file_statuses(kind, settings), **dict.fromkeys(bodies, FIRST_STATUS[kind])}
     versions = [_VersionState(*key, statuses.get(key, status)) for key, status in initial.items()]
-    in_play = select_versions_in_play(versions, FIRST_STATUS[kind]).values()
-    with_status = [state for state in in_play if (state.id, state.version) in statuses]
-    return [[kind, *state, bodies.get((state.id, state.version))] for state in with_status]
+    current_states = select_versions_in_play(versions, FIRST_STATUS[kind]).values()
+    stored_states = [state for state in current_states if (state.id, state.version) in statuses]
+    return [[kind, *state, bodies.get((state.id, state.version))] for state in stored_states]
 
 
 def _read_file_statuses(kind: GameDocumentKind, settings: Settings) -> dict[tuple[str, int], str]:
     """Return statuses by id and version. A user's scenario replaces the shipped one of its id; invalid files are left out."""
     own_folder = settings.personas if kind == "persona" else settings.scenarios
-    of_shipped, own_statuses = _read_folder_statuses(kind, find_shipped(f"{kind}s")), _read_folder_statuses(kind, own_folder)
+    defaults, own_statuses = _read_folder_statuses(kind, find_shipped(f"{kind}s")), _read_folder_statuses(kind, own_folder)
     names = {name for name, _ in own_statuses} if kind == "scenario" else set()
-    return {key: status for key, status in of_shipped.items() if key[0] not in names} | own_statuses
+    return {key: status for key, status in defaults.items() if key[0] not in names} | own_statuses
 
 
 def _read_folder_statuses(kind: GameDocumentKind, folder: Path | None) -> dict[tuple[str, int], str]:

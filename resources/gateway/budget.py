@@ -124,7 +124,7 @@ class Account:
 class Accounts:
     """The accounts of a run, of its models (by name) and of roles, with their limits."""
 
-    def __init__(self, of_run: Budget, of_models: Mapping[str, Budget]) -> None:
+    def __init__(self, budget: Budget, budgets: Mapping[str, Budget]) -> None:
         self.run, self.models = Account("the run's", Budget()), dict[str, Account]()
         self.roles: dict[str, Account] = {}
         self.by_role: dict[str, Usage] = {}
@@ -132,23 +132,23 @@ class Accounts:
         self.allowed_unpriced: set[str] = set()
         """Names of models that may be called under a limit in dollars although their price is unknown; they count as free."""
         self._counts_tokens = False
-        self.limit(of_run, of_models)
+        self.limit(budget, budgets)
 
-    def limit(self, of_run: Budget, of_models: Mapping[str, Budget], of_roles: Mapping[str, Budget] | None = None) -> None:
+    def limit(self, budget: Budget, budgets: Mapping[str, Budget], role_budgets: Mapping[str, Budget] | None = None) -> None:
         """Add limits, such as those of a later stage: each applies where there is none yet, also to earlier usage.
 
-        `of_models`: by model name; `of_roles`: by role, over all models.
+        `budgets`: by model name; `role_budgets`: by role, over all models.
         """
-        self.run.limits = _merge_limits(self.run.limits, of_run)
-        for name, limits in of_models.items():
+        self.run.limits = _merge_limits(self.run.limits, budget)
+        for name, limits in budgets.items():
             account = self._get_account(name)
             account.limits = _merge_limits(account.limits, limits)
-        for role, limits in (of_roles or {}).items():
+        for role, limits in (role_budgets or {}).items():
             self.roles[role] = self.roles.get(role) or Account(f"the {role}s'", Budget())
             self.roles[role].limits = _merge_limits(self.roles[role].limits, limits)
         all_limits = [account.limits for account in (self.run, *self.models.values(), *self.roles.values())]
-        of_days = any(account.daily is not None for account in self.roles.values())
-        self._counts_tokens = of_days or any(cap.max_tokens is not None or cap.max_cost_usd is not None for cap in all_limits)
+        has_daily = any(account.daily is not None for account in self.roles.values())
+        self._counts_tokens = has_daily or any(cap.max_tokens is not None or cap.max_cost_usd is not None for cap in all_limits)
 
     def limit_daily(self, role: str, budget: DailyBudget) -> None:
         """Limit the daily cost of a role, over all models and runs; call before the first request in this role."""
@@ -212,8 +212,8 @@ class Accounts:
         return next((account.reached_limit_text for account in self._list_accounts(model, role) if account.reached), None)
 
     def _list_accounts(self, model: str, role: str) -> tuple[Account, ...]:
-        of_role = self.roles.get(role)
-        return (self.run, self._get_account(model)) if of_role is None else (self.run, self._get_account(model), of_role)
+        account = self.roles.get(role)
+        return (self.run, self._get_account(model)) if account is None else (self.run, self._get_account(model), account)
 
     def _get_account(self, model: str) -> Account:
         """Return the account of a model, created at its first call: a later stage may limit it."""
@@ -276,9 +276,9 @@ class Ceiling:
 
     def take_uncounted(self, price: Price | None) -> Usage:
         """Return the usage that calls of unknown cost may have beyond their counted usage, given later replies, and count it."""
-        more = self.estimate_maximum(*self._unknown, price) - self._counted
-        cost = max(0.0, more.cost_usd)
-        usage = Usage(tokens=max(0, more.tokens), cost_usd=cost, most_usd=cost)
+        extra = self.estimate_maximum(*self._unknown, price) - self._counted
+        cost = max(0.0, extra.cost_usd)
+        usage = Usage(tokens=max(0, extra.tokens), cost_usd=cost, most_usd=cost)
         self._counted += usage
         return usage
 
@@ -298,14 +298,14 @@ def compute_max_usage(request: Request, price: Price | None, ceiling: Ceiling | 
 
 def count_unknown_cost(request: Request, price: Price | None, ceiling: Ceiling | None = None) -> Usage:
     """Return the usage to count for a call that may have been billed at an unknown cost: its maximum."""
-    most = compute_max_usage(request, price, ceiling)
-    is_free = price is not None and not most.cost_usd
-    return most if is_free else replace(most, unpriced=1, most_usd=most.cost_usd)
+    maximum = compute_max_usage(request, price, ceiling)
+    is_free = price is not None and not maximum.cost_usd
+    return maximum if is_free else replace(maximum, unpriced=1, most_usd=maximum.cost_usd)
 
 
-def _merge_limits(limits: Budget, further: Budget) -> Budget:
+def _merge_limits(limits: Budget, defaults: Budget) -> Budget:
     """Return the limits, completed by the further ones."""
-    return Budget(**{**further.model_dump(), **limits.model_dump(exclude_none=True)})
+    return Budget(**{**defaults.model_dump(), **limits.model_dump(exclude_none=True)})
 
 
 def compute_response_limit(request: Request) -> int:

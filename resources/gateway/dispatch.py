@@ -90,7 +90,7 @@ class Dispatch:
         for arrival in reversed(arrivals):
             if all(arrival.queue is not queue for queue in self._queues):
                 self._queues.append(arrival.queue)
-            arrival.enter(in_front=True)
+            arrival.enter(is_first=True)
         self._followed -= n_settled
         self._changed.set()
 
@@ -210,15 +210,15 @@ class Dispatch:
             bill = error.bill
             queue.state.learn(bill, job.request)
             usage = compute_failed_usage(error, job.request, queue.state.price, queue.ceiling)
-            if (unanswered := make_unanswered_call(job, usage)) is not None:
+            if (lost_call := make_unanswered_call(job, usage)) is not None:
                 # Before it is settled, because a daily budget reads the store again.
-                await self._writer.commit(unanswered)
+                await self._writer.commit(lost_call)
             self._handle_failure(queue, job, error, began)
         except asyncio.CancelledError:
             # It was sent, so it may still be answered and billed.
             usage = count_unknown_cost(job.request, queue.state.price, queue.ceiling)
-            if (unanswered := make_unanswered_call(job, usage)) is not None:
-                self._writer.take(unanswered)
+            if (lost_call := make_unanswered_call(job, usage)) is not None:
+                self._writer.take(lost_call)
             queue.state.breaker.record_abandoned(probe=job.probe)
             raise
         else:
@@ -245,10 +245,10 @@ class Dispatch:
         """Charge calls of unknown cost more if a reply shows that they may have used more."""
         if usage.unpriced and (bill is None or bill.prompt_tokens is None or bill.completion_tokens is None):
             queue.ceiling.count_unknown(job.request, usage)
-        more = queue.ceiling.take_uncounted(queue.state.price)
-        if more.tokens:
-            queue.state.spent += more
-            self._accounts.charge(queue.spec.name, more, job.request.role)
+        extra = queue.ceiling.take_uncounted(queue.state.price)
+        if extra.tokens:
+            queue.state.spent += extra
+            self._accounts.charge(queue.spec.name, extra, job.request.role)
 
     def _handle_failure(self, queue: ModelQueue, job: Job, error: CallError, began: float) -> None:
         """Apply a failed call to its request, model and provider."""
@@ -269,8 +269,8 @@ class Dispatch:
     def _handle_passing_failure(self, queue: ModelQueue, job: Job, reached: bool, now: float) -> None:
         """Retry; a later response or the opening of the breaker shows whether the request was at fault."""
         breaker, backoff = queue.state.breaker, self._rules.backoff
-        alone = job.is_own_failure(queue.state, is_late=queue.is_late)
-        if breaker.record_failure(now, probe=job.probe, reached=reached, alone=alone) and breaker.open_until is not None:
+        own_fault = job.is_own_failure(queue.state, is_late=queue.is_late)
+        if breaker.record_failure(now, probe=job.probe, reached=reached, alone=own_fault) and breaker.open_until is not None:
             self._tell(
                 f"{job.last_error}; call after call fails, so no more calls are sent to this model for {breaker.open_until - now:.3g} s"
             )
@@ -309,10 +309,10 @@ class Dispatch:
             self._give_up(queue, f"only rate limits for {now - model.limited_since:.3g} s: {job.last_error}")
         return queue.retry(job, now + wait)
 
-    def _give_up(self, queue: ModelQueue, why: str) -> None:
+    def _give_up(self, queue: ModelQueue, reason: str) -> None:
         if queue.state.dead is None:
             # If the reason is the message of a call, it names the model already.
-            queue.state.dead = f"{queue.spec.name}: {why.replace(f'{queue.spec.name}: ', '', 1)}"
+            queue.state.dead = f"{queue.spec.name}: {reason.replace(f'{queue.spec.name}: ', '', 1)}"
             self._tell(f"{queue.state.dead}; this run sends it no more requests")
 
     def _fail_undeliverable(self) -> None:
@@ -323,17 +323,17 @@ class Dispatch:
             elif (limit := self._accounts.find_reached_limit(queue.spec.name, queue.role)) is not None:
                 self._fail_rest(queue, limit, "budget")
 
-    def _fail_rest(self, queue: ModelQueue, why: str, status: str) -> None:
+    def _fail_rest(self, queue: ModelQueue, reason: str, status: str) -> None:
         jobs = queue.drain()
         # An error is more useful than the budget that ended the attempts: the request's own error, or else the last one that persists.
         errors = {job.key: job.last_error for job in jobs if job.last_error} if status == "budget" else {}
         last = next(reversed(errors.values()), queue.last_error) if status == "budget" else ""
         if jobs and status == "budget" and not queue.stopped:
             are = "request is" if len(jobs) == 1 else "requests are"
-            self._tell(f"{queue.spec.name}: {why}; {len(jobs):,} {are} not sent{_quote_error(last)}")
+            self._tell(f"{queue.spec.name}: {reason}; {len(jobs):,} {are} not sent{_quote_error(last)}")
         for job in jobs:
             error = _quote_error(errors.get(job.key, last))
-            self._fail(queue, job, f"not asked{' again' if job.sent else ''}: {why}{error}", status)
+            self._fail(queue, job, f"not asked{' again' if job.sent else ''}: {reason}{error}", status)
 
     def _fail(self, queue: ModelQueue, job: Job, message: str, status: str = "error") -> None:
         if status == "budget":
@@ -350,9 +350,9 @@ def _quote_error(error: str) -> str:
     return f"{LAST_ERROR}{error}" if error else ""
 
 
-def _is_slot_left(limit: int, in_use: int, queue: ModelQueue, among: Sequence[ModelQueue]) -> bool:
+def _is_slot_left(limit: int, in_use: int, queue: ModelQueue, queues: Sequence[ModelQueue]) -> bool:
     """Return whether the queue may take a free slot: up to half of all are kept for queues with none in flight."""
     if not queue.in_flight:
         return in_use < limit
-    waiting = sum(1 for sibling in among if not sibling.in_flight and not sibling.is_exhausted)
+    waiting = sum(1 for sibling in queues if not sibling.in_flight and not sibling.is_exhausted)
     return in_use + min(waiting, limit // 2) < limit

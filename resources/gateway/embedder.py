@@ -120,13 +120,13 @@ def _embed_by_server(
 ) -> tuple[dict[str, tuple[Vectors, int]], dict[str, Failure]]:
     """Return (vector, windows) by text hash, and failures by text hash."""
     window = spec.max_tokens if "max_tokens" in spec.model_fields_set and spec.max_tokens else EMBEDDER_WINDOW
-    of_text = {key: split_into_pieces(text, window) for key, text in texts.items()}
-    flat = [piece for parts in of_text.values() for piece in parts]
+    text_pieces = {key: split_into_pieces(text, window) for key, text in texts.items()}
+    flat = [piece for parts in text_pieces.values() for piece in parts]
     result = _embed_pieces(flat, _strip_sampling(spec), gateway, on_progress)
     vectors: dict[str, tuple[Vectors, int]] = {}
     failures: dict[str, Failure] = {}
     start = 0
-    for key, parts in of_text.items():
+    for key, parts in text_pieces.items():
         places = range(start, start + len(parts))
         start += len(parts)
         failure = next((result.failures[place] for place in places if place in result.failures), None)
@@ -142,15 +142,15 @@ def _embed_by_server(
 
 def _embed_pieces(flat: Sequence[Piece], spec: ModelSpec, gateway: Gateway, on_progress: OnProgress | None) -> _EmbeddedPieces:
     """Embed pieces in batches; pieces of failed batches are sent once more, one per request."""
-    result, again = _EmbeddedPieces(), _EmbeddedPieces()
+    result, retry = _EmbeddedPieces(), _EmbeddedPieces()
     _ask(split_text_batches([piece.text for piece in flat]), flat, spec, gateway, on_progress, result)
-    alone = [place for place in sorted(result.failures) if _is_asked(result.failures[place])]
-    if alone and len(flat) > 1:
-        _ask([range(place, place + 1) for place in alone], flat, spec, gateway, on_progress, again)
+    places = [place for place in sorted(result.failures) if _is_asked(result.failures[place])]
+    if places and len(flat) > 1:
+        _ask([range(place, place + 1) for place in places], flat, spec, gateway, on_progress, retry)
         # If the model is not called again, the first failure is more informative.
-        sent_failures = {place: failure for place, failure in again.failures.items() if _is_asked(failure)}
-        result.failures = {place: old for place, old in result.failures.items() if place not in again.vectors} | sent_failures
-        result.vectors |= again.vectors
+        sent_failures = {place: failure for place, failure in retry.failures.items() if _is_asked(failure)}
+        result.failures = {place: old for place, old in result.failures.items() if place not in retry.vectors} | sent_failures
+        result.vectors |= retry.vectors
     return result
 
 

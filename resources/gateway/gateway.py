@@ -137,7 +137,7 @@ class Gateway:
         queues: dict[_ModelKey, ModelQueue] = {}
         intake = Intake(self.store, partial(self._get_queue, queues), follow_up)
         for arrival in intake.take(requests):
-            arrival.enter(in_front=False)
+            arrival.enter(is_first=False)
         waiting = [queue for queue in queues.values() if queue.unclaimed]
         self._refuse_unaskable(waiting)
         lines: deque[str] = deque()
@@ -203,10 +203,10 @@ class Gateway:
         def tick() -> None:
             if keys := [settled_keys.popleft() for _ in range(len(settled_keys))]:
                 arrivals = intake.follow(keys, dispatch.failures)
-                if further := _list_new_queues(arrivals, queues):
-                    self._refuse_unaskable(further)
-                    scrub.know(queue.spec for queue in further)
-                    queues.extend(further)
+                if new_queues := _list_new_queues(arrivals, queues):
+                    self._refuse_unaskable(new_queues)
+                    scrub.know(queue.spec for queue in new_queues)
+                    queues.extend(new_queues)
                 thread.call_in_loop(partial(dispatch.enter, arrivals, len(keys)))
             report()
 
@@ -241,8 +241,8 @@ class Gateway:
         for queue in queues:
             queue.state.price = price(queue.spec) or queue.state.price
         for role in dict.fromkeys(queue.role for queue in queues):
-            of_role = [(queue.spec, queue.state.price) for queue in queues if queue.role == role]
-            self.accounts.refuse_unpriced(of_role, role)
+            role_prices = [(queue.spec, queue.state.price) for queue in queues if queue.role == role]
+            self.accounts.refuse_unpriced(role_prices, role)
 
     def _check_sent(self, queues: Sequence[ModelQueue]) -> None:
         """Report settings that are not sent as configured.
@@ -269,9 +269,9 @@ class Intake:
     """The division of requests into those to send and those settled. Runs in the caller's thread."""
 
     def __init__(
-        self, store: ResponseStore, queue_of: Callable[[ModelSpec, str], ModelQueue], follow_up: PlanFollowUps | None
+        self, store: ResponseStore, get_queue: Callable[[ModelSpec, str], ModelQueue], follow_up: PlanFollowUps | None
     ) -> None:
-        self._store, self._queue_of, self._follow_up = store, queue_of, follow_up
+        self._store, self._queue_of, self._follow_up = store, get_queue, follow_up
         self._seen, self._settled = set[str](), set[str]()
         self.failures: dict[str, Failure] = {}
         """Failures by request key."""
@@ -304,10 +304,10 @@ class Intake:
                 stored_keys += part.stored_keys
                 replays += self._take_replayed(part)
             requests = requests.iterate_missing()
-        again, new = list[str](), dict[str, Request]()
+        repeats, new = list[str](), dict[str, Request]()
         for request in requests:
             if request.key in self._settled:
-                again.append(request.key)
+                repeats.append(request.key)
             elif request.key not in self._seen:
                 new[request.key] = request
         known_keys = self._store.find_known_keys(new)
@@ -317,7 +317,7 @@ class Intake:
             Arrival(self._queue_of(request.model, request.role), None if key in known_keys else Job(key, request))
             for key, request in new.items()
         ]
-        done_keys = [*again, *(key for key in new if key in known_keys)]
+        done_keys = [*repeats, *(key for key in new if key in known_keys)]
         return list(dict.fromkeys([*stored_keys, *done_keys])), replays + arrivals
 
     def _take_replayed(self, requests: RequestsOfModel) -> list[Arrival]:

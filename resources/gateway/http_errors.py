@@ -98,9 +98,9 @@ def make_connection_error(spec: ModelSpec, fault: BaseException, *, reached: boo
     return CallError(message, Scope.PASSING, reached=reached, billed=reached)
 
 
-def make_unreadable_error(spec: ModelSpec, why: str) -> CallError:
+def make_unreadable_error(spec: ModelSpec, reason: str) -> CallError:
     """Return the error for a success status without a valid response."""
-    return CallError(f"{spec.name}: unreadable answer: {why}", Scope.PASSING, billed=True)
+    return CallError(f"{spec.name}: unreadable answer: {reason}", Scope.PASSING, billed=True)
 
 
 def make_no_choices_error(spec: ModelSpec) -> CallError:

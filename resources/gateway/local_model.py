@@ -274,8 +274,8 @@ def estimate_chat_tokens(messages: Sequence[Message]) -> int:
 def fit_conversation(messages: Sequence[Message], characters: int) -> list[Message]:
     """Shorten the conversation to about these characters: the longest messages lose their middle, a very long conversation its own."""
     turns = list(messages) if len(messages) <= _MOST_TURNS else [messages[0], *messages[1 - _MOST_TURNS :]]
-    most = _compute_longest_allowed([len(message.text) for message in turns], characters)
-    return [Message(message.role, shorten_middle_of(message.text, most)) for message in turns]
+    limit = _compute_longest_allowed([len(message.text) for message in turns], characters)
+    return [Message(message.role, shorten_middle_of(message.text, limit)) for message in turns]
 
 
 def shorten_middle_of(text: str, budget: int) -> str:

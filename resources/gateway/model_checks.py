@@ -68,9 +68,9 @@ def refuse_unknown_providers(models: Iterable[ModelSpec], store: ResponseStore |
 
     `store`: of responses, or None without any.
     """
-    asked = {spec.name: spec for spec in models if is_translated(spec) and not (spec.api_key_env or spec.api_base)}
-    problems = {name: find_unknown_provider(spec) for name, spec in asked.items()}
-    refuse({name: add_stored_snapshots(asked[name], text, store) if store else text for name, text in problems.items()})
+    specs = {spec.name: spec for spec in models if is_translated(spec) and not (spec.api_key_env or spec.api_base)}
+    problems = {name: find_unknown_provider(spec) for name, spec in specs.items()}
+    refuse({name: add_stored_snapshots(specs[name], text, store) if store else text for name, text in problems.items()})
 
 
 def refuse_early(
@@ -93,13 +93,13 @@ def refuse_early(
     """
     specs = [spec for spec in models if not spec.is_computed]
     problems = {spec.name: problem for spec in specs if (problem := find_quick_problem(spec, environ))}
-    looked_at = [spec for spec in specs if (spec.api_base or look_up_prices) and accounts.is_price_needed(spec.name)]
-    no_price = [spec for spec in looked_at if price(spec) is None]
+    priced_specs = [spec for spec in specs if (spec.api_base or look_up_prices) and accounts.is_price_needed(spec.name)]
+    no_price = [spec for spec in priced_specs if price(spec) is None]
     new = {spec.name for spec in specs if (spec.name in problems or spec in no_price) and not store.has(spec.variant, snapshot)}
     refuse({spec.name: add_stored_snapshots(spec, problems.get(spec.name), store) for spec in specs if spec.name in new})
-    never = [spec for spec in specs if is_translated(spec) and not store.has(spec.variant, snapshot)]
-    refuse({spec.name: find_sent_problem(spec) for spec in never})
-    refuse_same_sent(specs if never else (), never)
+    new_specs = [spec for spec in specs if is_translated(spec) and not store.has(spec.variant, snapshot)]
+    refuse({spec.name: find_sent_problem(spec) for spec in new_specs})
+    refuse_same_sent(specs if new_specs else (), new_specs)
     accounts.refuse_unpriced((spec, None) for spec in no_price if spec.name in new)
 
 

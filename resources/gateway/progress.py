@@ -153,23 +153,23 @@ class RunProgress:
         return n_done / seconds if seconds > 0 else 0.0
 
 
-def format_progress(head: str, done: int, total: int, details: Iterable[str]) -> str:
+def format_progress(head: str, n_done: int, total: int, details: Iterable[str]) -> str:
     """Return `predict: gpt-4.1-mini 152/900, 40 cached, 2 failed, 208/min, $0.42, 2 min left`. `head`: stage and what is counted."""
-    return ", ".join([f"{head} {done:,}/{total:,}", *details])
+    return ", ".join([f"{head} {n_done:,}/{total:,}", *details])
 
 
-def _list_model_details(one: ModelProgress) -> list[str]:
+def _list_model_details(progress: ModelProgress) -> list[str]:
     """Return details to follow a model's count: `40 cached`, `2 failed`, `5 not sent`, `208/min`, `12 rate limits`, `$0.42`, `2 min left`."""
-    parts = [f"{one.replayed:,} cached", f"{one.failed:,} failed"]
-    if one.stopped:
-        parts.append(f"{one.stopped:,} not sent")
-    if one.rate:
-        parts.append(_format_pace(one.rate))
-    if one.rate_limited:
-        parts.append(format_count(one.rate_limited, "rate limit"))
-    parts += format_short_costs(one.cost_usd, one.unknown_cost_attempts, one.unknown_cost_usd_most)
-    if one.seconds_left is not None and one.settled < one.total:
-        parts.append(f"{_format_duration(one.seconds_left)} left")
+    parts = [f"{progress.replayed:,} cached", f"{progress.failed:,} failed"]
+    if progress.stopped:
+        parts.append(f"{progress.stopped:,} not sent")
+    if progress.rate:
+        parts.append(_format_pace(progress.rate))
+    if progress.rate_limited:
+        parts.append(format_count(progress.rate_limited, "rate limit"))
+    parts += format_short_costs(progress.cost_usd, progress.unknown_cost_attempts, progress.unknown_cost_usd_most)
+    if progress.seconds_left is not None and progress.settled < progress.total:
+        parts.append(f"{_format_duration(progress.seconds_left)} left")
     return parts
 
 
@@ -249,14 +249,14 @@ class _Lines:
         self._last = now
         return True
 
-    def _show(self, name: str, done: int, total: int, details: Sequence[str], is_due: bool) -> None:
+    def _show(self, name: str, n_done: int, total: int, details: Sequence[str], is_due: bool) -> None:
         """Show a count. `is_due`: write a line if there are no bars."""
-        line = format_progress(name, done, total, details)
+        line = format_progress(name, n_done, total, details)
         if self._bars is not None:
             if name not in self._tasks:
                 self._tasks[name] = self._bars.add_task(line)
                 self._bars.start()
-            self._bars.update(self._tasks[name], description=line, completed=done, total=total)
+            self._bars.update(self._tasks[name], description=line, completed=n_done, total=total)
         elif is_due:
             self.say(f"{self._stage}{line}")
 

@@ -61,8 +61,8 @@ class Job:
         """Return whether a failed call seems to be the request's own fault, since the last outage: a later call was answered, or it fails
         again with a model that answered, after all others had their turn (`is_late`).
         """
-        is_again = is_late and self.failures > 0 and model.answered > 0
-        self._alone = self._alone or is_again or model.last_answered > self.call
+        is_repeat = is_late and self.failures > 0 and model.answered > 0
+        self._alone = self._alone or is_repeat or model.last_answered > self.call
         return self._alone
 
     def count_failure(self, breaker: Breaker) -> int:
@@ -220,11 +220,11 @@ class ModelQueue:
         """Whether to claim the next requests before the ready ones run out; follow-ups are claimed at once."""
         return bool(self.unclaimed) and (len(self.ready) < self.spec.max_concurrency or self.unclaimed[0].follows)
 
-    def take_for_claim(self, most: int) -> list[Job]:
+    def take_for_claim(self, limit: int) -> list[Job]:
         """Remove and return the unclaimed requests to claim next."""
         runs_out = len(self.ready) < self.spec.max_concurrency
         jobs: list[Job] = []
-        while self.unclaimed and len(jobs) < most and (runs_out or self.unclaimed[0].follows):
+        while self.unclaimed and len(jobs) < limit and (runs_out or self.unclaimed[0].follows):
             jobs.append(self.unclaimed.popleft())
         return jobs
 
@@ -249,13 +249,13 @@ class ModelQueue:
     def put_back(self, job: Job) -> None:
         self.ready.appendleft(job)
 
-    def retry(self, job: Job, when: float) -> None:
-        heapq.heappush(self.retries, (when, next(self._numbers), job))
+    def retry(self, job: Job, due: float) -> None:
+        heapq.heappush(self.retries, (due, next(self._numbers), job))
 
-    def ask_undecided_again(self, when: float) -> None:
+    def ask_undecided_again(self, due: float) -> None:
         """Retry undecided requests after an outage."""
         for job in self.undecided:
-            self.retry(job, when)
+            self.retry(job, due)
         self.undecided.clear()
 
     def drain(self) -> list[Job]:
@@ -305,11 +305,11 @@ class Arrival(NamedTuple):
     job: Job | None
     """The request; None: its response is in the store already."""
 
-    def enter(self, *, in_front: bool) -> None:
+    def enter(self, *, is_first: bool) -> None:
         self.queue.total += 1
         if self.job is None:
             self.queue.replayed += 1
-        elif in_front:
+        elif is_first:
             self.job.follows = True
             self.queue.unclaimed.appendleft(self.job)
         else:

@@ -40,12 +40,12 @@ def is_translated(spec: ModelSpec) -> bool:
     return not (spec.is_computed or spec.is_local or is_direct(spec))
 
 
-def build_sent_body(spec: ModelSpec, *without: str) -> dict[str, Any]:
+def build_sent_body(spec: ModelSpec, *exclusions: str) -> dict[str, Any]:
     """Return the sampling parameters of the request body as litellm sends them, without these settings of the model.
 
     Raises litellm's exception for a value that it cannot translate.
     """
-    settings = {key: value for key, value in build_sampling_body(spec).items() if key not in without}
+    settings = {key: value for key, value in build_sampling_body(spec).items() if key not in exclusions}
     if not is_translated(spec):
         return settings
     litellm = load_litellm()
@@ -174,7 +174,7 @@ def _describe_untranslated(spec: ModelSpec, error: Exception) -> str | None:
 def _describe_same(first: ModelSpec, second: ModelSpec) -> str:
     names = (first.name, second.name) if first.name != second.name else (first.variant, second.variant)
     differing = [key for key in {**first.sampling, **second.sampling} if first.sampling.get(key) != second.sampling.get(key)]
-    how = [
+    changes = [
         f"{spec.name}: {key}={format_setting(spec.sampling[key])} is {'not sent' if value is None else f'sent as {value}'}"
         for spec in (first, second)
         for key, value in find_altered_settings(spec).items()
@@ -182,14 +182,14 @@ def _describe_same(first: ModelSpec, second: ModelSpec) -> str:
     ]
     return (
         f"{names[0]} and {names[1]} send the provider the same request, so one model would be paid for twice and ranked as two "
-        f"({'; '.join(dict.fromkeys(how))}); name one of them, or in the models file say `{differing[0]}: null`"
+        f"({'; '.join(dict.fromkeys(changes))}); name one of them, or in the models file say `{differing[0]}: null`"
     )
 
 
-def _try_body(spec: ModelSpec, *without: str) -> dict[str, Any] | None:
+def _try_body(spec: ModelSpec, *exclusions: str) -> dict[str, Any] | None:
     """Return `build_sent_body`, or None if litellm cannot translate a value (`find_sent_problem` says which)."""
     try:
-        return build_sent_body(spec, *without)
+        return build_sent_body(spec, *exclusions)
     except Exception:  # litellm raises many types
         return None
 

@@ -72,7 +72,7 @@ class SingleFlight:
         await self.flush()
         now = time.monotonic()
         looks = now >= self._look_at
-        chunks = [(queue, chunk) for queue in self._queues if (chunk := _choose_chunk(queue, look_again=looks))]
+        chunks = [(queue, chunk) for queue in self._queues if (chunk := _choose_chunk(queue, is_recheck=looks))]
         if looks:
             self._look_at = now + _LOOK_EVERY_S
         keys = [job.key for _, chunk in chunks for job in chunk]
@@ -109,13 +109,13 @@ class SingleFlight:
             await self._writer.run(self._claims.release, given_back)
 
 
-def _choose_chunk(queue: ModelQueue, *, look_again: bool) -> list[Job]:
+def _choose_chunk(queue: ModelQueue, *, is_recheck: bool) -> list[Job]:
     """Take the next jobs to claim out of their queues: new ones before those that another run had."""
     size = 2 * queue.spec.max_concurrency
     chunk = []
     if queue.needs_claims:
         chunk = queue.take_for_claim(size)
-    if look_again and not queue.unclaimed:
+    if is_recheck and not queue.unclaimed:
         chunk += [queue.elsewhere.popleft() for _ in range(min(size, len(queue.elsewhere)))]
     queue.claiming += len(chunk)
     return chunk

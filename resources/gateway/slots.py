@@ -54,8 +54,8 @@ class ProviderSlots:
         """Set this run's share of a limit common to all runs, which adapt it together."""
         self.cap = self.limit = calls
 
-    def pause(self, until: float) -> None:
-        self.paused_until = max(self.paused_until, until)
+    def pause(self, end: float) -> None:
+        self.paused_until = max(self.paused_until, end)
 
     def record_answer(self) -> None:
         self.answers += 1

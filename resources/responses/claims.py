@@ -63,7 +63,7 @@ class Claims:
                 connection.execute(self._drop, self._database.keys(sorted(mine & answered_keys)))
             return ClaimOutcome(mine - answered_keys, answered_keys)
 
-        return self._database.write(work, alone=True) if keys else ClaimOutcome(set(), set())
+        return self._database.write(work, exclusive=True) if keys else ClaimOutcome(set(), set())
 
     @contextmanager
     def hold_all(self, keys: Sequence[str]) -> Iterator[None]:
@@ -87,7 +87,7 @@ class Claims:
             connection.execute(self._drop, self._database.keys(given_back))
 
         if given_back:
-            self._database.write(work, alone=True)
+            self._database.write(work, exclusive=True)
 
     @property
     def owner(self) -> str:
@@ -101,7 +101,7 @@ class Claims:
 
     def beat(self) -> None:
         """Send a heartbeat. Call several times within `ttl_s`."""
-        self._database.write(self._write_sign_of_life, alone=True)
+        self._database.write(self._write_sign_of_life, exclusive=True)
 
     def close(self) -> None:
         """Release all claims."""
@@ -110,7 +110,7 @@ class Claims:
             connection.execute(sa.delete(db.claims).where(db.claims.c.owner == self._owner))
             connection.execute(sa.delete(db.claimants).where(db.claimants.c.owner == self._owner))
 
-        self._database.write(work, alone=True)
+        self._database.write(work, exclusive=True)
 
     def __enter__(self) -> Self:
         return self

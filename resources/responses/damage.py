@@ -19,9 +19,9 @@ def find_damage(path: Path, within_s: float) -> str | None:
     """
     end = time.monotonic() + within_s
     # With this flag SQLite assumes exclusive access and creates no extra files.
-    alone = "" if path.with_name(f"{path.name}-wal").exists() else "&immutable=1"
+    option = "" if path.with_name(f"{path.name}-wal").exists() else "&immutable=1"
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{alone}", uri=True, timeout=within_s)) as connection:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{option}", uri=True, timeout=within_s)) as connection:
             connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS_BETWEEN_LOOKS)
             report = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     except sqlite3.OperationalError as error:

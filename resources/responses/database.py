@@ -230,10 +230,12 @@ class ResponseDatabase:
         """Return the work's result, in one reading transaction."""
         return self._run_patiently("read", lambda: self._read_once(work))
 
-    def write(self, work: Work[Result], *, alone: bool = False, find_committed: Work[Result | None] | None = None) -> Result:
+    def write(
+        self, work: Work[Result], *, exclusive: bool = False, find_committed: Work[Result | None] | None = None
+    ) -> Result:
         """Return the work's result, in one writing transaction, committed completely or not at all.
 
-        `alone`: without any other writer (in SQLite always). `find_committed`: called before a retry, as the previous commit may have
+        `exclusive`: without any other writer (in SQLite always). `find_committed`: called before a retry, as the previous commit may have
         succeeded unconfirmed; returns the work's result then, or None if it is not stored.
         """
         tries = count()
@@ -241,7 +243,7 @@ class ResponseDatabase:
         def attempt() -> Result:
             is_first = next(tries) == 0
             return self._write_once(
-                work if is_first or find_committed is None else partial(_run_unless_committed, find_committed, work), alone
+                work if is_first or find_committed is None else partial(_run_unless_committed, find_committed, work), exclusive
             )
 
         return self._run_patiently("write to", attempt)
@@ -296,11 +298,11 @@ class ResponseDatabase:
         with self._engine.connect() as connection:
             return work(connection)
 
-    def _write_once(self, work: Work[Result], alone: bool) -> Result:
+    def _write_once(self, work: Work[Result], exclusive: bool) -> Result:
         with self._wait_for_turn(), self._engine.connect().execution_options(writes=True) as connection, connection.begin():
             if self.is_postgresql:
                 # A claim must see a whole commit or nothing of it, and transactions must lock rows in one order to avoid deadlocks.
-                lock = sa.func.pg_advisory_xact_lock if alone else sa.func.pg_advisory_xact_lock_shared
+                lock = sa.func.pg_advisory_xact_lock if exclusive else sa.func.pg_advisory_xact_lock_shared
                 connection.execute(sa.select(lock(_WRITERS_LOCK)))
             return work(connection)
 
@@ -342,7 +344,7 @@ class ResponseDatabase:
         if self._read_once(self._is_up_to_date):
             return
         try:
-            self._write_once(self._bring_up_to_date, alone=True)
+            self._write_once(self._bring_up_to_date, exclusive=True)
         except sa.exc.SQLAlchemyError:
             # A read-only store works without tables that no response is read from.
             if not self._read_once(self._is_readable):

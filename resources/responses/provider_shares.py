@@ -95,7 +95,7 @@ class ProviderShares:
 
     def _take_share(self, connection: sa.Connection, limit: dict[str, Any], report: Report, now: int, alive: set[str]) -> Share:
         name = limit["provider"]
-        most = self._most.get(name, HIGHEST_LIMIT)
+        maximum = self._most.get(name, HIGHEST_LIMIT)
         rows = connection.execute(sa.select(_SHARE_ROWS).where(_SHARE_ROWS.c.provider == name)).all()
         if absent := [row.owner for row in rows if row.owner not in alive]:
             connection.execute(sa.delete(_SHARE_ROWS).where(_SHARE_ROWS.c.provider == name, _SHARE_ROWS.c.owner.in_(absent)))
@@ -106,7 +106,7 @@ class ProviderShares:
             limit = self._create_limit(name) | {"paused_until": limit["paused_until"]}
         known_at = min(now, next((row.cut_known_at for row in rows if row.owner == mine), 0))
         in_flight = report.in_flight + sum(row.in_flight for row in other_rows)
-        limit = _adapt_limit(limit, report, now, known_at, in_flight=in_flight, most=most)
+        limit = _adapt_limit(limit, report, now, known_at, in_flight=in_flight, maximum=maximum)
         wants = {mine: report.wants, **{row.owner: row.wants for row in other_rows}}
         fair = divide_calls(limit["calls"], wants, turn=now // int(TURN_S * 1e6))[mine]
         n_held = max(report.holds, min(fair, limit["calls"] - sum(row.held for row in other_rows)), 0)
@@ -120,7 +120,7 @@ class ProviderShares:
 
 
 def _adapt_limit(
-    limit: Mapping[str, Any], report: Report, now: int, known_at: int, *, in_flight: int, most: int
+    limit: Mapping[str, Any], report: Report, now: int, known_at: int, *, in_flight: int, maximum: int
 ) -> dict[str, Any]:
     """Return the limit after a run's report: until the first 429 it grows by one with each response, so doubles in the time of a call;
     after that by one after as many responses as the limit; a 429 halves it.
@@ -128,15 +128,15 @@ def _adapt_limit(
     A call that began before its run knew of the last cut (`known_at`) says nothing about the limit since: a burst of 429s over many runs
     halves the limit once. A future time is from a clock that was set back.
     """
-    calls, clean, cut_at = min(limit["calls"], most), limit["clean"] + report.answered, min(limit["cut_at"], now)
+    calls, clean, cut_at = min(limit["calls"], maximum), limit["clean"] + report.answered, min(limit["cut_at"], now)
     is_limited = report.limited_before_s is not None and now - int(report.limited_before_s * 1e6) > known_at
     if is_limited and known_at >= cut_at:
         # Half of the calls in use, because a limit that was not reached says nothing about the provider.
         calls, clean, cut_at = max(1, min(calls, in_flight) // 2), 0, now
     elif not cut_at:
-        calls, clean = min(most, calls + report.answered), 0
+        calls, clean = min(maximum, calls + report.answered), 0
     elif clean >= calls:
-        calls, clean = min(most, calls + clean // calls), 0
+        calls, clean = min(maximum, calls + clean // calls), 0
     paused_until = max(min(limit["paused_until"], now + int(MOST_PAUSE_S * 1e6)), now + int(report.pause_s * 1e6))
     return {**limit, "calls": calls, "clean": clean, "cut_at": cut_at, "paused_until": paused_until}
 
@@ -149,6 +149,6 @@ def divide_calls(calls: int, wants: Mapping[str, int], *, turn: int = 0) -> dict
         parts[owner] = wants[owner]
         remaining -= parts[owner]
     for place, owner in enumerate(sorted(hungry)):
-        level, more = divmod(remaining, len(hungry))
-        parts[owner] = level + ((place + turn) % len(hungry) >= len(hungry) - more)
+        level, remainder = divmod(remaining, len(hungry))
+        parts[owner] = level + ((place + turn) % len(hungry) >= len(hungry) - remainder)
     return parts

@@ -43,17 +43,17 @@ def has_no_response() -> sa.ColumnElement[bool]:
     return ~sa.exists().where(responses.request_key == db.lost_attempts.c.request_key)
 
 
-def add_unanswered_cost(row: dict[str, Any], unanswered: UnansweredCost) -> dict[str, Any]:
+def add_unanswered_cost(row: dict[str, Any], loss: UnansweredCost) -> dict[str, Any]:
     """Return a response's row with the cost of its lost attempts."""
-    most = [value for value in (row["unknown_cost_usd_most"], unanswered.most_usd) if value is not None]
-    cost, lost_cost = row["cost_usd"], unanswered.cost_usd or 0.0
+    bounds = [value for value in (row["unknown_cost_usd_most"], loss.most_usd) if value is not None]
+    cost, lost_cost = row["cost_usd"], loss.cost_usd or 0.0
     if cost is None and lost_cost:
-        most.append(lost_cost)
+        bounds.append(lost_cost)
     return {
         **row,
         "cost_usd": None if cost is None else cost + lost_cost,
-        "unknown_cost_attempts": (row["unknown_cost_attempts"] or 0) + unanswered.unknown,
-        "unknown_cost_usd_most": math.fsum(most) if most else None,
+        "unknown_cost_attempts": (row["unknown_cost_attempts"] or 0) + loss.unknown,
+        "unknown_cost_usd_most": math.fsum(bounds) if bounds else None,
     }
 
 
@@ -80,9 +80,9 @@ class RemovedCost(NamedTuple):
     """US dollars of removed responses of known cost."""
 
 
-def select_response_keys(database: ResponseDatabase, which: ResponseSelection) -> list[str]:
+def select_response_keys(database: ResponseDatabase, selection: ResponseSelection) -> list[str]:
     """Return the request keys of the selected responses, in order. Scans the whole store."""
-    statement = sa.select(db.responses.c.request_key).where(*_build_conditions(which)).order_by(db.responses.c.request_key)
+    statement = sa.select(db.responses.c.request_key).where(*_build_conditions(selection)).order_by(db.responses.c.request_key)
     return database.read(lambda connection: list(connection.scalars(statement)))
 
 
@@ -139,16 +139,16 @@ def _remove_rows(database: ResponseDatabase, keys: Sequence[str], connection: sa
     return connection.execute(sa.delete(db.responses).where(condition), parameters).rowcount
 
 
-def _build_conditions(which: ResponseSelection) -> list[sa.ColumnElement[bool]]:
+def _build_conditions(selection: ResponseSelection) -> list[sa.ColumnElement[bool]]:
     column = db.responses.c
     faults = [
-        *([sa.func.ltrim(column.text, " \t\r\n") == ""] if which.empty else []),
-        *([column.finish_reason == "length"] if which.truncated else []),
+        *([sa.func.ltrim(column.text, " \t\r\n") == ""] if selection.empty else []),
+        *([column.finish_reason == "length"] if selection.truncated else []),
     ]
     return [
         *([sa.or_(*faults)] if faults else []),
-        *([sa.or_(column.model.in_(which.models), column.model_variant.in_(which.models))] if which.models else []),
-        *([column.snapshot.in_(which.snapshots)] if which.snapshots else []),
-        *([column.answered_at >= db.microseconds(which.since)] if which.since else []),
-        *([column.answered_at < db.microseconds(which.before)] if which.before else []),
+        *([sa.or_(column.model.in_(selection.models), column.model_variant.in_(selection.models))] if selection.models else []),
+        *([column.snapshot.in_(selection.snapshots)] if selection.snapshots else []),
+        *([column.answered_at >= db.microseconds(selection.since)] if selection.since else []),
+        *([column.answered_at < db.microseconds(selection.before)] if selection.before else []),
     ]

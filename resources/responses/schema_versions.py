@@ -63,4 +63,4 @@ def make_tables(database: ResponseDatabase, versions: sa.Table, newest: int, lab
             connection.execute(sa.insert(versions).values(schema_version=newest))
 
     if database.read(lookup) is None:
-        database.write(make, alone=True)
+        database.write(make, exclusive=True)

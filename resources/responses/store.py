@@ -136,11 +136,11 @@ class ResponseStore:
             chunks = [self.database.keys(chunk) for chunk in db.chunks(list(dict.fromkeys(keys)))]
         costs: dict[str, tuple[int, float | None]] = {}
         for parameters in chunks:
-            for key, attempts, most in self.database.read(partial(_query_rows, response_query, parameters)):
-                costs[key] = attempts, most
-            for key, _, attempts, most in self.database.read(partial(_query_rows, failure_query, parameters)):
+            for key, attempts, maximum in self.database.read(partial(_query_rows, response_query, parameters)):
+                costs[key] = attempts, maximum
+            for key, _, attempts, maximum in self.database.read(partial(_query_rows, failure_query, parameters)):
                 if attempts:
-                    costs[key] = attempts, most
+                    costs[key] = attempts, maximum
         return pa.Table.from_pylist(
             [dict(zip(UNKNOWN_COSTS.names, (key, *cost_values), strict=True)) for key, cost_values in sorted(costs.items())],
             UNKNOWN_COSTS,
@@ -204,8 +204,8 @@ class ResponseStore:
         rows = self.database.read(partial(_query_rows, statement, {}))
         while rows:
             yield pa.Table.from_batches([_build_batch(rows, RESPONSES)])
-            further = statement.where(column.request_key > rows[-1][0])
-            rows = self.database.read(partial(_query_rows, further, {}))
+            next_page = statement.where(column.request_key > rows[-1][0])
+            rows = self.database.read(partial(_query_rows, next_page, {}))
 
     def summary(self) -> pa.Table:
         """Return the store's content, one row per model, snapshot and role."""

@@ -33,8 +33,8 @@ class NotStarted(Exception):
 class _TesterLost(Exception):
     """The tester ended without a verdict. `replied`: how many values of the candidate it had received."""
 
-    def __init__(self, replied: int) -> None:
-        self.replied = replied
+    def __init__(self, n_replies: int) -> None:
+        self.replied = n_replies
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +91,12 @@ class _End:
         return _Frame(letter, payload)
 
 
-def check(task: SandboxTask, way: StartWay, python: Interpreter, timeout_s: float) -> CheckResult:
+def check(task: SandboxTask, method: StartWay, python: Interpreter, timeout_s: float) -> CheckResult:
     """Return the verdict on one program. A process that fails to start is retried twice; then the sandbox is at fault."""
     result = CheckResult("sandbox_error")
     for _ in range(START_TRIES):
         try:
-            result = check_once(task, way, python, timeout_s)
+            result = check_once(task, method, python, timeout_s)
             break
         except NotStarted as error:
             result = CheckResult("sandbox_error", str(error)[:300])
@@ -107,18 +107,18 @@ def check(task: SandboxTask, way: StartWay, python: Interpreter, timeout_s: floa
             )
         except Exception as error:  # the failure of one check never ends the others
             result = CheckResult("sandbox_error", replace_surrogates(f"{type(error).__name__}: {error}")[:300])
-    return replace(result, level=way.level, flags=way.flags)
+    return replace(result, level=method.level, flags=method.flags)
 
 
 def check_once(
-    task: SandboxTask, way: StartWay, python: Interpreter, timeout_s: float, complaints: IO[bytes] | None = None
+    task: SandboxTask, method: StartWay, python: Interpreter, timeout_s: float, complaints: IO[bytes] | None = None
 ) -> CheckResult:
     """Return the verdict of two newly started processes. Raises NotStarted or _TesterLost."""
     processes: list[StartedProcess] = []
     try:
         for role in ("candidate", "tester"):
             try:
-                processes.append(start(way, python, role, timeout_s, complaints))
+                processes.append(start(method, python, role, timeout_s, complaints))
             except (OSError, RuntimeError) as error:
                 raise NotStarted(f"the {role} cannot be started: {error}") from None
         return _Conversation(*(_End(process) for process in processes)).verdict(task, timeout_s)
@@ -149,16 +149,16 @@ class _Conversation:
         seconds = time.monotonic() - began
         return replace(result, python=versions[0], seconds=seconds, calls=max(result.calls, self._calls))
 
-    def _wait_until_ready(self, end: _End, until: float) -> str:
+    def _wait_until_ready(self, end: _End, deadline: float) -> str:
         """Return the version that a process reports when it is ready."""
         while (frame := end.frame()) is None:
-            if not self._wait(until):
+            if not self._wait(deadline):
                 raise NotStarted(f"a process was not ready after {START_PATIENCE:g} s")
             if not self._open[end]:
                 raise NotStarted("a process ended before it was ready")
         return str(decode_value(frame.payload))
 
-    def _exchange_frames(self, until: float) -> CheckResult | None:
+    def _exchange_frames(self, deadline: float) -> CheckResult | None:
         """Exchange frames between both until there is a verdict, or return None if time runs out."""
         while True:
             while frame := self._tester.frame():
@@ -176,7 +176,7 @@ class _Conversation:
                 return CheckResult("crashed", "the process of the program ended")
             if not self._open[self._tester]:
                 raise _TesterLost(self._replies)
-            if not self._wait(until):
+            if not self._wait(deadline):
                 return None
 
     def _handle_candidate_frame(self, frame: _Frame) -> CheckResult | None:
@@ -195,9 +195,9 @@ class _Conversation:
         self._tester.put(frame.letter, frame.payload)
         return None
 
-    def _wait(self, until: float) -> bool:
+    def _wait(self, deadline: float) -> bool:
         """Read and write what is possible. Return False if time is over."""
-        remaining = until - time.monotonic()
+        remaining = deadline - time.monotonic()
         if remaining <= 0:
             return False
         with selectors.PollSelector() as ready:

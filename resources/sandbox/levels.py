@@ -110,9 +110,9 @@ def list_ways(level: str, python: Interpreter) -> list[StartWay]:
     if level == "unshare":
         return _list_unshare_ways()
     root = can_change_user()  # a change of user removes sandlock's guarantee that no process outlives this one
-    most = 1 if level == "rlimits" else None
-    ways = [StartWay(level, (), own_user=True, dies_with_parent=True, most_tasks=most or _MOST_TASKS)] if root else []
-    return [*ways, StartWay(level, (), drops_to_nobody=root, dies_with_parent=root or level == "rlimits", most_tasks=most)]
+    limit = 1 if level == "rlimits" else None
+    methods = [StartWay(level, (), own_user=True, dies_with_parent=True, most_tasks=limit or _MOST_TASKS)] if root else []
+    return [*methods, StartWay(level, (), drops_to_nobody=root, dies_with_parent=root or level == "rlimits", most_tasks=limit)]
 
 
 def _list_bwrap_ways(python: Interpreter) -> list[StartWay]:
@@ -169,13 +169,13 @@ def _build_nobody_command() -> list[str]:
 
 
 def start(
-    way: StartWay, python: Interpreter, role: str, timeout_s: float, complaints: IO[bytes] | None = None
+    method: StartWay, python: Interpreter, role: str, timeout_s: float, complaints: IO[bytes] | None = None
 ) -> StartedProcess:
     """Start a worker in this role. Raises OSError or RuntimeError if it cannot start. `complaints`: file for its errors."""
-    hidden = (_list_hidden_places(), python.folder or "") if way.hides_folders else None
-    setting = (role, _build_limits(way, timeout_s), _choose_user(way), way.dies_with_parent, hidden, call_filter())
-    command = [*way.command, python.path, "-s", "-S", "-B", "-c", _WORKER_SOURCE, encode_value(setting).hex()]
-    return _start_sandlock(command, python) if way.level == "sandlock" else _start_process(command, complaints)
+    hidden = (_list_hidden_places(), python.folder or "") if method.hides_folders else None
+    setting = (role, _build_limits(method, timeout_s), _choose_user(method), method.dies_with_parent, hidden, call_filter())
+    command = [*method.command, python.path, "-s", "-S", "-B", "-c", _WORKER_SOURCE, encode_value(setting).hex()]
+    return _start_sandlock(command, python) if method.level == "sandlock" else _start_process(command, complaints)
 
 
 def _list_hidden_places() -> list[str]:
@@ -184,18 +184,18 @@ def _list_hidden_places() -> list[str]:
     return [*sorted(top), "/dev/shm"]  # noqa: S108 - it is made empty
 
 
-def _choose_user(way: StartWay) -> int:
+def _choose_user(method: StartWay) -> int:
     """Return the user id, or -1 for the current one."""
-    if way.own_user:
+    if method.own_user:
         return 1_879_048_192 + (os.getpid() * 4096 + next(_OWN_USERS) % 4096) % 2**28  # user ids that no convention assigns
-    return NOBODY_UID if way.drops_to_nobody else -1
+    return NOBODY_UID if method.drops_to_nobody else -1
 
 
-def _build_limits(way: StartWay, timeout_s: float) -> dict[str, int]:
+def _build_limits(method: StartWay, timeout_s: float) -> dict[str, int]:
     """Return limits: no file writing, no core, little memory; the check's wall limit precedes that of CPU seconds."""
     seconds = int(timeout_s) + 2
     limits = {"CPU": seconds, "AS": MOST_MEMORY, "FSIZE": 0, "NOFILE": 64, "CORE": 0}
-    return limits if way.most_tasks is None else {**limits, "NPROC": way.most_tasks}
+    return limits if method.most_tasks is None else {**limits, "NPROC": method.most_tasks}
 
 
 def _start_process(command: Sequence[str], complaints: IO[bytes] | None) -> StartedProcess:
@@ -250,9 +250,9 @@ def find_sandlock_problem() -> str | None:
         sandlock: Any = importlib.import_module("sandlock")
     except (ImportError, OSError) as error:
         return f"the package sandlock cannot be loaded: {error}"
-    abi, least = sandlock.landlock_abi_version(), sandlock.min_landlock_abi()
-    if abi < least:
-        return f"it needs Landlock ABI {least} (Linux 6.12), and this kernel has {'none' if abi < 0 else abi}"
+    abi, minimum = sandlock.landlock_abi_version(), sandlock.min_landlock_abi()
+    if abi < minimum:
+        return f"it needs Landlock ABI {minimum} (Linux 6.12), and this kernel has {'none' if abi < 0 else abi}"
     return None
 
 
@@ -327,16 +327,16 @@ def call_filter() -> bytes:
     machine = _MACHINES.get(platform.machine())
     if machine is None:
         return b""
-    refuse, again, unknown = (_REFUSE | code for code in (errno.EPERM, errno.EAGAIN, errno.ENOSYS))
+    refuse, retry, unknown = (_REFUSE | code for code in (errno.EPERM, errno.EAGAIN, errno.ENOSYS))
     # An instruction has an operation, the numbers of instructions to skip if it holds and if not, and a number.
     steps = [(_LOAD, 0, 0, _MACHINE_AT), (_IS_EQUAL, 1, 0, machine.mark), (_RETURN, 0, 0, refuse), (_LOAD, 0, 0, _NUMBER_AT)]
     steps += [(_FROM, 0, 1, _OTHER_NUMBERS_FROM), (_RETURN, 0, 0, refuse)]
     for number in machine.refused:
-        steps += [(_IS_EQUAL, 0, 1, number), (_RETURN, 0, 0, again if number in (57, 58) and machine.clone == 56 else refuse)]
+        steps += [(_IS_EQUAL, 0, 1, number), (_RETURN, 0, 0, retry if number in (57, 58) and machine.clone == 56 else refuse)]
     for number in _UNKNOWN_CALLS:
         steps += [(_IS_EQUAL, 0, 1, number), (_RETURN, 0, 0, unknown)]
     steps += [(_IS_EQUAL, 0, 4, machine.clone), (_LOAD, 0, 0, _FIRST_ARGUMENT_AT), (_ANY_BIT, 1, 0, _NEW_THREAD)]
-    steps += [(_RETURN, 0, 0, again), (_RETURN, 0, 0, _ALLOW)]
+    steps += [(_RETURN, 0, 0, retry), (_RETURN, 0, 0, _ALLOW)]
     steps += [(_IS_EQUAL, 0, 5, machine.socket), (_LOAD, 0, 0, _FIRST_ARGUMENT_AT), (_IS_EQUAL, 2, 0, _INTERNET)]
     steps += [(_IS_EQUAL, 1, 0, _INTERNET_6), (_RETURN, 0, 0, refuse), (_RETURN, 0, 0, _ALLOW)]
     steps += [(_IS_EQUAL, 0, 4, machine.socketpair), (_LOAD, 0, 0, _SECOND_ARGUMENT_AT), (_AND, 0, 0, 0xF)]

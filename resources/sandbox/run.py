@@ -63,7 +63,7 @@ class SandboxLevel:
     @property
     def words(self) -> str:
         """A one-line description."""
-        reasons = "; ".join(f"no {level}: {why}" for level, why in self.reasons.items())
+        reasons = "; ".join(f"no {level}: {reason}" for level, reason in self.reasons.items())
         return f"{self.level or 'none'}{f' ({reasons})' if reasons else ''}"
 
 
@@ -82,10 +82,10 @@ def choose_level(level: str | None = None, *, trust_answers: bool = False) -> Sa
         if name == "rlimits" and not trust_answers:
             reasons[name] = "it needs --trust-answers, since a program can reach the network and files at it"
             continue
-        way = find_usable_way(name)
-        if isinstance(way, StartWay):
+        method = find_usable_way(name)
+        if isinstance(method, StartWay):
             return SandboxLevel(name, reasons)
-        reasons[name] = way
+        reasons[name] = method
     return SandboxLevel(None, reasons)
 
 
@@ -103,13 +103,13 @@ def run_checks(
     one per core. Without a usable level every result is `sandbox_unavailable`.
     """
     choice = choose_level(level, trust_answers=trust_answers)
-    way = find_usable_way(choice.level) if choice.level else None
-    if not isinstance(way, StartWay):
+    method = find_usable_way(choice.level) if choice.level else None
+    if not isinstance(method, StartWay):
         yield from (CheckResult("sandbox_unavailable", f"sandbox: {choice.words}"[:300]) for _ in tasks)
         return
     python = _interpreter()
     with ThreadPoolExecutor(workers or cores(), thread_name_prefix="check") as pool:
-        yield from pool.map(lambda task: check(task, way, python, timeout_s), tasks)
+        yield from pool.map(lambda task: check(task, method, python, timeout_s), tasks)
 
 
 def run_checks_twice(
@@ -126,8 +126,8 @@ def run_checks_twice(
         if result.status == "timeout" and result.cpu_seconds < _LATE_BY_ITSELF * timeout_s:
             late[key] = tasks[key]
         yield key, None if key in late else result
-    again = run_checks(list(late.values()), level=level, timeout_s=timeout_s, trust_answers=trust_answers, workers=1)
-    yield from zip(late, again, strict=True)
+    repeats = run_checks(list(late.values()), level=level, timeout_s=timeout_s, trust_answers=trust_answers, workers=1)
+    yield from zip(late, repeats, strict=True)
 
 
 @functools.cache
@@ -143,20 +143,20 @@ def find_usable_way(level: str) -> StartWay | str:
     if level == "sandlock" and (problem := find_sandlock_problem()):
         return problem
     reason = "its program is not installed"
-    for way in list_ways(level, _interpreter()):
-        reason = _try_way(way)
+    for method in list_ways(level, _interpreter()):
+        reason = _try_way(method)
         if not reason:
-            return way
+            return method
     return reason
 
 
-def _try_way(way: StartWay) -> str:
+def _try_way(method: StartWay) -> str:
     """Return why a program cannot be run in a way, or "" if it runs and is isolated as promised."""
-    tests = _TRIED_TESTS.replace("MAY_READ", str(way.level in WEAK_LEVELS))
+    tests = _TRIED_TESTS.replace("MAY_READ", str(method.level in WEAK_LEVELS))
     task = SandboxTask(_TRIED.replace("MAY_BE_ROOT", str(not can_change_user())), "tried", tests)
     with open_complaints_file() as complaints:
         try:
-            result = check_once(task, way, _interpreter(), 30.0, complaints)
+            result = check_once(task, method, _interpreter(), 30.0, complaints)
         except NotStarted as error:
             complaints.seek(0)
             lines = complaints.read(4000).decode("utf-8", "replace").strip().splitlines()

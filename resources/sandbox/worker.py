@@ -86,35 +86,35 @@ def decode_value(raw: bytes) -> Any:
     return value
 
 
-def _decode_at(raw: bytes, at: int, depth: int) -> tuple[Any, ...]:
-    tag = raw[at : at + 1]
-    at += 1
+def _decode_at(raw: bytes, offset: int, depth: int) -> tuple[Any, ...]:
+    tag = raw[offset : offset + 1]
+    offset += 1
     if depth > DEEPEST_CROSSING + 1:
         raise NotPlain("data nested too deeply")
     if tag in (b"N", b"T", b"F") and tag:
-        return {b"N": None, b"T": True, b"F": False}[tag], at
+        return {b"N": None, b"T": True, b"F": False}[tag], offset
     if tag == b"f":
-        return struct.unpack_from(">d", raw, at)[0], at + 8
+        return struct.unpack_from(">d", raw, offset)[0], offset + 8
     if tag == b"c":
-        return complex(*struct.unpack_from(">dd", raw, at)), at + 16
+        return complex(*struct.unpack_from(">dd", raw, offset)), offset + 16
     if not tag or tag not in b"isbltde":
         raise NotPlain("bytes that are no plain data")
-    (size,) = struct.unpack_from(">I", raw, at)
-    at += 4
-    if size > len(raw) - at:
+    (size,) = struct.unpack_from(">I", raw, offset)
+    offset += 4
+    if size > len(raw) - offset:
         raise NotPlain("bytes that are no plain data")
     if tag in b"isb":
-        part = raw[at : at + size]
+        part = raw[offset : offset + size]
         if tag == b"i":
-            return int.from_bytes(part, "big", signed=True), at + size
-        return part.decode("utf-8", "surrogatepass") if tag == b"s" else part, at + size
+            return int.from_bytes(part, "big", signed=True), offset + size
+        return part.decode("utf-8", "surrogatepass") if tag == b"s" else part, offset + size
     values = []
     for _ in range(2 * size if tag == b"d" else size):
-        value, at = _decode_at(raw, at, depth + 1)
+        value, offset = _decode_at(raw, offset, depth + 1)
         values.append(value)
     if tag == b"d":
-        return {values[i]: values[i + 1] for i in range(0, len(values), 2)}, at
-    return (values if tag == b"l" else tuple(values) if tag == b"t" else set(values)), at
+        return {values[i]: values[i + 1] for i in range(0, len(values), 2)}, offset
+    return (values if tag == b"l" else tuple(values) if tag == b"t" else set(values)), offset
 
 
 class Pipe:
@@ -122,10 +122,10 @@ class Pipe:
 
     def __init__(self) -> None:
         self._in, self._out = os.dup(0), os.dup(1)
-        nothing = os.open(os.devnull, os.O_RDWR)
+        devnull = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
-            os.dup2(nothing, standard)
-        os.close(nothing)
+            os.dup2(devnull, standard)
+        os.close(devnull)
 
     def send(self, letter: bytes, payload: bytes) -> None:
         remaining = memoryview(letter + struct.pack(">I", len(payload)) + payload)
@@ -186,11 +186,11 @@ def limit(
         os.setresuid(uid, uid, uid)
     if dies_with_parent:
         system.prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG; a change of user has cleared it
-    for name, most in limits.items():
+    for name, maximum in limits.items():
         number = getattr(resource, "RLIMIT_" + name)
         hard = resource.getrlimit(number)[1]
-        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(number, (most, most))
+        maximum = maximum if hard == resource.RLIM_INFINITY else min(maximum, hard)
+        resource.setrlimit(number, (maximum, maximum))
     system.prctl(47, 4, 0, 0, 0)  # PR_CAP_AMBIENT
     given_away = system.capset(struct.pack("=II", 0x20080522, 0), bytes(24))
     if hidden:

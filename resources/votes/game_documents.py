@@ -179,7 +179,7 @@ class GameDocumentStore(DatabaseStore):
         self,
         kind: GameDocumentKind,
         document: Mapping[str, Any],
-        who: str,
+        user: str,
         *,
         revision: int,
         before: Mapping[str, Any] | None = None,
@@ -195,20 +195,20 @@ class GameDocumentStore(DatabaseStore):
 
         Raises DocumentChanged, and stores nothing, if the document was changed since.
         """
-        self._write(kind, document, who, revision, before, is_version=True)
+        self._write(kind, document, user, revision, before, is_version=True)
 
     def say(
-        self, kind: GameDocumentKind, document: Mapping[str, Any], who: str, *, revision: int, before: Mapping[str, Any]
+        self, kind: GameDocumentKind, document: Mapping[str, Any], user: str, *, revision: int, before: Mapping[str, Any]
     ) -> None:
         """Store the status of a version; arguments and errors as for `add`."""
-        self._write(kind, document, who, revision, before, is_version=False)
+        self._write(kind, document, user, revision, before, is_version=False)
 
     def add_all(
         self,
         kind: GameDocumentKind,
         versions: Sequence[Mapping[str, Any]],
         statuses: Sequence[Mapping[str, Any]],
-        who: str,
+        user: str,
         source: str,
         *,
         snapshot: DocumentSnapshot,
@@ -235,24 +235,24 @@ class GameDocumentStore(DatabaseStore):
             if read_documents_from(connection, kind) != snapshot:
                 raise DocumentChanged(f"a {kind} was changed by another request")
             for entry in versions:
-                _write_version_row(connection, kind, entry, who, now)
+                _write_version_row(connection, kind, entry, user, now)
             for entry in (*versions, *statuses):
-                _write_status_row(connection, kind, entry, who, now)
-            record_action(connection, who, now, action, {}, details)
+                _write_status_row(connection, kind, entry, user, now)
+            record_action(connection, user, now, action, {}, details)
             return True
 
         def find_committed(connection: sa.Connection) -> bool | None:
-            return find_noted_action(connection, who, now, action) == details or None
+            return find_noted_action(connection, user, now, action) == details or None
 
         if new:
-            self.database.write(work, alone=True, find_committed=find_committed)
+            self.database.write(work, exclusive=True, find_committed=find_committed)
         return new
 
     def _write(
         self,
         kind: GameDocumentKind,
         document: Mapping[str, Any],
-        who: str,
+        user: str,
         revision: int,
         before: Mapping[str, Any] | None,
         *,
@@ -265,35 +265,35 @@ class GameDocumentStore(DatabaseStore):
             if read_documents_from(connection).revision(kind, document["id"]) != revision:
                 raise DocumentChanged(f"the {kind} {document['id']} was changed by another request")
             if is_version:
-                _write_version_row(connection, kind, document, who, now)
-            _write_status_row(connection, kind, document, who, now)
-            record_action(connection, who, now, action, before or {}, document)
+                _write_version_row(connection, kind, document, user, now)
+            _write_status_row(connection, kind, document, user, now)
+            record_action(connection, user, now, action, before or {}, document)
             return True
 
         def find_committed(connection: sa.Connection) -> bool | None:
-            return find_noted_action(connection, who, now, action) == document or None
+            return find_noted_action(connection, user, now, action) == document or None
 
         # Exclusive, so that no other writer comes between the check and the rows.
-        self.database.write(work, alone=True, find_committed=find_committed)
+        self.database.write(work, exclusive=True, find_committed=find_committed)
 
 
 def _write_version_row(
-    connection: sa.Connection, kind: GameDocumentKind, document: Mapping[str, Any], who: str, now: datetime
+    connection: sa.Connection, kind: GameDocumentKind, document: Mapping[str, Any], user: str, now: datetime
 ) -> None:
     body = {name: value for name, value in document.items() if name not in ("version", "status")}
-    row = _row(kind, document, who) | {"body": _format_canonical_json(body), "made_at": microseconds(now)}
+    row = _row(kind, document, user) | {"body": _format_canonical_json(body), "made_at": microseconds(now)}
     connection.execute(sa.insert(document_versions), row)
 
 
 def _write_status_row(
-    connection: sa.Connection, kind: GameDocumentKind, document: Mapping[str, Any], who: str, now: datetime
+    connection: sa.Connection, kind: GameDocumentKind, document: Mapping[str, Any], user: str, now: datetime
 ) -> None:
-    row = _row(kind, document, who) | {"status": document["status"], "said_at": microseconds(now)}
+    row = _row(kind, document, user) | {"status": document["status"], "said_at": microseconds(now)}
     connection.execute(sa.insert(document_statuses), row)
 
 
-def _row(kind: GameDocumentKind, document: Mapping[str, Any], who: str) -> dict[str, Any]:
-    return {"kind": kind, "id": document["id"], "version": document["version"], "who": replace_surrogates(who)}
+def _row(kind: GameDocumentKind, document: Mapping[str, Any], user: str) -> dict[str, Any]:
+    return {"kind": kind, "id": document["id"], "version": document["version"], "who": replace_surrogates(user)}
 
 
 def _format_canonical_json(value: Mapping[str, Any]) -> str:

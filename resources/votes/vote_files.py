@@ -100,9 +100,9 @@ def map_pair_ids(connection: sa.Connection, database: ResponseDatabase, lines: L
             line.replace_values(pair_id=own_id.get(line.record["pair_id"], line.record["pair_id"]))
             if kind in ("pair", "vote") and not line.is_ballot
             else line
-            for line in of_kind
+            for line in kind_lines
         ]
-        for kind, of_kind in lines.items()
+        for kind, kind_lines in lines.items()
     }
 
 
@@ -110,10 +110,10 @@ def _get_sides(record: Mapping[str, Any] | sa.RowMapping) -> tuple[str, str]:
     return record["left_id"], record["right_id"]
 
 
-def export_votes(store: VoteStore, path: Path, who: str = "", *, justifications: bool = True) -> int:
+def export_votes(store: VoteStore, path: Path, user: str = "", *, justifications: bool = True) -> int:
     """Write the store's content, except its salt and the actions of administrators, as JSON lines; return their number.
 
-    Reviewers without consent appear under pseudonyms, their votes under ids of this export and with only the day. `who`: the exporter, for
+    Reviewers without consent appear under pseudonyms, their votes under ids of this export and with only the day. `user`: the exporter, for
     the record. `justifications`: False leaves out the texts of all people. Raises StoreError also if the file cannot be written.
     """
     records = store.database.read(_read_all_records)
@@ -127,18 +127,18 @@ def export_votes(store: VoteStore, path: Path, who: str = "", *, justifications:
         for record in rows
     )
     details = {"file": str(path), "lines": len(lines), "contents": contents, "justifications": justifications}
-    store.database.write(lambda connection: tables.record_action(connection, who, store.clock(), EXPORT_ACTION, {}, details))
+    store.database.write(lambda connection: tables.record_action(connection, user, store.clock(), EXPORT_ACTION, {}, details))
     _write(path, (line for _, _, line in lines))
     return len(lines)
 
 
-def import_votes(store: VoteStore, path: Path, who: str = "") -> VoteImportResult:
+def import_votes(store: VoteStore, path: Path, user: str = "") -> VoteImportResult:
     """Add the records of a file. Existing records with the same content are left unchanged.
 
     Raises SourceError, with file and line, for a line that is no record, that contradicts the store, or whose pair or response is neither
     in the store nor in the file: nothing was added. Raises StoreError for an unreadable file.
     """
-    return add_lines(store, list(read_lines(path)), who, str(path))
+    return add_lines(store, list(read_lines(path)), user, str(path))
 
 
 def read_lines(path: Path) -> Iterator[Line]:
@@ -223,7 +223,7 @@ class VoteImportResult(NamedTuple):
     known: int
 
 
-def add_lines(store: VoteStore, lines: Sequence[Line], who: str, source: str) -> VoteImportResult:
+def add_lines(store: VoteStore, lines: Sequence[Line], user: str, source: str) -> VoteImportResult:
     """Add records in one transaction, all or none; existing ones with the same content are left unchanged.
 
     Raises SourceError, with file and line, for a record that contradicts the store, or that refers to one neither there nor among the
@@ -242,20 +242,20 @@ def add_lines(store: VoteStore, lines: Sequence[Line], who: str, source: str) ->
     def work(connection: sa.Connection) -> VoteImportResult:
         own_names = map_reviewer_names(connection, store.database, store.salt, by_kind)
         local_lines = map_pair_ids(connection, store.database, own_names)
-        fresh = {kind: _filter_new(connection, store.database, kind, of_kind) for kind, of_kind in local_lines.items()}
+        fresh = {kind: _filter_new(connection, store.database, kind, kind_lines) for kind, kind_lines in local_lines.items()}
         _check_references(connection, store.database, fresh)
         _check_judges(connection, store.database, fresh)
         fresh["reviewer"] = _find_new_reviewers(fresh, local_lines)
         counts = {
-            kind: tables.add_rows(connection, store.database, kind, [line.record for line in of_kind])
-            for kind, of_kind in fresh.items()
-            if of_kind
+            kind: tables.add_rows(connection, store.database, kind, [line.record for line in kind_lines])
+            for kind, kind_lines in fresh.items()
+            if kind_lines
         }
         if counts:
-            tables.record_action(connection, who, now, "import", {}, {"file": source, "new": counts})
+            tables.record_action(connection, user, now, "import", {}, {"file": source, "new": counts})
         return VoteImportResult(counts, len(lines) - sum(counts.values()))
 
-    return store.database.write(work, alone=True)
+    return store.database.write(work, exclusive=True)
 
 
 def _check_times(line: Line, now: datetime) -> None:
@@ -357,15 +357,15 @@ def _check_judges(connection: sa.Connection, database: ResponseDatabase, fresh: 
     """Raise SourceError for a person's vote under the id of a judge, known here or in the file. Another store's vote from before this check
     is admitted, so that its exports can be imported.
     """
-    of_people = [line for line in fresh["vote"] if line.is_ballot or line.is_of_another_tool]
-    judges = find_judges(connection, database, {line.record["reviewer_id"] for line in of_people})
+    person_votes = [line for line in fresh["vote"] if line.is_ballot or line.is_of_another_tool]
+    judges = find_judges(connection, database, {line.record["reviewer_id"] for line in person_votes})
     judges |= {
         line.record["reviewer_id"]
         for kind in ("reviewer", "vote")
         for line in fresh[kind]
         if line.record["reviewer_kind"] == JUDGE_KIND
     }
-    for line in of_people:
+    for line in person_votes:
         if line.record["reviewer_id"] in judges:
             raise _make_refusal(line, format_judge_refusal(line.record["reviewer_id"]), NOT_OF_A_JUDGE)
 
@@ -422,7 +422,7 @@ def map_reviewer_names(connection: sa.Connection, database: ResponseDatabase, sa
     own_names = _collect_own_names(connection, database, salt, pseudonyms) if pseudonyms else _OwnNames()
     if not own_names.reviewers:
         return lines
-    return {kind: [new for line in of_kind if (new := _restore_line(kind, line, own_names))] for kind, of_kind in lines.items()}
+    return {kind: [new for line in entries if (new := _restore_line(kind, line, own_names))] for kind, entries in lines.items()}
 
 
 def _restore_line(kind: str, line: Line, own_names: _OwnNames) -> Line | None:
@@ -439,14 +439,14 @@ def _restore_line(kind: str, line: Line, own_names: _OwnNames) -> Line | None:
 
 def _collect_own_names(connection: sa.Connection, database: ResponseDatabase, salt: str, pseudonyms: set[str]) -> _OwnNames:
     result = _OwnNames()
-    everybody = {
+    reviewer_ids = {
         reviewer_id
         for table in (tables.votes, tables.reviewers)
         for reviewer_id in connection.scalars(sa.select(table.c.reviewer_id).distinct())
     }
     for names in _iterate_export_names(connection, salt):
         own_names = {
-            name: reviewer_id for reviewer_id in everybody if (name := names.make_pseudonym(reviewer_id)) in pseudonyms
+            name: reviewer_id for reviewer_id in reviewer_ids if (name := names.make_pseudonym(reviewer_id)) in pseudonyms
         }
         result.reviewers |= own_names.keys()
         for vote in _read_records(connection, database, "vote", "reviewer_id", set(own_names.values())):

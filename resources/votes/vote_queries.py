@@ -49,14 +49,14 @@ def build_audit_query(vote_id: str) -> sa.Select[Any]:
     """Select one row per side and request of a vote: vote -> pair -> response -> request key -> stored response and the run that requested
     it; and -> manifest of the pair's creation.
     """
-    of_vote = judging_requests.c.vote_id == votes.c.vote_id
+    matches = judging_requests.c.vote_id == votes.c.vote_id
     # No engine guarantees to aggregate in insertion order.
-    in_order = (
-        sa.select(judging_requests.c.request_key).where(of_vote).order_by(judging_requests.c.place).correlate(votes).subquery()
+    ordered_keys = (
+        sa.select(judging_requests.c.request_key).where(matches).order_by(judging_requests.c.place).correlate(votes).subquery()
     )
-    judging = sa.select(sa.func.aggregate_strings(in_order.c.request_key, " ")).scalar_subquery()
+    judging = sa.select(sa.func.aggregate_strings(ordered_keys.c.request_key, " ")).scalar_subquery()
     side = sa.case((paired_responses.c.response_id == pairs.c.left_id, "left"), else_="right").label("side")
-    asked_for = sa.and_(
+    request_match = sa.and_(
         run_requests.c.response_id == paired_requests.c.response_id,
         run_requests.c.request_key == paired_requests.c.request_key,
     )
@@ -79,7 +79,7 @@ def build_audit_query(vote_id: str) -> sa.Select[Any]:
         .join(paired_responses, paired_responses.c.response_id.in_([pairs.c.left_id, pairs.c.right_id]))
         .join(paired_requests, paired_requests.c.response_id == paired_responses.c.response_id, isouter=True)
         .join(responses, responses.c.request_key == paired_requests.c.request_key, isouter=True)
-        .join(run_requests, asked_for, isouter=True)
+        .join(run_requests, request_match, isouter=True)
         .join(paired_runs, paired_runs.c.run_id == run_requests.c.run_id, isouter=True)
         .join(manifests, manifests.c.manifest_id == paired_responses.c.manifest_id, isouter=True)
         .join(voids, voids.c.vote_id == votes.c.vote_id, isouter=True)
@@ -202,7 +202,7 @@ def vote_counts(database: ResponseDatabase) -> VoteCounts:
         n_votes=sum(choices.values()),
         n_voided=results["voided"][0]["n"],
         n_pairs=results["pairs"][0]["n"],
-        by_day={(tables.BEGINNING + timedelta(days=at)).date(): number for at, number in days.items()},
+        by_day={(tables.BEGINNING + timedelta(days=offset)).date(): number for offset, number in days.items()},
         n_without_time=n_without_time,
         by_choice=choices,
         by_side=sides,
@@ -231,10 +231,10 @@ def count_votes_and_voids(database: ResponseDatabase) -> tuple[int, int]:
     return database.read(count_both)
 
 
-def list_latest_actions(database: ResponseDatabase, most: int, before: int | None = None) -> list[dict[str, Any]]:
+def list_latest_actions(database: ResponseDatabase, limit: int, before: int | None = None) -> list[dict[str, Any]]:
     """Return actions of administrators and operators as `VoteStore.actions` does, but latest first; `before`: below this place."""
     action = tables.actions.c
-    statement = sa.select(tables.actions).order_by(action.place.desc()).limit(most)
+    statement = sa.select(tables.actions).order_by(action.place.desc()).limit(limit)
     if before is not None:
         statement = statement.where(action.place < before)
     return database.read(lambda connection: [dict(row) for row in connection.execute(statement).mappings()])

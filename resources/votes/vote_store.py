@@ -85,9 +85,13 @@ class VoteStore(DatabaseStore):
         """Determines which response is shown as A; it is never served or exported."""
 
     def add_pairs(
-        self, responses: Iterable[PairedResponse], pairs: Sequence[VotePair], manifest: RunManifest | None = None, who: str = ""
+        self,
+        responses: Iterable[PairedResponse],
+        pairs: Sequence[VotePair],
+        manifest: RunManifest | None = None,
+        user: str = "",
     ) -> int:
-        """Store pairs with their responses, under ids of this store; return how many are new. `who`: makes them."""
+        """Store pairs with their responses, under ids of this store; return how many are new. `user`: makes them."""
         by_id = {response.response_id: response for response in responses}
         pairs = [self.make_keyed(pair) for pair in pairs]
         members = [by_id[key] for key in dict.fromkeys(side for pair in pairs for side in (pair.left, pair.right))]
@@ -107,11 +111,11 @@ class VoteStore(DatabaseStore):
                 for kind in tables.TABLE_OF_KIND
                 if kind in every
             }
-            tables.record_action(connection, who, now, "pairs", {}, {"new": counts["pair"], "manifest_id": manifest_id})
+            tables.record_action(connection, user, now, "pairs", {}, {"new": counts["pair"], "manifest_id": manifest_id})
             return counts["pair"]
 
         def find_committed(connection: sa.Connection) -> int | None:
-            action = tables.find_noted_action(connection, who, now, "pairs")
+            action = tables.find_noted_action(connection, user, now, "pairs")
             return action["new"] if action else None
 
         return self.database.write(work, find_committed=find_committed) if pairs else 0
@@ -136,7 +140,7 @@ class VoteStore(DatabaseStore):
         names = names or self.hidden_names()
         return build_blinded_pair(pair, sides[pair.left], sides[pair.right], names, self.salt)
 
-    def waiting(self, reviewer_id: str, most: int = 1, family: str | None = None) -> list[str]:
+    def waiting(self, reviewer_id: str, limit: int = 1, family: str | None = None) -> list[str]:
         """Return pairs without the reviewer's vote, fewest votes first.
 
         Leaves out pairs whose texts are not stored, or, as reviewers read them, differ only in case and white space. The latter come from
@@ -145,11 +149,11 @@ class VoteStore(DatabaseStore):
         ids = [row["pair_id"] for row in self.rows(build_waiting_query(reviewer_id, family))]
         result, names = list[str](), self.hidden_names()
         for start in range(0, len(ids), _LOOKED_AT_TOGETHER):
-            if len(result) >= most:
+            if len(result) >= limit:
                 break
             chunk = ids[start : start + _LOOKED_AT_TOGETHER]
             texts = {row["pair_id"]: row for row in self.rows(build_texts_query(chunk))}
-            result += islice((pair_id for pair_id in chunk if not read_alike(texts[pair_id], names)), most - len(result))
+            result += islice((pair_id for pair_id in chunk if not read_alike(texts[pair_id], names)), limit - len(result))
         return result
 
     def take(self, ballot: Ballot) -> str:
@@ -181,10 +185,10 @@ class VoteStore(DatabaseStore):
             .join(vote)
             .where(vote.c.pair_id == ballot.pair_id, vote.c.reviewer_id == ballot.reviewer_id)
         )
-        who = f"reviewer {ballot.reviewer_id} has voted on the pair {ballot.pair_id} already"
+        message = f"reviewer {ballot.reviewer_id} has voted on the pair {ballot.pair_id} already"
         if self.rows(statement):
-            return f"{who}, and that vote is void and cannot be replaced; other pairs are open to the reviewer"
-        return f"{who}; the first vote stays, and an administrator can void it"
+            return f"{message}, and that vote is void and cannot be replaced; other pairs are open to the reviewer"
+        return f"{message}; the first vote stays, and an administrator can void it"
 
     def vote_record(self, ballot: Ballot, voted_at: datetime | None, reviewer_kind: str = "person") -> Record:
         """Return this store's vote for a ballot."""
@@ -241,7 +245,7 @@ class VoteStore(DatabaseStore):
         if not self.database.write(work, find_committed=find_committed):
             raise VoidedAlready(f"the vote {vote_id} is voided already")
 
-    def record_consent(self, reviewer_id: str, *, consent: bool, reviewer_kind: str = "person", who: str = "") -> None:
+    def record_consent(self, reviewer_id: str, *, consent: bool, reviewer_kind: str = "person", user: str = "") -> None:
         """Record whether a reviewer lets exports show the id. Earlier records stay but no longer hold."""
         now = self.clock()
         before = self.reviewers().get(reviewer_id)
@@ -255,7 +259,7 @@ class VoteStore(DatabaseStore):
 
         def work(connection: sa.Connection) -> None:
             tables.add_rows(connection, self.database, "reviewer", [record])
-            tables.record_action(connection, who or reviewer_id, now, "reviewer", before or {}, record)
+            tables.record_action(connection, user or reviewer_id, now, "reviewer", before or {}, record)
 
         self.database.write(work)
 
@@ -301,17 +305,17 @@ class VoteStore(DatabaseStore):
             raise BallotError(f"there is no vote {vote_id[:80]!r}; `dtef preference votes` lists those there are")
         return rows
 
-    def note(self, who: str, action: str) -> None:
+    def note(self, user: str, action: str) -> None:
         """Log an action that changes nothing else, such as a login."""
-        self.database.write(lambda connection: tables.record_action(connection, who, self.clock(), action, {}, {}))
+        self.database.write(lambda connection: tables.record_action(connection, user, self.clock(), action, {}, {}))
 
-    def actions(self, after: int = 0, most: int | None = None) -> list[dict[str, Any]]:
+    def actions(self, after: int = 0, limit: int | None = None) -> list[dict[str, Any]]:
         """Return administrators' actions, oldest first: who, done_at (microseconds since 1970 UTC), what, before, after (JSON).
 
-        `after`: only those above this `place`. `most`: None for all.
+        `after`: only those above this `place`. `limit`: None for all.
         """
         place = tables.actions.c.place
-        statement = sa.select(tables.actions).where(place > after).order_by(place).limit(most)
+        statement = sa.select(tables.actions).where(place > after).order_by(place).limit(limit)
         return [dict(row) for row in self.rows(statement)]
 
     def _pair_row(self, pair_id: str) -> Mapping[str, Any]:
@@ -324,11 +328,11 @@ class VoteStore(DatabaseStore):
         rows = self.rows(sa.select(tables.votes).where(tables.votes.c.vote_id == vote_id))
         return tables.record_of("vote", rows[0]) if rows else None
 
-    def hidden_names(self, further: Iterable[PairedResponse] = ()) -> Blinding:
+    def hidden_names(self, extra: Iterable[PairedResponse] = ()) -> Blinding:
         """Return the blinding of all names in the store: a text may name another model than its author."""
         rows = self.rows(sa.select(tables.paired_responses.c.names).distinct())
         stored_names = {name for row in rows for name in json.loads(row["names"])}
-        return build_blinding(stored_names.union(*(response.names for response in further)))
+        return build_blinding(stored_names.union(*(response.names for response in extra)))
 
 
 def read_alike(row: Mapping[str, Any], names: Blinding) -> bool:
@@ -374,17 +378,17 @@ def _collect_runs(connection: sa.Connection, database: ResponseDatabase, paired:
         .join(asking_runs, run.run_id == responses.c.run_id)
         .where(responses.c.request_key.in_(database.key_query))
     )
-    asked_by = {
+    runs = {
         row["request_key"]: AskingRun(row["code_version"], row["config_hash"])
         for row in tables.query_listed_rows(connection, database, statement, keys)
     }
     requests = [
-        request_record(record["response_id"], key, asked_by[key].run_id)
+        request_record(record["response_id"], key, runs[key].run_id)
         for record in paired
         for key in dict.fromkeys(record["request_keys"])
-        if key in asked_by
+        if key in runs
     ]
-    return {"run": [run_record(asking_run) for asking_run in sorted(set(asked_by.values()))], "request": requests}
+    return {"run": [run_record(asking_run) for asking_run in sorted(set(runs.values()))], "request": requests}
 
 
 def add_judge(store: VoteStore, reviewer_id: str) -> None:

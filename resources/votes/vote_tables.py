@@ -189,7 +189,7 @@ def make_vote_tables(database: ResponseDatabase) -> str:
     Raises StoreError if code of another version wrote them.
     """
     salt = database.read(_find_salt)
-    return salt if salt is not None else database.write(_make_salt, alone=True)
+    return salt if salt is not None else database.write(_make_salt, exclusive=True)
 
 
 def _find_salt(connection: sa.Connection) -> str | None:
@@ -278,10 +278,10 @@ def _add(connection: sa.Connection, database: ResponseDatabase, table: sa.Table,
     return n_added
 
 
-def record_action(connection: sa.Connection, who: str, when: datetime, kind: str, before: object, after: object) -> None:
+def record_action(connection: sa.Connection, user: str, now: datetime, kind: str, before: object, after: object) -> None:
     """Add a row for an administrator's action, in the transaction of the action."""
     states = [json.dumps(state, ensure_ascii=False, sort_keys=True, default=_format_time) for state in (before, after)]
-    row = {"who": replace_surrogates(who), "done_at": microseconds(when), "what": kind, "before": states[0], "after": states[1]}
+    row = {"who": replace_surrogates(user), "done_at": microseconds(now), "what": kind, "before": states[0], "after": states[1]}
     connection.execute(sa.insert(actions).values(**row))
 
 
@@ -290,10 +290,10 @@ def _format_time(value: object) -> str:
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
-def find_noted_action(connection: sa.Connection, who: str, when: datetime, kind: str) -> dict[str, Any] | None:
+def find_noted_action(connection: sa.Connection, user: str, now: datetime, kind: str) -> dict[str, Any] | None:
     """Return the result of an action at this time, as stored by `record_action`, or None."""
     row = actions.c
-    query = sa.select(row.after).where(row.who == replace_surrogates(who), row.done_at == microseconds(when), row.what == kind)
+    query = sa.select(row.after).where(row.who == replace_surrogates(user), row.done_at == microseconds(now), row.what == kind)
     text = connection.scalar(query.order_by(row.place.desc()).limit(1))
     return None if text is None else dict(json.loads(text))
 

@@ -43,7 +43,7 @@ def store_votes(
         responses = written(players, -(-votes // (len(players) - 1)), suite)
         by_id = {one.response_id: one for one in responses}
         pairs = make_new_pairs(responses, per_item=len(players) - 1)
-        store.add_pairs(responses, pairs, who="test")
+        store.add_pairs(responses, pairs, user="test")
         # Ids of pairs are keyed by a salt of the store, so that their order is another one in each.
         stored = sorted(store.pairs(), key=lambda pair: (pair.left, pair.right))
         known = [pair for pair in stored if pair.left in by_id][:votes]

@@ -103,10 +103,10 @@ class KnownDocuments:
 
     @classmethod
     def load_documents(
-        cls, of: DocumentsOfKind, settings: Settings, store: GameDocumentStore, document_id: str | None = None
+        cls, spec: DocumentsOfKind, settings: Settings, store: GameDocumentStore, document_id: str | None = None
     ) -> KnownDocuments:
-        snapshot, conflicts = store.read_all(of.kind, document_id), dict[str, str]()
-        return cls(of, of.load_versions(settings, snapshot, conflicts), snapshot, conflicts)
+        snapshot, conflicts = store.read_all(spec.kind, document_id), dict[str, str]()
+        return cls(spec, spec.load_versions(settings, snapshot, conflicts), snapshot, conflicts)
 
     def latest(self) -> dict[str, GameDocument]:
         """Return the latest version of each document, by id, in the order of ids."""
@@ -159,132 +159,136 @@ def build_document_body(document: GameDocument) -> dict[str, Any]:
     return document.model_dump(mode="json")
 
 
-def make(of: DocumentsOfKind, services: Services, body: object, who: str) -> dict[str, Any]:
+def make(spec: DocumentsOfKind, services: Services, body: object, user: str) -> dict[str, Any]:
     """Store version 1 of the received document, with the first status. Raises Problem: 422 for errors, 409 for an existing id."""
-    document = _parse_document(of, body, 1)
-    docs = KnownDocuments.load_current(of, services, document.id)
+    document = _parse_document(spec, body, 1)
+    docs = KnownDocuments.load_current(spec, services, document.id)
     if document.id in docs.latest():
-        raise _make_conflict(of, document.id)
-    _require_playable(of, document)
+        raise _make_conflict(spec, document.id)
+    _require_playable(spec, document)
     try:
-        services.documents.add(of.kind, build_document_body(document), who, revision=docs.revision(document.id))
+        services.documents.add(spec.kind, build_document_body(document), user, revision=docs.revision(document.id))
     except DocumentChanged:
-        raise _make_conflict(of, document.id) from None
+        raise _make_conflict(spec, document.id) from None
     return build_document_body(document)
 
 
-def _make_conflict(of: DocumentsOfKind, document_id: str) -> Problem:
-    where = of.location(document_id)
-    return Problem(409, f"the {of.kind} {document_id} already exists; allowed: another id, or PUT {where} for a new version")
+def _make_conflict(spec: DocumentsOfKind, document_id: str) -> Problem:
+    where = spec.location(document_id)
+    return Problem(409, f"the {spec.kind} {document_id} already exists; allowed: another id, or PUT {where} for a new version")
 
 
 def change(
-    of: DocumentsOfKind, services: Services, document_id: str, body: object, who: str, if_match: str | None
+    spec: DocumentsOfKind, services: Services, document_id: str, body: object, user: str, if_match: str | None
 ) -> dict[str, Any]:
     """Store the received document as the next version, with the first status.
 
     Raises Problem: 404 unknown, 428 without If-Match, 412 if it names another state than that of the latest version, 422 for errors and for
     another id.
     """
-    docs = KnownDocuments.load_current(of, services, document_id)
+    docs = KnownDocuments.load_current(spec, services, document_id)
     before = docs.find_version(document_id)
     require_match(if_match, compute_weak_etag(build_document_body(before)))
-    document = _parse_document(of, body, before.version + 1)
+    document = _parse_document(spec, body, before.version + 1)
     if document.id != document_id:
         raise make_fault_problem([BodyFault("id", f"got {document.id!r}; allowed: {document_id}, the id in the path")])
-    _require_playable(of, document)
+    _require_playable(spec, document)
     try:
         services.documents.add(
-            of.kind, build_document_body(document), who, revision=docs.revision(document_id), before=build_document_body(before)
+            spec.kind,
+            build_document_body(document),
+            user,
+            revision=docs.revision(document_id),
+            before=build_document_body(before),
         )
     except DocumentChanged:
         etag = compute_weak_etag(
-            build_document_body(KnownDocuments.load_current(of, services, document_id).find_version(document_id))
+            build_document_body(KnownDocuments.load_current(spec, services, document_id).find_version(document_id))
         )
         raise Problem(412, f"it has changed since: the ETag is now {etag}", {"ETag": etag}) from None
     return build_document_body(document)
 
 
 def import_documents(
-    of: DocumentsOfKind,
+    spec: DocumentsOfKind,
     settings: Settings,
     store: GameDocumentStore,
     data: bytes,
     where: str,
-    who: str,
+    user: str,
     *,
     source: str | None = None,
-    most: int | None = None,
+    limit: int | None = None,
 ) -> AddedRecords:
     """Store the new versions and later statuses in JSON lines, all of them or none.
 
-    `where` and `source`: name of the lines in errors and in the log of actions; None: the same. `most`: largest number of new versions;
+    `where` and `source`: name of the lines in errors and in the log of actions; None: the same. `limit`: largest number of new versions;
     None: unlimited. Raises DocumentChanged, Problem 503, and SourceError, with the line, for an invalid document, one that contradicts an
     existing one, or one that cannot be played.
     """
-    entries = read_document_lines(of.kind, data, where)
-    docs = KnownDocuments.load_documents(of, settings, store)
-    new = find_new_documents(entries, docs.versions.values(), where, of.statuses)
+    entries = read_document_lines(spec.kind, data, where)
+    docs = KnownDocuments.load_documents(spec, settings, store)
+    new = find_new_documents(entries, docs.versions.values(), where, spec.statuses)
     versions = {line: document for line, document in new.items() if (document.id, document.version) not in docs.versions}
-    _require_importable(of, versions, where, most)
+    _require_importable(spec, versions, where, limit)
     later = [build_document_body(document) for line, document in new.items() if line not in versions]
     bodies = [build_document_body(document) for document in versions.values()]
-    n_added = store.add_all(of.kind, bodies, later, who, source or where, snapshot=docs.stored)
+    n_added = store.add_all(spec.kind, bodies, later, user, source or where, snapshot=docs.stored)
     return AddedRecords(added=n_added, known=len(entries) - len(new))
 
 
-def _require_importable(of: DocumentsOfKind, versions: Mapping[int, GameDocument], where: str, most: int | None) -> None:
+def _require_importable(spec: DocumentsOfKind, versions: Mapping[int, GameDocument], where: str, limit: int | None) -> None:
     """Raise SourceError for the first line that cannot be stored or played."""
     for line, document in versions.items():
         if document.version > LARGEST_VERSION:
             raise SourceError(f"version: got {document.version}", where=where, line=line, allowed=f"at most {LARGEST_VERSION}")
-    if most is not None and len(versions) > most:
-        message = f"new {of.kind} {most + 1}; every new one is tested by its engine"
-        raise SourceError(message, where=where, line=sorted(versions)[most], allowed=f"at most {most} new ones per request")
+    if limit is not None and len(versions) > limit:
+        message = f"new {spec.kind} {limit + 1}; every new one is tested by its engine"
+        raise SourceError(message, where=where, line=sorted(versions)[limit], allowed=f"at most {limit} new ones per request")
     for line, document in versions.items():
-        if faults := of.faults(document):
+        if faults := spec.faults(document):
             message = "; ".join(f"{fault.path}: {fault.message}" for fault in faults)
             raise SourceError(message, where=where, line=line)
 
 
 def move(
-    of: DocumentsOfKind,
+    spec: DocumentsOfKind,
     services: Services,
     document_id: str,
     step: tuple[str, int | None],
-    who: str,
+    user: str,
     if_match: str | None,
 ) -> dict[str, Any]:
     """Store a status of a version, both given by `step`; without a version, of the latest.
 
     Raises Problem: 404 unknown, 409 for a status that does not follow the present one, 412 if an If-Match names another state.
     """
-    (status, version), docs = step, KnownDocuments.load_current(of, services, document_id)
+    (status, version), docs = step, KnownDocuments.load_current(spec, services, document_id)
     before = docs.find_version(document_id, version)
     if if_match is not None:
         require_match(if_match, compute_weak_etag(build_document_body(before)))
-    steps = list_next_statuses(of, before.status)
+    steps = list_next_statuses(spec, before.status)
     if status not in steps:
         choices = ", ".join(steps) or "none, because this is the last"
-        message = f"the {of.kind} {document_id}, version {before.version}, is {before.status} and cannot become {status}"
+        message = f"the {spec.kind} {document_id}, version {before.version}, is {before.status} and cannot become {status}"
         raise Problem(409, f"{message}; allowed: {choices}", allowed=list(steps))
     after = {**build_document_body(before), "status": status}
     try:
-        services.documents.say(of.kind, after, who, revision=docs.revision(document_id), before=build_document_body(before))
+        services.documents.say(spec.kind, after, user, revision=docs.revision(document_id), before=build_document_body(before))
     except DocumentChanged:
-        raise Problem(409, f"the {of.kind} {document_id} has changed in the meantime; read it again") from None
+        raise Problem(409, f"the {spec.kind} {document_id} has changed in the meantime; read it again") from None
     return after
 
 
-def list_next_statuses(of: DocumentsOfKind, status: str) -> Sequence[str]:
+def list_next_statuses(spec: DocumentsOfKind, status: str) -> Sequence[str]:
     """Return the statuses that may follow a status."""
-    at = of.statuses.index(status)
-    return of.statuses[at + 1 : at + 2]
+    index = spec.statuses.index(status)
+    return spec.statuses[index + 1 : index + 2]
 
 
-def _parse_document(of: DocumentsOfKind, body: object, version: int) -> GameDocument:
+def _parse_document(spec: DocumentsOfKind, body: object, version: int) -> GameDocument:
     """Parse the document of a body as `version`, with the first status. Raises Problem 422."""
-    names = [name for name in of.model.model_fields if name not in SERVER_FIELDS]
+    names = [name for name in spec.model.model_fields if name not in SERVER_FIELDS]
     if not isinstance(body, Mapping):
         excerpt = "no JSON" if isinstance(body, bytes) else json.dumps(body, ensure_ascii=False)[:_ECHOED_CHARACTERS]
         raise make_fault_problem(
@@ -293,19 +297,19 @@ def _parse_document(of: DocumentsOfKind, body: object, version: int) -> GameDocu
     fault_message = f"unknown key; known: {', '.join(names)}"
     faults = [BodyFault(name[:_ECHOED_CHARACTERS], fault_message) for name in body if name not in names][:_MAX_FAULTS]
     if version > LARGEST_VERSION:
-        raise Problem(409, f"the {of.kind} has version {version - 1}, which is the last one possible")
+        raise Problem(409, f"the {spec.kind} has version {version - 1}, which is the last one possible")
     values = {name: value for name, value in body.items() if name in names}
     try:
-        document = of.model.model_validate({**values, "version": version, "status": of.statuses[0]})
+        document = spec.model.model_validate({**values, "version": version, "status": spec.statuses[0]})
     except ValidationError as error:
         raise make_fault_problem(
-            [*faults, *convert_faults(islice(reasons(error, of.model), _MAX_FAULTS))][:_MAX_FAULTS]
+            [*faults, *convert_faults(islice(reasons(error, spec.model), _MAX_FAULTS))][:_MAX_FAULTS]
         ) from None
     if faults:
         raise make_fault_problem(faults)
     return document
 
 
-def _require_playable(of: DocumentsOfKind, document: GameDocument) -> None:
-    if faults := of.faults(document):
+def _require_playable(spec: DocumentsOfKind, document: GameDocument) -> None:
+    if faults := spec.faults(document):
         raise make_fault_problem(faults)

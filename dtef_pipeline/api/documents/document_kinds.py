@@ -65,9 +65,9 @@ def _load_scenarios(settings: Settings, snapshot: DocumentSnapshot, conflicts: d
 
 def _check_scenario(manifest: GameDocument) -> list[BodyFault]:
     assert isinstance(manifest, ScenarioManifest)
-    for name, value, most in (("first", manifest.seeds.first, LARGEST_FIRST_SEED), ("count", manifest.seeds.count, MAX_SEEDS)):
-        if value > most:
-            return [BodyFault(f"seeds.{name}", f"got {str(value)[:80]}; allowed: at most {most}")]
+    for name, value, cap in (("first", manifest.seeds.first, LARGEST_FIRST_SEED), ("count", manifest.seeds.count, MAX_SEEDS)):
+        if value > cap:
+            return [BodyFault(f"seeds.{name}", f"got {str(value)[:80]}; allowed: at most {cap}")]
     return check_engine(manifest)
 
 

@@ -60,51 +60,53 @@ class VersionsOfDocument(AnswerBody):
     versions: list[VersionOfDocument]
 
 
-def build_document_router(of: DocumentsOfKind) -> APIRouter:
+def build_document_router(spec: DocumentsOfKind) -> APIRouter:
     """Build the routes of a kind of document."""
-    router = APIRouter(prefix=f"/api/{of.plural}", tags=[of.plural])
-    _add_routes_of_all(router, of)
-    _add_routes_of_one(router, of)
+    router = APIRouter(prefix=f"/api/{spec.plural}", tags=[spec.plural])
+    _add_routes_of_all(router, spec)
+    _add_routes_of_one(router, spec)
     return router
 
 
-def _add_routes_of_all(router: APIRouter, of: DocumentsOfKind) -> None:
-    members: dict[str, Any] = {of.plural: (list[of.model], ...), "next": (str | None, ...)}  # type: ignore[name-defined]
-    page = create_model(f"PageOf{of.plural.capitalize()}", __base__=AnswerBody, **members)
+def _add_routes_of_all(router: APIRouter, spec: DocumentsOfKind) -> None:
+    members: dict[str, Any] = {spec.plural: (list[spec.model], ...), "next": (str | None, ...)}  # type: ignore[name-defined]
+    page = create_model(f"PageOf{spec.plural.capitalize()}", __base__=AnswerBody, **members)
 
     @router.get("", response_model=page, responses=UNCHANGED)
     def list_documents(
         request: Request,
         services: ServicesDep,
         _: OperatorToken,
-        status: Annotated[str | None, Query(json_schema_extra={"enum": list(of.statuses)})] = None,
+        status: Annotated[str | None, Query(json_schema_extra={"enum": list(spec.statuses)})] = None,
         cursor: Annotated[str | None, Query(description="Value of `next` in the previous part of the list.")] = None,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     ) -> Response:
         """The latest version of each, from files and created over HTTP, in the order of ids."""
-        require_status(of, status, "query.status")
-        documents = [doc for doc in KnownDocuments.load_current(of, services).latest().values() if status in (None, doc.status)]
+        require_status(spec, status, "query.status")
+        documents = [
+            doc for doc in KnownDocuments.load_current(spec, services).latest().values() if status in (None, doc.status)
+        ]
         later = [doc for doc in documents if cursor is None or doc.id > cursor]
         after = later[limit - 1].id if len(later) > limit else None
-        return build_tagged_response(request, {of.plural: [build_document_body(doc) for doc in later[:limit]], "next": after})
+        return build_tagged_response(request, {spec.plural: [build_document_body(doc) for doc in later[:limit]], "next": after})
 
     @router.post(
         "",
         status_code=201,
-        response_model=of.model,
+        response_model=spec.model,
         responses={201: _CREATED},
-        openapi_extra={"requestBody": _describe_body(of)},
+        openapi_extra={"requestBody": _describe_body(spec)},
     )
     def make_document(services: ServicesDep, holder: OperatorToken, given: Annotated[Any, Body()]) -> Response:
         """Create a document: version 1, with the first status. The engine of a scenario must be able to play it."""
-        body = make(of, services, given, holder.name)
-        return _build_changed_response(body, HTTPStatus.CREATED, {"Location": of.location(body["id"])})
+        body = make(spec, services, given, holder.name)
+        return _build_changed_response(body, HTTPStatus.CREATED, {"Location": spec.location(body["id"])})
 
     @router.get(".jsonl", response_class=Response, responses=LINES_ANSWERED)
     def export_documents(services: ServicesDep, _: OperatorToken) -> Response:
         """All versions of all, from files and created over HTTP, the same bytes as from `dtef export`."""
-        lines = write_document_lines(of.kind, KnownDocuments.load_current(of, services).versions.values())
-        headers = {"Cache-Control": "no-store", "Content-Disposition": f'attachment; filename="{of.plural}.jsonl"'}
+        lines = write_document_lines(spec.kind, KnownDocuments.load_current(spec, services).versions.values())
+        headers = {"Cache-Control": "no-store", "Content-Disposition": f'attachment; filename="{spec.plural}.jsonl"'}
         return Response(lines, headers=headers, media_type="application/jsonl")
 
     @router.post(".jsonl", status_code=201, response_model=AddedRecords, openapi_extra=LINES_SENT)
@@ -113,9 +115,9 @@ def _add_routes_of_all(router: APIRouter, of: DocumentsOfKind) -> None:
         data = await request.body()
 
         def add() -> AddedRecords:
-            place, who = (services.settings, services.documents), holder.name
+            place, user = (services.settings, services.documents), holder.name
             try:
-                return import_documents(of, *place, data, SENT_BODY, who, source=OVER_HTTP, most=of.max_imported)
+                return import_documents(spec, *place, data, SENT_BODY, user, source=OVER_HTTP, limit=spec.max_imported)
             except SourceError as error:
                 raise make_line_problem(error) from None
             except DocumentChanged as error:
@@ -124,47 +126,49 @@ def _add_routes_of_all(router: APIRouter, of: DocumentsOfKind) -> None:
         return JSONResponse((await run_in_threadpool(add)).model_dump(), 201)
 
 
-def _add_routes_of_one(router: APIRouter, of: DocumentsOfKind) -> None:
-    Id = Annotated[str, Depends(of.id_in_path)]
+def _add_routes_of_one(router: APIRouter, spec: DocumentsOfKind) -> None:
+    Id = Annotated[str, Depends(spec.id_in_path)]
 
-    @router.get(of.place, response_model=of.model, responses=UNCHANGED)
+    @router.get(spec.place, response_model=spec.model, responses=UNCHANGED)
     def show_document(
         request: Request, services: ServicesDep, _: OperatorToken, document_id: Id, version: VersionAsked = None
     ) -> Response:
         """The latest version, or an earlier one."""
         return build_tagged_response(
             request,
-            build_document_body(KnownDocuments.load_current(of, services, document_id).find_version(document_id, version)),
+            build_document_body(KnownDocuments.load_current(spec, services, document_id).find_version(document_id, version)),
         )
 
-    @router.get(f"{of.place}/versions", response_model=VersionsOfDocument, responses=UNCHANGED)
+    @router.get(f"{spec.place}/versions", response_model=VersionsOfDocument, responses=UNCHANGED)
     def show_versions(request: Request, services: ServicesDep, _: OperatorToken, document_id: Id) -> Response:
         """All versions with their authors and the history of their statuses."""
-        versions = KnownDocuments.load_current(of, services, document_id).history(document_id)
+        versions = KnownDocuments.load_current(spec, services, document_id).history(document_id)
         return build_tagged_response(
             request, convert_to_json({"id": document_id, "versions": [entry.model_dump(by_alias=True) for entry in versions]})
         )
 
     @router.put(
-        of.place,
-        response_model=of.model,
+        spec.place,
+        response_model=spec.model,
         responses={200: _TAGGED},
-        openapi_extra={"requestBody": _describe_body(of), "parameters": [_IF_MATCH]},
+        openapi_extra={"requestBody": _describe_body(spec), "parameters": [_IF_MATCH]},
     )
     def change_document(
         request: Request, services: ServicesDep, holder: OperatorToken, document_id: Id, given: Annotated[Any, Body()]
     ) -> Response:
         """Make the next version, with the first status. If-Match must have the ETag of the latest one, which stays readable."""
-        return _build_changed_response(change(of, services, document_id, given, holder.name, read_header(request, "if-match")))
+        return _build_changed_response(
+            change(spec, services, document_id, given, holder.name, read_header(request, "if-match"))
+        )
 
-    @router.post(f"{of.place}/status", response_model=of.model, responses={200: _TAGGED})
+    @router.post(f"{spec.place}/status", response_model=spec.model, responses={200: _TAGGED})
     def move_document(
         request: Request, services: ServicesDep, holder: OperatorToken, document_id: Id, step: DocumentStep
     ) -> Response:
         """Give a version its next status: approve or promote it, or retire it."""
-        require_status(of, step.status, "status")
+        require_status(spec, step.status, "status")
         etag = read_header(request, "if-match")
-        return _build_changed_response(move(of, services, document_id, (step.status, step.version), holder.name, etag))
+        return _build_changed_response(move(spec, services, document_id, (step.status, step.version), holder.name, etag))
 
 
 def _build_changed_response(
@@ -173,15 +177,15 @@ def _build_changed_response(
     return JSONResponse(body, status, {**(headers or {}), "ETag": compute_weak_etag(body), "Cache-Control": "no-cache"})
 
 
-def require_status(of: DocumentsOfKind, status: str | None, path: str) -> None:
+def require_status(spec: DocumentsOfKind, status: str | None, path: str) -> None:
     """Raise Problem 422 for an unknown status."""
-    if status is not None and status not in of.statuses:
-        raise make_fault_problem([BodyFault(path, f"got {status[:80]!r}; allowed: {', '.join(of.statuses)}")])
+    if status is not None and status not in spec.statuses:
+        raise make_fault_problem([BodyFault(path, f"got {status[:80]!r}; allowed: {', '.join(spec.statuses)}")])
 
 
-def _describe_body(of: DocumentsOfKind) -> dict[str, Any]:
+def _describe_body(spec: DocumentsOfKind) -> dict[str, Any]:
     """Describe a document in requests: its fields without those that are not sent."""
-    schema = resolve_schema_refs(of.model.model_json_schema())
+    schema = resolve_schema_refs(spec.model.model_json_schema())
     for name in SERVER_FIELDS:
         del schema["properties"][name]
     schema["required"] = [name for name in schema["required"] if name not in SERVER_FIELDS]

@@ -58,11 +58,11 @@ def scenario_templates(settings: Settings) -> list[dict[str, Any]]:
     templates = []
     for name, maker in sorted(adapters().items()):
         # Its own scenario before others that it plays.
-        of_engine = sorted(
+        games = sorted(
             (game for game in scenarios.values() if game.adapter_name == name), key=lambda game: (game.id != name, game.id)
         )
         try:
-            manifest = _make_template(of_engine[0] if of_engine else _make_blank_manifest(name), name, scenarios)
+            manifest = _make_template(games[0] if games else _make_blank_manifest(name), name, scenarios)
         except ValidationError:  # its name is none that a manifest can say
             continue
         templates.append({"adapter": name, "package": str(maker), "description": manifest["description"], "manifest": manifest})

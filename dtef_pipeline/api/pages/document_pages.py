@@ -48,29 +48,29 @@ class DocumentPages:
 
     def router(self) -> APIRouter:
         """Return the routes of the pages."""
-        routes, of = build_page_router(), self.spec
-        Id = Annotated[str, Depends(of.id_in_path)]
+        routes, spec = build_page_router(), self.spec
+        Id = Annotated[str, Depends(spec.id_in_path)]
 
-        @routes.get(f"/{of.plural}")
+        @routes.get(f"/{spec.plural}")
         def show_list(request: Request, services: ServicesDep, held: OperatorToken, status: str | None = None) -> Response:
-            require_status(of, status, "query.status")
+            require_status(spec, status, "query.status")
             return self.list_page(request, services, status, {}, NOT_REFUSED)
 
-        @routes.post(f"/{of.plural}")
+        @routes.post(f"/{spec.plural}")
         def make_document(request: Request, services: ServicesDep, held: OperatorToken, form: SentForm) -> Response:
             return self.make(request, services, form, held.name)
 
-        @routes.get(f"/{of.plural}{of.place}")
+        @routes.get(f"/{spec.plural}{spec.place}")
         def show_document(
             request: Request, services: ServicesDep, held: OperatorToken, one: Id, version: VersionAsked = None
         ) -> Response:
             return self.document_page(request, services, one, version, {}, NOT_REFUSED)
 
-        @routes.post(f"/{of.plural}{of.place}")
+        @routes.post(f"/{spec.plural}{spec.place}")
         def change_document(request: Request, services: ServicesDep, held: OperatorToken, one: Id, form: SentForm) -> Response:
             return self.change(request, services, one, form, held.name)
 
-        @routes.post(f"/{of.plural}{of.place}/status")
+        @routes.post(f"/{spec.plural}{spec.place}/status")
         def move_document(request: Request, services: ServicesDep, held: OperatorToken, one: Id, form: SentForm) -> Response:
             return self.move(services, one, form, held.name)
 
@@ -81,7 +81,7 @@ class DocumentPages:
     ) -> Response:
         """Return the list, with the form of a new document."""
         docs = KnownDocuments.load_current(self.spec, services)
-        documents, in_play = list(docs.latest().values()), docs.current_versions()
+        documents, versions = list(docs.latest().values()), docs.current_versions()
         return page(
             request,
             "documents",
@@ -90,7 +90,7 @@ class DocumentPages:
             spec=self.spec,
             chosen=status,
             numbers={label: sum(entry.status == label for entry in documents) for label in self.spec.statuses},
-            documents=[(item, self.name_of(item), in_play[item.id]) for item in documents if status in (None, item.status)],
+            documents=[(item, self.name_of(item), versions[item.id]) for item in documents if status in (None, item.status)],
             **self._form_values(services, form, None, refusal),
         )
 
@@ -130,23 +130,23 @@ class DocumentPages:
             "is_open": bool(form),
         }
 
-    def make(self, request: Request, services: Services, form: TypedForm, who: str) -> Response:
+    def make(self, request: Request, services: Services, form: TypedForm, user: str) -> Response:
         """Make a new document and redirect to its page, or show the form again with its errors."""
         body: object = None
         try:
             body = self.document(form, None)
-            document = document_history.make(self.spec, services, body, who)
+            document = document_history.make(self.spec, services, body, user)
         except (Problem, DtefError) as error:
-            is_there = isinstance(error, Problem) and error.status == HTTPStatus.CONFLICT
-            refusal = self._make_conflict_refusal(body) if is_there else self._refusal(request, error)
+            is_conflict = isinstance(error, Problem) and error.status == HTTPStatus.CONFLICT
+            refusal = self._make_conflict_refusal(body) if is_conflict else self._refusal(request, error)
             return self.list_page(request, services, None, form, refusal)
         return redirect_to_page(f"/{self.spec.plural}/{document['id']}")
 
-    def change(self, request: Request, services: Services, document_id: str, form: TypedForm, who: str) -> Response:
+    def change(self, request: Request, services: Services, document_id: str, form: TypedForm, user: str) -> Response:
         """Make the next version of a document and redirect to its page, or show the form again with its errors."""
         try:
             body = self.document(form, document_id)
-            document_history.change(self.spec, services, document_id, body, who, read_field(form, "seen"))
+            document_history.change(self.spec, services, document_id, body, user, read_field(form, "seen"))
         except (Problem, DtefError) as error:
             is_changed = isinstance(error, Problem) and error.status == HTTPStatus.PRECONDITION_FAILED
             conflict = Refusal(412, [BodyFault("", _EDIT_CONFLICT)])
@@ -169,13 +169,13 @@ class DocumentPages:
             return build_refusal(request, error, ()).nest_under(self._first_field)
         return build_refusal(request, error, tuple(self.spec.model.model_fields))
 
-    def move(self, services: Services, document_id: str, form: TypedForm, who: str) -> Response:
+    def move(self, services: Services, document_id: str, form: TypedForm, user: str) -> Response:
         """Change the status and redirect to the page. Raises Problem."""
         version = read_field(form, "version")
         number = int(version) if version.isascii() and version.isdigit() and len(version) < 10 else None
         step = read_field(form, "status"), number
         try:
-            document_history.move(self.spec, services, document_id, step, who, read_field(form, "seen"))
+            document_history.move(self.spec, services, document_id, step, user, read_field(form, "seen"))
         except Problem as error:
             if error.status != HTTPStatus.PRECONDITION_FAILED:
                 raise

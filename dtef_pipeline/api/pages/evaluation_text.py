@@ -156,18 +156,18 @@ def _describe_event(event: Event, family: str) -> str:
     if "key" in data:
         return f"{part_words(family, str(data['key']))}{f': {reason}' if (reason := data.get('reason')) else ''}"
     if "calls" in data:
-        why = "; ".join(str(data[name]) for name in ("failure_reason", "skip_reason") if name in data)
-        return format_calls(data["calls"]) + (f" ({why})" if why else "")
+        reasons = "; ".join(str(data[name]) for name in ("failure_reason", "skip_reason") if name in data)
+        return format_calls(data["calls"]) + (f" ({reasons})" if reasons else "")
     if "answered" in data:
         return f"{data['answered']:,} of {format_count(int(data.get('of') or data['answered']), 'call')} answered"
     return json.dumps(data, ensure_ascii=False)
 
 
 def _describe_end(data: Mapping[str, Any]) -> str:
-    by = f"requested by {data['by']}" if "by" in data else None
+    requester = f"requested by {data['by']}" if "by" in data else None
     calls = format_calls(data["calls"]) if data.get("calls") else None
     cost = f"cost: {format_call_cost(data['call_costs'])}" if data.get("call_costs") else None
-    return "; ".join(str(text) for text in (data.get("reason"), by, calls, data.get("warning"), cost) if text)
+    return "; ".join(str(text) for text in (data.get("reason"), requester, calls, data.get("warning"), cost) if text)
 
 
 if TYPE_CHECKING:
@@ -200,9 +200,9 @@ def main_values(services: Services, view: EvaluationView) -> Table | None:
             row[models.setdefault(item["model"], f"model {len(models)}")] = Estimate(item["value"], item["low"], item["high"])
     named = [Column(*entry) for entry in (("run", "Partition"), ("persona", "Persona"), ("way", "Asked"))]
     named.append(Column("metric", "Metric", always=True))
-    of_models = [Column(name, model, "score", more=at >= _MODELS_SHOWN) for at, (model, name) in enumerate(models.items())]
+    model_columns = [Column(name, model, "score", more=i >= _MODELS_SHOWN) for i, (model, name) in enumerate(models.items())]
     caption = "The first value of each model, with its 95% interval; the page of each run has all values"
-    return Table(caption, [*named, *of_models], list(rows.values()), first=24) if rows else None
+    return Table(caption, [*named, *model_columns], list(rows.values()), first=24) if rows else None
 
 
 def _select_first_metrics(services: Services, run_id: str) -> list[Mapping[str, Any]]:

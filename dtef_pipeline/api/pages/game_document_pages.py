@@ -36,9 +36,9 @@ def _build_persona_fields(form: TypedForm, before: Persona | None) -> list[FormF
     def values(name: str) -> list[str]:
         return [form[name][-1] if form.get(name) else usual.get(name, "")]
 
-    of_id = "Lower-case letters, digits, - and _, at most 61 characters, such as cautious."
+    id_hint = "Lower-case letters, digits, - and _, at most 61 characters, such as cautious."
     return [
-        *([] if before else [FormField("id", "Id", values=values("id"), hint=of_id)]),
+        *([] if before else [FormField("id", "Id", values=values("id"), hint=id_hint)]),
         FormField("display_name", "Name", values=values("display_name"), hint="Display name; reviewers do not see it."),
         FormField("system_prompt", "System prompt", "lines", values("system_prompt"), rows=10),
         FormField("traits", "Traits", "lines", values("traits"), "One per line, such as risk: low."),

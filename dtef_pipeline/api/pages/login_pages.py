@@ -65,12 +65,12 @@ async def log_out(request: Request) -> Response:
     return answer
 
 
-def _log_action(services: Services, who: str, action: str) -> None:
+def _log_action(services: Services, user: str, action: str) -> None:
     """Write a row to the log of actions after the response, so that an unavailable database does not prevent logins."""
     try:
-        services.votes.note(who, action)
+        services.votes.note(user, action)
     except DtefError as error:
-        _log.error("%s of %s was not written to the log of actions: %s", action, who, error)
+        _log.error("%s of %s was not written to the log of actions: %s", action, user, error)
 
 
 def is_own_path(path: str) -> bool:

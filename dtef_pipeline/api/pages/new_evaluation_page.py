@@ -234,8 +234,8 @@ def _build_fields(member: _Member, choices: Sequence[Choice], form: TypedForm) -
     boxes = FormField(member.name, member.label, "boxes", typed, "" if member.name not in _ONLY_BOXES else hint, choices)
     if member.name in _ONLY_BOXES:
         return [boxes]
-    beside, label = f"{_TYPED_PREFIX}{member.name}", f"Other {member.label.lower()}"
-    return [boxes, FormField(beside, label, "lines", list(form.get(beside, ())), f"One per line. {hint}", rows=2, path=beside)]
+    field, label = f"{_TYPED_PREFIX}{member.name}", f"Other {member.label.lower()}"
+    return [boxes, FormField(field, label, "lines", list(form.get(field, ())), f"One per line. {hint}", rows=2, path=field)]
 
 
 def _build_text_field(member: _Member, typed: list[str], hint: str) -> FormField:

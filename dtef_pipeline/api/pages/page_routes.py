@@ -90,8 +90,8 @@ async def _render_error(request: Request, error: Exception) -> Response:
     heading = _HEADING_OF_STATUS.get(status, problem["title"])
     fields = await _collect_resend_fields(request, status)
     is_logged_out = status == HTTPStatus.UNAUTHORIZED
-    ways = _list_ways_back(request)
-    response = page(request, "error", heading, status=status, words=words, kept=fields, is_logged_out=is_logged_out, ways=ways)
+    links = _list_ways_back(request)
+    response = page(request, "error", heading, status=status, words=words, kept=fields, is_logged_out=is_logged_out, ways=links)
     response.headers.update({name: answer.headers[name] for name in _PROBLEM_HEADERS if name in answer.headers})
     return response
 
@@ -111,8 +111,8 @@ async def _collect_resend_fields(request: Request, status: int) -> dict[str, lis
 def _list_ways_back(request: Request) -> dict[str, str]:
     """List links by address: to the previous page, to the present area, and to the first page."""
     path, holder = request.url.path, find_holder(request)
-    open_to = [entry for entry in NAVIGATION if holder and holder.may(entry.role)]
-    area = next((entry for entry in open_to if entry.holds(path)), open_to[0] if len(open_to) == 1 else None)
+    entries = [entry for entry in NAVIGATION if holder and holder.may(entry.role)]
+    area = next((entry for entry in entries if entry.holds(path)), entries[0] if len(entries) == 1 else None)
     referer = urlsplit(request.headers.get("referer", ""))
     is_own = referer.netloc == request.headers.get("host") and referer.path != path
     return {

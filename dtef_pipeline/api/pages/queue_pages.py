@@ -140,7 +140,7 @@ def _group_failures(view: EvaluationView) -> list[tuple[str, str]]:
         if outcome.status == "failed":
             words = part_words(view.evaluation.family, run.key)
             keys.setdefault(outcome.reason or "no reason was given", []).append(words)
-    return [(list_first_names(list(dict.fromkeys(of)), _KEYS_NAMED), why) for why, of in keys.items()]
+    return [(list_first_names(list(dict.fromkeys(names)), _KEYS_NAMED), reason) for reason, names in keys.items()]
 
 
 _QueueValues = Annotated[dict[str, Any], Depends(_list_values)]

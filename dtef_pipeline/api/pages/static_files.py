@@ -44,7 +44,7 @@ async def static_file(name: str, request: Request) -> Response:
 @cache
 def static_files() -> dict[str, StaticFile]:
     """Return all files by name."""
-    paths = [one for one in files("dtef_pipeline.api").joinpath("static").iterdir() if PurePath(one.name).suffix in MEDIA_TYPES]
+    paths = [f for f in files("dtef_pipeline.api").joinpath("static").iterdir() if PurePath(f.name).suffix in MEDIA_TYPES]
     shared = [files("dtef_pipeline.site").joinpath("static", name) for name in _SITE_FILES]
     texts = {path.name: path.read_text(encoding="utf-8") for path in [*shared, *paths]}
     votes = files("dtef_pipeline.site").joinpath("templates", "vote_page.css").read_text(encoding="utf-8")

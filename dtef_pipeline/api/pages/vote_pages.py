@@ -90,8 +90,8 @@ def _render_votes_page(
 
 def _parse_pairs_form(form: TypedForm) -> PairRequest:
     """Parse the form. Raises Problem."""
-    most = {"most": parse_number(typed)} if (typed := read_field(form, "most")) else {}
-    values = {"family": read_field(form, "family"), "baselines": bool(form.get("baselines")), **most}
+    limits = {"most": parse_number(typed)} if (typed := read_field(form, "most")) else {}
+    values = {"family": read_field(form, "family"), "baselines": bool(form.get("baselines")), **limits}
     try:
         return PairRequest.model_validate(values)
     except ValidationError as error:
@@ -130,8 +130,8 @@ def _describe_terms(counts: VoteCounts) -> dict[str, str]:
     }
 
 
-def _format_share(number: int, of: int) -> str:
-    return f"{number:,} ({number / of:.1%})" if of else "0"
+def _format_share(number: int, total: int) -> str:
+    return f"{number:,} ({number / total:.1%})" if total else "0"
 
 
 def _build_reviewer_rows(services: Services, counts: VoteCounts) -> list[dict[str, Any]]:
@@ -160,9 +160,9 @@ def _build_day_chart(by_day: Mapping[date, int], first: date) -> dict[str, Any] 
     days = {day: by_day.get(day, 0) for day in (first + timedelta(days=n) for n in range(DAYS_OF_VOTES))}
     if not (total := sum(days.values())):
         return None
-    most = max(days.values())
-    caption = f"the last {format_count(DAYS_OF_VOTES, 'day')}: {format_count(total, 'vote')}, at most {most:,} per day"
-    return {"caption": f"Votes per day (UTC), {caption}", "days": list(days.items()), "most": most}
+    peak = max(days.values())
+    caption = f"the last {format_count(DAYS_OF_VOTES, 'day')}: {format_count(total, 'vote')}, at most {peak:,} per day"
+    return {"caption": f"Votes per day (UTC), {caption}", "days": list(days.items()), "most": peak}
 
 
 if TYPE_CHECKING:

@@ -192,8 +192,8 @@ class _NamedGames:
 
     def _require_player(self, path: str, name: str, server: Settings) -> None:
         """Raise UnknownName for an unknown player, and UnfitManifest for one with invalid settings."""
-        before, at, behind = name.partition("@")
-        as_persona = bool(at) and before in self.personas
+        before, separator, behind = name.partition("@")
+        as_persona = bool(separator) and before in self.personas
         require_offered(path, behind if as_persona else name, self.models, server)
         packs = list(self.packs.values())
         if path == "opponents" and any(name_opponent_item(game, name).startswith(BASELINE_PREFIX) for game in packs):
@@ -276,8 +276,8 @@ def _resolve_entry(manifest: GamesManifest, game: Pack, named: _NamedGames, pers
     with rejections("models"):
         players = resolve_entrants(game, named.models, named.personas, manifest.models, personas)
     items = [name_opponent_item(game, opponent) for opponent in manifest.opponents]
-    if twice := {item for item in items if items.count(item) > 1}:
-        duplicates = [opponent for opponent in manifest.opponents if name_opponent_item(game, opponent) in twice]
+    if repeats := {item for item in items if items.count(item) > 1}:
+        duplicates = [opponent for opponent in manifest.opponents if name_opponent_item(game, opponent) in repeats]
         raise UnfitManifest(
             "opponents", f"got {' and '.join(duplicates)}, the same player more than once; allowed: each player only once"
         )
@@ -291,14 +291,14 @@ def _resolve_entry(manifest: GamesManifest, game: Pack, named: _NamedGames, pers
     return _Entry(game, players, opponents)
 
 
-def _count_episodes(manifest: GamesManifest, entry: _Entry, most: int) -> int:
-    """Count the requested episodes. Raises UnfitManifest for more than `most`."""
+def _count_episodes(manifest: GamesManifest, entry: _Entry, limit: int) -> int:
+    """Count the requested episodes. Raises UnfitManifest for more than `limit`."""
     seats: list[Player | None] = list(entry.opponents) or [None]
     meets = [Match(GameItem(0, 0, NO_OPPONENT), player, opponent) for player in entry.players for opponent in seats]
     per_deal = sum([1 if match.needs_no_model else manifest.draws for match in meets])
     scenario = entry.pack.manifest
     episodes = _count_seeds(manifest, scenario) * len(scenario.seats) * per_deal
-    if episodes > most:
+    if episodes > limit:
         raise UnfitManifest("seeds", f"too many episodes for one manifest; allowed: at most {MAX_EPISODES:,}")
     return episodes
 

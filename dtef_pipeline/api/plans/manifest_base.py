@@ -254,10 +254,10 @@ def require_few_draws(field: str, draws: int, prompts: Iterable[int]) -> None:
     """
     if draws == 1:
         return
-    in_all = 0
+    total = 0
     for number in prompts:
-        in_all += max(1, number) * draws
-        if in_all > MAX_RESPONSES:
+        total += max(1, number) * draws
+        if total > MAX_RESPONSES:
             raise UnfitManifest(
                 field,
                 f"these draws need more than {MAX_RESPONSES:,} requests per model; allowed: at most that many in one evaluation, "

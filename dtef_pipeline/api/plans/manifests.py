@@ -73,8 +73,8 @@ def read_manifest(values: Mapping[str, Any], settings: Settings) -> ManifestRequ
         return ManifestRequest(family, form.model_validate(values))
     except ValidationError as error:
         errors = convert_faults(reasons(error, form))
-    at_fault = {fault.path.partition(".")[0] for fault in errors}
-    fields = {name: value for name, value in values.items() if name not in at_fault and value is not None}
+    faulty_names = {fault.path.partition(".")[0] for fault in errors}
+    fields = {name: value for name, value in values.items() if name not in faulty_names and value is not None}
     try:
         plans[family].refuse_names(fields, settings)
     except RefusedManifest as refusal:

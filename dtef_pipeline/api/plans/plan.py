@@ -44,9 +44,9 @@ class RefusedManifest(DtefError):
     `--judge X` is `judges: X`.
     """
 
-    def __init__(self, path: str, message: str, further: Sequence[BodyFault] = ()) -> None:
+    def __init__(self, path: str, message: str, extra: Sequence[BodyFault] = ()) -> None:
         self.message = _SHELL_OPTIONS.sub(r"\1s: ", strip_commands(message.removeprefix(f"{path}: ")))
-        self.faults = [BodyFault(path, self.message), *further]
+        self.faults = [BodyFault(path, self.message), *extra]
         super().__init__("; ".join(f"{fault.path}: {fault.message}" for fault in self.faults))
 
 
@@ -91,7 +91,12 @@ class PlannedEvaluation(NamedTuple):
         """Return the stored form of an evaluation's plan."""
         base = {name: value for name, value in self._asdict().items() if name not in ("runs", "warnings")}
         warnings = {"warnings": list(self.warnings)} if self.warnings else {}
-        return {**base, **warnings, "keys": list(self.keys), "config": {stage: dict(one) for stage, one in self.config.items()}}
+        return {
+            **base,
+            **warnings,
+            "keys": list(self.keys),
+            "config": {stage: dict(options) for stage, options in self.config.items()},
+        }
 
 
 class Refusals:
@@ -120,8 +125,8 @@ class Refusals:
         """Raise all of them as one error, of their own kind if all have one, else UnfitManifest; does nothing without errors."""
         if self._found:
             kinds = {type(refusal) for refusal in self._found}
-            first, *further = self.faults[:_MAX_REFUSALS]
-            raise (kinds.pop() if len(kinds) == 1 else UnfitManifest)(*first, further)
+            first, *extra = self.faults[:_MAX_REFUSALS]
+            raise (kinds.pop() if len(kinds) == 1 else UnfitManifest)(*first, extra)
 
 
 def validate_snapshot(label: str) -> str:
@@ -134,6 +139,6 @@ def validate_snapshot(label: str) -> str:
 
 def require_unique(values: list[Entry]) -> list[Entry]:
     """For validators of lists. Raises ValueError for a repeated value."""
-    if twice := [value for value, number in Counter(values).items() if number > 1]:
-        raise ValueError(f"got {repr(twice[0])[:80]} more than once; allowed: each value only once")
+    if repeats := [value for value, number in Counter(values).items() if number > 1]:
+        raise ValueError(f"got {repr(repeats[0])[:80]} more than once; allowed: each value only once")
     return values

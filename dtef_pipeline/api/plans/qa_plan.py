@@ -81,17 +81,17 @@ class QaPlans(FamilyPlans):
 
     def require_askable(self, settings: QaSettings, named: NamedForRun, server: Settings) -> list[str]:
         """Refuse invalid models and judges, and settings that do not fit a part whose items are known."""
-        warehouse, how, partitions = (
+        warehouse, setup, partitions = (
             self.warehouse(server),
             settings.ask_settings,
             list_made_partitions(server, "qa_items", QA_SPACE),
         )
         keys = [key for key in named.keys if key in partitions]
-        is_judged = _require_parts(warehouse, keys, how, server)
+        is_judged = _require_parts(warehouse, keys, setup, server)
         with rejections("filter"):
             filter_faults(
                 keys,
-                how,
+                setup,
                 lambda key, columns: warehouse.read_or_empty("qa_documents", columns=columns, **QA_SPACE.levels(key)),
                 "got",
             )
@@ -117,21 +117,21 @@ class QaPlans(FamilyPlans):
             raise UnfitManifest("judge", f"{error.message}{hint}, or none (no judging)") from None
 
 
-def _require_parts(warehouse: Warehouse, keys: Sequence[str], how: AskSettings, server: Settings) -> bool:
+def _require_parts(warehouse: Warehouse, keys: Sequence[str], setup: AskSettings, server: Settings) -> bool:
     """Return whether some items need a judge. Raises UnfitManifest if a setting does not fit a part, naming the setting."""
     from assets.qa.part_checks import check_parts, require_server
 
-    checks = check_parts(warehouse, keys, how)
+    checks = check_parts(warehouse, keys, setup)
     for key, error in checks.refusals.items():
         usual = AskSettings()
         for field in _PART_SETTINGS:
-            without = check_parts(warehouse, [key], replace(how, **{field: getattr(usual, field)}))
-            if str(without.refusals.get(key)) != str(error):
+            usual_checks = check_parts(warehouse, [key], replace(setup, **{field: getattr(usual, field)}))
+            if str(usual_checks.refusals.get(key)) != str(error):
                 raise UnfitManifest(field, str(error))
         raise UnfitManifest("parts", str(error))
     if checks.has_documents:
         with rejections("retriever"):
-            require_server(how.retriever, server)
+            require_server(setup.retriever, server)
     return checks.needs_judge
 
 

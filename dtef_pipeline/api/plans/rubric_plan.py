@@ -61,8 +61,8 @@ class RubricPlans(FamilyPlans):
 
     def draws(self, settings: RubricSettings) -> Mapping[str, int]:
         """Return the draws of responses, and of judgements of a criterion by a judge."""
-        again = {"judge_draws": settings.draws * settings.judge_draws} if settings.judge_draws > 1 else {}
-        return {"draws": settings.draws} | again
+        repeats = {"judge_draws": settings.draws * settings.judge_draws} if settings.judge_draws > 1 else {}
+        return {"draws": settings.draws} | repeats
 
     def count_prompts(self, settings: RubricSettings, keys: Sequence[str], warehouse: Warehouse) -> Iterator[int]:
         for key in keys:

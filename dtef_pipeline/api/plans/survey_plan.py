@@ -70,10 +70,10 @@ class SurveyPlans(FamilyPlans):
         """Count the prompts of the drawn questions, by partition."""
         from dtef_pipeline.survey.question_draw import DRAW_ORDERS
 
-        ways = len(settings.conditions) * len(settings.context_levels)
+        n_conditions = len(settings.conditions) * len(settings.context_levels)
         for key in keys:
             survey = warehouse.read_or_empty("survey_responses", columns=["question_id", *DRAW_ORDERS], **SPACE.levels(key))
-            yield ways * len(settings.sample.select_questions(survey))
+            yield n_conditions * len(settings.sample.select_questions(survey))
 
     def require_askable(self, settings: SurveySettings, named: NamedForRun, server: Settings) -> list[str]:
         """Check the models' budgets, too."""
@@ -81,8 +81,8 @@ class SurveyPlans(FamilyPlans):
             panel = resolve_panel_models(settings, named.models)
         specs = named.models.resolve(panel.models)
         budgets = {spec.name: spec.budget for spec in specs} | panel.budgets
-        in_all = Budget(max_cost_usd=settings.max_cost_usd)
-        return require_askable("models", specs, settings.snapshot, server, Accounts(in_all, budgets))
+        run_budget = Budget(max_cost_usd=settings.max_cost_usd)
+        return require_askable("models", specs, settings.snapshot, server, Accounts(run_budget, budgets))
 
     def config(self, settings: SurveySettings, named: NamedForRun, all_made: bool) -> Mapping[str, Mapping[str, Any]]:
         return build_survey_run_config(resolve_panel_models(settings, named.models))

@@ -84,7 +84,7 @@ def compute_progress(evaluation: Evaluation, events: Sequence[Event]) -> Evaluat
     for (item_stage, key), item in items_by_key.items():
         by_key.setdefault(key, {})[item_stage] = item
     stages = list(evaluation.plan.get("config", ()))
-    n_answered, n_asked = _count_requests([item for item in items if item.get("stage") == stage])
+    n_answered, n_requests = _count_requests([item for item in items if item.get("stage") == stage])
     return EvaluationProgress(
         status=status,
         last_event=last.seq if last else 0,
@@ -97,7 +97,7 @@ def compute_progress(evaluation: Evaluation, events: Sequence[Event]) -> Evaluat
             of=max(len(evaluation.plan.get("keys", ())) * len(stages), len(items_by_key)),
             failed=n_failed,
             answered=n_answered,
-            asked=n_asked,
+            asked=n_requests,
         ),
         calls=_sum_calls(end, events),
         call_costs=end.data.get("call_costs") if end else None,

@@ -132,7 +132,7 @@ def list_events(
 ) -> Response:
     """The events with a number above `after`, in order. `next` is the value of `after` for the next request."""
     events = services.evaluations.events(queue_id, after, limit)
-    rows = [{"seq": one.seq, "kind": one.kind, "data": one.data, "happened_at": one.happened_at.isoformat()} for one in events]
+    rows = [{"seq": e.seq, "kind": e.kind, "data": e.data, "happened_at": e.happened_at.isoformat()} for e in events]
     return build_tagged_response(request, {"events": rows, "next": events[-1].seq if events else after})
 
 
@@ -206,12 +206,12 @@ def _list_page(
     return bodies, items[-1].queue_id if len(page) > limit else None
 
 
-def _find_older(evaluations: EvaluationStore, status: ProgressStatus | None, cursor: str | None, most: int) -> list[Evaluation]:
+def _find_older(evaluations: EvaluationStore, status: ProgressStatus | None, cursor: str | None, size: int) -> list[Evaluation]:
     """Without their runs."""
     try:
         if cursor is not None:
             _queue_id(cursor)
-        return evaluations.latest(most, cursor, status)
+        return evaluations.latest(size, cursor, status)
     except UnknownEvaluation:
         message = f"got {str(cursor)[:80]!r}; allowed: the member `next` of an earlier page"
         raise make_fault_problem([BodyFault("query.cursor", message)]) from None
@@ -283,10 +283,10 @@ def post_evaluation(
     return JSONResponse(body, 202, {"Location": f"{QUEUE_PATH}/{entry.queue_id}", "Cache-Control": "no-store"})
 
 
-def _refuse_more_than_wait(store: EvaluationStore, who: str) -> None:
-    if (n_open := count_unended(store, who)) >= MAX_UNENDED:
+def _refuse_more_than_wait(store: EvaluationStore, owner: str) -> None:
+    if (n_open := count_unended(store, owner)) >= MAX_UNENDED:
         verbs = "waits or runs" if n_open == 1 else "wait or run"
-        message = f"{format_count(n_open, 'evaluation')} of {who} {verbs}; allowed: {MAX_UNENDED}"
+        message = f"{format_count(n_open, 'evaluation')} of {owner} {verbs}; allowed: {MAX_UNENDED}"
         raise Problem(429, f"{message}; wait until one has ended, or cancel one", {"Retry-After": "60"})
 
 

@@ -145,20 +145,20 @@ class FamilyResults:
         value, low, high = (convert_to_json(row[name]) for name in (self.value, *self.ends))
         n, n_asked = (None if count is None else int(count) for count in (row[self.known], row["n_asked"]))
         members = {"model": row["model"], "metric": row["metric"], "value": value, "n": n, "n_asked": n_asked}
-        further = {name: convert_to_json(row[name]) for name in self.board_columns} | self.shared_members
+        extra = {name: convert_to_json(row[name]) for name in self.board_columns} | self.shared_members
         return {
             **members,
             "low": low,
             "high": high,
             "reason": convert_to_json(row["reason"]) or (None if value is not None else "there is no score"),
             "remark": self.remark(counts, row, *row["remarks"]),
-            **further,
+            **extra,
         }
 
-    def remark(self, counts: Counts, row: Mapping[Any, Any], *further: str | None) -> str | None:
+    def remark(self, counts: Counts, row: Mapping[Any, Any], *remarks: str | None) -> str | None:
         """Return remarks on a model and condition: missing answers and other notes."""
         outcomes = counts.get(self.way_of(row))
-        return format_remarks(outcomes.describe_missing(self.unit) if outcomes else None, *further)
+        return format_remarks(outcomes.describe_missing(self.unit) if outcomes else None, *remarks)
 
     def count_other_answers(self) -> Counter[tuple[Any, ...]]:
         """Count by model and condition the answers of other runs, such as further draws, which a board includes."""
@@ -173,8 +173,8 @@ class FamilyResults:
             count_calls_once(connection, self.family.calls, self.run.response_finder(), self.run.unknown_costs(keys))
             usage = sum_usage(connection)
         usd = 0.0 if usage["cost_usd"] is None and not usage["calls"] else usage["cost_usd"]
-        n_unpriced, most = max(usage["unpriced"], usage["unknown_cost_attempts"]), usage["unknown_cost_usd_most"]
-        return UsageTotals(usd, usage["calls"], usage["prompt_tokens"], usage["completion_tokens"], n_unpriced, most)
+        n_unpriced, max_usd = max(usage["unpriced"], usage["unknown_cost_attempts"]), usage["unknown_cost_usd_most"]
+        return UsageTotals(usd, usage["calls"], usage["prompt_tokens"], usage["completion_tokens"], n_unpriced, max_usd)
 
     def _filter_keys(self, table: str, keys: set[str]) -> pa.Table:
         schema, column = TABLES[table].schema, self._key_columns[table]
@@ -245,9 +245,9 @@ def _compute_mean(rows: Sequence[Row]) -> Row:
     totals = np.array([[sum(scores), len(scores)] for scores in sums.values()]).reshape(-1, 2)
     estimate = estimate_ratios(totals[:, :1], totals[:, 1:])
     (low,), (high,) = estimate.interval()
-    why = None if len(sums) >= MIN_CLUSTERS else f"no interval: {len(sums)} clusters, but at least {MIN_CLUSTERS} are needed"
+    reason = None if len(sums) >= MIN_CLUSTERS else f"no interval: {len(sums)} clusters, but at least {MIN_CLUSTERS} are needed"
     mean = {"score": estimate.value[0], "score_low": low, "score_high": high, "n_items": int(totals[:, 1].sum())}
-    return mean | {"reason": why if sums else None}
+    return mean | {"reason": reason if sums else None}
 
 
 @contextmanager
@@ -270,7 +270,7 @@ def is_in(column: pa.ChunkedArray, values: set[str]) -> pa.ChunkedArray:
     return pc.is_in(column.cast(pa.string()), pa.array(sorted(values), pa.string()))
 
 
-def count_different_items(rows: pa.Table, by: Sequence[str], item: str) -> Counter[tuple[str, ...]]:
+def count_different_items(rows: pa.Table, columns: Sequence[str], item: str) -> Counter[tuple[str, ...]]:
     """Count the distinct items of the rows, by these columns."""
-    names = zip(*(rows[name].cast(pa.string()).to_pylist() for name in (*by, item)), strict=True)
+    names = zip(*(rows[name].cast(pa.string()).to_pylist() for name in (*columns, item)), strict=True)
     return Counter(name[:-1] for name in set(names))

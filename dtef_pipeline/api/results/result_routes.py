@@ -94,9 +94,9 @@ def make_results(family: FamilyResults) -> Results:
 class ResultsCache:
     """Cache of the results of the latest requested runs, which one caller at a time recomputes when their sources change."""
 
-    def __init__(self, most: int = _MAX_CACHED_MEMBERS, make: Callable[[FamilyResults], Results] = make_results) -> None:
+    def __init__(self, limit: int = _MAX_CACHED_MEMBERS, make: Callable[[FamilyResults], Results] = make_results) -> None:
         """`most`: largest number of members over all cached results; those of the latest run are always cached."""
-        self._most, self._make, self._lock = most, make, threading.Lock()
+        self._most, self._make, self._lock = limit, make, threading.Lock()
         self._found: OrderedDict[str, tuple[tuple[Any, ...], Results]] = OrderedDict()
         self._at_work: WeakValueDictionary[str, Any] = WeakValueDictionary()
 
@@ -104,8 +104,8 @@ class ResultsCache:
         """Return the results of a run."""
         run_id = run.run.run_id
         with self._lock:
-            alone = self._at_work.setdefault(run_id, threading.Lock())
-        with alone:
+            run_lock = self._at_work.setdefault(run_id, threading.Lock())
+        with run_lock:
             family = load_results(run)
             stamp = run.source_stamp(family.source_tables)
             before, results = self._found.get(run_id, ((), None))

@@ -72,8 +72,8 @@ def sum_counts(counts: Mapping[Hashable, OutcomeCounts]) -> OutcomeCounts:
 def build_outcomes_body(counts: Mapping[Hashable, OutcomeCounts], unit: Unit) -> dict[str, Any]:
     """Build the member `outcomes` of a run."""
     total = sum_counts(counts)
-    nothing = f"no {unit.noun} is planned here: the sample or the data of the models leaves none" if total.asked == 0 else None
-    return {"unit": unit.noun, **total._asdict(), "warning": nothing or total.describe_missing(unit)}
+    warning = f"no {unit.noun} is planned here: the sample or the data of the models leaves none" if total.asked == 0 else None
+    return {"unit": unit.noun, **total._asdict(), "warning": warning or total.describe_missing(unit)}
 
 
 def format_other_answers(further: int, noun: str) -> str | None:

@@ -117,12 +117,12 @@ class GamesResults(FamilyResults):
             players = resolve_entrants(game, self.run.models, personas, config.get("players", ()), [self.persona or AS_ITSELF])
         except ConfigError:
             return None
-        of_models = sum(item.opponent != NO_OPPONENT and not item.opponent.startswith(BASELINE_PREFIX) for item in items)
+        n_model_items = sum(item.opponent != NO_OPPONENT and not item.opponent.startswith(BASELINE_PREFIX) for item in items)
         episodes = Counter[Hashable]()
         for player in players:
             asks_all = player.model is not None
             if not asks_all or player.persona_name == self.persona:
-                n_repeats = len(items) if asks_all else of_models
+                n_repeats = len(items) if asks_all else n_model_items
                 episodes[(player.model_name,)] += len(items) + n_repeats * (self.draws - 1)
         return dict(episodes)
 
@@ -163,9 +163,9 @@ class GamesResults(FamilyResults):
 
 def _describe_form(row: Mapping[Any, Any]) -> Iterator[str]:
     """Describe illegal, forfeited and refused moves of the player."""
-    for name, (words, text_of) in _FORM_IN_WORDS.items():
+    for name, (words, formatter) in _FORM_IN_WORDS.items():
         if convert_to_json(row[name]):
-            yield words.format(text_of(row[name]))
+            yield words.format(formatter(row[name]))
 
 
 def _turn_key(turn: Mapping[str, Any]) -> tuple[int, int, int]:

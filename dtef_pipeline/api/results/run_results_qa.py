@@ -61,8 +61,8 @@ class QaResults(FamilyResults):
         about_documents = bool(len(run.rows("qa_documents", ["doc_id"])))
         try:
             options = {name: config[name] for name in _PROMPT_SETTINGS if name in config}
-            how = AskSettings(**options, filter=parse_filter(config.get("filter", [])))
-            condition = how.condition(types["type"].to_pylist(), about_documents=about_documents)
+            setup = AskSettings(**options, filter=parse_filter(config.get("filter", [])))
+            condition = setup.condition(types["type"].to_pylist(), about_documents=about_documents)
         except ConfigError:
             return prompts.slice(0, 0)
         return select_condition_prompts(prompts, condition, config.get("limit"))
@@ -82,9 +82,9 @@ class QaResults(FamilyResults):
             frame = compute_qa_results(load_qa_scores(connection))
         # A random sample leaves out items that the metric is not to be measured of.
         left_out = pc.and_(pc.equal(rows["status"].cast(pa.string()), SKIPPED_SAMPLE), pc.is_null(rows["score"]))
-        n_asked = count_different_items(rows.filter(pc.invert(left_out)), _METRIC_KEYS, "item_id")
+        item_counts = count_different_items(rows.filter(pc.invert(left_out)), _METRIC_KEYS, "item_id")
         for row in frame.to_dict("records"):
-            n = n_asked.get(tuple(row[name] for name in _METRIC_KEYS))
+            n = item_counts.get(tuple(row[name] for name in _METRIC_KEYS))
             yield row | {"n_asked": n, "reason": row["note"], "remarks": _describe_unread(row)}
 
     def build_trace(self, answers: Sequence[Row]) -> Row:
@@ -104,11 +104,13 @@ class QaResults(FamilyResults):
 def _describe_unread(row: Mapping[Any, Any]) -> list[str]:
     """Describe the unreadable answers, which count 0, and those without a score."""
     unread, total = int(row[f"n_{UNPARSEABLE_STATUS}"]), format_count(int(row["n_total"]), "response")
-    why = {status: int(row[f"n_{status}"]) for status in NULL_STATUSES if status not in _CALL_STATUSES}
-    reasons = [f"{number:,} {_STATUS_WORDS.get(status, status.replace('_', ' '))}" for status, number in why.items() if number]
+    counts = {status: int(row[f"n_{status}"]) for status in NULL_STATUSES if status not in _CALL_STATUSES}
+    reasons = [
+        f"{number:,} {_STATUS_WORDS.get(status, status.replace('_', ' '))}" for status, number in counts.items() if number
+    ]
     remarks = []
     if unread:
         remarks.append(f"{unread:,} of {total} could not be read and {'counts' if unread == 1 else 'count'} 0")
     if reasons:
-        remarks.append(f"{sum(why.values()):,} of {total} without a score: {', '.join(reasons)}")
+        remarks.append(f"{sum(counts.values()):,} of {total} without a score: {', '.join(reasons)}")
     return remarks

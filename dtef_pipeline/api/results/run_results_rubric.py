@@ -103,7 +103,7 @@ class RubricResults(FamilyResults):
         totals = Counter[Hashable]()
         for row in [] if self.other_judges else self._read_model_rows("n_responses_scored"):
             totals[self.way_of(row)] += row["n_responses_scored"]
-        return {way: outcome._replace(scored=totals[way]) for way, outcome in super().counts().items()}
+        return {key: outcome._replace(scored=totals[key]) for key, outcome in super().counts().items()}
 
     def find_scored_names(self) -> set[tuple[Any, ...]]:
         return set()
@@ -136,10 +136,10 @@ class RubricResults(FamilyResults):
             row["model"]: ", ".join(f"{reason}: {format_count(n, 'response')}" for reason, n in row["reasons"] or ())
             for row in self._read_model_rows("reasons")
         }
-        further = self.count_other_answers()
+        additions = self.count_other_answers()
         for row in records:
             if row["model"] in self.models:
-                remarks = (_describe_gap(row), format_other_answers(further[self.way_of(row)], "response"))
+                remarks = (_describe_gap(row), format_other_answers(additions[self.way_of(row)], "response"))
                 yield from (part | {"remarks": remarks} for part in self._read_parts(row, reasons))
 
     def _read_parts(self, row: dict[Any, Any], reasons: Mapping[str, str]) -> Iterator[dict[Any, Any]]:
@@ -167,11 +167,11 @@ class RubricResults(FamilyResults):
         response_part = {"status": row["status"], "text": row["text"], "reason": row["error"]}
         response_part |= {name: convert_to_json(row[name]) for name in ("prompt", "system_index", "transcript")}
         bodies = {"points": ("rubric_points", PointOfRubric), "judgements": ("rubric_judgements", VerdictOfRubric)}
-        beside = {name: [] if self.other_judges else self.list_related_bodies(row, *source) for name, source in bodies.items()}
+        details = {name: [] if self.other_judges else self.list_related_bodies(row, *source) for name, source in bodies.items()}
         return (
             ResponseOfRun.select_columns({**row, "prompt_id": row["conversation_hash"]})
             | response_part
-            | beside
+            | details
             | {"remark": self.other_judges}
         )
 

@@ -92,8 +92,8 @@ class SurveyResults(FamilyResults):
             for rows in (blueprints, self._filter_drawn(blueprints))
         )
         variants, silent = self.run.variants(self.config.get("models", ())), Counter(map(self.way_of, self.silent))
-        totals = {(name, *way): sample[way] * times * self.draws for name, times in variants.items() for way in every}
-        return {way: number - silent[way] for way, number in totals.items()}
+        totals = {(name, *key): sample[key] * times * self.draws for name, times in variants.items() for key in every}
+        return {key: number - silent[key] for key, number in totals.items()}
 
     def read_means(self, counts: Counts) -> Iterator[Mapping[Any, Any]]:
         """Read the mean scores of the segment, as in `dtef board --by segment --snapshot`."""
@@ -109,13 +109,13 @@ class SurveyResults(FamilyResults):
             & frame["condition"].isin(self.config.get("conditions") or frame["condition"])
             & frame["context_level"].isin(self.config.get("context_levels") or frame["context_level"])
         ]
-        n_asked, statuses, further = self._count_asked_questions(), self._count_statuses(), self.count_other_answers()
+        question_counts, statuses, additions = self._count_asked_questions(), self._count_statuses(), self.count_other_answers()
         silent = {self.way_of(row): row["error"] for row in self.silent}
         for row in rows.to_dict("records"):
-            way = self.way_of(row)
-            remarks = (_describe_unread_answers(statuses[way]), format_other_answers(further[way], self.unit.noun))
-            reason = _find_missing_reason(row, silent.get(way))
-            yield row | {"metric": options.metric, "n_asked": n_asked.get(way), "reason": reason, "remarks": remarks}
+            key = self.way_of(row)
+            remarks = (_describe_unread_answers(statuses[key]), format_other_answers(additions[key], self.unit.noun))
+            reason = _find_missing_reason(row, silent.get(key))
+            yield row | {"metric": options.metric, "n_asked": question_counts.get(key), "reason": reason, "remarks": remarks}
 
     def _read_scored(self, *columns: str) -> pa.Table:
         """Read columns of the scores, without questions that define the segment itself."""

@@ -115,16 +115,18 @@ def make_pairs(wanted: PairRequest, held: OperatorToken, services: ServicesDep, 
 
     warehouse = Warehouse(services.settings.warehouse)
     with feedback.pairing:
-        done = pair_stored(services.votes, warehouse, services.settings, wanted, held.name)
-    if not done.new:
-        count = f"{format_count(done.responses, 'stored response')} found" if done.responses else "no stored response matches"
+        result = pair_stored(services.votes, warehouse, services.settings, wanted, held.name)
+    if not result.new:
+        count = (
+            f"{format_count(result.responses, 'stored response')} found" if result.responses else "no stored response matches"
+        )
         also = (
             "; to pair the stored responses of baselines too, set baselines: true"
-            if done.computed and not done.responses
+            if result.computed and not result.responses
             else ""
         )
         raise Problem(409, f"nothing is left to pair: {count}{also}")
-    return NewPairs(pairs=done.new, pair_ids=list(done.pair_ids))
+    return NewPairs(pairs=result.new, pair_ids=list(result.pair_ids))
 
 
 @router.get("/api/feedback/next", response_model=ServedPair, responses=_NONE_LEFT)
@@ -152,9 +154,9 @@ def take_vote(sent: SentBallot, held: ReviewerToken, services: ServicesDep, feed
     return JSONResponse({"vote_id": store_vote(sent.to_ballot(), held, services, feedback)}, 201, _NOT_KEPT)
 
 
-def store_vote(ballot: Ballot, held: TokenHolder, services: Services, feedback: Feedback) -> str:
+def store_vote(ballot: Ballot, token: TokenHolder, services: Services, feedback: Feedback) -> str:
     """The id of the vote. Raises Problem for the id of another reviewer, and for votes that come too fast."""
-    _require_own_id(held, ballot.reviewer_id)
+    _require_own_id(token, ballot.reviewer_id)
     if wait := feedback.rate.wait_s(ballot.reviewer_id):
         message = f"a reviewer may send at most {feedback.rate.most} votes per minute; send the next in {wait} s"
         raise Problem(429, message, {"Retry-After": str(wait)})

@@ -34,7 +34,7 @@ class PairingResult(NamedTuple):
     """Number of matching responses of baselines that were left out."""
 
 
-def pair_stored(store: VoteStore, warehouse: Warehouse, settings: Settings, request: PairRequest, who: str) -> PairingResult:
+def pair_stored(store: VoteStore, warehouse: Warehouse, settings: Settings, request: PairRequest, user: str) -> PairingResult:
     """Make pairs of stored responses. Raises ConfigError, WarehouseError and StoreError for unreadable data."""
     every = _read_responses(warehouse, settings, FAMILY_BY_NAME[request.family], request)
     responses = [response for response in every if request.baselines or not is_computed(response.player)]
@@ -44,7 +44,7 @@ def pair_stored(store: VoteStore, warehouse: Warehouse, settings: Settings, requ
     before = store.pairs(request.family)
     pairs = make_new_pairs(responses, before, names=store.hidden_names(responses), per_item=request.per_item, most=request.most)
     manifest = RunManifest(request.family, request.snapshot, code_version(), config_hash(settings))
-    new = store.add_pairs(responses, pairs, manifest, who)
+    new = store.add_pairs(responses, pairs, manifest, user)
     return PairingResult(new, tuple(store.make_keyed(pair).pair_id for pair in pairs), len(responses), left_out)
 
 

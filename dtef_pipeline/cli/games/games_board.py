@@ -104,9 +104,9 @@ def show(
     table = (frame.drop(columns=_find_uniform_columns(frame)) if output == "table" else frame).drop(
         columns=[GAMES_NOTE, UNPLAYED_NOTE]
     )
-    of_a_player = (*(["opponent"] if by_opponent else []), *(["metric"] if metric == EVERY_METRIC else []))
+    player_columns = (*(["opponent"] if by_opponent else []), *(["metric"] if metric == EVERY_METRIC else []))
     print_rows(
-        replace(_GAMES_LAYOUT, name_columns=(*_GAMES_LAYOUT.name_columns, *of_a_player)),
+        replace(_GAMES_LAYOUT, name_columns=(*_GAMES_LAYOUT.name_columns, *player_columns)),
         table,
         output,
         lines,

@@ -105,10 +105,10 @@ def _export(kind: LineKind, documents: Collection[LineDocument], file: Path) -> 
     click.echo(f"{format_count(len(documents), kind)} in {file}")
 
 
-def _read(warehouse: Warehouse, file: Path, who: str | None) -> list[AddedParts]:
+def _read(warehouse: Warehouse, file: Path, user: str | None) -> list[AddedParts]:
     data = _read_bytes(file)
     kind = detect_line_kind(data)
-    if kind == "persona" and who is not None:
+    if kind == "persona" and user is not None:
         raise ConfigError("--by works with scenarios only, since no record is kept of personas, which are files")
 
     lines: list[str] = []
@@ -116,13 +116,13 @@ def _read(warehouse: Warehouse, file: Path, who: str | None) -> list[AddedParts]
     def add(instance: Any) -> AddResult:
         from assets.stage.file_notes import AddResult
 
-        lines.append(_add_personas(file, data) if kind == "persona" else _add_scenarios(file, data, who))
+        lines.append(_add_personas(file, data) if kind == "persona" else _add_scenarios(file, data, user))
         return AddResult([], [])
 
     return [AddedParts(add, lambda _: lines)]
 
 
-def _add_scenarios(file: Path, data: bytes, who: str | None) -> str:
+def _add_scenarios(file: Path, data: bytes, user: str | None) -> str:
     """Add the new scenarios of a file to the response store, all or none. Returns a summary."""
     # These import the web framework and pandas.
     from dtef_pipeline.api.documents.document_history import import_documents
@@ -132,7 +132,7 @@ def _add_scenarios(file: Path, data: bytes, who: str | None) -> str:
 
     settings = Settings.read_environment()
     with GameDocumentStore(settings.responses_url) as store:
-        result = import_documents(SCENARIOS, settings, store, data, str(file), who or get_user_name())
+        result = import_documents(SCENARIOS, settings, store, data, str(file), user or get_user_name())
         name = store.database.name
     summary = ", ".join(format_count(count, kind.replace("_", " ")) for kind, count in result.added.items()) or "nothing"
     return f"{name}: {summary} added from {file}, {result.known:,} stored before"

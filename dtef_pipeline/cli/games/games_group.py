@@ -71,7 +71,7 @@ def run(is_estimate: bool, output: str, **given: Any) -> None:
 
 @click.command(short_help="Play one episode of a scenario.")
 @click.argument("scenario")
-@whole_number("--seed", least=0, default=1, help="Seed of the deal.")
+@whole_number("--seed", floor=0, default=1, help="Seed of the deal.")
 @click.option(
     "--players",
     metavar="A,B",
@@ -81,7 +81,7 @@ def run(is_estimate: bool, output: str, **given: Any) -> None:
     "--commands", metavar="'X; Y'", help="Commands that the first seat plays, one after the other; then the episode stops."
 )
 @flag("--trace", "with_trace", help="Show the episode move by move, with the messages to players and their replies.")
-@whole_number("--draw", least=0, default=0, help="Number of the draw of a model's responses, from 0.")
+@whole_number("--draw", floor=0, default=0, help="Number of the draw of a model's responses, from 0.")
 @click.option("--snapshot", default="base", show_default=True, help="Label of the responses.")
 @click.option("--max-cost-usd", type=click.FloatRange(min=0), help="Most US dollars that models may cost.  [default: no limit]")
 @as_json
@@ -202,7 +202,7 @@ GAMES = FamilyWords(
             click.option("--by-opponent", is_flag=True, help="Show a row per opponent instead of one over all opponents."),
             choice(
                 "--games",
-                among=["own", "shared"],
+                choices=["own", "shared"],
                 default="own",
                 help="Games that a mean covers: all of a player, or only those that all players shown share.",
             ),

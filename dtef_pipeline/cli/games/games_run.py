@@ -70,14 +70,14 @@ def _warn_useless_opponents(
     options: GamesSettings, packs: Mapping[str, Pack], manifests: Mapping[str, ScenarioManifest]
 ) -> None:
     """Warn of scenarios with one seat if opponents were given. Raises ConfigError if no scenario has a seat for them."""
-    alone = list_solo_scenarios(packs) if options.opponents else []
-    if alone and len(alone) == len(packs):
+    solo = list_solo_scenarios(packs) if options.opponents else []
+    if solo and len(solo) == len(packs):
         where = [key for key, manifest in manifests.items() if len(manifest.seats) > 1]
         raise ConfigError(
-            f"--opponent {', '.join(options.opponents)}: {' and '.join(alone)} {'have' if len(alone) > 1 else 'has'} one seat and no opponents; "
+            f"--opponent {', '.join(options.opponents)}: {' and '.join(solo)} {'have' if len(solo) > 1 else 'has'} one seat and no opponents; "
             f"scenarios with opponents: {', '.join(where) or 'none'}"
         )
-    for key in alone:
+    for key in solo:
         say(f"warning: {key} has one seat: it is played without --opponent {', '.join(options.opponents)}", err=True)
 
 
@@ -89,8 +89,8 @@ def choose_scenarios(manifests: Mapping[str, ScenarioManifest], leagues: Sequenc
     if not manifests:
         raise ConfigError("no scenario is known: DTEF_SCENARIOS names a folder with <league>/<scenario>.yaml")
     keys = [key for key, manifest in manifests.items() if scenarios or manifest.status != "retired"]
-    among = filter_by_patterns(keys, [f"{league}/*" for league in leagues], "--league")
-    return filter_by_patterns(among, [pattern if "/" in pattern else f"*/{pattern}" for pattern in scenarios], "--scenario")
+    matches = filter_by_patterns(keys, [f"{league}/*" for league in leagues], "--league")
+    return filter_by_patterns(matches, [pattern if "/" in pattern else f"*/{pattern}" for pattern in scenarios], "--scenario")
 
 
 def _plan(options: GamesSettings, entry: Pack, models: Models, personas: Mapping[str, Persona]) -> LeaguePlan:

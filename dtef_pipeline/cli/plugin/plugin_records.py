@@ -76,12 +76,12 @@ def _list_parts(family: Family, warehouse: Warehouse) -> Mapping[str, list[dict[
     paths = {note.key: note.path for note in open_part_notes(family.name).read_all(warehouse)}
     rows = []
     for key in list_stored_keys(warehouse, family):
-        at = family.space.levels(key)
+        levels = family.space.levels(key)
         rows.append(
             {
                 family.part: key,
-                "items": len(warehouse.read_or_empty(family.first_table, columns=[family.space.first], **at)),
-                "snapshots": warehouse.values(family.scores_table, "snapshot", **at),
+                "items": len(warehouse.read_or_empty(family.first_table, columns=[family.space.first], **levels)),
+                "snapshots": warehouse.values(family.scores_table, "snapshot", **levels),
                 "file": paths.get(key, ""),
             }
         )

@@ -130,8 +130,8 @@ SCORE_INTERVAL = {"interval": "95 % interval of beta, over reviewers and, unless
 
 def print_scores(frame: pd.DataFrame, output: str, lines: Iterable[str]) -> None:
     """Print rows of `preference_scores`, with `lines` on their fits."""
-    shown = frame if (frame["component"] != 0).any() else frame.drop(columns="component")
-    print_rows(_SCORE_LAYOUT, shown, output, lines, "preference")
+    table = frame if (frame["component"] != 0).any() else frame.drop(columns="component")
+    print_rows(_SCORE_LAYOUT, table, output, lines, "preference")
 
 
 def describe_fit(row: Mapping[Any, Any]) -> Iterator[str]:
@@ -173,29 +173,29 @@ def _format_ends(low: float | None, high: float | None) -> str:
     return "" if low is None or high is None else f" ({low:.3f} to {high:.3f})"
 
 
-def fit(file: Path | None, output: str, responses: Path | None, **of_store: Any) -> None:
-    how = vote_settings(Settings.read_environment())
+def fit(file: Path | None, output: str, responses: Path | None, **selection: Any) -> None:
+    settings = vote_settings(Settings.read_environment())
     if file is None:
         if responses is not None:
             raise click.UsageError("--responses: allowed only with FILE; the store already has the texts.")
-        _show(*_fit_of_store(how, **of_store), output)
+        _show(*_fit_of_store(settings, **selection), output)
         return
-    if any(of_store.values()):
+    if any(selection.values()):
         raise click.UsageError("--family, --item, --reviewer and --judge choose votes of the store: give no FILE.")
-    if how.control and responses is None:
+    if settings.control and responses is None:
         raise click.UsageError("`control: length` in the panel file needs --responses FILE: how long the responses are.")
     votes = read_votes(file)
-    _show(str(file), fit_votes(votes, how, None if responses is None else read_lengths(responses)), {}, output)
-    if again := count_repeated_votes(votes):
-        who = "of a reviewer on a pair and prompt that the reviewer voted on before"
+    _show(str(file), fit_votes(votes, settings, None if responses is None else read_lengths(responses)), {}, output)
+    if repeats := count_repeated_votes(votes):
+        detail = "of a reviewer on a pair and prompt that the reviewer voted on before"
         click.echo(
-            f"warning: {file}: {format_count(again, 'vote')} {who}; all are counted, but a store would keep only the first",
+            f"warning: {file}: {format_count(repeats, 'vote')} {detail}; all are counted, but a store would keep only the first",
             err=True,
         )
 
 
 def _fit_of_store(
-    how: VoteSettings, family: str | None, items: Sequence[str], reviewers: Sequence[str], judges: tuple[str, ...]
+    settings: VoteSettings, family: str | None, items: Sequence[str], reviewers: Sequence[str], judges: tuple[str, ...]
 ) -> tuple[str, PreferenceFit, dict[str, Any]]:
     """Return the store's name, the fit of the selected votes that are not voided, and facts on judges and selection.
 
@@ -211,19 +211,19 @@ def _fit_of_store(
         flags = " ".join([*(f"--reviewer {reviewer}" for reviewer in reviewers), *(f"--judge {judge}" for judge in judges)])
         raise ConfigError(f"{flags}: got none that voted; {_describe_voters(votes)}")
     if items:
-        how = how.model_copy(update={"items": list(items)})
-    counts = filter_votes(selection, how, _load_models().own_servers if judges else ())
+        settings = settings.model_copy(update={"items": list(items)})
+    counts = filter_votes(selection, settings, _load_models().own_servers if judges else ())
     if not counts.votes:
         raise ConfigError(
             f"nothing to fit: none of {format_count(len(selection), 'vote')} is on such an item or pair; {_format_items(selection)}"
         )
-    if how.weight and (why := find_unweighted_reason(counts.votes)):
+    if settings.weight and (reason := find_unweighted_reason(counts.votes)):
         raise ConfigError(
-            f"weight: confidence, in the panel file: {why}; leave it out, or choose votes that have one by --reviewer, --family or --item"
+            f"weight: confidence, in the panel file: {reason}; leave it out, or choose votes that have one by --reviewer, --family or --item"
         )
-    result = fit_votes(build_vote_columns(where, counts.votes), how, measure_text_lengths(counts.votes))
+    result = fit_votes(build_vote_columns(where, counts.votes), settings, measure_text_lengths(counts.votes))
     judge_ids = {"judges": sorted({vote.reviewer_id for vote in counts.votes})} if judges else {}
-    return where, result, judge_ids | describe_selection(counts, how)
+    return where, result, judge_ids | describe_selection(counts, settings)
 
 
 def _show(where: str, result: PreferenceFit, facts: dict[str, Any], output: str) -> None:
@@ -287,8 +287,8 @@ def compare(
     tables = []
     for group, rows in scores.groupby(["family", "reviewer_kind", "judge"], dropna=False):
         if reviewer_kind in (None, group[1]):
-            of_family = scores[scores["family"] == group[0]]
-            metrics = _collect_metrics(warehouse, str(group[0]), partition, of_family, str(group[1]))
+            family_scores = scores[scores["family"] == group[0]]
+            metrics = _collect_metrics(warehouse, str(group[0]), partition, family_scores, str(group[1]))
             fits = metrics["metric"].map(lambda name: fnmatchcase(str(name), metric)).astype(bool)
             tables.append(compare_with_metrics(rows, metrics[fits]))
     results = [table for table in tables if len(table)]
@@ -297,10 +297,10 @@ def compare(
             "nothing to compare: no player has both votes and a metric that fits; the boards of the families have the metrics"
         )
     frame = pd.concat(results, ignore_index=True)
-    with_tau = frame if output != "table" else frame[frame["tau"].notna()].reset_index(drop=True)
-    lines = [*_describe_agreement(with_tau), *_describe_missing_tau(frame[frame["tau"].isna()])]
-    if len(with_tau):
-        print_rows(_BESIDE_LAYOUT, with_tau, output, lines, "preference/metrics")
+    tau_rows = frame if output != "table" else frame[frame["tau"].notna()].reset_index(drop=True)
+    lines = [*_describe_agreement(tau_rows), *_describe_missing_tau(frame[frame["tau"].isna()])]
+    if len(tau_rows):
+        print_rows(_BESIDE_LAYOUT, tau_rows, output, lines, "preference/metrics")
         return
     for line in lines:
         say(line)
@@ -439,8 +439,8 @@ def _describe_limited_intervals(frame: pd.DataFrame) -> Iterator[str]:
     notes = frame.dropna(subset="note").drop_duplicates(_GROUPED_BY)
     for row in notes.head(_NOTES_SHOWN).to_dict("records"):
         yield f"note: {format_group_label(row[name] for name in _GROUPED_BY)}: {row['note']}"
-    if (more := len(notes) - _NOTES_SHOWN) > 0:
-        yield f"note: {format_count(more, 'more fit')} have this note; see the column note"
+    if (remaining := len(notes) - _NOTES_SHOWN) > 0:
+        yield f"note: {format_count(remaining, 'more fit')} have this note; see the column note"
 
 
 def _read_current_votes() -> list[PlayersVote]:

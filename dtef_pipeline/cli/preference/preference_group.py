@@ -61,9 +61,9 @@ def preference() -> None:
 @several("--model", "models", metavar="NAME", help="Only responses of this model")
 @click.option("--snapshot", default="base", show_default=True, metavar="LABEL", help="Snapshot whose responses are paired.")
 @flag("--baselines", help="Pair responses of baselines too, which were computed; their numbers are shown with 2 decimals.")
-@whole_number("--max-pairs", "most", least=1, help="Most new pairs in all.  [default: all there can be]")
+@whole_number("--max-pairs", "most", floor=1, help="Most new pairs in all.  [default: all there can be]")
 @whole_number(
-    "--per-item", least=1, help="Maximum number of pairs of one item, existing ones included.  [default: all possible pairs]"
+    "--per-item", floor=1, help="Maximum number of pairs of one item, existing ones included.  [default: all possible pairs]"
 )
 @of_admin
 @reports_errors
@@ -91,7 +91,7 @@ def pairs(**given: Any) -> None:
 @whole_number(
     "--pairs",
     "most",
-    least=1,
+    floor=1,
     help="Most pairs on the page or for a judge.  [default: 50; of a judge all]",
 )
 @click.option(
@@ -197,7 +197,7 @@ def votes(
     metavar="NAME",
     help="Votes on items of this suite, blueprint, league or ROUND; all: on the whole family.",
 )
-@choice("--reviewer-kind", among=["person", "judge"], help="Only this kind of reviewers.  [default: each separately]")
+@choice("--reviewer-kind", choices=["person", "judge"], help="Only this kind of reviewers.  [default: each separately]")
 @click.option(
     "--judge",
     "judges",

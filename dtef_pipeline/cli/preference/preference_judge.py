@@ -80,7 +80,7 @@ def judge(
 
 
 def _find_waiting_pairs(
-    spec: ModelSpec, store: VoteStore, family: str | None, most: int | None, own_servers: Collection[str], no_own_judge: bool
+    spec: ModelSpec, store: VoteStore, family: str | None, limit: int | None, own_servers: Collection[str], no_own_judge: bool
 ) -> list[str]:
     """Return the pairs to judge.
 
@@ -92,7 +92,7 @@ def _find_waiting_pairs(
         say(f"{spec.name}: {format_count(n_impersonated, 'pair')} left out: a person's vote has this judge's id, {reviewer_id}")
     own_pairs = list_own_pairs(store, reviewer_id, own_servers)
     left_out = sum(pair in own_pairs for pair in every) if no_own_judge else 0
-    waiting = [pair for pair in every if not (no_own_judge and pair in own_pairs)][:most]
+    waiting = [pair for pair in every if not (no_own_judge and pair in own_pairs)][:limit]
     if left_out:
         say(f"{spec.name}: {format_count(left_out, 'pair')} left out: a response is of its own maker")
     elif many := sum(pair in own_pairs for pair in waiting):

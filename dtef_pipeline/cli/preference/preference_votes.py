@@ -36,9 +36,9 @@ from resources.votes.vote_tables import decode_time
 _EXPORT_ENDINGS = (".jsonl", ".jsonl.gz")
 
 
-def make_pairs(who: str | None, **wanted: Any) -> None:
-    """`wanted`: the fields of `PairRequest`."""
-    settings, request = Settings.read_environment(), PairRequest.model_construct(**wanted)
+def make_pairs(who: str | None, **fields: Any) -> None:
+    """`fields`: the fields of `PairRequest`."""
+    settings, request = Settings.read_environment(), PairRequest.model_construct(**fields)
     with _store() as store:
         result = pair_stored(store, open_warehouse(), settings, request, who or get_user_name())
         if not result.responses:
@@ -53,18 +53,18 @@ def make_pairs(who: str | None, **wanted: Any) -> None:
         )
 
 
-def cancel_vote(vote_id: str, reason: str, who: str | None) -> None:
+def cancel_vote(vote_id: str, reason: str, user: str | None) -> None:
     with _store() as store:
-        store.void(vote_id, who or get_user_name(), reason)
+        store.void(vote_id, user or get_user_name(), reason)
     click.echo(f"vote {vote_id} is void; its reviewer cannot vote on the pair again")
 
 
-def record_reviewer(reviewer: str, consent: bool, who: str | None) -> None:
+def record_reviewer(reviewer: str, consent: bool, user: str | None) -> None:
     with _store() as store:
         _require_person(store, reviewer)
         if store.reviewer(reviewer) is None and all(vote.reviewer_id != reviewer for _, vote, _ in store.votes(None)):
             raise ConfigError(f"reviewer {reviewer!r} has no votes; `dtef preference votes` lists the reviewers")
-        store.record_consent(reviewer, consent=consent, who=who or get_user_name())
+        store.record_consent(reviewer, consent=consent, user=user or get_user_name())
     click.echo(f"exports show {'the id' if consent else 'a pseudonym'} of {reviewer}")
 
 
@@ -130,22 +130,22 @@ def import_file(path: Path, responses: Path | None, prompts: Path | None, who: s
     if not is_csv and (responses or prompts):
         raise ConfigError("--responses and --prompts: allowed only with a CSV file; JSON lines contain the responses")
     with _store() as store:
-        by = who or get_user_name()
-        result = _import_csv(store, path, responses, prompts, by) if is_csv else import_votes(store, path, by)
+        user = who or get_user_name()
+        result = _import_csv(store, path, responses, prompts, user) if is_csv else import_votes(store, path, user)
         summary = ", ".join(format_count(count, kind) for kind, count in result.added.items()) or "nothing"
         click.echo(f"{store.name}: {summary} added from {path}, {result.known:,} stored before")
 
 
-def write_page(out: Path, reviewer: str, family: str | None, most: int) -> None:
+def write_page(folder: Path, reviewer: str, family: str | None, limit: int) -> None:
     with _store() as store:
         _require_person(store, reviewer)
         names = store.hidden_names()
-        pairs = _lay_out_pairs(store, [store.reviewer_view(key, names) for key in store.waiting(reviewer, most, family)])
+        pairs = _lay_out_pairs(store, [store.reviewer_view(key, names) for key in store.waiting(reviewer, limit, family)])
     if not pairs:
         raise ConfigError("no pair is left for this reviewer; `dtef preference pairs` makes pairs of stored responses")
-    path = out / "votes.html"
+    path = folder / "votes.html"
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         path.write_text(vote_page(pairs, reviewer), encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror or error}") from None
@@ -156,11 +156,11 @@ def write_page(out: Path, reviewer: str, family: str | None, most: int) -> None:
 
 def _lay_out_pairs(store: VoteStore, pairs: Sequence[BlindedPair]) -> list[BlindedPair]:
     """Return the pairs in their families' layout for people."""
-    family_of = {entry.pair_id: entry.family for entry in store.pairs()}
-    return [prepare_for_people(family_of[pair.pair_id], pair) for pair in pairs]
+    families = {entry.pair_id: entry.family for entry in store.pairs()}
+    return [prepare_for_people(families[pair.pair_id], pair) for pair in pairs]
 
 
-def _import_csv(store: VoteStore, path: Path, responses: Path | None, prompts: Path | None, who: str) -> VoteImportResult:
+def _import_csv(store: VoteStore, path: Path, responses: Path | None, prompts: Path | None, user: str) -> VoteImportResult:
     ratings = read_pairs_csv(path, responses, prompts)
     every = {side.response_id: side for rating in ratings for side in (rating.left, rating.right)}
     pairs = {rating.pair.pair_id: store.make_keyed(rating.pair) for rating in ratings}
@@ -172,7 +172,7 @@ def _import_csv(store: VoteStore, path: Path, responses: Path | None, prompts: P
             pairs[rating.pair.pair_id].pair_id, rating.reviewer_id, rating.choice, rating.shown_as_a, rating.confidence
         )
         lines.append(Line(str(path), rating.line, "vote", record, is_of_another_tool=True))
-    return add_lines(store, lines, who, str(path))
+    return add_lines(store, lines, user, str(path))
 
 
 def _print_table(

@@ -29,7 +29,7 @@ def _list_exposed_suites(warehouse: Warehouse, board: Board, frame: pd.DataFrame
     """Yield the suites whose answers may be in training data."""
     if "exposure" in frame:
         public = frame[frame["exposure"].fillna("") != ""].drop_duplicates("suite")
-        yield from (f"{suite}: {why}" for suite, why in zip(public["suite"], public["exposure"], strict=True))
+        yield from (f"{suite}: {exposure}" for suite, exposure in zip(public["suite"], public["exposure"], strict=True))
 
 
 QA_COMMANDS = CommandFamily("qa", QA_WATCHED, QA_BOARDS, QA_CUTS, _rows, _list_exposed_suites)

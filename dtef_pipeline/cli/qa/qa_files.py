@@ -55,20 +55,20 @@ def refuse_replacing(losses: Sequence[ItemLoss], spec: SuiteSpec) -> None:
     if not losses:
         return
     another = "--part NAME gives it another name" if spec.layout == INTERVIEW_LAYOUT else "--suites gives it a suite of its own"
-    more = f"; so would {format_count(len(losses) - 1, 'other part')}" if losses[1:] else ""
+    suffix = f"; so would {format_count(len(losses) - 1, 'other part')}" if losses[1:] else ""
     first = f"{losses[0].source.key} was added from {losses[0].earlier}: {losses[0].source.path} would remove {losses[0]} of it"
-    raise ConfigError(f"{first}{more}: {another}, --replace replaces it")
+    raise ConfigError(f"{first}{suffix}: {another}, --replace replaces it")
 
 
 def remove_lost_items(warehouse: Warehouse, losses: Sequence[ItemLoss]) -> None:
     """Remove the rows of the items from all tables of their parts, and so from boards. Stored responses stay."""
     for loss in losses:
-        at, item_ids = QA_SPACE.levels(loss.source.key), pa.array(loss.items, pa.string())
+        key, item_ids = QA_SPACE.levels(loss.source.key), pa.array(loss.items, pa.string())
         for table, spec in QA_TABLES.items():
             if spec.space != QA_SPACE or table in _OF_FILES or spec.schema is None or "item_id" not in spec.schema.names:
                 continue
-            below = [level for level in spec.levels if level not in at]
-            for levels in [{**at, below[0]: value} for value in warehouse.values(table, below[0], **at)] if below else [at]:
+            below = [level for level in spec.levels if level not in key]
+            for levels in [{**key, below[0]: value} for value in warehouse.values(table, below[0], **key)] if below else [key]:
                 _remove_rows(warehouse, table, levels, item_ids)
 
 
@@ -224,8 +224,8 @@ def _describe_left_out(findings: Sequence[ItemFinding]) -> Iterator[str]:
         yield f"{level}: {finding}"
         if alike:
             yield f"{level}: {_format_more_alike(alike)}"
-    if more := sum(1 + alike for _, alike in groups[_FINDINGS_NAMED:]):
-        yield f"and {more:,} more; `dtef qa check` lists them"
+    if remaining := sum(1 + alike for _, alike in groups[_FINDINGS_NAMED:]):
+        yield f"and {remaining:,} more; `dtef qa check` lists them"
 
 
 def _group_findings(findings: Sequence[ItemFinding]) -> Iterator[tuple[ItemFinding, int]]:
@@ -243,16 +243,16 @@ def _format_more_alike(number: int) -> str:
 
 
 def _build_row(warehouse: Warehouse, key: str, suites: Callable[[str | None], Suites]) -> dict[str, Any]:
-    at = QA_SPACE.levels(key)
-    types = Counter(warehouse.rows("qa_items", columns=["type"], **at)["type"].to_pylist())
-    findings = warehouse.read_or_empty("qa_findings", columns=["level", "code"], **at).to_pylist()
+    levels = QA_SPACE.levels(key)
+    types = Counter(warehouse.rows("qa_items", columns=["type"], **levels)["type"].to_pylist())
+    findings = warehouse.read_or_empty("qa_findings", columns=["level", "code"], **levels).to_pylist()
     return {
-        **at,
+        **levels,
         "items": types.total(),
         "left_out": sum(finding["level"] == ERROR_LEVEL and finding["code"] != ANSWERS_CODE for finding in findings),
         "types": ", ".join(f"{type} {number}" for type, number in sorted(types.items())),
-        "examples": len(warehouse.read_or_empty("qa_examples", columns=["position"], **at)),
-        "documents": len(warehouse.read_or_empty("qa_documents", columns=["doc_id"], **at)),
+        "examples": len(warehouse.read_or_empty("qa_examples", columns=["position"], **levels)),
+        "documents": len(warehouse.read_or_empty("qa_documents", columns=["doc_id"], **levels)),
         "public_since": _find_public_date(warehouse, key, suites) or "",
     }
 

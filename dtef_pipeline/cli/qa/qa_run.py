@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 _REASONS_NAMED = 3
 
 
-def list_failed_look_ups(warehouse: Warehouse, keys: Sequence[str], how: AskSettings) -> Iterator[str]:
+def list_failed_look_ups(warehouse: Warehouse, keys: Sequence[str], setup: AskSettings) -> Iterator[str]:
     """Yield a line if a server's look-ups for questions of these parts failed, with the most frequent reasons."""
-    if how.retriever != REMOTE:
+    if setup.retriever != REMOTE:
         return
-    condition, reasons, total = how.condition((), about_documents=True), Counter[str](), 0
+    condition, reasons, total = setup.condition((), about_documents=True), Counter[str](), 0
     for key in keys:
         rows = warehouse.read_or_empty(
             "qa_context", columns=["item_id", "condition", "problem"], **QA_SPACE.levels(key)
@@ -52,15 +52,15 @@ def list_failed_look_ups(warehouse: Warehouse, keys: Sequence[str], how: AskSett
         summary_text = list_first_names(
             [f"{reason} ({number:,})" for reason, number in reasons.most_common()], _REASONS_NAMED, "; "
         )
-        failed_of = f"{format_count(n_failed, 'look-up')} of {total:,} failed, so no model was called"
-        yield f"warning: {failed_of}: {summary_text}; the same command looks up again"
+        failure_text = f"{format_count(n_failed, 'look-up')} of {total:,} failed, so no model was called"
+        yield f"warning: {failure_text}: {summary_text}; the same command looks up again"
 
 
 def describe_nothing_scored(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> Iterator[str]:
     """Yield a line if the parts have no responses in a snapshot, so that nothing was judged or scored."""
     for key in keys:
-        at = {**QA_SPACE.levels(key), "snapshot": snapshot}
-        if len(warehouse.read_or_empty("qa_responses", columns=["model"], **at)):
+        partition = {**QA_SPACE.levels(key), "snapshot": snapshot}
+        if len(warehouse.read_or_empty("qa_responses", columns=["model"], **partition)):
             return
     yield (
         f"warning: nothing was judged or scored, because no responses of snapshot {snapshot!r} are in the tables: "
@@ -89,10 +89,10 @@ def warn_extra_judgements(
         return
     named, label, counts = {spec.variant for spec in specs}, judge_snapshot(rejudge or None), Counter[str]()
     for key in keys:
-        at = QA_SPACE.levels(key)
-        if items := select_judged_items(read("qa_items", columns=JUDGED_ITEM_COLUMNS, **at)):
-            responses = read("qa_responses", columns=_COUNTED_OF_RESPONSES, **at, snapshot=snapshot)
-            judgements = read("qa_judgements", columns=_COUNTED_OF_JUDGEMENTS, **at, snapshot=snapshot)
+        levels = QA_SPACE.levels(key)
+        if items := select_judged_items(read("qa_items", columns=JUDGED_ITEM_COLUMNS, **levels)):
+            responses = read("qa_responses", columns=_COUNTED_OF_RESPONSES, **levels, snapshot=snapshot)
+            judgements = read("qa_judgements", columns=_COUNTED_OF_JUDGEMENTS, **levels, snapshot=snapshot)
             counts += count_judgements_of_others(responses, judgements, items, arbiter, label, named)
     if counts:
         summary_text = list_first_names([f"{model} ({number:,})" for model, number in counts.most_common()], _OTHERS_NAMED)
@@ -100,10 +100,10 @@ def warn_extra_judgements(
         say(f"note: the judge judges all stored responses of a part, including {count_text}: {summary_text}", err=True)
 
 
-def refuse_empty_filter(warehouse: Warehouse, keys: Sequence[str], how: AskSettings) -> None:
+def refuse_empty_filter(warehouse: Warehouse, keys: Sequence[str], setup: AskSettings) -> None:
     """Raise ConfigError if the filter leaves no document in any part. Warns of each such part if others have some."""
     faults = filter_faults(
-        keys, how, lambda key, columns: warehouse.read_or_empty("qa_documents", columns=columns, **QA_SPACE.levels(key))
+        keys, setup, lambda key, columns: warehouse.read_or_empty("qa_documents", columns=columns, **QA_SPACE.levels(key))
     )
     for key, text in faults.items():
         say(f"warning: {key}: {text}", err=True)
@@ -154,10 +154,10 @@ def _list_steps(context: RunContextOfCommand, keys: Sequence[str], stages: Seque
 
 def _summarize_run(context: RunContextOfCommand, keys: Sequence[str], _: StagesRun) -> AfterRun:
     warehouse, options = context.warehouse, context.options
-    nothing = tuple(describe_nothing_scored(warehouse, keys, options.snapshot))
-    is_failed = bool(nothing) and options.judge not in (None, "none")
+    warnings = tuple(describe_nothing_scored(warehouse, keys, options.snapshot))
+    is_failed = bool(warnings) and options.judge not in (None, "none")
     look_ups = () if context.flags.first == "judge" else list_failed_look_ups(warehouse, keys, options.ask_settings)
-    return AfterRun((*nothing, *look_ups), is_failed)
+    return AfterRun((*warnings, *look_ups), is_failed)
 
 
 def _describe_uncounted(plan: DryRun) -> Iterator[str]:

@@ -80,10 +80,10 @@ def socioscope(source: SocioscopeInput, options: QaSettings) -> int:
     """Score. Returns 1 if a question was left out or the run failed. `options`: of the run; without models the answers are scored."""
     questions, corpus = source.questions, source.corpus
     specs = _check_models(options)
-    how = _build_how(options)  # reports an invalid or empty filter before anything is added
+    setup = _build_how(options)  # reports an invalid or empty filter before anything is added
     files = qa_files.read_files(_SUITE, questions, corpus, None, part=source.part)[1]
-    if specs and files.documents is not None and (nothing := explain_unmatched(files.documents, how)):
-        raise ConfigError(nothing)
+    if specs and files.documents is not None and (problem := explain_unmatched(files.documents, setup)):
+        raise ConfigError(problem)
     for finding in files.loaded_items.findings:
         say(f"{finding.level}: {finding}", err=True)
     if not files.loaded_items.items:
@@ -129,9 +129,9 @@ def _ask_questions(source: SocioscopeInput, options: QaSettings, specs: Sequence
     )
     if code or (code := run(QA_RUN, options.model_copy(update={"parts": [escape(source.key)]}), RunFlags())):
         return code
-    how = _build_how(options)
+    setup = _build_how(options)
     pairs = _read_stored_answers(
-        source.key, options.snapshot, how.condition((), about_documents=True), files.loaded_items.items
+        source.key, options.snapshot, setup.condition((), about_documents=True), files.loaded_items.items
     )
     for spec in specs:
         click.echo(f"\n{spec.name}")
@@ -140,7 +140,7 @@ def _ask_questions(source: SocioscopeInput, options: QaSettings, specs: Sequence
             say(f"error: {spec.name}: no stored answers, so no results are written", err=True)
             code = 1
             continue
-        facts = {"model": spec.name, "model_variant": spec.variant, "snapshot": options.snapshot, **_describe_how(how)}
+        facts = {"model": spec.name, "model_variant": spec.variant, "snapshot": options.snapshot, **_describe_how(setup)}
         _write(SocioscopeResults(files.loaded_items.items, answers), files, source, facts)
     return code
 
@@ -149,16 +149,16 @@ def _build_how(options: QaSettings) -> AskSettings:
     return AskSettings(retriever=options.retriever, k=options.k, filter=parse_filter(options.filter))
 
 
-def _describe_how(how: AskSettings) -> dict[str, Any]:
-    return {"retriever": how.retriever, "k": how.k, "filter": dict(how.filter)}
+def _describe_how(setup: AskSettings) -> dict[str, Any]:
+    return {"retriever": setup.retriever, "k": setup.k, "filter": dict(setup.filter)}
 
 
 def _read_stored_answers(part: str, snapshot: str, condition: str, items: Sequence[QaItem]) -> list[tuple[str, ScoredAnswer]]:
     """Return the stored answers of all models, each with its model's variant."""
-    warehouse, at = open_warehouse(), {**QA_SPACE.levels(part), "snapshot": snapshot}
-    responses = warehouse.rows("qa_responses", **at)
-    scores = group_by_response(warehouse.rows("qa_scores", **at))
-    citation_rows = group_by_response(warehouse.rows("qa_citations", **at))
+    warehouse, partition = open_warehouse(), {**QA_SPACE.levels(part), "snapshot": snapshot}
+    responses = warehouse.rows("qa_responses", **partition)
+    scores = group_by_response(warehouse.rows("qa_scores", **partition))
+    citation_rows = group_by_response(warehouse.rows("qa_citations", **partition))
     item_ids = {item.item_id for item in items}
     answers = []
     for key, model, text in zip(
@@ -198,8 +198,8 @@ def _write(results: SocioscopeResults, files: AddedFiles, source: SocioscopeInpu
     source.out.mkdir(parents=True, exist_ok=True)
     now, model = datetime.now(UTC), facts.get("model")
     path = _choose_file_name(source.out, now, model)
-    about = {"time": f"{now:%Y-%m-%dT%H:%M:%SZ}", "lexicon": make_lexicon_fingerprint(ScorerSettings()), **facts}
-    document = {**about, "findings": [str(finding) for finding in files.loaded_items.findings], **results.document()}
+    header = {"time": f"{now:%Y-%m-%dT%H:%M:%SZ}", "lexicon": make_lexicon_fingerprint(ScorerSettings()), **facts}
+    document = {**header, "findings": [str(finding) for finding in files.loaded_items.findings], **results.document()}
     path.write_text(json.dumps(document, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     scores, existence = results.scores(), results.existence()
     whose = ", ".join(shorten_to_line(name, _MOST_OF_A_TITLE) for name in (model, source.questions.name) if name)
@@ -210,18 +210,18 @@ def _write(results: SocioscopeResults, files: AddedFiles, source: SocioscopeInpu
     click.echo(f"{format_count(len(results.answers), 'answer')} to {format_count(len(results.items), 'question')}: {path}")
 
 
-def _choose_file_name(out: Path, now: datetime, model: str | None) -> Path:
+def _choose_file_name(folder: Path, now: datetime, model: str | None) -> Path:
     """Return an unused file name with the model's name. A later run in the same second gets a number."""
     whose = f"-{_NO_FILE_NAME.sub('-', model)[:_MOST_OF_A_FILE_NAME]}" if model else ""
     stem = f"results-{now:%Y%m%dT%H%M%SZ}{whose}"
-    names = (out / f"{stem}{f'-{again}' if again else ''}.json" for again in range(1_000))
+    names = (folder / f"{stem}{f'-{number}' if number else ''}.json" for number in range(1_000))
     for path in names:
         try:
             path.touch(exist_ok=False)
         except FileExistsError:
             continue
         return path
-    raise ConfigError(f"{out}: there are too many results of this second")
+    raise ConfigError(f"{folder}: there are too many results of this second")
 
 
 def _write_plot(path: Path, suffix: str, means: TranscriptAverages, title: str) -> None:

@@ -49,7 +49,7 @@ _COMPARED_READ = ("rubric_scores", "rubric_runs", "rubric_blueprints")
 
 def _show(by: str, **options: Any) -> None:
     if by == LABELS_BOARD:
-        refuse_others(("by",), f"--by {by}", apart=("refresh",))
+        refuse_others(("by",), f"--by {by}", exempt=("refresh",))
         rubric_labels.show(options["output"])
     else:
         print_board("rubric", by, **options)

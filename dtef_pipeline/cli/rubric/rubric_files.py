@@ -107,12 +107,12 @@ def _below(file: Path, root: Path) -> str:
 
 def _find_shared_ids(files: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return errors of files with equal ids (a.yml and a.json), whose results would be mixed, by path. `files`: ids and paths."""
-    of_id = defaultdict(list)
+    id_paths = defaultdict(list)
     for key, path in files:
-        of_id[key].append(path)
+        id_paths[key].append(path)
     return {
         path: f"the id {key} also belongs to {', '.join(sibling for sibling in paths if sibling != path)}; rename one of them"
-        for key, paths in of_id.items()
+        for key, paths in id_paths.items()
         if len(paths) > 1
         for path in paths
     }
@@ -210,18 +210,18 @@ def _describe_broken(files: Sequence[RubricFile], broken: Mapping[str, str], blu
 
 def _describe_left_out_parts(warehouse: Warehouse, keys: Sequence[str]) -> Iterator[str]:
     """Yield a line per blueprint whose broken parts were left out, and a line for those whose models are unknown."""
-    nobody = []
+    without_models = []
     for key in keys:
         rows = warehouse.read_or_empty("rubric_findings", columns=["level", "code", "place"], blueprint=key).to_pylist()
         broken = [f"{row['place']} ({row['code']})" for row in rows if is_left_out_for(row["level"], row["code"])]
         if broken:
             yield f"warning: {key}: left out because of errors: {list_first_names(broken, _PARTS_NAMED)}; `dtef rubric check` says why"
         if any(row["code"] in UNKNOWN_MODEL_CODES for row in rows):
-            nobody.append(key)
-    if nobody:
+            without_models.append(key)
+    if without_models:
         yield (
-            f"warning: these blueprints name no known models: {list_first_names(nobody, _PARTS_NAMED)}; give the folder of collections with "
-            "--models-dir, or name models with --model when you run them"
+            f"warning: these blueprints name no known models: {list_first_names(without_models, _PARTS_NAMED)}; "
+            "give the folder of collections with --models-dir, or name models with --model when you run them"
         )
 
 

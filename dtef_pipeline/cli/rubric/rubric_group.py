@@ -35,7 +35,7 @@ of_blueprints = several(
 @click.option("--snapshot", help="Label of the run.  [default: the latest run of the blueprint]")
 @choice(
     "--score",
-    among=["hybrid", "coverage", "similarity"],
+    choices=["hybrid", "coverage", "similarity"],
     default="hybrid",
     help="Score that the table of prompts and models shows.",
 )
@@ -49,17 +49,17 @@ of_blueprints = several(
 )
 @choice(
     "--by",
-    among=["model", "prompt"],
+    choices=["model", "prompt"],
     default="model",
     help="Of two runs: rows of --json and --csv, one per model or one per prompt.",
 )
 @whole_number(
     "--top",
-    least=0,
+    floor=0,
     default=10,
     help="Number of prompts to show when comparing two runs, those that changed most first; 0: all.",
 )
-@choice("--fail-on", among=["regression"], help="Exit with code 3 if a model is worse in B than in A.")
+@choice("--fail-on", choices=["regression"], help="Exit with code 3 if a model is worse in B than in A.")
 @writes_a_table
 @reports_errors
 def show(

@@ -75,10 +75,10 @@ def sample(
         warehouse.write(_LABEL_ITEMS, items)
         warehouse.write(_LABEL_DRAWS, draws)
     warehouse.refresh_database()
-    again = ", as drawn before" if len(draws) == len(before) else ""
-    n_drawn, n_of = int(draw.draws["drawn"].sum()), len(draw.draws)
+    suffix = ", as drawn before" if len(draws) == len(before) else ""
+    n_drawn, size = int(draw.draws["drawn"].sum()), len(draw.draws)
     click.echo(
-        f"{out}: {format_count(len(draw.sheet), 'row')} of {n_drawn:,} of {format_count(n_of, 'prompt')} {_CAN_BE_LABELLED}, draw {name}{again}"
+        f"{out}: {format_count(len(draw.sheet), 'row')} of {n_drawn:,} of {format_count(size, 'prompt')} {_CAN_BE_LABELLED}, draw {name}{suffix}"
     )
     if n_hidden := int((draw.sheet["hidden"] > 0).sum()):
         say(
@@ -140,9 +140,13 @@ def show(warehouse: Warehouse, output: str) -> None:
         click.echo(line)
     if len(classes):
         click.echo("\njudges against people:")
-        shown = RUBRIC_KNOWN_CLASSES.names
+        columns = RUBRIC_KNOWN_CLASSES.names
         print_table(
-            classes, "rubric_known_classes", columns=shown, kept=["judge", "human_class", "n", "same_class"], first_out=["note"]
+            classes,
+            "rubric_known_classes",
+            columns=columns,
+            kept=["judge", "human_class", "n", "same_class"],
+            first_out=["note"],
         )
     for line in _describe_needed_labels(warehouse.rows("rubric_corrected").to_pandas()):
         say(line)
@@ -180,8 +184,8 @@ def _read_known_classes(warehouse: Warehouse, labels: pd.DataFrame) -> pd.DataFr
 
 def _draw_lines(draws: pd.DataFrame, items: pd.DataFrame, labels: pd.DataFrame) -> Iterator[str]:
     labelled_items = set(labels["item"])
-    of_draw = items.drop_duplicates(["draw_id", "item"]).assign(has=lambda rows: rows["item"].isin(labelled_items))
-    sizes, counts = of_draw.groupby("draw_id")["has"].size(), of_draw.groupby("draw_id")["has"].sum()
+    drawn_items = items.drop_duplicates(["draw_id", "item"]).assign(has=lambda rows: rows["item"].isin(labelled_items))
+    sizes, counts = drawn_items.groupby("draw_id")["has"].size(), drawn_items.groupby("draw_id")["has"].sum()
     for name, group in draws.groupby("draw_id", sort=False):
         n_items, n_has = int(sizes[name]), int(counts[name])
         state = "" if group["imported"].iloc[0] else "; not counted, because no label of it was imported"

@@ -121,7 +121,7 @@ def _collect_model_names(context: RunContextOfCommand, keys: Sequence[str]) -> s
     """Return the models that a run may call. Raises ConfigError if a model or judge cannot be called."""
     options, models, warehouse, is_ingest = context.options, context.models, context.warehouse, context.flags.first == "ingest"
     names = {*Candidates(models, options.models).names, *(models.specs if is_ingest else ())}
-    of_files: set[str] = set()
+    selectors: set[str] = set()
     if options.extract_points:
         names.add(choose_extracting_model(options.analysts, models).name)
     for key in keys:
@@ -135,9 +135,9 @@ def _collect_model_names(context: RunContextOfCommand, keys: Sequence[str]) -> s
             names.update(judge.model.name for judge in judges)
         if head and context.flags.first == "ask":
             codes = warehouse.rows("rubric_findings", columns=["code"], blueprint=key)["code"].to_pylist()
-            of_files.update(choose_selectors(options.models, key, head[0]["models"], codes))
+            selectors.update(choose_selectors(options.models, key, head[0]["models"], codes))
     names.update(spec.name for spec in (*choose_analysts(options.analysts, models), choose_embedder(options.embedder, models)))
-    return {*names, *list_candidate_names(of_files, models)}
+    return {*names, *list_candidate_names(selectors, models)}
 
 
 def choose_blueprints(warehouse: Warehouse, patterns: Sequence[str]) -> list[str]:
@@ -157,8 +157,8 @@ def _choose(context: RunContextOfCommand) -> RunSelection:
 
 def _list_steps(context: RunContextOfCommand, keys: Sequence[str], stages: Sequence[Stage]) -> Steps:
     """Return the stages with their blueprints. Files are read again on request, or if key points are added or removed."""
-    again = context.flags.first == "ingest" or context.options.extract_points
-    read = keys if again else _list_with_key_points(context.warehouse, keys)
+    is_reread = context.flags.first == "ingest" or context.options.extract_points
+    read = keys if is_reread else _list_with_key_points(context.warehouse, keys)
     later_stages = stages[2:] if context.flags.first == "judge" else stages[1:]
     return [(stages[0], read), *((stage, keys) for stage in later_stages)]
 

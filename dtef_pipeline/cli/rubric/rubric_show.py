@@ -100,12 +100,12 @@ def escape_frame(frame: pd.DataFrame) -> pd.DataFrame:
     return texts.set_axis([escape_terminal(str(name)) for name in frame], axis=1)
 
 
-def _export(warehouse: Warehouse, run: BlueprintRun, blueprint: str, out: Path) -> None:
-    at = {"blueprint": blueprint, "snapshot": str(run.snapshot)}
-    summaries, grades = (warehouse.rows(name, **at).to_pylist() for name in ("rubric_summaries", "rubric_grades"))
-    write_chunks(out, write_result_chunks(run, read_full_judgements(warehouse, **at), summaries, grades))
+def _export(warehouse: Warehouse, run: BlueprintRun, blueprint: str, file: Path) -> None:
+    partition = {"blueprint": blueprint, "snapshot": str(run.snapshot)}
+    summaries, grades = (warehouse.rows(name, **partition).to_pylist() for name in ("rubric_summaries", "rubric_grades"))
+    write_chunks(file, write_result_chunks(run, read_full_judgements(warehouse, **partition), summaries, grades))
     prompts = format_count(len(run.prompts), "prompt")
-    say(f"wrote {out}: {blueprint}, snapshot {run.snapshot}, {prompts}, {format_count(len(run.models), 'model')}", err=True)
+    say(f"wrote {file}: {blueprint}, snapshot {run.snapshot}, {prompts}, {format_count(len(run.models), 'model')}", err=True)
 
 
 MODEL_WORSE = 3
@@ -175,9 +175,9 @@ def _describe_unchecked_models(models: pd.DataFrame, fail_on: str) -> Iterator[s
     few = models[models["n_prompts"] < MIN_CLUSTERS]
     if len(few):
         counts = zip(few["model"], few["n_prompts"].tolist(), strict=True)
-        who = [f"{model} ({format_count(n, 'prompt')})" for model, n in counts]
-        among = f"at least {format_count(MIN_CLUSTERS, 'prompt')} in both runs are needed to show a {fail_on}"
-        yield f"--fail-on {fail_on} does not cover {list_first_names(who, _MODELS_NAMED)}: {among}"
+        names = [f"{model} ({format_count(n, 'prompt')})" for model, n in counts]
+        requirement = f"at least {format_count(MIN_CLUSTERS, 'prompt')} in both runs are needed to show a {fail_on}"
+        yield f"--fail-on {fail_on} does not cover {list_first_names(names, _MODELS_NAMED)}: {requirement}"
 
 
 def _pair(
@@ -301,10 +301,10 @@ def show(
 
 def _show_table(run: BlueprintRun, models: Sequence[str], score: str, output: str) -> None:
     prompts = [str(row["prompt"]) for row in run.prompts]
-    nothing: Mapping[str, float | None] = dict.fromkeys(_SCORES_SHOWN)
+    empty: Mapping[str, float | None] = dict.fromkeys(_SCORES_SHOWN)
     if output != "table":
         rows = [
-            {"prompt": prompt, "model": model, **run.model_means.get((prompt, model), nothing)}
+            {"prompt": prompt, "model": model, **run.model_means.get((prompt, model), empty)}
             for prompt in prompts
             for model in models
         ]
@@ -313,8 +313,8 @@ def _show_table(run: BlueprintRun, models: Sequence[str], score: str, output: st
     totals = {row["model"]: row[score] for row in run.list_scores_at("model")}
     columns: dict[str, list[Any]] = {"prompt": [*prompts, _ALL_PROMPTS]}
     for model in models:
-        of_prompts = [run.model_means.get((prompt, model), nothing)[score] for prompt in prompts]
-        columns[model] = [*of_prompts, totals.get(model)]
+        prompt_scores = [run.model_means.get((prompt, model), empty)[score] for prompt in prompts]
+        columns[model] = [*prompt_scores, totals.get(model)]
     click.echo(
         f"{escape_terminal(str(run.header['title'] or run.id))}, snapshot {run.snapshot}: {score}, 0-1, higher is better\n"
     )
@@ -403,9 +403,9 @@ def _flatten_responses(responses: Sequence[Mapping[str, Any]]) -> Iterator[dict[
     for response in responses:
         base = {name: value for name, value in response.items() if name != "criteria"}
         for criterion in response["criteria"] or [{}]:
-            of_criterion = {name: value for name, value in criterion.items() if name != "individual_judgements"}
+            fields = {name: value for name, value in criterion.items() if name != "individual_judgements"}
             judges = [
                 f"{judgement['judge']}: {judgement['class'] or judgement['reason']}"
                 for judgement in criterion.get("individual_judgements", [])
             ]
-            yield {**base, **{f"criterion_{name}": value for name, value in of_criterion.items()}, "judges": "; ".join(judges)}
+            yield {**base, **{f"criterion_{name}": value for name, value in fields.items()}, "judges": "; ".join(judges)}

@@ -165,9 +165,9 @@ def _format_address(host: str, port: int) -> str:
 
 
 def _describe_login(address: str, tokens: Path | None, is_open: bool) -> str:
-    how = (
+    access = (
         "open to all users of this computer, who may do everything (--dev)"
         if is_open
         else f"log in at {address}/login, or send Authorization: Bearer TOKEN, with a token of {tokens}"
     )
-    return f"API on {address}: {how}; stop with Ctrl-C"
+    return f"API on {address}: {access}; stop with Ctrl-C"

@@ -60,13 +60,13 @@ def describe_samples(connection: duckdb.DuckDBPyConnection, options: SurveyBoard
         "AND (len($1) = 0 OR list_contains($1, round)) AND ($2 IS NULL OR snapshot = $2) GROUP BY 1 ORDER BY 1",
         [list(options.rounds), options.snapshot],
     ).fetchall()
-    for name, n_asked, n_pairs, *sample in samples:
+    for name, n_sampled, n_pairs, *sample in samples:
         questions, segments = sample
-        of_round = replace(options, rounds=(name,), questions=questions, sample_segments=segments)
-        sizes = [_count_places_drawn(connection, column, of_round) for column in DRAW_ORDERS]
-        if n_asked < n_pairs:
-            part = f" ({_describe_part(connection, of_round)})" if sample != sizes else ""
-            yield f"{name}: language models were asked {n_asked:,} of {format_count(n_pairs, 'pair')}{part}"
+        round_options = replace(options, rounds=(name,), questions=questions, sample_segments=segments)
+        sizes = [_count_places_drawn(connection, column, round_options) for column in DRAW_ORDERS]
+        if n_sampled < n_pairs:
+            part = f" ({_describe_part(connection, round_options)})" if sample != sizes else ""
+            yield f"{name}: language models were asked {n_sampled:,} of {format_count(n_pairs, 'pair')}{part}"
 
 
 def _describe_part(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
@@ -181,22 +181,24 @@ def find_reasons_without_score(
         "WHERE reason <> '' AND (len($1) = 0 OR list_contains($1, round)) AND ($2 IS NULL OR snapshot = $2) GROUP BY ALL",
         [list(options.rounds), options.snapshot or None],
     ).fetchall()
-    return {tuple(way): reason for *way, reason in rows}
+    return {tuple(key): reason for *key, reason in rows}
 
 
-def describe_unranked(frame: pd.DataFrame, without_score: Mapping[tuple[str, ...], str]) -> str:
-    """Return why models of an overall board have no rank, a line per reason. `without_score`: see `find_reasons_without_score`."""
+def describe_unranked(frame: pd.DataFrame, reasons: Mapping[tuple[str, ...], str]) -> str:
+    """Return why models of an overall board have no rank, a line per reason. `reasons`: see `find_reasons_without_score`."""
     rows = rename_variants(frame)[frame["rank"].isna()]
     models: dict[str, dict[str, None]] = {}
     for row in rows.to_dict("records"):
         if row["n_pairs"]:
             notes = [note for note in str(row["note"]).split("; ") if note.startswith(NO_RANK)]
-            why = notes[0].removeprefix(f"{NO_RANK}: ")
+            reason = notes[0].removeprefix(f"{NO_RANK}: ")
         else:
-            way = (str(row["model_variant"]), str(row["context_level"]), str(row["condition"]))
-            why = f"no score: {without_score.get(way, 'nothing that counts here was asked')}"
-        models.setdefault(why, {})[row["model"]] = None
-    return _format_list("without a rank:", [f"{list_first_names([*who], _MOST_NOTES)}: {why}" for why, who in models.items()])
+            key = (str(row["model_variant"]), str(row["context_level"]), str(row["condition"]))
+            reason = f"no score: {reasons.get(key, 'nothing that counts here was asked')}"
+        models.setdefault(reason, {})[row["model"]] = None
+    return _format_list(
+        "without a rank:", [f"{list_first_names([*names], _MOST_NOTES)}: {reason}" for reason, names in models.items()]
+    )
 
 
 def _describe_readable_only(frame: pd.DataFrame) -> str:
@@ -204,21 +206,23 @@ def _describe_readable_only(frame: pd.DataFrame) -> str:
     if "parsed_note" not in frame:
         return ""
     column_meanings = rename_variants(frame[frame["parsed_note"].fillna("") != ""])
-    lines = [f"{who}: {words}" for who, words in zip(_list_names(column_meanings), column_meanings["parsed_note"], strict=True)]
+    lines = [
+        f"{label}: {words}" for label, words in zip(_list_names(column_meanings), column_meanings["parsed_note"], strict=True)
+    ]
     n_more = len(lines) - _MOST_NOTES
-    more = [f"{format_count(n_more, 'more row')}: --csv has them all, as parsed_note"] if n_more > 0 else []
-    return _format_list("by only the readable responses:", [*lines[:_MOST_NOTES], *more])
+    remainder = [f"{format_count(n_more, 'more row')}: --csv has them all, as parsed_note"] if n_more > 0 else []
+    return _format_list("by only the readable responses:", [*lines[:_MOST_NOTES], *remainder])
 
 
 def _build_notes(table: pd.DataFrame, column: str) -> str:
     """Return the notes of a column that does not fit the table: each note once, with its rows."""
     rows = table[table[column].fillna("") != ""]
-    of_note: dict[str, dict[str, None]] = {}
-    for who, note in zip(_list_names(rows), rows[column], strict=True):
-        of_note.setdefault(note, {})[who] = None
-    of_all = len(of_note) == 1 and len(rows) == len(table)
+    notes: dict[str, dict[str, None]] = {}
+    for label, note in zip(_list_names(rows), rows[column], strict=True):
+        notes.setdefault(note, {})[label] = None
+    full = len(notes) == 1 and len(rows) == len(table)
     lines = [
-        f"{'all rows' if of_all else list_first_names(list(who), _MOST_NOTES, '; ')}: {note}" for note, who in of_note.items()
+        f"{'all rows' if full else list_first_names(list(labels), _MOST_NOTES, '; ')}: {note}" for note, labels in notes.items()
     ]
     return _format_list("notes:", lines)
 
@@ -244,12 +248,12 @@ def render_drift(checks: pa.Table, subject: Subject) -> str:
     return f"{text}\n{COLUMNS_LINE} drift" if len(verdicts.columns) else text
 
 
-def _fit(by: str, how: str = "") -> Fit:
-    return compute_terminal_fit(list_subject_columns(by), FIRST_OUT, how)
+def _fit(view: str, hint: str = "") -> Fit:
+    return compute_terminal_fit(list_subject_columns(view), FIRST_OUT, hint)
 
 
-def _prepare_frame(by: str, frame: pd.DataFrame) -> pd.DataFrame:
-    table = rename_variants(add_ranks(frame, METRICS) if by == BY_METRIC else frame).assign(
+def _prepare_frame(view: str, frame: pd.DataFrame) -> pd.DataFrame:
+    table = rename_variants(add_ranks(frame, METRICS) if view == BY_METRIC else frame).assign(
         interval=intervals(frame, SHOWN_INTERVALS)
     )
     columns = {column: name for column, name in OWN_INTERVALS.items() if ENDS[name][0] in frame}
@@ -261,13 +265,13 @@ def _prepare_frame(by: str, frame: pd.DataFrame) -> pd.DataFrame:
 
 def _count_questions(frame: pd.DataFrame) -> list[str]:
     """Return `43 (13)`: the different questions of each row, and their batteries."""
-    both = zip(frame["n_questions"], frame["n_batteries"], strict=True)
-    return [f"{questions:,} ({batteries:,})" for questions, batteries in both]
+    counts = zip(frame["n_questions"], frame["n_batteries"], strict=True)
+    return [f"{questions:,} ({batteries:,})" for questions, batteries in counts]
 
 
-def _choose_columns(by: str, table: pd.DataFrame) -> list[str]:
+def _choose_columns(view: str, table: pd.DataFrame) -> list[str]:
     """Return the columns of a board's table, with `condition` if any row has an unusual one."""
-    columns = [name for name in list_board_columns(by) if name in table and _is_informative(name, table)]
+    columns = [name for name in list_board_columns(view) if name in table and _is_informative(name, table)]
     if set(table["condition"]) <= {BlueprintOptions().condition}:
         return columns
     after = columns.index("context_level" if "context_level" in columns else "model") + 1

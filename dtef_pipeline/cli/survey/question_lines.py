@@ -72,13 +72,13 @@ def _lines(name: str, pairs: pd.DataFrame, settings: SurveySettings, spread: _Sp
     )
     yield f"{name}: {describe_draw(questions, settings.sample.questions)}"
     targets = frame[frame["is_target"]]
-    is_asked = frame["draw_order"] < (settings.sample.questions or np.inf)
-    sample, n_circular = frame[is_asked & frame["is_target"]], int((is_asked & ~frame["is_target"]).sum())
-    of_all = f" of {len(targets):,}" if len(sample) < len(targets) else ""
+    is_drawn = frame["draw_order"] < (settings.sample.questions or np.inf)
+    sample, n_circular = frame[is_drawn & frame["is_target"]], int((is_drawn & ~frame["is_target"]).sum())
+    total_text = f" of {len(targets):,}" if len(sample) < len(targets) else ""
     circular = f", and {format_count(n_circular, 'circular pair')}, which boards leave out" if n_circular else ""
-    yield f"  {len(sample):,}{of_all} {'pair' if len(targets) == 1 else 'pairs'} of segment and question{circular}"
+    yield f"  {len(sample):,}{total_text} {'pair' if len(targets) == 1 else 'pairs'} of segment and question{circular}"
     if spread and sample["cluster"].nunique() >= MIN_CLUSTERS:
-        score, difference = (compute_expected_error(of, sample) for of in (spread.score, spread.difference))
+        score, difference = (compute_expected_error(component, sample) for component in (spread.score, spread.difference))
         gap = detectable_difference(difference, compute_expected_degrees(sample))
         yield f"  expected standard error: {score:.3f} of a score, {difference:.3f} of a difference of two models ({spread.source})"
         yield f"  smallest difference that is detected with 80 % power: {gap:.3f}"
@@ -102,10 +102,10 @@ def _spread(connection: duckdb.DuckDBPyConnection, settings: SurveySettings, clu
     if score is None or difference is None:
         return None
     scores = _add_batteries(_model_scores(connection, settings), clusters)
-    components, between = _components(scores), _components(compute_difference_deviations(scores))
+    components, differences = _components(scores), _components(compute_difference_deviations(scores))
     source = "from stored scores" if components else "from scores of baselines"
-    of_difference = "" if bool(components) == bool(between) else ", the difference from those of baselines"
-    return _Spread(components or score, between or difference, source + of_difference)
+    source_note = "" if bool(components) == bool(differences) else ", the difference from those of baselines"
+    return _Spread(components or score, differences or difference, source + source_note)
 
 
 def _baselines(connection: duckdb.DuckDBPyConnection, settings: SurveySettings) -> pd.DataFrame:

@@ -108,8 +108,8 @@ def report_after_run(context: RunContextOfCommand) -> bool:
             [settings.snapshot, rounds, variants],
         ).fetchall()
         counts = ", ".join(f"{count:,} {status}" for status, count in rows)
-        by = ["model", "model_variant", *(["purpose"] if len(settings.conditions) > 1 else [])]
-        costs = load_costs(connection, SURVEY_CALL_TABLES, by, only=rounds, snapshot=settings.snapshot, variants=variants)
+        columns = ["model", "model_variant", *(["purpose"] if len(settings.conditions) > 1 else [])]
+        costs = load_costs(connection, SURVEY_CALL_TABLES, columns, only=rounds, snapshot=settings.snapshot, variants=variants)
         report_lines = [
             f"predictions of these models in snapshot {settings.snapshot}, {', '.join(rounds)}, all runs so far: {counts}",
             *_describe_failed_calls(costs),

@@ -43,10 +43,10 @@ def _select_from_options(values: Mapping[str, Any], models: Models) -> SurveySet
 def _parse_limits(texts: tuple[str, ...], names: Collection[str], models: Models) -> dict[str, int]:
     limits = {}
     for text in texts:
-        model, _, most = text.rpartition("=")
-        if not model or not (most.isascii() and most.isdigit()):
+        model, _, limit = text.rpartition("=")
+        if not model or not (limit.isascii() and limit.isdigit()):
             raise ConfigError(f"--limit {text!r} is not of the form MODEL=N, such as gpt-4.1-mini=100")
         if (name := name_of_asked(model, names, models)) is None:
             raise ConfigError(f"--limit {model}: not a model of this run; its models: {list_nearest(model, names)}")
-        limits[name] = int(most)
+        limits[name] = int(limit)
     return limits

@@ -91,33 +91,33 @@ def _load_board(connection: duckdb.DuckDBPyConnection, by: str, options: SurveyB
     return frame
 
 
-def _explain_empty(connection: duckdb.DuckDBPyConnection, by: str, options: SurveyBoardOptions) -> str:
+def _explain_empty(connection: duckdb.DuckDBPyConnection, view_name: str, options: SurveyBoardOptions) -> str:
     """Describe what a board without rows lacks, and which options may have excluded it."""
-    wanted = {
+    filters = {
         "round": options.rounds,
         "context_level": options.context_levels,
         "condition": [options.condition] if options.condition else [],
         "snapshot": [options.snapshot] if options.snapshot else [],
     }
-    filter_text = ", ".join(f"--{name.partition('_')[0]} {', '.join(values)}" for name, values in wanted.items() if values)
-    needs = BY_NAME[by].needs
+    filter_text = ", ".join(f"--{name.partition('_')[0]} {', '.join(values)}" for name, values in filters.items() if values)
+    needs = BY_NAME[view_name].needs
     if not needs or not len(load_cells(connection, options)):
-        return _list_available(connection, filter_text, wanted)
-    if by == "context" and len(options.context_levels) == 1:
+        return _list_available(connection, filter_text, filters)
+    if view_name == "context" and len(options.context_levels) == 1:
         (only,) = options.context_levels
         return f"--by context compares context levels, and --context {only} leaves only one: leave --context out"
     note = f" (only {filter_text} was searched; other scores may have it)" if filter_text else ""
-    return f"nothing to show by {by}: it needs {needs}{note}"
+    return f"nothing to show by {view_name}: it needs {needs}{note}"
 
 
-def _list_available(connection: duckdb.DuckDBPyConnection, filter_text: str, wanted: Mapping[str, Collection[str]]) -> str:
-    """Describe what is scored: the values of the filters with an unknown value, or of all if each value is known. `wanted`: by column."""
+def _list_available(connection: duckdb.DuckDBPyConnection, filter_text: str, filters: Mapping[str, Collection[str]]) -> str:
+    """Describe what is scored: the values of the filters with an unknown value, or of all if each value is known. `filters`: by column."""
     choices = {
         name: [value for (value,) in connection.execute(f"SELECT DISTINCT {name} FROM scores ORDER BY 1").fetchall()]
         for name in ("round", "context_level", "condition", "snapshot")
     }
     choices["snapshot"] = among(snapshot_order(connection), choices["snapshot"])
-    unknown = {name for name, values in wanted.items() if not {*values} <= {*choices[name]}}
+    unknown = {name for name, values in filters.items() if not {*values} <= {*choices[name]}}
     lines = [f"{_NOUNS[name]} {', '.join(values)}" for name, values in choices.items() if name in unknown or not unknown]
     return f"nothing is scored for {filter_text or 'these options'}; scored so far: {'; '.join(lines)}"
 

@@ -166,8 +166,8 @@ def _format_names(texts: Sequence[str]) -> str:
     """Return the first texts, shortened; equal ones once, with their number."""
     counts = Counter(map(shorten_to_line, texts))
     examples = dict(list(counts.items())[:_SHOWN])
-    more = f" and {len(texts) - sum(examples.values())} more" if len(counts) > _SHOWN else ""
-    return "; ".join(text if number == 1 else f"{text} ({number} of them)" for text, number in examples.items()) + more
+    suffix = f" and {len(texts) - sum(examples.values())} more" if len(counts) > _SHOWN else ""
+    return "; ".join(text if number == 1 else f"{text} ({number} of them)" for text, number in examples.items()) + suffix
 
 
 @dataclass
@@ -243,8 +243,8 @@ def _read_surveys(paths: Sequence[Path], round_id: str | None) -> list[tuple[Pat
         raise ConfigError(f"--round {round_id} works with one PATH only; got {len(paths)}")
     surveys = [(path, survey) for path in paths for survey in read_surveys(path, round_id)]
     rounds = [survey.round for _, survey in surveys]
-    if twice := sorted({name for name in rounds if rounds.count(name) > 1}):
-        raise ConfigError(f"round {', '.join(twice)} is in more than one PATH; leave all but one out")
+    if repeats := sorted({name for name in rounds if rounds.count(name) > 1}):
+        raise ConfigError(f"round {', '.join(repeats)} is in more than one PATH; leave all but one out")
     return surveys
 
 

@@ -150,8 +150,8 @@ def list_allowed_commands(hand: HoldemHand) -> tuple[str, ...]:
     if hand.turn is None:
         return ()
     staying = ("fold", "call") if chips_to_call(hand, hand.turn) else ("check",)
-    more = "bet" if hand.bets == 0 else "raise"
-    return (*staying, more) if hand.bets < BETS_ALLOWED else staying
+    increase = "bet" if hand.bets == 0 else "raise"
+    return (*staying, increase) if hand.bets < BETS_ALLOWED else staying
 
 
 def apply_command(hand: HoldemHand, command: str) -> HoldemHand:

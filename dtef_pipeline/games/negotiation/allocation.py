@@ -80,7 +80,7 @@ class Allocation:
     def observation(self, state: Bargain, seat: int) -> str:
         """Describe the items, their value to the seat, all messages, and the open offer. Each line of others' words begins with `NAME>`."""
         return describe_bargain(
-            state, seat, self.seats, self._most_messages, public=self._public, over=self.seat_to_move(state) is None
+            state, seat, self.seats, self._most_messages, public=self._public, is_over=self.seat_to_move(state) is None
         )
 
     def legal(self, state: Bargain, seat: int) -> tuple[str, ...]:
@@ -136,7 +136,7 @@ class Allocation:
 
     def stop_episode(self, state: Bargain, seat: int | None) -> GameResult:
         """Return the result without an agreement: nobody gets anything, and a seat that forfeits has lost."""
-        outcomes: list[EpisodeOutcome] = ["loss" if at == seat else "no_agreement" for at in range(len(self.seats))]
+        outcomes: list[EpisodeOutcome] = ["loss" if index == seat else "no_agreement" for index in range(len(self.seats))]
         return GameResult((0.0,) * len(self.seats), tuple(outcomes), ("turn_limit" if seat is None else "forfeit",))
 
     def default(self, state: Bargain, seat: int) -> str:
@@ -173,7 +173,7 @@ class Allocation:
         """Return the state with the others' values drawn again; unchanged if values are public."""
         if self._public:
             return state
-        values = tuple(points if at == seat else draw_values(rng, len(state.items)) for at, points in enumerate(state.values))
+        values = tuple(points if i == seat else draw_values(rng, len(state.items)) for i, points in enumerate(state.values))
         return replace(state, values=values)
 
 
@@ -280,8 +280,8 @@ def _offer_equal_split(state: Bargain, seat: int, offer: StandingOffer | None) -
 
 
 def _offer_greedily(state: Bargain, seat: int, offer: StandingOffer | None) -> NegotiationMessage:
-    most, of = _GREEDY_SHARE
-    if offer and state.compute_bundle_value(offer.owners, seat, seat) * of >= sum(state.values[seat]) * most:
+    numerator, denominator = _GREEDY_SHARE
+    if offer and state.compute_bundle_value(offer.owners, seat, seat) * denominator >= sum(state.values[seat]) * numerator:
         return ACCEPTANCE
     rival = (seat + 1) % len(state.values)
     owners = tuple(seat if value else rival for value in state.values[seat])

@@ -115,21 +115,21 @@ def draw_values(rng: random.Random, n_items: int) -> tuple[int, ...]:
 
 
 def describe_bargain(
-    state: Bargain, seat: int, parties: tuple[str, ...], most_messages: int, *, public: bool, over: bool
+    state: Bargain, seat: int, parties: tuple[str, ...], most_messages: int, *, public: bool, is_over: bool
 ) -> str:
     """Describe all that a seat may know of a negotiation. `public`: including the values of the other parties."""
-    rivals = [at for at in range(len(parties)) if at != seat]
+    rivals = [rival for rival in range(len(parties)) if rival != seat]
     subject = "party is" if len(rivals) == 1 else "parties are"
     lines = [
-        f"You are party {parties[seat]}. The other {subject} {', '.join(parties[at] for at in rivals)}.",
+        f"You are party {parties[seat]}. The other {subject} {', '.join(parties[rival] for rival in rivals)}.",
         f"Worth to you: {_format_values(state, seat)}.",
-        *(f"Worth to {parties[at]}: {_format_values(state, at)}." for at in rivals if public),
+        *(f"Worth to {parties[rival]}: {_format_values(state, rival)}." for rival in rivals if public),
         f"Messages so far: {len(state.messages)} of {most_messages}.",
     ]
     for number, answer in enumerate(state.iterate_answers(), 1):
         lines += _format_message_lines(state, answer, number, seat, parties)
-    lines += _format_standing_offer(state, seat, parties, over)
-    return "\n".join([*lines, *(["It is your turn to write."] if not over and state.writer == seat else [])])
+    lines += _format_standing_offer(state, seat, parties, is_over)
+    return "\n".join([*lines, *(["It is your turn to write."] if not is_over and state.writer == seat else [])])
 
 
 def _format_values(state: Bargain, seat: int) -> str:
@@ -138,14 +138,14 @@ def _format_values(state: Bargain, seat: int) -> str:
 
 
 def _format_message_lines(state: Bargain, move: BargainMove, number: int, seat: int, parties: tuple[str, ...]) -> Iterator[str]:
-    who = f"you, {parties[seat]}" if move.seat == seat else parties[move.seat]
+    writer = f"you, {parties[seat]}" if move.seat == seat else parties[move.seat]
     if move.message.accepts:
         message_text = ", with an acceptance of the offer that stood."
     elif move.message.offer is not None:
         message_text = f", with an offer: {_describe_division(state, move.message.offer, seat, parties)}"
     else:
         message_text = ", without an offer." if move.message.words else ": nothing."
-    yield f"Message {number}, from {who}{message_text}"
+    yield f"Message {number}, from {writer}{message_text}"
     yield from quote_words(move.message.words, parties[move.seat])
 
 
@@ -155,16 +155,16 @@ def _describe_division(state: Bargain, owners: Owners, seat: int, parties: tuple
     return f"{division_text}. Your part is worth {state.compute_bundle_value(owners, seat, seat)} to you."
 
 
-def _format_standing_offer(state: Bargain, seat: int, parties: tuple[str, ...], over: bool) -> Iterator[str]:
+def _format_standing_offer(state: Bargain, seat: int, parties: tuple[str, ...], is_over: bool) -> Iterator[str]:
     offer, owners = state.open_offer(), state.find_agreement()
     if owners is not None:
         yield f"All agree: {_describe_division(state, owners, seat, parties)}"
-    elif over:
+    elif is_over:
         yield "The last message is written, and there is no agreement: nobody gets anything."
     elif offer is None:
         yield "No offer stands."
     else:
-        supporters = " and ".join(parties[at] for at in sorted(offer.accepting_seats))
+        supporters = " and ".join(parties[party] for party in sorted(offer.accepting_seats))
         also = f" Accepted so far by {supporters}." if supporters else ""
         yield (
             f"The offer that stands is from {'you' if offer.seat == seat else parties[offer.seat]}: "

@@ -160,8 +160,8 @@ def _explain_fault(fault: str, table: NegotiationTable) -> str:
     return f"{fault}; {hints[fault]}."
 
 
-def _reject_proposal(why: str) -> Illegal:
-    return Illegal(f"{NO_PROPOSAL}: {why}.")
+def _reject_proposal(reason: str) -> Illegal:
+    return Illegal(f"{NO_PROPOSAL}: {reason}.")
 
 
 def _strip_label(before: str) -> str:

@@ -129,9 +129,9 @@ def compute_best_sum(values: PartyValues) -> int:
 
 def is_pareto(values: PartyValues, points: Sequence[int]) -> bool:
     """Return whether no other division gives all parties at least these utilities and one more; tries n ** items divisions."""
-    least = tuple(points)
-    totals = {(0,) * len(least)}
+    target = tuple(points)
+    totals = {(0,) * len(target)}
     for item in next(iter(values.values())):
         gains = [party_values[item] for party_values in values.values()]
-        totals = {(*at[:i], at[i] + gain, *at[i + 1 :]) for at in totals for i, gain in enumerate(gains)}
-    return not any(at != least and all(map(int.__ge__, at, least)) for at in totals)
+        totals = {(*total[:i], total[i] + gain, *total[i + 1 :]) for total in totals for i, gain in enumerate(gains)}
+    return not any(total != target and all(map(int.__ge__, total, target)) for total in totals)

@@ -106,7 +106,7 @@ class SealedBid:
 
     def observation(self, state: SealedBids, seat: int) -> str:
         """Describe the seat's own value and the price rule; the others' bids only after all have bid, their values never."""
-        rivals = [name for at, name in enumerate(self.seats) if at != seat]
+        rivals = [name for index, name in enumerate(self.seats) if index != seat]
         subject = "bidder is" if len(rivals) == 1 else "bidders are"
         lines = [
             f"You are bidder {self.seats[seat]}. The other {subject} {', '.join(rivals)}.",
@@ -156,16 +156,16 @@ class SealedBid:
         if self.seat_to_move(state) is not None:
             return None
         auction = self._auction(state)
-        over = self._flags_overbids and any(bid > value for bid, value in zip(state.bids, state.values, strict=True))
+        overbids = self._flags_overbids and any(bid > value for bid, value in zip(state.bids, state.values, strict=True))
         return GameResult(
             tuple(float(auction.surplus[name]) for name in self.seats),
             tuple("win" if name == auction.winner else "loss" for name in self.seats),
-            (*(["tie_by_lot"] if len(auction.tied_bidders) > 1 else []), *([OVERBID_FLAG] if over else [])),
+            (*(["tie_by_lot"] if len(auction.tied_bidders) > 1 else []), *([OVERBID_FLAG] if overbids else [])),
         )
 
     def stop_episode(self, state: SealedBids, seat: int | None) -> GameResult:
         """Return the result without an auction: no surplus; a seat that forfeits has lost, the others have drawn."""
-        outcomes = tuple("loss" if at == seat else "draw" for at in range(len(self.seats)))
+        outcomes = tuple("loss" if index == seat else "draw" for index in range(len(self.seats)))
         return GameResult((0.0,) * len(self.seats), cast(Any, outcomes), ("turn_limit" if seat is None else "forfeit",))
 
     def default(self, state: SealedBids, seat: int) -> str:
@@ -224,8 +224,8 @@ class SealedBid:
         is_open = self.seat_to_move(state) is None
         return SealedBids(
             state.seed if is_open else rng.getrandbits(32),
-            tuple(value if at == seat else rng.randint(0, HIGHEST_BID) for at, value in enumerate(state.values)),
-            tuple(bid if at == seat or is_open else rng.randint(0, HIGHEST_BID) for at, bid in enumerate(state.bids)),
+            tuple(value if index == seat else rng.randint(0, HIGHEST_BID) for index, value in enumerate(state.values)),
+            tuple(bid if index == seat or is_open else rng.randint(0, HIGHEST_BID) for index, bid in enumerate(state.bids)),
         )
 
     def _auction(self, state: SealedBids) -> AuctionResult:
@@ -321,8 +321,8 @@ def _read_bid_action(action_text: str, text: str) -> str | Illegal:
 def _has_several_numbers(words: str) -> bool:
     """Return whether words contain two different numbers, or one not in digits."""
     numbers = {match[0].rstrip(".,").lstrip("0") for match in _ANY_NUMBER.finditer(words)}
-    in_words = _ANY_NUMBER_WORD.search(words) is not None
-    return len(numbers) > 1 or in_words or any(char.isnumeric() and not char.isdecimal() for char in words)
+    has_number_word = _ANY_NUMBER_WORD.search(words) is not None
+    return len(numbers) > 1 or has_number_word or any(char.isnumeric() and not char.isdecimal() for char in words)
 
 
 def _quote_bids(bids: list[re.Match[str]]) -> str:

@@ -101,9 +101,9 @@ def _games_words(rows: pd.DataFrame) -> str:
     ranked, baselines = (sorted(set(rows.loc[rows[name], "n_games"])) for name in ("is_ranked", "is_baseline"))
     if not ranked or not baselines or ranked == baselines:
         return ""
-    of_baselines = " to ".join(f"{n:,}" for n in dict.fromkeys((baselines[0], baselines[-1])))
+    baseline_counts = " to ".join(f"{n:,}" for n in dict.fromkeys((baselines[0], baselines[-1])))
     return (
-        f". Ranked models played the same {format_count(ranked[0], 'game')}, baselines {of_baselines}: compare them on "
+        f". Ranked models played the same {format_count(ranked[0], 'game')}, baselines {baseline_counts}: compare them on "
         "the page of the scenario"
     )
 
@@ -166,8 +166,8 @@ def describe_board(page: BoardPage) -> str:
         return f"{row.model} has no rank: {row.note}."
     best = board.models[0]
     interval = f" ({show_interval(best.score)})" if show_interval(best.score) else ""
-    among = f", best of {len(board.models)} models" if len(board.models) > 1 else ""
-    score = f"{show(best.score)}{format_unit(scenario.unit)} per episode{interval}{among}"
+    suffix = f", best of {len(board.models)} models" if len(board.models) > 1 else ""
+    score = f"{show(best.score)}{format_unit(scenario.unit)} per episode{interval}{suffix}"
     lacking = [row.model for row in board.rows if not row.is_reference and row.rank is None]
     note = (
         f" {list_first_names(lacking, 3)} {'has' if len(lacking) == 1 else 'have'} no rank, because games of the other models are missing."
@@ -189,10 +189,10 @@ def _compare_with_baselines(scenario: ScenarioResults, persona: str, board: Rank
     if set(words) == {"not tested"}:
         beats = "it played too few seeds to be compared with baselines"
     else:
-        which = "every baseline" if beaten == n else f"{beaten or 'none'} of {format_count(n, 'baseline')}"
-        beats = f"on the same games it beats {which}"
+        rivals = "every baseline" if beaten == n else f"{beaten or 'none'} of {format_count(n, 'baseline')}"
+        beats = f"on the same games it beats {rivals}"
     first = max(baselines, key=lambda row: row.score.value or 0.0)
     result = f"{first.model.removesuffix(' (baseline)')}, makes {show(first.score, 'score')}"
     n_games = first.more["n_games"]
-    over = "" if n_games == best.more["n_games"] else f" over {format_count(n_games, 'game')}"
-    return f"; {beats}, and the best of them, {result}{over}"
+    coverage = "" if n_games == best.more["n_games"] else f" over {format_count(n_games, 'game')}"
+    return f"; {beats}, and the best of them, {result}{coverage}"

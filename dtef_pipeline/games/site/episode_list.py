@@ -46,9 +46,9 @@ def add_above(episodes: pd.DataFrame) -> pd.DataFrame:
     return episodes.assign(above=episodes["reward"] - mean)
 
 
-def _rank_within_player(episodes: pd.DataFrame, by: str) -> pd.Series[int]:
+def _rank_within_player(episodes: pd.DataFrame, column: str) -> pd.Series[int]:
     """Return the place of each episode among those of its player, from 1, lowest value of a column first."""
-    order = episodes.sort_values(["player", by], kind="stable")
+    order = episodes.sort_values(["player", column], kind="stable")
     return (order.groupby("player").cumcount() + 1).reindex(episodes.index)
 
 
@@ -95,7 +95,7 @@ def build_episodes_section(scenario: ScenarioResults, episodes: pd.DataFrame) ->
         "table": Table("Episodes", _EPISODE_COLUMNS, rows, search=True, first=_SHOWN_FIRST),
         "players": sorted(set(episodes["player"]), key=str.casefold),
         "outcomes": sorted({row["outcome"] for row in rows}),
-        "files": [_build_file_path(scenario, at) for at in range(-(-len(rows) // _EPISODES_A_FILE))],
+        "files": [_build_file_path(scenario, number) for number in range(-(-len(rows) // _EPISODES_A_FILE))],
         "in_file": _EPISODES_A_FILE,
         "sample": _sample(scenario, episodes) if rows else [],
         "games": dict(zip(ids, episodes["item_id"], strict=True)),
@@ -135,18 +135,18 @@ def _build_list_row(scenario: ScenarioResults, row: dict[Any, Any]) -> dict[str,
     }
 
 
-def _build_file_path(scenario: ScenarioResults, at: int) -> str:
-    return f"{scenario.path.removesuffix('.html')}/episodes-{at}.js"
+def _build_file_path(scenario: ScenarioResults, number: int) -> str:
+    return f"{scenario.path.removesuffix('.html')}/episodes-{number}.js"
 
 
 def build_transcript_files(scenario: ScenarioResults, episodes: pd.DataFrame) -> Iterator[DataFile]:
     """Build the transcripts of the listed episodes, in their order."""
     traces = _read_traces(scenario, episodes["episode_id"].tolist()) if len(episodes) else {}
     rows = convert_to_rows(episodes)
-    for at, start in enumerate(range(0, len(rows), _EPISODES_A_FILE)):
+    for number, start in enumerate(range(0, len(rows), _EPISODES_A_FILE)):
         batch = rows[start : start + _EPISODES_A_FILE]
         texts = {shorten_id(row["episode_id"]): transcript(scenario, {**row, **traces[row["episode_id"]]}) for row in batch}
-        yield DataFile(_build_file_path(scenario, at), texts)
+        yield DataFile(_build_file_path(scenario, number), texts)
 
 
 def _read_traces(scenario: ScenarioResults, ids: Sequence[str]) -> dict[str, dict[str, str]]:

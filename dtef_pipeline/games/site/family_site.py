@@ -224,14 +224,14 @@ def _build_counts_section(scenarios: Sequence[ScenarioResults]) -> Section:
 def _build_unplayed_section(scenarios: Sequence[ScenarioResults]) -> Section:
     rows = list(list_unplayed(scenarios))
     n = sum(row["n"] for row in rows)
-    how = "An episode without a result does not count as 0. Episodes that a budget ended continue when the same command runs again."
+    note = "An episode without a result does not count as 0. Episodes that a budget ended continue when the same command runs again."
     answer = f"{format_count(n, 'episode')} {'was' if n == 1 else 'were'} not played to the end." if n else ""
     return Section(
         "unplayed",
         "episodes without a result",
         [Table("Not played to the end", _UNPLAYED_COLUMNS, rows)],
         answer,
-        how if n else "",
+        note if n else "",
     )
 
 
@@ -240,8 +240,8 @@ def _build_missing_values_section(scenarios: Sequence[ScenarioResults]) -> Secti
     rows: list[dict[str, Any]] = []
     for scenario in scenarios:
         overall = scenario.overall
-        of_models_alone = overall["is_baseline"] & overall["metric"].isin(_MODEL_METRICS)
-        none = overall[overall["mean"].isna() & ~of_models_alone]
+        is_inapplicable = overall["is_baseline"] & overall["metric"].isin(_MODEL_METRICS)
+        none = overall[overall["mean"].isna() & ~is_inapplicable]
         rows += [
             {
                 "scenario": scenario.link,

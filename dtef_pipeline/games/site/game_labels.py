@@ -65,11 +65,11 @@ def ranked_metric_words(metric: str) -> str:
     return f"{scenario.replace('-', ' ').capitalize()}{colon}{format_metric_title(name)}"
 
 
-def describe_watched_way(way: str) -> str:
+def describe_watched_way(condition: str) -> str:
     """Format drift's `persona none against baseline/nash, success_rate` as `itself against nash (baseline), Won`."""
-    match = _WAY_OF_PLAYING.fullmatch(way)
+    match = _WAY_OF_PLAYING.fullmatch(condition)
     if match is None:
-        return way
+        return condition
     labels = PlayerLabels({}, {})
     return (
         f"{labels.persona(NO_PERSONA if match[1] == 'none' else match[1])} against {labels.opponent(match[2])}, "

@@ -119,7 +119,7 @@ class ScenarioResults:
         """Return the metrics with a mean of some player, the most important first."""
         rows = self.overall[self.overall["mean"].notna()]
         families = dict(zip(rows["metric"], rows["metric_family"], strict=True))
-        order = {name: at for at, name in enumerate(self.descriptions)}
+        order = {name: index for index, name in enumerate(self.descriptions)}
         return sorted(families, key=lambda name: (_rank_family(families[name]), order.get(name, len(order)), name))
 
     @cached_property

@@ -75,11 +75,11 @@ def build_players_section(scenario: ScenarioResults) -> Section:
         for row in rows
         if not is_unknown(row["mean"])
     ]
-    beside = TemplateBlock(
+    block = TemplateBlock(
         "leaderboard.html.j2",
         {"table": Table(caption, _PLAYER_COLUMNS_SHOWN, rows), "chart": Chart("intervals", points[:MOST_IN_CHART], caption)},
     )
-    return Section("players", "Players", [beside] if rows else [], guide=GAME_BOARD_HOW)
+    return Section("players", "Players", [block] if rows else [], guide=GAME_BOARD_HOW)
 
 
 def _format_unit(unit: str) -> str:
@@ -98,9 +98,9 @@ def build_metrics_section(scenario: ScenarioResults) -> Section:
     overall = scenario.overall
     families = [name for name in FAMILY_ORDER if name != FORM_FAMILY and (overall["metric_family"] == name).any()]
     tables = {name: block for name in families if (block := _build_family_table(scenario, name))}
-    blocks: list[Block] = [Fold(name.capitalize(), [block], at == 0) for at, (name, block) in enumerate(tables.items())]
-    how = "Players are sorted by their mean reward. ↑: higher is better, ↓: lower is better."
-    return Section("metrics", "Other metrics", blocks, guide=how)
+    blocks: list[Block] = [Fold(name.capitalize(), [block], index == 0) for index, (name, block) in enumerate(tables.items())]
+    note = "Players are sorted by their mean reward. ↑: higher is better, ↓: lower is better."
+    return Section("metrics", "Other metrics", blocks, guide=note)
 
 
 def _build_family_table(scenario: ScenarioResults, family: str) -> Table | None:
@@ -110,12 +110,12 @@ def _build_family_table(scenario: ScenarioResults, family: str) -> Table | None:
         return None
     columns, players = [Column("player", "Player", "model")], scenario.filter_by_metric()
     lines: list[dict[str, Any]] = [{"player": name, "_kind": "model"} for name in players["player"]]
-    for at, name in enumerate(names):
+    for index, name in enumerate(names):
         metric_rows = rows[rows["metric"] == name]
         cells = dict(zip(list_player_keys(metric_rows), map(build_mean_estimate, convert_to_rows(metric_rows)), strict=True))
         for line, key in zip(lines, list_player_keys(players), strict=True):
             line[name] = cells.get(key)
-        columns.append(_build_metric_column(scenario, metric_rows, at >= _METRIC_COLUMNS_SHOWN))
+        columns.append(_build_metric_column(scenario, metric_rows, index >= _METRIC_COLUMNS_SHOWN))
     return Table(f"{family.capitalize()}: mean over all episodes", columns, lines)
 
 
@@ -138,16 +138,16 @@ def build_form_section(scenario: ScenarioResults) -> Section:
     names = set(models["player"])
     rows = [row for row in table.rows if row["player"] in names]
     clean = int((models["mean"] == 0).sum())
-    worst = models.sort_values("mean", ascending=False, kind="stable").iloc[0]
-    who = "No player wrote" if clean == len(models) else f"{clean} of {format_count(len(models), 'player')} never wrote"
-    answer = f"{who} an illegal text"
-    if worst["mean"] > 0:
-        answer += f"; {worst['player']} wrote the most illegal texts, {show(float(worst['mean']), 'number')} per turn"
+    model = models.sort_values("mean", ascending=False, kind="stable").iloc[0]
+    subject = "No player wrote" if clean == len(models) else f"{clean} of {format_count(len(models), 'player')} never wrote"
+    answer = f"{subject} an illegal text"
+    if model["mean"] > 0:
+        answer += f"; {model['player']} wrote the most illegal texts, {show(float(model['mean']), 'number')} per turn"
         answer += (
-            f", and forfeited {show(float(worst[FORFEIT_RATE]), 'percent')} of its episodes" if worst[FORFEIT_RATE] > 0 else ""
+            f", and forfeited {show(float(model[FORFEIT_RATE]), 'percent')} of its episodes" if model[FORFEIT_RATE] > 0 else ""
         )
-    how = "Refusals are counted separately. If a player writes no legal move in a turn, it forfeits, or the game makes a move for it."
-    return Section("form", "Illegal texts and forfeits", [Table(table.caption, table.columns, rows)], f"{answer}.", how)
+    note = "Refusals are counted separately. If a player writes no legal move in a turn, it forfeits, or the game makes a move for it."
+    return Section("form", "Illegal texts and forfeits", [Table(table.caption, table.columns, rows)], f"{answer}.", note)
 
 
 def build_opponents_section(scenario: ScenarioResults) -> Section:
@@ -164,22 +164,22 @@ def build_opponents_section(scenario: ScenarioResults) -> Section:
         Column("player", "Player", "model"),
         *(Column(opponent, scenario.labels.opponent(opponent), "signed", heat=True) for opponent in opponents),
     ]
-    most = float(matchups["mean"].abs().max()) or 1.0
+    peak = float(matchups["mean"].abs().max()) or 1.0
     caption = f"Mean reward of the player of a row against the opponent of a column{_format_unit(scenario.unit)}"
-    how = "Over the same deals in all seats. The darker a cell, the better for the player of its row."
-    table = Table(caption, columns, rows, shades=(-most, most))
-    return Section("opponents", "Against each opponent", [table], _describe_extremes(scenario, matchups), how)
+    note = "Over the same deals in all seats. The darker a cell, the better for the player of its row."
+    table = Table(caption, columns, rows, shades=(-peak, peak))
+    return Section("opponents", "Against each opponent", [table], _describe_extremes(scenario, matchups), note)
 
 
 def _describe_extremes(scenario: ScenarioResults, matchups: pd.DataFrame) -> str:
     """Describe the best and worst results of models, or of baselines if no model plays."""
     models = matchups[~matchups["is_baseline"]]
     ranking = (models if len(models) else matchups).sort_values("mean", kind="stable")
-    worst, best = ranking.iloc[0], ranking.iloc[-1]
+    weakest, best = ranking.iloc[0], ranking.iloc[-1]
     unit = format_unit(scenario.unit)
     first, last = (
         f"{row['player']} makes {show(float(row['mean']), 'signed')}{unit} against {scenario.labels.opponent(row['opponent'])}"
-        for row in (best, worst)
+        for row in (best, weakest)
     )
     return f"{first}." if len(ranking) == 1 else f"Best: {first}; worst: {last}."
 
@@ -203,5 +203,5 @@ def build_same_games_section(scenario: ScenarioResults) -> Section:
         _SHARED_GAME_COLUMNS,
         convert_to_rows(rows.assign(note=rows["reason"])),
     )
-    how = "Not all players have the same seeds and opponents, so the means above cover different games. The means here cover the same games."
-    return Section("same-games", title, [table], answer, how)
+    note = "Not all players have the same seeds and opponents, so the means above cover different games. The means here cover the same games."
+    return Section("same-games", title, [table], answer, note)

@@ -75,13 +75,13 @@ def _build_standing_section(ranks: Sequence[dict[str, Any]], name: str) -> Secti
     answer = ""
     if len(rows) > 1:
         answer = f"Strongest: {_rank_words(rows[0])}; weakest: {_rank_words(rows[-1])}."
-    how = "Rows are ordered by the rank among all players of the scenario, baselines too: strengths first. Ranks of equal means are shared."
+    note = "Rows are ordered by the rank among all players of the scenario, baselines too: strengths first. Ranks of equal means are shared."
     return Section(
         "standing",
         "strengths and weaknesses",
         [Table("By scenario and metric", _STANDING_COLUMNS, rows, first=12)],
         answer,
-        how,
+        note,
     )
 
 
@@ -128,13 +128,13 @@ def _build_baselines_section(scenarios: Sequence[ScenarioResults], name: str) ->
     wins, losses, n_untested = (words.count(verdict) for verdict in ("better", "worse", "not tested"))
     answer = f"Tests against {format_count(len(rows), 'baseline')}: better than {wins}, worse than {losses}"
     answer += f"; {n_untested} could not be tested because the two share too few seeds." if n_untested else "."
-    how = "Mean difference of rewards on the games that both played, with its 95% interval. Both had the same deals, so luck does not widen it."
+    note = "Mean difference of rewards on the games that both played, with its 95% interval. Both had the same deals, so luck does not widen it."
     return Section(
         "baselines",
         "compared with baselines",
         [Table("On the same games", _BASELINE_COLUMNS, rows, first=12)],
         answer if rows else "",
-        how,
+        note,
     )
 
 
@@ -165,16 +165,16 @@ def _build_worst_section(scenarios: Sequence[ScenarioResults], episodes: Mapping
             if spread > 0 and row["above"] < 0:
                 rows.append(_build_episode_row(scenario, row, row["above"] / spread))
     rows.sort(key=lambda row: (row["by"], row["scenario"], row["episode"].href))
-    how = "Episodes in which it was furthest behind the mean of all players of the same game (seed, seat and opponent)."
-    return Section("worst", "worst episodes", [Table("Furthest behind others", _WORST_COLUMNS, rows[:_WORST])], "", how)
+    note = "Episodes in which it was furthest behind the mean of all players of the same game (seed, seat and opponent)."
+    return Section("worst", "worst episodes", [Table("Furthest behind others", _WORST_COLUMNS, rows[:_WORST])], "", note)
 
 
-def _build_episode_row(scenario: ScenarioResults, row: dict[Any, Any], by: float) -> dict[str, Any]:
+def _build_episode_row(scenario: ScenarioResults, row: dict[Any, Any], gap: float) -> dict[str, Any]:
     return {
         "episode": build_episode_link(scenario, row["episode_id"], describe_game(scenario, row)),
         "scenario": scenario.title,
         "persona": row["as_persona"],
         "outcome": format_outcome_words(str(row["outcome"])),
         **{name: row[name] for name in ("reward", "above", "illegal")},
-        "by": by,
+        "by": gap,
     }

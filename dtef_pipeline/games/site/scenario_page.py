@@ -72,10 +72,8 @@ def _summarize_scenario(scenario: ScenarioResults, boards: Sequence[BoardPage]) 
     if not len(rows):
         return "No results yet. Run `dtef games board --refresh` to make them."
     best = rows.iloc[0].to_dict()
-    among, mean = format_count(len(rows), "baseline"), show(build_mean_estimate(best))
-    return (
-        f"No model has played yet; the best of {among}, {best['player']}, makes {mean}{format_unit(scenario.unit)} per episode."
-    )
+    baselines, mean = format_count(len(rows), "baseline"), show(build_mean_estimate(best))
+    return f"No model has played yet; the best of {baselines}, {best['player']}, makes {mean}{format_unit(scenario.unit)} per episode."
 
 
 def _build_rules_section(scenario: ScenarioResults) -> Section:
@@ -168,6 +166,6 @@ def _summarize_personas(rows: list[dict[str, Any]]) -> str:
     first = f"A persona clearly changes the reward in {len(changes)} of {format_count(len(tests), 'comparison')}"
     if not changes:
         return f"{first}."
-    most = max(changes, key=lambda row: abs(row["difference"].value))
-    difference = show(most["difference"], "signed")
-    return f"{first}, most for {most['model']} as {most['persona']}: {difference}{format_unit(most['unit'])} in {most['scenario'].text}."
+    top = max(changes, key=lambda row: abs(row["difference"].value))
+    difference = show(top["difference"], "signed")
+    return f"{first}, most for {top['model']} as {top['persona']}: {difference}{format_unit(top['unit'])} in {top['scenario'].text}."

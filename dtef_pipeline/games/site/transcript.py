@@ -33,7 +33,7 @@ def transcript(scenario: ScenarioResults, row: StoredRow) -> dict[str, Any]:
     return _drop_empty(
         seats=seats,
         players=players,
-        moves=[_build_move(step, steps[:at]) for at, step in enumerate(steps)],
+        moves=[_build_move(step, steps[:index]) for index, step in enumerate(steps)],
         more=f"{format_count(n_more, 'more move')} not shown; see the table `episodes`." if n_more > 0 else "",
         unknown="" if scenario.playable else "The table is not shown, because another version of the scenario is installed.",
         state=_build_state(playback.last_state),
@@ -62,7 +62,7 @@ def _name_seats(scenario: ScenarioResults, trace: GameTrace, seat: int) -> list[
     if scenario.playable:
         return list(scenario.playable.manifest.seats)
     seats = [seat, *(move.seat for move in trace.moves), *(range(len(trace.result.rewards)) if trace.result else ())]
-    return [f"seat {at}" for at in range(max(seats) + 1)]
+    return [f"seat {number}" for number in range(max(seats) + 1)]
 
 
 def _build_move(step: EpisodeStep, before: Sequence[EpisodeStep]) -> dict[str, Any]:
@@ -188,7 +188,7 @@ def split_text_parts(text: str, *, is_move: bool) -> TextParts:
     """Split a text: its action is the last line with `ACTION:`, else, if it was played, its last line."""
     words = strip_thinking(text).strip()
     lines = words.splitlines()
-    last = max((at for at, line in enumerate(lines) if ACTION_WORD in line.casefold()), default=None)
+    last = max((index for index, line in enumerate(lines) if ACTION_WORD in line.casefold()), default=None)
     if last is None and is_move and lines:
         last = len(lines) - 1
     if last is None:

@@ -73,7 +73,7 @@ def apply_card_command(table: Tableau, command: str) -> Tableau:
     if place == "foundation":
         return table._replace(foundation=card)
     onto = int(place.removeprefix("c")) - 1
-    return table._replace(columns=tuple((*column, card) if at == onto else column for at, column in enumerate(table.columns)))
+    return table._replace(columns=tuple((*column, card) if i == onto else column for i, column in enumerate(table.columns)))
 
 
 def _take_top(table: Tableau, card: int) -> Tableau:

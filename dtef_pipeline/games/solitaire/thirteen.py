@@ -142,7 +142,7 @@ class Thirteen:
     def read(self, text: str, state: ThirteenState, seat: int) -> str | Illegal:
         if self.result(state) or seat != 0:
             return Illegal("it is not your turn")
-        move = read_command(text, (*list_legal_commands(state.table), HINT, RESIGN), normalise_cards_command, alone=(RESIGN,))
+        move = read_command(text, (*list_legal_commands(state.table), HINT, RESIGN), normalise_cards_command, single=(RESIGN,))
         if isinstance(move, str) or move.kind == "refused":
             return move
         action_text = find_action(text)
@@ -184,9 +184,9 @@ class Thirteen:
         if best is None:
             return always
         is_solved = state.table.is_solved
-        over = {"steps_over_optimal": Count(max(0, state.steps - len(best)))} if is_solved else {}
+        excess = {"steps_over_optimal": Count(max(0, state.steps - len(best)))} if is_solved else {}
         charge = Count(max(0, (state.steps if is_solved else STEP_LIMIT) - len(best)))
-        return {**always, "completion_rate": Count(int(is_solved)), **over, "steps_over_optimal_charged": charge}
+        return {**always, "completion_rate": Count(int(is_solved)), **excess, "steps_over_optimal_charged": charge}
 
     def ending(self, state: ThirteenState) -> GameEnding:
         """Describe the cards on the foundation, commands and hints. The fewest commands that solve the deal are hidden from the player."""

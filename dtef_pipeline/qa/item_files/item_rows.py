@@ -21,22 +21,24 @@ class ItemTables(NamedTuple):
     qa_findings: pa.Table
 
 
-def build_item_tables(suite: str, part: str, source: LoadedItems, scorers_of: Callable[[QaItem], Sequence[str]]) -> ItemTables:
+def build_item_tables(suite: str, part: str, source: LoadedItems, scorers: Callable[[QaItem], Sequence[str]]) -> ItemTables:
     """Build the tables of one part; findings that are about no single item are included in every part.
 
-    `scorers_of`: returns the names of an item's scorers.
+    `scorers`: returns the names of an item's scorers.
     """
     items = [item for item in source.items if item.part == part]
     findings = [finding for finding in source.findings if finding.part in (None, part)]
-    at = {"suite": suite, "part": part}
+    key = {"suite": suite, "part": part}
     rows = [
-        {**at, "position": place, **_make_item_row(item), "scorers": list(scorers_of(item))} for place, item in enumerate(items)
+        {**key, "position": place, **_make_item_row(item), "scorers": list(scorers(item))} for place, item in enumerate(items)
     ]
-    examples = [{**at, "position": place, **_make_example_row(item)} for place, item in enumerate(source.select_examples(part))]
+    examples = [
+        {**key, "position": place, **_make_example_row(item)} for place, item in enumerate(source.select_examples(part))
+    ]
     return ItemTables(
         pa.Table.from_pylist(rows, schema=QA_ITEMS),
         pa.Table.from_pylist(examples, schema=QA_EXAMPLES),
-        pa.Table.from_pylist([{**at, **_make_finding_row(finding)} for finding in findings], schema=QA_FINDINGS),
+        pa.Table.from_pylist([{**key, **_make_finding_row(finding)} for finding in findings], schema=QA_FINDINGS),
     )
 
 

@@ -38,16 +38,16 @@ class ItemLayout(Protocol):
 
 
 def iterate_items_of_files(
-    files: Iterable[Path], layout_of: Callable[[Path], ItemLayout], log: ItemLog, item_ids: set[str], *, warn: bool = True
+    files: Iterable[Path], find_layout: Callable[[Path], ItemLayout], log: ItemLog, item_ids: set[str], *, warn: bool = True
 ) -> Iterator[QaItem]:
     """Yield the items of files, one file after the other; unusable rows are logged. Row numbers continue over the shards of a table.
 
     `item_ids`: ids used so far; new ones are added to it. `warn`: whether warnings on kept items are logged.
     """
-    before, counted_on = None, 0
+    before, n_items = None, 0
     for file in files:
-        first = counted_on if before and is_later_shard(file, before) else 0
-        counted_on = yield from _iterate_items_of_file(file, layout_of(file), log, item_ids, first, warn=warn)
+        first = n_items if before and is_later_shard(file, before) else 0
+        n_items = yield from _iterate_items_of_file(file, find_layout(file), log, item_ids, first, warn=warn)
         before = file
 
 

@@ -45,13 +45,13 @@ def find_split_files(path: Path, log: ItemLog, *, examples: Sequence[str] = ("de
         _warn_of_missing_shards(files.items, log)
         return files
     try:
-        beside = _split_folder(path.parent, examples).examples
+        neighbours = _split_folder(path.parent, examples).examples
     except OSError:  # a file may be read in a folder that may not be listed
-        beside = []
+        neighbours = []
     name, split = _split_file_name(path)
     items = _list_all_shards(path)
     _warn_of_missing_shards(items, log)
-    siblings = [file for file in beside if _split_file_name(file)[0] == name and file != path]
+    siblings = [file for file in neighbours if _split_file_name(file)[0] == name and file != path]
     return SplitFiles(items, siblings if split in (_TEST, "") else [])
 
 
@@ -83,10 +83,10 @@ def _list_all_shards(path: Path) -> list[Path]:
     if shard is None:
         return [path]
     try:
-        beside = _list_tables(path.parent)
+        neighbours = _list_tables(path.parent)
     except OSError:  # a file may be read in a folder that may not be listed
         return [path]
-    return [file for file in beside if file == path or is_later_shard(file, path) or is_later_shard(path, file)]
+    return [file for file in neighbours if file == path or is_later_shard(file, path) or is_later_shard(path, file)]
 
 
 def _warn_of_missing_shards(files: Sequence[Path], log: ItemLog) -> None:
@@ -103,11 +103,11 @@ def _warn_of_missing_shards(files: Sequence[Path], log: ItemLog) -> None:
 
 
 def _split_folder(folder: Path, examples: Sequence[str]) -> SplitFiles:
-    within = folder / _TEST
-    tables = _list_tables(within if within.is_dir() else folder)
-    apart = [folder / split for split in examples] if within.is_dir() else []
-    apart += [folder.parent / split for split in examples] if folder.name == _TEST else []
-    example_files = next((files for sibling in apart if (files := _list_tables(sibling))), [])
+    test_folder = folder / _TEST
+    tables = _list_tables(test_folder if test_folder.is_dir() else folder)
+    siblings = [folder / split for split in examples] if test_folder.is_dir() else []
+    siblings += [folder.parent / split for split in examples] if folder.name == _TEST else []
+    example_files = next((files for sibling in siblings if (files := _list_tables(sibling))), [])
     example_files = example_files or next((files for split in examples if (files := _select_split(tables, split))), [])
     items = _select_split(tables, _TEST) or [file for file in tables if not _split_file_name(file)[1]]
     return SplitFiles(items, example_files)

@@ -138,15 +138,15 @@ def compute_arbiter_score(
     Without any score the result is null: `skipped_budget` if a budget stopped every evaluator, else `judge_failed`. `reasons`: by
     evaluator, why it gave no score. `errors`: by evaluator, the budget that stopped it.
     """
-    why = {name: (reasons or {}).get(name) or "no score" for name, score in scores.items() if score is None}
+    missing = {name: (reasons or {}).get(name) or "no score" for name, score in scores.items() if score is None}
     numbers = [score for score in scores.values() if score is not None]
-    flags = (*([PARTIAL_FLAG] if numbers and why else []), *([SELF_JUDGED] if self_judged else []))
+    flags = (*([PARTIAL_FLAG] if numbers and missing else []), *([SELF_JUDGED] if self_judged else []))
     details = {"judges": dict(scores)}
-    explanations = "; ".join(f"{name}: {reason}" for name, reason in why.items()) or None
+    explanations = "; ".join(f"{name}: {reason}" for name, reason in missing.items()) or None
     if numbers:
         return ItemScore(OK_STATUS, fsum(numbers) / len(numbers), JUDGE_SNAPSHOT, flags, details, explanations)
-    if why and all(reason == SKIPPED_BUDGET for reason in why.values()):
-        limits = [error for name in why if (error := (errors or {}).get(name))]
+    if missing and all(reason == SKIPPED_BUDGET for reason in missing.values()):
+        limits = [error for name in missing if (error := (errors or {}).get(name))]
         # The reason of an evaluator whose call failed before the budget ended shows what the budget was spent on.
         limit = max(limits, key=lambda error: LAST_ERROR in error, default=None)
         return ItemScore(SKIPPED_BUDGET, None, None, flags, details, describe_over_budget(limit))

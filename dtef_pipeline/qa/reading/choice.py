@@ -166,7 +166,7 @@ def _flag_mismatch(letter: str, text: str, end: int, texts: OptionTexts | None) 
     """Return a flag if another option's text follows the letter."""
     if texts is None or (text[end : end + 1] in (".", "") and text[end - 1 : end] in ")]}"):
         return ()
-    named = texts.match_start(text[end : end + 300], whole=True)
+    named = texts.match_start(text[end : end + 300], is_whole=True)
     return ("text_mismatch",) if named and LETTERS_OF_OPTIONS.index(letter) not in named else ()
 
 
@@ -206,7 +206,7 @@ def _find_behind_options(
         return None
     last = lines[-1]
     tail = text[last.end : last.end + 300].partition("\n")[0]
-    named = texts.match_start(tail, whole=True)
+    named = texts.match_start(tail, is_whole=True)
     return last if not tail.strip("*_ ") or LETTERS_OF_OPTIONS.index(last.letter) in named else None
 
 

@@ -197,6 +197,6 @@ def _compute_root(number: Fraction) -> Fraction:
     """Return the square root: exact if it is a fraction, else a float."""
     if number < 0 or len(str(number.numerator)) > _LONGEST_FIGURES or len(str(number.denominator)) > _LONGEST_FIGURES:
         raise _NoValue
-    over, under = math.isqrt(number.numerator), math.isqrt(number.denominator)
-    exact = over * over == number.numerator and under * under == number.denominator
-    return Fraction(over, under) if exact else Fraction(math.sqrt(number))
+    numerator, denominator = math.isqrt(number.numerator), math.isqrt(number.denominator)
+    exact = numerator * numerator == number.numerator and denominator * denominator == number.denominator
+    return Fraction(numerator, denominator) if exact else Fraction(math.sqrt(number))

@@ -171,29 +171,29 @@ def read_number(text: str | None, *, was_cut: bool = False) -> NumberReading:
 
 def _read_stated_number(text: str, was_cut: bool) -> NumberReading:
     lower = align_lower(text)
-    for how, candidates in (("marker", _find_marked(text)), ("boxed", _find_boxed_numbers(text))):
-        with_number = [entry for entry in candidates if entry.number is not None and (entry.continues or not was_cut)]
-        if with_number:
-            return _choose_last(with_number, how)
+    for method, candidates in (("marker", _find_marked(text)), ("boxed", _find_boxed_numbers(text))):
+        numbers = [entry for entry in candidates if entry.number is not None and (entry.continues or not was_cut)]
+        if numbers:
+            return _choose_last(numbers, method)
     statements = list(_iterate_statements(text, lower))
     counting = [statement for statement in statements if statement.continues or not was_cut]
-    with_number = [statement for statement in counting if statement.number is not None]
-    if with_number and not counting[-1].is_blank:
-        return _choose_last(with_number, "statement")
+    numbers = [statement for statement in counting if statement.number is not None]
+    if numbers and not counting[-1].is_blank:
+        return _choose_last(numbers, "statement")
     if statements or was_cut:
         return NumberReading(None)
     last = _find_last_number(lower)
     return NumberReading(None) if last is None else _read_as(last.value, "last", is_clear=last.is_clear)
 
 
-def _choose_last(statements: list[_StatedNumber], how: str) -> NumberReading:
+def _choose_last(statements: list[_StatedNumber], method: str) -> NumberReading:
     numbers = [statement.number for statement in statements if statement.number is not None]
     several = any(not is_same_number(number, numbers[-1]) for number in numbers[:-1])
-    return _read_as(numbers[-1], how, ("several",) if several else (), is_clear=statements[-1].is_clear)
+    return _read_as(numbers[-1], method, ("several",) if several else (), is_clear=statements[-1].is_clear)
 
 
-def _read_as(number: Fraction, how: str, flags: tuple[str, ...] = (), *, is_clear: bool) -> NumberReading:
-    return NumberReading(number, how, flags) if is_clear else NumberReading(None, None, ("ambiguous",))
+def _read_as(number: Fraction, method: str, flags: tuple[str, ...] = (), *, is_clear: bool) -> NumberReading:
+    return NumberReading(number, method, flags) if is_clear else NumberReading(None, None, ("ambiguous",))
 
 
 def _find_marked(text: str) -> Iterator[_StatedNumber]:
@@ -212,22 +212,22 @@ def _find_marked(text: str) -> Iterator[_StatedNumber]:
 def _find_boxed_numbers(text: str) -> Iterator[_StatedNumber]:
     for box in find_boxes(text):
         plain = _join_sign(strip_latex(box.content))
-        number = _evaluate_stretch(box.content, plain, in_box=True) or read_sentence_number(plain)
+        number = _evaluate_stretch(box.content, plain, is_boxed=True) or read_sentence_number(plain)
         if number:
             yield _StatedNumber(number.value, _is_continued("", text, box.end), is_clear=number.is_clear)
 
 
-def _evaluate_stretch(raw: str, plain: str, *, in_box: bool = False) -> FoundNumber | None:
+def _evaluate_stretch(raw: str, plain: str, *, is_boxed: bool = False) -> FoundNumber | None:
     r"""Return the value of an arithmetic stretch (`3 \times 4`), unclear if it has none, or None if it is not arithmetic.
 
     `raw`: unchanged; `plain`: without LaTeX, of a length that fits places. Several values in a box or after a marker (`3, 5`; `x = 3, y =
     5`), and a formula with variables in a box (`3x + 4`), have none.
     """
-    if _LISTED_VALUES.match(plain.strip(" $*_")) or (in_box and _FORMULA.match(raw)):
+    if _LISTED_VALUES.match(plain.strip(" $*_")) or (is_boxed and _FORMULA.match(raw)):
         return FoundNumber(Fraction(0), 0, len(plain), is_clear=False)
     stretch = raw.strip(" *_$.")
     behind = stretch.rpartition("=")[2]
-    result = evaluate(behind if any(map(str.isdigit, behind)) else stretch, as_formula=in_box)
+    result = evaluate(behind if any(map(str.isdigit, behind)) else stretch, as_formula=is_boxed)
     if result is None:
         return None
     return FoundNumber(result.value or Fraction(0), 0, len(plain), is_clear=result.value is not None)

@@ -39,17 +39,17 @@ class OptionTexts:
                 named.discard(number)
         return named
 
-    def match_start(self, stretch: str, *, whole: bool = False) -> set[int]:
+    def match_start(self, stretch: str, *, is_whole: bool = False) -> set[int]:
         """Return the numbers of the options with the longest text at the start of the stretch, and of an option that `or` joins to it.
 
-        `whole`: only if a sentence or line ends after the text.
+        `is_whole`: only if a sentence or line ends after the text.
         """
         tail = normalise_text(stretch).lstrip(_MARKS + "(")
         for text, _ in self._texts:
             if (
                 tail.startswith(text)
                 and _is_end(tail, len(text))
-                and (not whole or tail[len(text) :].lstrip(" )")[:1] in ("", *_MARKS))
+                and (not is_whole or tail[len(text) :].lstrip(" )")[:1] in ("", *_MARKS))
             ):
                 joint = _JOINT_OF_TEXTS.match(tail, len(text))
                 return {

@@ -53,11 +53,11 @@ def compare_with_neighbours(
     do not."""
     place = numbers.index(stated_number)
     for pair in pairwise(numbers[max(0, place - 1) : place + 2]):
-        between = (pair[0].end, pair[1].start)
+        gap = (pair[0].end, pair[1].start)
         if is_stated and _is_aside(lower, *pair):
             continue
         if _is_pair(lower, *pair) or (
-            is_stated and _JOINS_EQUALS.fullmatch(lower, *between) and not _is_same_in_other_spelling(lower, *pair)
+            is_stated and _JOINS_EQUALS.fullmatch(lower, *gap) and not _is_same_in_other_spelling(lower, *pair)
         ):
             return stated_number._replace(is_clear=False)
     return stated_number
@@ -97,14 +97,14 @@ def _is_same_in_other_spelling(lower: str, first: FoundNumber, second: FoundNumb
 
 def _is_pair(lower: str, first: FoundNumber, second: FoundNumber) -> bool:
     """Whether two numbers are given in place of one: `3 to 5`, `10 - 15`, `3 or 5`, `between 3 km and 5 km`, `five six`."""
-    between = (first.end, second.start)
-    if between[1] - between[0] > _LONGEST_JOINT or _is_same_in_other_spelling(lower, first, second):
+    gap = (first.end, second.start)
+    if gap[1] - gap[0] > _LONGEST_JOINT or _is_same_in_other_spelling(lower, first, second):
         return False
-    if _SIDE_BY_SIDE.fullmatch(lower, *between):
+    if _SIDE_BY_SIDE.fullmatch(lower, *gap):
         return first.in_words == second.in_words and (lower[second.start].isalnum() or lower[second.start] == "-")
     if _OPENS_RANGE.search(lower, max(0, first.start - 12), first.start):
-        return _JOINS_ENDS.fullmatch(lower, *between) is not None
-    return _JOINS_TWO.fullmatch(lower, *between) is not None and not is_stating_precision(lower, first, second)
+        return _JOINS_ENDS.fullmatch(lower, *gap) is not None
+    return _JOINS_TWO.fullmatch(lower, *gap) is not None and not is_stating_precision(lower, first, second)
 
 
 def _is_aside(lower: str, first: FoundNumber, second: FoundNumber) -> bool:

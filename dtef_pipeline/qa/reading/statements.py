@@ -259,10 +259,10 @@ def _read_letters_denied_at(text: str, begins: int) -> Denial | None:
             break
         letters += named.letters
         end = named.end
-        again = _DENIED.match(text, end)
-        if again is None:
+        match = _DENIED.match(text, end)
+        if match is None:
             break
-        begins = again.end()
+        begins = match.end()
     return Denial(tuple(letters), end) if letters else None
 
 
@@ -279,10 +279,10 @@ def _read_not_only(text: str, place: int) -> Statement | None:
     letters = read_letters_at(text, only.end()) if only else None
     if letters is None:
         return None
-    more = _CONTRAST_FOLLOWS.match(text, letters.end)
-    also = read_letters_at(text, more.end()) if more else None
-    both = (*letters.letters, *(also.letters if also else ()))
-    return Statement(letters.start, also.end if also else letters.end, tuple(dict.fromkeys(both)))
+    addition = _CONTRAST_FOLLOWS.match(text, letters.end)
+    also = read_letters_at(text, addition.end()) if addition else None
+    all_letters = (*letters.letters, *(also.letters if also else ()))
+    return Statement(letters.start, also.end if also else letters.end, tuple(dict.fromkeys(all_letters)))
 
 
 def _read_direct(text: str, place: int) -> Statement | None:
@@ -332,7 +332,7 @@ def _find_boxed_options(text: str, texts: OptionTexts | None) -> Iterator[Statem
     for box in find_boxes(text):
         content = strip_latex(box.content).strip()
         letters = read_letters_at(content, 0)
-        named = texts.match_start(content, whole=True) if texts else set()
+        named = texts.match_start(content, is_whole=True) if texts else set()
         if letters and (
             content[letters.end :].strip(" .") == ""
             or content[letters.end : letters.end + 1] in (".", ":")

@@ -67,10 +67,10 @@ def build_suite_boards(scores: QaScores) -> list[SuiteBoard]:
         groups = [(key, rows) for key, rows in _group_by_measure(group) if rows["score"].notna().any()]
         groups.sort(key=lambda pair: (rank_metric(pair[0].metric), -pair[1]["rank"].notna().sum(), pair[0]))
         titles = [_format_title(str(suite), key) for key, _ in groups]
-        for at, (key, rows) in enumerate(groups):
-            title = titles[at] if titles.count(titles[at]) == 1 else f"{titles[at]}, by {scorer_words(key.measured_by)}"
+        for i, (key, rows) in enumerate(groups):
+            title = titles[i] if titles.count(titles[i]) == 1 else f"{titles[i]}, by {scorer_words(key.measured_by)}"
             name = scores.suites[str(suite)].file
-            board = _build_ranked_board(rows, f"{name}-{at + 1}" if at else name, title, key)
+            board = _build_ranked_board(rows, f"{name}-{i + 1}" if i else name, title, key)
             boards.append(SuiteBoard(str(suite), key, board))
     return boards
 
@@ -90,19 +90,19 @@ def _format_title(suite: str, measure: BoardMeasure) -> str:
 
 
 def _format_condition_title(suite: str, condition: str, metric: str) -> str:
-    way = format_way(condition)
+    label = format_way(condition)
     suffix = "" if metric in ("correct", "passed", "score") else f": {format_metric(metric)}"
-    return f"{format_suite_title(suite)}{', ' if way else ''}{way}{suffix}"
+    return f"{format_suite_title(suite)}{', ' if label else ''}{label}{suffix}"
 
 
-def _build_ranked_board(rows: pd.DataFrame, id: str, title: str, of: BoardMeasure) -> RankedBoard:
+def _build_ranked_board(rows: pd.DataFrame, id: str, title: str, key: BoardMeasure) -> RankedBoard:
     frame = rows.sort_values(["rank", "score", "model"], ascending=[True, False, True], na_position="last", kind="stable")
     exposure = next((words for words in frame["exposure"] if words), "")
-    measure = f"{measure_words(of.metric)}{'; ' if exposure else ''}{exposure}"
-    how = f"{_BOARD_MEANING} Answers are scored by {scorer_words(of.measured_by)}." if of.measured_by else _BOARD_MEANING
+    measure = f"{measure_words(key.metric)}{'; ' if exposure else ''}{exposure}"
+    note = f"{_BOARD_MEANING} Answers are scored by {scorer_words(key.measured_by)}." if key.measured_by else _BOARD_MEANING
     records = convert_to_rows(frame)
     columns = [column for column in _BOARD_COLUMNS if _is_informative(column.name, frame)]
-    return RankedBoard(id, title, measure, [_build_row(record, columns) for record in records], columns=columns, guide=how)
+    return RankedBoard(id, title, measure, [_build_row(record, columns) for record in records], columns=columns, guide=note)
 
 
 def _is_informative(name: str, rows: pd.DataFrame) -> bool:
@@ -154,13 +154,13 @@ def _describe_best(names: Sequence[str], suites: Sequence[str], ranked: Mapping[
     """Describe the best models of these suites. A rank range of 1 only means that tests separate the model from every other."""
     numbers = ", ".join(f"{format_suite_title(suite)} {show(ranked[suite].models[0].score, 'score')}" for suite in suites)
     suites_words = format_count(len(ranked), "suite")
-    of = f"all {suites_words}" if len(suites) == len(ranked) else f"{len(suites)} of {suites_words}"
+    scope = f"all {suites_words}" if len(suites) == len(ranked) else f"{len(suites)} of {suites_words}"
     if len(names) > 1:
-        return f"{' and '.join(names)} share the first place in {of} ({numbers})"
+        return f"{' and '.join(names)} share the first place in {scope} ({numbers})"
     ahead = sum(ranked[suite].models[0].rank_high == 1 for suite in suites if len(ranked[suite].models) > 1)
     lead = ", but tests do not separate it from the next" if not ahead else ", ahead of every other model"
     where = "" if ahead in (0, len(suites)) else f" in {ahead} of these"
-    return f"{names[0]} is best in {of} ({numbers}){lead}{where}"
+    return f"{names[0]} is best in {scope} ({numbers}){lead}{where}"
 
 
 def describe_unscored(scores: QaScores) -> Iterator[str]:

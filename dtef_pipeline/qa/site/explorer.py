@@ -46,10 +46,10 @@ class _StoredPart(NamedTuple):
         return [*(_build_column_query(*column.split(":")) for column in self.columns.split()), *self.computed]
 
 
-def _build_column_query(name: str, most: str = "", lists: str = "") -> str:
+def _build_column_query(name: str, limit: str = "", lists: str = "") -> str:
     if lists:
-        return f"{name}=[left(one, {most}) FOR one IN {name}]"
-    return f"{name}=CASE WHEN length({name}) > {most} THEN left({name}, {most} - 1) || '…' ELSE {name} END" if most else name
+        return f"{name}=[left(one, {limit}) FOR one IN {name}]"
+    return f"{name}=CASE WHEN length({name}) > {limit} THEN left({name}, {limit} - 1) || '…' ELSE {name} END" if limit else name
 
 
 _NAMES_OF_RESPONSE = " ".join(_RESPONSE_NAME)
@@ -127,9 +127,9 @@ class ItemEntry(NamedTuple):
 class ItemReader:
     """A suite's item reader."""
 
-    def __init__(self, scores: QaScores, suite: SuiteScores, ways: Sequence[str]) -> None:
+    def __init__(self, scores: QaScores, suite: SuiteScores, conditions: Sequence[str]) -> None:
         self._scores, self._suite = scores, suite
-        self._places = _Places(_index_names(suite.models), _index_names(ways), _index_names(suite.scores))
+        self._places = _Places(_index_names(suite.models), _index_names(conditions), _index_names(suite.scores))
 
     def read(self, batch: Sequence[BatchItem]) -> Iterator[ItemEntry]:
         """Read the items of a batch, in their order."""
@@ -172,11 +172,11 @@ class ItemReader:
     def _collect_responses(self) -> dict[int, list[dict[str, Any]]]:
         """Collect the responses by item, those of the best model first."""
         scores = _group_by_response(self._rows(_SCORE_ROWS))
-        beside = {name: _group_by_response(self._rows(rows)) for name, rows in _RESPONSE_PARTS.items()}
+        details = {name: _group_by_response(self._rows(rows)) for name, rows in _RESPONSE_PARTS.items()}
         responses: dict[int, list[dict[str, Any]]] = defaultdict(list)
         for row in self._rows(_RESPONSE_ROWS):
             named = tuple(row[name] for name in _RESPONSE_NAME)
-            extras = {name: [_drop_names(entry) for entry in rows.get(named, ())] for name, rows in beside.items()}
+            extras = {name: [_drop_names(entry) for entry in rows.get(named, ())] for name, rows in details.items()}
             responses[row["at"]].append(self._build_response(row, scores.get(named, ()), extras))
         for item_responses in responses.values():
             item_responses.sort(key=lambda response: (response["model"], response["way"], response.get("draw", 0)))
@@ -192,7 +192,7 @@ class ItemReader:
         )
 
     def _build_response(
-        self, row: StoredRow, scores: Sequence[StoredRow], beside: Mapping[str, list[dict[str, Any]]]
+        self, row: StoredRow, scores: Sequence[StoredRow], details: Mapping[str, list[dict[str, Any]]]
     ) -> dict[str, Any]:
         length = row["length"] or 0
         return _drop_empty(
@@ -206,7 +206,7 @@ class ItemReader:
             ended=None if row["finish_reason"] == "stop" else row["finish_reason"],
             error=row["error"],
             scores=sorted((self._score(score) for score in scores), key=lambda score: int(score["measure"])),
-            **beside,
+            **details,
         )
 
     def _score(self, row: StoredRow) -> dict[str, Any]:
@@ -220,7 +220,7 @@ class ItemReader:
 
 
 def _index_names(names: Iterable[Any]) -> dict[Any, int]:
-    return {name: at for at, name in enumerate(names)}
+    return {name: index for index, name in enumerate(names)}
 
 
 def _group_by_response(rows: Iterable[StoredRow]) -> dict[tuple[Any, ...], list[StoredRow]]:
@@ -252,13 +252,13 @@ def _format_expected(row: StoredRow) -> str | None:
 
 
 def _build_document(row: StoredRow) -> dict[str, Any]:
-    about = ", ".join(str(row[name]) for name in ("name", "project", "geography", "country", "month", "year") if row[name])
-    return _drop_empty(about=about[:OTHER_CHARACTERS], text=row["page_content"])
+    heading = ", ".join(str(row[name]) for name in ("name", "project", "geography", "country", "month", "year") if row[name])
+    return _drop_empty(about=heading[:OTHER_CHARACTERS], text=row["page_content"])
 
 
-def _drop_names(row: StoredRow, *without: str) -> dict[str, Any]:
+def _drop_names(row: StoredRow, *names: str) -> dict[str, Any]:
     """Return a row without its key columns and `without`."""
-    return _drop_empty(**{name: value for name, value in row.items() if name not in _RESPONSE_NAME and name not in without})
+    return _drop_empty(**{name: value for name, value in row.items() if name not in _RESPONSE_NAME and name not in names})
 
 
 def _drop_empty(**fields: Any) -> dict[str, Any]:
@@ -277,8 +277,8 @@ _SAMPLED_ITEMS = 8
 """Number of items on the page of the suite itself."""
 
 
-def compute_kept_share(scores: QaScores, most: int = KEPT_CHARACTERS) -> float:
-    """Return the share of the items whose responses are kept, 0-1: 1 if their texts have at most `most` characters."""
+def compute_kept_share(scores: QaScores, budget: int = KEPT_CHARACTERS) -> float:
+    """Return the share of the items whose responses are kept, 0-1: 1 if their texts have at most `budget` characters."""
     total = 0
     for table, text, limit in (
         ("qa_responses", "response", RESPONSE_CHARACTERS),
@@ -289,7 +289,7 @@ def compute_kept_share(scores: QaScores, most: int = KEPT_CHARACTERS) -> float:
             total += scores.connection.sql(f"SELECT coalesce(sum(least(length({text}), {limit})), 0) FROM {source}").fetchall()[
                 0
             ][0]
-    return min(1.0, most / total) if total else 1.0
+    return min(1.0, budget / total) if total else 1.0
 
 
 def is_kept(suite: str, item: str, share: float) -> bool:
@@ -300,14 +300,14 @@ def is_kept(suite: str, item: str, share: float) -> bool:
 def build_explorer_files(scores: QaScores, suite: SuiteScores, share: float) -> Iterator[DataFile]:
     """Build every data file of a suite's explorer."""
     folder = f"qa/suites/{suite.file}"
-    ways = _list_ways(scores, suite)
+    conditions = _list_ways(scores, suite)
     firsts, first = [], 0
-    for number, (entries, documents) in enumerate(_group_items(_iterate_items(scores, suite, ways, share)), 1):
+    for number, (entries, documents) in enumerate(_group_items(_iterate_items(scores, suite, conditions, share)), 1):
         yield DataFile(f"{folder}/items-{number}.js", {"items": entries, "documents": documents})
         firsts.append(first)
         first += len(entries)
     yield DataFile(f"{folder}/words.js", list(suite.items["words"]))
-    yield DataFile(f"{folder}/index.js", _build_index(scores, suite, ways, firsts))
+    yield DataFile(f"{folder}/index.js", _build_index(scores, suite, conditions, firsts))
 
 
 def _list_ways(scores: QaScores, suite: SuiteScores) -> list[str]:
@@ -315,11 +315,11 @@ def _list_ways(scores: QaScores, suite: SuiteScores) -> list[str]:
     return sorted({str(row[0] or "") for row in rows} | {measure.condition for measure in suite.scores})
 
 
-def _iterate_items(scores: QaScores, suite: SuiteScores, ways: Sequence[str], share: float) -> Iterator[ItemEntry]:
+def _iterate_items(scores: QaScores, suite: SuiteScores, conditions: Sequence[str], share: float) -> Iterator[ItemEntry]:
     """Yield the details of each item, in order."""
-    reader = ItemReader(scores, suite, ways)
+    reader = ItemReader(scores, suite, conditions)
     named = zip(suite.items["part"].astype(str), suite.items["item_id"].astype(str), strict=True)
-    items = [BatchItem(at, part, item, is_kept(suite.suite, item, share)) for at, (part, item) in enumerate(named)]
+    items = [BatchItem(index, part, item, is_kept(suite.suite, item, share)) for index, (part, item) in enumerate(named)]
     for begin in range(0, len(items), _BATCH_ITEMS):
         yield from reader.read(items[begin : begin + _BATCH_ITEMS])
 
@@ -327,29 +327,29 @@ def _iterate_items(scores: QaScores, suite: SuiteScores, ways: Sequence[str], sh
 def sample_items(scores: QaScores, suite: SuiteScores, share: float) -> list[dict[str, Any]]:
     """Return a few items, chosen by a hash of their ids, with names in place of numbers, for the page of a suite without scripts."""
     named = enumerate(zip(suite.items["part"].astype(str), suite.items["item_id"].astype(str), strict=True))
-    items = [BatchItem(at, part, item, True) for at, (part, item) in named if is_kept(suite.suite, item, share)]
+    items = [BatchItem(index, part, item, True) for index, (part, item) in named if is_kept(suite.suite, item, share)]
     picks = sorted(items, key=lambda pick: digest("without scripts", suite.suite, pick.item_id))[:_SAMPLED_ITEMS]
     if not picks:
         return []
-    ways, measures = _list_ways(scores, suite), list(suite.scores)
-    contents = ItemReader(scores, suite, ways).read(sorted(picks))
+    conditions, measures = _list_ways(scores, suite), list(suite.scores)
+    contents = ItemReader(scores, suite, conditions).read(sorted(picks))
     return [
         {
             **content.entry,
             "line": suite.lines[item.at],
-            "said": [_response(scores, suite, ways, measures, response) for response in content.entry.get("said", ())],
+            "said": [_response(scores, suite, conditions, measures, response) for response in content.entry.get("said", ())],
         }
         for item, content in zip(sorted(picks), contents, strict=True)
     ]
 
 
 def _response(
-    scores: QaScores, suite: SuiteScores, ways: Sequence[str], measures: Sequence[BoardMeasure], response: Mapping[str, Any]
+    scores: QaScores, suite: SuiteScores, labels: Sequence[str], measures: Sequence[BoardMeasure], response: Mapping[str, Any]
 ) -> dict[str, Any]:
     pairs = [(entry.get("score"), format_metric(measures[entry["measure"]].metric)) for entry in response.get("scores", ())]
     return {
         "model": scores.names[suite.models[response["model"]]],
-        "way": format_way(ways[response["way"]]),
+        "way": format_way(labels[response["way"]]),
         "text": response.get("text"),
         "scores": [f"{metric} {show(score, 'number')}" for score, metric in pairs],
     }
@@ -371,19 +371,19 @@ def _group_items(items: Iterator[ItemEntry]) -> Iterator[tuple[list[dict[str, An
         yield group, documents
 
 
-def _build_index(scores: QaScores, suite: SuiteScores, ways: Sequence[str], firsts: Sequence[int]) -> dict[str, Any]:
+def _build_index(scores: QaScores, suite: SuiteScores, conditions: Sequence[str], firsts: Sequence[int]) -> dict[str, Any]:
     parts = list(dict.fromkeys(suite.items["part"]))
-    place = {part: at for at, part in enumerate(parts)}
+    place = {part: index for index, part in enumerate(parts)}
     return {
         "models": [scores.names[variant] for variant in suite.models],
-        "ways": [format_way(way) for way in ways],
+        "ways": [format_way(condition) for condition in conditions],
         "parts": [[part, format_part_title(part)] for part in parts],
         "measures": [
             {
                 "id": address_id(*measure),
                 "metric": format_metric(measure.metric),
                 "key": measure.metric,
-                "way": ways.index(measure.condition),
+                "way": conditions.index(measure.condition),
                 "by": scorer_words(measure.measured_by),
             }
             for measure in suite.scores

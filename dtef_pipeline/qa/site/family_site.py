@@ -155,8 +155,8 @@ def _build_findings_section(scores: QaScores) -> Section:
         for row in convert_to_rows(frame.head(_SHOWN_FINDINGS))
     ]
     answer = f"{format_count(errors, 'row')} of files left out, {format_count(len(findings) - errors, 'warning')}."
-    more = "" if len(findings) <= _SHOWN_FINDINGS else f" The first {_SHOWN_FINDINGS} are shown; the table qa_findings has all."
-    return Section("findings", "rows set aside", [Table("Findings, errors first", _FINDINGS, rows, first=10)], answer + more)
+    note = "" if len(findings) <= _SHOWN_FINDINGS else f" The first {_SHOWN_FINDINGS} are shown; the table qa_findings has all."
+    return Section("findings", "rows set aside", [Table("Findings, errors first", _FINDINGS, rows, first=10)], answer + note)
 
 
 QA_SITE = FamilySite(

@@ -141,6 +141,6 @@ def _find_worst_items(suite: SuiteScores) -> Iterator[WorstItem]:
         n = count[wrong] - 1
         means = np.divide(total[wrong] - grid[row, wrong], n, out=np.full(len(wrong), np.nan), where=n > 0)
         order = np.lexsort((wrong, -np.nan_to_num(means, nan=-1.0)))[:WORST_OF_A_SUITE]
-        for at in order:
-            place = suite.items.iloc[int(wrong[at])]
-            yield WorstItem(suite, str(place["item_id"]), str(place["part"]), variant, float(means[at]))
+        for index in order:
+            place = suite.items.iloc[int(wrong[index])]
+            yield WorstItem(suite, str(place["item_id"]), str(place["part"]), variant, float(means[index]))

@@ -102,14 +102,14 @@ def scorer_words(measured_by: str) -> str:
     Others are unchanged.
     """
     head, _, reader = measured_by.partition(", reasons by ")
-    scorer, *further = head.split(", ")
+    scorer, *details = head.split(", ")
     match = _SCORER.match(scorer)
     if scorer == "no scorer" or match is None:
         return _SCORER_WORDS.get(scorer, measured_by)
     if match[1] == "judge":
-        who, *evaluators = further or ["that is not known"]
-        return f"the judge {who}" + (f" ({', '.join(', '.join(evaluators).split('+'))})" if evaluators else "")
-    notes = [f"version {match[2]}", *map(_scorer_note, further), f"reasons by {scorer_words(reader)}" if reader else ""]
+        judge, *evaluators = details or ["that is not known"]
+        return f"the judge {judge}" + (f" ({', '.join(', '.join(evaluators).split('+'))})" if evaluators else "")
+    notes = [f"version {match[2]}", *map(_scorer_note, details), f"reasons by {scorer_words(reader)}" if reader else ""]
     return f"{_SCORER_WORDS.get(match[1], match[1].replace('_', ' '))} ({', '.join(filter(None, notes))})"
 
 
@@ -130,14 +130,14 @@ def ranked_metric_words(metric: str) -> str:
     match = _METRIC_OF_SUITE.fullmatch(metric)
     if match is None:
         return format_metric(metric)
-    way, _, scorer = match[3].partition(", ")
-    words = (format_metric(match[2]), format_way(way), f"by {scorer_words(scorer)}" if scorer else "")
+    condition, _, scorer = match[3].partition(", ")
+    words = (format_metric(match[2]), format_way(condition), f"by {scorer_words(scorer)}" if scorer else "")
     return f"{format_suite_title(match[1])}: {', '.join(filter(None, words))}"
 
 
-def describe_watched_way(way: str) -> str:
+def describe_watched_way(condition: str) -> str:
     """Format drift's names of conditions for people: `letters, correct by numeric 2`."""
-    match = _WAY_OF_ANSWERING.fullmatch(way)
+    match = _WAY_OF_ANSWERING.fullmatch(condition)
     if match is None:
-        return way
+        return condition
     return ", ".join(filter(None, (format_way(match[1]), f"{format_metric(match[2])} by {scorer_words(match[3])}")))

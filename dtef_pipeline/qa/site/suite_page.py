@@ -80,18 +80,16 @@ def _filter_cut(scores: QaScores, board: SuiteBoard, cut: str) -> pd.DataFrame:
     return board.filter_alike(scores.board[scores.board["cut"] == cut])
 
 
-def _build_heat_table(suite: SuiteScores, of: SuiteBoard, frame: pd.DataFrame, by: str) -> Table:
+def _build_heat_table(suite: SuiteScores, suite_board: SuiteBoard, frame: pd.DataFrame, column: str) -> Table:
     """Build a table with parts as rows, the hardest first, and models as columns, the best first; cells are shaded by their score."""
-    names = [row.model for row in of.board.rows]
-    columns = [Column("place", "Part" if by == "part" else "Transcript"), Column("n", "Items", "count")]
-    columns += [
-        Column(f"m{at}", name, "score", heat=True, more=at >= MODELS_SHOWN, always=True) for at, name in enumerate(names)
-    ]
-    rows = [_build_heat_row(suite, names, str(place), group, by) for place, group in frame.groupby(by, sort=True)]
+    names = [row.model for row in suite_board.board.rows]
+    columns = [Column("place", "Part" if column == "part" else "Transcript"), Column("n", "Items", "count")]
+    columns += [Column(f"m{i}", name, "score", heat=True, more=i >= MODELS_SHOWN, always=True) for i, name in enumerate(names)]
+    rows = [_build_heat_row(suite, names, str(place), group, column) for place, group in frame.groupby(column, sort=True)]
     rows.sort(key=lambda row: (is_unknown(row["_mean"]), row["_mean"]))
     scores = frame["score"].dropna()
     shades = (float(scores.min()), float(scores.max())) if len(scores) and scores.min() < scores.max() else (0.0, 1.0)
-    return Table(of.board.measure, columns, rows, first=15, shades=shades)
+    return Table(suite_board.board.measure, columns, rows, first=15, shades=shades)
 
 
 def _describe_extremes(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -103,12 +101,12 @@ def _describe_extremes(rows: Sequence[Mapping[str, Any]]) -> str:
     return f"Hardest: {ends[0]} on average; easiest: {ends[1]}."
 
 
-def _build_heat_row(suite: SuiteScores, names: Sequence[str], place: str, frame: pd.DataFrame, by: str) -> dict[str, Any]:
+def _build_heat_row(suite: SuiteScores, names: Sequence[str], place: str, frame: pd.DataFrame, column: str) -> dict[str, Any]:
     scores = dict(zip(frame["model"], frame["score"], strict=True))
-    title = format_part_title(place) if by == "part" else place
+    title = format_part_title(place) if column == "part" else place
     mean = frame["score"].mean()
-    link = Link(title, state_address(suite.page, part=place)) if by == "part" else title
-    cells = {f"m{at}": scores.get(name) for at, name in enumerate(names)}
+    link = Link(title, state_address(suite.page, part=place)) if column == "part" else title
+    cells = {f"m{i}": scores.get(name) for i, name in enumerate(names)}
     return {
         "place": link,
         "n": int(frame["n_items"].max()),
@@ -128,8 +126,8 @@ def build_hardest_section(suite: SuiteScores) -> Section:
     means, right = np.nanmean(grid[:, several], axis=0), (grid >= RIGHT_FROM).sum(axis=0)
     order = several[np.lexsort((several, right[several], means))]
     rows = [
-        _build_hard_row(suite, int(at), int(right[at]), int(counts[at]), float(np.nanmean(grid[:, at])))
-        for at in order[:HARDEST_LISTED]
+        _build_hard_row(suite, int(index), int(right[index]), int(counts[index]), float(np.nanmean(grid[:, index])))
+        for index in order[:HARDEST_LISTED]
     ]
     none = int((right[several] == 0).sum())
     every = int((right[several] == counts[several]).sum())
@@ -139,12 +137,12 @@ def build_hardest_section(suite: SuiteScores) -> Section:
     )
 
 
-def _build_hard_row(suite: SuiteScores, at: int, right: int, count: int, mean: float) -> dict[str, Any]:
-    item = str(suite.items["item_id"].iloc[at])
+def _build_hard_row(suite: SuiteScores, index: int, right: int, count: int, mean: float) -> dict[str, Any]:
+    item = str(suite.items["item_id"].iloc[index])
     return {
         "item": Link(item, build_item_address(suite, item)),
-        "part": format_part_title(str(suite.items["part"].iloc[at])),
-        "line": suite.lines[at],
+        "part": format_part_title(str(suite.items["part"].iloc[index])),
+        "line": suite.lines[index],
         "right": f"{right} of {count}",
         "score": mean,
     }

@@ -134,8 +134,8 @@ class QaScores:
         columns = ("part=part::VARCHAR", "item_id", f"text=left(text, {4 * LINE_CHARACTERS})", words)
         items = self.rows.table("qa_items", columns, {"suite": suite}, ("part", "position", "item_id")).to_pandas()
         extras = means[["part", "item_id"]].drop_duplicates().sort_values(["part", "item_id"])
-        both = pd.concat([items, extras], ignore_index=True).drop_duplicates(["part", "item_id"])
-        frame: pd.DataFrame = both.sort_values("part", kind="stable", ignore_index=True)
+        all_items = pd.concat([items, extras], ignore_index=True).drop_duplicates(["part", "item_id"])
+        frame: pd.DataFrame = all_items.sort_values("part", kind="stable", ignore_index=True)
         return frame.assign(**{name: frame[name].astype(object).fillna("") for name in ("text", "words")})
 
 
@@ -157,7 +157,7 @@ def _sort_models(models: set[str], main: pd.DataFrame) -> list[str]:
 
 def _build_grid(frame: pd.DataFrame, models: Sequence[str], n_items: int) -> Scores:
     grid = np.full((len(models), n_items), np.nan)
-    row = {model: at for at, model in enumerate(models)}
+    row = {model: index for index, model in enumerate(models)}
     grid[frame["model_variant"].map(row).to_numpy(), frame["at"].to_numpy()] = frame["score"].to_numpy(dtype=np.float64)
     return grid
 
@@ -176,13 +176,13 @@ def choose_shown_runs(rows: StoredRows, latest: pa.Table, snapshot_order: Sequen
         query = f"(SELECT DISTINCT {', '.join(RUN_OF_A_PART)} FROM qa_responses)"
         candidates = _list_distinct(rows.table(query, RUN_OF_A_PART, {}))
         later = {run[-1]: None for run in candidates if run[-1] not in set(snapshot_order)}
-        place = {label: at for at, label in enumerate((*snapshot_order, *sort_labels(later)))}
+        place = {label: index for index, label in enumerate((*snapshot_order, *sort_labels(later)))}
         keys = {run[:-1] for run in runs}
         for run in sorted(candidates, key=lambda candidate: -place[candidate[-1]]):
             if run[:-1] not in keys:
                 keys.add(run[:-1])
                 runs[run] = None
-    return pa.table({name: pa.array([run[at] for run in runs], pa.string()) for at, name in enumerate(RUN_OF_A_PART)})
+    return pa.table({name: pa.array([run[index] for run in runs], pa.string()) for index, name in enumerate(RUN_OF_A_PART)})
 
 
 def _list_distinct(table: pa.Table) -> list[tuple[str, ...]]:

@@ -138,13 +138,13 @@ def build_comparison_section(scores: QaScores, suite: str) -> Section:
     rows = [_build_row(scores, record, ("difference", "low", "high")) for record in convert_to_rows(frame)]
     if not rows:
         return Section("compared", "Every two models", [])
-    apart = sum(row["verdict"] in ("better", "worse") for row in rows)
+    n_decided = sum(row["verdict"] in ("better", "worse") for row in rows)
     blocks: list[Block] = [Fold("All comparisons", [Table("Differences of mean scores", _PAIR_COLUMNS, rows, first=25)])]
     return Section(
         "compared",
         "Every two models",
         blocks,
-        f"{apart} of {format_count(len(rows), 'comparison')} tell two models apart.",
+        f"{n_decided} of {format_count(len(rows), 'comparison')} tell two models apart.",
         _COMPARISONS_HOW,
     )
 
@@ -152,9 +152,9 @@ def build_comparison_section(scores: QaScores, suite: str) -> Section:
 def _build_row(scores: QaScores, record: Mapping[str, Any], ends: tuple[str, str, str] | None = None) -> dict[str, Any]:
     """Return a row with its names in words and its estimate in `value`."""
     row = {str(name): None if value is pd.NA else value for name, value in record.items()}
-    for who, variant in (("model", "model_variant"), ("other_model", "other_variant")):
+    for column, variant in (("model", "model_variant"), ("other_model", "other_variant")):
         if variant in row:
-            row[who] = scores.names.get(str(row[variant]), row[who])
+            row[column] = scores.names.get(str(row[variant]), row[column])
     words = {
         "suite": format_suite_title,
         "part": lambda part: "" if part == "all" else format_part_title(part),

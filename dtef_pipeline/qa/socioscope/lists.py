@@ -48,7 +48,7 @@ class ListOne:
                 return ItemScore(OK_STATUS, 0.0, details={"found": []})
             named = _order_by_mention(hits)
             value = 0.0 if settings.strict and len(named) > 1 else clip_to_0_1(values[named[0]].weight)
-            return ItemScore(OK_STATUS, value, hits[0].read_by, flag_values(hits), {"found": [values[at].text for at in named]})
+            return ItemScore(OK_STATUS, value, hits[0].read_by, flag_values(hits), {"found": [values[i].text for i in named]})
 
         return score
 
@@ -202,8 +202,8 @@ class ValueNames:
         claims: defaultdict[WordsOf, set[_Claim]] = defaultdict(set)
         for number, value in enumerate(values):
             counts_as = self.canonical[number]
-            of_kinds = ([keys[number]], map(tuple, map(words, value.aliases)), synonyms[number] if synonyms else ())
-            for kind, names in enumerate(of_kinds):
+            name_groups = ([keys[number]], map(tuple, map(words, value.aliases)), synonyms[number] if synonyms else ())
+            for kind, names in enumerate(name_groups):
                 for name in names:
                     claims[name].add(_Claim(kind, -values[counts_as].weight, counts_as))
         claims.pop((), None)
@@ -231,8 +231,8 @@ class ValueNames:
                 # At the end of the text there are fewer words, which may be another name.
                 name = tuple(text[start : start + length])
                 if len(name) == length and (winner := self._winner.get(name)) is not None:
-                    how = NAME_KINDS[winner.kind]
-                    yield NamedValue(winner.value, start, start + length, how, name in self._shared)
+                    kind = NAME_KINDS[winner.kind]
+                    yield NamedValue(winner.value, start, start + length, kind, name in self._shared)
 
 
 def _is_shared(rivals: Collection[_Claim]) -> bool:

@@ -49,10 +49,10 @@ class Options:
     def __init__(self, texts: Sequence[str], aliases: Sequence[Sequence[str]]) -> None:
         """`aliases`: other names of each option."""
         self._normalised = [normalise(text) for text in texts]
-        self._names = ValueNames([MetricValue(text, 1.0, tuple(more)) for text, more in zip(texts, aliases, strict=True)])
+        self._names = ValueNames([MetricValue(text, 1.0, tuple(names)) for text, names in zip(texts, aliases, strict=True)])
         letters = string.ascii_lowercase[: len(texts)]
         is_other_letter = any(
-            len(text) == 1 and text.isalpha() and text != letters[at : at + 1] for at, text in enumerate(self._normalised)
+            len(text) == 1 and text.isalpha() and text != letters[i : i + 1] for i, text in enumerate(self._normalised)
         )
         self._by_letter = {} if is_other_letter else {letter: place for place, letter in enumerate(letters)}
         """None if the text of an option is another option's letter, so that the answer is read as a text."""
@@ -147,8 +147,8 @@ class PickMany:
         Raises ConfigError for a penalty outside 0-1.
         """
         values, penalty = parse_metric(reference), check_penalty(settings)
-        most = math.fsum(max(value.weight, 0.0) for value in values)
-        if not most:
+        maximum = math.fsum(max(value.weight, 0.0) for value in values)
+        if not maximum:
             return make_unscorable("no value has a weight above 0" if values else "the metric is empty")
         choice = _Choice.build_choice(values, options)
 
@@ -158,7 +158,7 @@ class PickMany:
                 return score_unreadable(UNPARSED, raw=None)
             weights = [choice.weights[index] for index in pick.options]
             raw = math.fsum(weight or 0.0 for weight in weights) - penalty * (pick.n_other_items + weights.count(None))
-            result = choice.score(pick, raw / most)
+            result = choice.score(pick, raw / maximum)
             return replace(result, details={"raw": raw, **result.details})
 
         return score

@@ -72,10 +72,10 @@ class SocioscopeResults:
         for item in self.items:
             if answers := self.select_answers_of_item(item):
                 items.append(value(answers))
-                for name, about in _group_by_transcript(item, answers).items():
-                    table[name].append(value(about))
-        without = table.pop(None, [])
-        return compute_transcript_averages({name: values for name, values in table.items() if name is not None}, items, without)
+                for name, group in _group_by_transcript(item, answers).items():
+                    table[name].append(value(group))
+        extras = table.pop(None, [])
+        return compute_transcript_averages({name: values for name, values in table.items() if name is not None}, items, extras)
 
     def _build_pair(self, item: QaItem) -> dict[str, Any]:
         question = {"text": item.text, "type": item.type, "metric": item.reference}
@@ -153,10 +153,10 @@ def _describe_answer(answer: ScoredAnswer) -> dict[str, Any]:
         "flags": list(score.flags),
         "reason": score.reason,
     }
-    who = {name: value for name, value in (("source", answer.source), ("model", answer.model)) if value is not None}
+    ids = {name: value for name, value in (("source", answer.source), ("model", answer.model)) if value is not None}
     return {
         "answer": answer.text,
-        **who,
+        **ids,
         **fields,
         **score.details,
         "citations": [dict(citation) for citation in answer.citations],
@@ -164,7 +164,7 @@ def _describe_answer(answer: ScoredAnswer) -> dict[str, Any]:
 
 
 def _describe_averages(means: TranscriptAverages) -> dict[str, Any]:
-    per = {
+    transcripts = {
         name: {"mean": mean.value, "n": mean.n_scored, "n_skipped": mean.n_skipped} for name, mean in means.transcripts.items()
     }
     overall = {
@@ -174,12 +174,12 @@ def _describe_averages(means: TranscriptAverages) -> dict[str, Any]:
         "n": means.micro.n_scored,
         "n_skipped": means.micro.n_skipped,
     }
-    without = {
+    no_transcript = {
         "mean": means.without_transcript.value,
         "n": means.without_transcript.n_scored,
         "n_skipped": means.without_transcript.n_skipped,
     }
-    return {**overall, "transcripts": per, "without_transcript": without}
+    return {**overall, "transcripts": transcripts, "without_transcript": no_transcript}
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,16 +215,16 @@ def compute_mean_of_scores(scores: Sequence[float | None]) -> MeanOfScores:
 def compute_transcript_averages(
     scores: Mapping[str, Sequence[float | None]],
     items: Sequence[float | None] | None = None,
-    without: Sequence[float | None] = (),
+    extras: Sequence[float | None] = (),
 ) -> TranscriptAverages:
     """Compute the means of scores, 0-1, per transcript and over all of them; a null is not scored, but its transcript is still listed.
 
     Args:
         scores: by transcript, one per item.
-        items: one score per item, if an item can belong to several transcripts. None: `scores` and `without` have each item once.
+        items: one score per item, if an item can belong to several transcripts. None: `scores` and `extras` have each item once.
         without: scores of the items without a transcript.
     """
     means = {name: compute_mean_of_scores(values) for name, values in scores.items()}
-    every = [*(score for values in scores.values() for score in values), *without] if items is None else items
+    every = [*(score for values in scores.values() for score in values), *extras] if items is None else items
     macro = compute_mean_of_scores([mean.value for mean in means.values()])
-    return TranscriptAverages(means, compute_mean_of_scores(every), macro, compute_mean_of_scores(without))
+    return TranscriptAverages(means, compute_mean_of_scores(every), macro, compute_mean_of_scores(extras))

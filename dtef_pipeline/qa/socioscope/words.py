@@ -146,21 +146,21 @@ def convert_numbers_to_digits(words: Sequence[str]) -> Iterator[tuple[str, bool]
     A number written in several words becomes one word, also after `minus`. Adjacent numbers stay separate: `twenty twenty four` is 20 and
     24. `5th`, `twenty first` and `v` are not numbers.
     """
-    at = 0
-    while at < len(words):
-        word = words[at]
-        number, end = None, at + 1
+    position = 0
+    while position < len(words):
+        word = words[position]
+        number, end = None, position + 1
         if word[0] in "0123456789-":
-            number, end = _read_digits(words, at)
+            number, end = _read_digits(words, position)
         elif word in _MAY_BEGIN_NUMBER:
-            number, end = _read_words(words, at)
+            number, end = _read_words(words, position)
         yield (word, False) if number is None else (number, True)
-        at = end
+        position = end
 
 
-def _read_digits(words: Sequence[str], at: int) -> tuple[str | None, int]:
+def _read_digits(words: Sequence[str], position: int) -> tuple[str | None, int]:
     """Read `5`, `1.5 million`, `3 hundred thousand`."""
-    number, end = normalise_number(words[at]), at + 1
+    number, end = normalise_number(words[position]), position + 1
     if number is None or len(number) > _LONGEST_MULTIPLIED:
         return number, end
     factor = 1
@@ -170,12 +170,12 @@ def _read_digits(words: Sequence[str], at: int) -> tuple[str | None, int]:
     return (number, end) if factor == 1 else (format_figures(Fraction(number) * factor), end)
 
 
-def _read_words(words: Sequence[str], at: int) -> tuple[str | None, int]:
+def _read_words(words: Sequence[str], position: int) -> tuple[str | None, int]:
     """Read `five`, `a hundred and five`, `minus five`, `minus 5`. Words of ordinals are not numbers."""
-    run = read_number_at(words, at)
+    run = read_number_at(words, position)
     if run is not None:
         return format_figures(run.value), run.end
-    if words[at] in ("minus", "negative") and at + 1 < len(words) and words[at + 1][0] in "0123456789":
-        number, end = _read_digits(words, at + 1)
-        return (None, at + 1) if number is None else (normalise_number(f"-{number}"), end)
-    return None, at + 1
+    if words[position] in ("minus", "negative") and position + 1 < len(words) and words[position + 1][0] in "0123456789":
+        number, end = _read_digits(words, position + 1)
+        return (None, position + 1) if number is None else (normalise_number(f"-{number}"), end)
+    return None, position + 1

@@ -91,10 +91,10 @@ def _format_option_letters(place: int) -> str:
 
 
 def _format_source(number: int, source: SourceText, mark: str) -> str:
-    about = ", ".join(
+    facts = ", ".join(
         " ".join(str(value).split()) for name in SOURCE_METADATA_FIELDS if (value := source.metadata.get(name)) is not None
     )
-    about_lines = [f"About: {about}"] if about else []
+    about_lines = [f"About: {facts}"] if facts else []
     return "\n".join([f"[{number}] begins {mark}", *about_lines, source.page_content, f"[{number}] ends {mark}"])
 
 

@@ -57,15 +57,15 @@ def find_relaxed_spans(quote: str, text: str | RelaxedText) -> tuple[Span, ...]:
     and invisible characters. An ellipsis (`…`, `...`, `[...]`) in the quotation matches any words; the parts around it must occur in the
     same order, and the nearest occurrence of each counts.
     """
-    looked_in = relax_text(text) if isinstance(text, str) else text
+    relaxed_text = relax_text(text) if isinstance(text, str) else text
     spans: list[Span] = []
     place = 0
     for part in _split_at_ellipses(quote):
-        start = looked_in.text.find(part, place)
+        start = relaxed_text.text.find(part, place)
         if start < 0:
             return ()
         place = start + len(part)
-        spans.append(looked_in.span(start, place))
+        spans.append(relaxed_text.span(start, place))
     return tuple(spans)
 
 

@@ -38,11 +38,11 @@ def compute_retrieval_scores(ranking: Sequence[str], relevant: Set[str], k: int)
     if not relevant:
         return None
     ranks = _list_ranks(ranking, relevant)
-    within = sum(rank <= k for rank in ranks)
+    hits = sum(rank <= k for rank in ranks)
     best = _sum_gain(range(1, min(len(relevant), GAIN_RANKS) + 1))
     gain = _sum_gain(rank for rank in ranks if rank <= GAIN_RANKS)
     mrr = 1 / ranks[0] if ranks else 0.0
-    return RetrievalScores(k, within / k, within / len(relevant), float(within > 0), mrr, gain / best)
+    return RetrievalScores(k, hits / k, hits / len(relevant), float(hits > 0), mrr, gain / best)
 
 
 def find_relevant_ids(ids: Sequence[str], texts: Sequence[str], quotes: Iterable[str]) -> set[str]:

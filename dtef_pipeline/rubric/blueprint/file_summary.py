@@ -106,13 +106,13 @@ def _count_planned(blueprint: Blueprint) -> dict[str, int]:
     models, systems = len(blueprint.models), len(blueprint.systems or ())
     variants = models * max(1, len(blueprint.temperatures)) * max(1, systems)
     pairs = variants * sum(criterion.kind == TEXT_KIND for prompt in blueprint.prompts for criterion in prompt.criteria)
-    with_ideal = sum(prompt.ideal is not None for prompt in blueprint.prompts)
+    n_ideals = sum(prompt.ideal is not None for prompt in blueprint.prompts)
     return {
         "planned_responses": variants * len(blueprint.prompts),
         "planned_candidate_calls": variants * sum(prompt.n_generated_turns for prompt in blueprint.prompts),
         "judge_pairs": pairs,
         "judge_calls_default": USUAL_JUDGES * pairs,
-        "embeddings_planned": with_ideal + variants * with_ideal,
+        "embeddings_planned": n_ideals + variants * n_ideals,
     }
 
 
@@ -144,7 +144,7 @@ def _group_by_finding_code(findings: Iterable[BlueprintFinding]) -> dict[str, di
     """Return level and places by code, each place once."""
     by_code: dict[str, dict[str, Any]] = {}
     for finding in findings:
-        of_code = by_code.setdefault(finding.code, {"level": finding.level, "at": []})
-        if finding.place not in of_code["at"]:
-            of_code["at"].append(finding.place)
+        entry = by_code.setdefault(finding.code, {"level": finding.level, "at": []})
+        if finding.place not in entry["at"]:
+            entry["at"].append(finding.place)
     return by_code

@@ -217,11 +217,11 @@ def _suggest_key(key: str, known_keys: Collection[str]) -> str:
     return f"; did you mean `{plain[close[0]]}`?" if close else ""
 
 
-def shorten_value(value: object, most: int = 60) -> str:
+def shorten_value(value: object, limit: int = 60) -> str:
     """Return the beginning of a value for a message, as JSON if it is not a text."""
-    full_text = value if isinstance(value, str) else _encode_value(value)[: 4 * most]
+    full_text = value if isinstance(value, str) else _encode_value(value)[: 4 * limit]
     text = " ".join(full_text.split())
-    return text if len(text) <= most else f"{text[:most]}..."
+    return text if len(text) <= limit else f"{text[:limit]}..."
 
 
 def _encode_value(value: object) -> str:

@@ -112,7 +112,7 @@ class _ModelReader:
         else:
             self._log.add("unknown-collection", self._spot, f"{shorten_value(value)} is not a model; write `provider:model`")
 
-    def _read_model_text(self, name: str, within: tuple[str, ...]) -> Iterator[str]:
+    def _read_model_text(self, name: str, parents: tuple[str, ...]) -> Iterator[str]:
         if ":" in name:
             yield name
             return
@@ -122,13 +122,13 @@ class _ModelReader:
             return
         collections = self._collections or {}
         members = collections.get(name)
-        if members is None or name in within:
+        if members is None or name in parents:
             self._log.add("unknown-collection", self._spot, self._describe_unknown_model(name, collections))
             return
         if not members:
             self._log.add("empty-collection", self._spot, f"the collection {name} has no models")
         for member in members:
-            yield from self._read_model_text(member, (*within, name))
+            yield from self._read_model_text(member, (*parents, name))
 
     def _describe_unknown_model(self, name: str, collections: Collections) -> str:
         names = ", ".join(sorted(collections)) or "none"

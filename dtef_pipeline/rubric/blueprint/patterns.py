@@ -99,12 +99,12 @@ def _compile_or_explain(pattern: str, ignore_case: bool) -> CompiledPattern | st
 
 def _check_size(pattern: str) -> None:
     """Raise BadPattern if a pattern could have more than `LARGEST_PATTERN` parts; counted groups may be nested."""
-    most, groups = 1, 1
+    repeats, groups = 1, 1
     for token in _TOKEN.finditer(pattern):
-        least = int((token["least"] or "1")[:9])
-        most = max(most, least)
-        groups *= max(1, least) if token["of_group"] else 1
-    if len(pattern) * most * groups > LARGEST_PATTERN:
+        minimum = int((token["least"] or "1")[:9])
+        repeats = max(repeats, minimum)
+        groups *= max(1, minimum) if token["of_group"] else 1
+    if len(pattern) * repeats * groups > LARGEST_PATTERN:
         raise BadPattern(f"its parts must occur more than {LARGEST_PATTERN:,} times")
 
 

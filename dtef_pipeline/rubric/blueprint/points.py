@@ -76,12 +76,12 @@ class PointReader:
         members = [(position, value) for position, value in enumerate(values) if value is not None and value != []]
         criteria = []
         for position, value in members:
-            at = self.log.find_member_place(f"{spot.place}[{position}]", values, position)
+            item_spot = self.log.find_member_place(f"{spot.place}[{position}]", values, position)
             if isinstance(value, list):
                 self._log_omission(
-                    "nested-too-deep", at, f"a list in a path: {shorten_value(value)}; write its criteria into the path"
+                    "nested-too-deep", item_spot, f"a list in a path: {shorten_value(value)}; write its criteria into the path"
                 )
-            elif read := self._read_point(value, replace(blank, position=position), at):
+            elif read := self._read_point(value, replace(blank, position=position), item_spot):
                 criteria.append(read)
         if len(members) == 1:
             text = "this is the only criterion of an alternative path; write it without the inner list, unless it is an alternative"
@@ -176,11 +176,11 @@ class PointReader:
         return replace(blank, weight=weight, citation=format_citation(value.get("citation")))
 
     def _read_function(
-        self, name: str, args: Any, blank: Criterion, spot: Spot, beside: Mapping[str, Any] = _NOTHING
+        self, name: str, args: Any, blank: Criterion, spot: Spot, siblings: Mapping[str, Any] = _NOTHING
     ) -> Criterion | None:
-        """Read a function. `beside`: the mapping that contains it."""
+        """Read a function. `siblings`: the mapping that contains it."""
         if name == REFERENCE_FUNCTION:
-            return self._resolve_reference(args, blank, spot, beside)
+            return self._resolve_reference(args, blank, spot, siblings)
         if name in self.other_functions:
             return replace(blank, kind=FUNCTION_KIND, fn=name, args=args)
         canonical = find_canonical_name(name)
@@ -206,7 +206,7 @@ class PointReader:
         self.log.add("unknown-function", spot, text)
         return replace(criterion, kind=FUNCTION_KIND, fault=f"unknown function {shorten_value(criterion.fn)}")
 
-    def _resolve_reference(self, args: Any, blank: Criterion, spot: Spot, beside: Mapping[str, Any]) -> Criterion | None:
+    def _resolve_reference(self, args: Any, blank: Criterion, spot: Spot, siblings: Mapping[str, Any]) -> Criterion | None:
         """Read a definition in the header; weight and citation of the reference take precedence."""
         name = args.get("name") if isinstance(args, dict) else args
         definition = self.definitions.get(name) if isinstance(name, str) else None
@@ -224,7 +224,7 @@ class PointReader:
         read = self._read_object(definition, replace(blank, weight=1.0, citation=None), spot)
         if read is None:
             return None
-        has_weight = any(beside.get(key) is not None for key in _WEIGHT_KEYS)
+        has_weight = any(siblings.get(key) is not None for key in _WEIGHT_KEYS)
         weight, citation = (blank if has_weight else read).weight, blank.citation or read.citation
         return replace(read, ref=name, weight=weight, citation=citation)
 

@@ -115,27 +115,27 @@ class PromptReader:
         return read if len(read) == len(turns) and self._can_be_asked(read, spot) else None
 
     def _read_message(self, message: Any, messages: list[Any], number: int, place: str) -> Turn | None:
-        at = self.log.find_member_place(f"{place} messages[{number}]", messages, number)
+        spot = self.log.find_member_place(f"{place} messages[{number}]", messages, number)
         role, text = _split_message(message)
         if role is None:
             self.log.add(
-                "bad-message", at, f"{shorten_value(message)} is not a message; write `- user: text` or `- assistant: text`"
+                "bad-message", spot, f"{shorten_value(message)} is not a message; write `- user: text` or `- assistant: text`"
             )
             return None
         if isinstance(text, (int, float)) and not isinstance(text, bool):
             text = format_js_number(text)
         if not (isinstance(text, str) or (text is None and role == "assistant")):
-            self.log.add("bad-message", at, f"the message of the {role} is {shorten_value(text)}; write a text")
+            self.log.add("bad-message", spot, f"the message of the {role} is {shorten_value(text)}; write a text")
             return None
         if "role" in message:
-            self.log.check_unknown_keys(message, ("role", "content"), at.place)
+            self.log.check_unknown_keys(message, ("role", "content"), spot.place)
         return Turn(role, text)
 
     def _can_be_asked(self, turns: tuple[Turn, ...], spot: Spot) -> bool:
         roles = [turn.role for turn in turns]
-        twice = next((role for role, after in pairwise(roles) if role == after), None)
-        if twice is not None:
-            self.log.add("consecutive-roles", spot, f"two consecutive messages have the role {twice}; they are sent as written")
+        name = next((role for role, after in pairwise(roles) if role == after), None)
+        if name is not None:
+            self.log.add("consecutive-roles", spot, f"two consecutive messages have the role {name}; they are sent as written")
         if roles[0] == "assistant":
             self.log.add("assistant-first", spot, "the first message is the assistant's; begin with a message of the user")
             return False

@@ -66,11 +66,11 @@ def read_labels(
             raise SourceError(
                 "unknown item", where=file, line=line, arrived=item, allowed="the items of a sheet written by labels sample"
             )
-        who = (row.get("author") or "").strip() or author
-        if not who:
+        row_author = (row.get("author") or "").strip() or author
+        if not row_author:
             raise SourceError("a label without an author", where=file, line=line, arrived=row.get("author"), allowed=_AN_AUTHOR)
         reason = (row.get("reason") or "").strip() or None
-        rows.append((item, name, float(scale[name]), who, reason, imported_at, line, file))
+        rows.append((item, name, float(scale[name]), row_author, reason, imported_at, line, file))
     table = pa.Table.from_pandas(pd.DataFrame(rows, columns=RUBRIC_LABELS.names), RUBRIC_LABELS, preserve_index=False)
     return pd.DataFrame(table.to_pandas())
 
@@ -81,10 +81,10 @@ def list_named_draws(text: str, *, file: str) -> set[str]:
     return {row["draw"].strip() for row in rows if row.get("draw", "").strip()}
 
 
-def merge_history(history: pd.DataFrame, more: pd.DataFrame) -> pd.DataFrame:
+def merge_history(history: pd.DataFrame, additions: pd.DataFrame) -> pd.DataFrame:
     """Return all labels without duplicates, even if imported twice."""
-    both = pd.concat([history, more], ignore_index=True) if len(history) else more
-    return both.drop_duplicates(["item", "class", "author", "reason", "imported_at", "line"]).reset_index(drop=True)
+    labels = pd.concat([history, additions], ignore_index=True) if len(history) else additions
+    return labels.drop_duplicates(["item", "class", "author", "reason", "imported_at", "line"]).reset_index(drop=True)
 
 
 def select_in_force(labels: pd.DataFrame) -> pd.DataFrame:

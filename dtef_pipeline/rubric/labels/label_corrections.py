@@ -49,13 +49,13 @@ def parts(responses: pd.DataFrame, row: Sequence[str] = BOARD_ROW) -> Floats:
     `responses`: one row per scored response of the latest snapshot of each blueprint, with the keys of a response and the prompt's
     `weight`. `row`: the columns of a board row, BOARD_ROW or BLUEPRINT_ROW.
     """
-    rows, of_blueprint = list(row), list(dict.fromkeys([*row, "blueprint"]))
-    variant = [*of_blueprint, *_OF_ONE_VARIANT]
+    rows, blueprint_keys = list(row), list(dict.fromkeys([*row, "blueprint"]))
+    variant = [*blueprint_keys, *_OF_ONE_VARIANT]
 
     def groups(names: list[str]) -> Codes:
         return np.asarray(responses.groupby(names, dropna=False, sort=False).ngroup(), dtype=np.int64)
 
-    portion = 1 / _count_members(groups(rows), groups(of_blueprint)) / _count_members(groups(of_blueprint), groups(variant))
+    portion = 1 / _count_members(groups(rows), groups(blueprint_keys)) / _count_members(groups(blueprint_keys), groups(variant))
     cell, code = groups([*variant, "prompt"]), groups(variant)
     draws = np.bincount(cell)[cell]
     share = responses["weight"].to_numpy(dtype=np.float64) / draws
@@ -132,11 +132,11 @@ def _build_label_matrices(
 
     weights, base = table(part), table(part * has_label)
     mean = np.divide(table(part * judges), weights, out=np.full(shape, np.nan), where=weights > 0)
-    label_scores, judged_there = (
+    label_scores, judged_scores = (
         np.divide(table(part * np.where(has_label, values, 0.0)), base, out=np.full(shape, np.nan), where=base > 0)
         for values in (people, judges)
     )
-    return ClusterLabels(weights, mean, label_scores, judged_there, chance)
+    return ClusterLabels(weights, mean, label_scores, judged_scores, chance)
 
 
 def _count_members(group: Codes, member: Codes) -> Codes:
@@ -159,17 +159,17 @@ def measure_known_classes(judgements: pd.DataFrame, items: pd.DataFrame, labels:
         .rename(columns={"score": "human_class"})
     )
     left, right = (part.assign(path=part["path"].astype("Int64").fillna(-1)) for part in (judgements, label_scores))
-    both = left[left["score"].notna()].merge(right[[*keys, "human_class"]].drop_duplicates(keys), on=keys)
-    off = both["score"] - both["human_class"]
-    unit = both["blueprint"] + "/" + both["prompt"]
-    both = both.assign(
-        human_class=(both["human_class"] * 4).round() / 4,
-        same_class=off.abs() < 1 / 8,
-        within_one_class=off.abs() < 3 / 8,
-        bias=off,
+    join = left[left["score"].notna()].merge(right[[*keys, "human_class"]].drop_duplicates(keys), on=keys)
+    gap = join["score"] - join["human_class"]
+    unit = join["blueprint"] + "/" + join["prompt"]
+    join = join.assign(
+        human_class=(join["human_class"] * 4).round() / 4,
+        same_class=gap.abs() < 1 / 8,
+        within_one_class=gap.abs() < 3 / 8,
+        bias=gap,
         unit=unit,
     )
-    groups = both.groupby(["judge", "human_class"], sort=True)
+    groups = join.groupby(["judge", "human_class"], sort=True)
     rows = groups.agg(
         n=("same_class", "size"),
         same_class=("same_class", "mean"),
@@ -224,17 +224,15 @@ def build_corrected_tables(
     }
 
 
-def build_corrected_rows(
-    scores: pd.DataFrame, draws: pd.DataFrame, of_tests: Sequence[str], labels_per_prompt: float
-) -> pa.Table:
+def build_corrected_rows(scores: pd.DataFrame, draws: pd.DataFrame, tests: Sequence[str], labels_per_prompt: float) -> pa.Table:
     """Return `rubric_corrected`: rows over all blueprints, then those of each.
 
-    `scores`: from `compare_labelled_scores`. `draws`: the draws that count. `of_tests`: blueprints with the tag `test`. A prompt without
+    `scores`: from `compare_labelled_scores`. `draws`: the draws that count. `tests`: blueprints with the tag `test`. A prompt without
     judged criteria is included as known for certain, and is not counted as labelled.
     """
     certain_prompts = scores.loc[~scores["can_be_labelled"], _DRAWN_NAME].drop_duplicates()
     all_draws = pd.concat([draws[[*_DRAWN_NAME, "probability", "drawn"]], certain_prompts.assign(probability=1.0, drawn=True)])
-    over_all = scores[~scores["blueprint"].isin(list(of_tests))]
+    over_all = scores[~scores["blueprint"].isin(list(tests))]
     tables = [
         _correct_board_rows(part, all_draws, row, labels_per_prompt)
         for part, row in ((over_all, BOARD_ROW), (scores, BLUEPRINT_ROW))
@@ -261,7 +259,7 @@ def _correct_board_rows(
     rows.loc[few | outside, _OF_INTERVALS] = np.nan
     rows.loc[(rows["n_prompts_labelled"] < 2) | outside, ["corrected", "power"]] = np.nan
     rows["reason"] = [
-        _explain_no_correction(*of_row) for of_row in zip(rows["n_prompts_labelled"], rows["n_outside"], outside, strict=True)
+        _explain_no_correction(*counts) for counts in zip(rows["n_prompts_labelled"], rows["n_outside"], outside, strict=True)
     ]
     return rows.sort_values(
         [*names[:-1], "corrected", "judge_score", "model"], ascending=[True] * len(names[:-1]) + [False, False, True]
@@ -318,7 +316,7 @@ def load_label_material(
     if prompts is not None:
         connection.register("of_prompts", prompts[_DRAWN_NAME])
     responses, criteria = (semi_join.format(table=table) for table in ("rubric_responses", "rubric_criteria"))
-    of_blueprints = "WHERE blueprint::VARCHAR IN (SELECT blueprint FROM latest)"
+    blueprint_filter = "WHERE blueprint::VARCHAR IN (SELECT blueprint FROM latest)"
     return {
         "responses": connection.execute(
             f"SELECT {_RESPONSE_COLUMNS}, text, served_model FROM rubric_responses {_IN_LATEST.format(table='rubric_responses')} {responses} "
@@ -326,9 +324,9 @@ def load_label_material(
         ).df(),
         "criteria": connection.execute(
             f"SELECT blueprint::VARCHAR AS blueprint, prompt, {_POINT_NAMES}, criterion_id, kind, text "
-            f"FROM rubric_criteria {criteria} {of_blueprints}"
+            f"FROM rubric_criteria {criteria} {blueprint_filter}"
         ).df(),
         "prompts": connection.execute(
-            f"SELECT blueprint::VARCHAR AS blueprint, prompt, weight, messages FROM rubric_prompts {of_blueprints}"
+            f"SELECT blueprint::VARCHAR AS blueprint, prompt, weight, messages FROM rubric_prompts {blueprint_filter}"
         ).df(),
     }

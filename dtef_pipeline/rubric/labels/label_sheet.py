@@ -103,10 +103,10 @@ def sample_labels(
     sample = units.loc[units["drawn"], _PROMPT_NAME]
     rows = build_label_items(*(part.merge(sample, on=_PROMPT_NAME) for part in (responses, criteria, prompts)))
     rows = _limit_per_model(rows, per_model, rng).sort_values("item", kind="stable")
-    once = rows[~rows["item"].isin(list(known_items))].drop_duplicates("item").reset_index(drop=True)
-    once = add_texts(once.iloc[rng.permutation(len(once))], responses, criteria, prompts)
-    once = once.assign(hidden=0) if show_names else blind_rows(once, responses)
-    sheet = once.assign(prompt=once["shown"])[list(SHEET_COLUMNS[:5])]
+    pool = rows[~rows["item"].isin(list(known_items))].drop_duplicates("item").reset_index(drop=True)
+    pool = add_texts(pool.iloc[rng.permutation(len(pool))], responses, criteria, prompts)
+    pool = pool.assign(hidden=0) if show_names else blind_rows(pool, responses)
+    sheet = pool.assign(prompt=pool["shown"])[list(SHEET_COLUMNS[:5])]
     return LabelSample(
         sheet.assign(**dict.fromkeys(SHEET_COLUMNS[5:], "")).reset_index(drop=True),
         units[list(DRAWN_COLUMNS)],
@@ -119,11 +119,11 @@ def write_sheet_csv(sheet: pd.DataFrame) -> str:
 
     A cell that begins with = + - @ or a tab gets an apostrophe before it; reading a sheet back needs none of these.
     """
-    out = io.StringIO()
-    writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
     writer.writerow(sheet.columns)
     writer.writerows([_escape_cell(str(cell)) for cell in row] for row in sheet.itertuples(index=False))
-    return "\ufeff" + out.getvalue()
+    return "\ufeff" + buffer.getvalue()
 
 
 def _escape_cell(cell: str) -> str:
@@ -152,16 +152,16 @@ def _has_text(responses: pd.DataFrame) -> pd.Series:
     return responses["text"].fillna("").str.strip() != ""
 
 
-def _limit_per_model(rows: pd.DataFrame, most: int | None, rng: np.random.Generator) -> pd.DataFrame:
-    """Choose at most `most` responses of each model per prompt at random."""
-    if most is None:
+def _limit_per_model(rows: pd.DataFrame, limit: int | None, rng: np.random.Generator) -> pd.DataFrame:
+    """Choose at most `limit` responses of each model per prompt at random."""
+    if limit is None:
         return rows
-    if most < 1:
-        raise ConfigError(f"labels: got {format_count(most, 'response')} for each model; allowed: 1 or more")
+    if limit < 1:
+        raise ConfigError(f"labels: got {format_count(limit, 'response')} for each model; allowed: 1 or more")
     response = list(ITEM_KEYS[:8])
     units = rows[response].drop_duplicates().sort_values(response).reset_index(drop=True)
     units = units.iloc[rng.permutation(len(units))]
-    sample = units[units.groupby(["blueprint", "snapshot", "prompt", "model"]).cumcount() < most]
+    sample = units[units.groupby(["blueprint", "snapshot", "prompt", "model"]).cumcount() < limit]
     return rows.merge(sample, on=response)
 
 
@@ -210,16 +210,16 @@ _LABEL_COLUMNS = ["class", "reason"]
 
 def draw_id(sample: LabelSample) -> str:
     """Return a hash of the draw and its probabilities: equal for the same draw from the same tables."""
-    of_prompts = sample.draws.sort_values(["blueprint", "prompt"], kind="stable").to_numpy().tolist()
-    return digest("label draw", of_prompts, sorted(sample.items["item"].tolist()))[:_DRAW_DIGITS]
+    prompt_rows = sample.draws.sort_values(["blueprint", "prompt"], kind="stable").to_numpy().tolist()
+    return digest("label draw", prompt_rows, sorted(sample.items["item"].tolist()))[:_DRAW_DIGITS]
 
 
 def add_draw(draws: pa.Table, items: pa.Table, sample: LabelSample, drawn_at: datetime) -> tuple[pa.Table, pa.Table]:
     """Return `rubric_label_draws` and `rubric_label_items` with one draw added; unchanged if they already have it."""
     name = draw_id(sample)
     if name not in set(draws["draw_id"].to_pylist()):
-        more = sample.draws.assign(draw_id=name, drawn_at=drawn_at, imported=False)
-        draws = pa.concat_tables([draws, convert_to_table(more, RUBRIC_LABEL_DRAWS)])
+        rows = sample.draws.assign(draw_id=name, drawn_at=drawn_at, imported=False)
+        draws = pa.concat_tables([draws, convert_to_table(rows, RUBRIC_LABEL_DRAWS)])
     if name not in set(items["draw_id"].to_pylist()):  # also where their file was lost
         items = pa.concat_tables([items, convert_to_table(sample.items.assign(draw_id=name), RUBRIC_LABEL_ITEMS)])
     return draws, items
@@ -230,8 +230,8 @@ def mark_imported(draws: pa.Table, names: Collection[str]) -> pa.Table:
     flags = [
         was or name in names for was, name in zip(draws["imported"].to_pylist(), draws["draw_id"].to_pylist(), strict=True)
     ]
-    at = draws.schema.get_field_index("imported")
-    return draws.set_column(at, draws.schema.field(at), pa.array(flags, pa.bool_()))
+    index = draws.schema.get_field_index("imported")
+    return draws.set_column(index, draws.schema.field(index), pa.array(flags, pa.bool_()))
 
 
 def find_draws(items: pa.Table, labels: Collection[str]) -> set[str]:
@@ -240,26 +240,26 @@ def find_draws(items: pa.Table, labels: Collection[str]) -> set[str]:
     return {name for name, item in zip(items["draw_id"].to_pylist(), items["item"].to_pylist(), strict=True) if item in keys}
 
 
-def select_new_labels(history: pd.DataFrame, more: pd.DataFrame) -> pd.DataFrame:
-    """Return the labels of `more` that differ from the author's latest label of the item, so a sheet that is imported again adds none.
+def select_new_labels(history: pd.DataFrame, additions: pd.DataFrame) -> pd.DataFrame:
+    """Return the labels of `additions` that differ from the author's latest label of the item, so a sheet that is imported again adds none.
 
     Both: columns of RUBRIC_LABELS.
     """
-    last, now = (_select_latest_labels(part) for part in (history, more))
-    both = now.merge(last[[*_OF_A_LABEL, *_LABEL_COLUMNS]], "left", _OF_A_LABEL, suffixes=("", "_before"))
+    last, now = (_select_latest_labels(part) for part in (history, additions))
+    pairs = now.merge(last[[*_OF_A_LABEL, *_LABEL_COLUMNS]], "left", _OF_A_LABEL, suffixes=("", "_before"))
     is_equal = [
         (after if pd.notna(after) else None) == (before if pd.notna(before) else None)
         for name in _LABEL_COLUMNS
-        for after, before in zip(both[name], both[f"{name}_before"], strict=True)
+        for after, before in zip(pairs[name], pairs[f"{name}_before"], strict=True)
     ]
-    repeats = both.loc[[a and b for a, b in zip(is_equal[: len(both)], is_equal[len(both) :], strict=True)], _OF_A_LABEL]
-    rows = more.merge(repeats, "left", _OF_A_LABEL, indicator="known")
+    repeats = pairs.loc[[a and b for a, b in zip(is_equal[: len(pairs)], is_equal[len(pairs) :], strict=True)], _OF_A_LABEL]
+    rows = additions.merge(repeats, "left", _OF_A_LABEL, indicator="known")
     return pd.DataFrame(rows.loc[rows["known"] == "left_only", RUBRIC_LABELS.names]).reset_index(drop=True)
 
 
-def merge_label_rows(history: pa.Table, more: pd.DataFrame) -> pa.Table:
-    """Return `rubric_labels` with the new labels of `more`; unchanged if there are none."""
-    new = select_new_labels(history.to_pandas(), more)
+def merge_label_rows(history: pa.Table, additions: pd.DataFrame) -> pa.Table:
+    """Return `rubric_labels` with the new labels of `additions`; unchanged if there are none."""
+    new = select_new_labels(history.to_pandas(), additions)
     return convert_to_table(merge_history(history.to_pandas(), new), RUBRIC_LABELS) if len(new) else history
 
 

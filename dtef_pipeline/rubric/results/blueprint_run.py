@@ -160,11 +160,11 @@ class BlueprintRun:
     @cached_property
     def positions(self) -> dict[str, int]:
         """The number of each prompt, from 1."""
-        return {row["prompt"]: at for at, row in enumerate(self.prompts, 1)}
+        return {row["prompt"]: number for number, row in enumerate(self.prompts, 1)}
 
     def order_by_board(self, rows: Sequence[StoredRow]) -> list[StoredRow]:
         """Sort rows of responses, cells or variants: the best model first, then by temperature, system prompt and draw."""
-        place = {name: at for at, name in enumerate(self.models)}
+        place = {name: index for index, name in enumerate(self.models)}
 
         def order(row: Mapping[str, Any]) -> tuple[Any, ...]:
             model, variant, *settings = make_response_key(row)
@@ -190,8 +190,8 @@ def _make_sort_key(key: ResponseKey) -> tuple[Any, ...]:
 
 def read_run(rows: StoredRows, blueprint: str, snapshot: str | None) -> BlueprintRun:
     """Read the rows of one blueprint; of its results only those of the snapshot."""
-    of_blueprint = {"blueprint": blueprint}
-    of_run = {**of_blueprint, "snapshot": snapshot}
+    blueprint_key = {"blueprint": blueprint}
+    run_key = {**blueprint_key, "snapshot": snapshot}
     key = ("prompt", *_OF_RESPONSE_KEY)
     transcript = "transcript=CASE WHEN turns > 1 THEN transcript END"
     has_transcript = {"turns", "transcript"} <= rows.columns("rubric_responses")
@@ -199,25 +199,25 @@ def read_run(rows: StoredRows, blueprint: str, snapshot: str | None) -> Blueprin
     has_raw = {"class", "raw"} <= rows.columns("rubric_judgements")
     response_columns = (*_RESPONSE_COLUMNS, *([transcript] if has_transcript else ["transcript"]))
     judgement_columns = (*_JUDGEMENT_COLUMNS, *([raw] if has_raw else ["raw"]))
-    responses = rows.table("rubric_responses", response_columns, of_run, key)
-    points = rows.table("rubric_points", _POINT_COLUMNS, of_run, key)
-    judgements = rows.table("rubric_judgements", judgement_columns, of_run, (*key, "judge", "judge_draw"))
+    responses = rows.table("rubric_responses", response_columns, run_key, key)
+    points = rows.table("rubric_points", _POINT_COLUMNS, run_key, key)
+    judgements = rows.table("rubric_judgements", judgement_columns, run_key, (*key, "judge", "judge_draw"))
     varying = ("temperature", "system_index", "draw")
     return BlueprintRun(
         id=blueprint,
         snapshot=snapshot,
-        header=next(iter(rows.rows("rubric_blueprints", _HEADER_COLUMNS, of_blueprint)), dict.fromkeys(_HEADER_COLUMNS)),
-        run=next(iter(rows.rows("rubric_runs", _RUN_COLUMNS, of_run)), dict.fromkeys(_RUN_COLUMNS)),
-        prompts=rows.rows("rubric_prompts", _PROMPT_COLUMNS, of_blueprint, ("position", "prompt")),
+        header=next(iter(rows.rows("rubric_blueprints", _HEADER_COLUMNS, blueprint_key)), dict.fromkeys(_HEADER_COLUMNS)),
+        run=next(iter(rows.rows("rubric_runs", _RUN_COLUMNS, run_key)), dict.fromkeys(_RUN_COLUMNS)),
+        prompts=rows.rows("rubric_prompts", _PROMPT_COLUMNS, blueprint_key, ("position", "prompt")),
         findings=rows.rows(
-            "rubric_findings", ("level", "code", "place", "line", "text"), of_blueprint, ("line", "place", "code", "text")
+            "rubric_findings", ("level", "code", "place", "line", "text"), blueprint_key, ("line", "place", "code", "text")
         ),
-        criteria=RowsByPrompt(rows.table("rubric_criteria", _CRITERION_COLUMNS, of_blueprint, ("prompt", *_OF_CRITERION_KEY))),
+        criteria=RowsByPrompt(rows.table("rubric_criteria", _CRITERION_COLUMNS, blueprint_key, ("prompt", *_OF_CRITERION_KEY))),
         responses=RowsByPrompt(responses),
         points=RowsByPrompt(points),
         judgements=RowsByPrompt(judgements),
-        similarities=RowsByPrompt(rows.table("rubric_similarities", _SIMILARITY_COLUMNS, of_run, ("prompt", "place"))),
-        scores=rows.rows("rubric_scores", _SCORE_COLUMNS, of_run, ("level", *key)),
+        similarities=RowsByPrompt(rows.table("rubric_similarities", _SIMILARITY_COLUMNS, run_key, ("prompt", "place"))),
+        scores=rows.rows("rubric_scores", _SCORE_COLUMNS, run_key, ("level", *key)),
         varying_settings=frozenset(name for name in varying if len(set(responses[name].to_pylist())) > 1),
     )
 

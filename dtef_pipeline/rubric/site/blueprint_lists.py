@@ -54,13 +54,13 @@ def _list_table(list_rows: list[dict[str, Any]]) -> Table:
 
 
 def _build_list_row(rows: RubricRows, blueprint: str) -> dict[str, Any]:
-    about = rows.about[blueprint]
+    details = rows.about[blueprint]
     models = run_scores(rows, blueprint)
     scored_models = models[models["hybrid"].notna()]
     return {
-        **about,
+        **details,
         "blueprint": rows.link(blueprint),
-        "tags": [rows.tag_link(str(tag)) for tag in about["tags"] or ()],
+        "tags": [rows.tag_link(str(tag)) for tag in details["tags"] or ()],
         "n_models": len(scored_models),
         "mean": float(scored_models["hybrid"].mean()) if len(scored_models) else None,
         "spread": float(scored_models["hybrid"].max() - scored_models["hybrid"].min()) if len(scored_models) > 1 else None,
@@ -73,8 +73,8 @@ def run_scores(rows: RubricRows, blueprint: str) -> pd.DataFrame:
     """Return the models' scores in a blueprint's shown run, best first."""
     if not len(rows.scores):
         return pd.DataFrame(columns=["model", "hybrid"])
-    in_run = (rows.scores["blueprint"] == blueprint) & (rows.scores["snapshot"] == rows.runs.get(blueprint))
-    return rows.scores[in_run].sort_values(["hybrid", "model"], ascending=[False, True])
+    is_current = (rows.scores["blueprint"] == blueprint) & (rows.scores["snapshot"] == rows.runs.get(blueprint))
+    return rows.scores[is_current].sort_values(["hybrid", "model"], ascending=[False, True])
 
 
 def build_tag_list(rows: RubricRows) -> Section:

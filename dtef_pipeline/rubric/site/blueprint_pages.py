@@ -141,9 +141,9 @@ def _extract_introduction(description: Any) -> str:
 def _rank_models(rows: RubricRows, run: BlueprintRun) -> RankedBoard:
     """Return the models of the run, the best first, with ranks and intervals if there is a board."""
     board_rows = rows.select_part_rows("blueprint", run.id)
-    on_board = {row["model"]: row for row in convert_to_rows(board_rows[board_rows["snapshot"] == run.snapshot])}
+    entries = {row["model"]: row for row in convert_to_rows(board_rows[board_rows["snapshot"] == run.snapshot])}
     scores = {row["model"]: {**row, "score": row["hybrid"]} for row in run.list_scores_at(MODEL_LEVEL)}
-    model_rows = [on_board.get(model) or scores[model] for model in run.models]
+    model_rows = [entries.get(model) or scores[model] for model in run.models]
     return ranked_board("Mean score over prompts, 0-1, higher is better", model_rows, "Prompts scored")
 
 
@@ -155,15 +155,15 @@ def _describe_hardest(run: BlueprintRun) -> str:
     ]
     if len(means) < 2:
         return ""
-    score, at = min(means)
-    return f" The hardest of {len(run.prompts)} prompts is number {at}: {score:.2f} on average."
+    score, number = min(means)
+    return f" The hardest of {len(run.prompts)} prompts is number {number}: {score:.2f} on average."
 
 
 def _build_unscored_block(run: BlueprintRun) -> list[Block]:
     rows = [
-        {"model": row["model"], "n": row["n_responses"] - row["n_responses_scored"], "why": why}
+        {"model": row["model"], "n": row["n_responses"] - row["n_responses_scored"], "why": reasons}
         for row in run.list_scores_at(MODEL_LEVEL)
-        if (why := "; ".join(f"{reason} ({count:,})" for reason, count in iterate_counts(row["reasons"])))
+        if (reasons := "; ".join(f"{reason} ({count:,})" for reason, count in iterate_counts(row["reasons"])))
     ]
     columns = (
         Column("model", "Model", "model"),
@@ -266,12 +266,12 @@ def _build_findings_section(run: BlueprintRun) -> Section:
 
 
 def _build_about_section(rows: RubricRows, run: BlueprintRun) -> Section:
-    about, run_row = run.header, run.run
+    details, run_row = run.header, run.run
     facts: dict[str, Any] = {
         "Tags": [rows.tag_link(str(tag)) for tag in rows.about[run.id]["tags"] or ()],
         "Id": run.id,
-        "File": Path(str(about["path"] or "")).name,
-        "References": "\n".join(str(reference) for reference in about["references"] or ()),
+        "File": Path(str(details["path"] or "")).name,
+        "References": "\n".join(str(reference) for reference in details["references"] or ()),
         "Run": run.snapshot,
         "Last response": run_row["answered_at"] and f"{run_row['answered_at']:%Y-%m-%d %H:%M} UTC",
         "Judges": "\n".join(judge_words(str(judge)) for judge in run_row["judges"] or ()),
@@ -280,12 +280,12 @@ def _build_about_section(rows: RubricRows, run: BlueprintRun) -> Section:
         "Run label": run_row["run_label"],
     }
     items = [{"fact": name, "value": value} for name, value in facts.items() if not is_unknown(value)]
-    lines, shortened = str(about["description"] or "").splitlines(), _extract_introduction(about["description"])
+    lines, introduction = str(details["description"] or "").splitlines(), _extract_introduction(details["description"])
     return Section(
         "about",
         "About this blueprint",
         [
-            Prose(lines if shortened.endswith("…") else []),
+            Prose(lines if introduction.endswith("…") else []),
             Table("What is known of the blueprint and its run", _FACT_COLUMNS, items),
         ],
     )
@@ -331,8 +331,8 @@ class LatestRunRows(StoredRows):
     def _copy(self, name: str) -> None:
         columns = super().columns(name)
         left_out = ", ".join(column for column in _NOT_READ.get(name, ()) if column in columns)
-        less = ", ".join(f"{part} AS {column}" for column, (part, read) in _LESS.items() if {column, read} <= columns)
-        projection = (f" EXCLUDE ({left_out})" if left_out else "") + (f" REPLACE ({less})" if less else "")
+        replacements = ", ".join(f"{part} AS {column}" for column, (part, read) in _LESS.items() if {column, read} <= columns)
+        projection = (f" EXCLUDE ({left_out})" if left_out else "") + (f" REPLACE ({replacements})" if replacements else "")
         condition = " AND ".join(f"rows.{key}::VARCHAR = shown.{key}" for key in ("blueprint", "snapshot") if key in columns)
         only = f"SEMI JOIN shown_runs AS shown ON {condition}" if name in _RUN_TABLES else ""
         self.connection.execute(

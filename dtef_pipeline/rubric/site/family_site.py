@@ -92,9 +92,9 @@ def _describe_best(rows: RubricRows, board: RankedBoard) -> str:
     best = board.models[0] if board.models else board.rows[0]
     numbers = show_with_interval(best.score, "score")
     if not board.models:
-        most = int(np.nanmax([row.more["n_scored"] or 0 for row in board.rows]))
+        n_parts = int(np.nanmax([row.more["n_scored"] or 0 for row in board.rows]))
         return (
-            f"No model is ranked yet, because a rank needs {MIN_BLUEPRINTS} blueprints. Over {format_count(most, 'blueprint')} "
+            f"No model is ranked yet, because a rank needs {MIN_BLUEPRINTS} blueprints. Over {format_count(n_parts, 'blueprint')} "
             f"{best.model} has the highest mean of {format_count(len(board.rows), 'model')}: {numbers}."
         )
     first = f"{best.model} meets the criteria best of {format_count(len(board.models), 'model')}: {numbers}"
@@ -118,9 +118,9 @@ def _compute_item_scores(rows: RubricRows) -> pd.DataFrame:
     prompt_rows = rows.cut("prompt").dropna(subset=["score"])
     places = list(zip(prompt_rows["blueprint"].astype(str), prompt_rows["prompt"].astype(str), strict=True))
     items = {place: _format_item(rows, *place) for place in dict.fromkeys(places) if place[0] in rows.about}
-    nothing = ("", "", "")
+    blank = ("", "", "")
     columns = dict(
-        zip(("item", "label", "page"), zip(*(items.get(place, nothing) for place in places), strict=True), strict=False)
+        zip(("item", "label", "page"), zip(*(items.get(place, blank) for place in places), strict=True), strict=False)
     )
     if not len(prompt_rows):
         return pd.DataFrame(columns=list(ITEM_COLUMNS))

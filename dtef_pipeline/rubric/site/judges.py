@@ -116,7 +116,7 @@ def _build_agreement_section(rows: RubricRows) -> Section:
     agreement = rows.rows.frame("rubric_agreement")
     if not len(agreement):
         return Section("agreement", "Do judges agree?", [])
-    place = agreement["cut"].map({name: at for at, name in enumerate(_CUT_ORDER)}).fillna(len(_CUT_ORDER))
+    place = agreement["cut"].map({name: index for index, name in enumerate(_CUT_ORDER)}).fillna(len(_CUT_ORDER))
     sorted_rows = agreement.assign(place=place).sort_values(["place", "value", *(["scale"] if "scale" in agreement else [])])
     table_rows = [_build_agreement_row(rows, record) for record in convert_to_rows(sorted_rows)]
     overall = [row for row in table_rows if row["cut"] == "all" and not is_unknown(row["alpha"])]
@@ -238,7 +238,7 @@ def _read_section(rows: RubricRows) -> Section:
     answer = f"{format_count(len(rows.about), 'blueprint')} read with {format_count(len(rows.prompts), 'prompt')}; "
     answer += f"{n_errors} had errors; these parts were left out"
     answer += f"; {len(idle)} {'was' if len(idle) == 1 else 'were'} not run." if idle else "."
-    place = {level: at for at, level in enumerate(FINDING_LEVELS)}
+    place = {level: index for index, level in enumerate(FINDING_LEVELS)}
     items = sorted(convert_to_rows(findings), key=lambda row: (place.get(row["level"], len(place)), row["blueprint"]))
     lines = [{**row, "blueprint": rows.link(row["blueprint"])} for row in items if row["blueprint"] in rows.about]
     columns = (Column("blueprint", "Blueprint"), *FINDING_COLUMNS)
@@ -251,10 +251,10 @@ def _build_judges_used_section(rows: RubricRows) -> Section:
     judges = rows.rows.frame("rubric_judges")
     if not len(judges):
         return Section("judges", "judges", [])
-    worst = convert_to_rows(judges.sort_values("unreadable", ascending=False))[0]
+    row = convert_to_rows(judges.sort_values("unreadable", ascending=False))[0]
     n, n_scored = int(judges["n"].sum()), int(judges["n_scored"].sum())
     answer = f"{format_count(len(judges), 'judge')} with {format_count(n, 'requested judgement')}; {n_scored:,} of them are readable."
-    if worst["unreadable"] > 0:
-        share = show(worst["unreadable"], "percent")
-        answer += f" {judge_words(worst['judge'])} has the largest share of replies without a class, {share}."
+    if row["unreadable"] > 0:
+        share = show(row["unreadable"], "percent")
+        answer += f" {judge_words(row['judge'])} has the largest share of replies without a class, {share}."
     return Section("judges", "judges", [Table("Judges", _JUDGE_COLUMNS, convert_to_rows(judges, judge=judge_words))], answer)

@@ -44,9 +44,9 @@ def build_prompt_part(
     first and last.
     """
     name = prompt["prompt"]
-    at, responses = run.positions[name], run.responses.list_rows_of_prompt(name)
+    number, responses = run.positions[name], run.responses.list_rows_of_prompt(name)
     values = {
-        "number": at,
+        "number": number,
         "id": address_id(name),
         "name": name,
         "words": prompt_words(prompt["messages"]),
@@ -178,8 +178,8 @@ def _choose_shown_responses(responses: Sequence[StoredRow]) -> list[StoredRow]:
     for row in responses:
         turns[row["model"]] = turns.get(row["model"], 0) + 1
         turn.append(turns[row["model"]])
-    sample = sorted(sorted(range(len(responses)), key=lambda at: (turn[at], at))[:MAX_RESPONSES])
-    return [responses[at] for at in sample]
+    sample = sorted(sorted(range(len(responses)), key=lambda index: (turn[index], index))[:MAX_RESPONSES])
+    return [responses[index] for index in sample]
 
 
 def _build_response(run: BlueprintRun, row: StoredRow, cell: Mapping[str, Any]) -> dict[str, Any]:
@@ -276,10 +276,10 @@ def describe_point_state(point: Mapping[str, Any], judgements: Sequence[Mapping[
 def _build_judgement(row: Mapping[str, Any], judges: Sequence[str]) -> list[Any]:
     reply = "" if not is_unknown(row["class"]) else "\n\n".join(str(text) for text in row["raw"] or () if text)
     remarks = [row["reflection"], row["error"], f"What the judge wrote: {reply}" if reply else ""]
-    again = ", second request" if (row["attempts"] or 1) > 1 else ""
+    attempt = ", second request" if (row["attempts"] or 1) > 1 else ""
     draw = f", draw {row['judge_draw']}" if row["judge_draw"] else ""
     remark_text = "\n".join(truncate_model_text(remark) for remark in remarks if remark)
-    return [judges.index(row["judge"]), f"{format_class(row)}{again}{draw}", row["score"], remark_text]
+    return [judges.index(row["judge"]), f"{format_class(row)}{attempt}{draw}", row["score"], remark_text]
 
 
 def format_class(row: Mapping[str, Any]) -> str:

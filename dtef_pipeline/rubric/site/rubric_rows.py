@@ -119,8 +119,8 @@ class RubricRows:
 
     def build_prompt_address(self, blueprint: str, prompt: str) -> str:
         """Return the address of a prompt on its blueprint's page."""
-        is_there = (blueprint, prompt) in self.prompts
-        return f"{self.page(blueprint)}#prompt-{address_id(prompt)}" if is_there else self.page(blueprint)
+        exists = (blueprint, prompt) in self.prompts
+        return f"{self.page(blueprint)}#prompt-{address_id(prompt)}" if exists else self.page(blueprint)
 
 
 def prompt_words(messages: Sequence[Any] | None) -> str:

@@ -92,8 +92,8 @@ def _build_two_run_blocks(rows: RubricRows, run: BlueprintRun) -> Iterator[Block
     drifts = rows.rows.frame("drift_rule", {"family": "rubric", "partition": run.id})
     if not len(drifts):
         return
-    apart = drifts[drifts["gap"].gt(0) & drifts["lowest_snapshot"].notna() & drifts["highest_snapshot"].notna()]
-    sorted_rows = apart.sort_values(["flagged", "gap", "model_variant"], ascending=[False, False, True])
+    shifts = drifts[drifts["gap"].gt(0) & drifts["lowest_snapshot"].notna() & drifts["highest_snapshot"].notna()]
+    sorted_rows = shifts.sort_values(["flagged", "gap", "model_variant"], ascending=[False, False, True])
     for row in convert_to_rows(sorted_rows.head(_MOST_APART)):
         prompts = list(_find_moved_prompts(rows, run, row))
         flag = ", flagged by the documented rule" if row["flagged"] else ""

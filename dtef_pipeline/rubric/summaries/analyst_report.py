@@ -176,7 +176,7 @@ def read_replies(replies: tuple[str, ...], ids: Pseudonyms, prompts: Mapping[str
     pairs = ((model, dimension) for model in sorted(ids.models, key=ids.name_model) for dimension in DIMENSIONS)
     absent += [f"{ids.name_model(model)} {dimension}" for model, dimension in pairs if (model, dimension) not in grades]
     return AnalystReply(
-        tuple(findings), tuple(grades.values()), {why: count for why, count in drops.items() if count}, tuple(absent)
+        tuple(findings), tuple(grades.values()), {reason: count for reason, count in drops.items() if count}, tuple(absent)
     )
 
 
@@ -220,8 +220,8 @@ def _read_ids(text: str) -> dict[str, str]:
     """Return the ids of a `<ref .../>` or of a bare mention, by attribute of a ref."""
     if (bare := _BARE_ID.fullmatch(text)) is None:
         return _read_attributes(text)
-    maker, model, system, temperature, maker_alone = bare.groups()
-    attributes = {"maker": maker or maker_alone, "model": model, "sys": system, "temp": temperature}
+    maker, model, system, temperature, lone_maker = bare.groups()
+    attributes = {"maker": maker or lone_maker, "model": model, "sys": system, "temp": temperature}
     return {name: value.replace("\\", "") for name, value in attributes.items() if value is not None}
 
 
@@ -242,10 +242,10 @@ def _read_attributes(text: str) -> dict[str, str]:
 
 def format_mention(mention: SummaryMention, names: Mapping[str, str] = NO_OTHER_NAMES) -> str:
     """Format a mention: `gpt-4o[temp:0.5][sp_idx:1]`, or a maker. `names`: display names by model string."""
-    if (who := mention.participant) is None:
+    if (key := mention.participant) is None:
         maker = mention.maker or ""
         return names.get(maker, maker)
-    return display_id(names.get(who.model, who.model), who.temperature, who.system or 0, 1 if who.system is None else 2)
+    return display_id(names.get(key.model, key.model), key.temperature, key.system or 0, 1 if key.system is None else 2)
 
 
 def format_markdown(text: SummaryText, names: Mapping[str, str] = NO_OTHER_NAMES) -> str:
@@ -331,8 +331,8 @@ class _Section:
     text: str
 
 
-def build_analyst_report(material: SummaryMaterial, ids: Pseudonyms, names: HiddenNames, seed: int, most: int) -> AnalystReport:
-    """Build the report in at most `most` characters.
+def build_analyst_report(material: SummaryMaterial, ids: Pseudonyms, names: HiddenNames, seed: int, size: int) -> AnalystReport:
+    """Build the report in at most `size` characters.
 
     Args:
         material: the contents of the report.
@@ -353,12 +353,12 @@ def build_analyst_report(material: SummaryMaterial, ids: Pseudonyms, names: Hidd
     sections = [part.text for part in parts if isinstance(part, _Section)]
     total = sum(map(len, sections))
     fixed = sum(len(part) for part in parts if isinstance(part, str)) + len(_write_opening(0.5)) + len(_CLOSING)
-    room = most - fixed
+    room = size - fixed
     share = 1.0 if total <= room else (room - _MARKER_ROOM * len(sections)) / total
     if share <= 0:
         raise ConfigError(
             f"the report on {material.blueprint} for the analyst has {format_count(fixed + total, 'character')}, and without its texts "
-            f"still {fixed + _MARKER_ROOM * len(sections):,}; allowed: {most:,}. Allow more characters, or summarise fewer models"
+            f"still {fixed + _MARKER_ROOM * len(sections):,}; allowed: {size:,}. Allow more characters, or summarise fewer models"
         )
     texts = (part if isinstance(part, str) else _cut_text(part.text, share, names) for part in parts)
     report = _write_opening(share) + "".join(texts) + _CLOSING

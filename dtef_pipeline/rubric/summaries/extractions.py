@@ -148,7 +148,7 @@ def add_key_points(blueprint: Blueprint, points: dict[str, tuple[str, ...]]) -> 
 
 def convert_to_criteria(points: Sequence[str]) -> tuple[Criterion, ...]:
     """Return key points as criteria of `should`, marked as extracted."""
-    return tuple(Criterion(SHOULD, None, at, TEXT_KIND, point, source=EXTRACTED) for at, point in enumerate(points))
+    return tuple(Criterion(SHOULD, None, position, TEXT_KIND, point, source=EXTRACTED) for position, point in enumerate(points))
 
 
 FOR_KEY_POINTS = " (key points)"
@@ -182,7 +182,7 @@ def list_extractings(blueprint: Blueprint, model: ModelSpec) -> list[ExtractionE
 
 def make_extraction_stand_in(_: ExtractionEpisode, request: Request, __: str) -> str:
     """Return a reply with USUAL_POINTS key points, which differ between requests, so that no judgements coincide."""
-    points = (f"<point>{_USUAL_POINT} {at} {request.key}</point>" for at in range(USUAL_POINTS))
+    points = (f"<point>{_USUAL_POINT} {number} {request.key}</point>" for number in range(USUAL_POINTS))
     return f"<points>{''.join(points)}</points>"
 
 

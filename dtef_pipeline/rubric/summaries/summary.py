@@ -112,8 +112,8 @@ class ExecutiveSummary:
     request_keys: tuple[str, ...]
 
 
-def prepare_case(material: SummaryMaterial, most: int = REPORT_CHARACTERS) -> SummaryCase:
-    """Draw ids, hide names, and build a report of at most `most` characters.
+def prepare_case(material: SummaryMaterial, size: int = REPORT_CHARACTERS) -> SummaryCase:
+    """Draw ids, hide names, and build a report of at most `size` characters.
 
     Raises:
         ConfigError: the report does not fit even if cut.
@@ -122,7 +122,7 @@ def prepare_case(material: SummaryMaterial, most: int = REPORT_CHARACTERS) -> Su
     seed = derive_summary_seed(material.blueprint, material.snapshot, material.test_hash)
     ids = draw_pseudonyms(material.participants, seed)
     names = collect_hidden_names([participant.model for participant in material.participants], material.model_aliases)
-    return SummaryCase(material, ids, build_analyst_report(material, ids, names, seed, most))
+    return SummaryCase(material, ids, build_analyst_report(material, ids, names, seed, size))
 
 
 def build_summary_request(case: SummaryCase, analyst: ModelSpec) -> Request:

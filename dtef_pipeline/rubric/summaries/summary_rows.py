@@ -114,9 +114,9 @@ def list_reported_prompts(
     prompts: pa.Table, criteria: pa.Table, by_prompt: Mapping[str, Sequence[ReportedResponse]]
 ) -> tuple[ReportedPrompt, ...]:
     """Return each prompt for the report, with the responses to it. Tables: `rubric_prompts` and `rubric_criteria` of one blueprint."""
-    with_system = not find_shared_systems(prompts)
+    shows_system = not find_shared_systems(prompts)
     return tuple(
-        _make_reported_prompt(row, criteria, by_prompt.get(row["prompt"], ()), with_system) for row in prompts.to_pylist()
+        _make_reported_prompt(row, criteria, by_prompt.get(row["prompt"], ()), shows_system) for row in prompts.to_pylist()
     )
 
 
@@ -214,20 +214,20 @@ def _iterate_cell_rows(scores: pa.Table) -> Iterator[tuple[tuple[Any, ...], dict
 
 
 def _make_reported_prompt(
-    row: Mapping[str, Any], criteria: pa.Table, responses: Sequence[ReportedResponse], with_system: bool
+    row: Mapping[str, Any], criteria: pa.Table, responses: Sequence[ReportedResponse], shows_system: bool
 ) -> ReportedPrompt:
     criterion_rows = criteria.filter(pc.equal(criteria["prompt"], row["prompt"])).to_pylist()
     return ReportedPrompt(
         row["prompt"],
-        _format_reported_conversation(row, with_system),
+        _format_reported_conversation(row, shows_system),
         tuple(responses),
         row["ideal"],
         tuple(map(_format_reported_criterion, criterion_rows)),
     )
 
 
-def _format_reported_conversation(row: Mapping[str, Any], with_system: bool) -> str:
-    role_texts = [("system", system) for system in row["systems"] if system] if with_system else []
+def _format_reported_conversation(row: Mapping[str, Any], shows_system: bool) -> str:
+    role_texts = [("system", system) for system in row["systems"] if system] if shows_system else []
     role_texts += [
         (turn["role"], turn["text"] if turn["text"] is not None else "(a turn that the model writes)")
         for turn in row["messages"]
@@ -273,16 +273,18 @@ def keep_summaries(tables: StoredSummaries, case: SummaryCase | None, models: Mo
     stored_rows = rows.select(["analyst", "analyst_variant", "test_hash", "status", "request_keys", "n_grades"]).to_pylist()
     grade_counts = Counter(tables.grades.filter(pc.is_valid(tables.grades["grade"]))["analyst_variant"].to_pylist())
     same_names = case is not None and tables.ids.to_pylist() == build_analyst_ids(case).to_pylist()
-    why = {
+    reasons = {
         variant: _explain_not_kept(row, case if same_names else None, models)
         or (GRADES_LACKING if grade_counts[variant] != row["n_grades"] else None)
         for row in stored_rows
         for variant in [row["analyst_variant"]]
     }
     removals = {
-        row["analyst"]: reason for row in stored_rows if (reason := why[row["analyst_variant"]]) and row["status"] in _HAS_WORDS
+        row["analyst"]: reason
+        for row in stored_rows
+        if (reason := reasons[row["analyst_variant"]]) and row["status"] in _HAS_WORDS
     }
-    variants = pa.array([variant for variant, reason in why.items() if reason is None], pa.string())
+    variants = pa.array([variant for variant, reason in reasons.items() if reason is None], pa.string())
     if not len(variants):
         return RemainingSummaries(None, removals)
     parts = [table.filter(pc.is_in(table["analyst_variant"], variants)) for table in (rows, tables.grades)]

@@ -54,16 +54,16 @@ def adapters() -> list[Adapter]:
     return sorted(instances, key=lambda a: _BUILT_IN.index(a.name) if a.name in _BUILT_IN else -1)
 
 
-def find_adapter(path: Path, among: Sequence[Adapter] | None = None) -> Adapter:
+def find_adapter(path: Path, known_adapters: Sequence[Adapter] | None = None) -> Adapter:
     """Return the first adapter that recognises the path. Raises SurveyError if none does."""
     if not path.exists():
         raise SurveyError("the file or directory does not exist", where=str(path))
-    candidates = adapters() if among is None else among
+    candidates = adapters() if known_adapters is None else known_adapters
     adapter = next((a for a in candidates if a.recognises(path)), None)
     if adapter is None:
         if path.is_dir() and any(a.recognises(entry) for entry in path.iterdir() for a in candidates):
-            way = f"the paths of its surveys, as in `dtef check {shlex.quote(str(path))}/*`"
-            raise SurveyError("a folder of surveys, not a survey", where=str(path), allowed=way)
+            hint = f"the paths of its surveys, as in `dtef check {shlex.quote(str(path))}/*`"
+            raise SurveyError("a folder of surveys, not a survey", where=str(path), allowed=hint)
         choices = "; ".join(f"{getattr(a, 'accepts', 'see its documentation')} ({a.name})" for a in candidates)
         raise SurveyError("not a survey", where=str(path), arrived=_describe_contents(path), allowed=choices)
     return adapter

@@ -106,17 +106,17 @@ def read_aggregate(path: Path) -> Aggregate:
         if not question_id:
             raise SurveyError("a row without Question ID", where=str(path), line=line, arrived=row[text][:80])
         poll = polls.setdefault(question_id, Poll(question_id, _clean_question_text(row[text]), line, [], [], []))
-        again = last != question_id and clean(row[response]) in poll.options
-        if again or normalize_text(poll.text) != normalize_text(row[text]):
+        is_repeat = last != question_id and clean(row[response]) in poll.options
+        if is_repeat or normalize_text(poll.text) != normalize_text(row[text]):
             problem = f"duplicate question id {question_id}: first used at line {poll.line}"
             raise SurveyError(problem, where=str(path), line=line, arrived=clean(row[text]), allowed=clean(poll.text))
         poll.options.append(clean(row[response]))
         poll.rows.append(row)
         poll.lines.append(line)
         last = question_id
-    texts = {question_id: text for of_kind in other_questions.values() for question_id, text in of_kind.items()}
+    texts = {question_id: text for questions in other_questions.values() for question_id, text in questions.items()}
     return Aggregate(
-        list(polls.values()), columns, [_report_left_out(kind, of_kind) for kind, of_kind in other_questions.items()], texts
+        list(polls.values()), columns, [_report_left_out(kind, questions) for kind, questions in other_questions.items()], texts
     )
 
 

@@ -112,11 +112,11 @@ class JsonText:
         requirement = f"a complete JSON object; the file ends too early, after {format_count(len(text), 'character')}, with {text[-30:]!r}"
         return SurveyError("not JSON", where=self.where, line=line, arrived=error.msg, allowed=requirement)
 
-    def field(self, owner: Mapping[str, Any], name: str, kind: type, of: str, line: int | None) -> Any:
+    def field(self, owner: Mapping[str, Any], name: str, kind: type, subject: str, line: int | None) -> Any:
         """Return `owner[name]`. Raises SurveyError if it is missing or of another type."""
         value = owner.get(name)
         if not isinstance(value, kind):
-            problem = f"{name} of {of} is {'not usable' if name in owner else 'missing'}"
+            problem = f"{name} of {subject} is {'not usable' if name in owner else 'missing'}"
             raise SurveyError(problem, where=self.where, line=line, arrived=value, allowed=_TYPE_NAMES[kind])
         return value
 
@@ -140,11 +140,11 @@ class JsonText:
         result = dict(pairs)
         if len(result) < len(pairs):
             names = sorted(name for name, _ in pairs)
-            twice = next(a for a, b in pairwise(names) if a == b)
-            lines = self.lines(f"{re.escape(json.dumps(twice, ensure_ascii=False))}\\s*:")
+            duplicate = next(a for a, b in pairwise(names) if a == b)
+            lines = self.lines(f"{re.escape(json.dumps(duplicate, ensure_ascii=False))}\\s*:")
             line = lines[1] if len(lines) == 2 else None
             raise SurveyError(
-                f"{twice!r} occurs twice in one object", where=self.where, line=line, allowed="each id or field once"
+                f"{duplicate!r} occurs twice in one object", where=self.where, line=line, allowed="each id or field once"
             )
         return result
 
@@ -162,26 +162,26 @@ def _read_json_questions(source: JsonText, raw: Mapping[str, Any]) -> tuple[list
     single: list[Question] = []
     other_types: list[str] = []
     for question_id, entry in raw.items():
-        of = f"question {question_id}"
+        subject = f"question {question_id}"
         line = source.line(f"{re.escape(json.dumps(question_id, ensure_ascii=False))}\\s*:")
         if not isinstance(entry, dict):
             raise SurveyError(
-                f"{of} is not an object", where=source.where, line=line, arrived=entry, allowed="{text, type, options}"
+                f"{subject} is not an object", where=source.where, line=line, arrived=entry, allowed="{text, type, options}"
             )
-        text = clean_text(source.field(entry, "text", str, of, line))
+        text = clean_text(source.field(entry, "text", str, subject, line))
         kind = str(entry.get("type", ""))
         if _OTHER_TYPES.search(kind):
             other_types.append(text)
             continue
-        options = source.field(entry, "options", list, of, line)
+        options = source.field(entry, "options", list, subject, line)
         if not all(isinstance(o, str) for o in options):
             raise SurveyError(
-                f"options of {of} are not all texts", where=source.where, line=line, arrived=options, allowed="texts"
+                f"options of {subject} are not all texts", where=source.where, line=line, arrived=options, allowed="texts"
             )
         scale_name = entry.get("scale", kind)
         scale = scale_name if scale_name in KINDS else None
-        roles, positions = _read_places(source, entry, len(options), of, line)
-        battery = _read_battery(source, entry, of, line)
+        roles, positions = _read_places(source, entry, len(options), subject, line)
+        battery = _read_battery(source, entry, subject, line)
         question = Question(question_id, text, tuple(map(clean, options)), scale, battery, roles=roles, positions=positions)
         check_question(question, where=source.where, line=line)
         check_places(question, [line] * len(options), where=source.where)
@@ -198,22 +198,22 @@ def _read_json_questions(source: JsonText, raw: Mapping[str, Any]) -> tuple[list
     return questions, [f for f in findings if f.items]
 
 
-def _read_battery(source: JsonText, entry: Mapping[str, Any], of: str, line: int | None) -> str | None:
+def _read_battery(source: JsonText, entry: Mapping[str, Any], subject: str, line: int | None) -> str | None:
     if entry.get("battery") is None:
         return None
-    return clean(source.field(entry, "battery", str, of, line)) or None
+    return clean(source.field(entry, "battery", str, subject, line)) or None
 
 
 def _read_places(
-    source: JsonText, entry: Mapping[str, Any], k: int, of: str, line: int | None
+    source: JsonText, entry: Mapping[str, Any], k: int, subject: str, line: int | None
 ) -> tuple[tuple[Role | None, ...], tuple[float | None, ...]]:
     """Return the stated roles and positions of the k options, None where they are missing."""
     lists: dict[str, list[Any]] = {}
     for name in ("role", "position"):
-        values = [None] * k if entry.get(name) is None else source.field(entry, name, list, of, line)
+        values = [None] * k if entry.get(name) is None else source.field(entry, name, list, subject, line)
         if len(values) != k:
             problem, requirement = (
-                f"{name} of {of} does not have one value per option",
+                f"{name} of {subject} does not have one value per option",
                 f"{format_count(k, 'value')}, with null for a missing one",
             )
             raise SurveyError(problem, where=source.where, line=line, arrived=values, allowed=requirement)
@@ -258,18 +258,18 @@ def _read_segments(source: JsonText, data: Mapping[str, Any], keys: set[str]) ->
 
 
 def _read_segment(source: JsonText, entry: Mapping[str, Any], segment_id: str, id_pattern: str) -> Segment:
-    of = f"segment {segment_id!r}"
+    subject = f"segment {segment_id!r}"
     attributes = entry.get("attributes")
     if not isinstance(attributes, dict) or not attributes or not all(isinstance(v, str) for v in attributes.values()):
         line, requirement = source.line(id_pattern), "an object with at least one attribute and its text"
         raise SurveyError(
-            f"attributes of {of} are not usable", where=source.where, line=line, arrived=attributes, allowed=requirement
+            f"attributes of {subject} are not usable", where=source.where, line=line, arrived=attributes, allowed=requirement
         )
     n = _count(
-        source, entry.get("sampleSize"), f"sampleSize of {of}", source.line(id_pattern) if "sampleSize" in entry else None
+        source, entry.get("sampleSize"), f"sampleSize of {subject}", source.line(id_pattern) if "sampleSize" in entry else None
     )
     group = segment(attributes, n, where=source.where, line=None)
-    return replace(group, n_effective=_read_effective_size(source, entry, of, source.line(id_pattern)))
+    return replace(group, n_effective=_read_effective_size(source, entry, subject, source.line(id_pattern)))
 
 
 def _iterate_json_answers(
@@ -278,14 +278,14 @@ def _iterate_json_answers(
     question_ids: set[str] = set()
     for response in source.field(entry, "responses", list, f"segment {group.key}", None):
         line = next(lines, None)
-        of = f"a response of segment {group.key}"
+        subject = f"a response of segment {group.key}"
         if not isinstance(response, dict):
             raise SurveyError(
-                f"{of} is not an object", where=source.where, arrived=response, allowed="{questionId, distribution}"
+                f"{subject} is not an object", where=source.where, arrived=response, allowed="{questionId, distribution}"
             )
-        question_id = source.field(response, "questionId", str, of, line)
+        question_id = source.field(response, "questionId", str, subject, line)
         if question_id not in entries:
-            problem = f"{of} to an unknown question"
+            problem = f"{subject} to an unknown question"
             raise SurveyError(
                 problem, where=source.where, line=line, arrived=question_id, allowed=f"ids of questions: {list_names(entries)}"
             )
@@ -293,9 +293,9 @@ def _iterate_json_answers(
             problem = f"two responses of segment {group.key} to question {question_id}"
             raise SurveyError(problem, where=source.where, line=line, allowed="one response per segment and question")
         question_ids.add(question_id)
-        distribution = source.field(response, "distribution", list, f"{of} to {question_id}", line)
-        n = _count(source, response.get("n", response.get("sampleSize")), f"n of {of} to {question_id}", line)
-        effective = _read_effective_size(source, response, f"{of} to {question_id}", line)
+        distribution = source.field(response, "distribution", list, f"{subject} to {question_id}", line)
+        n = _count(source, response.get("n", response.get("sampleSize")), f"n of {subject} to {question_id}", line)
+        effective = _read_effective_size(source, response, f"{subject} to {question_id}", line)
         yield Answer(group.key, question_id, tuple(map(_read_json_percentage, distribution)), n, source.where, line, effective)
 
 
@@ -307,22 +307,22 @@ def _read_json_percentage(value: object) -> float | Unreadable | None:
     return Unreadable(json.dumps(value))
 
 
-def _read_effective_size(source: JsonText, entry: Mapping[str, Any], of: str, line: int | None) -> float | None:
+def _read_effective_size(source: JsonText, entry: Mapping[str, Any], subject: str, line: int | None) -> float | None:
     value = entry.get("n_effective")
     size = parse_effective_size(value)
     if value is not None and size is None:
-        problem = f"n_effective of {of} is not a number of respondents"
+        problem = f"n_effective of {subject} is not a number of respondents"
         raise SurveyError(problem, where=source.where, line=line, arrived=value, allowed="a number above 0")
     return size
 
 
-def _count(source: JsonText, value: object, of: str, line: int | None) -> int | None:
+def _count(source: JsonText, value: object, subject: str, line: int | None) -> int | None:
     if value is None:
         return None
     count = parse_people_count(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
     if count is None:
         requirement = "a whole number >= 0"
         raise SurveyError(
-            f"{of} is not a number of respondents", where=source.where, line=line, arrived=value, allowed=requirement
+            f"{subject} is not a number of respondents", where=source.where, line=line, arrived=value, allowed=requirement
         )
     return count

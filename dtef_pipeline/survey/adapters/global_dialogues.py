@@ -68,11 +68,11 @@ class GlobalDialogues:
             names = [f.name for f in files]
             raise SurveyError("one aggregate file per round", where=str(path), arrived=names, allowed=self.accepts)
         file, where = files[0], str(files[0])
-        aggregate, beside = read_aggregate(file), Questionnaire.read_questionnaire_files(file)
-        prefix, counts = beside.prefix, beside.counts
+        aggregate, questionnaire = read_aggregate(file), Questionnaire.read_questionnaire_files(file)
+        prefix, counts = questionnaire.prefix, questionnaire.counts
         segment_columns, unknown, about_columns = _select_segment_columns(aggregate.columns, aggregate.polls, counts, where)
-        questions, about_questions = _select_questions(aggregate.polls, segment_columns, beside.guide, where)
-        missing = beside.findings(aggregate, segment_columns, unknown)
+        questions, about_questions = _select_questions(aggregate.polls, segment_columns, questionnaire.guide, where)
+        missing = questionnaire.findings(aggregate, segment_columns, unknown)
         no_counts = _check_counts(counts, prefix, [q for q, _ in questions], segment_columns)
         guideless = () if file.with_name(prefix + GUIDE).is_file() else (_NO_GUIDE,)
         named = path.absolute().name if path.is_dir() else prefix

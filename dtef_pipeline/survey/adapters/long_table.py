@@ -197,7 +197,7 @@ class _Round:
     def build_survey(self) -> Survey:
         questions = {q_id: self._build_question(q_id, q) for q_id, q in self.questions.items()}
         lone = {q_id: q.text for q_id, q in questions.items() if len(q.options) < 2}
-        shares = {q_id: [(c.readable, c.n) for (_, of), c in self.cells.items() if of == q_id] for q_id in lone}
+        shares = {q_id: [(c.readable, c.n) for (_, question), c in self.cells.items() if question == q_id] for q_id in lone}
         cut = {q_id: text for q_id, text in lone.items() if is_lacking_options(shares[q_id])}
         findings = [
             Finding(
@@ -379,11 +379,11 @@ class OptionCells:
 
 def has_weighted_counts(cells: Iterable[OptionCells], where: str) -> bool:
     """Return whether a round has weighted counts. Raises SurveyError if it has, and a pair does not state its number of respondents."""
-    with_counts = [cell for cell in cells if cell.counted]
-    weighted = next((cell for cell in with_counts if cell.is_weighted), None)
+    counted_cells = [cell for cell in cells if cell.counted]
+    weighted = next((cell for cell in counted_cells if cell.is_weighted), None)
     if weighted is None:
         return False
-    for cell in with_counts:
+    for cell in counted_cells:
         if cell.n is None and cell.n_effective is None:
             problem = "weighted counts without a number of respondents"
             example = f"{', '.join(f'{count:g}' for count in weighted.counts[:3])} at line {weighted.line}"
@@ -396,15 +396,15 @@ def count_findings(cells: Mapping[tuple[str, str], OptionCells], *, weighted: bo
 
     `cells` maps (segment, question) to its cells.
     """
-    off = [
+    mismatches = [
         (key, cell.total, cell.n)
         for key, cell in cells.items()
         if cell.total is not None and cell.n is not None and cell.total != cell.n
     ]
-    too_many = {question_id for (_, question_id), total, n in off if total > n}
+    too_many = {question_id for (_, question_id), total, n in mismatches if total > n}
     below, above = list[str](), list[str]()
-    for (of_segment, question_id), total, n in sorted(off, key=lambda pair: pair[1] < pair[2]):
-        fault_text = f"{of_segment}, {shorten_to_line(question_id)}: the counts sum to {total:g}, n is {n}"
+    for (segment_key, question_id), total, n in sorted(mismatches, key=lambda pair: pair[1] < pair[2]):
+        fault_text = f"{segment_key}, {shorten_to_line(question_id)}: the counts sum to {total:g}, n is {n}"
         (above if question_id in too_many else below).append(fault_text)
     if weighted:
         yield Finding("warning", "weighted-counts", _WEIGHTED, (*above, *below))

@@ -62,7 +62,7 @@ class Questionnaire:
         """
         lacking, guide = self.prefix + AGGREGATE, self.prefix + GUIDE
         if missing := self._find_missing_questions(aggregate):
-            files = list(dict.fromkeys(file for named_by in missing.values() for file in named_by))
+            files = list(dict.fromkeys(file for sources in missing.values() for file in sources))
             open_too = "" if self.guide else f" (including open questions, which only {guide} identifies)"
             message = f"{self._name_files(files, 'name')} questions that {lacking} lacks{open_too}"
             yield Finding("error", MISSING_QUESTIONS, message, tuple(map(_strip_stray_quote, missing)))
@@ -86,23 +86,23 @@ class Questionnaire:
         for column, attribute in lost_columns.items():
             if attribute is not None:
                 absent.setdefault(attribute, (column, f"{counts} has"))
-        if missing := {name: why for name, why in absent.items() if name not in attributes | _MAY_BE_ABSENT}:
-            known_by = " or ".join(dict.fromkeys(asking for _, asking in missing.values()))
-            message = f"No column of {lacking} could be read as one of the attributes that {known_by}"
+        if missing := {name: entry for name, entry in absent.items() if name not in attributes | _MAY_BE_ABSENT}:
+            reasons = " or ".join(dict.fromkeys(asking for _, asking in missing.values()))
+            message = f"No column of {lacking} could be read as one of the attributes that {reasons}"
             yield Finding("error", MISSING_ATTRIBUTES, message, tuple(f"{name}: {text}" for name, (text, _) in missing.items()))
-        on_purpose = [column for column, attribute in lost_columns.items() if attribute in _MAY_BE_ABSENT - attributes]
-        unread = [column for column, attribute in lost_columns.items() if attribute not in missing and column not in on_purpose]
+        optional = [column for column, attribute in lost_columns.items() if attribute in _MAY_BE_ABSENT - attributes]
+        unread = [column for column, attribute in lost_columns.items() if attribute not in missing and column not in optional]
         message = f"{counts} has respondents of these segments, but {lacking} has no column for them"
         if unread:
             yield Finding("error", "lost-column", message, tuple(map(self.counts.add_share, unread)))
-        if on_purpose:
-            yield Finding("warning", "lost-column", message, tuple(map(self.counts.add_share, on_purpose)))
-        on_respondent = tuple(self._iterate_profile_questions(aggregate))
-        yield from check_coverage(columns, [*unknown, *lost_columns], on_respondent, self.counts, f"{lacking} and {counts}")
+        if optional:
+            yield Finding("warning", "lost-column", message, tuple(map(self.counts.add_share, optional)))
+        profile_questions = tuple(self._iterate_profile_questions(aggregate))
+        yield from check_coverage(columns, [*unknown, *lost_columns], profile_questions, self.counts, f"{lacking} and {counts}")
 
     def _name_files(self, files: Sequence[str], verb: str) -> str:
-        *most, last = [self.prefix + file for file in files]
-        return f"{', '.join(most)} and {last} {verb}" if most else f"{last} {verb}s"
+        *names, last = [self.prefix + file for file in files]
+        return f"{', '.join(names)} and {last} {verb}" if names else f"{last} {verb}s"
 
     def _find_missing_questions(self, aggregate: Aggregate) -> dict[str, list[str]]:
         """Return text (or id) -> the files that list it. Open questions, and guide entries that are not questions, need no rows."""
@@ -214,22 +214,22 @@ def check_coverage(
     """
     keys = {column.segment.key for column in columns}
     lines, files, nameless = list[str](), list[str](), list[str]()
-    for attribute, of_attribute in _group_by_attribute(columns).items():
-        about = [question for question in questions if question.attribute == attribute]
-        n_asked = max((q.asked for q in about if q.asked is not None), default=counts.largest_n("All"))
-        n_missing = _count_in_no_column(of_attribute, unread, counts, n_asked or 0)
-        if not n_asked or n_missing < max(MIN_N, _LEAST_SHARE * n_asked):
+    for attribute, attribute_columns in _group_by_attribute(columns).items():
+        matches = [question for question in questions if question.attribute == attribute]
+        n_respondents = max((q.asked for q in matches if q.asked is not None), default=counts.largest_n("All"))
+        n_missing = _count_in_no_column(attribute_columns, unread, counts, n_respondents or 0)
+        if not n_respondents or n_missing < max(MIN_N, _LEAST_SHARE * n_respondents):
             continue
-        share = f"{n_missing:,} of {format_count(n_asked, 'respondent')}, {n_missing / n_asked:.0%}"
-        listing = next((q for q in about if _list_missing_options(q, keys)), None)
+        share = f"{n_missing:,} of {format_count(n_respondents, 'respondent')}, {n_missing / n_respondents:.0%}"
+        listing = next((q for q in matches if _list_missing_options(q, keys)), None)
         if listing is None:
             nameless.append(f"{attribute} ({share})")
         else:
             lines.append(f"{listing.text}: {list_first_names(_list_missing_options(listing, keys), _MOST_VALUES)} ({share})")
             files.append(listing.file)
     if lines:
-        *most, last = dict.fromkeys(files)
-        naming = f"{' and '.join([*most, last])} {'list' if most else 'lists'}"
+        *names, last = dict.fromkeys(files)
+        naming = f"{' and '.join([*names, last])} {'list' if names else 'lists'}"
         message = (
             f"{naming} these segments among the answers to a question about the respondent, but {where} have no column for them"
         )
@@ -246,7 +246,7 @@ def _group_by_attribute(columns: Sequence[SegmentColumn]) -> dict[str, list[Segm
     return groups
 
 
-def _count_in_no_column(columns: Sequence[SegmentColumn], unread: Sequence[str], counts: Counts, n_asked: int) -> int:
+def _count_in_no_column(columns: Sequence[SegmentColumn], unread: Sequence[str], counts: Counts, n_respondents: int) -> int:
     """Return the number of people asked who are in no column of the attribute and in no unread column that may belong to it; 0 if n is
     unknown.
     """
@@ -255,7 +255,7 @@ def _count_in_no_column(columns: Sequence[SegmentColumn], unread: Sequence[str],
         return 0
     groups = {column.group for column in columns}
     named_elsewhere = (counts.largest_n(name) or 0 for name in unread if _group(name) in {None, *groups})
-    return n_asked - sum(n for n in sizes if n is not None) - sum(named_elsewhere)
+    return n_respondents - sum(n for n in sizes if n is not None) - sum(named_elsewhere)
 
 
 def _group(column: str) -> int | None:

@@ -46,7 +46,7 @@ def assign_batteries(questions: Sequence[Question]) -> list[str]:
     survey takes precedence. A question without links is its own battery.
     """
     wordings = [Wording.reduce_wording(q.text, q.options) for q in questions]
-    in_block = [
+    block_numbers = [
         number_words(split_words(f"{q.block} {q.text}")) if q.block else w.numbered
         for q, w in zip(questions, wordings, strict=True)
     ]
@@ -54,7 +54,7 @@ def assign_batteries(questions: Sequence[Question]) -> list[str]:
     for i, j in combinations(range(len(questions)), 2):
         if questions[i].battery is None and questions[j].battery is None:
             neighbours = j == i + 1 and _is_one_block(questions[i], questions[j], wordings[i], wordings[j])
-            if neighbours or _is_repeat(wordings[i], wordings[j], in_block[i], in_block[j]):
+            if neighbours or _is_repeat(wordings[i], wordings[j], block_numbers[i], block_numbers[j]):
                 links.link(i, j)
     first: dict[Hashable, str] = {}
     for i, q in enumerate(questions):
@@ -64,12 +64,12 @@ def assign_batteries(questions: Sequence[Question]) -> list[str]:
     ]
 
 
-def _is_one_block(first: Question, second: Question, of_one: Wording, of_other: Wording) -> bool:
-    if not of_one.has_alike_options(of_other):
+def _is_one_block(first: Question, second: Question, first_wording: Wording, second_wording: Wording) -> bool:
+    if not first_wording.has_alike_options(second_wording):
         return False
-    if first.block == second.block and (first.block is not None or not (of_one.asks or of_other.asks)):
+    if first.block == second.block and (first.block is not None or not (first_wording.asks or second_wording.asks)):
         return True
-    return of_one.has_shared_stem(of_other)
+    return first_wording.has_shared_stem(second_wording)
 
 
 def _is_repeat(a: Wording, b: Wording, one_in_block: Set[tuple[str, int]], other_in_block: Set[tuple[str, int]]) -> bool:
@@ -94,10 +94,10 @@ def link_batteries(questions: pd.DataFrame) -> pd.Series[str]:
         A name for each row: the smallest hash of the battery's `make_question_key`s, which does not depend on the order of rows.
     """
     pairs = list(zip(questions["question_text"], map(tuple, questions["options"]), strict=True))
-    key_of = {pair: digest(*make_question_key(*pair)) for pair in dict.fromkeys(pairs)}
-    keys = [key_of[pair] for pair in pairs]
+    pair_keys = {pair: digest(*make_question_key(*pair)) for pair in dict.fromkeys(pairs)}
+    keys = [pair_keys[pair] for pair in pairs]
     # Where several spellings are one question, the first in sorted order speaks for it, whatever the order of rows.
-    wordings = {key_of[pair]: Wording.reduce_wording(*pair) for pair in sorted(key_of, reverse=True)}
+    wordings = {pair_keys[pair]: Wording.reduce_wording(*pair) for pair in sorted(pair_keys, reverse=True)}
     links = _link_questions(wordings, list(zip(keys, questions["round"], questions["battery"], strict=True)))
     name: dict[Hashable, str] = {}
     for key in sorted(wordings):
@@ -117,11 +117,11 @@ def _link_questions(wordings: Mapping[str, Wording], rows: Sequence[tuple[str, s
 
 def _link_same_questions(wordings: Mapping[str, Wording]) -> _Links:
     """Link the keys of the same question in all rounds: equal words, even if options were regrouped."""
-    of_words: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    word_keys: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for key, wording in wordings.items():
-        of_words[wording.words].append(key)
+        word_keys[wording.words].append(key)
     links = _Links()
-    for keys in of_words.values():
+    for keys in word_keys.values():
         for first, second in combinations(keys, 2):
             if wordings[first].is_same_text(wordings[second]):
                 links.link(first, second)
@@ -130,10 +130,10 @@ def _link_same_questions(wordings: Mapping[str, Wording]) -> _Links:
 
 def _find_variants(wordings: Mapping[str, Wording]) -> Iterator[tuple[str, str]]:
     """Yield pairs of keys that are two wordings of one question."""
-    of_options: dict[frozenset[str], list[str]] = defaultdict(list)
+    option_keys: dict[frozenset[str], list[str]] = defaultdict(list)
     for key, wording in wordings.items():
-        of_options[wording.options].append(key)
-    for keys in of_options.values():
+        option_keys[wording.options].append(key)
+    for keys in option_keys.values():
         for first, second in combinations(keys, 2):
             if wordings[first].is_variant(wordings[second]):
                 yield first, second

@@ -103,9 +103,9 @@ def place_durations(heads: Sequence[str]) -> list[float | None]:
     none = float("inf") if is_past or is_until else 0.0
     heads = [re.sub(r"^this (?=week|month|year)", "past ", "past day" if head == "today" else head) for head in heads]
     heads = ["more than 100 years ago" if re.fullmatch(r"longer ago|before (?:that|then)", head) else head for head in heads]
-    at_end = {"never(?: .*)?|no|none|not at all|no time": none, "right (?:away|now)|immediately|now|at once": 0.0}
+    end_sizes = {"never(?: .*)?|no|none|not at all|no time": none, "right (?:away|now)|immediately|now|at once": 0.0}
     return [
-        next((size for words, size in at_end.items() if re.fullmatch(words, head)), _place_duration(head)) for head in heads
+        next((size for words, size in end_sizes.items() if re.fullmatch(words, head)), _place_duration(head)) for head in heads
     ]
 
 

@@ -60,8 +60,8 @@ class _Verdict(NamedTuple):
     @property
     def positions(self) -> tuple[float | None, ...]:
         """(k,) positions, None off the scale."""
-        on_scale = iter(self.places or map(float, range(1, len(self.off) + 1)))
-        return tuple(None if is_off else next(on_scale) for is_off in self.off)
+        scale_places = iter(self.places or map(float, range(1, len(self.off) + 1)))
+        return tuple(None if is_off else next(scale_places) for is_off in self.off)
 
 
 def detect_scale(
@@ -77,59 +77,59 @@ def detect_scale(
     scale.
     """
     texts = [normalize_text(o)[:_LONGEST_OPTION] for o in options]
-    of_roles = tuple(roles) or (None,) * len(options)
+    option_roles = tuple(roles) or (None,) * len(options)
     is_stated = any(place is not None for place in positions)
-    verdict = _judge_positions(positions) if is_stated else _judge_options(texts, of_roles, stated_kind == "ordinal")
-    kind, reason, off, _ = verdict
+    verdict = _judge_positions(positions) if is_stated else _judge_options(texts, option_roles, stated_kind == "ordinal")
+    kind, reason, mask, _ = verdict
     aside = ", ".join(
-        f"{o!r} ({role})" if role else repr(o) for o, role, is_off in zip(options, of_roles, off, strict=True) if is_off
+        f"{o!r} ({role})" if role else repr(o) for o, role, is_off in zip(options, option_roles, mask, strict=True) if is_off
     )
     note = f"; set aside: {aside}" if aside else ""
     if stated_kind in ("ordinal", "nominal"):
         kind, reason = ("ordinal" if stated_kind == "ordinal" else "nominal"), "stated by the survey"
-    return Scale(kind, reason + note, off, verdict.positions if kind == "ordinal" else None)
+    return Scale(kind, reason + note, mask, verdict.positions if kind == "ordinal" else None)
 
 
 def _judge_positions(positions: Sequence[float | None]) -> _Verdict:
     """Return the verdict on a list with positions stated by the survey."""
-    off = tuple(place is None for place in positions)
+    mask = tuple(place is None for place in positions)
     places = tuple(place for place in positions if place is not None)
     if len(set(places)) < 2:
-        return _Verdict("nominal", "positions stated by the survey, all of them the same", off)
-    return _Verdict("ordinal", "positions stated by the survey", off, places)
+        return _Verdict("nominal", "positions stated by the survey, all of them the same", mask)
+    return _Verdict("ordinal", "positions stated by the survey", mask, places)
 
 
 def _judge_options(options: Sequence[str], roles: Sequence[Role | None], is_ordinal: bool) -> _Verdict:
-    off = tuple(role != "substantive" if role else is_non_answer(t) for t, role in zip(options, roles, strict=True))
+    mask = tuple(role != "substantive" if role else is_non_answer(t) for t, role in zip(options, roles, strict=True))
     texts = [
-        "" if is_off and role else t for t, role, is_off in zip(options, roles, off, strict=True)
+        "" if is_off and role else t for t, role, is_off in zip(options, roles, mask, strict=True)
     ]  # no words bring them back
     keep = {place for place, role in enumerate(roles) if role}
-    degrees = _keep_degrees(texts, off)
-    alternatives = [marks for marks in (degrees, _keep_middle(texts, off)) if marks != off]
-    for marks in (*alternatives, off):
-        answers = [_NEUTRAL if was and can_be_middle(t) else t for t, was, o in zip(texts, off, marks, strict=True) if not o]
+    degrees = _keep_degrees(texts, mask)
+    alternatives = [marks for marks in (degrees, _keep_middle(texts, mask)) if marks != mask]
+    for marks in (*alternatives, mask):
+        answers = [_NEUTRAL if was and can_be_middle(t) else t for t, was, o in zip(texts, mask, marks, strict=True) if not o]
         result = _judge(answers)
-        if marks == degrees != off and result.kind == "nominal":
-            result = _judge(_strip_shared_bottom(answers, [was for was, is_off in zip(off, marks, strict=True) if not is_off]))
-        if result.kind == "ordinal" or (is_ordinal and marks == degrees != off):
+        if marks == degrees != mask and result.kind == "nominal":
+            result = _judge(_strip_shared_bottom(answers, [was for was, is_off in zip(mask, marks, strict=True) if not is_off]))
+        if result.kind == "ordinal" or (is_ordinal and marks == degrees != mask):
             return _Verdict(result.kind, result.reason, marks, result.places)
-    return _judge_without_unconcerned(texts, off, keep) or _Verdict("nominal", result.reason, off)
+    return _judge_without_unconcerned(texts, mask, keep) or _Verdict("nominal", result.reason, mask)
 
 
 _NEUTRAL = "neutral"
 
 
-def _keep_degrees(texts: Sequence[str], off: tuple[bool, ...]) -> tuple[bool, ...]:
-    """Return `off` without non-answers whose word other options have in other degrees: `not sure` below `very sure`."""
+def _keep_degrees(texts: Sequence[str], mask: tuple[bool, ...]) -> tuple[bool, ...]:
+    """Return `mask` without non-answers whose word other options have in other degrees: `not sure` below `very sure`."""
 
-    answers = [t for t, is_off in zip(texts, off, strict=True) if not is_off]
+    answers = [t for t, is_off in zip(texts, mask, strict=True) if not is_off]
 
     def is_degree(place: int) -> bool:
         word = find_word_of_degree(texts[place])
         return bool(word and any(word.search(t) for t in answers))
 
-    return tuple(is_off and not is_degree(place) for place, is_off in enumerate(off))
+    return tuple(is_off and not is_degree(place) for place, is_off in enumerate(mask))
 
 
 _VERB_OF_KNOWING = re.compile(r"^i (?:have )?(?:heard|know|used?|tried|have)(?: it)? ")
@@ -144,26 +144,26 @@ def _strip_shared_bottom(answers: list[str], is_bottom: Sequence[bool]) -> list[
     return ["none" if bottom else next(answer_texts) for bottom in is_bottom]
 
 
-def _keep_middle(texts: Sequence[str], off: tuple[bool, ...]) -> tuple[bool, ...]:
-    """Return `off` without an option such as not sure in the middle of the answers: between `maybe won't` and `maybe will`."""
-    answers = [place for place, is_off in enumerate(off) if not is_off]
+def _keep_middle(texts: Sequence[str], mask: tuple[bool, ...]) -> tuple[bool, ...]:
+    """Return `mask` without an option such as not sure in the middle of the answers: between `maybe won't` and `maybe will`."""
+    answers = [place for place, is_off in enumerate(mask) if not is_off]
     half = len(answers) // 2
     if len(answers) < 2 or len(answers) % 2 or {_extract_head(texts[place]) for place in answers} <= {"yes", "no"}:
-        return off
-    between = [p for p in range(answers[half - 1] + 1, answers[half]) if can_be_middle(texts[p])]
-    return tuple(is_off and [place] != between for place, is_off in enumerate(off))
+        return mask
+    middle = [p for p in range(answers[half - 1] + 1, answers[half]) if can_be_middle(texts[p])]
+    return tuple(is_off and [place] != middle for place, is_off in enumerate(mask))
 
 
-def _judge_without_unconcerned(texts: Sequence[str], off: tuple[bool, ...], keep: Set[int]) -> _Verdict | None:
+def _judge_without_unconcerned(texts: Sequence[str], mask: tuple[bool, ...], keep: Set[int]) -> _Verdict | None:
     """Return the verdict on a list that is a scale without its first or last option, for unconcerned people, unless in `keep`."""
-    core = [i for i, is_off in enumerate(off) if not is_off]
+    core = [i for i, is_off in enumerate(mask) if not is_off]
     for pattern in (_HAS_NONE, _DOES_NOT):
         ends = (
             {i for i in (core[0], core[-1]) if i not in keep and pattern.fullmatch(texts[i])} if len(core) > 2 else set[int]()
         )
         if not ends:
             continue
-        marks = tuple(is_off or i in ends for i, is_off in enumerate(off))
+        marks = tuple(is_off or i in ends for i, is_off in enumerate(mask))
         result = _judge([t for t, is_off in zip(texts, marks, strict=True) if not is_off])
         # "I do not drink" beside daily and weekly is never: a place on the scale, and nothing to set aside.
         if result.kind == "ordinal" and not (pattern is _DOES_NOT and result.reason.startswith(_TIMES_COUNTED)):

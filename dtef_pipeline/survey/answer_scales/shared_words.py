@@ -47,8 +47,8 @@ def remove_shared_words(heads: Sequence[str]) -> list[str]:
     all_words = {word for head in heads for word in _split_option_words(head)}
     plain = [re.sub(r"\b(?:un|in|im|dis)(\w+)", lambda m: f"not {m[1]}" if m[1] in all_words else m[0], head) for head in heads]
     words = [_split_option_words(head) for head in plain]
-    counts = Counter(stem for of_head in words for stem in {_strip_word_ending(w) for w in of_head})
-    return [" ".join(w for w in of_head if counts[_strip_word_ending(w)] < 2 or w in _OF_DEGREE) for of_head in words]
+    counts = Counter(stem for head_words in words for stem in {_strip_word_ending(w) for w in head_words})
+    return [" ".join(w for w in head_words if counts[_strip_word_ending(w)] < 2 or w in _OF_DEGREE) for head_words in words]
 
 
 def remove_common_ends(heads: Sequence[str]) -> list[str]:
@@ -58,15 +58,15 @@ def remove_common_ends(heads: Sequence[str]) -> list[str]:
         sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, zip(*word_lists, strict=False)))
         for word_lists in (words, [w[::-1] for w in words])
     )
-    bare = [" ".join(of_head[begin : len(of_head) - end]) for of_head in words]
+    bare = [" ".join(head_words[begin : len(head_words) - end]) for head_words in words]
     return bare if all(bare) else list(heads)
 
 
 def is_about_one_thing(heads: Sequence[str]) -> bool:
     """Return whether at most one option has a topic of its own, unlike `a little help` and `some money`, and none is `other`."""
     topics = [_find_things(head) for head in heads]
-    counts = Counter(topic for of_head in topics for topic in of_head)
-    n_own = sum(any(counts[topic] < 2 for topic in of_head) for of_head in topics)
+    counts = Counter(topic for head_topics in topics for topic in head_topics)
+    n_own = sum(any(counts[topic] < 2 for topic in head_topics) for head_topics in topics)
     return n_own < 2 and not any(_OTHER_OPTION.fullmatch(head) for head in heads)
 
 

@@ -136,9 +136,9 @@ class Neighbours:
         """
         context = _Context.build_arrays(prompts, self.questions)
         base = self.others[context.targets]
-        near = self._average_answers(context.targets, *self._sum_similarities(context))
-        weight = np.where(np.isnan(near[:, 0]), 0, self._compute_weights(context))[:, None]
-        blend = base + weight * (np.nan_to_num(near) - base)
+        nearest = self._average_answers(context.targets, *self._sum_similarities(context))
+        weight = np.where(np.isnan(nearest[:, 0]), 0, self._compute_weights(context))[:, None]
+        blend = base + weight * (np.nan_to_num(nearest) - base)
         return self._split_shares(context.targets, np.where(_is_there(base)[:, None], blend, np.nan))
 
     @cached_property
@@ -179,16 +179,16 @@ class Neighbours:
     def _compute_weights(self, context: _Context) -> Floats:
         """Return (prompts,): w of each prompt, 0..1, from its context questions."""
         sums, counts = self._sum_similarities(context)
-        without = sums[context.prompt] - self._similarity[context.question]
-        near = self._average_answers(
-            context.question, without, counts[context.prompt] - self._has_both_answers[context.question]
+        remainders = sums[context.prompt] - self._similarity[context.question]
+        nearest = self._average_answers(
+            context.question, remainders, counts[context.prompt] - self._has_both_answers[context.question]
         )
         base = self.others[context.question]
-        usable = (~np.isnan(near[:, 0]) & _is_there(base))[:, None]
-        away, residual = np.where(usable, near - base, 0), np.where(usable, self.observed[context.question] - base, 0)
+        usable = (~np.isnan(nearest[:, 0]) & _is_there(base))[:, None]
+        distance, residual = np.where(usable, nearest - base, 0), np.where(usable, self.observed[context.question] - base, 0)
         prompts = len(context.targets)
-        product = np.bincount(context.prompt, (away * residual).sum(axis=1), prompts)
-        square = np.bincount(context.prompt, (away**2).sum(axis=1), prompts)
+        product = np.bincount(context.prompt, (distance * residual).sum(axis=1), prompts)
+        square = np.bincount(context.prompt, (distance**2).sum(axis=1), prompts)
         return np.asarray(np.clip(np.divide(product, square, out=np.zeros(prompts), where=square > 0), 0, 1))
 
     def _split_shares(self, questions: Ints, shares: Floats) -> list[Prediction]:

@@ -93,16 +93,16 @@ def describe_form_for_user(options: BlueprintOptions, sizes: Sequence[int]) -> s
 
     `sizes` is the number of options of each question; batches have several.
     """
-    value, request, who = _describe_value(options, sizes), _format_request(options), people(options.profile).name
+    value, request, respondents = _describe_value(options, sizes), _format_request(options), people(options.profile).name
     form, thinks = _FORMS[options.task], options.reasoning == "cot"
     if not thinks and not options.structured:
         return f"{request} Reply with only {value}."
     if not options.structured:
         return (
-            f"{request} First think step by step about how {who} would answer. Then end your reply with a last line that "
+            f"{request} First think step by step about how {respondents} would answer. Then end your reply with a last line that "
             f"begins with {form.marker}: and goes on with {value}."
         )
-    thinking = f'"reasoning", a text in which you think step by step about how {who} would answer'
+    thinking = f'"reasoning", a text in which you think step by step about how {respondents} would answer'
     if form.key is None:
         return f"{request} Reply with only {_describe_batch_object(sizes, thinking if thinks else '')}."
     if thinks:
@@ -111,15 +111,15 @@ def describe_form_for_user(options: BlueprintOptions, sizes: Sequence[int]) -> s
 
 
 def _format_request(options: BlueprintOptions) -> str:
-    who = people(options.profile)
+    respondents = people(options.profile)
     if options.task == "synthetic-individuals":
         if options.individuals == 1:
-            return f"Answer the question as {who.one}, drawn at random, would."
+            return f"Answer the question as {respondents.one}, drawn at random, would."
         return (
-            f"Answer the question as {options.individuals} different {who.some}, drawn at random, would. "
+            f"Answer the question as {options.individuals} different {respondents.some}, drawn at random, would. "
             "Each of them chooses one option."
         )
-    return _QUESTIONS[options.task].format(people=who.name)
+    return _QUESTIONS[options.task].format(people=respondents.name)
 
 
 def _describe_value(options: BlueprintOptions, sizes: Sequence[int]) -> str:

@@ -57,17 +57,17 @@ def _iterate_level_sentences(shares: Sequence[_Share], people: People) -> Iterat
     choices = sorted((s for s in shares if not s.nobody), key=lambda s: -s.group)
     ranks = [list(ties) for _, ties in groupby(choices, key=lambda s: s.group)]
     first, later = ranks[0], ranks[1:]
-    yield _write_first_sentence(first, people, alone=len(choices) == 1, only=len(first) == len(shares), all_chosen=not later)
+    yield _write_first_sentence(first, people, single=len(choices) == 1, only=len(first) == len(shares), all_chosen=not later)
     if later:
         yield f"Next came {_join_with_then([_format_tied(ties) for ties in later])}."
-    nobody = [s.option for s in shares if s.nobody]
-    if nobody and len(choices) > 1:
-        yield f"Nobody chose {_join_with_or(nobody)}."
+    empty_options = [s.option for s in shares if s.nobody]
+    if empty_options and len(choices) > 1:
+        yield f"Nobody chose {_join_with_or(empty_options)}."
 
 
-def _write_first_sentence(first: Sequence[_Share], people: People, *, alone: bool, only: bool, all_chosen: bool) -> str:
+def _write_first_sentence(first: Sequence[_Share], people: People, *, single: bool, only: bool, all_chosen: bool) -> str:
     names, share = join_words([s.option for s in first]), first[0].group
-    if alone:
+    if single:
         return f"{people.everyone} chose {names}."
     if only:
         return f"{people.were} evenly spread over the options: {_format_tenths(share)} chose each of {names}."
@@ -75,8 +75,8 @@ def _write_first_sentence(first: Sequence[_Share], people: People, *, alone: boo
         return f"{people.were} evenly divided between {names}, with {_format_tenths(share)} each."
     if len(first) > 1:
         return f"The most common answers of {people.name} were {names}, with {_format_tenths(share)} each."
-    for least, words in _MAJORITIES:
-        if share >= least:
+    for threshold, words in _MAJORITIES:
+        if share >= threshold:
             return f"{words} of {people.name} ({_format_tenths(share)}) chose {names}."
     return f"The most common answer of {people.name} was {names} ({_format_tenths(share)})."
 
@@ -123,5 +123,5 @@ def _format_difference(share: _Share) -> str:
     figures = f"({_format_tenths(share.group)} against {_format_tenths(share.everyone)})"
     if share.nobody:
         return f"{share.option} not at all {figures}"
-    degree = next(word for least, word in _DEGREES if abs(gap) >= least)
+    degree = next(word for threshold, word in _DEGREES if abs(gap) >= threshold)
     return f"{share.option} {degree}{'more' if gap > 0 else 'less'} often {figures}"

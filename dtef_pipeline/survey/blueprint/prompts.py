@@ -164,9 +164,9 @@ class _Asking:
         if self.options.task != "batch":
             yield from fitting
             return
-        alone = [draft.targets[0] for draft in fitting]
-        for places in split_question_batches([question.kind for question in alone], self.options.batch_size):
-            yield from self._split([alone[place] for place in places])
+        questions = [draft.targets[0] for draft in fitting]
+        for places in split_question_batches([question.kind for question in questions], self.options.batch_size):
+            yield from self._split([questions[place] for place in places])
 
     def _can_ask(self, question: _Question) -> bool:
         return self.options.task != "shift" or bool(question.row["population"])
@@ -222,7 +222,7 @@ class _Asking:
             context_questions = candidates[:n_context]
             context = [self.heading, *(c.context for c in context_questions)] if context_questions else []
             user = "\n\n".join([draft.head, *context, draft.tail])
-            in_prompt = {
+            prompt_columns = {
                 **self.shared_columns,
                 "context_level": level,
                 "prompt_id": self._make_prompt_id(draft.targets, user, schema),
@@ -233,8 +233,8 @@ class _Asking:
                 "tokens": draft.tokens + (costs[n_context - 1] if n_context else 0),
             }
             for place, target in enumerate(draft.targets):
-                of_question = {name: target.row[name] for name in _FROM_SURVEY}
-                yield {**of_question, **in_prompt, "reading": self._make_reading(draft, place)}
+                question_columns = {name: target.row[name] for name in _FROM_SURVEY}
+                yield {**question_columns, **prompt_columns, "reading": self._make_reading(draft, place)}
 
     def _make_prompt_id(self, targets: Sequence[_Question], user: str, schema: str | None) -> str:
         limits: dict[str, Any] = {"response_schema": schema, "answer_tokens": self.options.answer_tokens}
@@ -310,8 +310,8 @@ _BESIDE_EVERYONE: Mapping[str, str] = {
 
 def write_context_heading(form: str, people: People, *, population_known: bool) -> str:
     """Return the heading above the context questions. It mentions all respondents only if their answers are known."""
-    beside = _BESIDE_EVERYONE[form] if population_known else ""
-    return f"How {people.name} answered other questions of the same survey{beside}"
+    suffix = _BESIDE_EVERYONE[form] if population_known else ""
+    return f"How {people.name} answered other questions of the same survey{suffix}"
 
 
 def write_context_question(row: Mapping[str, Any], form: str, people: People, *, show_n: bool) -> str:
@@ -325,8 +325,8 @@ def _format_answers(row: Mapping[str, Any], form: str, people: People) -> str:
     if form == "narrative":
         return write_narrative(options, observed, population, people)
     if form == "distribution-context" and population:
-        beside = zip(options, observed, population, strict=True)
+        triples = zip(options, observed, population, strict=True)
         return list_lettered_options(
-            [f"{option}: {format_percent(share)} ({format_percent(everyone)})" for option, share, everyone in beside]
+            [f"{option}: {format_percent(share)} ({format_percent(everyone)})" for option, share, everyone in triples]
         )
     return list_lettered_shares(options, observed)

@@ -32,8 +32,8 @@ def make_segment_heat_map(frame: pd.DataFrame) -> Chart:
     """Return a heat map of segments (rows) and models (columns), from the breakdown by segment."""
     rows = _select_comparable(frame)
     means = rows.groupby("segment", observed=True)["score"].mean().sort_values()
-    worst = rows[rows["segment"].isin(means.index[:_MOST_CHARTED_SEGMENTS])].sort_values(["attribute", "segment", "model"])
-    cells = [{"row": row["segment"], "column": row["model"], "value": row["score"]} for row in convert_to_rows(worst)]
+    low_rows = rows[rows["segment"].isin(means.index[:_MOST_CHARTED_SEGMENTS])].sort_values(["attribute", "segment", "model"])
+    cells = [{"row": row["segment"], "column": row["model"], "value": row["score"]} for row in convert_to_rows(low_rows)]
     return Chart(
         "heat", cells, f"Mean score of the {min(len(means), _MOST_CHARTED_SEGMENTS)} segments that are predicted worst"
     )

@@ -104,7 +104,7 @@ def _compute_comparisons(
     connection: Connection, options: BoardOptions, evidence: BoardEvidence | None, *, with_parsed: bool = True
 ) -> pd.DataFrame:
     cells, noise = evidence or load_evidence(connection, options)
-    return compare_all_pairs(cells, options, noise.score if noise else None, with_parsed=with_parsed)
+    return compare_all_pairs(cells, options, noise.score if noise else None, has_parsed=with_parsed)
 
 
 def _compute_responsiveness(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:

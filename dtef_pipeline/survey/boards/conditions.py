@@ -161,8 +161,8 @@ def _add_verdicts(table: pd.DataFrame, scored: pd.DataFrame) -> pd.DataFrame:
 
 def _remove_pair_rounding(cells: pd.DataFrame) -> pd.DataFrame:
     """Return the cells with exactly equal scores if they differ only by rounding, so that the difference is exactly 0."""
-    apart = remove_rounding((cells["score"] - cells["first_score"]).to_numpy(), cells["score"].to_numpy())
-    return cells.assign(score=np.where(apart == 0, cells["first_score"], cells["score"]))
+    differences = remove_rounding((cells["score"] - cells["first_score"]).to_numpy(), cells["score"].to_numpy())
+    return cells.assign(score=np.where(differences == 0, cells["first_score"], cells["score"]))
 
 
 def _test(cells: pd.DataFrame) -> pd.DataFrame:

@@ -73,14 +73,14 @@ def rank_by_spread(frame: pd.DataFrame, spread: str) -> pd.DataFrame:
 
 def add_segment_cautions(frame: pd.DataFrame) -> pd.Series:
     """Return the notes of a consistency board, with a caution if another model has scores in more segments under the same conditions."""
-    most = frame.groupby(list(KEYS.asked), sort=False)["n_segments"].transform("max")
+    maxima = frame.groupby(list(KEYS.asked), sort=False)["n_segments"].transform("max")
     cautions = [
         f"only {n} of {n_most} segments: do not compare its spread with models that have other segments" if n < n_most else ""
-        for n, n_most in zip(frame["n_segments"], most, strict=True)
+        for n, n_most in zip(frame["n_segments"], maxima, strict=True)
     ]
     notes = frame["consistency_note"].fillna("")
     return pd.Series(
-        ["; ".join(filter(None, both)) for both in zip(notes, cautions, strict=True)], index=frame.index, dtype=object
+        ["; ".join(filter(None, parts)) for parts in zip(notes, cautions, strict=True)], index=frame.index, dtype=object
     )
 
 
@@ -141,8 +141,8 @@ def _split_spread(deviations: Estimates, means: Floats, rounds: int) -> dict[str
     def statistic(ratio: float) -> float:
         """Return the mean square of the effects over its expectation: F at the true ratio of the component to the residual (Wald 1947)."""
         weight = 1 / (variance + ratio * residual)
-        off = effects - weight @ effects / weight.sum()
-        return float(weight @ off**2 / (len(means) - rounds))
+        offsets = effects - weight @ effects / weight.sum()
+        return float(weight @ offsets**2 / (len(means) - rounds))
 
     ratio = estimate_variance_ratio(statistic, len(means) - rounds, deviations.degrees[0])
     expected = np.sqrt((means - effects).var(ddof=1) + residual)

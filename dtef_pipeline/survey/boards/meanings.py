@@ -83,26 +83,26 @@ def list_board_columns(by: str) -> tuple[str, ...]:
     return (*BY_NAME[by].columns, *more)
 
 
-def list_subject_columns(by: str) -> tuple[str, ...]:
+def list_subject_columns(view: str) -> tuple[str, ...]:
     """Return the columns of `list_board_columns` that even a narrow terminal shows."""
-    return (*BY_NAME[by].always_shown, *(METRICS if _is_by_metric(by) else ()))
+    return (*BY_NAME[view].always_shown, *(METRICS if _is_by_metric(view) else ()))
 
 
-def _is_by_metric(by: str) -> bool:
-    return MEANINGS.get(BY_NAME[by].table) is METRIC_RANKS
+def _is_by_metric(view: str) -> bool:
+    return MEANINGS.get(BY_NAME[view].table) is METRIC_RANKS
 
 
-def list_meanings(by: str) -> Mapping[str, str]:
+def list_meanings(view: str) -> Mapping[str, str]:
     """Return the meanings of the shown columns of a board, one line each."""
-    table = BY_NAME[by].table
+    table = BY_NAME[view].table
     texts = dict(MEANINGS[table]) if table in MEANINGS else {field.name: description(field) for field in TESTS[table]}
     lower = next((texts[low] for low, _ in SHOWN_INTERVALS if low in texts), BOARD_COLUMNS["score_low"])
     texts["interval"] = _describe_interval(lower)
     texts |= {name: _describe_interval(BOARD_COLUMNS[ENDS[value][0]]) for name, value in OWN_INTERVALS.items()}
-    if _is_by_metric(by):
+    if _is_by_metric(view):
         texts |= {name: f"{texts[name]}; in brackets the {_lower_first_letter(texts[f'{name}_rank'])}" for name in METRICS}
     texts["questions"] = f"{BOARD_COLUMNS['n_questions']}; in brackets the {_lower_first_letter(BOARD_COLUMNS['n_batteries'])}"
-    return {name: texts[name] for name in (*list_board_columns(by), "condition") if name in texts}
+    return {name: texts[name] for name in (*list_board_columns(view), "condition") if name in texts}
 
 
 def _describe_interval(lower: str) -> str:

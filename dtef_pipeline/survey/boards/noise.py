@@ -129,8 +129,8 @@ def score_against_samples(samples: Iterable[AnswerSamples], predictions: Predict
 def _find_survey_rows(survey: pa.Table, cells: pd.DataFrame) -> Places:
     """Return the survey's row of each cell, or -1 without a row."""
     index = pd.MultiIndex.from_frame(survey.select(list(KEYS.pair)).to_pandas())
-    back, pairs = identify(cells, KEYS.pair)
-    return np.asarray(index.get_indexer(pd.MultiIndex.from_frame(pairs.astype(str))).astype(np.int64)[back])
+    code, pairs = identify(cells, KEYS.pair)
+    return np.asarray(index.get_indexer(pd.MultiIndex.from_frame(pairs.astype(str))).astype(np.int64)[code])
 
 
 def _load_predictions(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame) -> tuple[Places, pa.Array]:
@@ -155,13 +155,13 @@ def _score_draws(
     place = np.where(pair[row] >= 0, sample.place[pair[row]], -1)
     usable = np.flatnonzero(place >= 0)
     for block in np.array_split(usable, max(1, -(-len(usable) // _PREDICTIONS_AT_ONCE))) if len(usable) else []:
-        at, cell = place[block], row[block]
+        block_place, cell = place[block], row[block]
         shifts = np.zeros((len(block), REPLICATES, sample.k))
-        for of_answers, how in zip(moving, (sample.shift_population, sample.shift_other_segments), strict=True):
-            places = np.flatnonzero(of_answers[cell])
-            shifts[places] = how(at[places]) if len(places) else 0
+        for mask, sampler in zip(moving, (sample.shift_population, sample.shift_other_segments), strict=True):
+            places = np.flatnonzero(mask[cell])
+            shifts[places] = sampler(block_place[places]) if len(places) else 0
         matrix = _move_predictions(build_matrix(predicted, sample.k, block), shifts)
-        scores = _score_samples(metric, matrix, sample, at).reshape(-1, REPLICATES)
+        scores = _score_samples(metric, matrix, sample, block_place).reshape(-1, REPLICATES)
         first = np.flatnonzero(np.diff(cell, prepend=-1))
         sums.score[cell[first]] += np.add.reduceat(_compute_deviations(scores), first, axis=0)
         sums.draws[cell[first]] += np.add.reduceat(np.isfinite(scores[:, 0]).astype(np.float64), first)
@@ -248,8 +248,8 @@ def _select_other_people(survey: pa.Table) -> pa.Table:
         pc.subtract(survey["population_n"], survey["n"].cast(pa.int64())),
     )
     rows = survey.select(SAMPLE_COLUMNS)
-    nobody = pa.nulls(len(rows), pa.float64())
-    for name, column in (("observed", answers), ("n", people.cast(pa.int32())), (EFFECTIVE, nobody)):
+    nulls = pa.nulls(len(rows), pa.float64())
+    for name, column in (("observed", answers), ("n", people.cast(pa.int32())), (EFFECTIVE, nulls)):
         rows = rows.set_column(rows.schema.get_field_index(name), name, column)
     return rows.filter(pc.and_kleene(pc.greater(rows["n"], 0), pc.is_valid(rows["observed"])))
 
@@ -325,8 +325,8 @@ def draw_answers(survey: pa.Table, rows: Places, rng: np.random.Generator) -> It
         observed = metrics.normalise_distributions(build_matrix(lists["observed"], k, pairs))
         counts = rng.multinomial(np.broadcast_to(n_drawn[pairs], (REPLICATES, len(pairs))), observed)
         answers = np.ascontiguousarray((counts / n_drawn[pairs][:, None]).transpose(1, 0, 2))
-        off, positions = (lists[name].take(pa.array(pairs)) for name in ("dont_know", "positions"))
-        ranks = compute_scale_ranks(off, positions, k)
+        dont_know, positions = (lists[name].take(pa.array(pairs)) for name in ("dont_know", "positions"))
+        ranks = compute_scale_ranks(dont_know, positions, k)
         ordinal = np.asarray(pc.equal(survey["scale"], "ordinal").take(pa.array(pairs)))
         size = n[pairs]
         groups = _build_groups(group[pairs], question[pairs], size, answers - observed[:, None])
@@ -346,20 +346,20 @@ def _number_rows(survey: pa.Table, names: tuple[str, ...]) -> Places:
 
 
 def _build_groups(group: Places, question: Places, n: Floats, moves: Floats) -> _Groups:
-    _, first, of = np.unique(group, return_index=True, return_inverse=True)
-    order = np.argsort(of, kind="stable")
-    starts = np.searchsorted(of[order], np.arange(len(first)))
+    _, first, code = np.unique(group, return_index=True, return_inverse=True)
+    order = np.argsort(code, kind="stable")
+    starts = np.searchsorted(code[order], np.arange(len(first)))
     size = np.add.reduceat(n[order], starts)
     sums = np.add.reduceat((n[:, None, None] * moves)[order], starts, axis=0)
-    return _Groups(of, _find_largest_groups(question[first], size), size, sums)
+    return _Groups(code, _find_largest_groups(question[first], size), size, sums)
 
 
 def _find_largest_groups(question: Places, size: Floats) -> Places:
     """Return for each group the largest group of the same question; the first if there are several."""
     order = np.lexsort((-size, question))
-    _, first, of = np.unique(question[order], return_index=True, return_inverse=True)
+    _, first, code = np.unique(question[order], return_index=True, return_inverse=True)
     largest = np.empty(len(order), dtype=np.int64)
-    largest[order] = order[first][of]
+    largest[order] = order[first][code]
     return largest
 
 

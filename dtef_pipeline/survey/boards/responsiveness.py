@@ -111,9 +111,9 @@ def compute_responsiveness(
 
 def _judge(change: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame:
     """Return the statistics of each group with `p_adjusted` and `verdict`, both null for a baseline, which sees no context."""
-    is_asked = ~groups["model_variant"].map(is_computed).astype(bool)
-    statistics = change.assign(p_adjusted=change["p"].where(is_asked).groupby(groups["condition"]).transform(lambda p: holm(p)))
-    return statistics.assign(verdict=verdicts(statistics, _REACTIONS, MARGIN).where(is_asked, None))
+    is_model = ~groups["model_variant"].map(is_computed).astype(bool)
+    statistics = change.assign(p_adjusted=change["p"].where(is_model).groupby(groups["condition"]).transform(lambda p: holm(p)))
+    return statistics.assign(verdict=verdicts(statistics, _REACTIONS, MARGIN).where(is_model, None))
 
 
 def _select_readable(rows: _Rows) -> _Rows:
@@ -159,16 +159,16 @@ def _test_change(rows: _Rows, shape: tuple[int, int]) -> pd.DataFrame:
     np.maximum.at(highest, rows.group, rows.size)
     np.minimum.at(lowest, rows.group, rows.size)
     has_score = ~np.isnan(rows.score)
-    most, least = has_score & (rows.size == highest[rows.group]), has_score & (rows.size == lowest[rows.group])
+    is_highest, is_lowest = has_score & (rows.size == highest[rows.group]), has_score & (rows.size == lowest[rows.group])
     rows = rows._replace(score=np.nan_to_num(rows.score))
-    both = np.bincount(rows.pair, weights=most | least)[rows.pair] > 1
-    most, least = most & both, least & both
-    contrast = most.astype(np.float64) - least
+    is_paired = np.bincount(rows.pair, weights=is_highest | is_lowest)[rows.pair] > 1
+    is_highest, is_lowest = is_highest & is_paired, is_lowest & is_paired
+    contrast = is_highest.astype(np.float64) - is_lowest
     sums = _sum_contrast(rows, contrast, shape)
-    counts = sum_by_cluster(rows.cluster, rows.group, most, shape)
+    counts = sum_by_cluster(rows.cluster, rows.group, is_highest, shape)
     shared = _estimate_variance_of_people(rows, contrast, counts.sum(axis=0))
     statistics = compute_paired_statistics(sums, counts, shared=shared, noun=KEYS.cluster_noun).drop(columns="n_clusters")
-    for name, level in (("lowest", least), ("highest", most)):
+    for name, level in (("lowest", is_lowest), ("highest", is_highest)):
         pairs = counts.sum(axis=0)
         with np.errstate(invalid="ignore"):
             statistics[f"score_at_{name}_context"] = (
@@ -216,10 +216,10 @@ def _describe_unread(cells: pd.DataFrame, group: Codes, groups: int) -> pd.Serie
     """Return a note on the levels of each group without a readable response, whose scores say nothing about context."""
     level = cells["context_level"].astype(str)
     read = cells["n_ok"].groupby([group, level.to_numpy()], sort=False).sum()
-    none = sorted(read.index[read == 0], key=lambda at: _order(at[1]))
+    none = sorted(read.index[read == 0], key=lambda pair: _order(pair[1]))
     notes = pd.Series("", index=range(groups), dtype=object)
     for place in {place for place, _ in none}:
-        notes[place] = f"no readable response at level {', '.join(level for of, level in none if of == place)}"
+        notes[place] = f"no readable response at level {', '.join(level for code, level in none if code == place)}"
     return notes
 
 

@@ -118,10 +118,10 @@ RELIABILITY = pa.schema(
 """Agreement of the scores of repeated draws of one prompt."""
 
 
-def _describe_ends(of: str, name: str) -> dict[str, str]:
+def _describe_ends(measure: str, name: str) -> dict[str, str]:
     return {
-        f"{of}_{end}": f"{which} end of the 95 % interval of {name}; null: none"
-        for end, which in (("low", "Lower"), ("high", "Upper"))
+        f"{measure}_{end}": f"{side} end of the 95 % interval of {name}; null: none"
+        for end, side in (("low", "Lower"), ("high", "Upper"))
     }
 
 

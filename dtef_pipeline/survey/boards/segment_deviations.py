@@ -36,27 +36,27 @@ def add_levels(cells: pd.DataFrame, metric: str) -> pd.DataFrame:
     """
     read = cells["n_ok"] / cells["n_answered"].where(cells["n_answered"] > 0, 1)
     short, distance = 1 - cells["ceiling"].astype(np.float64), 1 - cells["parsed_score"].astype(np.float64)
-    both = short.notna() & distance.notna()
-    at_most, total = short[both].sum(), distance[both].sum()
-    share = at_most / total if metric not in _SQUARED and total > at_most else 1.0
-    loss = share * short if both.any() else 0.0
+    is_known = short.notna() & distance.notna()
+    short_total, total = short[is_known].sum(), distance[is_known].sum()
+    share = short_total / total if metric not in _SQUARED and total > short_total else 1.0
+    loss = share * short if is_known.any() else 0.0
     return cells.assign(read=read, level=cells["score"] + read * loss, parsed_level=cells["parsed_score"] + loss)
 
 
-def select_comparable_cells(cells: pd.DataFrame, level: str, within: Sequence[str] = ()) -> pd.DataFrame:
+def select_comparable_cells(cells: pd.DataFrame, level: str, columns: Sequence[str] = ()) -> pd.DataFrame:
     """Return the cells with a `level` whose question also has one in another segment. A question of two rounds is two questions.
 
-    `within`: columns in which the other segments must have the same value.
+    `columns`: columns in which the other segments must have the same value.
     """
     level_cells = cells[cells[level].notna()]
-    together = level_cells.groupby([*within, *KEYS.shared_item], observed=True, sort=False)[level].transform("size")
+    together = level_cells.groupby([*columns, *KEYS.shared_item], observed=True, sort=False)[level].transform("size")
     return level_cells[together > 1]
 
 
-def number_groups(cells: pd.DataFrame, by: Sequence[str]) -> Codes:
+def number_groups(cells: pd.DataFrame, columns: Sequence[str]) -> Codes:
     """Return (cells,) the group of each cell, from 0 in order of appearance. No name may be missing."""
     key = np.zeros(len(cells), dtype=np.int64)
-    for name in by:
+    for name in columns:
         codes = pd.factorize(cells[name])[0]
         key = key * (codes.max(initial=0) + 1) + codes
     return pd.factorize(key)[0].astype(np.int64)
@@ -74,10 +74,10 @@ def estimate_segment_deviations(
     segment's own respondents, which differs between segments (a known sampling variance next to a pooled one: Fay & Herriot 1979). c: the
     part that the same respondents contribute to all batteries (`shared_variance`).
     """
-    item, cluster, people = (number_groups(cells, by) for by in (KEYS.shared_item, [KEYS.cluster], ["round"]))
+    item, cluster, people = (number_groups(cells, columns) for columns in (KEYS.shared_item, [KEYS.cluster], ["round"]))
     shape = (int(cluster.max()) + 1, int(segment.max()) + 1)
-    off = np.round(_subtract_others(cells[level].to_numpy(np.float64), item), _DIGITS)
-    sums, counts = (_sum_by_cluster_and_segment(cluster, segment, values, shape) for values in (off, np.ones(len(off))))
+    offsets = np.round(_subtract_others(cells[level].to_numpy(np.float64), item), _DIGITS)
+    sums, counts = (_sum_by_cluster_and_segment(cluster, segment, values, shape) for values in (offsets, np.ones(len(offsets))))
     estimates = estimate_ratios(sums, counts)
     sample, shared = np.zeros(shape[1]), np.zeros(shape[1])
     if noise is not None:

@@ -86,7 +86,7 @@ def _average_by_segment(cells: pd.DataFrame) -> pd.DataFrame:
 
 def _judge(cells: pd.DataFrame, level: str, options: BoardOptions, noise: Draws | None) -> pd.DataFrame:
     """Return a row per group and segment, by the `level` of the cells; no rows if there is nothing to compare."""
-    comparable_cells = select_comparable_cells(cells, level, within=["group"])
+    comparable_cells = select_comparable_cells(cells, level, columns=["group"])
     tests = [_test(group, level, options, noise) for _, group in comparable_cells.groupby("group", sort=False)]
     columns = {name: np.concatenate([test[name] for test in tests] or [[]]) for name in _TESTED}
     rows = _average_by_segment(comparable_cells).assign(**columns)
@@ -102,7 +102,7 @@ def _test(cells: pd.DataFrame, level: str, options: BoardOptions, noise: Draws |
     adjusted = p if len(p) == 2 else holm(p)
     reason = _explain_untested(cells, len(p), options)
     few = (explain_missing(int(count), KEYS.cluster_noun, "interval and no test") for count in deviations.n_clusters)
-    notes = ["; ".join(filter(None, [why, reason])) for why in few]
+    notes = ["; ".join(filter(None, [note, reason])) for note in few]
     tests = [*deviations.interval(), p, adjusted]
     if reason:
         tests = [np.full(len(p), np.nan)] * len(tests)

@@ -87,11 +87,11 @@ def _compute_segment_intervals(rows: pa.Table, scores: pa.Table, survey: pa.Tabl
     score_rows, survey_rows = scores.select(SCORE_COLUMNS).combine_chunks(), survey.select(ASKED).combine_chunks()
     score_places, survey_places = _group_by_segment(scores), _group_by_segment(survey)
     place = np.zeros(len(scores), dtype=np.int64)
-    for at, places in sorted(_group_by_segment(rows).items()):
-        of_segment = survey_rows.take(pa.array(survey_places.get(at, []), pa.int64()))
-        noise = estimate_segment_noise(score_rows.take(pa.array(score_places[at])), of_segment)
-        place[score_places[at]] = np.arange(len(noise))
-        means = _average_segment(rows.take(pa.array(places)), of_segment, noise, place)
+    for segment, places in sorted(_group_by_segment(rows).items()):
+        segment_rows = survey_rows.take(pa.array(survey_places.get(segment, []), pa.int64()))
+        noise = estimate_segment_noise(score_rows.take(pa.array(score_places[segment])), segment_rows)
+        place[score_places[segment]] = np.arange(len(noise))
+        means = _average_segment(rows.take(pa.array(places)), segment_rows, noise, place)
         low[places], high[places] = clip_to_unit(means)
     return low, high
 
@@ -116,9 +116,9 @@ def _average_segment(rows: pa.Table, survey: pa.Table, noise: Deviations, place:
     moves = np.add.reduceat(noise[place[answers.flatten().to_numpy()]], first, axis=0)
     same_people = np.zeros(len(column), dtype=np.int64)
     correlation = SCORED.correlation(rows["model"].to_pandas())
-    of_people = shared_variance(moves, column, cluster, same_people, len(lists), correlation)
+    people_variance = shared_variance(moves, column, cluster, same_people, len(lists), correlation)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return estimate_ratios(sums, counts, shared=np.nan_to_num(of_people / counts.sum(axis=0) ** 2))
+        return estimate_ratios(sums, counts, shared=np.nan_to_num(people_variance / counts.sum(axis=0) ** 2))
 
 
 def _number_batteries(questions: pa.Array, survey: pa.Table) -> tuple[Codes, int]:

@@ -27,12 +27,12 @@ def restrict_to_shared_pairs(connection: duckdb.DuckDBPyConnection, board: pd.Da
     rows = board[key].astype(str).merge(means, on=key, how="left")
     unlike = (board["score"].notna() & (rows["shared_pairs"].fillna(0).to_numpy() != board["n_pairs"].to_numpy())).to_numpy()
     curve = [board[name].astype(str) for name in _CURVE]
-    without_ends = pd.Series(unlike, index=board.index).groupby(curve).transform("any").to_numpy()
+    lacks_ends = pd.Series(unlike, index=board.index).groupby(curve).transform("any").to_numpy()
     shared_board = board.copy()
     shared_board.loc[unlike, "score"] = rows.loc[unlike, "shared_score"].to_numpy(dtype=float)
     shared_board.loc[unlike, "n_pairs"] = rows.loc[unlike, "shared_pairs"].fillna(0).to_numpy(dtype=int)
     for end in {"score_low", "score_high"} & set(shared_board.columns):
-        shared_board.loc[without_ends, end] = None
+        shared_board.loc[lacks_ends, end] = None
     return shared_board
 
 

@@ -56,12 +56,12 @@ def compute_measures(grid: Grid) -> Measures:
     ceiling = grid.mean(np.where(has_score, grid.column("ceiling"), np.nan))
     skill = _compute_skill(grid)
     error = grid.ratio(grid.column("l2_corrected"), grid.column("gini"))
-    of_marginal = (grid.rows["model"] == POPULATION_MARGINAL).to_numpy()
+    is_marginal = (grid.rows["model"] == POPULATION_MARGINAL).to_numpy()
     with np.errstate(divide="ignore", invalid="ignore"):
-        worth = np.where((error > 0) & ~of_marginal, 1 / error, np.nan)
+        worth = np.where((error > 0) & ~is_marginal, 1 / error, np.nan)
     columns = {"ceiling": ceiling, **skill, "worth": worth}
     no_end = np.isnan(columns["skill_low"]) & ~np.isnan(columns["skill"]) & (not grid.is_of_items)
-    return Measures(columns, _write_skill_notes(columns, error, of_marginal, no_end, *_count_unknown(grid)))
+    return Measures(columns, _write_skill_notes(columns, error, is_marginal, no_end, *_count_unknown(grid)))
 
 
 def _compute_skill(grid: Grid) -> dict[str, Floats]:
@@ -70,12 +70,12 @@ def _compute_skill(grid: Grid) -> dict[str, Floats]:
     top, bottom = _subtract_or_zero(score, below), np.where(np.isfinite(score), ceiling - below, np.nan)
     is_known = np.isfinite(top) & np.isfinite(bottom)
     room = grid.mean(np.where(is_known, bottom, np.nan))
-    nothing = np.full(len(room), np.nan)
+    nans = np.full(len(room), np.nan)
     if grid.is_of_items:
         return {
             "skill": np.where(room >= MIN_ROOM, grid.ratio(top, bottom), np.nan),
-            "skill_low": nothing,
-            "skill_high": nothing,
+            "skill_low": nans,
+            "skill_high": nans,
         }
 
     def list_skill_terms(skill: Floats, noise: SamplingNoise) -> list[NoiseTerm]:
@@ -89,15 +89,15 @@ def _compute_skill(grid: Grid) -> dict[str, Floats]:
 
     # Where a model predicts without these people's answers, what they share is at least that of the marginal's part, which is made of them:
     # over questions the noise of the score averages out, and that of the marginal does not.
-    of_marginal = grid.compute_shared_variance(list_marginal_terms, grid.ratio(top, bottom), is_known, OF_OBSERVED)
-    ratio = grid.estimate(top, bottom, list_skill_terms, least=np.where(grid.correlation < OF_OBSERVED, of_marginal, 0))
+    marginal_variance = grid.compute_shared_variance(list_marginal_terms, grid.ratio(top, bottom), is_known, OF_OBSERVED)
+    ratio = grid.estimate(top, bottom, list_skill_terms, floor=np.where(grid.correlation < OF_OBSERVED, marginal_variance, 0))
     low, high = _widen_interval(
         *ratio.interval(), room, grid.mean(np.where(is_known, grid.column("ceiling_low") - below, np.nan))
     )
-    between = grid.estimate(np.where(is_known, bottom, np.nan), np.ones(len(bottom)), list_room_terms, OF_OBSERVED)
-    room_low, room_high = between.interval()
+    room_estimate = grid.estimate(np.where(is_known, bottom, np.nan), np.ones(len(bottom)), list_room_terms, OF_OBSERVED)
+    room_low, room_high = room_estimate.interval()
     is_sure = (room_low > 0) & (room_high - room_low < np.maximum(ROOM_WIDTH, ROOM_SHARE * room))
-    is_sure &= (between.n_clusters >= SURE_CLUSTERS) & (room >= MIN_ROOM)
+    is_sure &= (room_estimate.n_clusters >= SURE_CLUSTERS) & (room >= MIN_ROOM)
     return {
         "skill": np.where(room >= MIN_ROOM, ratio.value, np.nan),
         "skill_low": np.where(is_sure, low, np.nan),
@@ -127,8 +127,8 @@ def _widen_interval(low: Floats, high: Floats, room: Floats, low_room: Floats) -
     If other questions and people could leave much less room, the ratio to it is unbounded (Fieller 1954).
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        more = np.maximum(np.where(np.isfinite(low_room), room / np.maximum(low_room, MIN_ROOM), 1), 1)
-    return np.minimum(low, low * more), np.maximum(high, high * more)
+        factor = np.maximum(np.where(np.isfinite(low_room), room / np.maximum(low_room, MIN_ROOM), 1), 1)
+    return np.minimum(low, low * factor), np.maximum(high, high * factor)
 
 
 def _count_unknown(grid: Grid) -> tuple[Floats, Floats]:
@@ -142,29 +142,29 @@ def _count_unknown(grid: Grid) -> tuple[Floats, Floats]:
 
 
 def _write_skill_notes(
-    columns: Mapping[str, Floats], error: Floats, of_marginal: Mask, no_end: Mask, unknown: Floats, n_scored: Floats
+    columns: Mapping[str, Floats], error: Floats, is_marginal: Mask, no_end: Mask, unknown: Floats, n_scored: Floats
 ) -> list[list[str]]:
     """Return the reasons why a row has no skill, worth or interval of skill; empty if it has all.
 
     `no_end`: rows with skill but no interval. `unknown`: the number of the `n_scored` pairs with an unknown n.
     """
-    why: list[list[str]] = [[] for _ in error]
+    reasons: list[list[str]] = [[] for _ in error]
     no_ceiling, no_skill = np.isnan(columns["ceiling"]), np.isnan(columns["skill"])
-    no_worth = np.isnan(columns["worth"]) & ~np.isnan(error) & ~no_ceiling & ~of_marginal
+    no_worth = np.isnan(columns["worth"]) & ~np.isnan(error) & ~no_ceiling & ~is_marginal
     for place in np.flatnonzero(no_skill | no_end | no_worth | (unknown > 0)):
         if unknown[place]:
-            why[place].append(_describe_unknown(int(unknown[place]), int(n_scored[place])))
+            reasons[place].append(_describe_unknown(int(unknown[place]), int(n_scored[place])))
         elif no_ceiling[place]:
-            why[place].append("the ceiling is unknown")
+            reasons[place].append("the ceiling is unknown")
         elif no_skill[place]:
-            why[place].append("no skill: the leave-one-out marginal is unknown, or it reaches the ceiling")
+            reasons[place].append("no skill: the leave-one-out marginal is unknown, or it reaches the ceiling")
         elif no_end[place]:
-            why[place].append(
+            reasons[place].append(
                 "skill has no interval: the distance from the leave-one-out marginal to the ceiling is too uncertain"
             )
         if no_worth[place]:
-            why[place].append("no worth: sampling noise explains the whole error")
-    return why
+            reasons[place].append("no worth: sampling noise explains the whole error")
+    return reasons
 
 
 def _describe_unknown(unknown: int, n_scored: int) -> str:

@@ -59,17 +59,17 @@ class Candidate(NamedTuple):
     prose: bool = False
 
 
-def make_candidate(start: int, end: int, values: Sequence[float], n: int, how: str, *, prose: bool = False) -> Candidate:
+def make_candidate(start: int, end: int, values: Sequence[float], n: int, form: str, *, prose: bool = False) -> Candidate:
     """Return a reading of `values`, with its status as a distribution over n options."""
     if fault := explain_no_distribution(values):
-        return Candidate(start, end, "unparseable", (), f"{how}: {fault}")
+        return Candidate(start, end, "unparseable", (), f"{form}: {fault}")
     if len(values) != n:
         return Candidate(
-            start, end, "wrong_length", (), f"{how} of {format_count(len(values), 'value')} for {format_count(n, 'option')}"
+            start, end, "wrong_length", (), f"{form} of {format_count(len(values), 'value')} for {format_count(n, 'option')}"
         )
-    if not how.startswith("array") and _can_be_thousands(values):
-        return Candidate(start, end, "unparseable", (), f"{how}: a point may be a decimal or a thousands separator")
-    return Candidate(start, end, "ok", tuple(values), how, prose)
+    if not form.startswith("array") and _can_be_thousands(values):
+        return Candidate(start, end, "unparseable", (), f"{form}: a point may be a decimal or a thousands separator")
+    return Candidate(start, end, "ok", tuple(values), form, prose)
 
 
 def explain_no_distribution(values: Sequence[float]) -> str:
@@ -135,10 +135,10 @@ def _find_arrays(text: str, n: int) -> Iterator[Candidate]:
             continue
         if _is_like_citations(values) and not _is_on_own_line(text, match.start(), match.end()):
             continue
-        how = "array" if content == match[1] else "array with remarks"
+        form = "array" if content == match[1] else "array with remarks"
         if "-" in content and _has_range(content):
-            how = "array with a range in it"
-        yield make_candidate(match.start(), match.end(), values, n, how)
+            form = "array with a range in it"
+        yield make_candidate(match.start(), match.end(), values, n, form)
 
 
 def _split_array_items(content: str) -> list[str]:
@@ -215,11 +215,11 @@ def _run_values(run: str, n: int) -> list[float]:
     if len(numbers) != n or not all(map(is_joinable, numbers)):
         return split
     comma_values = [parse_written_number(v, commas=True) for v in numbers]
-    with_comma = [v for v in numbers if "," in v]
-    thousands = sum(1 for v in with_comma if _THOUSANDS.fullmatch(v))
-    between = _COMMA_NUMBERS.sub("", run)
-    comma_separates = "," in between
-    if thousands == len(with_comma):
-        return split if _CLOSE_COMMA.search(between) else comma_values
-    certain = thousands == 0 and is_near_whole(sum_in_order(comma_values)) and (not comma_separates or len(with_comma) == n)
+    comma_numbers = [v for v in numbers if "," in v]
+    thousands = sum(1 for v in comma_numbers if _THOUSANDS.fullmatch(v))
+    separators = _COMMA_NUMBERS.sub("", run)
+    comma_separates = "," in separators
+    if thousands == len(comma_numbers):
+        return split if _CLOSE_COMMA.search(separators) else comma_values
+    certain = thousands == 0 and is_near_whole(sum_in_order(comma_values)) and (not comma_separates or len(comma_numbers) == n)
     return comma_values if certain else split

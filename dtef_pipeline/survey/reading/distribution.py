@@ -65,7 +65,7 @@ def make_unparseable(reason: str) -> ParsedResponse:
 
 def read_distribution(text: str | None, n: int, labels: Labels | None, *, has_marker: bool = False) -> ParsedResponse:
     """Return the distribution over `n` options, in the order in which they are listed. Never raises on any text."""
-    plain = extract_answer_text(extract_answer(strip_thinking(text), "distribution", marked=has_marker)) if text else ""
+    plain = extract_answer_text(extract_answer(strip_thinking(text), "distribution", has_marker=has_marker)) if text else ""
     if not plain:
         return make_unparseable(explain_empty(text))
     best: Candidate | None = None
@@ -121,13 +121,13 @@ def _iterate_marked_parts(plain: str) -> Iterator[str]:
 
 def _find_all_candidates(text: str, n: int, labels: Labels | None) -> list[Candidate]:
     """Return every reading of the text. A label takes precedence over the letter, number or place of its row."""
-    without_labels = list(read_unlabelled(text, n))
+    plain_readings = list(read_unlabelled(text, n))
     if labels is None:
-        return [*without_labels, *read_enumerated(text, n, None), *read_any_labels(text, n)]
-    with_labels = read_labelled(text, labels)
-    named = [(c.start, c.end) for c in with_labels if c.status == "ok"]
-    weaker = [_order_by_header(c, text, labels) for c in without_labels] + read_enumerated(text, n, labels)
-    return with_labels + [c for c in weaker if not _is_overlapping_last(c, named)]
+        return [*plain_readings, *read_enumerated(text, n, None), *read_any_labels(text, n)]
+    label_readings = read_labelled(text, labels)
+    named = [(c.start, c.end) for c in label_readings if c.status == "ok"]
+    weaker = [_order_by_header(c, text, labels) for c in plain_readings] + read_enumerated(text, n, labels)
+    return label_readings + [c for c in weaker if not _is_overlapping_last(c, named)]
 
 
 def _is_overlapping_last(candidate: Candidate, spans: Sequence[tuple[int, int]]) -> bool:
@@ -164,11 +164,11 @@ def _choose_best(candidates: list[Candidate]) -> Candidate | None:
     It is unparseable if another reading of the same words differs.
     """
     for status in ("ok", "wrong_length", "unparseable"):
-        of_status = [c for c in candidates if c.status == status]
-        pool = [c for c in of_status if not c.prose] or of_status
+        matches = [c for c in candidates if c.status == status]
+        pool = [c for c in matches if not c.prose] or matches
         if pool:
             last = max(pool, key=lambda c: (c.end, c.start))
-            rival = next((c for c in of_status if c.start < last.end and c.end > last.start and c.values != last.values), None)
+            rival = next((c for c in matches if c.start < last.end and c.end > last.start and c.values != last.values), None)
             return last._replace(status="unparseable", how=f"two readings: {last.how}, {rival.how}") if rival else last
     return None
 

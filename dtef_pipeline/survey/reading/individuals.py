@@ -48,7 +48,7 @@ def read_individuals(text: str | None, labels: Labels, size: int | None, *, has_
     """
     outside = strip_thinking(text) if text else ""
     response = extract_answer_text(
-        extract_answer(_extract_people_answers(outside), "answers", marked=has_marker), LOOK_BACK_FAR
+        extract_answer(_extract_people_answers(outside), "answers", has_marker=has_marker), LOOK_BACK_FAR
     )
     if not response:
         return make_unparseable(explain_empty(text))
@@ -112,11 +112,11 @@ def _name_options(entries: Sequence[str], labels: Labels) -> bool:
     return any(find_option(entry, labels) is not None for entry in entries)
 
 
-def _split_entries_by_line(part: str, labels: Labels, most: int) -> list[str]:
-    """Return the entries of the last `most` lines, without prose before the first and after the last entry."""
-    lines = [line.strip() for line in part.split("\n")[-most:]]
-    entries_of = {line: _split_line(line, labels) for line in dict.fromkeys(lines)}
-    by_line = [entries_of[line] for line in lines]
+def _split_entries_by_line(part: str, labels: Labels, n_lines: int) -> list[str]:
+    """Return the entries of the last `n_lines` lines, without prose before the first and after the last entry."""
+    lines = [line.strip() for line in part.split("\n")[-n_lines:]]
+    line_entries = {line: _split_line(line, labels) for line in dict.fromkeys(lines)}
+    by_line = [line_entries[line] for line in lines]
     entry_places = [place for place, entries in enumerate(by_line) if entries]
     if not entry_places:
         return []
@@ -149,11 +149,11 @@ def _split(line: str, labels: Labels) -> list[str]:
 
 def _join_split_labels(items: Sequence[str], labels: Labels) -> list[str]:
     """Return the items rejoined if a label contains a comma. Quotes are already removed, so only the labels show this."""
-    most = max(name.count(",") for name in labels.names) + 1
+    n_parts = max(name.count(",") for name in labels.names) + 1
     entries: list[str] = []
     place = 0
     while place < len(items):
-        texts = (", ".join(items[place:stop]) for stop in range(min(place + most, len(items)), place, -1))
+        texts = (", ".join(items[place:stop]) for stop in range(min(place + n_parts, len(items)), place, -1))
         entry = next((text for text in texts if find_option(text, labels) is not None), items[place])
         entries.append(entry)
         place += entry.count(", ") + 1

@@ -199,40 +199,40 @@ def _renumber_from_one(pairs: list[Pair], n: int) -> list[Pair]:
     return [p for p in pairs if 0 <= p.option < n]
 
 
-def _group_runs(text: str, pairs: Iterable[Pair], names: Sequence[str], how: str) -> Iterator[Candidate]:
+def _group_runs(text: str, pairs: Iterable[Pair], names: Sequence[str], form: str) -> Iterator[Candidate]:
     """Group pairs into candidates. A run ends if it names every option, or if a name is repeated after other text."""
     run: dict[int, Pair] = {}
-    twice: list[int] = []
+    clash: list[int] = []
     end = 0
     for pair in pairs:
         earlier = run.get(pair.option)
         fresh = len(run) == len(names) or (earlier is not None and text.count("\n", end, pair.start) >= 2)
         if fresh:
-            yield from _make_candidates(text, run, twice, names, how)
-            run, twice, earlier = {}, [], None
+            yield from _make_candidates(text, run, clash, names, form)
+            run, clash, earlier = {}, [], None
         if earlier is not None and not (earlier.fault or pair.fault) and earlier.value != pair.value:
-            twice.append(pair.option)
+            clash.append(pair.option)
         run.setdefault(pair.option, pair)
         end = pair.end
-    yield from _make_candidates(text, run, twice, names, how)
+    yield from _make_candidates(text, run, clash, names, form)
 
 
-def _make_candidates(text: str, run: dict[int, Pair], twice: list[int], names: Sequence[str], how: str) -> Iterator[Candidate]:
+def _make_candidates(text: str, run: dict[int, Pair], clash: list[int], names: Sequence[str], form: str) -> Iterator[Candidate]:
     if len(run) < 2:
         return
     start = min(p.start for p in run.values())
     end = max(p.end for p in run.values())
     missing = [name for i, name in enumerate(names) if i not in run]
     if fault := next((p.fault for p in run.values() if p.fault), ""):
-        yield Candidate(start, end, "unparseable", (), f"{how}: {fault}")
-    elif twice:
-        yield Candidate(start, end, "wrong_length", (), f"{how} gives {names[twice[0]]!r} two values")
+        yield Candidate(start, end, "unparseable", (), f"{form}: {fault}")
+    elif clash:
+        yield Candidate(start, end, "wrong_length", (), f"{form} gives {names[clash[0]]!r} two values")
     elif missing:
-        yield Candidate(start, end, "wrong_length", (), f"{how} without {_list_first_few(missing)}")
+        yield Candidate(start, end, "wrong_length", (), f"{form} without {_list_first_few(missing)}")
     elif strangers := _find_strangers(text, start, end, run):
-        yield Candidate(start, end, "wrong_length", (), f"{how} with {_list_first_few(strangers)}, which is not an option")
+        yield Candidate(start, end, "wrong_length", (), f"{form} with {_list_first_few(strangers)}, which is not an option")
     else:
-        yield make_candidate(start, end, [run[i].value for i in range(len(names))], len(names), how)
+        yield make_candidate(start, end, [run[i].value for i in range(len(names))], len(names), form)
 
 
 def _find_bare_rows(text: str, labels: Labels) -> Iterator[Candidate]:

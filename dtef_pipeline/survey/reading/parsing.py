@@ -138,13 +138,15 @@ def parse_responses(
         raise ValueError(f"{format_count(len(column), 'text')}, but {format_count(len(options), 'list')} of options")
     if sizes is None:
         sizes = _count_options(options)
-    how = _combine_array(reading)
+    layout = _combine_array(reading)
     making = ColumnsInMaking(column, sizes)
-    making.add_clean(*_select_one_distribution(how, len(column)))
+    making.add_clean(*_select_one_distribution(layout, len(column)))
     pending = making.list_pending()
     rows = pa.array(pending)
     readings = (
-        [AS_IN_THE_SURVEY] * len(pending) if how is None else [Reading.parse_reading(row) for row in how.take(rows).to_pylist()]
+        [AS_IN_THE_SURVEY] * len(pending)
+        if layout is None
+        else [Reading.parse_reading(row) for row in layout.take(rows).to_pylist()]
     )
     responses: dict[tuple[object, ...], ParsedResponse] = {}
     items = zip(column.take(rows).to_pylist(), options.take(rows).to_pylist(), readings, pending.tolist(), strict=True)
@@ -173,10 +175,10 @@ def _convert_to_strings(texts: pa.Array | pa.ChunkedArray | Sequence[str | None]
     return array.cast(pa.large_string())
 
 
-def _select_one_distribution(how: pa.StructArray | None, rows: int) -> tuple[npt.NDArray[np.bool_], pa.ListArray | None]:
+def _select_one_distribution(layout: pa.StructArray | None, rows: int) -> tuple[npt.NDArray[np.bool_], pa.ListArray | None]:
     """Return which rows are read as one distribution, whose array is the answer with or without a marker, and their orders."""
-    if how is None or how.null_count == rows:
+    if layout is None or layout.null_count == rows:
         return np.ones(rows, dtype=bool), None
-    fields = dict(zip([field.name for field in how.type], how.flatten(), strict=True))
-    alone = pc.and_(fields["place"].is_null(), pc.fill_null(pc.not_equal(fields["task"], "individuals"), True))
-    return alone.to_numpy(zero_copy_only=False), fields["order"]
+    fields = dict(zip([field.name for field in layout.type], layout.flatten(), strict=True))
+    is_single = pc.and_(fields["place"].is_null(), pc.fill_null(pc.not_equal(fields["task"], "individuals"), True))
+    return is_single.to_numpy(zero_copy_only=False), fields["order"]

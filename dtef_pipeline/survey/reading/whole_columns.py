@@ -38,14 +38,14 @@ class ColumnsInMaking:
         """Return the rows without a result."""
         return np.flatnonzero(self._pending)
 
-    def add_clean(self, alone: Flags, orders: pa.ListArray | None) -> None:
+    def add_clean(self, is_single: Flags, orders: pa.ListArray | None) -> None:
         """Parse the texts that are one clean array of as many numbers as options, with a positive total.
 
-        `alone` (rows,): whether a row may be parsed like this. `orders`: the option at each place, null for the survey's order.
+        `is_single` (rows,): whether a row may be parsed like this. `orders`: the option at each place, null for the survey's order.
         """
         self._status[:] = self._encode_text("ok")
         self._reason[:] = self._encode_text("array")
-        groups = clean_arrays(self._texts, self._sizes, alone)
+        groups = clean_arrays(self._texts, self._sizes, is_single)
         self._note_totals([self._add_arrays(arrays, orders) for arrays in groups])
 
     def _add_arrays(self, arrays: Arrays, orders: pa.ListArray | None) -> tuple[Rows, Floats]:
@@ -62,27 +62,27 @@ class ColumnsInMaking:
             rows, total, places = rows[usable], total[usable], [place[usable] for place in places]
             permutations = None if permutations is None else permutations[usable]
         if permutations is None and _is_consecutive(rows):
-            beside = self._values[self._offsets[rows[0]] : self._offsets[rows[-1] + 1]].reshape(len(rows), -1)
+            block = self._values[self._offsets[rows[0]] : self._offsets[rows[-1] + 1]].reshape(len(rows), -1)
             for i, place in enumerate(places):
-                np.divide(place, total, out=beside[:, i])
+                np.divide(place, total, out=block[:, i])
             self._pending[rows[0] : rows[-1] + 1] = False
         else:
             starts = self._offsets[rows]
             for i, place in enumerate(places):
                 self._values[starts + (i if permutations is None else permutations[:, i])] = place / total
             self._pending[rows] = False
-        off = ~((np.abs(total - 100) <= 3.0) | (np.abs(total - 1) <= 0.03))
-        return rows[off], total[off]
+        is_odd = ~((np.abs(total - 100) <= 3.0) | (np.abs(total - 1) <= 0.03))
+        return rows[is_odd], total[is_odd]
 
     def _note_totals(self, odd: list[tuple[Rows, Floats]]) -> None:
         """Add the total to the reason of these rows."""
         if odd:
             rows, totals = (np.concatenate(parts) for parts in zip(*odd, strict=True))
-            distinct, which = np.unique(totals, return_inverse=True)
+            distinct, index = np.unique(totals, return_inverse=True)
             codes = np.array(
                 [self._encode_text("array" + describe_total(total)) for total in distinct.tolist()], dtype=np.int32
             )
-            self._reason[rows] = codes[which]
+            self._reason[rows] = codes[index]
 
     def add(self, row: int, response: ParsedResponse) -> None:
         """Store a response that was parsed individually."""

@@ -33,19 +33,19 @@ def estimate_variance_components(scores: pd.DataFrame) -> Components:
     """
     score = scores["score"].to_numpy(np.float64)
     question, battery = (_factorize_column(scores, name) for name in ("question", "cluster"))
-    of_question = np.zeros(question.max() + 1, dtype=np.int64)  # (questions,) their batteries
-    of_question[question] = battery
-    pairs, in_battery = np.bincount(question), np.bincount(battery)
-    n, questions, batteries = len(score), len(pairs), len(in_battery)
+    question_batteries = np.zeros(question.max() + 1, dtype=np.int64)  # (questions,) their batteries
+    question_batteries[question] = battery
+    pairs, battery_sizes = np.bincount(question), np.bincount(battery)
+    n, questions, batteries = len(score), len(pairs), len(battery_sizes)
     means = np.bincount(question, weights=score) / pairs
-    battery_means = np.bincount(battery, weights=score) / in_battery
-    between = float(pairs @ (means - battery_means[of_question]) ** 2)
-    of_battery = float(in_battery @ (battery_means - score.mean()) ** 2)
-    within = float((pairs**2 / in_battery[of_question]).sum())
+    battery_means = np.bincount(battery, weights=score) / battery_sizes
+    between = float(pairs @ (means - battery_means[question_batteries]) ** 2)
+    battery_sum = float(battery_sizes @ (battery_means - score.mean()) ** 2)
+    within = float((pairs**2 / battery_sizes[question_batteries]).sum())
     pair = _divide_components(float(((score - means[question]) ** 2).sum()), n - questions)
-    of_questions = _divide_components(between - pair * (questions - batteries), n - within)
-    lower_levels = pair * (batteries - 1) + of_questions * (within - (pairs**2).sum() / n)
-    return Components(_divide_components(of_battery - lower_levels, n - (in_battery**2).sum() / n), of_questions, pair)
+    question_variance = _divide_components(between - pair * (questions - batteries), n - within)
+    lower_levels = pair * (batteries - 1) + question_variance * (within - (pairs**2).sum() / n)
+    return Components(_divide_components(battery_sum - lower_levels, n - (battery_sizes**2).sum() / n), question_variance, pair)
 
 
 def compute_expected_error(components: Components, pairs: pd.DataFrame) -> float:
@@ -76,9 +76,9 @@ def compute_difference_deviations(scores: pd.DataFrame) -> pd.DataFrame:
 
     `scores`: `score`, and `way` and the pair's `question` and `segment`, which identify a pair. Pairs of one model are dropped.
     """
-    of_pair = scores.groupby(["way", "question", "segment"], observed=True)["score"]
-    models = of_pair.transform("size")
-    deviation = (scores["score"] - of_pair.transform("mean")) * np.sqrt(2 * models / (models - 1).clip(lower=1))
+    pair_scores = scores.groupby(["way", "question", "segment"], observed=True)["score"]
+    models = pair_scores.transform("size")
+    deviation = (scores["score"] - pair_scores.transform("mean")) * np.sqrt(2 * models / (models - 1).clip(lower=1))
     return scores.assign(score=deviation)[models > 1]
 
 

@@ -154,11 +154,11 @@ def _can_fit_table(line: _Line) -> bool:
 def _measure(lines: list[_Line], responses: list[ParsedResponse]) -> dict[str, npt.NDArray[np.float64]]:
     """Return every metric (lines,), NaN without a value, computed for each number of options together."""
     values = {name: np.full(len(lines), np.nan) for name in METRICS}
-    rows_of: dict[int, list[int]] = {}
+    rows_by_size: dict[int, list[int]] = {}
     for row, (line, response) in enumerate(zip(lines, responses, strict=True)):
         if response.distribution is not None:
-            rows_of.setdefault(len(line.expected), []).append(row)
-    for rows in rows_of.values():
+            rows_by_size.setdefault(len(line.expected), []).append(row)
+    for rows in rows_by_size.values():
         predicted, expected = [responses[row].distribution for row in rows], [lines[row].expected for row in rows]
         for name, metric_values in measure(predicted, expected).items():  # type: ignore[arg-type]  # none of them is None here
             values[name][rows] = metric_values

@@ -32,8 +32,8 @@ def compute_scale_ranks(dont_know: pa.Array, positions: pa.Array, k: int) -> npt
 
     In a row without positions, the options that are not `dont_know` are ranked in their order.
     """
-    off = _read_dont_know_flags(dont_know, k)
-    ranks = np.where(off, -1, np.cumsum(~off, axis=1) - 1)
+    off_scale = _read_dont_know_flags(dont_know, k)
+    ranks = np.where(off_scale, -1, np.cumsum(~off_scale, axis=1) - 1)
     has_positions = pc.fill_null(pc.equal(pc.list_value_length(positions), k), False).to_numpy(zero_copy_only=False)
     if has_positions.any():
         values = pc.fill_null(positions.filter(pa.array(has_positions)).flatten(), np.inf).to_numpy(zero_copy_only=False)
@@ -43,8 +43,8 @@ def compute_scale_ranks(dont_know: pa.Array, positions: pa.Array, k: int) -> npt
 
 
 def _compute_dense_ranks(positions: Floats) -> npt.NDArray[np.int64]:
-    on_scale = np.isfinite(positions)
-    return np.where(on_scale, np.searchsorted(np.unique(positions[on_scale]), positions), -1)
+    has_position = np.isfinite(positions)
+    return np.where(has_position, np.searchsorted(np.unique(positions[has_position]), positions), -1)
 
 
 def has_listed_order(ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
@@ -54,8 +54,8 @@ def has_listed_order(ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
 
 def add_effective(survey: pa.Table) -> pa.Table:
     """Return the rows with the column EFFECTIVE, null if the table has none."""
-    nothing = pa.nulls(len(survey), pa.float64())
-    return survey if EFFECTIVE in survey.column_names else survey.append_column(EFFECTIVE, nothing)
+    nulls = pa.nulls(len(survey), pa.float64())
+    return survey if EFFECTIVE in survey.column_names else survey.append_column(EFFECTIVE, nulls)
 
 
 def sample_sizes(survey: pa.Table) -> Floats:

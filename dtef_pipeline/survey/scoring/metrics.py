@@ -203,10 +203,10 @@ def sum_by_rank(rows: Floats, ranks: npt.ArrayLike) -> Floats:
     `ranks` is (k,) integers: the place of each option on the scale, from 0.
     """
     places = np.asarray(ranks)
-    on_scale = np.zeros((*rows.shape[:-1], max(places.max(initial=-1) + 1, 0)), order="F")
+    fractions = np.zeros((*rows.shape[:-1], max(places.max(initial=-1) + 1, 0)), order="F")
     for option in np.flatnonzero(places >= 0):
-        on_scale[..., places[option]] += rows[..., option]
-    return on_scale
+        fractions[..., places[option]] += rows[..., option]
+    return fractions
 
 
 def emd_normalized_on_scale(predicted: npt.ArrayLike, observed: npt.ArrayLike, ranks: npt.ArrayLike) -> Floats:

@@ -110,7 +110,7 @@ def _build_question_rows(responses: pa.Table, lists: dict[str, pa.Array], rows: 
             f"{first['round']}/{first['question_id']}: options differ between segments: got {sorted(lengths)} options; allowed: the same "
             "options in all segments of a round"
         )
-    off, positions = (table[name].slice(0, 1).combine_chunks() for name in ("dont_know", "positions"))
+    dont_know, positions = (table[name].slice(0, 1).combine_chunks() for name in ("dont_know", "positions"))
     has_population, has_others = (
         lists[name].is_valid().to_numpy(zero_copy_only=False)[rows] for name in ("population", "leave_one_out_marginal")
     )
@@ -126,7 +126,7 @@ def _build_question_rows(responses: pa.Table, lists: dict[str, pa.Array], rows: 
         others=build_matrix(lists["leave_one_out_marginal"], k, rows[has_others]),
         has_others=has_others,
         ordinal=first["scale"] == "ordinal",
-        ranks=compute_scale_ranks(off, positions, k)[0],
+        ranks=compute_scale_ranks(dont_know, positions, k)[0],
     )
 
 
@@ -158,14 +158,14 @@ def _simulate_ceilings(question: _Question, simulation: _Simulation) -> _Ceiling
 def _fill_reference_columns(
     gini: Floats, structs: Columns, above: dict[str, Floats], question: _Question, simulation: _Simulation
 ) -> None:
-    rows, observed, with_n = question.rows, question.observed, question.select_with_n()
+    rows, observed, subset = question.rows, question.observed, question.select_with_n()
     best = _Ceilings({}, {})
-    if len(with_n.rows):
-        gini[with_n.rows] = compute_gini(with_n.observed, with_n.n)
-        best = _simulate_ceilings(with_n, simulation)
+    if len(subset.rows):
+        gini[subset.rows] = compute_gini(subset.observed, subset.n)
+        best = _simulate_ceilings(subset, simulation)
     entries = {
-        "ceiling": (with_n.rows, best.values),
-        "ceiling_low": (with_n.rows, best.values),
+        "ceiling": (subset.rows, best.values),
+        "ceiling_low": (subset.rows, best.values),
         "uniform_score": (rows, question.similarities(np.ones_like(observed), observed)),
     }
     if question.population is not None:
@@ -179,7 +179,7 @@ def _fill_reference_columns(
         for metric, value in values.items():
             structs[name][metric][places] = value
     for metric, value in best.excess.items():
-        above[metric][with_n.rows] = value
+        above[metric][subset.rows] = value
 
 
 def _take_out(low: dict[str, Floats], above: dict[str, Floats], responses: pa.Table) -> None:
@@ -201,9 +201,9 @@ def _take_out(low: dict[str, Floats], above: dict[str, Floats], responses: pa.Ta
 
 def _make_metric_struct(values: dict[str, Floats]) -> pa.Array:
     """Return a struct over the metrics, null if none has a value."""
-    nothing = np.all([np.isnan(value) for value in values.values()], axis=0)
+    is_empty = np.all([np.isnan(value) for value in values.values()], axis=0)
     arrays = [pa.array(value, from_pandas=True) for value in values.values()]
-    return pa.StructArray.from_arrays(arrays, names=list(values), mask=pa.array(nothing))
+    return pa.StructArray.from_arrays(arrays, names=list(values), mask=pa.array(is_empty))
 
 
 def _hash_questions(responses: pa.Table) -> pa.Array:

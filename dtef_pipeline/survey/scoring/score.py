@@ -64,8 +64,8 @@ def score_predictions(predictions: pa.Table, survey: pa.Table, *, metric: str = 
 
 def _convert_nan_to_null(values: Floats) -> pa.Array:
     """Return NaN as null, without copying the values."""
-    nothing = np.isnan(values)
-    return pa.array(values, mask=nothing if nothing.any() else None)
+    is_nan = np.isnan(values)
+    return pa.array(values, mask=is_nan if is_nan.any() else None)
 
 
 def _hash_truths(survey: pa.Table) -> pa.Array:
@@ -85,8 +85,8 @@ def _find_prediction_rows(predictions: pa.Table, survey: pa.Table) -> pa.Array:
     keys = _join_pair_keys(survey).combine_chunks()
     if len(keys) != len(pc.unique(keys)):
         counts = pc.value_counts(keys)
-        twice = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
-        raise DtefError(f"duplicate survey rows (round, segment, question_id): {_list_offenders(twice)}; allowed: one each")
+        repeats = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
+        raise DtefError(f"duplicate survey rows (round, segment, question_id): {_list_offenders(repeats)}; allowed: one each")
     prediction_keys = _join_pair_keys(predictions)
     places = pc.index_in(prediction_keys, keys)
     if places.null_count:
@@ -110,19 +110,21 @@ def _read(predictions: pa.Table, survey: pa.Table, place: pa.Array) -> ParsedCol
     by_filter = pc.and_(
         has_reply, pc.fill_null(pc.equal(predictions["finish_reason"].combine_chunks(), "content_filter"), False)
     )
-    to_parse = pc.and_not(has_reply, by_filter)
+    is_parsable = pc.and_not(has_reply, by_filter)
     options = pa.DictionaryArray.from_arrays(place, survey["options"].combine_chunks())
-    if pc.all(to_parse, min_count=0).as_py():
+    if pc.all(is_parsable, min_count=0).as_py():
         return parse_responses(predictions["response"], options, predictions["reading"])
-    call_rows = predictions.select(["response", "reading"]).filter(to_parse)
-    responses = parse_responses(call_rows["response"], options.filter(to_parse), call_rows["reading"])
-    mask = to_parse.to_numpy(zero_copy_only=False)
+    call_rows = predictions.select(["response", "reading"]).filter(is_parsable)
+    responses = parse_responses(call_rows["response"], options.filter(is_parsable), call_rows["reading"])
+    mask = is_parsable.to_numpy(zero_copy_only=False)
     row = pa.array(np.where(mask, np.cumsum(mask) - 1, 0), mask=~mask)
-    why = pc.coalesce(predictions["error"].combine_chunks(), _repeat_text("no response, and no error was recorded", len(call)))
+    reason = pc.coalesce(
+        predictions["error"].combine_chunks(), _repeat_text("no response, and no error was recorded", len(call))
+    )
     return ParsedColumns(
-        pc.if_else(to_parse, responses.status.take(row), pc.if_else(by_filter, "refused", call)),
+        pc.if_else(is_parsable, responses.status.take(row), pc.if_else(by_filter, "refused", call)),
         responses.distribution.take(row),
-        pc.if_else(to_parse, responses.reason.take(row), pc.if_else(by_filter, "stopped by a content filter", why)),
+        pc.if_else(is_parsable, responses.reason.take(row), pc.if_else(by_filter, "stopped by a content filter", reason)),
     )
 
 
@@ -144,8 +146,8 @@ class _Truth:
         self.observed = survey["observed"].combine_chunks()
         self.n = sample_sizes(survey)
         self.nominal = ~pc.fill_null(pc.equal(survey["scale"], "ordinal"), False).to_numpy()
-        off, positions = (survey[name].combine_chunks() for name in ("dont_know", "positions"))
-        distinct = {k: np.unique(compute_scale_ranks(off, positions, k), axis=0, return_inverse=True) for k in ks}
+        dont_know, positions = (survey[name].combine_chunks() for name in ("dont_know", "positions"))
+        distinct = {k: np.unique(compute_scale_ranks(dont_know, positions, k), axis=0, return_inverse=True) for k in ks}
         self.ranks = {k: _Ranks(sets, code.reshape(-1)) for k, (sets, code) in distinct.items()}
 
 

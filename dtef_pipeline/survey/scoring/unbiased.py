@@ -56,8 +56,8 @@ def compute_corrected_rps_on_scale(
     places = np.asarray(ranks)
     if has_listed_order(places):
         return _correct_rps(pair, _subtract_one(n, p))
-    on_scale = places >= 0
-    respondents = np.rint((_subtract_one(n, p) + 1) * _sum_mass_on_scale(p, on_scale))
+    has_place = places >= 0
+    respondents = np.rint((_subtract_one(n, p) + 1) * _sum_mass_on_scale(p, has_place))
     result = np.full(p.shape[:-1], np.nan)
     q, p = sum_by_rank(q, places), sum_by_rank(p, places)
     usable = (q.sum(axis=-1) > 0) & (p.sum(axis=-1) > 0) & (p.shape[-1] > 1)
@@ -72,27 +72,27 @@ def measure_corrected(predicted: npt.ArrayLike, observed: npt.ArrayLike, n: npt.
 
 
 def compute_corrected_errors(pair: DistributionPair, n: npt.ArrayLike) -> dict[str, Floats]:
-    less_one = _subtract_one(n, pair.observed)
-    return {name: formula(pair, less_one) for name, formula in _CORRECTED_FORMULAS.items()}
+    degrees = _subtract_one(n, pair.observed)
+    return {name: formula(pair, degrees) for name, formula in _CORRECTED_FORMULAS.items()}
 
 
 def compute_gini(observed: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
     """Return the unbiased 1 - sum p^2 of the true distribution: chance that two people differ. Range 0..1; NaN if n < 2 or unknown."""
     p = normalise_distributions(observed, "observed")
-    less_one = _subtract_one(n, p)
-    return np.asarray((1 - sum_of_options(p * p)) * ((less_one + 1) / less_one))
+    degrees = _subtract_one(n, p)
+    return np.asarray((1 - sum_of_options(p * p)) * ((degrees + 1) / degrees))
 
 
-def _sum_mass_on_scale(p: Floats, on_scale: npt.NDArray[np.bool_]) -> Floats:
+def _sum_mass_on_scale(p: Floats, has_place: npt.NDArray[np.bool_]) -> Floats:
     """Return the share on the scale, added from first to last regardless of the number of rows."""
-    return sum_of_options(p[..., on_scale]) if on_scale.any() else np.zeros(p.shape[:-1])
+    return sum_of_options(p[..., has_place]) if has_place.any() else np.zeros(p.shape[:-1])
 
 
-def _correct_l2(pair: DistributionPair, less_one: Floats) -> Floats:
-    return np.asarray(sum_of_options(pair.difference**2) - (1 - pair.observed_squares) / less_one)
+def _correct_l2(pair: DistributionPair, degrees: Floats) -> Floats:
+    return np.asarray(sum_of_options(pair.difference**2) - (1 - pair.observed_squares) / degrees)
 
 
-def _correct_rps(pair: DistributionPair, less_one: Floats) -> Floats:
+def _correct_rps(pair: DistributionPair, degrees: Floats) -> Floats:
     """Return the score in one pass over the options, with memory that does not depend on their number."""
     q, p = pair.predicted, pair.observed
     cumulative, real = np.zeros(p.shape[:-1]), np.zeros(p.shape[:-1])
@@ -102,7 +102,7 @@ def _correct_rps(pair: DistributionPair, less_one: Floats) -> Floats:
         real = real + p[..., option]
         score += (cumulative - real) ** 2
         spread += real * (1 - real)
-    return np.asarray(score - spread / less_one)
+    return np.asarray(score - spread / degrees)
 
 
 _CORRECTED_FORMULAS = {"l2_corrected": _correct_l2, "rps_corrected": _correct_rps}

@@ -101,18 +101,18 @@ class SurveyContents:
     @cached_property
     def ways(self) -> list[Setting]:
         """The ways of asking, sorted by most ranked models, not much fewer pairs than others, most context."""
-        ranked_rows = {way: rows[rows["rank"].notna() & ~rows["is_reference"]] for way, rows in group_by_setting(self.overall)}
-        pairs = {way: int(rows["n_pairs"].max()) if len(rows) else 0 for way, rows in ranked_rows.items()}
+        ranked_rows = {key: rows[rows["rank"].notna() & ~rows["is_reference"]] for key, rows in group_by_setting(self.overall)}
+        pairs = {key: int(rows["n_pairs"].max()) if len(rows) else 0 for key, rows in ranked_rows.items()}
         enough = _ENOUGH_PAIRS * max(pairs.values(), default=0)
-        return sorted(ranked_rows, key=lambda way: (-len(ranked_rows[way]), pairs[way] < enough))
+        return sorted(ranked_rows, key=lambda key: (-len(ranked_rows[key]), pairs[key] < enough))
 
     @property
     def main(self) -> Setting:
         """The way of asking of the first leaderboard, which pages use if they show only one."""
         return self.ways[0]
 
-    def title(self, way: Setting) -> str:
-        return format_way_heading(way, len({other_way.condition for other_way in self.ways}) > 1)
+    def title(self, setting: Setting) -> str:
+        return format_way_heading(setting, len({other_way.condition for other_way in self.ways}) > 1)
 
     def format_way_title(self, row: Mapping[str, Any]) -> str:
         """Return a table row's way of asking, in words."""
@@ -150,7 +150,7 @@ class SurveyContents:
             )
             for id, attribute, value, n, rounds in sorted(rows, key=lambda row: (row[1] != "country", row[1], row[2], row[0]))
         }
-        return {id: page._replace(place=at) for at, (id, page) in enumerate(pages.items())}
+        return {id: page._replace(place=place) for place, (id, page) in enumerate(pages.items())}
 
     @cached_property
     def questions(self) -> Mapping[tuple[str, str], QuestionPage]:
@@ -167,9 +167,9 @@ class SurveyContents:
         files = choose_file_names(f"{row[0]}-{row[1]}" for row in rows)
         return {
             (round, id): QuestionPage(
-                at, round, id, text or id, tuple(options), _build_path("questions", files[f"{round}-{id}"])
+                place, round, id, text or id, tuple(options), _build_path("questions", files[f"{round}-{id}"])
             )
-            for at, (round, id, text, options, _) in enumerate(rows)
+            for place, (round, id, text, options, _) in enumerate(rows)
         }
 
     @property

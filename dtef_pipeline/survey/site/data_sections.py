@@ -66,13 +66,13 @@ def _build_rounds_section(contents: SurveyContents) -> Section:
         if len(frame)
         else ""
     )
-    how = " ".join(f"{line[0].upper()}{line[1:]}." for line in describe_n(contents.connection, list(frame["round"])))
+    method = " ".join(f"{line[0].upper()}{line[1:]}." for line in describe_n(contents.connection, list(frame["round"])))
     return Section(
         "rounds",
         "questions that people answered",
         [Table("Rounds of the survey", _ROUND_COLUMNS, convert_to_rows(frame))],
         answer,
-        how,
+        method,
     )
 
 
@@ -228,7 +228,7 @@ def _build_batteries_section(connection: duckdb.DuckDBPyConnection) -> Section:
         Column("rounds", "Rounds"),
         Column("texts", "Texts", "long", more=True),
     ]
-    how = (
+    method = (
         "Questions of one block, or repeated in other rounds, test a model in much the same way, so intervals count them as one battery. "
         "docs/explanation/batteries.md explains the rule that finds batteries and how to correct it."
     )
@@ -237,7 +237,7 @@ def _build_batteries_section(connection: duckdb.DuckDBPyConnection) -> Section:
         "batteries of questions",
         [Table("Batteries of two or more questions", columns, rows, first=15)],
         answer,
-        how,
+        method,
     )
 
 

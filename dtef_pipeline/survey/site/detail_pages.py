@@ -78,16 +78,16 @@ class DetailPages:
             rows = rows.merge(gaps[[*key, "verdict"]], on=key, how="left")
         return _group_by_way(rows, ["segment"])
 
-    def _build_model_tables(self, of_ways: Mapping[Any, pd.DataFrame]) -> list[Block]:
+    def _build_model_tables(self, way_rows: Mapping[Any, pd.DataFrame]) -> list[Block]:
         """Return a table of models for each way of asking, unfolded for the first leaderboard."""
         blocks: list[Block] = []
-        for way in self.contents.ways:
-            rows = of_ways.get(way)
+        for setting in self.contents.ways:
+            rows = way_rows.get(setting)
             if rows is None:
                 continue
             frame = rows.sort_values(["score", "name"], ascending=[False, True], kind="stable")
-            table = Table(f"Mean score, {self.contents.title(way).lower()}", _MODEL_COLUMNS, list(build_model_rows(frame)))
-            blocks.append(table if not blocks else Fold(self.contents.title(way), [table]))
+            table = Table(f"Mean score, {self.contents.title(setting).lower()}", _MODEL_COLUMNS, list(build_model_rows(frame)))
+            blocks.append(table if not blocks else Fold(self.contents.title(setting), [table]))
         return blocks
 
     def _describe_spread(self, fixed: SegmentPage | QuestionPage, spread: Spread | None, label: str) -> str:
@@ -114,12 +114,12 @@ class DetailPages:
             {**row, "question": questions[int(row["q"])].link, "round": questions[int(row["q"])].round}
             for row in first_and_last(convert_to_rows(frame))
         ]
-        who = format_plural(self.means.noun)
-        caption = f"Questions that {who} predict worst and best here, compared with the {MARGINAL}"
+        models = format_plural(self.means.noun)
+        caption = f"Questions that {models} predict worst and best here, compared with the {MARGINAL}"
         above = int((frame["lead"] > 0).sum())
         n_questions = int(frame["lead"].notna().sum())
         answer = (
-            f"On {above:,} of {format_count(n_questions, 'question')} {who} score above the {MARGINAL} on average."
+            f"On {above:,} of {format_count(n_questions, 'question')} {models} score above the {MARGINAL} on average."
             if n_questions
             else ""
         )
@@ -169,17 +169,17 @@ class DetailPages:
                 "apart", "Differs by", "percent", "Share of answers that would have to change to equal the population marginal"
             ),
         ]
-        columns += [Column(f"o{at}", option, "percent", heat=True, more=at > 2) for at, option in enumerate(question.options)]
+        columns += [Column(f"o{i}", option, "percent", heat=True, more=i > 2) for i, option in enumerate(question.options)]
         columns += [Column("score", "Mean score", "score", more=True)]
         items = [
             {
                 "segment": segments[s].link._replace(href=segments[s].pair_page(question)),
-                "apart": apart,
-                **{f"o{at}": share for at, share in enumerate(shares(observed))},
+                "apart": distance,
+                **{f"o{i}": share for i, share in enumerate(shares(observed))},
                 "score": scores.get(s),
                 "n": n,
             }
-            for s, n, apart, observed in rows[:MAX_SEGMENTS]
+            for s, n, distance, observed in rows[:MAX_SEGMENTS]
         ]
         few = (
             f"The {MAX_SEGMENTS} of {len(rows)} segments that differ most"

@@ -143,11 +143,11 @@ class ItemComparison(NamedTuple):
     note: str
 
 
-def item_scores(contents: SurveyContents, means: Means, most: int = MAX_PAIRS) -> ItemComparison:
+def item_scores(contents: SurveyContents, means: Means, limit: int = MAX_PAIRS) -> ItemComparison:
     """Return the scores of the models of the first leaderboard, with the same pairs for all."""
     rows = contents.connection.execute(f"""
         WITH own AS ({means.scored_pairs_sql}), pairs AS (SELECT DISTINCT s, q FROM own), chosen AS (
-            SELECT *, count(*) OVER () AS of_pairs FROM pairs QUALIFY row_number() OVER (ORDER BY md5('{SEED}/' || s || '/' || q)) <= {most}
+            SELECT *, count(*) OVER () AS of_pairs FROM pairs QUALIFY row_number() OVER (ORDER BY md5('{SEED}/' || s || '/' || q)) <= {limit}
         ) SELECT s, q, series, score, of_pairs FROM own JOIN chosen USING (s, q) ORDER BY series, s, q
         """).df()
     if not len(rows):
@@ -160,13 +160,13 @@ def item_scores(contents: SurveyContents, means: Means, most: int = MAX_PAIRS) -
         label=[f"{questions[q].title} ({segments[s].label})" for s, q in places],
         page=[segments[s].pair_page(questions[q]) for s, q in places],
     )
-    of_pairs, n_shown = int(rows["of_pairs"].iloc[0]), len(named)
-    names = {at: means.series[at].name for at in means.main_series}
+    n_pairs, n_shown = int(rows["of_pairs"].iloc[0]), len(named)
+    names = {place: means.series[place].name for place in means.main_series}
     items = rows.merge(words, on=["s", "q"]).assign(model=rows["series"].map(names))
-    way = contents.title(contents.main).lower()
+    title = contents.title(contents.main).lower()
     sample = (
-        f"a random sample of {n_shown:,} of {format_count(of_pairs, 'pair')} (seed {SEED})"
-        if n_shown < of_pairs
-        else format_count(of_pairs, "pair")
+        f"a random sample of {n_shown:,} of {format_count(n_pairs, 'pair')} (seed {SEED})"
+        if n_shown < n_pairs
+        else format_count(n_pairs, "pair")
     )
-    return ItemComparison(items[list(ITEM_COLUMNS)], f"Pairs of question and segment, {way}: {sample}.")
+    return ItemComparison(items[list(ITEM_COLUMNS)], f"Pairs of question and segment, {title}: {sample}.")

@@ -49,23 +49,23 @@ _BOARD_MORE = (
 
 def build_ranked_boards(contents: SurveyContents) -> Iterator[RankedBoard]:
     """Yield a board for each way of asking, first that of the front page."""
-    for at, way in enumerate(contents.ways):
-        rows = way.select_rows(contents.overall)
-        ranked_rows = _add_ranks(rows, way.select_rows(contents.boards["comparisons"]))
+    for index, setting in enumerate(contents.ways):
+        rows = setting.select_rows(contents.overall)
+        ranked_rows = _add_ranks(rows, setting.select_rows(contents.boards["comparisons"]))
         ceiling = rows["ceiling"].median() if "ceiling" in rows else np.nan
         lines = [] if is_unknown(ceiling) else [Reference(f"A {A_PERFECT_MODEL}", float(ceiling))]
         marginals = rows.loc[(rows["model"] == LEAVE_ONE_OUT) & rows["score"].notna(), ["name", "score"]]
         lines += [Reference(name, float(score)) for name, score in marginals.itertuples(index=False, name=None)]
-        title = contents.title(way) if len(contents.ways) > 1 else ""
+        title = contents.title(setting) if len(contents.ways) > 1 else ""
         board = [_build_row(row) for row in convert_to_rows(ranked_rows)]
-        yield RankedBoard(str(at) if at else "", title, SURVEY_MEASURE, board, lines, _BOARD_MORE, RANKS_GUIDE)
+        yield RankedBoard(str(index) if index else "", title, SURVEY_MEASURE, board, lines, _BOARD_MORE, RANKS_GUIDE)
 
 
 def _add_ranks(rows: pd.DataFrame, comparisons: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with `rank`, `rank_low` and `rank_high` among models only, best first; baselines have none."""
     models = rows[~rows["is_reference"] & rows["rank"].notna()]
-    by = models["adjusted_score"] if "adjusted_score" in models else models["score"]
-    models = models.assign(rank=rank_numbers(by))
+    values = models["adjusted_score"] if "adjusted_score" in models else models["score"]
+    models = models.assign(rank=rank_numbers(values))
     ranks = models[["rank"]].copy()
     if len(comparisons):
         tests = comparisons[comparisons["adjusted_over"] == families.AMONG_MODELS]
@@ -94,7 +94,7 @@ def verdict(contents: SurveyContents, board: RankedBoard) -> str:
     if result is None:
         return describe_best_of_models(board)
     best = models[0].model
-    who = f"the best of {format_count(len(models), 'model')}, {best}," if len(models) > 1 else best
+    subject = f"the best of {format_count(len(models), 'model')}, {best}," if len(models) > 1 else best
     numbers = f"{show(result['of_model'], 'score')} against {show(result['of_reference'], 'score')}"
     ceiling = next((reference.value for reference in board.references if reference.label.endswith(A_PERFECT_MODEL)), None)
     perfect = f"; a {A_PERFECT_MODEL} would score {show(ceiling, 'score')}" if ceiling is not None else ""
@@ -107,9 +107,9 @@ def verdict(contents: SurveyContents, board: RankedBoard) -> str:
         return f"{beat} {marginal}: the best, {best}, scores {numbers}{shared}{perfect}."
     words = {
         families.BETTER: f"{best} beats {marginal}: it scores {numbers}",
-        families.WORSE: f"No model beats {marginal}: {who} scores {numbers}",
-        families.ALIKE: f"No model clearly differs from {marginal}: {who} scores {numbers}",
-        families.UNTESTED: f"No test was possible: {who} scores {numbers} of {marginal}",
+        families.WORSE: f"No model beats {marginal}: {subject} scores {numbers}",
+        families.ALIKE: f"No model clearly differs from {marginal}: {subject} scores {numbers}",
+        families.UNTESTED: f"No test was possible: {subject} scores {numbers} of {marginal}",
     }
     return f"{words[result['verdict']]}{shared}{perfect}."
 
@@ -121,11 +121,11 @@ def _describe_shared_pairs(board: RankedBoard, score: float) -> str:
     return " on the pairs that both have" if differs else ""
 
 
-def _compare_with_reference(contents: SurveyContents, way: Setting) -> dict[str, dict[str, Any]]:
+def _compare_with_reference(contents: SurveyContents, setting: Setting) -> dict[str, dict[str, Any]]:
     """Return each model's comparison with the leave-one-out marginal, by name: `verdict`, `of_model`, `of_reference`, on the pairs of
     both.
     """
-    rows = way.select_rows(contents.boards["comparisons"])
+    rows = setting.select_rows(contents.boards["comparisons"])
     comparisons: dict[str, dict[str, Any]] = {}
     for row in convert_to_rows(rows[rows["adjusted_over"] == families.OF_REFERENCE]) if len(rows) else []:
         leads = row["model_variant"] != LEAVE_ONE_OUT

@@ -49,8 +49,8 @@ class Means:
     @cached_property
     def main_series(self) -> list[int]:
         """The places of the averaged series."""
-        places = [at for at, series in enumerate(self.series) if series.way == self.contents.main]
-        return [at for at in places if not self.series[at].is_reference] or places
+        places = [place for place, series in enumerate(self.series) if series.way == self.contents.main]
+        return [place for place in places if not self.series[place].is_reference] or places
 
     @property
     def noun(self) -> str:
@@ -62,18 +62,18 @@ class Means:
         return f"""SELECT s, q, series, score, others, ceiling FROM {ANSWERS} JOIN {PAIRS} USING (s, q)
             WHERE score IS NOT NULL AND NOT circular AND list_contains({self.main_series}, series)"""
 
-    def spreads(self, by: Axis) -> dict[int, Spread]:
+    def spreads(self, key: Axis) -> dict[int, Spread]:
         """Return spreads by the place of a segment or a question. A model with less than half of the pairs of another model is left out."""
         rows = self._query_frame(f"""
             WITH own AS ({self.scored_pairs_sql}),
             kept AS (
-                SELECT {by}, series FROM own GROUP BY {by}, series QUALIFY 2 * count(*) >= max(count(*)) OVER (PARTITION BY {by})
-            ), kept_models AS (SELECT {by}, count(*) AS models FROM kept GROUP BY ALL),
-            compared AS (FROM own SEMI JOIN kept USING ({by}, series)),
+                SELECT {key}, series FROM own GROUP BY {key}, series QUALIFY 2 * count(*) >= max(count(*)) OVER (PARTITION BY {key})
+            ), kept_models AS (SELECT {key}, count(*) AS models FROM kept GROUP BY ALL),
+            compared AS (FROM own SEMI JOIN kept USING ({key}, series)),
             shared AS (
-                SELECT s, q FROM compared JOIN kept_models USING ({by}) GROUP BY s, q, models HAVING count(*) = models
+                SELECT s, q FROM compared JOIN kept_models USING ({key}) GROUP BY s, q, models HAVING count(*) = models
             )
-            SELECT {by} AS place, series, avg(score) AS score, avg(others) AS others, avg(ceiling) AS ceiling, count(*) AS pairs
+            SELECT {key} AS place, series, avg(score) AS score, avg(others) AS others, avg(ceiling) AS ceiling, count(*) AS pairs
             FROM compared SEMI JOIN shared USING (s, q) GROUP BY ALL ORDER BY place, score DESC, series
             """)
         return {int(group["place"].iloc[0]): self._compute_spread(group) for _, group in rows.groupby("place", sort=False)}
@@ -84,10 +84,10 @@ class Means:
         scores = (float(rows["score"].mean()), best, float(first["score"]), worst, float(last["score"]))
         return Spread(*scores, float(first["others"]), float(first["ceiling"]), int(first["pairs"]), len(rows))
 
-    def leads(self, by: Axis) -> pd.DataFrame:
+    def leads(self, key: Axis) -> pd.DataFrame:
         """Return `place`, `series`, `lead` over the leave-one-out marginal, `score`, `pairs`; no rows if the marginal is unknown."""
         return self._query_frame(f"""
-            SELECT {by} AS place, series, avg(score - others) AS lead, avg(score) AS score, count(*) AS pairs
+            SELECT {key} AS place, series, avg(score - others) AS lead, avg(score) AS score, count(*) AS pairs
             FROM ({self.scored_pairs_sql}) WHERE others IS NOT NULL GROUP BY ALL ORDER BY place, series
             """)
 
@@ -172,12 +172,12 @@ def _summarize_spreads(spreads: dict[int, Spread], named: dict[int, str], means:
     if len(spreads) < 2:
         return ""
     places = sorted(spreads, key=lambda place: (-spreads[place].mean, place))
-    best, worst = places[0], places[-1]
+    best, lowest = places[0], places[-1]
     beaten = sum(1 for spread in spreads.values() if spread.best_score > spread.leave_one_out)
     where = f"all {len(spreads):,}" if beaten == len(spreads) else f"{beaten:,}" if beaten else "none"
     return (
         f"{format_plural(means.noun).capitalize()} predict {named[best]} best of {format_count(len(spreads), noun)} "
         f"({show(spreads[best].mean, 'score')}) "
-        f"and {named[worst]} worst ({show(spreads[worst].mean, 'score')}). The best {means.noun} beats the {MARGINAL} in "
+        f"and {named[lowest]} worst ({show(spreads[lowest].mean, 'score')}). The best {means.noun} beats the {MARGINAL} in "
         f"{where} of them."
     )

@@ -82,16 +82,16 @@ class SurveyModelSections:
 
     def build_model_sections(self, name: str, texts: Texts) -> Iterator[Section]:
         """Yield the sections of a model; none if it is not on the first leaderboard."""
-        at = next((at for at in self.means.main_series if self.series[at].name == name), None)
-        if at is None:
+        place = next((place for place in self.means.main_series if self.series[place].name == name), None)
+        if place is None:
             return
-        yield self._build_strengths_section(at, name)
-        yield self._build_worst_section(at, texts)
+        yield self._build_strengths_section(place, name)
+        yield self._build_worst_section(place, texts)
 
-    def _build_strengths_section(self, at: int, name: str) -> Section:
+    def _build_strengths_section(self, place: int, name: str) -> Section:
         segments, questions = list(self.contents.segments.values()), list(self.contents.questions.values())
-        by_segment, by_question = self._select_leads("s", at), self._select_leads("q", at)
-        blocks: list[Block] = [Table("By attribute", _ATTRIBUTE_COLUMNS, self._build_attribute_rows(at))]
+        by_segment, by_question = self._select_leads("s", place), self._select_leads("q", place)
+        blocks: list[Block] = [Table("By attribute", _ATTRIBUTE_COLUMNS, self._build_attribute_rows(place))]
         for noun, rows, links in (
             ("Segment", by_segment, [segment.link for segment in segments]),
             ("Question", by_question, [question.link for question in questions]),
@@ -110,23 +110,27 @@ class SurveyModelSections:
             )
         return Section("strengths", "strengths and weaknesses", blocks, answer)
 
-    def _select_leads(self, by: Axis, at: int) -> pd.DataFrame:
-        leads = self._model_leads[by]
-        return leads[leads["series"] == at].sort_values("lead", ascending=False, kind="stable")
+    def _select_leads(self, key: Axis, place: int) -> pd.DataFrame:
+        leads = self._model_leads[key]
+        return leads[leads["series"] == place].sort_values("lead", ascending=False, kind="stable")
 
     @cached_property
     def _model_leads(self) -> dict[Axis, pd.DataFrame]:
         return {"s": self.means.leads("s"), "q": self.means.leads("q")}
 
-    def _build_attribute_rows(self, at: int) -> list[dict[str, Any]]:
+    def _build_attribute_rows(self, place: int) -> list[dict[str, Any]]:
         rows = self.contents.main.select_rows(self.contents.boards["attribute"])
-        model_rows = rows[rows["model_variant"] == self.series[at].variant].sort_values("score", ascending=False, kind="stable")
+        model_rows = rows[rows["model_variant"] == self.series[place].variant].sort_values(
+            "score", ascending=False, kind="stable"
+        )
         return convert_to_rows(model_rows, attribute=format_attribute)
 
-    def _build_worst_section(self, at: int, texts: Texts) -> Section:
-        items = self.worst.get(at, [])
+    def _build_worst_section(self, place: int, texts: Texts) -> Section:
+        items = self.worst.get(place, [])
         blocks = [
-            self._build_answer_block(item, [response for response in texts.get((item.s, item.q), ()) if response.series == at])
+            self._build_answer_block(
+                item, [response for response in texts.get((item.s, item.q), ()) if response.series == place]
+            )
             for item in items
         ]
         read = [item.score for item in items if item.is_read]

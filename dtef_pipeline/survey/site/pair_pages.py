@@ -60,8 +60,8 @@ class PairPages:
     def section(self, fixed: SegmentPage | QuestionPage) -> Section:
         """Return the section of a segment's or question's page in which the reader selects the other."""
         kind = "segment" if isinstance(fixed, SegmentPage) else "question"
-        ways = {self.series[at].way for at in self.shown_series}
-        n_missing = len(self.contents.ways) - len(ways)
+        settings = {self.series[place].way for place in self.shown_series}
+        n_missing = len(self.contents.ways) - len(settings)
         first = self._first_requested[kind].get(fixed.place)
         notes = [
             "" if first is not None else f"No model was asked about this {kind}: the table has baselines only.",
@@ -85,14 +85,16 @@ class PairPages:
 
     def _sample(self, kind: str, place: int) -> list[Block]:
         """Return a pair of the page that is readable without scripts: shares of answers, and one model's response."""
-        at = self._samples[kind].get(place)
-        if at is None:
+        pair = self._samples[kind].get(place)
+        if pair is None:
             return []
-        rows, options = self._sample_rows[at], list(self.contents.questions.values())[at[1]].options
+        rows, options = self._sample_rows[pair], list(self.contents.questions.values())[pair[1]].options
         columns = [Column("who", "Answer of"), Column("score", "Score", "score")]
         columns += [Column(f"o{number}", option, "percent") for number, option in enumerate(options)]
-        caption = f"{list(self.contents.segments.values())[at[0]].label}: {list(self.contents.questions.values())[at[1]].title}"
-        responses = self.texts.get(at, ())[:1]
+        caption = (
+            f"{list(self.contents.segments.values())[pair[0]].label}: {list(self.contents.questions.values())[pair[1]].title}"
+        )
+        responses = self.texts.get(pair, ())[:1]
         items = [{"about": f"{self.series[r.series].name}, snapshot {r.snapshot}", "words": r.words} for r in responses]
         texts = (
             [TemplateBlock("survey/response.html.j2", {"prompt": responses[0].prompt, "responses": items, "link": None})]
@@ -107,7 +109,7 @@ class PairPages:
         places = self.contents.connection.execute(
             f"SELECT s, q FROM {PAIRS} ORDER BY md5('{SEED}/' || s || '/' || q)"
         ).fetchall()
-        places.sort(key=lambda at: at not in self.texts)
+        places.sort(key=lambda pair: pair not in self.texts)
         return {
             "segment": {s: (s, q) for s, q in reversed(places)},
             "question": {q: (s, q) for s, q in reversed(places)},
@@ -116,11 +118,9 @@ class PairPages:
     @cached_property
     def _sample_rows(self) -> dict[Place, list[dict[str, Any]]]:
         """The observed answer of each of these pairs, then each model's prediction in the way of the first leaderboard, the best first."""
-        places = {at for samples in self._samples.values() for at in samples.values()}
+        places = {pair for samples in self._samples.values() for pair in samples.values()}
         self.contents.connection.register("_sampled", pd.DataFrame(sorted(places), columns=["s", "q"]))
-        models = [
-            at for at in self.shown_series if self.series[at].way == self.contents.main and not self.series[at].is_reference
-        ]
+        models = [i for i in self.shown_series if self.series[i].way == self.contents.main and not self.series[i].is_reference]
         best = "ORDER BY score DESC, series"
         rows = self.contents.connection.execute(
             f"""
@@ -138,9 +138,9 @@ class PairPages:
             for s, q, observed, *lists in rows
         }
 
-    def _answer_row(self, at: int, score: float | None, code: str) -> dict[str, Any]:
+    def _answer_row(self, place: int, score: float | None, code: str) -> dict[str, Any]:
         answer_shares = [] if code.startswith("!") else shares(code.partition("*")[0])[:-1]
-        return {"who": self.series[at].name, "score": score, **_option_cells(answer_shares)}
+        return {"who": self.series[place].name, "score": score, **_option_cells(answer_shares)}
 
     def is_asked(self, fixed: SegmentPage | QuestionPage) -> bool:
         """Return whether a model was asked about it."""
@@ -186,7 +186,7 @@ class PairPages:
                 [series.name, self.contents.ways.index(series.way), series.is_reference]
                 for series in map(self.series.__getitem__, self.shown_series)
             ],
-            "ways": [[self.contents.title(way), "/".join(way)] for way in self.contents.ways],
+            "ways": [[self.contents.title(setting), "/".join(setting)] for setting in self.contents.ways],
             "statuses": [status.replace("_", " ") for status in STATUSES],
             "z": float(ndtri((1 + CONFIDENCE) / 2)),
         }
@@ -204,32 +204,32 @@ class PairPages:
             [segment.place, segment.place],
         ).fetchall()
         pairs = []
-        for q, *numbers, circular, observed, at, codes in rows:
-            code_by_series = dict(zip(at, codes, strict=True))
+        for q, *numbers, circular, observed, places, codes in rows:
+            code_by_series = dict(zip(places, codes, strict=True))
             values = [None if pd.isna(number) else round(number) for number in numbers]
             pairs.append(
                 [q, *values, int(circular), observed, [code_by_series.get(series, "") for series in self.shown_series]]
             )
         return pairs
 
-    def _build_texts(self, of_questions: Mapping[int, Sequence[ResponseText]]) -> dict[str, Any]:
+    def _build_texts(self, question_texts: Mapping[int, Sequence[ResponseText]]) -> dict[str, Any]:
         """Return each prompt once, and each question's responses: place of the series, of the prompt, words, status, reason, snapshot,
         draw.
         """
-        prompts, place = dict[str, int](), {at: place for place, at in enumerate(self.shown_series)}
+        prompts, place = dict[str, int](), {series: place for place, series in enumerate(self.shown_series)}
         responses = {
             str(q): [
                 [place[text.series], prompts.setdefault(text.prompt, len(prompts)), *text[2:]]
                 for text in texts
                 if text.series in place
             ]
-            for q, texts in of_questions.items()
+            for q, texts in question_texts.items()
         }
         return {"prompts": list(prompts), "said": responses}
 
 
-def _option_cells(of_options: Sequence[float]) -> dict[str, float]:
-    return {f"o{at}": share for at, share in enumerate(of_options)}
+def _option_cells(option_shares: Sequence[float]) -> dict[str, float]:
+    return {f"o{number}": share for number, share in enumerate(option_shares)}
 
 
 def build_data_path(segment: SegmentPage) -> str:

@@ -60,7 +60,7 @@ def register_places(contents: SurveyContents, series: Sequence[Series]) -> None:
             [(q.round, q.id, q.place) for q in contents.questions.values()], columns=["round", "question_id", "q"]
         ),
         "_series": pd.DataFrame(
-            [(at, item.variant, *item.way, item.is_reference) for at, item in enumerate(series)],
+            [(place, item.variant, *item.way, item.is_reference) for place, item in enumerate(series)],
             columns=["series", "model_variant", "context_level", "condition", "is_reference"],
         ),
     }
@@ -97,7 +97,7 @@ def _list_all_series(contents: SurveyContents) -> list[Series]:
     items = [
         Series(contents.names.get(variant, variant), variant, Setting(level, condition)) for variant, level, condition in rows
     ]
-    place = {way: at for at, way in enumerate(contents.ways)}
+    place = {setting: index for index, setting in enumerate(contents.ways)}
     return sorted(items, key=lambda series: (place.get(series.way, len(place)), series.is_reference, series.name))
 
 
@@ -109,11 +109,11 @@ def _build_code_sql(fraction: str) -> str:
 def _build_answers_sql(contents: SurveyContents, options: SurveyBoardOptions) -> str:
     place = f"list_position([{', '.join(repr(status) for status in STATUSES)}], status) - 1"
     score_code = f"CASE WHEN score IS NULL THEN '' ELSE {_build_code_sql('score')} END"  # unscored is not zero
-    of_option = _build_code_sql("list_avg(list_transform(parsed, lambda shares: shares[option]))")
-    shares = f"array_to_string(list_transform(range(1, len(parsed[1]) + 1), lambda option: {of_option}), '')"
+    option_code = _build_code_sql("list_avg(list_transform(parsed, lambda shares: shares[option]))")
+    shares = f"array_to_string(list_transform(range(1, len(parsed[1]) + 1), lambda option: {option_code}), '')"
     draws = "CASE WHEN n_total > 1 THEN '*' || n_ok || '/' || n_total ELSE '' END"
-    more = ("list(predicted ORDER BY draw) FILTER (status = 'ok') AS parsed", "min(status) AS status")
-    return f"""{cells_sql(contents.connection, options, more)}
+    expressions = ("list(predicted ORDER BY draw) FILTER (status = 'ok') AS parsed", "min(status) AS status")
+    return f"""{cells_sql(contents.connection, options, expressions)}
         SELECT s::SMALLINT AS s, q::INTEGER AS q, series::SMALLINT AS series, snapshot, score,
             coalesce({shares} || {_build_code_sql("score")}, '!' || {place} || {score_code}) || {draws} AS code
         FROM cells {JOIN_PLACES} WHERE status NOT IN ('budget', 'missing') ORDER BY s, q, series
@@ -123,19 +123,19 @@ def _build_answers_sql(contents: SurveyContents, options: SurveyBoardOptions) ->
 def _build_pairs_sql(contents: SurveyContents) -> str:
     connection, metric = contents.connection, contents.metric
     observed = f"array_to_string(list_transform(observed, lambda x: {_build_code_sql('x')}), '')"
-    apart = "list_sum(list_transform(list_zip(observed, population), lambda x: abs(x[1] - x[2]))) / 2"
-    nothing = f"SELECT {_PAIR}, NULL::DOUBLE AS ceiling, NULL::DOUBLE AS others FROM survey_responses LIMIT 0"
+    distance = "list_sum(list_transform(list_zip(observed, population), lambda x: abs(x[1] - x[2]))) / 2"
+    no_rows = f"SELECT {_PAIR}, NULL::DOUBLE AS ceiling, NULL::DOUBLE AS others FROM survey_responses LIMIT 0"
     reference = f"SELECT {_PAIR}, ceiling.{metric} AS ceiling, leave_one_out_score.{metric} AS others FROM reference_scores"
     return f"""
-        SELECT s::SMALLINT AS s, q::INTEGER AS q, n, {EFFECTIVE} AS n_effective, circular, {observed} AS observed, {apart} AS apart,
+        SELECT s::SMALLINT AS s, q::INTEGER AS q, n, {EFFECTIVE} AS n_effective, circular, {observed} AS observed, {distance} AS apart,
             ceiling, others
         FROM (SELECT {_PAIR}, n, circular, observed, population, {effective_n_sql(connection)} FROM survey_responses)
             JOIN _segments USING (segment) JOIN _questions USING (round, question_id)
-            LEFT JOIN ({reference if has_table(connection, "reference_scores") else nothing}) USING ({_PAIR})
+            LEFT JOIN ({reference if has_table(connection, "reference_scores") else no_rows}) USING ({_PAIR})
         SEMI JOIN {ANSWERS} USING (s, q) ORDER BY s, q
         """
 
 
 def shares(code: str) -> list[float]:
     """Return the fractions of a code."""
-    return [int(code[at : at + 2], 36) / 1000 for at in range(0, len(code), 2)]
+    return [int(code[start : start + 2], 36) / 1000 for start in range(0, len(code), 2)]

@@ -45,11 +45,11 @@ def sections(contents: SurveyContents) -> Iterator[Section]:
 def _build_blocks_by_way(contents: SurveyContents, view: str, make: Callable[[pd.DataFrame], Block | None]) -> list[Block]:
     """Return a block for each way of asking, unfolded for the first leaderboard."""
     blocks: list[Block] = []
-    for way in contents.ways:
-        rows = way.select_rows(contents.boards[view])
+    for setting in contents.ways:
+        rows = setting.select_rows(contents.boards[view])
         block = make(rows) if len(rows) else None
         if block is not None:
-            blocks.append(block if way == contents.main else Fold(contents.title(way), [block]))
+            blocks.append(block if setting == contents.main else Fold(contents.title(setting), [block]))
     return blocks
 
 
@@ -83,16 +83,16 @@ def _build_attributes_section(contents: SurveyContents) -> Section:
     means = {str(name): float(group["score"].mean()) for name, group in rows.groupby("attribute")} if len(rows) else {}
     answer = ""
     if len(means) > 1:
-        best, worst = max(means, key=means.__getitem__), min(means, key=means.__getitem__)
+        best, lowest = max(means, key=means.__getitem__), min(means, key=means.__getitem__)
         answer = (
             f"Models predict segments of the attribute “{format_attribute(best)}” best ({show(means[best], 'score')}) and those of "
-            f"“{format_attribute(worst)}” worst ({show(means[worst], 'score')})."
+            f"“{format_attribute(lowest)}” worst ({show(means[lowest], 'score')})."
         )
-    how = (
+    method = (
         "Mean score over the segments of one attribute. Sizes of segments differ, and so does what a perfect model would score."
     )
     return Section(
-        "attributes", "By attribute", _build_blocks_by_way(contents, "attribute", _build_attribute_table), answer, how
+        "attributes", "By attribute", _build_blocks_by_way(contents, "attribute", _build_attribute_table), answer, method
     )
 
 
@@ -100,10 +100,10 @@ def _build_attribute_table(rows: pd.DataFrame) -> Table:
     names = list(dict.fromkeys(rows.sort_values("attribute")["attribute"].astype(str)))
     columns = [
         Column("name", "Model", "model"),
-        *(Column(name, format_attribute(name), "score", more=at > 4) for at, name in enumerate(names)),
+        *(Column(name, format_attribute(name), "score", more=index > 4) for index, name in enumerate(names)),
     ]
     order = rows.groupby("name")["score"].mean().sort_values(ascending=False, kind="stable").index
-    cells = {name: list(build_model_rows(of_model)) for name, of_model in rows.groupby("name")}
+    cells = {name: list(build_model_rows(model_rows)) for name, model_rows in rows.groupby("name")}
     table_rows = [
         {
             "name": name,
@@ -112,8 +112,8 @@ def _build_attribute_table(rows: pd.DataFrame) -> Table:
         }
         for name in order
     ]
-    of_models = rows[~rows["is_reference"]] if not rows["is_reference"].all() else rows
-    has_intervals = "score_low" in of_models and of_models["score_low"].notna().any()
+    main_rows = rows[~rows["is_reference"]] if not rows["is_reference"].all() else rows
+    has_intervals = "score_low" in main_rows and main_rows["score_low"].notna().any()
     return Table(
         f"Mean score by attribute{', with 95% intervals where there are any' if has_intervals else ''}", columns, table_rows
     )
@@ -143,14 +143,14 @@ _GAP_COLUMNS = (
 def _build_gaps_section(contents: SurveyContents) -> Section:
     rows = _select_main(contents, "gaps")
     answer = _gap_answer(Counter(rows["verdict"])) if len(rows) else ""
-    how = (
+    method = (
         "A gap is a model's score in a segment minus its score in the attribute's other segments, on the same questions. Every model "
         "scores low in a segment of few people; the expected score allows for that. “worse” and “better”: p, adjusted (Holm) over the "
         f"model's attribute, is below {SIGNIFICANCE:g}. The table has the {_MAX_GAPS} rows with the smallest p; `dtef board --by gaps "
         "--top 0` has all."
     )
     blocks = _build_blocks_by_way(contents, "gaps", lambda way_rows: _build_gap_table(contents, way_rows))
-    return Section("gaps", "Largest gaps between segments", blocks, answer, how)
+    return Section("gaps", "Largest gaps between segments", blocks, answer, method)
 
 
 def _gap_answer(counts: Counter[str]) -> str:
@@ -212,7 +212,7 @@ def _build_context_section(contents: SurveyContents) -> Section:
         else ""
     )
     table_rows = convert_to_rows(rows, condition=format_condition)
-    how = (
+    method = (
         "Mean score over the number of context questions, over the pairs that have a score at every level of the model. The line of a "
         "model that uses the group's other answers rises; that of a model that answers from what it believes about the group is flat. "
         f"“stereotype-holding”: the 90% interval of the difference lies within ±{MARGIN:g}. p is adjusted over the models of one "
@@ -223,12 +223,12 @@ def _build_context_section(contents: SurveyContents) -> Section:
         "What context does",
         [*_build_curves(contents), Table("Responsiveness to context", _CONTEXT_COLUMNS, table_rows)],
         answer,
-        how,
+        method,
     )
 
 
 def _build_curves(contents: SurveyContents) -> Iterator[Chart]:
-    if len({way.level for way in contents.ways}) < 2:
+    if len({setting.level for setting in contents.ways}) < 2:
         return
     n_shown = _count_questions_shown(contents)
     shared = restrict_to_shared_pairs(contents.connection, contents.overall)
@@ -255,7 +255,7 @@ def _count_questions_shown(contents: SurveyContents) -> dict[Setting, float]:
             "SELECT context_level, condition, avg(context_included) FROM blueprints GROUP BY ALL"
         ).fetchall()
         means = {Setting(level, condition): mean for level, condition, mean in rows if mean is not None}
-    return {way: means.get(way, ContextLevel(way.level).order) for way in contents.ways}
+    return {setting: means.get(setting, ContextLevel(setting.level).order) for setting in contents.ways}
 
 
 def _build_metrics_section(contents: SurveyContents) -> Section:
@@ -272,14 +272,14 @@ def _build_metrics_section(contents: SurveyContents) -> Section:
         ]
         return Table("Mean score under each metric, and the rank under it among models", columns, table_rows)
 
-    how = (
+    method = (
         "The same predictions under each metric; ranks are by the adjusted score under that metric, so they need not follow the means. A "
         "model that does well on one and badly on another gets the shape right but misplaces mass, or the reverse. "
         f"{' and '.join(map(_similarity_name, DISTANCES))} are 1 minus a distance, so higher is better. Corrected errors do not depend "
         "on the sample size."
     )
     return Section(
-        "metrics", "Other metrics", _build_blocks_by_way(contents, "metric", table), _summarize_metrics(contents), how
+        "metrics", "Other metrics", _build_blocks_by_way(contents, "metric", table), _summarize_metrics(contents), method
     )
 
 
@@ -337,13 +337,13 @@ def _build_evenness_section(contents: SurveyContents) -> Section:
         answer = (
             f"{best['name']} is the most even: its segments' true means spread by {show(best['segment_sd_true'], 'score')}."
         )
-    how = (
+    method = (
         "The spread shows how much a model's segment means differ. A small spread means even scores, which may all be low. Small "
         "segments add sampling noise to the observed spread; the spread of the true means is without it. A segment counts once per round."
     )
     caption = "Spread of the segments' mean scores, the most even first"
     tables = _build_tables(contents, "consistency", caption, _EVENNESS_COLUMNS, lambda row: _find_spread_ends(contents, row))
-    return Section("evenness", "Evenness over segments", tables, answer, how)
+    return Section("evenness", "Evenness over segments", tables, answer, method)
 
 
 def _find_spread_ends(contents: SurveyContents, row: dict[str, Any]) -> dict[str, Any]:
@@ -420,7 +420,7 @@ def build_conditions_section(contents: SurveyContents) -> Section:
     blocks: list[Block] = []
     counts: dict[str, int] = {}
     usual, options = _choose_usual(contents), SurveyBoardOptions(metric=contents.metric)
-    for condition in sorted({way.condition for way in contents.ways} - {usual}):
+    for condition in sorted({setting.condition for setting in contents.ways} - {usual}):
         frame = compare_conditions(contents.connection, usual, condition, options)
         rows = frame[frame["difference"].notna()]
         if len(rows):
@@ -441,4 +441,4 @@ def build_conditions_section(contents: SurveyContents) -> Section:
 def _choose_usual(contents: SurveyContents) -> str:
     """Return the condition for comparison: that of a run without options, or of the first leaderboard."""
     plain = BlueprintOptions().condition
-    return plain if plain in {way.condition for way in contents.ways} else contents.main.condition
+    return plain if plain in {setting.condition for setting in contents.ways} else contents.main.condition

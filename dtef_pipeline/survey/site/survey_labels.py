@@ -90,18 +90,18 @@ def _format_flag(flag: str) -> str:
     return _NUMBER_FLAG_WORDS[name].format(value) if name in _NUMBER_FLAG_WORDS else _PLAIN_FLAG_WORDS.get(flag, flag)
 
 
-def format_way_heading(way: Setting, several: bool) -> str:
+def format_way_heading(setting: Setting, several: bool) -> str:
     """Return `With 5 context questions`, with the condition if there are `several`."""
-    heading = ContextLevel(way.level).heading
-    return f"{heading}, {format_condition(way.condition)}" if several else heading
+    heading = ContextLevel(setting.level).heading
+    return f"{heading}, {format_condition(setting.condition)}" if several else heading
 
 
 def map_variant_names(board: pd.DataFrame) -> dict[str, str]:
     """Return the name on pages of each variant of a board. A model with several variants is named by its variant."""
-    apart = rename_variants(board[["model", "model_variant"]].astype(str).drop_duplicates())
+    variants = rename_variants(board[["model", "model_variant"]].astype(str).drop_duplicates())
     return {
         variant: format_baseline_name(model) if is_computed(variant) else model
-        for model, variant in zip(apart["model"], apart["model_variant"], strict=True)
+        for model, variant in zip(variants["model"], variants["model_variant"], strict=True)
     }
 
 
@@ -148,9 +148,9 @@ def describe_asking(level: str, condition: str) -> str:
     return f"{ContextLevel(level).heading.lower()}, {format_condition(condition)}"
 
 
-def describe_watched_way(way: str) -> str:
+def describe_watched_way(text: str) -> str:
     """Return a drift table's way of asking in words: `with 5 context questions` for `context 5`. Other texts are unchanged."""
-    match = _WAY_OF_ASKING.fullmatch(way)
+    match = _WAY_OF_ASKING.fullmatch(text)
     if match is None:
-        return way
+        return text
     return describe_asking(match[1], match[2]) if match[2] else ContextLevel(match[1]).heading.lower()

@@ -57,7 +57,7 @@ class PairSample(NamedTuple):
         )
 
 
-def sample_pairs(contents: SurveyContents, most: int = MAX_TEXT_CHARACTERS) -> PairSample:
+def sample_pairs(contents: SurveyContents, limit: int = MAX_TEXT_CHARACTERS) -> PairSample:
     """Return pairs with the responses of every language model: as many as fit, spread evenly over the segments."""
     if not has_table(contents.connection, "predictions"):
         return PairSample([], 0)
@@ -69,7 +69,7 @@ def sample_pairs(contents: SurveyContents, most: int = MAX_TEXT_CHARACTERS) -> P
         ), ranked AS (
             SELECT s, q, size + {_estimate_prompt_size(contents)} AS size, md5('{SEED}/' || s || '/' || q) AS draw FROM said
         ), turns AS (SELECT *, row_number() OVER (PARTITION BY s ORDER BY draw) AS turn FROM ranked)
-        SELECT s, q, sum(size) OVER (ORDER BY turn, draw ROWS UNBOUNDED PRECEDING) <= {most} AS fits FROM turns ORDER BY s, q
+        SELECT s, q, sum(size) OVER (ORDER BY turn, draw ROWS UNBOUNDED PRECEDING) <= {limit} AS fits FROM turns ORDER BY s, q
         """
     ).fetchall()
     return PairSample([(s, q) for s, q, fits in rows if fits], len(rows))
@@ -88,8 +88,8 @@ def load_texts(contents: SurveyContents, places: Sequence[Place]) -> Texts:
         return {}
     contents.connection.register("_chosen", pd.DataFrame(sorted(set(places)), columns=["s", "q"]))
     prompt = f"{', '.join(KEYS.pair)}, context_level, condition, prompt_id"
-    nothing = f'(SELECT {prompt}, NULL AS system, NULL AS "user" FROM predictions LIMIT 0)'
-    blueprints = "blueprints" if has_table(contents.connection, "blueprints") else nothing
+    no_rows = f'(SELECT {prompt}, NULL AS system, NULL AS "user" FROM predictions LIMIT 0)'
+    blueprints = "blueprints" if has_table(contents.connection, "blueprints") else no_rows
     cell = f"{', '.join(KEYS.pair)}, context_level, condition, model_variant, snapshot, draw"
     texts, prompts = defaultdict[Place, list[ResponseText]](list), dict[str, str]()
     query = contents.connection.execute(
@@ -108,17 +108,17 @@ def load_texts(contents: SurveyContents, places: Sequence[Place]) -> Texts:
         """
     )
     while rows := query.fetchmany(_TEXTS_AT_ONCE):
-        for s, q, at, prompt_text, words, *details in rows:
+        for s, q, series, prompt_text, words, *details in rows:
             prompt_words = shorten_middle(prompt_text)
             shared_prompt = prompts.setdefault(prompt_words, prompt_words)
-            texts[s, q].append(ResponseText(at, shared_prompt, shorten_middle(words), *details))
+            texts[s, q].append(ResponseText(series, shared_prompt, shorten_middle(words), *details))
     return texts
 
 
-def shorten_middle(text: str, most: int = LONGEST) -> str:
-    """Return the text, without its middle if it exceeds `most` characters, because answers are at the beginning or the end."""
-    if len(text) <= most:
+def shorten_middle(text: str, limit: int = LONGEST) -> str:
+    """Return the text, without its middle if it exceeds `limit` characters, because answers are at the beginning or the end."""
+    if len(text) <= limit:
         return text
-    tail = most // 4
-    head = most - tail
-    return f"{text[:head]} … [{format_count(len(text) - most, 'character')} left out] … {text[-tail:]}"
+    tail = limit // 4
+    head = limit - tail
+    return f"{text[:head]} … [{format_count(len(text) - limit, 'character')} left out] … {text[-tail:]}"

@@ -67,7 +67,7 @@ def test_checks_tell_of_leak_risks_and_of_votes_on_equal_texts(state: Path) -> N
                 make_paired_response("qa", "made/all/x", name, text, prompt="?")
                 for name, text in (("alpha", "Yes "), ("beta", "yes"))
             ]
-            store.add_pairs(same, [pair := vote_pair(*same)], who="test")
+            store.add_pairs(same, [pair := vote_pair(*same)], user="test")
             vote = store.take(Ballot(store.make_keyed(pair).pair_id, "r1", "A", 3))
         found = {one.check_name: one for one in _roll_up(instance).get_asset_check_evaluations()}
         assert found["voted_texts_differ"].metadata["first"].value == [vote]

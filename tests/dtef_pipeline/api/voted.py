@@ -32,7 +32,7 @@ def with_votes(services: Services, n_items: int = 12, last: datetime = LAST_VOTE
         for at, player in enumerate(VOTING_PLAYERS)
     ]
     made = make_new_pairs(responses)
-    services.votes.add_pairs(responses, made, who="operator")
+    services.votes.add_pairs(responses, made, user="operator")
     n_votes, times = 0, count()
     choices: cycle[Choice] = cycle(("A", "B", "A", "tie"))
     with VoteStore(services.settings.responses_url, clock=lambda: last - timedelta(days=next(times) % 30 * 1.3)) as store:

@@ -25,7 +25,7 @@ def paired(state: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-made-up")
     responses = written(items=6)
     with VoteStore(Settings.read_environment().responses_url) as store:
-        store.add_pairs(responses, make_new_pairs(responses), who="test")
+        store.add_pairs(responses, make_new_pairs(responses), user="test")
     return state
 
 
@@ -92,7 +92,7 @@ def test_a_judge_says_what_it_judges_of_its_own_maker_and_can_leave_it_out(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-made-up")
     responses = written(("alpha", "beta", "openai/fake[temperature=1]"), items=3)
     with VoteStore(Settings.read_environment().responses_url) as store:
-        store.add_pairs(responses, make_new_pairs(responses, per_item=3), who="test")
+        store.add_pairs(responses, make_new_pairs(responses, per_item=3), user="test")
     name_panel(state, monkeypatch, preference={"no_own_judge": True})
     said, asked = judged(state, monkeypatch, lambda call: ALWAYS_FIRST)
     write_panel(preference={})

@@ -140,10 +140,10 @@ def test_a_number_that_goes_on_is_another_number() -> None:
 
 
 def test_commands_that_must_stand_alone_are_not_read_out_of_a_sentence() -> None:
-    assert read_command("I will not fold, I call", BETTING, alone=("fold",)) == "call"
-    assert read_command("I will not fold", BETTING, alone=("fold",)) == Illegal(NO_COMMAND, "unparsed")
-    assert read_command("So be it.\nfold", BETTING, alone=("fold",)) == "fold"
-    assert read_command("ACTION: fold", BETTING, alone=("fold",)) == "fold"
+    assert read_command("I will not fold, I call", BETTING, single=("fold",)) == "call"
+    assert read_command("I will not fold", BETTING, single=("fold",)) == Illegal(NO_COMMAND, "unparsed")
+    assert read_command("So be it.\nfold", BETTING, single=("fold",)) == "fold"
+    assert read_command("ACTION: fold", BETTING, single=("fold",)) == "fold"
 
 
 def test_without_legal_commands_nothing_is_read() -> None:

@@ -56,7 +56,7 @@ def test_criteria_that_judges_disagree_on_are_listed_worst_first() -> None:
     assert row["mean_sd"] == pytest.approx(np.std([0, 1, 1]))
     assert row["text"] == "Criterion 1 of p2"
     assert list_disagreed_criteria(agreed[agreed["judge"] == "s(x)"]).empty
-    assert list_disagreed_criteria(agreed, least=0.5).empty
+    assert list_disagreed_criteria(agreed, threshold=0.5).empty
 
 
 def test_a_judge_above_5_percent_unreadable_is_flagged() -> None:

@@ -29,7 +29,7 @@ RESPONSES = MADE.responses.merge(MADE.prompts[["blueprint", "prompt", "weight"]]
 def made() -> dict[str, tuple[pd.DataFrame, pa.Schema]]:
     return {
         "agreement": (build_agreement_table(MADE.judgements, MADE.criteria), tables.RUBRIC_AGREEMENT),
-        "disagreed": (list_disagreed_criteria(MADE.judgements, MADE.criteria, least=0.1), tables.RUBRIC_DISAGREED),
+        "disagreed": (list_disagreed_criteria(MADE.judgements, MADE.criteria, threshold=0.1), tables.RUBRIC_DISAGREED),
         "judges": (judge_table(MADE.judgements, SPENT), tables.RUBRIC_JUDGES),
         "self-preference": (estimate_self_preference(MADE.judgements, {"x": "X", "a": "X"}.get), tables.RUBRIC_SELF_PREFERENCE),
         "corrected": (compute_corrected(RESPONSES, SAMPLE.draws), tables.RUBRIC_CORRECTED),

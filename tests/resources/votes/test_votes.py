@@ -127,7 +127,7 @@ def test_reviewers_are_served_what_they_have_not_voted_on_until_nothing_is_left(
         seen.append(pair.pair_id)
     assert sorted(seen) == sorted(pairs)
     store.take(Ballot(seen[0], "r2", "A", 5))
-    assert store.waiting("r3", most=len(seen))[-1] == seen[0]
+    assert store.waiting("r3", limit=len(seen))[-1] == seen[0]
 
 
 def test_a_voided_vote_stays_and_counts_no_more(store: VoteStore) -> None:
@@ -152,7 +152,7 @@ def test_a_voided_vote_stays_and_counts_no_more(store: VoteStore) -> None:
 def test_votes_are_of_players_whatever_was_shown_as_a(store: VoteStore) -> None:
     filled(store, 8)
     better = {f"player-{place}": place for place in range(8)}
-    for pair_id in store.waiting("r1", most=100):
+    for pair_id in store.waiting("r1", limit=100):
         pair = store.reviewer_view(pair_id)
         # The player's number begins each text.
         store.take(Ballot(pair_id, "r1", "A" if pair.run_a > pair.run_b else "B", 5))

@@ -57,7 +57,7 @@ def test_days_begin_at_midnight() -> None:
 def test_reviewers_are_opaque_unless_they_agreed(tmp_path: Path) -> None:
     services = services_in(tmp_path)
     with_votes(services, last=datetime.now(UTC))
-    services.votes.record_consent("cleo", consent=True, who="cleo")
+    services.votes.record_consent("cleo", consent=True, user="cleo")
     services.close()
     with browsing(tmp_path) as client:
         shown = client.get("/votes").text

@@ -30,7 +30,7 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
 def made_pairs(folder: Path, items: int) -> list[str]:
     with VoteStore(folder / "responses.sqlite") as votes:
         responses = written(items=items)
-        votes.add_pairs(responses, make_new_pairs(responses), who="test")
+        votes.add_pairs(responses, make_new_pairs(responses), user="test")
         return [pair.pair_id for pair in votes.pairs()]
 
 

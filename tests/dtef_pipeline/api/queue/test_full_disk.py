@@ -16,7 +16,7 @@ from tests.made.stored_votes import written
 def filled(store: VoteStore, items: int) -> list[str]:
     """The ids of new pairs."""
     responses = written(items=items)
-    store.add_pairs(responses, make_new_pairs(responses), who="test")
+    store.add_pairs(responses, make_new_pairs(responses), user="test")
     return [pair.pair_id for pair in store.pairs()]
 
 

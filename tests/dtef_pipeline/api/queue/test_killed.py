@@ -106,7 +106,7 @@ class TestPostgreSQL:
             store, instance = opened(url, tmp_path)
             with VoteStore(url) as votes, store, instance:
                 responses = written(items=8)
-                votes.add_pairs(responses, make_new_pairs(responses), who="test")
+                votes.add_pairs(responses, make_new_pairs(responses), user="test")
                 pair_ids = [pair.pair_id for pair in votes.pairs()]
                 statuses = self._while_it_is_hurt(server, url, addresses, pair_ids, (store, instance))
                 stored = [(vote.pair_id, vote.reviewer_id) for _, vote, _ in votes.votes()]

@@ -28,7 +28,7 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
     with client_in(tmp_path) as found:
         store = votes_of(found)
         rows = responses(4)
-        store.add_pairs(rows, make_new_pairs(rows), who="me")
+        store.add_pairs(rows, make_new_pairs(rows), user="me")
         add_votes(store, 12)
         store.record_consent("r1", consent=True)
         yield found

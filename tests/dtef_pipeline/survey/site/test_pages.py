@@ -254,7 +254,7 @@ def test_items_are_pairs_of_the_first_leaderboard_with_their_pages(open_tables: 
 def test_of_many_items_the_same_pairs_are_drawn_of_all_models(open_tables: Open) -> None:
     rows = [row for at in range(3) for model in "ab" for row in everywhere(model, 0.5, f"q{at}")]
     means = means_of(open_tables(rows, **tables()))
-    found = family_site.item_scores(means.contents, means, most=5)
+    found = family_site.item_scores(means.contents, means, limit=5)
     assert {model: len(own) for model, own in found.rows.groupby("model")} == {"a": 5, "b": 5}
     assert found.rows["item"].nunique() == 5
     assert "a random sample of 5 of 12 pairs" in found.note
