@@ -218,7 +218,7 @@ def worker_app() -> Any:
     celery = _celery(_launcher(home), home)
     # Imports that every run needs, done once for all forks: six seconds of CPU.
     import assets.definitions  # noqa: F401
-    import resources.gateway.direct_client  # noqa: F401
+    import resources.gateway.direct_transport  # noqa: F401
 
     create_execute_job_task(celery)
     return celery

@@ -9,15 +9,15 @@ warnings.filterwarnings("ignore", category=dg.BetaWarning)
 
 from assets import plugin_assets
 from assets.evaluations.queue_sensor import build_queue_sensor
-from assets.games.night import GAMES_SCHEDULES
+from assets.games.nightly import GAMES_SCHEDULES
 from assets.games.roll_ups import GAMES_JOBS, GAMES_SENSORS, games_pipeline
 from assets.preference.score_assets import PREFERENCE_JOBS, PREFERENCE_SENSORS
-from assets.qa.night import QA_SCHEDULES
+from assets.qa.nightly import QA_SCHEDULES
 from assets.qa.roll_ups import QA_JOBS, QA_SENSORS, qa_night, qa_pipeline
-from assets.rubric.night import RUBRIC_SCHEDULES
+from assets.rubric.nightly import RUBRIC_SCHEDULES
 from assets.rubric.roll_ups import RUBRIC_JOBS, RUBRIC_SENSORS, rubric_night, rubric_pipeline
 from assets.stage.drift_webhook import drift_webhook
-from assets.survey.automation import SURVEY_JOBS, SURVEY_SENSORS, nightly_drift, survey_pipeline
+from assets.survey.landing import SURVEY_JOBS, SURVEY_SENSORS, nightly_drift, survey_pipeline
 from assets.survey.nightly import SURVEY_SCHEDULES
 from dtef_pipeline.families import PLUGIN_FAMILIES
 

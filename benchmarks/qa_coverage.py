@@ -27,7 +27,7 @@ import pyarrow as pa
 from dtef_pipeline.boards.mean_columns import RIGHT_METRIC
 from dtef_pipeline.boards.paired_items import compare_boards
 from dtef_pipeline.qa.scoring import JUDGED_METRIC
-from dtef_pipeline.qa.suite_boards import BY_PART, build_suite_board
+from dtef_pipeline.qa.suites import BY_PART, build_suite_board
 from dtef_pipeline.qa.tables import OF_ONE_BOARD
 
 Numbers = npt.NDArray[np.float64]

@@ -21,7 +21,7 @@ from dtef_pipeline.asking.episodes import Episode, EpisodeResult
 from dtef_pipeline.asking.models import Models, load_models
 from dtef_pipeline.asking.request import Response
 from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.judging.classes import FIVE_CLASSES
+from dtef_pipeline.judging.consensus import FIVE_CLASSES
 from dtef_pipeline.judging.judges import USUAL_APPROACHES
 from dtef_pipeline.rubric.blueprint.blueprint_rows import BlueprintTables, build_blueprint_tables
 from dtef_pipeline.rubric.blueprint.reading import make_blueprint_id, read_blueprint

@@ -12,18 +12,18 @@ from dtef_pipeline.family.run_settings import Door, list_settings_at
 from dtef_pipeline.games.game_pairs import GAMES_PAIRED
 from dtef_pipeline.games.settings import GAMES_STAGE_SETTINGS, GamesSettings
 from dtef_pipeline.games.tables import GAMES_CALL_TABLES, GAMES_TABLES, LEAGUE_SPACE
-from dtef_pipeline.preference.score_columns import PREFERENCE_TABLES
-from dtef_pipeline.qa.qa_pairs import QA_PAIRED
+from dtef_pipeline.preference.score_publishing import PREFERENCE_TABLES
+from dtef_pipeline.qa.prompt_rows import QA_PAIRED
 from dtef_pipeline.qa.settings import QA_STAGE_SETTINGS, QaSettings
 from dtef_pipeline.qa.tables import QA_CALL_TABLES, QA_SPACE, QA_TABLES
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CALL_TABLES, RUBRIC_TABLES
-from dtef_pipeline.rubric.rubric_pairs import RUBRIC_PAIRED
 from dtef_pipeline.rubric.settings import RUBRIC_STAGE_SETTINGS, RubricSettings
+from dtef_pipeline.rubric.stages import RUBRIC_PAIRED
 from dtef_pipeline.rubric.tables import RUBRIC_SPACE
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.settings import SURVEY_STAGE_SETTINGS, SurveySettings
-from dtef_pipeline.survey.survey_pairs import SURVEY_PAIRED
+from dtef_pipeline.survey.stages import SURVEY_PAIRED
 from dtef_pipeline.survey.table_folders import SURVEY_CALL_TABLES, SURVEY_TABLES
 from dtef_pipeline.tables import COMPARISONS, COSTS, TableSpec
 

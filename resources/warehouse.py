@@ -28,12 +28,54 @@ from dtef_pipeline import families
 from dtef_pipeline.errors import UnreadableFile, WarehouseError
 from dtef_pipeline.keys import Space
 from dtef_pipeline.tables import TableSpec, strip_descriptions
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 from resources.failures import reason
 from resources.file_systems import delete_folder, fill, has_file, open_root, upload
 from resources.parquet_files import build_dataset, describe_schema_difference, encode_folder_columns, find_fault, read_file
 from resources.remake_commands import remake_command
-from resources.views_file import ViewsFile, view_of
+
+
+def view_of(table: str, patterns: Sequence[str]) -> str:
+    """Return the SQL that creates a view of these Parquet files."""
+    quoted = ", ".join("'" + pattern.replace("'", "''") + "'" for pattern in patterns)
+    return f"CREATE VIEW {table} AS SELECT * FROM read_parquet([{quoted}], hive_partitioning = false)"
+
+
+class ViewsFile:
+    """A database of views only."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._written: object = None
+
+    def refresh(self, views: Mapping[str, pa.Schema | None]) -> Path:
+        """Write the file if it has changed, replacing it atomically, so that no reader is ever locked out.
+
+        Args:
+            views: statements, with the columns of single-file views: a view's columns are fixed at creation.
+
+        Raises WarehouseError if it cannot be written, and DuckDB's errors about tables' files.
+        """
+        if (schemas := dict(views)) == self._written and self.path.exists():
+            return self.path
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = self.path.with_name(f".{uuid.uuid4().hex}.duckdb")
+        try:
+            with duckdb.connect(str(temporary)) as connection:
+                for sql in views:
+                    connection.execute(sql)
+            temporary.replace(self.path)
+        except (OSError, duckdb.Error) as error:
+            if temporary.name not in str(error):  # of a table's file
+                raise
+            cause = reason(str(error)) if isinstance(error, OSError) else str(error).splitlines()[0].rpartition(": ")[2]
+            raise WarehouseError(f"cannot write {self.path}: {cause}") from None
+        finally:
+            with suppress(OSError):
+                temporary.unlink()
+        self._written = schemas
+        return self.path
+
 
 TABLES: Mapping[str, TableSpec] = families.TABLES
 """The tables of all families, by name."""

@@ -130,7 +130,7 @@ class TestWheel:
     def test_the_definitions_and_the_shipped_models_load_from_it(self, installed: Path, tmp_path: Path) -> None:
         code = (
             "import assets.definitions as d; from resources.settings import find_shipped; from assets.stage.resources import Store\n"
-            "from assets.stage.request_batches import load_store_models\n"
+            "from assets.stage.partitions import load_store_models\n"
             "print(d.__file__); print(len(list(d.defs.resolve_all_job_defs()))); print(find_shipped('rounds') / 'S1')\n"
             "print('baselines' in load_store_models(Store()).collections)\n"
             "import sys; print(*[name for name in sys.modules if name.startswith(('dagster_k8s', 'kubernetes'))])"

@@ -8,8 +8,7 @@ import pyarrow as pa
 
 from assets.stage.partitions import get_stage_verb
 from assets.stage.provider_pools import provider_pools
-from assets.stage.resources import Store
-from assets.stage.shared_gateway import command_of
+from assets.stage.resources import Store, command_of
 from dtef_pipeline.asking.calls import STORED_COLUMNS, Ask
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Request

@@ -18,7 +18,7 @@ import duckdb
 import pyarrow as pa
 
 from assets.engine.stage_inputs import Shared, StageInputs, is_first_snapshot_stage
-from assets.stage.snapshots import require_snapshot
+from assets.stage.partitions import require_snapshot
 from dtef_pipeline.asking.call_plan import PlannedCalls, PlannedTotals, prompt_tokens
 from dtef_pipeline.asking.embeddings import hash_text, split_text_batches
 from dtef_pipeline.asking.episodes import Episode, EpisodeResult, index_responses, split_into_windows

@@ -1,27 +1,99 @@
 """All Dagster definitions of an assembled family: files, stages, checks, roll-ups, jobs, a sensor, and its nightly schedule."""
 
+from collections.abc import Sequence
+from inspect import cleandoc
 from typing import Any, NamedTuple
 
 import dagster as dg
+import pyarrow.compute as pc
 
-from assets.engine.board_assets import build_board_asset
-from assets.engine.family_jobs import family_jobs
-from assets.engine.family_nights import NightPlan, build_night_schedule
-from assets.engine.part_files import all_stages, build_file_source
+from assets.engine.nightly_schedules import NightPlan, build_night_schedule
+from assets.engine.roll_up_names import REPORT
 from assets.engine.site_report import report
-from assets.engine.stage_assets import stage_assets
+from assets.engine.stage_assets import all_stages, build_file_source, stage_assets
+from assets.stage.boards_sensor import boards_after_run
 from assets.stage.family_costs import build_costs_asset
 from assets.stage.family_drift import FamilyDrift, build_drift_assets
 from assets.stage.file_notes import list_partitions
-from assets.stage.request_batches import load_store_models
+from assets.stage.partitions import load_store_models, markdown, roll_up
 from assets.stage.resources import Store
+from assets.stage.table_publishing import publish_tables, require_made
 from dtef_pipeline.family.item_scores import OVERALL, compute_item_boards
 from dtef_pipeline.family.item_subject import item_subject
 from dtef_pipeline.family.record import Family, FamilyBoard, Preview
 from dtef_pipeline.family.run_settings import PartSettings, run_config
 from dtef_pipeline.family.stage import Stage, Tables
 from dtef_pipeline.text.name_matching import filter_by_patterns
-from dtef_pipeline.text.quantity_words import format_plural
+from dtef_pipeline.text.number_words import format_plural
+
+
+def build_board_asset(family: Family, board: FamilyBoard) -> dg.AssetsDefinition:
+    """Return a board's asset, which publishes its tables."""
+
+    def compute(store: Store) -> dg.MaterializeResult[Any]:
+        require_scored(store, family)
+        tables = store.warehouse.query(lambda connection: board.make(connection, store), only=board.reads)
+        previews = {name: _show_preview(tables, preview) for name, preview in board.previews.items()}
+        return publish_tables(store, tables, family=family.name, **board.metadata(tables, store), **previews)
+
+    deps = [dg.AssetKey(name) for name in board.after or (family.scores_table,)]
+    options = {**roll_up(board.table or board.name, code_version=board.version), "group_name": family.name}
+    asset: dg.AssetsDefinition = dg.asset(name=board.name, deps=deps, description=cleandoc(board.description), **options)(
+        compute
+    )
+    return asset
+
+
+def require_scored(store: Store, family: Family) -> None:
+    """Raise WarehouseError if nothing of the family is scored."""
+    require_made(store, family.scores_table, family.part, f"dtef {family.name} run")
+
+
+def _show_preview(tables: Tables, preview: Preview) -> Any:
+    rows = tables[preview.table]
+    selection = rows.filter(pc.equal(rows["cut"], preview.cut)) if preview.cut else rows
+    return markdown(selection, [name for name in preview.columns if name in rows.column_names], n=preview.most)
+
+
+class FamilyJobs(NamedTuple):
+    """The jobs and the sensor of a family."""
+
+    pipeline: Any
+    """All stages."""
+    roll_ups: Any
+    boards_after_run: dg.SensorDefinition
+
+
+def family_jobs(
+    family: Family, stages: Sequence[Stage], roll_ups: Sequence[dg.AssetsDefinition], scores_name: str = ""
+) -> FamilyJobs:
+    """Return the jobs NAME_pipeline and NAME_roll_ups, and the sensor NAME_boards_after_run.
+
+    `scores_name`: the stage that boards need, by default that of scores.
+    """
+    name, part, keys = family.name, family.part, stage_keys(stages)
+    pipeline = dg.define_asset_job(
+        f"{name}_pipeline",
+        selection=dg.AssetSelection.assets(*keys),
+        description=f"All stages for the chosen {part}s, in one run. Roll-ups are a run of their own: `{name}_roll_ups`.",
+    )
+    # Excludes the report, which also depends on other families' boards.
+    boards = [asset for asset in roll_ups if asset.key != dg.AssetKey(REPORT)]
+    rolled_up = ", ".join(f"`{asset.key.to_user_string()}`" for asset in roll_ups)
+    rolling = dg.define_asset_job(
+        f"{name}_roll_ups",
+        selection=dg.AssetSelection.assets(*roll_ups),
+        description=f"{rolled_up}, over all that the {name} family has scored.",
+        run_tags={"dtef/roll_ups": name},
+    )
+    scores = dg.AssetKey(scores_name or family.scores_table)
+    description = f"Brings the roll-ups of the {name} family up to date when a {part} was scored, whatever run did it."
+    return FamilyJobs(pipeline, rolling, boards_after_run(f"{name}_boards_after_run", boards, rolling, scores, description))
+
+
+def stage_keys(stages: Sequence[Stage]) -> list[dg.AssetKey]:
+    """Return the asset keys of these stages."""
+    return [dg.AssetKey(stage.name) for stage in stages]
 
 
 class FamilyAssets(NamedTuple):

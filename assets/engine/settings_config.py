@@ -7,7 +7,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 import dagster as dg
 from pydantic import BaseModel, Field, create_model
 
-from assets.stage.panel_drift import load_panel_section
+from assets.stage.family_drift import load_panel_section
 from assets.stage.resources import Store
 from dtef_pipeline.family.run_settings import FamilySettings, RunSettings, build_settings, load_panel_settings
 from dtef_pipeline.member_docstrings import member_docstrings

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from inspect import cleandoc
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import dagster as dg
@@ -17,17 +18,37 @@ from assets.engine.settings_config import takes_settings
 from assets.engine.stage_inputs import Shared, StageContext, StageInputs, is_first_snapshot_stage
 from assets.stage.checks import Offender, asset_check, partition_verdict, read_keys
 from assets.stage.night_request import build_freshness_policy
-from assets.stage.partitions import PartitionRun, StageName, markdown, name_stage, split_into_batches, stage
-from assets.stage.request_batches import split_batches
+from assets.stage.partitions import (
+    OWNERS,
+    PartitionRun,
+    StageName,
+    markdown,
+    name_stage,
+    require_snapshot,
+    split_batches,
+    split_into_batches,
+    stage,
+)
 from assets.stage.resources import Store
-from assets.stage.snapshots import require_snapshot
 from assets.stage.versions import content_version
 from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.episodes import play, play_by_key, split_into_windows
 from dtef_pipeline.asking.request import Request
-from dtef_pipeline.family.record import Family
+from dtef_pipeline.errors import DtefError
+from dtef_pipeline.family.record import Family, load_parts
 from dtef_pipeline.family.run_settings import RunSettings
-from dtef_pipeline.family.stage import CallPlan, Check, EpisodePlan, Limits, Stage, Tables, concatenate_tables
+from dtef_pipeline.family.stage import (
+    CallPlan,
+    Check,
+    EpisodePlan,
+    Inputs,
+    Limits,
+    Stage,
+    Tables,
+    concatenate_tables,
+    make_uniqueness_check,
+)
+from resources.part_files import open_part_notes
 from resources.warehouse import TABLES
 
 
@@ -262,3 +283,52 @@ def _check(family: Family, stage: Stage, asset: dg.AssetsDefinition, check: Chec
 
     compute.__doc__ = check.description
     return asset_check(asset=asset, blocking=check.blocking, name=check.name)(compute)
+
+
+def build_file_source(name: str, partitions: dg.PartitionsDefinition[str], description: str) -> dg.AssetSpec:
+    """Return the source `NAME_files`: the files of partitions, observed when they are added."""
+    return dg.AssetSpec(
+        f"{name}_files",
+        description=cleandoc(description),
+        group_name=name,
+        owners=OWNERS,
+        kinds={"file"},
+        partitions_def=partitions,
+    )
+
+
+def load_stage(family: Family) -> Stage:
+    """Return the first stage: the rows of a partition from its file."""
+
+    def load(inputs: Inputs, _: RunSettings) -> Tables:
+        note = open_part_notes(family.name).read(inputs.outside.warehouse, inputs.key)
+        if note is None:
+            raise DtefError(f"{inputs.key}: no file of it is known; `dtef {family.name} add PATH` adds it")
+        path = Path(note.path)
+        if not path.is_file():
+            raise DtefError(f"{path} no longer exists: `dtef {family.name} add` adds {inputs.key} from another path")
+        parts = inputs.remember(path, lambda: load_parts(family, path))
+        if inputs.key not in parts:
+            raise DtefError(f"{path} no longer has {inputs.key}; it has: {', '.join(parts) or 'nothing'}")
+        return {family.first_table: parts[inputs.key].rows}
+
+    return Stage(
+        family.first_table,
+        f"The items of each {family.part}: one row per item of its file, which `dtef {family.name} add` added; "
+        "a partition whose file has changed since is stale.",
+        load,
+        after=(f"{family.name}_files",),
+        checks=(
+            make_uniqueness_check(
+                f"{family.first_table}_unique",
+                "Each item occurs once in its partition.",
+                family.first_table,
+                (family.scores.item,),
+            ),
+        ),
+    )
+
+
+def all_stages(family: Family) -> tuple[Stage, ...]:
+    """Return all stages of an assembled family, beginning with its files."""
+    return (load_stage(family), *family.stages())

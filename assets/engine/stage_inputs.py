@@ -9,10 +9,9 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from assets.stage.partitions import load_store_models
 from assets.stage.provider_pools import provider_pools
-from assets.stage.request_batches import load_store_models
-from assets.stage.resources import Store
-from assets.stage.shared_gateway import command_of
+from assets.stage.resources import Store, command_of
 from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.family.run_settings import RunSettings, budgets_of
 from dtef_pipeline.family.stage import Stage

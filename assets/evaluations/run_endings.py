@@ -8,7 +8,7 @@ import dagster as dg
 
 from assets.stage.dagster_internals import RETRY_NUMBER_TAG, WILL_RETRY_TAG
 from assets.stage.failure_text import describe_stage_failure, parse_partition_failures
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 from resources.evaluations.evaluation_calls import EvaluationCalls
 from resources.evaluations.evaluation_store import EventKind
 

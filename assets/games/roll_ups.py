@@ -2,8 +2,7 @@
 
 import dagster as dg
 
-from assets.engine.board_assets import build_board_asset
-from assets.engine.family_jobs import family_jobs
+from assets.engine.family_assets import build_board_asset, family_jobs
 from assets.engine.site_report import report
 from assets.games.stages import GAMES_STAGES
 from assets.stage.checks import asset_check, verdict

@@ -1,6 +1,6 @@
 """The section `preference` of this installation's panel: how votes are selected and counted."""
 
-from assets.stage.panel_drift import load_panel_section
+from assets.stage.family_drift import load_panel_section
 from dtef_pipeline.preference.vote_fit import VoteSettings, load_vote_settings
 from resources.settings import Settings
 

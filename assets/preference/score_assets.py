@@ -8,15 +8,14 @@ import dagster as dg
 from assets.engine.roll_up_names import REPORT
 from assets.preference.preference_panel import vote_settings
 from assets.stage.checks import asset_check, verdict
-from assets.stage.partitions import OWNERS, markdown, roll_up
-from assets.stage.request_batches import load_store_models
+from assets.stage.partitions import OWNERS, load_store_models, markdown, roll_up
 from assets.stage.resources import Store
 from assets.stage.table_publishing import publish_tables
 from assets.stage.versions import build_observation_tags
 from dtef_pipeline.preference.score_publishing import preference_scores as scores_of_votes
 from dtef_pipeline.preference.vote_fit import compute_votes_version, filter_votes
 from dtef_pipeline.preference.votes import REVIEWER_KINDS, PlayersVote
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 from resources.votes.vote_store import VoteStore, find_equal_text_votes, read_player_votes
 
 _IN_GROUP = "preference"

@@ -8,15 +8,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.engine.stage_assets import stage_assets
-from assets.qa.files import qa_files
+from assets.engine.stage_assets import build_file_source, stage_assets
 from assets.qa.lookups import LookUpCache
 from assets.qa.suite_catalog import load_known_suites
 from assets.qa.vectors import VectorCache
-from assets.stage.request_batches import load_store_models
+from assets.stage.partitions import load_store_models
 from assets.stage.resources import Store
 from dtef_pipeline.asking.daily_budget import DailyBudget
 from dtef_pipeline.asking.episodes import EpisodeResult
@@ -37,7 +37,7 @@ from dtef_pipeline.family.stage import (
 from dtef_pipeline.judging.code_checks import UNDECIDED_CHECKS
 from dtef_pipeline.judging.judgement import USUAL_JUDGEMENT_TOKENS
 from dtef_pipeline.qa.item_files.item_rows import build_item_tables
-from dtef_pipeline.qa.item_files.layouts import INTERVIEW_LAYOUT
+from dtef_pipeline.qa.item_files.socioscope import INTERVIEW_LAYOUT
 from dtef_pipeline.qa.item_files.suite_files import AddedFiles, read_added
 from dtef_pipeline.qa.judging.arbiter import Arbiter, choose_arbiter, judge_snapshot
 from dtef_pipeline.qa.judging.judgement_rows import (
@@ -62,10 +62,22 @@ from dtef_pipeline.qa.program import (
 from dtef_pipeline.qa.prompt_rows import AskSettings, PromptTables, build_part_prompts, merge_with_other_conditions
 from dtef_pipeline.qa.settings import QA_STAGE_SETTINGS, QaSettings
 from dtef_pipeline.qa.stages import QA_RESPONSES_STAGE, QA_SCORES_STAGE, resolve_part_condition
-from dtef_pipeline.qa.tables import QA_DOCUMENTS, QA_EXECUTIONS, QA_JUDGEMENTS, QA_RESPONSE_KEY
+from dtef_pipeline.qa.tables import QA_DOCUMENTS, QA_EXECUTIONS, QA_JUDGEMENTS, QA_RESPONSE_KEY, QA_SPACE
 from resources.item_files import ITEM_NOTES, QaSource
 from resources.sandbox.run import choose_level, run_checks_twice
 from resources.settings import find_shipped
+
+DATASET_PART = dg.DynamicPartitionsDefinition(name=QA_SPACE.name)
+QA_GROUP = {"group_name": "qa"}
+"""Group of the family's assets in the UI."""
+
+qa_files = build_file_source(
+    "qa",
+    DATASET_PART,
+    """The file or folder of each part of a suite: one partition per part, observed when it is added (`dtef qa add`). Its data version is a
+    hash of the files and of the documents added with them; if it changes, the partition of `qa_items` becomes stale at once.""",
+)
+
 
 _FINDINGS_SHOWN = 20
 EVIDENCE_SHARE = 0.8

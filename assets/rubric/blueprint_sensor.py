@@ -8,7 +8,7 @@ from pathlib import Path
 import dagster as dg
 
 from assets.engine.settings_config import load_family_panel
-from assets.rubric.files import read
+from assets.rubric.stages import read
 from assets.stage.file_notes import add_noted, list_partitions
 from assets.stage.partitions import build_partition_tags
 from assets.stage.resources import Store
@@ -21,7 +21,7 @@ from dtef_pipeline.rubric.blueprint.model import ParsedBlueprint
 from dtef_pipeline.rubric.blueprint.reading import is_blueprint_file, make_blueprint_id
 from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RUBRIC_STAGE_SETTINGS, RubricSettings
 from dtef_pipeline.rubric.tables import RUBRIC_SPACE
-from dtef_pipeline.text.quantity_words import list_first_names
+from dtef_pipeline.text.number_words import list_first_names
 from resources.blueprint_files import BLUEPRINT_NOTES, RubricFile, content_hash
 from resources.settings import Settings
 from resources.sources import compute_fingerprint, is_still_arriving

@@ -1,13 +1,17 @@
-"""The stages of the rubric family. This module has those that read files, embed texts, or run functions and scripts."""
+"""Stages of the rubric family that read files, embed texts, or run functions and scripts.
+
+Each blueprint file is a partition, with a note in the warehouse.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.engine.stage_assets import stage_assets
-from assets.rubric.files import read, rubric_files
+from assets.engine.stage_assets import build_file_source, stage_assets
 from dtef_pipeline.asking.embeddings import identify_embedder
 from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.errors import DtefError
@@ -15,6 +19,9 @@ from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.stage import Check, EpisodePlan, Inputs, Replies, Stage, Tables, make_uniqueness_check
 from dtef_pipeline.rubric.blueprint.blueprint_rows import build_blueprint_tables
 from dtef_pipeline.rubric.blueprint.findings import is_left_out_for
+from dtef_pipeline.rubric.blueprint.model import Blueprint, BlueprintFinding, ParsedBlueprint
+from dtef_pipeline.rubric.blueprint.named_models import read_collections
+from dtef_pipeline.rubric.blueprint.reading import read_blueprint
 from dtef_pipeline.rubric.functions import prepare_function
 from dtef_pipeline.rubric.labels.label_scores import apply_labels
 from dtef_pipeline.rubric.point_rows import build_point_rows
@@ -37,10 +44,53 @@ from dtef_pipeline.rubric.summaries.extractions import (
     make_extraction_stand_in,
     read_extraction,
 )
-from dtef_pipeline.rubric.tables import RUBRIC_EMBEDDINGS, RUBRIC_EXTRACTIONS, RUBRIC_POINT, RUBRIC_RESPONSE
-from resources.blueprint_files import BLUEPRINT_NOTES
+from dtef_pipeline.rubric.tables import RUBRIC_EMBEDDINGS, RUBRIC_EXTRACTIONS, RUBRIC_POINT, RUBRIC_RESPONSE, RUBRIC_SPACE
+from dtef_pipeline.text.number_words import format_count
+from resources.blueprint_files import BLUEPRINT_NOTES, RubricFile
 from resources.gateway.embedder import EmbeddingResult
-from resources.point_functions import evaluating
+from resources.plugin_functions import evaluating, load_plugin_functions
+
+RUBRIC_BLUEPRINT = dg.DynamicPartitionsDefinition(name=RUBRIC_SPACE.name)
+RUBRIC_GROUP = {"group_name": "rubric"}
+"""The group of the family's assets in the UI."""
+_RESERVED = "reserved-id"
+"""The error about a whole file, of which no part can be left out."""
+
+rubric_files = build_file_source(
+    "rubric",
+    RUBRIC_BLUEPRINT,
+    """The file of each blueprint: one partition per file, observed when it is added (`dtef rubric add`) or when the sensor
+    `new_blueprint` finds it changed. Its data version is a hash of the file and of the model collections that were given with it: if it
+    differs from the one that `rubric_blueprints` was made from, that partition is stale.""",
+)
+
+
+def read(file: RubricFile) -> tuple[ParsedBlueprint, Blueprint]:
+    """Return the file's contents. Raises DtefError, in one line, if it has errors and its broken parts may not be left out."""
+    path = Path(file.path)
+    if file.is_gone:
+        raise DtefError(
+            f"{path} no longer exists: add {file.blueprint} from another path with `dtef rubric add`, or remove it with {file.removal}"
+        )
+    collections = read_collections(Path(file.models_dir)) if file.models_dir else None
+    result = read_blueprint(path, file.blueprint, collections, other_functions=load_plugin_functions())
+    errors = [finding for finding in result.findings if is_left_out_for(finding.level, finding.code)]
+    fatal_errors = [finding for finding in errors if finding.code == _RESERVED]
+    if errors and (fatal_errors or not file.skip_broken):
+        raise DtefError(_format_first_error(path, fatal_errors or errors))
+    if result.blueprint is None or not result.blueprint.prompts:
+        raise DtefError(_format_first_error(path, errors) if errors else f"{path}: it has no usable prompt")
+    return result, result.blueprint
+
+
+def _format_first_error(path: Path, errors: Sequence[BlueprintFinding]) -> str:
+    """Return `safety/a.yml:12: prompt 3 should[0]: bad-point: ... (and 2 more errors)`."""
+    first = errors[0]
+    line = f":{first.line}" if first.line else ""
+    place = f" {first.place}:" if first.place and not first.place.startswith("line ") else ""
+    suffix = f" (and {format_count(len(errors) - 1, 'more error')})" if len(errors) > 1 else ""
+    return f"{path}{line}:{place} {first.code}: {first.text}{suffix}"
+
 
 SCORED_POINTS = 0.9
 """Share of a blueprint's points with a score below which the check warns."""

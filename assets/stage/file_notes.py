@@ -8,7 +8,7 @@ import dagster as dg
 from assets.stage.versions import build_observation_tags, read_observed_versions
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.keys import Space
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 from resources.notes import Notes
 from resources.warehouse import Warehouse
 

@@ -7,7 +7,7 @@ from typing import Any
 import dagster as dg
 
 from assets.stage.partitions import SNAPSHOT_TAG, build_partition_tags
-from dtef_pipeline.text.quantity_words import list_first_names
+from dtef_pipeline.text.number_words import list_first_names
 from resources.settings import Settings
 
 LEFT_OUT_TAG = "dtef/left_out"

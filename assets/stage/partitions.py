@@ -20,15 +20,20 @@ from assets.stage.dagster_internals import (
 )
 from assets.stage.resources import Store
 from assets.stage.versions import Provenance, column_schema, log_together
+from dtef_pipeline.asking.models import Models
+from dtef_pipeline.asking.snapshot_label import require_label, require_one_spelling
 from dtef_pipeline.errors import DtefError
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.families import COMPUTED_MODELS
+from dtef_pipeline.keys import Space
+from dtef_pipeline.text.number_words import format_count
 from resources.evaluations.evaluation_calls import CallCounts, StageCalls
 from resources.evaluations.evaluation_store import QUEUE_TAG
 from resources.failures import add_remedy, format_one_line, links
 from resources.gateway.progress import PartsProgress, format_progress
+from resources.model_catalog import load_known_models
 from resources.responses.processes import Process
 from resources.settings import Settings
-from resources.warehouse import TABLES
+from resources.warehouse import TABLES, Warehouse
 
 FAILED_TAG, FAILED_RUN_TAG = "dtef/failed_partitions", "dtef/failed_partitions_run"
 PROCESS_TAG = f"{HIDDEN_TAG_PREFIX}dtef_process"
@@ -377,3 +382,35 @@ def build_partition_tags(known_keys: Sequence[str], keys: Sequence[str]) -> dict
     groups = list(split_ranges(known_keys, keys))
     ordered_keys = [key for group in groups for key in group]
     return {**build_range_tags(ordered_keys), **({CHOSEN_TAG: "\n".join(ordered_keys)} if len(groups) > 1 else {})}
+
+
+def require_snapshot(warehouse: Warehouse, table: str, space: Space, keys: Sequence[str], snapshot: str) -> None:
+    """Raise ConfigError for a label that is new to these partitions and not allowed, or differs from one of theirs only in case.
+
+    `table`: the partitions' table of responses.
+    """
+    labels = {label for key in keys for label in warehouse.values(table, "snapshot", **space.levels(key))}
+    require_one_spelling(require_label(snapshot, labels), labels)
+
+
+ToBeAsked = TypeVar("ToBeAsked")
+"""A stage's plan for a partition."""
+
+
+def load_store_models(store: Store) -> Models:
+    """Return the shipped models, and those of DTEF_MODELS."""
+    return load_known_models(store.settings, COMPUTED_MODELS)
+
+
+def split_batches(plans: Sequence[ToBeAsked], sizes: Sequence[int], limit: int) -> Iterator[list[ToBeAsked]]:
+    """Yield plans in order, in groups of total size up to `limit`; a larger plan has its own group."""
+    group: list[ToBeAsked] = []
+    total = 0
+    for plan, size in zip(plans, sizes, strict=True):
+        if group and total + size > limit:
+            yield group
+            group, total = [], 0
+        group.append(plan)
+        total += size
+    if group:
+        yield group

@@ -8,7 +8,7 @@ import dagster as dg
 
 from assets.stage.dagster_internals import InstanceConcurrencyContext
 from dtef_pipeline.asking.models import ModelSpec
-from resources.gateway.slots import find_provider
+from resources.gateway.queues import find_provider
 
 LOOK_AGAIN_S = 1.0
 

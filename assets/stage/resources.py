@@ -1,6 +1,10 @@
-"""External systems as Dagster resources: each knows an address and opens it."""
+"""External systems as Dagster resources: each knows an address and opens it.
+
+Runs of one `dtef` command share a gateway, so that budgets hold for the command.
+"""
 
 import json
+import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,7 +16,6 @@ from pydantic import PrivateAttr
 
 from assets.stage.call_counts import CallsOfStage
 from assets.stage.dagster_internals import HIDDEN_TAG_PREFIX
-from assets.stage.shared_gateway import Command
 from dtef_pipeline.asking.calls import Ask, PlanFollowUps
 from dtef_pipeline.asking.daily_budget import DailyBudget
 from dtef_pipeline.asking.models import Budget
@@ -29,6 +32,43 @@ from resources.responses.claims import Claims
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from resources.warehouse import Warehouse
+
+COMMAND_TAG = ".dagster/dtef_command"
+
+
+@dataclass
+class Command:
+    """A command running in this process."""
+
+    name: str
+    keys: tuple[str, ...]
+    """The partitions of all its runs."""
+    gateway: Gateway | None = None
+    """Created by the first run that calls models."""
+
+    @property
+    def tags(self) -> dict[str, str]:
+        return {COMMAND_TAG: self.name}
+
+
+_commands: dict[str, Command] = {}
+
+
+@contextmanager
+def command(keys: Sequence[str]) -> Iterator[Command]:
+    """Open a command. Runs with its tags share its state."""
+    new_command = Command(uuid.uuid4().hex, tuple(keys))
+    _commands[new_command.name] = new_command
+    try:
+        yield new_command
+    finally:
+        del _commands[new_command.name]
+
+
+def command_of(run: dg.DagsterRun) -> Command | None:
+    """Return the command that a run belongs to, or None for runs of Dagster's own processes."""
+    return _commands.get(run.tags.get(COMMAND_TAG, ""))
+
 
 SKIPPED_TAG = "dtef/skipped_files"
 """Tag of a run that skipped unreadable files, as JSON: the log line by path."""

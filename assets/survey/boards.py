@@ -1,4 +1,4 @@
-"""Roll-ups over all rounds and segments: boards, the tests of what they show, and costs."""
+"""Roll-ups over all rounds and segments: boards, the tests of what they show, drift, and costs."""
 
 from functools import partial
 from typing import Any
@@ -8,6 +8,8 @@ import pyarrow as pa
 from pydantic import Field
 
 from assets.stage.family_costs import build_costs_asset
+from assets.stage.family_drift import FamilyDrift, build_drift_assets
+from assets.stage.night_request import build_freshness_policy
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.resources import Store
 from assets.stage.roll_up import Make, clean, publish
@@ -15,15 +17,16 @@ from assets.stage.versions import column_schema
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.boards.cuts import select_cut
 from dtef_pipeline.families import FAMILY_BY_NAME
-from dtef_pipeline.site.chart_images import render_markdown_image
+from dtef_pipeline.site.charts import render_markdown_image
 from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.boards.board_charts import make_board_chart, make_context_curves, make_segment_heat_map
 from dtef_pipeline.survey.boards.board_rows import CODED, HELD, build_published_tables
 from dtef_pipeline.survey.boards.question_links import build_question_batteries
+from dtef_pipeline.survey.boards.responsiveness import restrict_to_shared_pairs
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS
-from dtef_pipeline.survey.boards.shared_pairs import restrict_to_shared_pairs
 from dtef_pipeline.survey.boards.survey_boards import BREAKDOWNS
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
+from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import METRICS
 from dtef_pipeline.tables import describe_schema
@@ -190,3 +193,16 @@ def _test_table(
     return dg.MaterializeResult(
         metadata={"dagster/row_count": len(rows), **config.describe_config(), **counts, "preview": preview}
     )
+
+
+survey_drift, survey_no_drift = build_drift_assets(
+    FamilyDrift(
+        subject=SUBJECT,
+        code_version="11",
+        details="`drift_rule` repeats the results of the stage `drift_checks` for each segment.",
+        scores=("scores", "round", "dtef run"),
+        group="boards",
+        dependencies=("drift_checks",),
+        freshness=build_freshness_policy(),
+    )
+)

@@ -9,21 +9,34 @@ from typing import Any
 
 import dagster as dg
 
+from assets.engine.family_assets import family_jobs, stage_keys
+from assets.engine.site_report import report
 from assets.stage.checks import asset_check
 from assets.stage.dagster_internals import sensor_cursor
 from assets.stage.file_notes import list_partitions
 from assets.stage.partitions import build_range_tags, split_ranges
 from assets.stage.resources import Store
-from assets.survey.round_sources import sources_of
-from assets.survey.rounds import register_round, survey_files
+from assets.survey.boards import (
+    breakdowns,
+    comparisons,
+    leaderboard,
+    reliability,
+    responsiveness,
+    segment_gaps,
+    survey_costs,
+    survey_drift,
+)
+from assets.survey.rounds import register_round, sources_of, survey_files
+from assets.survey.stages import SURVEY_STAGES
 from dtef_pipeline.errors import DtefError, SurveyError
+from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.identity import partition_key
 from dtef_pipeline.survey.adapters import read_surveys
 from dtef_pipeline.survey.changes import Changes
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.model import Survey
 from dtef_pipeline.survey.observations import MIN_N
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 from resources.settings import Settings
 from resources.sources import Sources, compute_fingerprint, content_hash, is_still_arriving
 
@@ -309,3 +322,18 @@ def new_round(context: dg.SensorEvaluationContext, store: Store) -> dg.SensorRes
     requests = landing.requests()
     reason = None if requests else dg.SkipReason(landing.reason)
     return dg.SensorResult(run_requests=requests, cursor=landing.cursor, skip_reason=reason, asset_events=landing.evaluations)
+
+
+BOARDS = [leaderboard, breakdowns, comparisons, responsiveness, segment_gaps, reliability]
+SURVEY_ROLL_UPS = [*BOARDS, survey_costs, survey_drift, report]
+survey_pipeline, survey_roll_ups, survey_boards_after_run = family_jobs(
+    FAMILY_BY_NAME["survey"], SURVEY_STAGES, SURVEY_ROLL_UPS, scores_name="segment_results"
+)
+nightly_drift = dg.define_asset_job(
+    "nightly_drift",
+    selection=dg.AssetSelection.assets(*stage_keys(SURVEY_STAGES)[2:]),
+    description="Repeats the same prompts in a new snapshot, scores the responses, and compares them with earlier nights.",
+)
+
+SURVEY_JOBS = [survey_pipeline, nightly_drift, survey_roll_ups]
+SURVEY_SENSORS = [new_round, survey_boards_after_run]

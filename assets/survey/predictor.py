@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.asking.models import COMPUTED, Models, ModelSpec
-from dtef_pipeline.asking.request import Failure
+from dtef_pipeline.asking.request import Failure, parse_variant
 from dtef_pipeline.asking.request_list import (
     PROMPT_COLUMNS,
     RequestList,
@@ -21,7 +21,6 @@ from dtef_pipeline.asking.request_list import (
     same_texts,
     sources,
 )
-from dtef_pipeline.asking.variants import parse_variant
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.family.stage import Forecast
 from dtef_pipeline.identity import digest, request_keys, split_partition_key
@@ -30,7 +29,6 @@ from dtef_pipeline.survey.baselines.baselines import NEIGHBOUR_BASELINES, PREVIO
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL, PREVIOUS_ROUND, UNIFORM
 from dtef_pipeline.survey.baselines.neighbours import COLUMNS, RoundAnswers
 from dtef_pipeline.survey.changes import SAME_SURVEY
-from dtef_pipeline.survey.estimate import usual_reply_tokens
 from dtef_pipeline.survey.identity import SPACE, make_round_order
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.predictions import (
@@ -41,7 +39,7 @@ from dtef_pipeline.survey.predictions import (
     select_prompts,
 )
 from dtef_pipeline.survey.question_draw import DRAW_ORDERS
-from dtef_pipeline.survey.settings import SurveySettings
+from dtef_pipeline.survey.settings import SurveySettings, usual_reply_tokens
 from dtef_pipeline.survey.tables import PREDICTIONS
 from resources.responses.store import ModelInStore
 from resources.warehouse import Warehouse

@@ -1,4 +1,4 @@
-"""A round's partitions: their registration in one batch, and checks against losing data."""
+"""A round's partitions: their sources, their registration in one batch, and checks against losing data."""
 
 import shlex
 from collections import Counter
@@ -12,16 +12,26 @@ import pyarrow.compute as pc
 
 from assets.stage.file_notes import list_partitions
 from assets.stage.partitions import OWNERS, split_ranges
+from assets.stage.resources import Store
 from assets.stage.versions import build_observation_tags, content_version, read_observed_versions
 from dtef_pipeline.errors import SurveyError, WarehouseError
 from dtef_pipeline.identity import partition_key, split_partition_key
-from dtef_pipeline.survey.changes import COMPARED_COLUMNS, Changes, compare_readings, select_losses
+from dtef_pipeline.survey.adapters import read_survey
+from dtef_pipeline.survey.changes import (
+    COMPARED_COLUMNS,
+    Changes,
+    add_moved_texts,
+    compare_readings,
+    list_moved_rounds,
+    select_losses,
+)
 from dtef_pipeline.survey.completeness import ALLOWANCES, require_whole_survey
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.model import Survey
 from dtef_pipeline.survey.observations import MIN_N, ObservedRound, observe
 from dtef_pipeline.survey.shares import remove_multi_select
 from resources.sources import Source, Sources
+from resources.warehouse import Warehouse
 
 ROUND_SEGMENT = dg.DynamicPartitionsDefinition(name=SPACE.name)
 _NAME = SPACE.name
@@ -217,3 +227,15 @@ def _observe_files(instance: dg.DagsterInstance, source: Source, rows: pa.Table,
             instance.report_runless_asset_event(
                 dg.AssetObservation(survey_files.key, partition=key, metadata=metadata, tags=build_observation_tags(version))
             )
+
+
+def sources_of(store: Store) -> Sources[Survey]:
+    """Return each round's file or folder."""
+    return Sources(store.warehouse, read_survey)
+
+
+def add_question_texts(warehouse: Warehouse, checks: pa.Table) -> pa.Table:
+    """Return the rows with the texts of changed questions; reads the survey only if there are any."""
+    if not (rounds := list_moved_rounds(checks)):
+        return checks
+    return warehouse.query(lambda connection: add_moved_texts(checks, connection), only=["survey_responses"], first=rounds)

@@ -14,11 +14,9 @@ import pyarrow.compute as pc
 from assets.engine.stage_assets import stage_assets
 from assets.stage.checks import read_keys
 from assets.stage.drift_checks import count_verdicts
-from assets.stage.panel_drift import load_drift_section
-from assets.survey.drift_question_texts import add_question_texts
+from assets.stage.family_drift import load_drift_section
 from assets.survey.predictor import Predictor, SegmentPredictions, resolve_asked_models, select_language_models
-from assets.survey.round_sources import sources_of
-from assets.survey.rounds import refuse_losses, survey_files
+from assets.survey.rounds import add_question_texts, refuse_losses, sources_of, survey_files
 from dtef_pipeline.asking.calls import STORED_COLUMNS
 from dtef_pipeline.asking.models import COMPUTED
 from dtef_pipeline.asking.snapshot_order import snapshot_order
@@ -55,7 +53,7 @@ from dtef_pipeline.survey.shares import remove_multi_select
 from dtef_pipeline.survey.stages import RESULTS_STAGE, SCORES_STAGE
 from dtef_pipeline.survey.table_folders import SURVEY_CALL_TABLES
 from dtef_pipeline.survey.tables import BLUEPRINTS, SURVEY_FINDINGS
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 from resources.sources import content_hash
 from resources.warehouse import Warehouse
 

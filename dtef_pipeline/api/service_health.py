@@ -18,15 +18,15 @@ from fastapi import Depends, Request
 from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName
 from dtef_pipeline.api.documents.document_history import KnownDocuments
 from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS
-from dtef_pipeline.api.pages.part_words import part_words
+from dtef_pipeline.api.pages.evaluation_text import part_words
 from dtef_pipeline.api.queue.evaluation_progress import EvaluationView, describe_subject, load_evaluation_views
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.errors import ConfigError, StoreError
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 from resources.evaluations.evaluation_counts import count_unended, last_event_at
 from resources.evaluations.evaluation_store import QUEUE_SENSOR
 from resources.failures import is_damaged
-from resources.responses.damage import find_damage
+from resources.responses.store import find_damage
 from resources.votes.vote_queries import count_votes_since
 
 if TYPE_CHECKING:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Annotated, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import Field
 
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Request, Response
@@ -260,3 +261,8 @@ def _count_usage_once(request_keys: pa.ChunkedArray, replies: pa.Table) -> dict[
 
 def _join_columns(rows: pa.Table, names: Sequence[str]) -> pa.ChunkedArray:
     return pc.binary_join_element_wise(*(rows[name] for name in names), "\x1f")
+
+
+MAX_DRAWS = 1_000
+"""Maximum draws of one prompt or judgement, because all draws of a partition are in memory together."""
+Draws = Annotated[int, Field(ge=1, le=MAX_DRAWS)]

@@ -1,4 +1,4 @@
-"""A daily limit in dollars over all runs that share a response store.
+"""Daily limits in dollars over all runs that share a response store, and budgets of a nightly run by role.
 
 Spending is read from the store; calls in flight are tracked here.
 """
@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Annotated, Literal
 
+from pydantic import Field
+
+from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import ConfigError
 
 LEDGER_READ_S = 15.0
@@ -68,3 +72,13 @@ class DailyBudget:
 
     def _read_ledger(self) -> None:
         self._ledger, self._since, self._read_at = self._read(), 0.0, time.monotonic()
+
+
+RoleName = Literal["candidate", "judge", "embedder", "analyst"]
+
+
+class RoleBudget(Part):
+    """The budget of a nightly run for models in one role."""
+
+    max_cost_usd: Annotated[float, Field(ge=0)] | None = None
+    max_calls: Annotated[int, Field(ge=0)] | None = None

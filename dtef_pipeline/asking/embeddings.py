@@ -19,7 +19,7 @@ from dtef_pipeline.asking.tokens import estimate_tokens
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.tables import field
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 Vectors = npt.NDArray[np.float32]
 """One vector per row."""

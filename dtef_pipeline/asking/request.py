@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Self
 
-from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.models import LOCAL_MODELS, ModelSpec
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import compute_messages_id, request_key
 
@@ -192,3 +192,16 @@ class Failure:
 def _require_member(label: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise ConfigError(f"{label} {value!r}: allowed: {', '.join(choices)}")
+
+
+def parse_variant(name: str, variant: str) -> ModelSpec | None:
+    """Return the model that a variant names, as far as its responses depend on it, or None if it is not a variant."""
+    model, _, settings = variant.removesuffix("]").partition("[")
+    parameters = {part.partition("=")[0]: part.partition("=")[2] for part in settings.split(",") if part}
+    local = model in LOCAL_MODELS
+    values = {"name": name, "model": model, "temperature": None, **({} if local else {"max_tokens": None}), **parameters}
+    try:
+        spec = ModelSpec.model_validate(values)
+    except ValueError:
+        return None
+    return spec if spec.variant == variant else None

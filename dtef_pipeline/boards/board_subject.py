@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from dtef_pipeline.keys import Keys
 from dtef_pipeline.statistics.shared_noise import CORRELATION, OF_OBSERVED
-from dtef_pipeline.text.quantity_words import format_plural
+from dtef_pipeline.text.number_words import format_plural
 
 if TYPE_CHECKING:
     from dtef_pipeline.boards.cells import BoardOptions

@@ -23,7 +23,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.statistics.cluster_robust import Floats, fit_effects
 from dtef_pipeline.statistics.ranks import rank_numbers
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 BY_METRIC = "metric"
 """The board of all metrics side by side; the others are the groups of the keys."""

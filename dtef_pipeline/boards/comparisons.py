@@ -24,7 +24,7 @@ from dtef_pipeline.statistics.differences import (
 from dtef_pipeline.statistics.products import product
 from dtef_pipeline.statistics.ranks import rank_bounds
 from dtef_pipeline.statistics.shared_noise import compute_common_variance
-from dtef_pipeline.text.quantity_words import list_first_names
+from dtef_pipeline.text.number_words import list_first_names
 
 _MOST_NAMED = 3
 _OF_PARSED = {

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dtef_pipeline.asking.snapshot_order import build_place_sql
 from dtef_pipeline.boards.families import BETTER, OTHER
 from dtef_pipeline.boards.item_means import codes, compute_result_means
 from dtef_pipeline.boards.paired_items import compare_grid, iterate_board_grids
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, Codes
 from dtef_pipeline.statistics.ranks import rank_bounds, rank_numbers
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 RANKED_FROM = 0.9
 """Share of a board's items that a model must have a score for to be ranked: the others may be the hard ones."""
@@ -137,3 +139,82 @@ def _compute_rank_ranges(scores: pa.Table, ranked: pd.DataFrame, names: Sequence
         parts.append(subgrid.rows.assign(**grid.keys, rank_low=bounds.low, rank_high=bounds.high)[enough])
     ranges = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
     return ranges.astype({"rank_low": "Int64", "rank_high": "Int64"})
+
+
+_ENOUGH_SCORED = 0.5
+"""Of the rows that the fullest snapshot of a partition has a score for, the share that another one must have to be the latest: a night of a
+few items, or a run that was stopped, hides no whole one."""
+
+
+def build_latest_sql(counts: str, series: str, order: Sequence[str], first: str = "") -> str:
+    """Return the SQL of one `snapshot` of each series: the latest that scores at least half as many rows as the fullest one, or the latest of
+    all if none has a score.
+
+    `counts`: SQL with the columns of `series`, `snapshot` and `n`, the number of scored rows; `order`: all snapshots, earliest first;
+    `first`: SQL to sort by before all this.
+    """
+    sorted_by = [
+        *filter(None, [first]),
+        "n > 0 DESC",
+        f"n >= {_ENOUGH_SCORED} * most DESC",
+        f"{build_place_sql(order)} DESC NULLS LAST",
+    ]
+    return f"""
+        WITH counted AS ({counts}), beside AS (SELECT *, max(n) OVER (PARTITION BY {series}) AS most FROM counted)
+        SELECT {series}, snapshot FROM beside
+        QUALIFY row_number() OVER (PARTITION BY {series} ORDER BY {", ".join(sorted_by)}) = 1
+        """
+
+
+def select_latest_rows(
+    connection: duckdb.DuckDBPyConnection, rows: pa.Table, series: Sequence[str], order: Sequence[str]
+) -> pa.Table:
+    """Return, for each combination of `series` (such as partition, metric and model variant), the rows of one snapshot, sorted by `series`.
+
+    The snapshot is that of `build_latest_sql`, by scored items. `rows`: with `item_id`, `draw`, `score`, `snapshot` and the columns of
+    `series`; `order`: all snapshots, earliest first.
+    """
+    named = ", ".join(series)
+    connection.register("rows_of_boards", rows)
+    counts = (
+        f"SELECT {named}, snapshot, count(DISTINCT item_id) FILTER (score IS NOT NULL) AS n FROM rows_of_boards GROUP BY ALL"
+    )
+    latest = connection.sql(
+        f"""
+        SELECT rows_of_boards.* FROM rows_of_boards
+        SEMI JOIN ({build_latest_sql(counts, named, order)}) AS latest USING ({named}, snapshot) ORDER BY {named}, item_id, draw
+        """
+    ).to_arrow_table()
+    connection.unregister("rows_of_boards")
+    return latest
+
+
+def encode_columns(rows: pa.Table, names: Collection[str]) -> pa.Table:
+    """Dictionary-encode the texts of these columns, so that repeated values are grouped several times faster."""
+    for name in {*names} & {*rows.column_names}:
+        place = rows.schema.get_field_index(name)
+        rows = rows.set_column(place, name, rows.column(name).cast(pa.string()).combine_chunks().dictionary_encode())
+    return rows
+
+
+def list_mixed_served(connection: duckdb.DuckDBPyConnection, table: str, snapshot: str | None = None) -> Iterator[str]:
+    """Yield a line for each model and snapshot whose responses in `table` come from several served models, with the count of each.
+
+    `snapshot`: only this one; None for all.
+    """
+    columns = [column[0] for column in connection.sql(f"SELECT * FROM {table} LIMIT 0").description]
+    number = "count(DISTINCT request_key)" if "request_key" in columns else "count(*)"
+    rows = connection.execute(
+        f"""
+        SELECT any_value(model), snapshot, list(served_model ORDER BY number DESC, served_model),
+            list(number ORDER BY number DESC, served_model)
+        FROM (
+            SELECT max(model) AS model, model_variant, snapshot::VARCHAR AS snapshot, served_model, {number} AS number
+            FROM {table} WHERE served_model IS NOT NULL AND ($1 IS NULL OR snapshot::VARCHAR = $1) GROUP BY ALL
+        ) GROUP BY model_variant, snapshot HAVING count(*) > 1 ORDER BY 1, 2
+        """,
+        [snapshot],
+    ).fetchall()
+    for model, label, names, numbers in rows:
+        shares = " and ".join(f"{name} ({format_count(n, 'response')})" for name, n in zip(names, numbers, strict=True))
+        yield f"{model} in snapshot {label} was served by {len(names)} models, whose responses are mixed here: {shares}"

@@ -14,7 +14,7 @@ from dtef_pipeline.boards.mean_columns import MEAN_COLUMNS, PASS_COLUMNS, PASSED
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, Codes, Floats, estimate_groups, explain_missing
 from dtef_pipeline.statistics.proportions import compute_unit_interval, compute_wilson_interval, estimate_pass_at_k
 from dtef_pipeline.tables import METRIC_FIELD
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 WILSON_KIND, T_KIND, CLUSTERED_KIND = "wilson", "t", "clustered"
 

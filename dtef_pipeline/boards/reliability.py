@@ -26,7 +26,7 @@ from dtef_pipeline.boards.cells import (
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS, Floats, estimate_ratios, explain_missing
 from dtef_pipeline.statistics.variance_ratio import estimate_variance_ratio
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 POWER = 0.8
 """Share of cases in which a detectable difference is found by a two-sided test at 5 %."""

@@ -10,12 +10,18 @@ import click
 import pyarrow.compute as pc
 
 from assets.engine.settings_config import load_family_panel
-from assets.stage.panel_drift import panel_drift
+from assets.stage.family_drift import panel_drift
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.boards.named_boards import TableLayout
 from dtef_pipeline.cli.families import family_record
-from dtef_pipeline.cli.role_budgets import parse_budgets, resolve_budget_owners
-from dtef_pipeline.cli.stage_runs import check_home_path, open_dagster_instance, print_usage, report_run_end
+from dtef_pipeline.cli.stage_runs import (
+    check_home_path,
+    open_dagster_instance,
+    parse_budgets,
+    print_usage,
+    report_run_end,
+    resolve_budget_owners,
+)
 from dtef_pipeline.cli.terminal import print_rows, say
 from dtef_pipeline.cli.warehouse_access import open_warehouse, reads_tables
 from dtef_pipeline.drift.judge_verdicts import judge_drift
@@ -27,7 +33,7 @@ from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
 from dtef_pipeline.rubric.judge_requests import choose_judges
 from dtef_pipeline.rubric.rubric_drift import NOTHING_TO_JUDGE_AGAIN
 from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RubricSettings
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 from resources.gateway.progress import keep_terminal
 from resources.model_catalog import load_known_models
 from resources.settings import Settings
@@ -87,7 +93,7 @@ def _judge_again(warehouse: Warehouse, family: str, config: Options) -> bool:
     with keep_terminal():
         from assets.launch import materialize
         from assets.stage.partitions import SNAPSHOT_TAG
-        from assets.stage.shared_gateway import command
+        from assets.stage.resources import command
 
         with open_dagster_instance() as instance, command([]) as running:
             outcome = materialize(instance, [stage], [], {stage: config}, {**running.tags, SNAPSHOT_TAG: snapshot})

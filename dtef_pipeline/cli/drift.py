@@ -11,8 +11,8 @@ import click
 import pandas as pd
 import pyarrow as pa
 
-from assets.stage.panel_drift import list_family_judges, list_family_scored_models, panel_drift
-from assets.survey.drift_question_texts import add_question_texts
+from assets.stage.family_drift import list_family_judges, list_family_scored_models, panel_drift
+from assets.survey.rounds import add_question_texts
 from dtef_pipeline.asking.snapshot_order import snapshot_order
 from dtef_pipeline.boards.named_boards import TableLayout
 from dtef_pipeline.cli.families import CommandFamily, family_record, require_rolled_up
@@ -36,7 +36,7 @@ from dtef_pipeline.drift.verdict_text import (
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.boards.question_links import load_question_clusters
-from dtef_pipeline.text.quantity_words import list_first_names
+from dtef_pipeline.text.number_words import list_first_names
 from resources.gateway.progress import waiting
 from resources.settings import Settings
 from resources.warehouse import Warehouse

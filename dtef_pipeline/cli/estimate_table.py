@@ -19,7 +19,7 @@ from dtef_pipeline.cli.terminal import print_table, say
 from dtef_pipeline.errors import GatewayError
 from dtef_pipeline.family.run_settings import RunSettings
 from dtef_pipeline.report.terminal import render
-from dtef_pipeline.text.quantity_words import format_count, list_first_names
+from dtef_pipeline.text.number_words import format_count, list_first_names
 from resources.gateway.prices import Price, price
 from resources.gateway.request_settings import describe_altered_settings, find_sent_problem, refuse_same_sent
 from resources.responses.store import ResponseStore

@@ -13,10 +13,10 @@ from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.estimate_table import ESTIMATE, open_response_store, print_estimate
 from dtef_pipeline.cli.families import family_commands
 from dtef_pipeline.cli.options import exit_after, refuse_estimate_of_judging
-from dtef_pipeline.cli.role_budgets import apply_budgets
 from dtef_pipeline.cli.settings_command import RunFlags
 from dtef_pipeline.cli.stage_runs import (
     StagesRun,
+    apply_budgets,
     check_home_path,
     describe_unanswered,
     refuse_unaskable,
@@ -30,7 +30,7 @@ from dtef_pipeline.families import COMPUTED_MODELS, FAMILY_BY_NAME
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.run_settings import budgets_of, run_config
 from dtef_pipeline.family.stage import Stage
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 from resources.gateway.model_checks import refuse_unknown_providers
 from resources.model_catalog import load_known_models
 from resources.settings import Settings

@@ -22,7 +22,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILY_BY_NAME, SHARED_TABLES
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.report.terminal import render
-from dtef_pipeline.text.quantity_words import format_count, format_plural
+from dtef_pipeline.text.number_words import format_count, format_plural
 from resources.blueprint_files import clear_tables
 from resources.gateway.progress import keep_terminal, waiting
 from resources.notes import Notes
@@ -278,7 +278,7 @@ def describe_board_update(warehouse: Warehouse, family: Family) -> str:
     if boards_left:
         return f"boards and pages change with the next `dtef {family.name} board --refresh`"
     if warehouse.fs.get_file_info(find_site_folder(warehouse)).type != FileType.NotFound:
-        from assets.engine.site_catalog import collect_site_documents
+        from assets.engine.site_report import collect_site_documents
 
         write_site(warehouse, collect_site_documents(warehouse, Settings.read_environment()))
     return "no scores are left: boards and pages were removed too"

@@ -17,7 +17,7 @@ from dtef_pipeline.errors import ConfigError, DtefError, WarehouseError
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.blueprint.export import write_weval_yaml
 from dtef_pipeline.text.name_matching import suggest_nearest
-from dtef_pipeline.text.quantity_words import format_count, list_first_names
+from dtef_pipeline.text.number_words import format_count, list_first_names
 from resources.file_systems import write_text
 from resources.gateway.progress import waiting
 from resources.settings import Settings
@@ -96,7 +96,7 @@ def _rename_duplicates(rows: pa.Table) -> pa.Table:
 def report(warehouse: Warehouse, out: Path) -> None:
     """Write the site into a folder or zip file. Raises ConfigError if another file is in the way."""
     # Imported here, because the other reading commands make no pages.
-    from assets.engine.site_catalog import collect_site_documents
+    from assets.engine.site_report import collect_site_documents
     from dtef_pipeline.site.paths import FRONT_PAGE
     from dtef_pipeline.sites import list_results_tables, list_site_tables, make_site
 

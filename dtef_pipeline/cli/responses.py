@@ -15,7 +15,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILIES, FAMILY_BY_NAME
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.report.terminal import render
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 from resources.responses.files import export_responses, import_responses
 from resources.responses.response_removal import (
     ResponseSelection,

@@ -9,7 +9,7 @@ from typing import IO, Any
 
 import click
 
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 
 def score_file(family: str, file: Path, tasks: Path | None, trust_answers: bool) -> int:

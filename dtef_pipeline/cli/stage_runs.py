@@ -6,8 +6,8 @@ import os
 import shutil
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,18 +15,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assets.engine.roll_up_names import BOARD_NAMES, FAMILY_ROLL_UPS
-from assets.survey.panel_file import load_known_panel
-from dtef_pipeline.asking.models import Budget, Models, ModelSpec
-from dtef_pipeline.asking.request import LAST_ERROR
+from assets.survey.nightly import load_known_panel
+from dtef_pipeline.asking.models import Budget, Models, ModelSpec, resolve_known_selector
+from dtef_pipeline.asking.request import LAST_ERROR, ROLES
 from dtef_pipeline.cli.options import USUAL_FAMILY
+from dtef_pipeline.cli.settings_command import RunFlags
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.cli.warehouse_access import open_warehouse, warn_skipped
 from dtef_pipeline.documents import explain_missing_folder, read_document
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import FAMILY_BY_NAME
+from dtef_pipeline.family.run_settings import FamilySettings, build_settings
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.name_matching import list_nearest
+from dtef_pipeline.text.number_words import format_count
 from dtef_pipeline.text.unknown_cost import format_cost
 from resources.failures import describe_error, describe_start_failure, find_unset_variables, links
 from resources.gateway.budget import Accounts
@@ -40,7 +43,7 @@ from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from assets.launch import LaunchResult
-    from assets.stage.shared_gateway import Command
+    from assets.stage.resources import Command
 
 
 def check_settings(settings: Settings) -> Models:
@@ -227,7 +230,7 @@ def start_stages(family: str, keys: Sequence[str], snapshot: str) -> Iterator[St
     """Open a run of the family's stages, with one gateway and its budgets."""
     with keep_terminal():
         from assets.launch import LaunchResult
-        from assets.stage.shared_gateway import command
+        from assets.stage.resources import command
 
         with open_dagster_instance() as instance, command(list(keys)) as running:
             yield StagesRun(family, instance, running, keys, snapshot, LaunchResult((), ()))
@@ -277,3 +280,74 @@ def describe_unanswered(calls: Iterable[tuple[str, str, str | None]], noun: str 
             yield f"warning: {model}: {number} of {totals[model]:,} failed{detail}; the same command sends them again"
         elif status in _ENDED_BY_BUDGET:
             yield f"warning: {model}: {number} of {totals[model]:,} missing, because a budget was reached{detail}; the same command continues"
+
+
+def parse_budgets(costs: Sequence[str], calls: Sequence[str], tokens: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the budgets of the run, of roles and of models for the configuration. Raises ConfigError for an invalid or repeated budget."""
+    budgets: dict[str, Any] = {"budgets": {}, "role_budgets": {}}
+    for name, texts in (("max_cost_usd", costs), ("max_calls", calls), ("max_tokens", tokens)):
+        for text in texts:
+            owner, _, value = text.rpartition("=")
+            bounds = budgets[f"{'role_' if owner in ROLES else ''}budgets"].setdefault(owner, {}) if owner else budgets
+            if name in bounds:
+                raise ConfigError(f"--{name.replace('_', '-')} is given twice for {owner or 'the run'}; give it once")
+            bounds[name] = _parse_amount(name, text, value)
+    return budgets
+
+
+def _parse_amount(name: str, text: str, value: str) -> float:
+    try:
+        amount = float(value.replace("_", ""))
+    except ValueError:
+        amount = -1.0
+    if not 0 <= amount < float("inf") or (name != "max_cost_usd" and amount != int(amount)):
+        roles = ", ".join(ROLES)
+        hint = "a number of 0 or more" if name == "max_cost_usd" else "a whole number of 0 or more"
+        raise ConfigError(
+            f"--{name.replace('_', '-')} {text!r}: {value!r} is not {hint}; a model or role may stand before it, as in "
+            f"MODEL=5 (roles: {roles})"
+        )
+    return amount if name == "max_cost_usd" else int(amount)
+
+
+def apply_budgets(settings: FamilySettings, flags: RunFlags, names: Collection[str], models: Models) -> FamilySettings:
+    """Return the settings with a command's budgets: of the run, of roles, and of models by name.
+
+    Other limits of the models file are kept. `names`: see `resolve_budget_owners`. Raises ConfigError as it does, and for invalid amounts.
+    """
+    budgets = (resolve_budget_owners(texts, names, models) for texts in (flags.max_cost_usd, flags.max_calls, flags.max_tokens))
+    config = parse_budgets(*budgets)
+    for name, bounds in config["budgets"].items():
+        (spec,) = models.resolve([name])
+        config["budgets"][name] = {**spec.budget.model_dump(exclude_none=True), **bounds}
+    return build_settings(type(settings), settings.model_dump(exclude_unset=True) | config)
+
+
+def resolve_budget_owners(texts: Sequence[str], names: Collection[str], models: Models) -> tuple[str, ...]:
+    """Return the budgets, with models given by model string under their names in the run.
+
+    `names`: the models of the run. Raises ConfigError if an owner is neither a role nor one of them, as the budget would limit nothing.
+    """
+    return tuple(_resolve_owner(text, names, models) for text in texts)
+
+
+def _resolve_owner(text: str, names: Collection[str], models: Models) -> str:
+    owner, _, value = text.rpartition("=")
+    if not owner or owner in ROLES or owner in names:
+        return text
+    if (name := name_of_asked(owner, names, models)) is None:
+        raise ConfigError(
+            f"the budget of {owner!r} limits nothing in this run; roles and models: {list_nearest(owner, {*ROLES, *names})}"
+        )
+    return f"{name}={value}"
+
+
+def name_of_asked(text: str, names: Collection[str], models: Models) -> str | None:
+    """Return the run's model that the text names in any spelling, or None if there is none. `names`: see `resolve_budget_owners`."""
+    if text in names:
+        return text
+    with suppress(ConfigError):
+        specs = models.resolve([resolve_known_selector(text, models)])
+        if len(specs) == 1 and specs[0].name in names:
+            return specs[0].name
+    return None

@@ -21,7 +21,7 @@ from dtef_pipeline.report.terminal import (
     render,
     wrap_line,
 )
-from dtef_pipeline.text.quantity_words import list_first_names
+from dtef_pipeline.text.number_words import list_first_names
 
 COLUMNS_LINE = "Columns: dtef explain"
 """The last line of a board, followed by the board's name."""

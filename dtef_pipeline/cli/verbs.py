@@ -25,7 +25,7 @@ from dtef_pipeline.cli.options import (
     writes_a_table,
 )
 from dtef_pipeline.cli.settings_command import TakesSettings, split_given
-from dtef_pipeline.text.quantity_words import format_plural
+from dtef_pipeline.text.number_words import format_plural
 
 
 class Commands(click.Group):

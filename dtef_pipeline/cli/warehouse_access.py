@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 import click
 
 from dtef_pipeline.asking.snapshot_order import has_several_snapshots, read_snapshot_times, take_times
-from dtef_pipeline.boards.mixed_models import list_mixed_served
+from dtef_pipeline.boards.item_board import list_mixed_served
+from dtef_pipeline.cli.doctor import diagnose_absent
 from dtef_pipeline.cli.options import USUAL_FAMILY
-from dtef_pipeline.cli.place_checks import diagnose_absent
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.documents import find_existing_parent
 from dtef_pipeline.errors import WarehouseError
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 from resources.newer_files import find_newer_values
 from resources.settings import Settings
 from resources.warehouse import Warehouse

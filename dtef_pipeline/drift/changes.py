@@ -13,7 +13,7 @@ from dtef_pipeline.drift.evidence import RESOLUTION
 from dtef_pipeline.drift.snapshots import Floats, Snapshot, parse_rate
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.keys import Keys
-from dtef_pipeline.text.quantity_words import format_count, list_first_names
+from dtef_pipeline.text.number_words import format_count, list_first_names
 
 PARSE_RATE_CHANGE = 0.01
 """Smallest change of the parse rate that is reported."""

@@ -26,7 +26,7 @@ from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 from dtef_pipeline.drift.verdict_tables import JUDGE_DRIFT
 from dtef_pipeline.drift.verdict_text import NEWS
-from dtef_pipeline.text.quantity_words import format_count, list_first_names
+from dtef_pipeline.text.number_words import format_count, list_first_names
 
 _BY = ("judge", "judge_variant", "evaluator")
 """Columns that identify a judge, its label first."""

@@ -42,7 +42,7 @@ from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 from dtef_pipeline.drift.verdict_tables import DRIFT, DRIFT_SERIES, PARTITION_DRIFT
 from dtef_pipeline.drift.verdict_text import NEWS, VERDICTS
 from dtef_pipeline.keys import Keys
-from dtef_pipeline.text.quantity_words import list_first_names
+from dtef_pipeline.text.number_words import list_first_names
 
 
 def build_pair_codes(labels: pd.DataFrame, subject: Subject) -> Callable[[Items], Items]:

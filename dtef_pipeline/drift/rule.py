@@ -17,7 +17,7 @@ from dtef_pipeline.asking.snapshot_order import among, convert_microseconds, ord
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict_tables import DRIFT_RULE
 from dtef_pipeline.keys import MODEL
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 MIN_GAP, MIN_RELATIVE_GAP = 0.05, 0.10
 MIN_HOURS = 23.0

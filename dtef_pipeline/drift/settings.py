@@ -15,7 +15,7 @@ from dtef_pipeline.documents import Document, Part, read_document
 from dtef_pipeline.drift.evidence import ALPHA, BASELINE
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.text.name_matching import list_nearest
-from dtef_pipeline.text.quantity_words import list_first_names
+from dtef_pipeline.text.number_words import list_first_names
 
 _MOST_NAMED = 3
 ALL_OTHERS = ""

@@ -16,7 +16,7 @@ from dtef_pipeline.drift.paired import ItemShift, Paired, pair_with_baseline
 from dtef_pipeline.drift.shared_shift import Control, Scores, choose_control, compute_known_evidence
 from dtef_pipeline.drift.verdict_tables import EVIDENCE
 from dtef_pipeline.drift.verdict_text import describe_early
-from dtef_pipeline.text.quantity_words import list_first_names
+from dtef_pipeline.text.number_words import list_first_names
 
 Floats = npt.NDArray[np.float64]
 _OWN, _OTHERS = 2 / 3, 1 / 3

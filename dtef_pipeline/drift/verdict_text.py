@@ -14,7 +14,7 @@ from dtef_pipeline.drift.changes import CHANGE_NAMES
 from dtef_pipeline.drift.rule import MIN_HOURS, TOO_CLOSE
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.keys import Keys
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 VERDICTS = ("drift", "watch", "none")
 """Worst first."""

@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from dtef_pipeline.asking.snapshot_order import order_in
 from dtef_pipeline.boards.cuts import stack_cuts
-from dtef_pipeline.boards.item_board import rank_item_board
-from dtef_pipeline.boards.latest_rows import encode_columns, select_latest_rows
+from dtef_pipeline.boards.item_board import encode_columns, rank_item_board, select_latest_rows
 from dtef_pipeline.boards.mean_columns import ITEM_BOARD_COLUMNS
 from dtef_pipeline.boards.paired_items import compare_boards
 from dtef_pipeline.keys import Space

@@ -16,7 +16,7 @@ from dtef_pipeline.report.terminal import rename_variants
 from dtef_pipeline.site.content import Column, Estimate, Section, Table, convert_to_rows
 from dtef_pipeline.site.family_view import BoardRow, FamilySite, FamilyView, RankedBoard
 from dtef_pipeline.site.leaderboard import describe_best_of_models
-from dtef_pipeline.text.quantity_words import format_count, format_plural
+from dtef_pipeline.text.number_words import format_count, format_plural
 
 _ITEM_MEASURE = "Mean score over items, 0-1, higher is better"
 _FURTHER_COLUMNS = (

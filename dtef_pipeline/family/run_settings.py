@@ -24,9 +24,9 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, create_model
 
-from dtef_pipeline.asking.draws import Draws
+from dtef_pipeline.asking.calls import Draws
+from dtef_pipeline.asking.daily_budget import RoleBudget, RoleName
 from dtef_pipeline.asking.models import Budget, ModelSpec
-from dtef_pipeline.asking.role_budgets import RoleBudget, RoleName
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.documents import Part, Place, format_in_one_line, format_path, read_document
 from dtef_pipeline.errors import ConfigError

@@ -10,7 +10,7 @@ from dtef_pipeline.games.contract import find_baseline, list_baselines
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.personas import BASELINE_PREFIX, Persona, Player
 from dtef_pipeline.text.name_matching import list_nearest, suggest_nearest
-from dtef_pipeline.text.quantity_words import format_count, list_first_names
+from dtef_pipeline.text.number_words import format_count, list_first_names
 
 _MOST_BASELINES_LISTED = 12
 

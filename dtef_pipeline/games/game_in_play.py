@@ -16,8 +16,8 @@ from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.packs import Pack, find_pack
 from dtef_pipeline.games.personas import Persona, Player
 from dtef_pipeline.identity import digest
+from dtef_pipeline.text.number_words import format_plural
 from dtef_pipeline.text.plain import strip_thinking
-from dtef_pipeline.text.quantity_words import format_plural
 from dtef_pipeline.text.well_formed import replace_surrogates
 
 ACTION_WORD = "action:"

@@ -12,7 +12,7 @@ import pyarrow as pa
 from scipy.special import stdtrit
 
 from dtef_pipeline.asking.snapshot_order import order_in
-from dtef_pipeline.boards.latest_rows import build_latest_sql
+from dtef_pipeline.boards.item_board import build_latest_sql
 from dtef_pipeline.games.metrics import (
     EXPECTED_RETURN,
     EXPLOITATION,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from dtef_pipeline.games.contract import ChooseCommand, Count, EpisodeOutcome, GameEnding, GameMetric, GameResult, Illegal
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.reading import find_action, read_command
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 SMALL_BETS = ("bet", "raise")
 """Commands that put in more chips than the other seat has put in."""

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Request, Response
-from dtef_pipeline.judging.classes import FIVE_CLASSES, ClassScale
+from dtef_pipeline.judging.consensus import FIVE_CLASSES, ClassScale
 from dtef_pipeline.judging.judges import JudgeConfig, replace_sampling
 from dtef_pipeline.judging.prompts import Case, build_correction, judge_messages
 from dtef_pipeline.judging.replies import DECLINED, EMPTY, UNREADABLE, JudgeReply, read_reply

@@ -5,6 +5,7 @@ Wording and form are part of a judge's identity (`hash_template`): any change he
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,8 +13,36 @@ from typing import Protocol
 
 from dtef_pipeline.asking.request import Message
 from dtef_pipeline.identity import digest
-from dtef_pipeline.judging.blocks import MATERIAL_TAGS, escape_tags, wrap_in_tags
-from dtef_pipeline.judging.classes import FIVE_CLASSES, ClassScale
+from dtef_pipeline.judging.consensus import FIVE_CLASSES, ClassScale
+
+MATERIAL_TAGS = ("TEXT", "CRITERION", "PROMPT", "CRITERIA_LIST")
+"""The blocks that a judge is shown."""
+REPLY_TAGS = ("classification", "reflection")
+"""The blocks that a judge writes."""
+JUDGE_TAGS = (*MATERIAL_TAGS, *REPLY_TAGS, "think")
+INVISIBLE = "\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff"
+"""Characters that take no room on a screen, as a part of a pattern's character class."""
+
+
+def escape_tags(text: str, tags: tuple[str, ...] = JUDGE_TAGS) -> str:
+    """Replace `<` by `&lt;` wherever the text begins one of the tags, opening or closing, in upper or lower case.
+
+    White space and invisible characters do not hide a tag. The rest of the text is unchanged.
+    """
+    return _compile_tag_start(tags).sub("&lt;", text) if "<" in text else text
+
+
+def wrap_in_tags(tag: str, text: str) -> str:
+    """Return the escaped text between the tags, on its own lines."""
+    return f"<{tag}>\n{escape_tags(text)}\n</{tag}>"
+
+
+@lru_cache(maxsize=64)
+def _compile_tag_start(tags: tuple[str, ...]) -> re.Pattern[str]:
+    gap = f"[{INVISIBLE}]*+"
+    spellings = "|".join(gap.join(map(re.escape, tag)) for tag in tags)
+    return re.compile(rf"<(?=[\s/{INVISIBLE}]*+(?:{spellings}))", re.IGNORECASE)
+
 
 STANDARD, PROMPT_AWARE, HOLISTIC = "standard", "prompt-aware", "holistic"
 APPROACHES = (STANDARD, PROMPT_AWARE, HOLISTIC)

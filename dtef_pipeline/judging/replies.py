@@ -6,8 +6,8 @@ import re
 import string
 from dataclasses import dataclass
 
-from dtef_pipeline.judging.blocks import INVISIBLE
-from dtef_pipeline.judging.classes import FIVE_CLASSES, ClassScale
+from dtef_pipeline.judging.consensus import FIVE_CLASSES, ClassScale
+from dtef_pipeline.judging.prompts import INVISIBLE
 from dtef_pipeline.text.plain import strip_thinking
 
 REPLY_CONTRACT = 2

@@ -16,11 +16,10 @@ from dtef_pipeline.asking.makers import find_maker
 from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.asking.request import Failure, Message, Request, Response
 from dtef_pipeline.identity import digest
-from dtef_pipeline.judging.blocks import wrap_in_tags
-from dtef_pipeline.judging.classes import ClassScale, JudgedClass
+from dtef_pipeline.judging.consensus import ClassScale, JudgedClass
 from dtef_pipeline.judging.judgement import JUDGE_ROLE, Judgement, build_next_request, resolve_judgement
 from dtef_pipeline.judging.judges import configure_judges, is_self_judged
-from dtef_pipeline.judging.prompts import STANDARD
+from dtef_pipeline.judging.prompts import STANDARD, wrap_in_tags
 from dtef_pipeline.preference.pairing import BlindedPair
 from dtef_pipeline.preference.votes import LONGEST_JUSTIFICATION, Choice, PlayersVote
 from dtef_pipeline.text.well_formed import replace_surrogates

@@ -1,14 +1,27 @@
-"""Conversion of a family's stored rows to responses for pairs."""
+"""Responses for pairs: from a family's stored rows, or from other tools' votes in a CSV file."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from dtef_pipeline.errors import SourceError
 from dtef_pipeline.judging.hidden_names import list_names_of_model
 from dtef_pipeline.preference.pairing import BlindedPair
-from dtef_pipeline.preference.votes import PairedResponse, make_paired_response
+from dtef_pipeline.preference.vote_files import FileVote, iterate_file_votes, iterate_json_lines, require_id, require_text
+from dtef_pipeline.preference.votes import (
+    LONGEST_ID,
+    Choice,
+    PairedResponse,
+    Side,
+    VotePair,
+    is_id,
+    make_paired_response,
+    vote_pair,
+)
+from dtef_pipeline.text.number_words import format_count
 from dtef_pipeline.text.plain import strip_thinking
 
 SOURCE_COLUMNS = ("first", "second", "item_id", "model", "player", "draw", "snapshot", "messages", "text", "request_keys")
@@ -100,3 +113,90 @@ def format_shown_prompt(messages: Sequence[Mapping[str, Any]]) -> str:
     if any(message["role"] == "assistant" for message in turns):
         return "\n\n".join(f"{message['role'].capitalize()}: {message['text']}" for message in turns)
     return "\n\n".join(str(message["text"]) for message in turns)
+
+
+OTHER_TOOLS = "elsewhere"
+"""The family of responses from other tools."""
+_DEFAULT_NAME = "all"
+"""The default item, and the prefix of default reviewers, to which the row number is added, since each row may have another reviewer."""
+
+
+class RatedPair(NamedTuple):
+    """One row of the file."""
+
+    line: int
+    pair: VotePair
+    left: PairedResponse
+    right: PairedResponse
+    reviewer_id: str
+    choice: Choice
+    shown_as_a: Side
+    """The side of the row's left response in the pair; in the file A is left."""
+    confidence: int | None
+
+
+def read_pairs_csv(path: Path, responses: Path | None = None, prompts: Path | None = None) -> list[RatedPair]:
+    """Return the votes of a CSV (`iterate_file_votes`), in its order.
+
+    `responses`: JSON lines with prompt_id, model and text, optionally maker and api_id, which are names to hide. `prompts`: JSON lines with
+    prompt_id and text. Without them the texts are empty: votes count, and the pairs are not served. Raises SourceError with file and line.
+    """
+    prompt_texts = _read_prompts(prompts) if prompts else {}
+    by_key = _read_responses(responses, prompt_texts) if responses else None
+    return [_build_rated_pair(path, vote, by_key, prompt_texts) for vote in iterate_file_votes(path)]
+
+
+def _read_prompts(path: Path) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for line, values in iterate_json_lines(path):
+        prompt_id, text = require_id(path, line, values, "prompt_id"), require_text(path, line, values, "text")
+        if texts.setdefault(prompt_id, text) != text:
+            raise _duplicate_error(path, line, f"prompt_id {prompt_id}")
+    return texts
+
+
+def _read_responses(path: Path, prompts: Mapping[str, str]) -> dict[tuple[str, str], PairedResponse]:
+    responses: dict[tuple[str, str], PairedResponse] = {}
+    for line, values in iterate_json_lines(path):
+        prompt_id, model = (require_id(path, line, values, name) for name in ("prompt_id", "model"))
+        names = [
+            model,
+            *(require_text(path, line, values, name) for name in ("maker", "api_id") if values.get(name) is not None),
+        ]
+        text = require_text(path, line, values, "text")
+        response = _build_response(prompt_id, model, text, prompts.get(prompt_id, ""), tuple(filter(None, names)))
+        if responses.setdefault((prompt_id, model), response) != response:
+            raise _duplicate_error(path, line, f"prompt_id {prompt_id} and model {model}")
+    return responses
+
+
+def _build_rated_pair(
+    path: Path, vote: FileVote, responses: Mapping[tuple[str, str], PairedResponse] | None, prompts: Mapping[str, str]
+) -> RatedPair:
+    """Return a vote's pair. `responses`: None without a file."""
+    prompt_id = vote.prompt_id or _DEFAULT_NAME
+    sides = []
+    for name in ("left", "right"):
+        model = getattr(vote, name)
+        if responses is not None and (prompt_id, model) not in responses:
+            problem = f"{name}: no response of this model to prompt {prompt_id}"
+            raise SourceError(problem, where=str(path), line=vote.line, arrived=model[:80])
+        empty = _build_response(prompt_id, model, "", prompts.get(prompt_id, ""), (model,))
+        sides.append(empty if responses is None else responses[prompt_id, model])
+    left, right = sides
+    pair = vote_pair(left, right)
+    side: Side = "left" if pair.left == left.response_id else "right"
+    reviewer = vote.reviewer_id or f"{_DEFAULT_NAME}-{vote.line}"
+    if not is_id(reviewer):
+        choices = f"nothing, or {format_count(LONGEST_ID, 'printable character')} at most"
+        raise SourceError("reviewer_id", where=str(path), line=vote.line, arrived=repr(reviewer[:80]), allowed=choices)
+    return RatedPair(vote.line, pair, left, right, reviewer, vote.choice, side, vote.confidence)
+
+
+def _build_response(prompt_id: str, model: str, text: str, prompt: str, names: tuple[str, ...]) -> PairedResponse:
+    return make_paired_response(OTHER_TOOLS, prompt_id, model, text, prompt=prompt, names=names)
+
+
+def _duplicate_error(path: Path, line: int, label: str) -> SourceError:
+    problem = f"{label[:200]}: there already with other content"
+    return SourceError(problem, where=str(path), line=line, allowed="one line each, or equal ones")

@@ -28,7 +28,7 @@ from dtef_pipeline.statistics.clustered_errors import (
     estimate_errors,
     list_dependences,
 )
-from dtef_pipeline.text.quantity_words import format_count, format_plural, list_first_names
+from dtef_pipeline.text.number_words import format_count, format_plural, list_first_names
 
 _MAX_PLAYERS_LISTED = 3
 

@@ -43,7 +43,7 @@ from dtef_pipeline.statistics.clustered_errors import (
 )
 from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE
 from dtef_pipeline.statistics.ranks import rank_numbers
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 Codes = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -19,16 +19,19 @@ from dtef_pipeline.asking.asking_run import AskingRun
 from dtef_pipeline.documents import Part, format_in_one_line, format_value
 from dtef_pipeline.errors import BallotError
 from dtef_pipeline.identity import digest
-from dtef_pipeline.preference.ballots import ID_IN_WORDS, Confidence, is_id, read_ballot
 from dtef_pipeline.preference.votes import (
+    ID_IN_WORDS,
     LONGEST_JUSTIFICATION,
     Choice,
+    Confidence,
     PairedResponse,
     ReviewerKind,
     Side,
     Vote,
     VotePair,
+    is_id,
     make_paired_response,
+    read_ballot,
 )
 
 LINE_SCHEMA = 1

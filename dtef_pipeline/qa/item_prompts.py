@@ -14,16 +14,15 @@ from typing import NamedTuple
 from dtef_pipeline.asking.request import Message
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import compute_messages_id
-from dtef_pipeline.judging.blocks import INVISIBLE
-from dtef_pipeline.qa.conditions import CHOICE_TEMPLATES, COT, LETTERS, PARENS, PLAIN_TEMPLATE, QaCondition
-from dtef_pipeline.qa.item_files.gsm8k import FINAL_MARK, NUMBER_TYPE
-from dtef_pipeline.qa.item_files.humaneval import CODE_TYPE
+from dtef_pipeline.judging.prompts import INVISIBLE
+from dtef_pipeline.qa.item_files.gsm8k import CODE_TYPE, FINAL_MARK, NUMBER_TYPE
 from dtef_pipeline.qa.item_files.layout import ITEM_LETTERS
 from dtef_pipeline.qa.item_files.mmlu import CHOICE_TYPE
 from dtef_pipeline.qa.item_files.splits import ONE_PART
 from dtef_pipeline.qa.model import QaItem
 from dtef_pipeline.qa.option_order import rotate_options, rotate_order
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.qa.settings import CHOICE_TEMPLATES, COT, LETTERS, PARENS, PLAIN_TEMPLATE, QaCondition
+from dtef_pipeline.text.number_words import format_count
 
 PROMPTED_TYPES = (CHOICE_TYPE, NUMBER_TYPE, CODE_TYPE)
 ROOM_FOR_WORKING = 1024

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from dtef_pipeline.qa.item_files.rows import has_invalid_text
 from dtef_pipeline.qa.model import ItemError
-from dtef_pipeline.text.first_line import shorten_to_line
+from dtef_pipeline.text.shortening import shorten_to_line
 from dtef_pipeline.text.strict_json import JsonFault, parse_json
 
 METRIC_PLACE = "metric"

@@ -13,10 +13,11 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.request import Message
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import compute_messages_id, digest
-from dtef_pipeline.qa.conditions import LETTERS, PLAIN_TEMPLATE, QaCondition
+from dtef_pipeline.preference.paired_source import MetricSource, PairedSource
 from dtef_pipeline.qa.item_files.item_rows import read_stored_examples, read_stored_items, truth_id
 from dtef_pipeline.qa.item_prompts import PROMPTED_TYPES, build_item_prompt
 from dtef_pipeline.qa.model import QaItem
+from dtef_pipeline.qa.settings import LETTERS, PLAIN_TEMPLATE, QaCondition
 from dtef_pipeline.qa.tables import QA_CONTEXT, QA_PROMPTS, QA_RETRIEVAL
 from dtef_pipeline.qa.transcripts.citation_prompt import CITED_ANSWER_TOKENS, build_cited_messages, build_cited_schema
 from dtef_pipeline.qa.transcripts.metadata import (
@@ -302,3 +303,27 @@ def _list_filter_values(documents: pa.Table, where: Mapping[str, str | int]) -> 
     for name, value in where.items():
         values = {str(entry) for entry in documents[METADATA_COLUMNS[name]].to_pylist() if entry is not None}
         yield f"{name} has {list_nearest(str(value), values)}"
+
+
+_QA_METRICS = MetricSource(
+    ("qa_board",),
+    """
+    SELECT suite AS partition, model_variant AS player, 'higher' AS direction,
+           suite || ': ' || metric || ' [' || concat_ws(', ', condition, nullif(measured_by, '')) || ']' AS metric,
+           score AS value, score_low AS low, score_high AS high, n_items AS n
+    FROM qa_board WHERE cut = 'overall'
+    """,
+)
+QA_PAIRED = PairedSource(
+    ("qa_responses", "qa_prompts"),
+    """
+    SELECT r.suite AS first, r.part AS second,
+           r.suite || '/' || r.part || '/' || r.item_id || ' [' || r.condition || ']' AS item_id,
+           r.model, r.served_model, r.model_variant AS player, r.draw, r.snapshot, p.messages,
+           r.response AS text, [r.request_key] AS request_keys
+    FROM qa_responses r
+    JOIN qa_prompts p USING (suite, part, item_id, condition, prompt_id)
+    WHERE r.call_status = 'answered' AND r.response IS NOT NULL
+    """,
+    (_QA_METRICS,),
+)

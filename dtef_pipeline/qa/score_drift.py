@@ -20,8 +20,7 @@ from dtef_pipeline.drift.subject import AnchorSubject, Row, Subject, build_state
 from dtef_pipeline.drift.verdict_text import NEWS
 from dtef_pipeline.identity import digest
 from dtef_pipeline.keys import Keys
-from dtef_pipeline.qa.judging.arbiter import Arbiter, judge_snapshot
-from dtef_pipeline.qa.judging.arbiter_prompts import ARBITER_VERSION
+from dtef_pipeline.qa.judging.arbiter import ARBITER_VERSION, Arbiter, judge_snapshot
 from dtef_pipeline.qa.judging.arbitration import iterate_arbitrations, make_verdict_row
 from dtef_pipeline.qa.judging.judgement_rows import JUDGE_SCORER, JudgedItem, JudgementEpisode, select_judged_items
 from dtef_pipeline.qa.scoring import JUDGED_METRIC

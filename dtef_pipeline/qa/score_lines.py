@@ -16,8 +16,8 @@ from typing import Any, NoReturn
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.model import ItemError, ItemScore, ScoreResponse, ScorerSettings, WrittenResponse
 from dtef_pipeline.qa.scorers import describe_scorers, find_scorer, list_scorer_names, make_unscored_scorer
-from dtef_pipeline.text.first_line import shorten_to_line
-from dtef_pipeline.text.quantity_words import format_count, list_first_names
+from dtef_pipeline.text.number_words import format_count, list_first_names
+from dtef_pipeline.text.shortening import shorten_to_line
 from dtef_pipeline.text.strict_json import JsonFault, parse_json
 
 MakeScoreWritten = Callable[[Mapping[str, Any]], ScoreResponse]

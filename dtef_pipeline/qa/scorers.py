@@ -13,8 +13,7 @@ from dtef_pipeline.qa.reading.numeric import Numeric
 from dtef_pipeline.qa.socioscope.lexicon import make_lexicon_fingerprint
 from dtef_pipeline.qa.socioscope.lists import ListMany, ListOne
 from dtef_pipeline.qa.socioscope.picks import PickMany, PickOne
-from dtef_pipeline.qa.socioscope.rationale import YesNoRationale
-from dtef_pipeline.qa.socioscope.yes_no import YesNo
+from dtef_pipeline.qa.socioscope.yes_no import YesNo, YesNoRationale
 
 SCORER_GROUP = "dtef.scorers"
 """Entry-point group for scorers of other packages: each is a class that makes a Scorer when called without arguments."""

@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from dtef_pipeline.boards.mean_columns import PASSED_METRIC, RIGHT_METRIC
 from dtef_pipeline.judging.code_checks import PASSED_CHECK, UNDECIDED_CHECKS
-from dtef_pipeline.qa.judging.arbiter import JUDGE_SNAPSHOT, RATIONALE
-from dtef_pipeline.qa.judging.arbiter_prompts import ARBITER_VERSION
+from dtef_pipeline.qa.judging.arbiter import ARBITER_VERSION, JUDGE_SNAPSHOT, RATIONALE
 from dtef_pipeline.qa.judging.arbitration import (
     BLANK_ANSWER,
     NOT_IN_SAMPLE,
@@ -37,7 +36,7 @@ from dtef_pipeline.qa.option_order import find_original_letter, find_shown_lette
 from dtef_pipeline.qa.program import CODE_SCORER, CODE_VERSION
 from dtef_pipeline.qa.score_rows import Measure
 from dtef_pipeline.qa.scorers import find_lexicon_name, find_scorer
-from dtef_pipeline.qa.socioscope.rationale import YesNoRationale, add_judged_rationale, is_waiting_for_judge
+from dtef_pipeline.qa.socioscope.yes_no import YesNoRationale, add_judged_rationale, is_waiting_for_judge
 from dtef_pipeline.qa.tables import QA_RESPONSE_KEY
 from dtef_pipeline.qa.transcripts.citation_reply import CitedReply, read_cited
 

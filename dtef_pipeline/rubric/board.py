@@ -41,7 +41,7 @@ from dtef_pipeline.rubric.tables import RUBRIC_BOARD, RUBRIC_CUTS
 from dtef_pipeline.statistics.cluster_robust import estimate_ratios, explain_missing
 from dtef_pipeline.statistics.proportions import compute_unit_interval
 from dtef_pipeline.statistics.ranks import rank_bounds_of_means, rank_numbers
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 MIN_BLUEPRINTS = 10
 """Blueprints that a model must have a score in to be ranked (weval methodology, 5.3)."""

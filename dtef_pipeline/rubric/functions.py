@@ -21,7 +21,7 @@ from dtef_pipeline.rubric.blueprint.patterns import (
     count_words,
 )
 from dtef_pipeline.text.extras import describe_installation
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 UNKNOWN_FUNCTION = "unknown function"
 BAD_ARGUMENTS = "bad arguments"

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.models import Models, resolve_known_selector
 from dtef_pipeline.asking.request import Failure, Request, Response
-from dtef_pipeline.judging.classes import USUAL_SCALE, class_scale
+from dtef_pipeline.judging.consensus import USUAL_SCALE, class_scale
 from dtef_pipeline.judging.judgement import build_first_request, build_next_request, resolve_judgement
 from dtef_pipeline.judging.judges import JudgeConfig, default_judges, parse_judges
 from dtef_pipeline.judging.prompts import HOLISTIC, Case, list_order

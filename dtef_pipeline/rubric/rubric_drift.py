@@ -32,7 +32,7 @@ from dtef_pipeline.rubric.judge_requests import JudgingEpisode, build_rubric_jud
 from dtef_pipeline.rubric.labels.label_sheet import build_label_items, convert_to_table
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_ANCHOR_ITEMS, RUBRIC_ANCHORS
 from dtef_pipeline.rubric.tables import ITEM_KEYS
-from dtef_pipeline.text.quantity_words import list_first_names
+from dtef_pipeline.text.number_words import list_first_names
 
 COVERAGE_PART = 0.65
 """Part of coverage in the hybrid score: a change of the points changes a model's score by this share of it."""

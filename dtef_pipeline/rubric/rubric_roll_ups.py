@@ -30,7 +30,7 @@ from dtef_pipeline.rubric.tables import RUBRIC_SPACE
 from dtef_pipeline.rubric.validity import build_agreement_table, judge_table, list_disagreed_criteria
 from dtef_pipeline.statistics.ranks import rank_numbers
 from dtef_pipeline.tables import convert_to_schema
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 MIN_GRADED = 5
 """Blueprints that a model must be graded in to become a champion."""

@@ -26,7 +26,7 @@ from dtef_pipeline.statistics.differences import (
 )
 from dtef_pipeline.statistics.multiplicity import holm
 from dtef_pipeline.tables import COMPARISONS, build_family_rows
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 IMPROVEMENT, REGRESSION = "improvement", "regression"
 _PAIRED_BY = ("prompt", "model", "model_variant", "temperature", "system_index")

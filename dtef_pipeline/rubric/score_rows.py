@@ -22,7 +22,7 @@ from dtef_pipeline.rubric.coverage import compute_coverage
 from dtef_pipeline.rubric.hybrid import OFFLINE_EMBEDDER, ScoringPolicy
 from dtef_pipeline.rubric.levels import PROMPT_KEYS, RESPONSE_KEYS, cast_keys, group_rows, sort_unique
 from dtef_pipeline.rubric.tables import RUBRIC_SCORES, RUBRIC_SIMILARITIES
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 Floats = npt.NDArray[np.float64]
 

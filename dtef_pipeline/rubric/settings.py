@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from dtef_pipeline.asking.draws import Draws
+from dtef_pipeline.asking.calls import Draws
 from dtef_pipeline.family.run_settings import ASKING_SETTINGS, NOT_COMMAND, ONLY_PANEL, RunSettings, Setting
 from dtef_pipeline.rubric.hybrid import OFFLINE_EMBEDDER
 from dtef_pipeline.statistics.seed import SEED

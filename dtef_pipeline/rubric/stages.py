@@ -25,9 +25,10 @@ from dtef_pipeline.family.stage import (
     make_failure_check,
     make_uniqueness_check,
 )
-from dtef_pipeline.judging.classes import USUAL_SCALE, class_scale
+from dtef_pipeline.judging.consensus import USUAL_SCALE, class_scale
 from dtef_pipeline.judging.judgement import USUAL_JUDGEMENT_TOKENS
 from dtef_pipeline.judging.judges import judge_hash_of
+from dtef_pipeline.preference.paired_source import MetricSource, PairedSource
 from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
 from dtef_pipeline.rubric.conversations import (
     Candidates,
@@ -389,4 +390,38 @@ RUBRIC_SUMMARIES_STAGE = Stage(
     replies=Replies(usual_tokens=None),
     is_idle=lambda settings, models: not choose_analysts(settings.analysts, models),
     verb="summarize",
+)
+
+
+_VARIANTS = "(SELECT DISTINCT model, model_variant FROM rubric_responses)"
+_RUBRIC_METRICS = (
+    MetricSource(
+        ("rubric_board", "rubric_responses"),
+        f"""
+        SELECT 'all' AS partition, model_variant AS player, 'higher' AS direction, 'hybrid score' AS metric,
+               score AS value, low, high, n_responses_scored AS n
+        FROM rubric_board JOIN {_VARIANTS} USING (model) WHERE cut = 'overall'
+        """,
+    ),
+    MetricSource(
+        ("rubric_board", "rubric_responses"),
+        f"""
+        SELECT blueprint AS partition, model_variant AS player, 'higher' AS direction, blueprint || ': hybrid score' AS metric,
+               score AS value, low, high, n_responses_scored AS n
+        FROM rubric_board JOIN {_VARIANTS} USING (model) WHERE cut = 'blueprint'
+        """,
+    ),
+)
+"""Boards of rubrics know models by name: two variants of one name share their score."""
+RUBRIC_PAIRED = PairedSource(
+    ("rubric_responses",),
+    """
+    SELECT blueprint AS first, '' AS second,
+           blueprint || '/' || prompt || COALESCE(' [system ' || system_index || ']', '') AS item_id,
+           model, served_model, model_variant AS player, draw, snapshot,
+           [one FOR one IN transcript IF one.role <> 'assistant'] AS messages, text, request_keys
+    FROM rubric_responses
+    WHERE status = 'ok' AND text IS NOT NULL
+    """,
+    _RUBRIC_METRICS,
 )

@@ -1,12 +1,18 @@
-"""The charts of the site, made with Altair: one definition each, which pages fill with rows."""
+"""The charts of the site, made with Altair: one definition each, which pages fill with rows; and charts as images for Dagster's metadata
+and files.
+"""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
 import altair as alt
+
+from dtef_pipeline.site.content import Chart
+from dtef_pipeline.text.json_values import simplify_value
 
 _ROW_DATA, _LINE_DATA = alt.NamedData(name="rows"), alt.NamedData(name="lines")
 _VALUE_SCALE = alt.Scale(zero=False, nice=True, padding=12)
@@ -123,3 +129,33 @@ CHARTS: Mapping[str, Callable[[], dict[str, Any]]] = {
 def chart_definition(name: str) -> Mapping[str, Any]:
     """Return the definition of a chart of `CHARTS`, cached because Altair's checks are slow; do not change it."""
     return CHARTS[name]()
+
+
+_WIDTH = 620
+_CONFIG = {"background": "white", "font": "sans-serif", "view": {"stroke": None}}
+
+
+def render_svg(chart: Chart) -> str:
+    """Render the chart as an SVG image, 620 pixels wide plus labels."""
+    import vl_convert
+
+    overrides = {
+        "autosize": "pad",
+        "width": _WIDTH,
+        "padding": 25,
+        "config": _CONFIG,
+        "title": {"text": chart.caption, "fontSize": 12},
+    }
+    data = {"rows": simplify_value(chart.rows), "lines": simplify_value(chart.lines)}
+    definition = {**chart_definition(chart.kind)}
+    if not chart.lines and "layer" in definition:
+        # Vega gives the legend of no lines an infinite height.
+        definition["layer"] = [layer for layer in definition["layer"] if layer.get("data", {}).get("name") != "lines"]
+    image: str = vl_convert.vegalite_to_svg({**definition, **overrides, "datasets": data})
+    return image
+
+
+def render_markdown_image(chart: Chart) -> str:
+    """Render the image as Markdown, for Dagster's metadata."""
+    image = base64.b64encode(render_svg(chart).encode()).decode()
+    return f"![chart](data:image/svg+xml;base64,{image})"

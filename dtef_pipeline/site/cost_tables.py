@@ -9,7 +9,7 @@ import pandas as pd
 
 from dtef_pipeline.site.content import Column, convert_to_rows
 from dtef_pipeline.site.number_text import show
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 _SUMMED_COLUMNS = ["answered", "failed", "calls", "prompt_tokens", "completion_tokens", "cost_usd", "unpriced"]
 COST_COLUMNS = (

@@ -8,7 +8,7 @@ from dtef_pipeline.site.content import Column, Page, Prose, Section, Table
 from dtef_pipeline.site.contents import FamilyEntry, SiteContents
 from dtef_pipeline.site.cost_tables import COST_COLUMNS, sum_costs
 from dtef_pipeline.site.paths import DATA_PAGE, METHOD_PAGE
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 _CALL_COLUMNS = (
     Column("model", "Model", "model"),

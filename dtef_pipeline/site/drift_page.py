@@ -35,7 +35,7 @@ from dtef_pipeline.site.content import (
 )
 from dtef_pipeline.site.contents import FamilyEntry, SiteContents
 from dtef_pipeline.site.paths import DRIFT_PAGE
-from dtef_pipeline.text.quantity_words import list_first_names
+from dtef_pipeline.text.number_words import list_first_names
 
 MAX_CHARTED = 30
 _MAX_NAMED = 3

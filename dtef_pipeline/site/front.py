@@ -13,7 +13,7 @@ from dtef_pipeline.site.leaderboard import build_interval_chart
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.site.paths import FRONT_PAGE
 from dtef_pipeline.text.natural_order import natural_order
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 _CHARTED, _LISTED = 8, 15
 """Models in the chart of a family, and in the table until the reader asks for all."""

@@ -13,7 +13,7 @@ from dtef_pipeline.site.cost_tables import COST_COLUMNS, describe_costs, sum_cos
 from dtef_pipeline.site.drift_page import build_timelines, build_verdict_table
 from dtef_pipeline.site.number_text import show_with_interval
 from dtef_pipeline.site.paths import COMPARE_PAGE, state_address
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 MODELS_PAGE = "models/index.html"
 _PLACE_COLUMNS = (

@@ -8,7 +8,7 @@ from typing import Any
 from dtef_pipeline.site.content import DataFile, Page, convert_to_rows, is_unknown
 from dtef_pipeline.site.contents import FamilyEntry, SiteContents
 from dtef_pipeline.site.paths import COMPARE_PAGE, choose_file_names
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 
 def compare_pages(contents: SiteContents) -> Iterator[Page | DataFile]:

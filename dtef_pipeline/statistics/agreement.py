@@ -15,7 +15,7 @@ from scipy.special import stdtrit
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS, degrees_of_freedom, explain_missing
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtr, stdtrit
 
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]

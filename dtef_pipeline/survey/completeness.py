@@ -10,7 +10,7 @@ from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.survey.model import Finding, Survey
 from dtef_pipeline.survey.shares import SUM_TOLERANCE, Percentages, is_fractions, is_readable, sum_tolerance
 from dtef_pipeline.survey.validation import list_names
-from dtef_pipeline.text.quantity_words import format_count, list_first_names
+from dtef_pipeline.text.number_words import format_count, list_first_names
 
 MISSING_QUESTIONS, MISSING_ATTRIBUTES = "missing-questions", "missing-attributes"
 ALLOWANCES = {MISSING_QUESTIONS: "--allow-missing-questions", MISSING_ATTRIBUTES: "--allow-missing-attributes"}

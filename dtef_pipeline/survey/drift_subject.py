@@ -13,9 +13,9 @@ from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.survey.attributes import NON_ANSWER_SQL
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.boards.question_links import load_question_clusters
+from dtef_pipeline.survey.changes import add_moved_texts
 from dtef_pipeline.survey.identity import make_round_order
 from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.survey.question_moves import add_moved_texts
 
 _USUAL_CONDITION = BlueprintOptions().condition
 _RULED_SEGMENTS = """

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.identity import digest
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 DRAW_ORDERS = ("draw_order", "segment_order")
 """Columns of `survey_responses` that define a sample: the place of the question in the draw, and that of the segment."""

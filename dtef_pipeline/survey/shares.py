@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.survey.model import Finding, Survey, Unreadable
-from dtef_pipeline.text.first_line import shorten_to_line
+from dtef_pipeline.text.shortening import shorten_to_line
 
 Percentages = Sequence[float | Unreadable | None]
 

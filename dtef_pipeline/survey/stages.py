@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.asking.models import COMPUTED
 from dtef_pipeline.family.stage import Check, Inputs, Stage, Tables, make_uniqueness_check
+from dtef_pipeline.preference.paired_source import MetricSource, PairedSource
 from dtef_pipeline.survey.boards.segment_results import ASKED, compute_segment_results
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.scoring.score import score_predictions
@@ -144,4 +145,30 @@ RESULTS_STAGE = Stage(
     ),
     metadata=_summarise_best_results,
     verb="aggregate",
+)
+
+
+_SURVEY_METRICS = MetricSource(
+    ("leaderboard",),
+    """
+    SELECT 'all' AS partition, model_variant AS player, 'higher' AS direction,
+           metric || ' [context ' || context_level || ', ' || condition || ']' AS metric, score AS value, score_low AS low, score_high AS high,
+           n_pairs AS n
+    FROM leaderboard WHERE targets = 'clean'
+    """,
+)
+SURVEY_PAIRED = PairedSource(
+    ("predictions", "blueprints"),
+    """
+    SELECT r.round AS first, r.segment AS second,
+           r.round || '/' || r.segment || '/' || r.question_id || ' [' || r.context_level || ', ' || r.condition || ']' AS item_id,
+           r.model, r.served_model, r.model_variant AS player, r.draw, r.snapshot,
+           [{'role': 'system', 'text': p.system}, {'role': 'user', 'text': p.user}] AS messages,
+           r.response AS text, [r.request_key] AS request_keys
+    FROM predictions r
+    JOIN blueprints p USING (round, segment, question_id, context_level, condition, prompt_id)
+    WHERE r.call_status = 'answered' AND r.response IS NOT NULL
+    QUALIFY row_number() OVER (PARTITION BY r.request_key ORDER BY r.question_id, p.reading) = 1
+    """,
+    (_SURVEY_METRICS,),
 )

@@ -99,7 +99,7 @@ SURVEY_QUARANTINE = pa.schema(
         ROUND_FIELD,
         SEGMENT_FIELD,
         field("question_id", pa.string(), "Question; null: the whole segment"),
-        # Codes of dtef_pipeline.survey.quarantine.REASONS.
+        # Codes of dtef_pipeline.survey.observations.REASONS.
         field("reason", pa.string(), "Code of the fault: n-below-minimum, sum-not-100, ..."),
         field("detail", pa.string(), "Description of the fault: found and allowed values"),
         field("n", pa.int32(), "Respondents as stated in the file; null: not stated"),

@@ -11,7 +11,7 @@ from dtef_pipeline.identity import normalize_text
 from dtef_pipeline.survey.answer_scales.non_answers import OPTION_ROLES, Role
 from dtef_pipeline.survey.attributes import require_unique_segment_keys
 from dtef_pipeline.survey.model import Question, Survey, Unreadable
-from dtef_pipeline.text.quantity_words import list_first_names
+from dtef_pipeline.text.number_words import list_first_names
 
 _WRITTEN_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _MOST_PEOPLE = 2**31 - 1  # what the tables can hold

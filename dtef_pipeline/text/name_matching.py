@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.text.quantity_words import list_first_names
+from dtef_pipeline.text.number_words import list_first_names
 
 _MOST = 8
 _MOST_NEAR = 3

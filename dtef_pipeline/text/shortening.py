@@ -16,3 +16,9 @@ def shorten(words: str, limit: int, *, end: float = 0.5) -> str:
     if " " in head.strip() and " " in tail.strip():
         return f"{head.rsplit(' ', 1)[0]} … {tail.split(' ', 1)[1]}"
     return f"{head}…{tail}"
+
+
+def shorten_to_line(text: str, limit: int = 70) -> str:
+    """Return the text as one line of at most `limit` characters, which ends with `…` if the text is longer."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"

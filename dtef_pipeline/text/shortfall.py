@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 
 def describe_shortfall(total: int, n_done: int, n_stopped: int, n_failed: int, words: tuple[str, str]) -> str:

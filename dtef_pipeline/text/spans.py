@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 _SECONDS_IN = {"day": 86400, "hour": 3600, "minute": 60, "second": 1}
 

@@ -6,7 +6,7 @@ import json
 import math
 from typing import Any, NoReturn
 
-from dtef_pipeline.text.first_line import shorten_to_line
+from dtef_pipeline.text.shortening import shorten_to_line
 
 
 class JsonFault(ValueError):

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from resources.responses.database import ResponseDatabase
-from resources.responses.schema_versions import make_tables
+from resources.responses.database import ResponseDatabase, make_tables
 from resources.votes.vote_tables import actions
 
 EVALUATION_SCHEMA_VERSION = 1

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from dtef_pipeline.asking.request import LAST_ERROR, Failure
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 from resources.gateway.bills import Bill
 from resources.gateway.budget import WITHOUT_BILL, Accounts, Usage, count_unknown_cost
 from resources.gateway.queues import (

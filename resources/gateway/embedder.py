@@ -24,7 +24,7 @@ from dtef_pipeline.asking.embeddings import (
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import EMBEDDER, Failure, Message, Request
 from dtef_pipeline.errors import GatewayError
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 from resources.gateway.budget import Usage
 from resources.gateway.gateway import Gateway
 from resources.gateway.local_embedder import embed_locally

@@ -5,38 +5,214 @@ Knows messages, models, draws and snapshots, not their meaning.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
+import threading
+import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from dtef_pipeline.asking.calls import PlanFollowUps
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import CANDIDATE, EMBEDDER, Failure, Request
 from dtef_pipeline.asking.request_list import RequestList, RequestsOfModel
-from dtef_pipeline.text.quantity_words import format_count
-from resources.gateway.breaker import Breaker, BreakerRules
+from dtef_pipeline.text.number_words import format_count
 from resources.gateway.budget import Accounts, Usage
 from resources.gateway.direct_transport import DirectEmbedding, DirectTransport, is_direct
 from resources.gateway.dispatch import Dispatch
 from resources.gateway.litellm_transport import LitellmEmbedding, LitellmTransport
 from resources.gateway.local_model import LocalTransport
-from resources.gateway.loop_thread import LoopThread
 from resources.gateway.model_checks import add_stored_snapshots, refuse
 from resources.gateway.prices import price
 from resources.gateway.progress import OnProgress
-from resources.gateway.queues import Arrival, Job, ModelQueue, ModelState
+from resources.gateway.queues import (
+    FIRST_LIMIT,
+    Arrival,
+    Breaker,
+    BreakerRules,
+    Job,
+    ModelQueue,
+    ModelState,
+    ProviderSlots,
+    find_provider,
+)
 from resources.gateway.request_settings import describe_altered_settings, find_sent_problem, refuse_same_sent
 from resources.gateway.retries import Backoff, Rules
-from resources.gateway.shared_limits import SharedLimits
-from resources.gateway.slots import FIRST_LIMIT, ProviderSlots, find_provider
 from resources.gateway.transport import Scrubber, Transport
 from resources.responses.claims import Claims
-from resources.responses.provider_shares import ProviderShares
+from resources.responses.provider_shares import ProviderShares, Report, Share
 from resources.responses.store import ResponseStore
 from resources.responses.writer import ResponseWriter
+
+_TICK_S = 0.2
+
+
+class LoopThread:
+    """One run, with or without a running event loop around it."""
+
+    def __init__(self, main: Callable[[], Coroutine[Any, Any, None]], stop: Callable[[], None]) -> None:
+        """Args:
+        main: the coroutine to run.
+        stop: requests a quick, orderly end; called in the loop's thread.
+        """
+        self._main, self._stop = main, stop
+        self._started, self._finished, self._news = threading.Event(), threading.Event(), threading.Event()
+        self._error: BaseException | None = None
+
+    def run(self, tick: Callable[[], None]) -> None:
+        """Run `main` to its end; `tick` is called in this thread a few times a second, also while an interrupted run ends.
+
+        An interrupt (Ctrl-C, Dagster's own, an error in `tick`) requests an orderly end, waits for it, and is then raised; a second one
+        cancels the rest at once.
+        """
+        thread = threading.Thread(target=self._run, name="dtef-gateway")
+        thread.start()
+        try:
+            self._wait(tick)
+        except BaseException:
+            self.call_in_loop(self._stop)
+            try:
+                self._wait(tick)
+            except BaseException:
+                self.call_in_loop(self._task.cancel)
+            raise
+        finally:
+            thread.join()
+        if self._error is not None:
+            raise self._error
+
+    def _wait(self, tick: Callable[[], None]) -> None:
+        while not self._finished.is_set():
+            if self._news.wait(_TICK_S):
+                self._news.clear()
+            if not self._finished.is_set():
+                tick()
+
+    def nudge(self) -> None:
+        """Have `tick` called at once. Thread-safe."""
+        self._news.set()
+
+    def call_in_loop(self, work: Callable[[], object]) -> None:
+        """Schedule work in the loop's thread; do nothing if the run has ended."""
+        self._started.wait()
+        if not self._finished.is_set():
+            self._loop.call_soon_threadsafe(work)
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._run_supervised())
+        except BaseException as error:  # handed to the caller's thread
+            self._error = error
+        finally:
+            self._started.set()
+            self._finished.set()
+            self._news.set()
+
+    async def _run_supervised(self) -> None:
+        self._loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._started.set()
+        await self._main()
+
+
+LOOK_EVERY_S = 1.0
+
+
+class SharedLimits:
+    """One set of requests to providers with shared limits. A local model has no such limit."""
+
+    def __init__(
+        self,
+        queues: Sequence[ModelQueue],
+        shares: ProviderShares,
+        writer: ResponseWriter,
+        on_change: Callable[[], None],
+        stop: Callable[[], None],
+    ) -> None:
+        """Args:
+        queues: may grow meanwhile.
+        shares: in the response store's database; used only in the writer's thread.
+        writer: provides its thread.
+        on_change: called when more calls may be in flight.
+        stop: called if the database fails.
+        """
+        self._queues, self._shares, self._writer, self._changed, self._stop = queues, shares, writer, on_change, stop
+        self._reported: dict[str, tuple[int, float]] = {}
+        self._paused_by_others: dict[str, float] = {}
+        self._fault: BaseException | None = None
+
+    async def around(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do the work with a share of each limit."""
+        for slots in self._collect_slots().values():
+            slots.share(slots.in_flight)  # nothing until it has its share
+        looking = asyncio.create_task(self._run_looks())
+        try:
+            await work
+        finally:
+            looking.cancel()
+            with suppress(asyncio.CancelledError):
+                await looking
+            await self._writer.run(self._shares.close)
+        if self._fault is not None:
+            raise self._fault
+
+    async def _run_looks(self) -> None:
+        while self._fault is None:
+            try:
+                await self.look()
+            except Exception as error:
+                self._fault = error
+                self._stop()
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    async def look(self) -> None:
+        """Report the use of the limits since the last call, and take this run's shares."""
+        slots = self._collect_slots()
+        reports = {name: self._report(name, slot) for name, slot in slots.items()}
+        shares = await self._writer.run(self._shares.take, reports)
+        self._apply(slots, shares)
+        self._changed()
+
+    def _collect_slots(self) -> dict[str, ProviderSlots]:
+        return {find_provider(queue.spec): queue.state.slots for queue in list(self._queues) if not queue.spec.is_local}
+
+    def _report(self, name: str, slots: ProviderSlots) -> Report:
+        now = time.monotonic()
+        answers, limited_at = self._reported.get(name, (slots.answers, slots.limited_at))
+        self._reported[name] = slots.answers, slots.limited_at
+        # The number that it reports as held does not grow until it receives its new share.
+        slots.share(slots.limit)
+        return Report(
+            wants=sum(_count_wanted(queue) for queue in list(self._queues) if queue.state.slots is slots),
+            holds=max(slots.limit, slots.in_flight),
+            in_flight=slots.in_flight,
+            answered=slots.answers - answers,
+            limited_before_s=now - slots.limited_at if slots.limited_at > limited_at else None,
+            # If the pause of another run were reported as its own, each report would extend it.
+            pause_s=max(0.0, slots.paused_until - now) if slots.paused_until != self._paused_by_others.get(name) else 0.0,
+        )
+
+    def _apply(self, slots: Mapping[str, ProviderSlots], shares: Mapping[str, Share]) -> None:
+        now = time.monotonic()
+        for name, share in shares.items():
+            # Release first: the run sends nothing beyond its fair share, and calls in flight beyond it end. Then another run takes them.
+            slots[name].share(min(share.calls, share.fair))
+            if share.pause_s > 0 and now + share.pause_s > slots[name].paused_until:
+                slots[name].pause(now + share.pause_s)
+                self._paused_by_others[name] = slots[name].paused_until
+
+
+def _count_wanted(queue: ModelQueue) -> int:
+    """Count the queue's calls that could be in flight now."""
+    waiting = len(queue.ready) + len(queue.retries) + len(queue.unclaimed) + queue.claiming
+    return min(queue.spec.max_concurrency, queue.in_flight + waiting)
+
 
 _log = logging.getLogger("dtef.gateway")
 _NO_BUDGET = Budget()

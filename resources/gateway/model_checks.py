@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from dtef_pipeline.asking.addresses import redact_address
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.errors import GatewayError
-from dtef_pipeline.text.quantity_words import list_first_names
+from dtef_pipeline.text.number_words import list_first_names
 from resources.gateway.budget import Accounts
 from resources.gateway.direct_transport import is_direct
 from resources.gateway.litellm_transport import UNKNOWN_PROVIDER, LitellmTransport, find_unknown_provider

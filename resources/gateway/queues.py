@@ -10,17 +10,162 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count
+from math import inf
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import CANDIDATE, Request, Response, UnansweredCall
 from resources.gateway.bills import Bill
-from resources.gateway.breaker import Breaker
 from resources.gateway.budget import Ceiling, Usage, compute_max_usage, count_unknown_cost
 from resources.gateway.prices import Price, compute_bound
 from resources.gateway.progress import ModelProgress
-from resources.gateway.slots import ProviderSlots
+from resources.gateway.retries import Backoff
 from resources.gateway.transport import CallError, Reply, Scrubber, Transport
+
+FIRST_LIMIT = 32
+
+
+def find_provider(spec: ModelSpec) -> str:
+    """Return whose limits a model shares: the provider of its litellm string, with the host if it has its own address.
+
+    `openai`, `anthropic`, `local`; `openai/127.0.0.1:8000`.
+    """
+    provider = spec.model.partition("/")[0]
+    # Without user and password, like the stored name (`resources/responses/provider_shares.py`).
+    return f"{provider}/{urlsplit(spec.api_base).netloc.rpartition('@')[2]}" if spec.api_base else provider
+
+
+@dataclass(slots=True)
+class ProviderSlots:
+    """The calls in flight to one provider, under an adaptive limit. Times are seconds of one monotonic clock.
+
+    A 429 halves the limit, but not again for calls in flight at the last cut: they say nothing about the limit since. It grows when all
+    runs together take their shares again (`shared_limits`).
+    """
+
+    cap: int
+    backoff: Backoff
+    limit: int = 0
+    in_flight: int = 0
+    paused_until: float = -inf
+    answers: int = 0
+    """Responses so far."""
+    limited_at: float = -inf
+    """Start of the newest call that got a 429."""
+    _cut_at: float = field(default=-inf, repr=False)
+    _cuts: int = field(default=0, repr=False)
+    """Consecutive cuts without a response in between."""
+
+    def __post_init__(self) -> None:
+        self.limit = self.limit or min(self.cap, FIRST_LIMIT)
+
+    def free(self, now: float) -> int:
+        """Return how many calls may start now."""
+        return max(0, self.limit - self.in_flight) if now >= self.paused_until else 0
+
+    def share(self, calls: int) -> None:
+        """Set this run's share of a limit common to all runs, which adapt it together."""
+        self.cap = self.limit = calls
+
+    def pause(self, end: float) -> None:
+        self.paused_until = max(self.paused_until, end)
+
+    def record_answer(self) -> None:
+        self.answers += 1
+        self._cuts = 0
+
+    def record_rate_limit(self, began: float, now: float, retry_after: float | None) -> None:
+        """Record a 429 of a call that began at `began` and still counts as in flight."""
+        self.limited_at = max(self.limited_at, began)
+        if retry_after is not None:
+            self.pause(now + retry_after)
+        if began <= self._cut_at:
+            return
+        # Half of the calls in use, because a limit that was not reached says nothing about the server.
+        self.limit = min(self.cap, max(1, min(self.limit, self.in_flight) // 2))
+        self._cut_at = now
+        self._cuts += 1
+        if retry_after is None and self._cuts > 1:
+            self.pause(now + self.backoff.wait(self._cuts - 1))
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerRules:
+    """When to pause a model, and when to give it up."""
+
+    failures: int = 10
+    """Number of consecutive temporary failures (5xx, timeouts, lost connections) that open the breaker."""
+    cool_down: float = 5.0
+    """Seconds until the first probe; each failed probe doubles them."""
+    longest: float = 60.0
+    """Maximum seconds between two probes."""
+    probes: int = 12
+    """Number of consecutive failed probes after which the run gives the model up; with these numbers, after about nine minutes."""
+    first_probes: int = 3
+    """The same for a model whose server was never reached, because its address may be wrong: after about half a minute."""
+
+
+class Breaker:
+    """A circuit breaker. Closed: calls pass. Open: none does. Half-open, after the cool-down: one call, the probe, decides.
+
+    Times are seconds of one monotonic clock.
+    """
+
+    def __init__(self, rules: BreakerRules) -> None:
+        self._rules = rules
+        self._failures = 0
+        self.failed_probes = 0
+        """Consecutive failed probes."""
+        self.openings = 0
+        """How often the breaker opened or a failed probe kept it open; a call that spans one of these moments met an outage."""
+        self._probing = False
+        self._was_reached = False
+        self.open_until: float | None = None
+        """Time until which the breaker is open; None: it is closed."""
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether too many probes failed for the run to wait longer."""
+        return self.failed_probes >= (self._rules.probes if self._was_reached else self._rules.first_probes)
+
+    def is_allowing(self, now: float) -> bool:
+        return self.open_until is None or (now >= self.open_until and not self._probing)
+
+    def start(self) -> bool:
+        """Begin a call; return whether it is a probe."""
+        self._probing = self.open_until is not None
+        return self._probing
+
+    def record_answer(self) -> None:
+        """Record that the server answered, if only with a refusal."""
+        self._was_reached = True
+        self._failures = self.failed_probes = 0
+        self._probing, self.open_until = False, None
+
+    def record_failure(self, now: float, *, probe: bool, reached: bool = True, alone: bool = False) -> bool:
+        """Record a failure that may be due to the server's state; return whether it opened the breaker or kept it open.
+
+        `reached`: a server was reached. `alone`: the request itself seems at fault, which counts only for a probe.
+        """
+        self._was_reached = self._was_reached or reached
+        if probe:
+            self._probing = False
+            self.failed_probes += 1
+        elif self.open_until is not None or alone:
+            return False
+        self._failures += 1
+        if not probe and self._failures < self._rules.failures:
+            return False
+        self.openings += 1
+        self.open_until = now + min(self._rules.longest, self._rules.cool_down * 2.0**self.failed_probes)
+        return True
+
+    def record_abandoned(self, *, probe: bool) -> None:
+        """Record a call without a result because the run is stopping."""
+        if probe:
+            self._probing = False
+
 
 _RATE_WINDOW_S = 30.0
 SAME_REFUSALS = 10

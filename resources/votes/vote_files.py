@@ -19,7 +19,6 @@ from typing import Any, NamedTuple, cast
 import sqlalchemy as sa
 
 from dtef_pipeline.errors import BallotError, SourceError, StoreError
-from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.vote_records import (
     BALLOT_KIND,
     ExportNames,
@@ -33,7 +32,8 @@ from dtef_pipeline.preference.vote_records import (
     void_id,
     vote_of,
 )
-from dtef_pipeline.text.quantity_words import list_first_names
+from dtef_pipeline.preference.votes import Ballot
+from dtef_pipeline.text.number_words import list_first_names
 from dtef_pipeline.text.strict_json import JsonFault, parse_json
 from resources.file_systems import open_whole_file
 from resources.responses.database import ResponseDatabase

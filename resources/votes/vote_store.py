@@ -15,7 +15,6 @@ from dtef_pipeline.asking.asking_run import AskingRun
 from dtef_pipeline.errors import BallotError, DuplicateVote, UnknownPair, UnknownVote, VoidedAlready
 from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.hidden_names import Blinding, build_blinding
-from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.pair_verdicts import is_own_pair
 from dtef_pipeline.preference.pairing import (
     BlindedPair,
@@ -37,6 +36,7 @@ from dtef_pipeline.preference.vote_records import (
     vote_of,
 )
 from dtef_pipeline.preference.votes import (
+    Ballot,
     Choice,
     PairedResponse,
     PlayersVote,

@@ -17,8 +17,7 @@ from dtef_pipeline.errors import StoreError
 from dtef_pipeline.preference.pair_verdicts import parse_request_keys
 from dtef_pipeline.preference.vote_records import RECORD_FIELDS, Record
 from dtef_pipeline.text.well_formed import replace_surrogates
-from resources.responses.database import ResponseDatabase, chunks
-from resources.responses.schema_versions import find_schema_version
+from resources.responses.database import ResponseDatabase, chunks, find_schema_version
 
 VOTE_SCHEMA_VERSION = 4
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)

@@ -15,11 +15,11 @@ from assets.engine import roll_up_names
 from assets.games.roll_ups import GAMES_ROLL_UPS, GAMES_STAGES
 from assets.games.stages import games_stage_assets
 from assets.preference.score_assets import PREFERENCE_ROLL_UPS
-from assets.qa.files import DATASET_PART
 from assets.qa.roll_ups import QA_ROLL_UPS, QA_STAGES
-from assets.rubric.files import RUBRIC_BLUEPRINT
+from assets.qa.stages import DATASET_PART
 from assets.rubric.roll_ups import RUBRIC_ROLL_UPS, RUBRIC_STAGES
-from assets.survey.automation import BOARDS, SURVEY_ROLL_UPS
+from assets.rubric.stages import RUBRIC_BLUEPRINT
+from assets.survey.landing import BOARDS, SURVEY_ROLL_UPS
 from assets.survey.rounds import ROUND_SEGMENT
 from assets.survey.stages import SURVEY_STAGES
 from dtef_pipeline.family.stage import Stage

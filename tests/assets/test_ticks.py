@@ -8,9 +8,9 @@ from pathlib import Path
 import dagster as dg
 from dagster._core.storage.defs_state.base import DefsStateStorage
 
-from assets.games.night import nightly_games
-from assets.qa.night import nightly_questions
-from assets.rubric.night import nightly_rubrics
+from assets.games.nightly import nightly_games
+from assets.qa.nightly import nightly_questions
+from assets.rubric.nightly import nightly_rubrics
 from assets.survey.nightly import nightly_drift_schedule
 from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from tests.assets.ticks import tick

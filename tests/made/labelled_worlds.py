@@ -13,8 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dtef_pipeline.statistics.drawing import compute_chances, draw_sample
-from dtef_pipeline.statistics.prediction_powered import ClusterLabels
+from dtef_pipeline.statistics.prediction_powered import ClusterLabels, compute_chances, draw_sample
 
 Floats = npt.NDArray[np.float64]
 _Z = 1.959964

@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 
 from dtef_pipeline.qa.site.family_site import QA_SITE, read
-from dtef_pipeline.qa.suite_boards import build_qa_boards
+from dtef_pipeline.qa.suites import build_qa_boards
 from dtef_pipeline.site.build import build_site_files
 from dtef_pipeline.site.content import DataFile, Page
 from dtef_pipeline.site.family_view import FamilyView

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dtef_pipeline.judging.classes import TEN_CLASSES
+from dtef_pipeline.judging.consensus import TEN_CLASSES
 from dtef_pipeline.judging.prompts import HOLISTIC, PROMPT_AWARE, STANDARD
 from dtef_pipeline.rubric.summaries.analyst_report import DIMENSIONS
 from tests.fake_llm_server import Call, EndedBy, Fault, FaultPlan, embeddings_answer

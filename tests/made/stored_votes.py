@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
-from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.pairing import make_new_pairs
 from dtef_pipeline.preference.vote_records import Record
-from dtef_pipeline.preference.votes import PairedResponse, VotePair, make_paired_response
+from dtef_pipeline.preference.votes import Ballot, PairedResponse, VotePair, make_paired_response
 from resources.settings import Settings
 from resources.votes import vote_tables as tables
 from resources.votes.vote_store import VoteStore, store_judge_votes

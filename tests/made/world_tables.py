@@ -15,9 +15,8 @@ import pyarrow as pa
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
 from dtef_pipeline.survey.observations import MIN_N
 from dtef_pipeline.survey.question_draw import draw_segment_order
-from dtef_pipeline.survey.scoring.ceilings import DRAWS
 from dtef_pipeline.survey.scoring.metrics import measure
-from dtef_pipeline.survey.scoring.references import compute_reference_scores
+from dtef_pipeline.survey.scoring.references import DRAWS, compute_reference_scores
 from dtef_pipeline.survey.scoring.unbiased import measure_corrected
 from dtef_pipeline.survey.tables import SCORES, SURVEY_RESPONSES
 from tests.made.worlds import Floats, Ints, Survey, World

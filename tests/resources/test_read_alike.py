@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dtef_pipeline.judging.hidden_names import build_blinding
-from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.pairing import make_new_pairs, read_text
-from dtef_pipeline.preference.votes import PairedResponse, make_paired_response
+from dtef_pipeline.preference.votes import Ballot, PairedResponse, make_paired_response
 from resources.votes.vote_store import VoteStore, find_equal_text_votes
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dtef_pipeline.rubric.functions import evaluate
-from resources.point_functions import ScriptEngine, has_script_engine
+from resources.plugin_functions import ScriptEngine, has_script_engine
 
 ENOUGH_FOR_A_BUSY_MACHINE = 20.0
 

@@ -7,11 +7,11 @@ from fastapi.responses import JSONResponse
 
 from dtef_pipeline.api.access import OperatorToken
 from dtef_pipeline.api.answer_schemas import convert_to_json
+from dtef_pipeline.api.pages.evaluation_text import family_title
 from dtef_pipeline.api.pages.page_routes import build_page_router
-from dtef_pipeline.api.pages.part_words import family_title
 from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.service_health import FAILURES_OF_DAYS, HealthBody, HealthDep
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 from dtef_pipeline.text.spans import format_span
 from resources.evaluations.evaluation_store import QUEUE_SENSOR
 

@@ -11,6 +11,7 @@ from uuid import uuid4
 from fastapi import Request, Response
 
 from dtef_pipeline.api.access import OperatorToken
+from dtef_pipeline.api.pages.evaluation_text import family_title
 from dtef_pipeline.api.pages.forms import (
     NOT_REFUSED,
     Choice,
@@ -25,7 +26,6 @@ from dtef_pipeline.api.pages.forms import (
     read_json,
 )
 from dtef_pipeline.api.pages.page_routes import build_page_router, redirect_to_page
-from dtef_pipeline.api.pages.part_words import family_title
 from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.plans.family_plans import FamilyPlans
 from dtef_pipeline.api.plans.manifest_base import list_known_partitions

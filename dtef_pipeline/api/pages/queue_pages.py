@@ -12,15 +12,19 @@ from fastapi import Depends, Query, Request, Response
 from dtef_pipeline.api.access import OperatorToken
 from dtef_pipeline.api.pages.evaluation_text import (
     build_story,
+    describe_run_request,
     describe_state,
+    family_title,
+    find_family,
     format_call_cost,
     format_calls,
     format_calls_by_stage,
     main_values,
+    part_words,
+    persona_words,
     steps,
 )
 from dtef_pipeline.api.pages.page_routes import build_login_path, build_page_router, redirect_to_page
-from dtef_pipeline.api.pages.part_words import describe_run_request, family_title, find_family, part_words, persona_words
 from dtef_pipeline.api.pages.rendering import page, part
 from dtef_pipeline.api.queue.evaluation_progress import (
     EvaluationView,
@@ -33,7 +37,7 @@ from dtef_pipeline.api.queue.evaluation_progress import (
 from dtef_pipeline.api.queue.queue_routes import QueueId, cancel_evaluation
 from dtef_pipeline.api.service_health import HealthDep, HealthMonitor
 from dtef_pipeline.api.services import ServicesDep
-from dtef_pipeline.text.quantity_words import list_first_names
+from dtef_pipeline.text.number_words import list_first_names
 from resources.evaluations.evaluation_store import EvaluationStatus
 
 EVALUATIONS_A_PAGE = 50

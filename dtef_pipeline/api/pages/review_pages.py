@@ -19,10 +19,16 @@ from dtef_pipeline.api.review.feedback_routes import Feedback, FeedbackDep, stor
 from dtef_pipeline.api.services import Services, ServicesDep
 from dtef_pipeline.api.tokens import TokenHolder
 from dtef_pipeline.errors import BallotError, DuplicateVote, UnknownPair
-from dtef_pipeline.preference.ballots import read_ballot
 from dtef_pipeline.preference.pairing import BlindedPair
-from dtef_pipeline.preference.votes import CHOICE_WORDS, CONFIDENCE_WORDS, LONGEST_JUSTIFICATION, VOTE_FIELD_TITLES, VOTE_TITLE
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.preference.votes import (
+    CHOICE_WORDS,
+    CONFIDENCE_WORDS,
+    LONGEST_JUSTIFICATION,
+    VOTE_FIELD_TITLES,
+    VOTE_TITLE,
+    read_ballot,
+)
+from dtef_pipeline.text.number_words import format_count
 from resources.votes.pair_queue import ReviewerProgress
 from resources.votes.vote_queries import refuse_judge
 

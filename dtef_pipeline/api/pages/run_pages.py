@@ -12,14 +12,13 @@ from urllib.parse import quote
 from fastapi import Request, Response
 
 from dtef_pipeline.api.access import OperatorToken
-from dtef_pipeline.api.pages.evaluation_text import build_value_rows, format_call_cost
+from dtef_pipeline.api.pages.evaluation_text import build_value_rows, describe_run_request, format_call_cost, part_words
 from dtef_pipeline.api.pages.page_routes import build_page_router
-from dtef_pipeline.api.pages.part_words import describe_run_request, part_words
 from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.queue.evaluation_progress import compute_progress
 from dtef_pipeline.api.results.result_routes import RunDep, build_trace_uri, load_trace, results_kept
 from dtef_pipeline.api.services import ServicesDep
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 _LONGEST_INLINE_TEXT = 120
 """Largest number of characters of a text next to its name; a longer one is below it."""

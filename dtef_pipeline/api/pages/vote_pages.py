@@ -15,6 +15,7 @@ from fastapi import Query, Request, Response
 from pydantic import ValidationError
 
 from dtef_pipeline.api.access import AdminToken, OperatorToken
+from dtef_pipeline.api.pages.evaluation_text import family_title, site_of
 from dtef_pipeline.api.pages.forms import (
     NOT_REFUSED,
     Choice,
@@ -27,7 +28,6 @@ from dtef_pipeline.api.pages.forms import (
     read_field,
 )
 from dtef_pipeline.api.pages.page_routes import build_page_router, redirect_to_page
-from dtef_pipeline.api.pages.part_words import family_title, site_of
 from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.problems import Problem, convert_faults, make_fault_problem
 from dtef_pipeline.api.review.feedback_bodies import PairRequest
@@ -36,7 +36,7 @@ from dtef_pipeline.api.review.votes_version import compute_current_version, find
 from dtef_pipeline.api.services import Services, ServicesDep
 from dtef_pipeline.documents import reasons
 from dtef_pipeline.errors import DtefError
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 from resources.votes.vote_queries import VoteCounts, list_latest_actions, start_of_days, vote_counts
 from resources.votes.vote_tables import decode_time
 
@@ -195,7 +195,7 @@ def _load_boards(warehouse: Warehouse) -> dict[str, list[Section]]:
     """Load the sections of the board by family, for families with votes."""
     # Pandas and DuckDB are loaded by who asks for the board, not by who starts the server.
     from dtef_pipeline.families import FAMILIES
-    from dtef_pipeline.preference.paired_csv import OTHER_TOOLS
+    from dtef_pipeline.preference.paired_source import OTHER_TOOLS
     from dtef_pipeline.site.content import drop_empty_sections
     from dtef_pipeline.site.preference_page import PREFERENCE_READ, build_preference_sections
 

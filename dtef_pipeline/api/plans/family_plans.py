@@ -27,7 +27,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import RunSettings, run_config
 from dtef_pipeline.keys import Space
 from dtef_pipeline.text.name_matching import filter_by_patterns
-from dtef_pipeline.text.quantity_words import list_first_names
+from dtef_pipeline.text.number_words import list_first_names
 from resources.gateway.budget import Accounts
 from resources.settings import Settings
 

@@ -43,7 +43,7 @@ from dtef_pipeline.games.personas import APPROVED, BASELINE_PREFIX, Persona, Pla
 from dtef_pipeline.games.settings import GAMES_STAGE_SETTINGS, MAX_EPISODES, GamesSettings
 from dtef_pipeline.games.tables import LEAGUE_SPACE
 from dtef_pipeline.text.name_matching import list_nearest
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 from resources.evaluations.evaluation_store import RunSpec
 from resources.gateway.budget import Accounts
 from resources.model_catalog import load_known_models

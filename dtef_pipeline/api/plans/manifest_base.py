@@ -26,7 +26,7 @@ from dtef_pipeline.family.run_settings import Door, FamilySettings, RunSettings,
 from dtef_pipeline.keys import Space
 from dtef_pipeline.rubric.tables import RUBRIC_SPACE
 from dtef_pipeline.text.name_matching import list_nearest
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 from resources.evaluations.evaluation_store import RunSpec
 from resources.model_catalog import load_known_models
 from resources.settings import API_ANY_MODEL, Settings
@@ -192,7 +192,7 @@ def rejections(field: str, kind: type[RefusedManifest] = UnfitManifest) -> Itera
 
 def require_label(settings: Settings, table: str, space: Space, keys: Sequence[str], snapshot: str) -> None:
     """Raise UnfitManifest for a snapshot that these partitions cannot have. `table`: the table of their responses."""
-    from assets.stage.snapshots import require_snapshot
+    from assets.stage.partitions import require_snapshot
     from resources.warehouse import Warehouse
 
     with rejections("snapshot"):

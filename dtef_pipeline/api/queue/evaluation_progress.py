@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from dtef_pipeline.api.answer_schemas import AnswerBody
-from dtef_pipeline.text.quantity_words import list_first_names
+from dtef_pipeline.text.number_words import list_first_names
 from resources.evaluations.evaluation_calls import sum_reported_calls
 from resources.evaluations.evaluation_store import (
     TERMINAL,

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 from dtef_pipeline.text.shortfall import describe_shortfall
 
 ItemOutcome = Literal["answered", "failed", "skipped"]

@@ -14,12 +14,12 @@ from dtef_pipeline.api.results.trace_bodies import JudgementOfItem, ScoreOfItem
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.answering import select_condition_prompts
 from dtef_pipeline.qa.judging.arbitration import SKIPPED_SAMPLE
-from dtef_pipeline.qa.latest_scores import load_qa_scores
 from dtef_pipeline.qa.model import NULL_STATUSES, UNPARSEABLE_STATUS
 from dtef_pipeline.qa.prompt_rows import AskSettings
-from dtef_pipeline.qa.suite_boards import compute_qa_results
+from dtef_pipeline.qa.score_rows import load_qa_scores
+from dtef_pipeline.qa.suites import compute_qa_results
 from dtef_pipeline.qa.transcripts.metadata import parse_filter
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 _METRIC_KEYS = ("model_variant", "condition", "metric", "measured_by")
 _SCORE_COLUMNS = (

@@ -15,7 +15,7 @@ from dtef_pipeline.asking.episodes import play
 from dtef_pipeline.asking.models import resolve_known_selector
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
-from dtef_pipeline.judging.classes import USUAL_SCALE
+from dtef_pipeline.judging.consensus import USUAL_SCALE
 from dtef_pipeline.judging.judges import JudgeConfig
 from dtef_pipeline.judging.prompts import APPROACHES
 from dtef_pipeline.rubric.aggregate import MODEL_LEVEL
@@ -23,7 +23,7 @@ from dtef_pipeline.rubric.board import board
 from dtef_pipeline.rubric.conversations import Candidates, iterate_scripts
 from dtef_pipeline.rubric.judge_requests import choose_judges, iterate_judgings
 from dtef_pipeline.rubric.tables import RUBRIC_RESPONSE, RUBRIC_SCORES
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 _ANALYSTS_TABLES = ("rubric_summaries", "rubric_extractions")
 _NO_INTERVAL = "no interval is computed for this part of the score"

@@ -27,7 +27,7 @@ from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.question_draw import DRAW_ORDERS, EVERYTHING, Sample
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 _TOO_FEW = f"no interval: fewer than {MIN_CLUSTERS} batteries of questions"
 _UNREAD_IN_WORDS = {

@@ -21,7 +21,7 @@ from dtef_pipeline.cli.families import (
 from dtef_pipeline.cli.terminal import print_rows, whole_frame
 from dtef_pipeline.cli.warehouse_access import NothingToShowError, reads_tables, warn_mixed
 from dtef_pipeline.errors import ConfigError, WarehouseError
-from dtef_pipeline.games.common_games import (
+from dtef_pipeline.games.game_pairs import (
     GAME_SELECTIONS,
     GAMES_NOTE,
     PLAYED_COVERAGE,
@@ -46,7 +46,7 @@ from dtef_pipeline.games.persona_results import (
 from dtef_pipeline.games.personas import APPROVED, BASELINE_PREFIX, PERSONA_STATUS, list_persona_statuses, mark_unapproved
 from dtef_pipeline.games.play_drift import GAMES_WATCHED, find_moved_baselines
 from dtef_pipeline.text.name_matching import list_nearest
-from dtef_pipeline.text.quantity_words import list_first_names
+from dtef_pipeline.text.number_words import list_first_names
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 

@@ -29,7 +29,7 @@ from dtef_pipeline.games.document_lines import (
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.pack_files import check_packs
 from dtef_pipeline.games.packs import pack
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 from resources.settings import Settings, require_named_path
 from resources.warehouse import Warehouse
 

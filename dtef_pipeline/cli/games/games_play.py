@@ -33,8 +33,8 @@ from dtef_pipeline.games.game_in_play import (
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.personas import BASELINE_PREFIX, Player
+from dtef_pipeline.text.number_words import format_count
 from dtef_pipeline.text.printable import escape_terminal
-from dtef_pipeline.text.quantity_words import format_count
 from resources.evaluations.run_manifests import describe_this_run
 from resources.gateway import Gateway
 from resources.model_catalog import load_known_models

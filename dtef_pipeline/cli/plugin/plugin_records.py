@@ -18,7 +18,7 @@ from dtef_pipeline.family.item_subject import item_subject
 from dtef_pipeline.family.record import Family, load_parts
 from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.text.name_matching import filter_by_patterns
-from dtef_pipeline.text.quantity_words import format_count, format_plural
+from dtef_pipeline.text.number_words import format_count, format_plural
 from resources.item_files import source_hash
 from resources.part_files import PartFile, open_part_notes
 from resources.warehouse import Warehouse
@@ -103,7 +103,7 @@ def plugin_run(family: Family) -> FamilyRun:
 
 
 def _stages(family: Family) -> Sequence[Stage]:
-    from assets.engine.part_files import all_stages
+    from assets.engine.stage_assets import all_stages
 
     return all_stages(family)
 

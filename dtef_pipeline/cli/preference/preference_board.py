@@ -38,8 +38,8 @@ from dtef_pipeline.preference.vote_fit import (
 )
 from dtef_pipeline.preference.votes import REVIEWER_KINDS, PlayersVote
 from dtef_pipeline.text.name_matching import list_nearest
+from dtef_pipeline.text.number_words import format_count, list_first_names
 from dtef_pipeline.text.printable import escape_terminal
-from dtef_pipeline.text.quantity_words import format_count, list_first_names
 from resources.gateway.progress import keep_terminal
 from resources.settings import Settings
 from resources.votes.vote_store import VoteStore, read_player_votes

@@ -14,14 +14,13 @@ from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.episodes import EpisodeResult, play
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import Failure, Request, Response
-from dtef_pipeline.cli.role_budgets import parse_budgets
-from dtef_pipeline.cli.stage_runs import print_usage
+from dtef_pipeline.cli.stage_runs import parse_budgets, print_usage
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.pair_verdicts import PAIR_ORDERS, PairEpisode, judge_reviewer_id, pair_judges, pair_verdict
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.preference.votes import Ballot
+from dtef_pipeline.text.number_words import format_count
 from resources.evaluations.run_manifests import describe_this_run
 from resources.gateway import Gateway
 from resources.gateway.model_checks import refuse_early

@@ -18,14 +18,14 @@ from dtef_pipeline.cli.warehouse_access import open_warehouse
 from dtef_pipeline.documents import format_value
 from dtef_pipeline.errors import BallotError, ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.preference.ballots import ID_IN_WORDS, is_id
-from dtef_pipeline.preference.paired_csv import read_pairs_csv
+from dtef_pipeline.preference.paired_source import read_pairs_csv
 from dtef_pipeline.preference.pairing import BlindedPair
 from dtef_pipeline.preference.vote_records import build_response_record, pair_record
+from dtef_pipeline.preference.votes import ID_IN_WORDS, is_id
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.site.vote_page import vote_page
+from dtef_pipeline.text.number_words import format_count
 from dtef_pipeline.text.printable import escape_terminal
-from dtef_pipeline.text.quantity_words import format_count
 from resources.model_catalog import load_known_models
 from resources.settings import Settings
 from resources.votes.vote_files import Line, VoteImportResult, add_lines, export_votes, import_votes

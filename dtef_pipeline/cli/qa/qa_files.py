@@ -19,11 +19,11 @@ from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.qa.item_files.item_log import ANSWERS_CODE, ERROR_LEVEL, ItemFinding
 from dtef_pipeline.qa.item_files.item_rows import truth_id
-from dtef_pipeline.qa.item_files.layouts import INTERVIEW_LAYOUT
+from dtef_pipeline.qa.item_files.socioscope import INTERVIEW_LAYOUT
 from dtef_pipeline.qa.item_files.suite_files import AddedFiles, read_added
 from dtef_pipeline.qa.suites import Suites, SuiteSpec
 from dtef_pipeline.qa.tables import QA_RESPONSE_KEY, QA_SPACE, QA_TABLES
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 from resources.item_files import ITEM_NOTES, QaSource, source_hash
 from resources.warehouse import Warehouse
 

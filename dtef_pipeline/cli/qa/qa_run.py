@@ -27,7 +27,7 @@ from dtef_pipeline.qa.prompt_rows import AskSettings, filter_faults
 from dtef_pipeline.qa.settings import choose_parts as fitting_parts
 from dtef_pipeline.qa.tables import QA_SPACE
 from dtef_pipeline.qa.transcripts.remote import REMOTE
-from dtef_pipeline.text.quantity_words import format_count, list_first_names
+from dtef_pipeline.text.number_words import format_count, list_first_names
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:

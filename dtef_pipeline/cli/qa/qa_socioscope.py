@@ -43,10 +43,10 @@ from dtef_pipeline.qa.tables import QA_SPACE
 from dtef_pipeline.qa.transcripts.citation_reply import read_cited
 from dtef_pipeline.qa.transcripts.corpus_files import load_corpus
 from dtef_pipeline.qa.transcripts.metadata import parse_filter
-from dtef_pipeline.site.chart_images import render_svg
+from dtef_pipeline.site.charts import render_svg
 from dtef_pipeline.site.content import Chart
-from dtef_pipeline.text.first_line import shorten_to_line
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
+from dtef_pipeline.text.shortening import shorten_to_line
 from resources.model_catalog import load_known_models
 from resources.settings import Settings
 

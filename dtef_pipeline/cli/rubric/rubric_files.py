@@ -17,7 +17,7 @@ from dtef_pipeline.rubric.blueprint.model import BlueprintFinding, ParsedBluepri
 from dtef_pipeline.rubric.blueprint.named_models import read_collections
 from dtef_pipeline.rubric.blueprint.reading import BLUEPRINT_SUFFIXES, is_blueprint_file, make_blueprint_id, read_blueprint
 from dtef_pipeline.rubric.tables import RUBRIC_SPACE
-from dtef_pipeline.text.quantity_words import format_count, format_plural, list_first_names
+from dtef_pipeline.text.number_words import format_count, format_plural, list_first_names
 from resources.blueprint_files import BLUEPRINT_NOTES, NOTES_FOLDER, RubricFile, content_hash, find_missing_below
 from resources.plugin_functions import load_plugin_functions
 from resources.settings import Settings
@@ -186,7 +186,7 @@ def _read_files(paths: Sequence[Path], models_dir: Path | None, root: Path | Non
 
 def _find_broken(files: Sequence[RubricFile]) -> dict[str, str]:
     """Return why a file cannot be run, in one line, by path."""
-    from assets.rubric.files import read
+    from assets.rubric.stages import read
 
     faults = {}
     for file in files:

@@ -27,7 +27,7 @@ from dtef_pipeline.rubric.summaries.extractions import FOR_KEY_POINTS, USUAL_POI
 from dtef_pipeline.rubric.summaries.summary_rows import choose_analysts
 from dtef_pipeline.rubric.validity import UNREADABLE_FROM, UNREADABLE_REASONS
 from dtef_pipeline.text.name_matching import list_nearest
-from dtef_pipeline.text.quantity_words import format_count, list_first_names
+from dtef_pipeline.text.number_words import format_count, list_first_names
 from resources.model_catalog import load_known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse

@@ -21,16 +21,22 @@ from dtef_pipeline.report.row_reader import StoredRows
 from dtef_pipeline.report.terminal import format_column_intervals, render
 from dtef_pipeline.rubric.blueprint.model import EXTRACTED
 from dtef_pipeline.rubric.levels import display_id
-from dtef_pipeline.rubric.results.blueprint_run import BlueprintRun, RowsByPrompt, make_response_key, read_run
-from dtef_pipeline.rubric.results.point_judgements import describe_judges_answered, group_judgements
+from dtef_pipeline.rubric.results.blueprint_run import (
+    BlueprintRun,
+    RowsByPrompt,
+    describe_judges_answered,
+    group_judgements,
+    make_response_key,
+    read_run,
+)
 from dtef_pipeline.rubric.results.result_file import list_assessments, write_result_chunks
 from dtef_pipeline.rubric.rubric_drift import WATCHED
 from dtef_pipeline.rubric.run_comparison import compare_runs, find_moved_prompts, has_regression
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.text.json_values import simplify_value
 from dtef_pipeline.text.name_matching import list_nearest
+from dtef_pipeline.text.number_words import format_count, list_first_names
 from dtef_pipeline.text.printable import escape_terminal
-from dtef_pipeline.text.quantity_words import format_count, list_first_names
 from resources.file_systems import write_chunks
 from resources.warehouse import Warehouse
 

@@ -38,7 +38,7 @@ from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.design_effects import describe_n
 from dtef_pipeline.survey.question_draw import DRAW_ORDERS
 from dtef_pipeline.survey.tables import METRICS
-from dtef_pipeline.text.quantity_words import format_count, list_first_names
+from dtef_pipeline.text.number_words import format_count, list_first_names
 from resources.warehouse import Warehouse
 
 

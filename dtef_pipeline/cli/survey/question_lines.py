@@ -26,7 +26,7 @@ from dtef_pipeline.survey.scoring.expected_error import (
     estimate_variance_components,
 )
 from dtef_pipeline.survey.settings import SurveySettings
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 from resources.warehouse import Warehouse
 
 _TABLES_OF_PAIRS = ("survey_responses", "reference_scores", "scores")

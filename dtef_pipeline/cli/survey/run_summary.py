@@ -12,7 +12,7 @@ from dtef_pipeline.asking.models import COMPUTED_SQL
 from dtef_pipeline.asking.snapshot_label import parse_label_time
 from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.costs import load_costs
-from dtef_pipeline.boards.mixed_models import list_mixed_served
+from dtef_pipeline.boards.item_board import list_mixed_served
 from dtef_pipeline.cli.survey.boards import (
     describe_board_columns,
     describe_board_scope,
@@ -28,7 +28,7 @@ from dtef_pipeline.survey.boards.board_rows import HELD, compute_board
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.table_folders import SURVEY_CALL_TABLES
 from dtef_pipeline.tables import ANSWERED, READ_ENOUGH
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 from resources.gateway.progress import waiting
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from dtef_pipeline.asking.models import Models
-from dtef_pipeline.cli.role_budgets import name_of_asked
+from dtef_pipeline.cli.stage_runs import name_of_asked
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.family.run_settings import build_option_settings

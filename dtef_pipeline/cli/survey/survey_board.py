@@ -31,7 +31,7 @@ from dtef_pipeline.survey.boards.segment_gaps import sort_by_significance
 from dtef_pipeline.survey.boards.survey_boards import BOARDS, BY_NAME
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.drift_subject import SUBJECT
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 from resources.warehouse import Warehouse
 
 MOST_ROWS = 60

@@ -16,8 +16,8 @@ from dtef_pipeline.cli.family_verbs import CheckReport, FamilyFiles
 from dtef_pipeline.cli.warehouse_access import open_warehouse
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.completeness import ALLOWANCES, MISSING_ATTRIBUTES, MISSING_QUESTIONS, NEXT_STEPS
-from dtef_pipeline.text.first_line import shorten_to_line
-from dtef_pipeline.text.quantity_words import format_count, list_first_names
+from dtef_pipeline.text.number_words import format_count, list_first_names
+from dtef_pipeline.text.shortening import shorten_to_line
 from resources.gateway.progress import waiting
 from resources.sources import ROUND_NOTES
 from resources.warehouse import Warehouse

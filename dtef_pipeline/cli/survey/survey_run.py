@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from assets.stage.snapshots import require_snapshot
-from assets.survey.panel_file import load_checked_panel, with_blueprints
+from assets.stage.partitions import require_snapshot
+from assets.survey.nightly import load_checked_panel, with_blueprints
 from dtef_pipeline.cli.families import load_stages
 from dtef_pipeline.cli.family_run import AfterRun, FamilyRun, RunContextOfCommand, RunSelection, Steps
 from dtef_pipeline.cli.stage_runs import StagesRun, check_settings
@@ -21,7 +21,7 @@ from dtef_pipeline.identity import partition_key
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.settings import build_survey_run_config
 from dtef_pipeline.text.name_matching import list_nearest
-from dtef_pipeline.text.quantity_words import format_count, list_first_names
+from dtef_pipeline.text.number_words import format_count, list_first_names
 from resources.failures import is_full
 from resources.gateway.progress import keep_terminal
 from resources.warehouse import Warehouse

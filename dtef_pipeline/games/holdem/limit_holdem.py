@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from dtef_pipeline.errors import ConfigError
@@ -14,6 +17,8 @@ from dtef_pipeline.games.holdem.betting import (
     BETS_ALLOWED,
     BLINDS,
     BOARD_STARTS,
+    HOLDEM_COMMANDS,
+    HOLDEM_RANKS,
     STREET_NAMES,
     Cards,
     HoldemAction,
@@ -27,12 +32,127 @@ from dtef_pipeline.games.holdem.betting import (
     shuffle_hidden_cards,
     take_own_cards,
 )
-from dtef_pipeline.games.holdem.commands import explain_illegal_bet, normalise_betting_command
-from dtef_pipeline.games.holdem.strength import is_weak_hand
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.metrics import EXPLOITATION
-from dtef_pipeline.games.reading import find_action, read_command
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.games.reading import find_action, normalise_command, read_command, strip_command
+from dtef_pipeline.text.number_words import format_count
+
+_COMMAND_SPELLED = re.compile(
+    r"^(?:i )?(?:(fold|check|call|bet)s?|(?:re-?)?(raise)s?)"
+    r"(?: (?:to|by|of|another)\b)?(?: \$?[0-9]{1,6})?(?: (?:more )?chips?)?[.!]?$",
+    re.MULTILINE,
+)
+_COMMAND_REASONS = {
+    "fold": "There is nothing to call, so there is no reason to fold",
+    "check": "There is a bet to call, so you cannot check",
+    "call": "There is nothing to call",
+    "bet": "There is a bet on this street already: one more is called a raise",
+    "raise": "There is no bet on this street: the first one is called a bet",
+}
+"""By command, why it is not allowed while more bets on the street are possible."""
+
+
+def normalise_betting_command(text: str) -> str:
+    """Convert each line that is a command to the form in the rules, without an amount; other lines as in `games.reading`."""
+    return _COMMAND_SPELLED.sub(lambda match: match[1] or match[2], normalise_command(text))
+
+
+def explain_illegal_bet(command_text: str, hand: HoldemHand) -> str:
+    """Return the reason shown to a player whose text is not a legal command now, with public information only."""
+    now = f"allowed: {', '.join(list_allowed_commands(hand))}"
+    command = re.split(r"\W", strip_command(command_text, normalise_betting_command), maxsplit=1)[0]
+    if command in list_allowed_commands(hand):
+        return f"Name one command and nothing else; {now}."
+    if command not in HOLDEM_COMMANDS:
+        return f"That is no command of fixed-limit hold'em, where the size of every bet is fixed; {now}."
+    if command in ("bet", "raise") and hand.bets == BETS_ALLOWED:
+        return f"There are {BETS_ALLOWED} bets on this street already, and no more are allowed; {now}."
+    return f"{_COMMAND_REASONS[command]}; {now}."
+
+
+ENOUGH_OUTS = 8
+BOARD_COMPLETE = 5
+_FIVE = 0b11111
+_STRAIGHTS = (1 << 12 | 0b1111, *(_FIVE << low for low in range(9)))
+"""Ranks of each straight as bits, 2 lowest; the first is A 2 3 4 5."""
+
+
+def is_weak_hand(hole: Cards, board: Cards) -> bool:
+    """Return whether a bet with these cards on a board of 0, 3, 4 or 5 cards is a bluff."""
+    if not board:
+        return rate_starting_hand(hole) < find_median_lead()
+    return not has_made_hand(hole, board) and (len(board) == BOARD_COMPLETE or count_outs(hole, board) < ENOUGH_OUTS)
+
+
+def has_made_hand(hole: Cards, board: Cards) -> bool:
+    """Return whether an own card is in a pair, straight or flush."""
+    hole_ranks, lying = _mask_ranks(hole), _mask_ranks(board)
+    paired = hole[0][0] == hole[1][0] or hole_ranks & lying
+    return (
+        bool(paired)
+        or any(line & hole_ranks and not line & ~(hole_ranks | lying) for line in _STRAIGHTS)
+        or _count_best_suit(hole, board) >= BOARD_COMPLETE
+    )
+
+
+def count_outs(hole: Cards, board: Cards) -> int:
+    """Count the unseen cards that would make a straight or flush with an own card, for a hand that has neither.
+
+    >>> outs(("Ah", "Kh"), ("2h", "7h", "9c")), outs(("8c", "9d"), ("Tc", "Jd", "2s")), outs(("8c", "9d"), ("Tc", "Qd", "2s"))
+    (9, 8, 4)
+    """
+    hole_ranks, lying = _mask_ranks(hole), _mask_ranks(board)
+    missing = 0
+    for line in _STRAIGHTS:
+        gap = line & ~(hole_ranks | lying)
+        if line & hole_ranks and gap.bit_count() == 1:
+            missing |= gap
+    straight = missing.bit_count()
+    flush = _count_best_suit(hole, board) == BOARD_COMPLETE - 1
+    return 4 * straight + (9 - straight if flush else 0)
+
+
+def name_starting_hand(hole: Cards) -> str:
+    """Return the usual name of two cards: `AKs` for one suit, `AKo` for two, `AA`."""
+    high, low = sorted(hole, key=lambda card: HOLDEM_RANKS.index(card[0]), reverse=True)
+    if high[0] == low[0]:
+        return high[0] + low[0]
+    return high[0] + low[0] + ("s" if high[1] == low[1] else "o")
+
+
+def rate_starting_hand(hole: Cards) -> int:
+    """Return wins minus losses against all hands on all boards, 2,097,572,400 in total; higher is better."""
+    return load_starting_leads()[name_starting_hand(hole)]
+
+
+@cache
+def load_starting_leads() -> dict[str, int]:
+    """Return the lead of each of the 169 starting hands, best first."""
+    text = files("dtef_pipeline.games.holdem").joinpath("starting_hands.csv").read_text(encoding="utf-8")
+    rows = (line.split(",") for line in text.split()[1:])
+    return {hand: int(wins) for hand, wins in rows}
+
+
+@cache
+def find_median_lead() -> int:
+    """Return the median lead of the 169 starting hands, each counted once."""
+    leads = sorted(load_starting_leads().values())
+    return leads[len(leads) // 2]
+
+
+def _mask_ranks(cards: Cards) -> int:
+    """Return the ranks of cards as bits."""
+    mask = 0
+    for card in cards:
+        mask |= 1 << HOLDEM_RANKS.index(card[0])
+    return mask
+
+
+def _count_best_suit(hole: Cards, board: Cards) -> int:
+    """Return the largest number of cards of one suit that include an own card."""
+    suits = [card[1] for card in (*hole, *board)]
+    return max(suits.count(card[1]) for card in hole)
+
 
 _MOST_RAISES, _MOST_CALLS, _MOST_FOLDS = ("raise", "bet", "call", "check"), ("call", "check"), ("fold", "check")
 _HIGH_RANKS = "TJQKA"

@@ -6,16 +6,65 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import ChooseCommand, Count, GameEnding, GameMetric, GameResult, Illegal
 from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.games.negotiation.auction import HIGHEST_BID, AuctionResult, Price, compute_regret, run_auction
 from dtef_pipeline.games.reading import find_action, read_command
 from dtef_pipeline.text.alignment import align_lower
-from dtef_pipeline.text.first_line import shorten_to_line
 from dtef_pipeline.text.plain import strip_thinking
+from dtef_pipeline.text.shortening import shorten_to_line
+
+HIGHEST_BID = 100
+Price = Literal["first", "second"]
+
+
+@dataclass(frozen=True, slots=True)
+class AuctionResult:
+    """An auction's result."""
+
+    winner: str
+    price: int
+    """Price that the winner pays, in points."""
+    surplus: Mapping[str, int]
+    """By bidder, in points: value minus price for the winner, below 0 if it paid too much; 0 for all others."""
+    tied_bidders: tuple[str, ...]
+    """Bidders with the highest bid, in name order; if there are several, the lot decided."""
+
+
+def run_auction(bids: Mapping[str, int], values: Mapping[str, int], price: Price, seed: int) -> AuctionResult:
+    """Return the result of all bids. Raises ValueError for fewer than two bidders, and if bids and values have different bidders."""
+    if len(bids) < 2 or set(bids) != set(values):
+        raise ValueError(
+            f"got bids of {sorted(bids)}, values of {sorted(values)}; allowed: two or more bidders, each with both"
+        )
+    highest = max(bids.values())
+    ties = tuple(sorted(name for name, bid in bids.items() if bid == highest))
+    winner = ties[0] if len(ties) == 1 else random.Random(seed).choice(ties)  # noqa: S311 - a game's lot, no secret
+    paid = highest if price == "first" else max(bid for name, bid in bids.items() if name != winner)
+    surplus = {name: values[name] - paid if name == winner else 0 for name in bids}
+    return AuctionResult(winner, paid, surplus, ties)
+
+
+def find_best_surplus(bids: Mapping[str, int], values: Mapping[str, int], price: Price, seed: int, bidder: str) -> int:
+    """Return the highest surplus, in points and 0 or more, of any whole bid of the bidder against the others' bids.
+
+    Only three bids can be best: 0, the others' highest bid, where the lot may decide, and one point more.
+    """
+    highest = max(bid for name, bid in bids.items() if name != bidder)
+    candidates = {0, highest, min(highest + 1, HIGHEST_BID)}
+    return max(run_auction({**bids, bidder: bid}, values, price, seed).surplus[bidder] for bid in candidates)
+
+
+def compute_regret(bids: Mapping[str, int], values: Mapping[str, int], price: Price, seed: int, bidder: str) -> int:
+    """Return the best possible surplus against the others' bids minus the bidder's own, in points: 0 or more, lower is better.
+
+    With the second price it is 0 for a bid equal to the bidder's own value, regardless of other bids.
+    """
+    best = find_best_surplus(bids, values, price, seed, bidder)
+    return best - run_auction(bids, values, price, seed).surplus[bidder]
+
 
 SEALED_BID_METRICS = (
     GameMetric("win_share", "efficacy", "share", "none", "Auctions that the bidder won, as a share of all completed auctions."),

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dtef_pipeline.games.common_games import GAMES_NOTE, PLAYED_COVERAGE, UNPLAYED_NOTE, rank_places
 from dtef_pipeline.games.game_in_play import describe_unit
+from dtef_pipeline.games.game_pairs import GAMES_NOTE, PLAYED_COVERAGE, UNPLAYED_NOTE, rank_places
 from dtef_pipeline.games.metrics import FORFEIT_RATE, ILLEGAL_RATE, SUCCESS_RATE
 from dtef_pipeline.games.personas import NO_PERSONA, PERSONA_STATUS, mark_unapproved
 from dtef_pipeline.games.site.game_labels import format_unit
@@ -18,7 +18,7 @@ from dtef_pipeline.games.site.league_rows import PLAYER_KEYS, ScenarioResults, c
 from dtef_pipeline.site.content import Column, Estimate, convert_to_rows, is_unknown
 from dtef_pipeline.site.family_view import BoardRow, RankedBoard
 from dtef_pipeline.site.number_text import show, show_interval
-from dtef_pipeline.text.quantity_words import format_count, list_first_names
+from dtef_pipeline.text.number_words import format_count, list_first_names
 
 GAME_BOARD_HOW = (
     "A score is the mean reward over all episodes, against all opponents. Its interval treats the games of one deal as one observation. "

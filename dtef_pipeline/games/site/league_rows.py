@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dtef_pipeline.games.common_games import (
+from dtef_pipeline.games.contract import GameMetric
+from dtef_pipeline.games.episode_rows import PLAYED_EPISODE
+from dtef_pipeline.games.game_pairs import (
     PLAYED_COVERAGE,
     UNPLAYED_READS,
     add_game_coverage,
@@ -21,8 +23,6 @@ from dtef_pipeline.games.common_games import (
     set_game_coverage,
     sort_players,
 )
-from dtef_pipeline.games.contract import GameMetric
-from dtef_pipeline.games.episode_rows import PLAYED_EPISODE
 from dtef_pipeline.games.metrics import EXPECTED_RETURN, FORM_RATES, merge_metrics
 from dtef_pipeline.games.packs import Pack, find_pack
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GAME_RESULTS_READS

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from dtef_pipeline.games.common_games import FORM_FAMILY, PLAYED_COVERAGE
+from dtef_pipeline.games.game_pairs import FORM_FAMILY, PLAYED_COVERAGE
 from dtef_pipeline.games.metrics import EXPECTED_RETURN, FORFEIT_RATE, ILLEGAL_RATE, SUCCESS_RATE
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS
 from dtef_pipeline.games.site.boards import GAME_BOARD_HOW, describe_mean, list_player_keys, list_values
@@ -27,7 +27,7 @@ from dtef_pipeline.site.content import (
 )
 from dtef_pipeline.site.leaderboard import MOST_IN_CHART
 from dtef_pipeline.site.number_text import show
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 _METRIC_COLUMNS_SHOWN = 4
 """Number of metrics shown at first in a family's table."""

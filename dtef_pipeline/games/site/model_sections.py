@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dtef_pipeline.games.common_games import FORM_FAMILY, rank_places
+from dtef_pipeline.games.game_pairs import FORM_FAMILY, rank_places
 from dtef_pipeline.games.metrics import FORFEIT_RATE, ILLEGAL_RATE, VOLATILITY
 from dtef_pipeline.games.site.episode_list import build_episode_link, describe_game
 from dtef_pipeline.games.site.game_labels import SIDE_WORDS, format_metric_title, format_outcome_words
 from dtef_pipeline.games.site.league_rows import ScenarioResults, compare_on_seeds, describe_difference
 from dtef_pipeline.games.site.metric_tables import build_mean_estimate
 from dtef_pipeline.site.content import Column, Section, Table, convert_to_rows
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 _WORST = 10
 _COUNTED_FORMS = (ILLEGAL_RATE, FORFEIT_RATE)

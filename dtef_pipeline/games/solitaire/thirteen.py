@@ -11,13 +11,14 @@ import random
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import lru_cache
+from heapq import heappop, heappush
+from typing import Any, NamedTuple
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import ChooseCommand, Count, GameEnding, GameMetric, GameResult, Illegal
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.reading import find_action, normalise_cards, normalise_command, read_command, strip_command
-from dtef_pipeline.games.solitaire.optimum import find_solution, optimum
 from dtef_pipeline.games.solitaire.tableau import (
     CARDS,
     DRAW,
@@ -28,7 +29,69 @@ from dtef_pipeline.games.solitaire.tableau import (
     explain_illegal_command,
     list_legal_commands,
 )
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
+
+
+class _SearchNode(NamedTuple):
+    table: Tableau
+    previous: int
+    """Index of the previous table in the list of reached tables."""
+    command: str
+    """Command that led here from the previous table."""
+
+
+def optimum(seed: int) -> int | None:
+    """Return the fewest commands that solve the deal of a seed, or None without a solution. Takes a few milliseconds."""
+    solution = find_solution(deal_tableau(seed))
+    return None if solution is None else len(solution)
+
+
+@lru_cache(maxsize=4096)
+def find_solution(table: Tableau) -> tuple[str, ...] | None:
+    """Return a shortest list of commands that solves a table, empty if it is solved, or None without a solution."""
+    nodes = [_SearchNode(table, -1, "")]
+    fewest = {_sort_columns(table): 0}
+    waiting = [(count_commands_to_come(table), 0, 0)]
+    while waiting:
+        _, minus_steps, place = heappop(waiting)
+        parent, steps = nodes[place].table, 1 - minus_steps
+        if parent.is_solved:
+            return _trace_path(place, nodes)
+        for command in _list_worth_trying(parent):
+            child = apply_card_command(parent, command)
+            if steps < fewest.get(key := _sort_columns(child), steps + 1):
+                fewest[key] = steps
+                heappush(waiting, (steps + count_commands_to_come(child), -steps, len(nodes)))
+                nodes.append(_SearchNode(child, place, command))
+    return None
+
+
+def count_commands_to_come(table: Tableau) -> int:
+    """Return a lower bound for the number of commands that solve a table.
+
+    Each card outside the foundation needs one command to get there, each card of the stock one to be drawn, and each card above a lower one
+    in its column one to move out of its way.
+    """
+    above_lower = sum(card != min(column[: place + 1]) for column in table.columns for place, card in enumerate(column))
+    return CARDS - table.foundation + len(table.stock) + above_lower
+
+
+def _list_worth_trying(table: Tableau) -> tuple[str, ...]:
+    commands = list_legal_commands(table)
+    return commands[:1] if commands and commands[0].endswith("foundation") else commands
+
+
+def _sort_columns(table: Tableau) -> Tableau:
+    return table._replace(columns=tuple(sorted(table.columns)))
+
+
+def _trace_path(place: int, nodes: list[_SearchNode]) -> tuple[str, ...]:
+    commands: list[str] = []
+    while place:
+        commands.append(nodes[place].command)
+        place = nodes[place].previous
+    return tuple(reversed(commands))
+
 
 HINT, RESIGN = "hint", "resign"
 STEP_LIMIT = 60

@@ -1,13 +1,23 @@
-"""Word problems in the format of GSM8K: lines of `{question, answer}`, whose answer ends in `#### number`."""
+"""Items as GSM8K (word problems) and HumanEval (programs to write) are published: one JSON object per line."""
 
 from __future__ import annotations
 
+import ast
+import json
 import re
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 from dtef_pipeline.qa.item_files.item_log import ItemLog, LoadedItems, RowFault
-from dtef_pipeline.qa.item_files.layout import iterate_items_of_files, number_row, require_mapping, require_path, require_text
+from dtef_pipeline.qa.item_files.layout import (
+    iterate_items_of_files,
+    number_row,
+    require_mapping,
+    require_path,
+    require_readable,
+    require_text,
+)
 from dtef_pipeline.qa.item_files.rows import SourceRow
 from dtef_pipeline.qa.item_files.splits import ONE_PART, find_split_files
 from dtef_pipeline.qa.model import QaItem
@@ -72,3 +82,85 @@ def _split_answer(answer: str) -> tuple[str, str]:
     if not _STATED_NUMBER.fullmatch(number):
         raise RowFault("number", f"the text after {FINAL_MARK} is not a number", found=number, allowed=_ALLOWED_ANSWER)
     return working.strip(), number.replace(",", "").replace("$", "").replace("\u2212", "-")
+
+
+CODE_TYPE = "code"
+_TASK_KEYS = ("task_id", "prompt", "entry_point", "canonical_solution", "test")
+_SOLUTION_KEY = "canonical_solution"
+_LONGEST_TASK_TEXT = 200_000
+"""Largest length of a program in characters; the longest published one has a hundredth of it."""
+_BODY = "\n    pass\n"
+_LONGEST_FUNCTION = 100
+
+
+def load_humaneval(path: Path, *, suite: str = "humaneval", strict: bool = False) -> LoadedItems:
+    """Load the items of a file, also gzipped, or of a folder with one.
+
+    There is one part, `all`. An item's id is its `task_id` (names of functions occur twice), and it is its own cluster. The reference is
+    JSON of prompt, entry_point, test and, if given, canonical_solution. Raises ItemError for a path that does not exist, and with `strict`
+    for the first unusable row.
+    """
+    log, item_ids = ItemLog(strict), set[str]()
+    files = find_split_files(require_path(path), log, examples=())
+    items = tuple(iterate_items_of_files(files.items, lambda file: _CodeLayout(suite), log, item_ids))
+    return LoadedItems(items, log.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class _CodeLayout:
+    """The rows of one file."""
+
+    suite: str
+
+    def part(self, row: SourceRow | None) -> str:
+        return ONE_PART
+
+    def item_id(self, row: SourceRow) -> str:
+        return require_text(require_mapping(row, _TASK_KEYS), "task_id").strip()
+
+    def item(self, row: SourceRow, item_id: str) -> QaItem:
+        values = require_mapping(row, _TASK_KEYS)
+        task = {key: require_text(values, key) for key in ("prompt", "entry_point", "test")}
+        task["entry_point"] = task["entry_point"].strip()
+        if isinstance(solution := values.get(_SOLUTION_KEY), str):
+            task[_SOLUTION_KEY] = require_readable(solution, _SOLUTION_KEY)
+        _check_defines(task["test"], "check", "test")
+        _check_defines(task["prompt"], task["entry_point"], "prompt")
+        return QaItem(
+            item_id=item_id,
+            suite=self.suite,
+            part=ONE_PART,
+            type=CODE_TYPE,
+            text=task["prompt"],
+            reference=json.dumps(task, ensure_ascii=False),
+            cluster=item_id,
+            source_line=row.line,
+            solution=task.get(_SOLUTION_KEY, ""),
+        )
+
+
+def _check_defines(code: str, function: str, field: str) -> None:
+    """Raise RowFault unless a program, or the beginning of one, defines a function. The program is not run."""
+    functions = find_defined_functions(code)
+    if function not in functions:
+        names = sorted(functions) or "no function, or not Python"
+        raise RowFault(
+            field,
+            f"{field} does not define {function[:_LONGEST_FUNCTION]}",
+            found=names,
+            allowed=f"def {function[:_LONGEST_FUNCTION]}(...)",
+        )
+
+
+def find_defined_functions(code: str) -> set[str]:
+    """Return the functions that a program defines at its outermost level; empty if it is not Python. The last function may lack its
+    body."""
+    for text in (code, code.rstrip() + _BODY):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                body = ast.parse(text).body if len(text) <= _LONGEST_TASK_TEXT else []
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        return {node.name for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    return set()

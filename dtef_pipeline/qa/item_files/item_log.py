@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dtef_pipeline.qa.model import ItemError, QaItem
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 ANSWERS_CODE = "answers"
 """Code of findings that leave out an answer in the file but keep its item."""

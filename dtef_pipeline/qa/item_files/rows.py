@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from dtef_pipeline.qa.item_files.item_log import ItemLog, RowFault
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 JSON_LINES, CSV_ENDING, PARQUET_ENDING = (".jsonl", ".jsonl.gz"), ".csv", ".parquet"
 TABLE_ENDINGS = (*JSON_LINES, CSV_ENDING, PARQUET_ENDING)

@@ -10,6 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.qa.item_files.gsm8k import load_gsm8k, load_humaneval
 from dtef_pipeline.qa.item_files.item_log import ANSWERS_CODE, FileAnswer, ItemLog, LoadedItems, RowFault
 from dtef_pipeline.qa.item_files.layout import (
     flag_options,
@@ -22,6 +24,7 @@ from dtef_pipeline.qa.item_files.layout import (
     reserve_id,
     warn_of_flags,
 )
+from dtef_pipeline.qa.item_files.mmlu import load_mmlu
 from dtef_pipeline.qa.item_files.rows import DuplicateKeys, JsonFile, SourceRow, read_whole_json
 from dtef_pipeline.qa.model import ItemError, QaItem, Quote
 
@@ -318,3 +321,41 @@ def find_member_lines(text: str, key: str) -> list[int]:
         before = mark
     ends = [match.start() for match in re.finditer("\n", text)]
     return [bisect_right(ends, start) + 1 for start in starts]
+
+
+TABLE_LAYOUTS = {"mmlu": load_mmlu, "gsm8k": load_gsm8k, "humaneval": load_humaneval}
+"""Layouts with one row per item, each with its reader."""
+INTERVIEW_LAYOUT = "socioscope"
+ITEM_LAYOUTS = (*TABLE_LAYOUTS, INTERVIEW_LAYOUT)
+
+
+def load_items(
+    layout: str,
+    path: Path,
+    suite: str,
+    *,
+    part: str | None = None,
+    strict: bool = False,
+    check_metric: CheckMetric | None = None,
+    turn_text: TurnText | None = None,
+) -> LoadedItems:
+    """Load the items at a path, a file or a folder in one of ITEM_LAYOUTS.
+
+    Args:
+        layout: one of ITEM_LAYOUTS.
+        path: a file, or a folder if the layout supports folders.
+        suite: the suite of the items.
+        part: for Socioscope's layout, see `load_socioscope`; in other layouts the files name the parts.
+        strict: whether the first unusable row raises ItemError.
+        check_metric: for Socioscope's layout, see `load_socioscope`; other layouts have no metrics.
+        turn_text: the same.
+
+    Raises:
+        ItemError: for a path that does not exist.
+        ConfigError: for an unknown layout.
+    """
+    if layout == INTERVIEW_LAYOUT:
+        return load_socioscope(path, suite=suite, part=part, strict=strict, check_metric=check_metric, turn_text=turn_text)
+    if layout not in TABLE_LAYOUTS:
+        raise ConfigError(f"layout {layout!r}: allowed: {', '.join(ITEM_LAYOUTS)}")
+    return TABLE_LAYOUTS[layout](path, suite=suite, strict=strict)

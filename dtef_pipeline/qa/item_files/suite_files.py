@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.item_files.item_log import ERROR_LEVEL, ItemFinding, LoadedItems, format_shortened
-from dtef_pipeline.qa.item_files.layouts import INTERVIEW_LAYOUT, load_items
+from dtef_pipeline.qa.item_files.socioscope import INTERVIEW_LAYOUT, load_items
 from dtef_pipeline.qa.judging.judgement_rows import VERBATIM_SCORER
 from dtef_pipeline.qa.model import ItemError, QaItem, ScorerSettings
 from dtef_pipeline.qa.score_lines import OUTSIDE_SCORERS

@@ -15,8 +15,13 @@ from dtef_pipeline.asking.request import LAST_ERROR, Failure, Request, Response
 from dtef_pipeline.judging.judgement import CALL_FAILED, CUT_SHORT, JUDGE_ROLE, OVER_BUDGET
 from dtef_pipeline.judging.judges import is_self_judged, replace_sampling
 from dtef_pipeline.judging.replies import EMPTY, UNREADABLE
-from dtef_pipeline.qa.judging.arbiter import JUDGE_SNAPSHOT, Arbiter
-from dtef_pipeline.qa.judging.arbiter_prompts import ARBITER_REPLY_SCHEMA, build_arbiter_messages, prepare_answer_for_judge
+from dtef_pipeline.qa.judging.arbiter import (
+    ARBITER_REPLY_SCHEMA,
+    JUDGE_SNAPSHOT,
+    Arbiter,
+    build_arbiter_messages,
+    prepare_answer_for_judge,
+)
 from dtef_pipeline.qa.model import OK_STATUS, UNPARSEABLE_STATUS, ItemScore
 from dtef_pipeline.text.plain import strip_thinking
 from dtef_pipeline.text.well_formed import replace_surrogates

@@ -18,10 +18,10 @@ from dtef_pipeline.qa.item_files.gsm8k import FINAL_MARK
 from dtef_pipeline.qa.judging.arbiter import RATIONALE, Arbiter, is_in_sample
 from dtef_pipeline.qa.judging.arbitration import SKIPPED_SAMPLE, Arbitration, iterate_arbitrations, make_verdict_row
 from dtef_pipeline.qa.model import ItemError
-from dtef_pipeline.qa.socioscope.rationale import RationaleMetric, YesNoRationale, read_rationale_metric
+from dtef_pipeline.qa.socioscope.yes_no import RationaleMetric, YesNoRationale, read_rationale_metric
 from dtef_pipeline.qa.tables import OF_ONE_RESPONSE, QA_CITATIONS, QA_JUDGEMENTS
 from dtef_pipeline.qa.transcripts.citation_reply import read_cited
-from dtef_pipeline.qa.transcripts.citations import check_citations, read_named_source
+from dtef_pipeline.qa.transcripts.quotations import check_citations, read_named_source
 
 JUDGE_SCORER = "judge"
 JUDGED_ITEM_COLUMNS = ("item_id", "scorers", "text", "solution", "reference", "quotes")

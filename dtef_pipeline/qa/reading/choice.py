@@ -40,8 +40,7 @@ from dtef_pipeline.qa.model import (
     ScorerSettings,
     WrittenResponse,
 )
-from dtef_pipeline.qa.reading.corrections import drop_denials
-from dtef_pipeline.qa.reading.numeric import NO_REFERENCE, NOTHING_EXPECTED
+from dtef_pipeline.qa.reading.numeric import NO_REFERENCE, NOTHING_EXPECTED, drop_denials
 from dtef_pipeline.qa.reading.option_texts import OptionTexts, read_letters_at
 from dtef_pipeline.qa.reading.reply_end import cut_at_end, cut_before_next_turn
 from dtef_pipeline.qa.reading.statements import (

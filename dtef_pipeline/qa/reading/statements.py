@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from dtef_pipeline.qa.reading.corrections import find_corrections
+from dtef_pipeline.qa.reading.expressions import find_boxes, strip_latex
 from dtef_pipeline.qa.reading.foreign_cues import find_foreign_cues
-from dtef_pipeline.qa.reading.latex_text import find_boxes, strip_latex
+from dtef_pipeline.qa.reading.numeric import find_corrections
 from dtef_pipeline.qa.reading.option_texts import LETTER_CLOSING, LETTER_OPENING, NamedLetters, OptionTexts, read_letters_at
 
 LETTERS_OF_OPTIONS = "ABCDEFGHIJ"

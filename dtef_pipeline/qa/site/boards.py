@@ -22,7 +22,7 @@ from dtef_pipeline.site.content import Column, Estimate, convert_to_rows
 from dtef_pipeline.site.family_view import BoardRow, RankedBoard
 from dtef_pipeline.site.leaderboard import describe_best_of_models
 from dtef_pipeline.site.number_text import show, show_with_interval
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 _BOARD_COLUMNS = (
     Column("n_items", "Items", "count", "Items with a scored response", always=True),

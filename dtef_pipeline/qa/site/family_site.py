@@ -8,7 +8,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 
-from dtef_pipeline.qa.qa_pairs import QA_PAIRED
+from dtef_pipeline.qa.prompt_rows import QA_PAIRED
 from dtef_pipeline.qa.score_drift import QA_WATCHED
 from dtef_pipeline.qa.site.boards import (
     SuiteBoard,
@@ -34,7 +34,7 @@ from dtef_pipeline.qa.site.validity_sections import build_pass_section, build_va
 from dtef_pipeline.qa.tables import QA_TABLES
 from dtef_pipeline.site.content import Column, DataFile, Link, Page, Prose, Section, Table, convert_to_rows
 from dtef_pipeline.site.family_view import ITEM_COLUMNS, FamilySite, FamilyView
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 _QA_METHOD = (
     "Each response to an item is read by the scorer of its type: a letter or an option, a number, the tests of a program, the words of a metric "

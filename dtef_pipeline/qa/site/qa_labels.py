@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 METRICS_FIRST = ("correct", "passed", "score", "judged", "existence", "existence_relaxed")
 """Metrics in the order shown; others follow by name."""

@@ -17,7 +17,7 @@ from dtef_pipeline.site.content import Column, Fold, Link, Page, Section, Table,
 from dtef_pipeline.site.leaderboard import describe_best_of_models
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.site.paths import board_page, state_address
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 MODELS_SHOWN, HARDEST_LISTED = 5, 40
 """Number of models in a table before `show all`; number of items in the list of the hardest."""

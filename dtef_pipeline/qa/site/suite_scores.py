@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.asking.snapshot_order import sort_labels
-from dtef_pipeline.qa.latest_scores import load_latest_scores, load_qa_snapshot_order
+from dtef_pipeline.qa.score_rows import load_latest_scores, load_qa_snapshot_order
 from dtef_pipeline.qa.site.qa_labels import rank_metric
 from dtef_pipeline.report.row_reader import StoredRows
 from dtef_pipeline.report.terminal import rename_variants

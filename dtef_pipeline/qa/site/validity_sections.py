@@ -16,10 +16,10 @@ from dtef_pipeline.qa.site.qa_labels import (
     scorer_words,
 )
 from dtef_pipeline.qa.site.suite_scores import QaScores
-from dtef_pipeline.qa.suite_boards import RETRIEVAL_COUNT, compute_retrieval_means
+from dtef_pipeline.qa.suites import RETRIEVAL_COUNT, compute_retrieval_means
 from dtef_pipeline.site.content import Block, Column, Estimate, Fold, Section, Table, convert_to_rows
 from dtef_pipeline.site.number_text import show
-from dtef_pipeline.text.quantity_words import format_count, list_first_names
+from dtef_pipeline.text.number_words import format_count, list_first_names
 
 _VALIDITY_HOW = (
     "Order of the options: how far a model's mean moves when the options are shown in another order. Judge against the number: how often a "

@@ -15,8 +15,13 @@ from typing import Any
 from dtef_pipeline.qa.item_files.item_log import FileAnswer
 from dtef_pipeline.qa.model import ItemError, ItemScore, QaItem, ScorerSettings, WrittenResponse
 from dtef_pipeline.qa.scorers import find_scorer, make_unscored_scorer
-from dtef_pipeline.qa.transcripts.citations import CheckedCitation, check_citations, compute_pooled_existence, read_named_source
 from dtef_pipeline.qa.transcripts.metadata import Corpus
+from dtef_pipeline.qa.transcripts.quotations import (
+    CheckedCitation,
+    check_citations,
+    compute_pooled_existence,
+    read_named_source,
+)
 
 _CITATION_FIELDS = ("source_index", "quote", "exact", "relaxed", "reason")
 INDEX_WRITTEN = "source_index_written"

@@ -11,7 +11,7 @@ from typing import Any
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.model import ItemError
-from dtef_pipeline.text.first_line import shorten_to_line
+from dtef_pipeline.text.shortening import shorten_to_line
 
 METADATA_FIELDS = ("PROJECT", "YEAR", "MONTH", "NAME", "COUNTRY", "GEOGRAPHY", "FILE", "TYPE", "RECORD LANG")
 """Metadata fields of an interview. YEAR is a whole number, all others are text; FILE identifies the interview."""

@@ -17,7 +17,7 @@ from yaml.composer import Composer
 from yaml.constructor import ConstructorError, SafeConstructor
 
 from dtef_pipeline.documents import describe_yaml_problem, describe_yaml_remedy
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 MOST_CHARACTERS = 5_000_000
 """Per file."""

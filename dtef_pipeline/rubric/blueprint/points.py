@@ -20,7 +20,7 @@ from dtef_pipeline.rubric.blueprint.function_names import (
     find_canonical_name,
 )
 from dtef_pipeline.rubric.blueprint.model import FUNCTION_KIND, TEXT_KIND, Criterion
-from dtef_pipeline.text.quantity_words import list_first_names
+from dtef_pipeline.text.number_words import list_first_names
 
 LEAST_WEIGHT, MOST_WEIGHT = 0.1, 10.0
 _WEIGHT_KEYS = ("weight", "multiplier")

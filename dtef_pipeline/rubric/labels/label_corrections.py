@@ -19,7 +19,7 @@ from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CORRECTED_ROWS, RUBRIC_KN
 from dtef_pipeline.rubric.tables import ITEM_KEYS
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, explain_missing
 from dtef_pipeline.statistics.prediction_powered import HALF_WIDTH, ClusterLabels, CorrectedMeans, estimate_corrected_means
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]

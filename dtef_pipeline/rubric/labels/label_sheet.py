@@ -24,8 +24,8 @@ from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
 from dtef_pipeline.rubric.labels.human_labels import RUBRIC_LABELS, merge_history
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_LABEL_DRAWS, RUBRIC_LABEL_ITEMS
 from dtef_pipeline.rubric.tables import ITEM_KEYS
-from dtef_pipeline.statistics.drawing import compute_chances, draw_sample
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.statistics.prediction_powered import compute_chances, draw_sample
+from dtef_pipeline.text.number_words import format_count
 
 SHEET_COLUMNS = ("item", "prompt", "text", "hidden", "criterion", "class", "reason", "author")
 """Columns of the sheet; people fill in the last three. `hidden`: the number of names left out of the text."""

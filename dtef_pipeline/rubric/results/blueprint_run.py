@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import cached_property
 from itertools import groupby
 from math import fsum
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
@@ -17,9 +17,11 @@ import pyarrow as pa
 from dtef_pipeline.asking.snapshot_order import among, convert_microseconds, sort_labels
 from dtef_pipeline.report.row_reader import StoredRow, StoredRows
 from dtef_pipeline.rubric.aggregate import CELL_LEVEL, MODEL_LEVEL, VARIANT_LEVEL
+from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
 from dtef_pipeline.rubric.board import select_latest_runs
 from dtef_pipeline.rubric.levels import display_id
 from dtef_pipeline.site.content import is_unknown
+from dtef_pipeline.text.number_words import format_count
 
 _OF_RESPONSE_KEY = ("model", "model_variant", "temperature", "system_index", "draw")
 _OF_CRITERION_KEY = ("block", "path", "position")
@@ -287,3 +289,38 @@ def mean(values: Iterable[Any]) -> float | None:
     if len(numbers) == 1:
         return numbers[0]
     return fsum(numbers) / len(numbers) if numbers else None
+
+
+class JudgedPoints(NamedTuple):
+    """A prompt's points and judgements, by response and criterion."""
+
+    points: Mapping[tuple[ResponseKey, tuple[Any, ...]], StoredRow]
+    judgements: Mapping[tuple[ResponseKey, tuple[Any, ...]], Sequence[StoredRow]]
+
+
+def group_judgements(points: Sequence[StoredRow], judgements: Sequence[StoredRow]) -> JudgedPoints:
+    by_point: dict[tuple[ResponseKey, tuple[Any, ...]], list[StoredRow]] = {}
+    for row in judgements:
+        by_point.setdefault((make_response_key(row), make_criterion_key(row)), []).append(row)
+    return JudgedPoints({(make_response_key(row), make_criterion_key(row)): row for row in points}, by_point)
+
+
+def describe_criterion(row: Mapping[str, Any]) -> str:
+    """Return a criterion as text: as shown to judges, or the function with its argument."""
+    if row["kind"] == TEXT_KIND or is_unknown(row["fn"]):
+        return str(row["text"] or "")
+    return f"${row['fn']}" + ("" if is_unknown(row["args"]) else f"({row['args']})")
+
+
+def format_criteria_count(number: int) -> str:
+    """Return `1 criterion`, `2 criteria`."""
+    return "1 criterion" if number == 1 else f"{number:,} criteria"
+
+
+def describe_judges_answered(point: Mapping[str, Any], judgements: Iterable[Mapping[str, Any]]) -> str:
+    """Return `1 of 2 judges`; `2 of 2 judges, 1 draw missing` if a judge answered only some of its draws."""
+    judgement_list = list(judgements)
+    judges = {row["judge"] for row in judgement_list if not is_unknown(row["class"])}
+    missing = sum(row["judge"] in judges and is_unknown(row["class"]) for row in judgement_list)
+    answered_text = f"{point['n_answered']} of {format_count(int(point['n_judges'] or 0), 'judge')}"
+    return answered_text + (f", {format_count(missing, 'draw')} missing" if missing else "")

@@ -17,12 +17,14 @@ from dtef_pipeline.judging.judges import consensus_id
 from dtef_pipeline.report.row_reader import StoredRow
 from dtef_pipeline.rubric.results.blueprint_run import (
     BlueprintRun,
+    JudgedPoints,
     ResponseKey,
     RowsByPrompt,
+    describe_criterion,
+    group_judgements,
     make_criterion_key,
     make_response_key,
 )
-from dtef_pipeline.rubric.results.point_judgements import JudgedPoints, describe_criterion, group_judgements
 from dtef_pipeline.text.json_values import simplify_value
 
 RESULT_FORMAT = "dtef-rubric-result/1"

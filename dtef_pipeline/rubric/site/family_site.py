@@ -13,19 +13,24 @@ from dtef_pipeline.report.row_reader import StoredRows
 from dtef_pipeline.rubric.board import MIN_BLUEPRINTS
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_TABLES
 from dtef_pipeline.rubric.rubric_drift import WATCHED
-from dtef_pipeline.rubric.rubric_pairs import RUBRIC_PAIRED
-from dtef_pipeline.rubric.site.blueprint_lists import build_blueprint_list, build_tag_list, build_tag_pages
+from dtef_pipeline.rubric.site.blueprint_lists import (
+    build_alike_section,
+    build_blueprint_list,
+    build_tag_list,
+    build_tag_pages,
+    build_weight_section,
+)
 from dtef_pipeline.rubric.site.blueprint_pages import blueprint_pages
 from dtef_pipeline.rubric.site.judges import build_data_sections, judge_sections
 from dtef_pipeline.rubric.site.model_sections import RubricsOfModel
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
 from dtef_pipeline.rubric.site.small_boards import ranked_board
-from dtef_pipeline.rubric.site.weights import build_alike_section, build_weight_section
+from dtef_pipeline.rubric.stages import RUBRIC_PAIRED
 from dtef_pipeline.site.content import DataFile, Page, convert_to_rows
 from dtef_pipeline.site.family_view import ITEM_COLUMNS, FamilySite, FamilyView, RankedBoard
 from dtef_pipeline.site.number_text import show_with_interval
 from dtef_pipeline.site.paths import address_id, state_address
-from dtef_pipeline.text.quantity_words import format_count, list_first_names
+from dtef_pipeline.text.number_words import format_count, list_first_names
 
 _MEASURE = "Mean hybrid score over blueprints, 0-1, higher is better"
 _LEADERBOARD_HOW = (

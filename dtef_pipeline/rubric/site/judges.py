@@ -12,7 +12,7 @@ from dtef_pipeline.rubric.site.rubric_rows import RubricRows, judge_words
 from dtef_pipeline.site.content import Block, Column, Estimate, Fold, Section, Table, convert_to_rows, is_unknown
 from dtef_pipeline.site.number_text import show, show_with_interval
 from dtef_pipeline.statistics.ranks import rank_numbers
-from dtef_pipeline.text.quantity_words import format_count, list_first_names
+from dtef_pipeline.text.number_words import format_count, list_first_names
 
 AGREEMENT_HOW = (
     "Krippendorff's alpha of the classes that judges chose for the same criterion of the same response: 1 is full agreement, 0 chance. "

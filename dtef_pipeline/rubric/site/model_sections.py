@@ -10,12 +10,12 @@ import pandas as pd
 
 from dtef_pipeline.report.row_reader import StoredRow
 from dtef_pipeline.rubric.blueprint.model import SHOULD_NOT
-from dtef_pipeline.rubric.results.point_judgements import describe_criterion
+from dtef_pipeline.rubric.results.blueprint_run import describe_criterion
 from dtef_pipeline.rubric.site.prompt_parts import describe_point_state, format_class, truncate_model_text
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows, judge_words
 from dtef_pipeline.site.content import Link, Section, TemplateBlock, convert_to_rows, is_unknown
 from dtef_pipeline.site.leads import compare_with_others, leads_section
-from dtef_pipeline.text.first_line import shorten_to_line
+from dtef_pipeline.text.shortening import shorten_to_line
 
 _MOST_WORST, _LONGEST_HEADING = 5, 300
 _WORST_HOW = (

@@ -9,24 +9,22 @@ from dtef_pipeline.report.row_reader import StoredRow
 from dtef_pipeline.rubric.blueprint.model import EXTRACTED, SHOULD_NOT
 from dtef_pipeline.rubric.results.blueprint_run import (
     BlueprintRun,
+    JudgedPoints,
     ResponseKey,
+    describe_criterion,
+    describe_judges_answered,
+    group_judgements,
     iterate_counts,
     make_criterion_key,
     make_response_key,
     mean,
 )
-from dtef_pipeline.rubric.results.point_judgements import (
-    JudgedPoints,
-    describe_criterion,
-    describe_judges_answered,
-    group_judgements,
-)
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows, judge_words, prompt_words
 from dtef_pipeline.site.content import DataFile, TemplateBlock, is_unknown
 from dtef_pipeline.site.matrix import Cell, MatrixRow, matrix
 from dtef_pipeline.site.paths import address_id
-from dtef_pipeline.text.first_line import shorten_to_line
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
+from dtef_pipeline.text.shortening import shorten_to_line
 
 PARTIAL_SIGN, LABEL_SIGN = "◐", "✎"
 POINT_ENDS = ("0: not met", "1: met in full")

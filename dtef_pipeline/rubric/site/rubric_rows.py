@@ -15,7 +15,7 @@ from dtef_pipeline.rubric.results.blueprint_run import find_shown_runs, list_sna
 from dtef_pipeline.rubric.tables import RUBRIC_BOARD
 from dtef_pipeline.site.content import Link
 from dtef_pipeline.site.paths import address_id, choose_file_names
-from dtef_pipeline.text.first_line import shorten_to_line
+from dtef_pipeline.text.shortening import shorten_to_line
 
 _ABOUT_COLUMNS = (
     *("blueprint", "title", "description", "tags", "references", "path"),

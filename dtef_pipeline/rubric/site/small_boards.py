@@ -8,7 +8,7 @@ from typing import Any
 from dtef_pipeline.site.content import Column, Estimate, is_unknown
 from dtef_pipeline.site.family_view import BoardRow, RankedBoard
 from dtef_pipeline.site.number_text import show, show_with_interval
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 
 def ranked_board(measure: str, rows: Iterable[Mapping[str, Any]], parts: str, how: str = "") -> RankedBoard:

@@ -17,12 +17,12 @@ import numpy as np
 
 from dtef_pipeline.asking.request import Message
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.judging.blocks import escape_tags
 from dtef_pipeline.judging.hidden_names import HiddenNames
+from dtef_pipeline.judging.prompts import escape_tags
 from dtef_pipeline.rubric.levels import display_id
 from dtef_pipeline.rubric.summaries.anonymise import Participant, Pseudonyms
+from dtef_pipeline.text.number_words import format_count
 from dtef_pipeline.text.plain import strip_thinking
-from dtef_pipeline.text.quantity_words import format_count
 
 DIMENSIONS: Mapping[str, str] = {
     "adherence": "follows what was asked, in content and in form",

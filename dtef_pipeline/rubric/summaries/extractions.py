@@ -13,17 +13,16 @@ from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.asking.request import Failure, Message, Request, Response
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.judging.blocks import JUDGE_TAGS, escape_tags
 from dtef_pipeline.judging.judges import replace_sampling
-from dtef_pipeline.judging.prompts import NOTHING_WAS_WRITTEN, AuthoredTurn, format_prompt
+from dtef_pipeline.judging.prompts import JUDGE_TAGS, NOTHING_WAS_WRITTEN, AuthoredTurn, escape_tags, format_prompt
 from dtef_pipeline.judging.replies import EMPTY, UNREADABLE
 from dtef_pipeline.rubric.blueprint.model import EXTRACTED, SHOULD, TEXT_KIND, Blueprint, Criterion, PromptItem
 from dtef_pipeline.rubric.conversations import sum_response_usage
 from dtef_pipeline.rubric.summaries.summary import ANALYST_ROLE
 from dtef_pipeline.rubric.summaries.summary_rows import ANALYSTS, choose_analysts
 from dtef_pipeline.rubric.tables import RUBRIC_EXTRACTIONS
+from dtef_pipeline.text.number_words import format_count
 from dtef_pipeline.text.plain import strip_thinking
-from dtef_pipeline.text.quantity_words import format_count
 
 POINTS_AT_MOST = 12
 POINT_CHARACTERS = 300

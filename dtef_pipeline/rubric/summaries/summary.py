@@ -26,7 +26,7 @@ from dtef_pipeline.rubric.summaries.analyst_report import (
 )
 from dtef_pipeline.rubric.summaries.anonymise import Pseudonyms, derive_summary_seed, draw_pseudonyms
 from dtef_pipeline.tables import SNAPSHOT_FIELD, field
-from dtef_pipeline.text.quantity_words import list_first_names
+from dtef_pipeline.text.number_words import list_first_names
 
 ANALYST_ROLE = "analyst"
 SUMMARY_STATUSES = ("ok", "partial", "unreadable", "error", "budget")

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.identity import normalize_text
-from dtef_pipeline.survey.adapters.counts import Counts
+from dtef_pipeline.survey.adapters.long_table import Counts
 from dtef_pipeline.survey.adapters.text_files import iterate_text_rows, require_separator
 from dtef_pipeline.survey.attributes import clean
 from dtef_pipeline.survey.model import Finding
 from dtef_pipeline.survey.validation import parse_whole_count, require_columns
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 AGGREGATE = "_aggregate_standardized.csv"
 COUNTS_FILE = "_segment_counts_by_question.csv"

@@ -30,7 +30,7 @@ from dtef_pipeline.survey.validation import (
     parse_role,
     require_questions,
 )
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 _OTHER_TYPES = re.compile(r"multi\w*.?select|select.?all|open|opinion|rank|text|free", re.IGNORECASE)
 _TOP_LEVEL_FIELDS = ("surveyId", "questions", "segments")

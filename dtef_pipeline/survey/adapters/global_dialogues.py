@@ -13,7 +13,6 @@ from pathlib import Path
 
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.identity import normalize_text
-from dtef_pipeline.survey.adapters.counts import DERIVED_COLUMN, SEGMENT_COLUMN, Counts, SegmentColumn
 from dtef_pipeline.survey.adapters.dialogue_files import (
     AGGREGATE,
     COUNTS_FILE,
@@ -25,6 +24,7 @@ from dtef_pipeline.survey.adapters.dialogue_files import (
     collect_guide_orders,
     read_aggregate,
 )
+from dtef_pipeline.survey.adapters.long_table import DERIVED_COLUMN, SEGMENT_COLUMN, Counts, SegmentColumn
 from dtef_pipeline.survey.adapters.questionnaire import Questionnaire
 from dtef_pipeline.survey.attributes import canonical, classify_groups, find_candidates, find_profile_attribute, segment
 from dtef_pipeline.survey.completeness import is_lacking_options, report_cut_questions

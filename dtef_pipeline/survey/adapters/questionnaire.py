@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dtef_pipeline.identity import normalize_text
-from dtef_pipeline.survey.adapters.counts import SEGMENT_COLUMN, Counts, SegmentColumn
 from dtef_pipeline.survey.adapters.dialogue_files import (
     AGGREGATE,
     COUNTS_FILE,
@@ -24,11 +23,12 @@ from dtef_pipeline.survey.adapters.dialogue_files import (
     read_guide,
     read_mapping,
 )
+from dtef_pipeline.survey.adapters.long_table import SEGMENT_COLUMN, Counts, SegmentColumn
 from dtef_pipeline.survey.attributes import clean, find_attribute, find_profile_attribute, make_segment_key
 from dtef_pipeline.survey.completeness import MISSING_ATTRIBUTES, MISSING_QUESTIONS
 from dtef_pipeline.survey.model import Finding
 from dtef_pipeline.survey.observations import MIN_N
-from dtef_pipeline.text.quantity_words import format_count, list_first_names
+from dtef_pipeline.text.number_words import format_count, list_first_names
 
 _MAY_BE_ABSENT = {"language"}
 """Published aggregates may leave these attributes out on purpose, though the guide asks for them."""

@@ -11,7 +11,7 @@ from typing import Any
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.survey.blueprint.systems import check_system
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 TASKS = ("distribution", "shift", "synthetic-individuals", "batch")
 FORMATS = ("attribute-label", "distribution-context", "narrative")

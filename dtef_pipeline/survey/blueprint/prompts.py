@@ -22,7 +22,7 @@ from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLeve
 from dtef_pipeline.survey.blueprint.systems import choose_system_prompt
 from dtef_pipeline.survey.blueprint.wording import People, format_percent, list_lettered_options, list_lettered_shares
 from dtef_pipeline.survey.tables import BLUEPRINTS
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 _SEPARATOR_TOKENS = 2  # the blank line between two parts
 _FROM_SURVEY = ("round", "segment", "question_id", "question_order", "options", "circular")

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from dtef_pipeline.text.number_words import format_count
 from dtef_pipeline.text.plain import take_recent
-from dtef_pipeline.text.quantity_words import format_count
 
 # Groups are atomic, `(?>...)`, and not possessive: before 3.11.5 Python loses its place in a possessive group that fails half-way.
 NUMERAL = r"[-+]?+(?:[0-9]++(?>(?:\.[0-9]++)?)|\.[0-9]++)(?>(?:e[-+]?+[0-9]++)?)"

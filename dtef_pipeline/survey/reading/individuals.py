@@ -17,8 +17,8 @@ from dtef_pipeline.survey.reading.candidates import COMMA_NUMBER, PERCENT
 from dtef_pipeline.survey.reading.distribution import ONE_ARRAY, ParsedResponse, explain_empty, is_refusal, make_unparseable
 from dtef_pipeline.text.json_values import LOOK_BACK_IN_JSON, Pairs, decode_json, extract_answer, format_json_value, strip_fence
 from dtef_pipeline.text.labels import Labels
+from dtef_pipeline.text.number_words import format_count
 from dtef_pipeline.text.plain import LOOK_BACK_FAR, extract_answer_text, strip_thinking
-from dtef_pipeline.text.quantity_words import format_count
 
 _PERSON = r"(?:person|individual|respondent|participant|people|p|r)"
 _PEOPLE_FOLLOW = re.compile(

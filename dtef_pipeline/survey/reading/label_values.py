@@ -23,8 +23,8 @@ from dtef_pipeline.survey.reading.candidates import (
     sum_in_order,
 )
 from dtef_pipeline.text.labels import Labels, Mention
+from dtef_pipeline.text.number_words import list_first_names
 from dtef_pipeline.text.plain import RECENT, take_recent
-from dtef_pipeline.text.quantity_words import list_first_names
 
 _VALUE_NAME = r"(?:percentage|percent|value|share|probability|proportion|fraction|count|pct)"
 _LINK = re.compile(

@@ -27,8 +27,8 @@ from dtef_pipeline.survey.reading.individuals import read_individuals
 from dtef_pipeline.survey.reading.several_questions import split_by_question
 from dtef_pipeline.survey.reading.whole_columns import ColumnsInMaking, ParsedColumns
 from dtef_pipeline.text.labels import Labels, build_labels
+from dtef_pipeline.text.number_words import format_count
 from dtef_pipeline.text.plain import extract_answer_text
-from dtef_pipeline.text.quantity_words import format_count
 
 
 class Reading(NamedTuple):

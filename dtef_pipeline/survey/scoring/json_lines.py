@@ -25,7 +25,7 @@ from dtef_pipeline.survey.scoring.matrices import Places, compute_scale_ranks, h
 from dtef_pipeline.survey.scoring.metrics import emd_normalized_on_scale, measure
 from dtef_pipeline.survey.scoring.policy import apply_policy, check_metric_name
 from dtef_pipeline.survey.tables import METRICS
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 from dtef_pipeline.text.strict_json import JsonFault, parse_json
 
 _MOST_AT_ONCE = 1000

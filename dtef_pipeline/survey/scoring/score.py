@@ -27,7 +27,7 @@ from dtef_pipeline.survey.scoring.metrics import DistributionPair, Floats, emd_n
 from dtef_pipeline.survey.scoring.policy import apply_policy, check_metric_name
 from dtef_pipeline.survey.scoring.unbiased import compute_corrected_errors, compute_corrected_rps_on_scale
 from dtef_pipeline.survey.tables import CORRECTED, METRICS, SCORES
-from dtef_pipeline.text.quantity_words import list_first_names
+from dtef_pipeline.text.number_words import list_first_names
 
 _CALL_STATUSES = ("answered", "error", "missing", "budget")
 _ORDERED = ("emd_normalized", "rps_corrected")

@@ -12,12 +12,12 @@ from dtef_pipeline.site.content import Column, Section, Table, convert_to_rows
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.survey.boards.question_links import explain_link, load_questionnaires
 from dtef_pipeline.survey.design_effects import describe_n
-from dtef_pipeline.survey.quarantine import REASONS
+from dtef_pipeline.survey.observations import REASONS
 from dtef_pipeline.survey.scoring.policy import CREDITS
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.survey.site.texts import shorten_middle
 from dtef_pipeline.tables import STATUSES
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 from dtef_pipeline.text.shortening import shorten
 
 _UNREAD_STATUSES = ("unparseable", "wrong_length", "refused")

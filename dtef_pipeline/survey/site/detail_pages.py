@@ -19,7 +19,7 @@ from dtef_pipeline.survey.site.pair_pages import SCRIPT, PairPages
 from dtef_pipeline.survey.site.pair_store import PAIRS, shares
 from dtef_pipeline.survey.site.sections import build_model_rows
 from dtef_pipeline.survey.site.survey_labels import A_PERFECT_MODEL, MARGINAL
-from dtef_pipeline.text.quantity_words import format_count, format_plural
+from dtef_pipeline.text.number_words import format_count, format_plural
 
 MAX_SEGMENTS = 60
 """Largest number of segments on the page of a question: those that differ most from the population marginal."""

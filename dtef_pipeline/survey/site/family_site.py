@@ -34,10 +34,10 @@ from dtef_pipeline.survey.site.survey_labels import (
     ranked_metric_words,
 )
 from dtef_pipeline.survey.site.texts import load_texts, sample_pairs
-from dtef_pipeline.survey.survey_pairs import SURVEY_PAIRED
+from dtef_pipeline.survey.stages import SURVEY_PAIRED
 from dtef_pipeline.survey.table_folders import SURVEY_TABLES
 from dtef_pipeline.survey.tables import METRICS
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 
 def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:

@@ -21,7 +21,7 @@ from dtef_pipeline.survey.boards.survey_subject import SCORED
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.survey.site.survey_labels import A_PERFECT_MODEL, MARGINAL, MARGINAL_MEANING, describe_baseline
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 SURVEY_MEASURE = "Similarity of predicted and observed answers, 0-1, higher is better"
 RANKS_GUIDE = (

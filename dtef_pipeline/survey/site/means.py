@@ -14,7 +14,7 @@ from dtef_pipeline.site.number_text import show
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.survey.site.pair_store import ANSWERS, PAIRS, Series
 from dtef_pipeline.survey.site.survey_labels import MARGINAL
-from dtef_pipeline.text.quantity_words import format_count, format_plural
+from dtef_pipeline.text.number_words import format_count, format_plural
 
 Axis = Literal["s", "q"]
 

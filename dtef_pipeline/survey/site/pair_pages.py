@@ -18,7 +18,7 @@ from dtef_pipeline.survey.site.contents import QuestionPage, SegmentPage, Survey
 from dtef_pipeline.survey.site.pair_store import ANSWERS, PAIRS, Series, shares
 from dtef_pipeline.survey.site.texts import PairSample, Place, ResponseText, Texts
 from dtef_pipeline.tables import STATUSES
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 MAX_CODE_CHARACTERS = 40_000_000
 """Maximum length of the codes of all predictions on the site; beyond it ways of asking are left out, those of the first leaderboard last."""

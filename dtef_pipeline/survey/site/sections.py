@@ -19,13 +19,13 @@ from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLeve
 from dtef_pipeline.survey.blueprint.wording import format_attribute
 from dtef_pipeline.survey.boards.asking_settings import Setting
 from dtef_pipeline.survey.boards.conditions import compare_conditions
+from dtef_pipeline.survey.boards.responsiveness import restrict_to_shared_pairs
 from dtef_pipeline.survey.boards.segment_gaps import sort_by_significance
-from dtef_pipeline.survey.boards.shared_pairs import restrict_to_shared_pairs
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.survey.site.survey_labels import METRIC_NAMES, format_condition
 from dtef_pipeline.survey.tables import CORRECTED, DISTANCES, METRICS
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 _MAX_GAPS = 40
 _MAX_CURVES = 12

@@ -13,7 +13,7 @@ from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.survey.site.pair_store import ANSWERS, JOIN_PLACES
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 MAX_TEXT_CHARACTERS = 22_000_000
 """Maximum of the prompts and responses on all pages of segments together."""

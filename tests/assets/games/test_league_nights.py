@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from assets.definitions import defs
-from assets.games.night import nightly_games
+from assets.games.nightly import nightly_games
 from assets.games.roll_ups import baselines_are_unchanged, games_drift, games_no_drift
 from assets.stage.resources import Store
 from dtef_pipeline.cli.stage_runs import open_dagster_instance

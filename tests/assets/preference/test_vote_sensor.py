@@ -13,8 +13,7 @@ from assets.engine.site_report import report
 from assets.preference import score_assets
 from assets.preference.score_assets import preference_roll_ups, preference_scores, preference_votes, scores_after_votes
 from assets.stage.resources import Store
-from dtef_pipeline.preference.ballots import Ballot
-from dtef_pipeline.preference.votes import make_paired_response, vote_pair
+from dtef_pipeline.preference.votes import Ballot, make_paired_response, vote_pair
 from resources.settings import Settings
 from resources.votes.vote_store import VoteStore
 from tests.assets.staleness import CachingInstance

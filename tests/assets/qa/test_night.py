@@ -13,7 +13,7 @@ import dagster as dg
 import pytest
 
 from assets.definitions import defs
-from assets.qa.night import nightly_questions
+from assets.qa.nightly import nightly_questions
 from assets.stage.file_notes import add_noted
 from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from dtef_pipeline.errors import ConfigError

@@ -17,7 +17,7 @@ import yaml
 
 from assets.engine.roll_up_names import RUBRIC_ROLL_UP_NAMES
 from assets.launch import OF_BLUEPRINTS, RUBRIC_STAGE_NAMES, LaunchResult, materialize
-from assets.rubric.files import RUBRIC_BLUEPRINT
+from assets.rubric.stages import RUBRIC_BLUEPRINT
 from assets.stage.file_notes import add_noted, list_partitions
 from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from dtef_pipeline.families import FAMILY_BY_NAME

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assets.launch import RUBRIC_STAGE_NAMES
-from assets.stage.request_batches import split_batches
+from assets.stage.partitions import split_batches
 from dtef_pipeline.errors import DtefError
 from tests.assets.rubric.conftest import RubricPipeline
 from tests.made.rubric_documents import ONE, ONE_PROMPTS

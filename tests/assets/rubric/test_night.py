@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from assets.definitions import defs
-from assets.rubric.night import nightly_rubrics
+from assets.rubric.nightly import nightly_rubrics
 from assets.stage.file_notes import add_noted
 from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from dtef_pipeline.errors import ConfigError

@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from dtef_pipeline.judging.classes import TEN_CLASSES
+from dtef_pipeline.judging.consensus import TEN_CLASSES
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_TABLES
 from dtef_pipeline.rubric.site.family_site import read
 from dtef_pipeline.site.content import DataFile

@@ -15,7 +15,7 @@ from assets.stage import boards_sensor
 from assets.stage.boards_sensor import LONGEST_PATIENCE_S, boards_after_run
 from assets.stage.partitions import PROCESS_TAG
 from assets.stage.resources import Store
-from assets.survey.automation import survey_boards_after_run
+from assets.survey.landing import survey_boards_after_run
 from resources.responses.processes import Process
 
 KEYS = dg.StaticPartitionsDefinition([f"s{place}" for place in range(9)])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from assets.stage.panel_drift import panel_drift
+from assets.stage.family_drift import panel_drift
 from dtef_pipeline.errors import ConfigError
 from resources.settings import Settings
 from resources.warehouse import Warehouse

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from assets.engine.asking import answer_calls
-from assets.stage.request_batches import split_batches
+from assets.stage.partitions import split_batches
 from assets.survey.predictor import Predictor, SegmentPredictions
 from dtef_pipeline.asking.models import ModelSpec, load_models
 from dtef_pipeline.asking.request import Failure, Request

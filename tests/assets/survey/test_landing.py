@@ -16,8 +16,7 @@ from assets.stage.dagster_internals import RANGE_END, RANGE_START
 from assets.stage.resources import Store
 from assets.survey.landing import CHANGED_TAG, new_round
 from assets.survey.landing import Landing as Tick
-from assets.survey.round_sources import sources_of
-from assets.survey.rounds import register_round, survey_files
+from assets.survey.rounds import register_round, sources_of, survey_files
 from dtef_pipeline.survey.adapters import read_survey
 from resources.sources import Sources
 from tests.assets.conftest import COUNTRIES, Pipeline

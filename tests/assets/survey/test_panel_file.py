@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assets.survey.panel_file import load_known_panel
+from assets.survey.nightly import load_known_panel
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.settings import SurveySettings
 from resources.settings import Settings

@@ -11,10 +11,9 @@ import pytest
 
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.cli.preference import preference_votes
-from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.pairing import make_new_pairs
 from dtef_pipeline.preference.score_publishing import preference_scores
-from dtef_pipeline.preference.votes import Choice, PairedResponse, PlayersVote
+from dtef_pipeline.preference.votes import Ballot, Choice, PairedResponse, PlayersVote
 from resources.votes.vote_store import VoteStore
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.api.made import settings_in

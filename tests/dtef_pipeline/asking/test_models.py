@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from dtef_pipeline.asking.addresses import redact_address
 from dtef_pipeline.asking.models import LOCAL_EMBEDDER, LOCAL_MODELS, Budget, ModelSpec, load_models
-from dtef_pipeline.asking.variants import parse_variant
+from dtef_pipeline.asking.request import parse_variant
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.baselines.names import BASELINES
 from tests.conftest import ROOT

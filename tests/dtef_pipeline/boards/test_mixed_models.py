@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from dtef_pipeline.boards.mixed_models import list_mixed_served
+from dtef_pipeline.boards.item_board import list_mixed_served
 
 
 @pytest.fixture

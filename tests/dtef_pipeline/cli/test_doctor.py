@@ -113,7 +113,7 @@ def test_a_damaged_store_says_to_put_a_backup_in_its_place(state: Path, monkeypa
     with ResponseStore(state / "responses.sqlite") as store:
         store.add([response(1)])
     assert state_of("response store")[0] == "ok"
-    monkeypatch.setattr("resources.responses.damage.find_damage", lambda path, within_s: "Page 7 is never used")
+    monkeypatch.setattr("resources.responses.store.find_damage", lambda path, within_s: "Page 7 is never used")
     found, said = state_of("response store")
     assert (found, "Page 7" in said, "backup" in said) == ("problem", True, True)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.pairing import make_new_pairs
+from dtef_pipeline.preference.votes import Ballot
 from resources.settings import Settings
 from resources.votes.vote_store import VoteStore
 from resources.votes.vote_tables import add_rows

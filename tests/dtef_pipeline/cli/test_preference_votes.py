@@ -14,10 +14,9 @@ import pytest
 
 from dtef_pipeline.families import FAMILIES
 from dtef_pipeline.games.game_pairs import REPEATED_PARAGRAPHS
-from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.vote_files import vote_columns
 from dtef_pipeline.preference.vote_fit import fit_votes
-from dtef_pipeline.preference.votes import PlayersVote
+from dtef_pipeline.preference.votes import Ballot, PlayersVote
 from resources.votes.vote_store import VoteStore, read_player_votes
 from resources.warehouse import TABLES, Warehouse
 from tests.dtef_pipeline.cli.commands import ok, refused

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.qa.suite_boards import compute_retrieval_means
+from dtef_pipeline.qa.suites import compute_retrieval_means
 from dtef_pipeline.qa.tables import QA_RETRIEVAL
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import ok, refused

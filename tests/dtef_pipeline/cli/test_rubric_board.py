@@ -18,8 +18,8 @@ from dtef_pipeline.rubric.board import BOARD_READS, rubric_board
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CHAMPIONS, RUBRIC_GRADES, RUBRIC_TABLES
 from dtef_pipeline.rubric.rubric_boards import RUBRIC_BOARDS
 from dtef_pipeline.rubric.rubric_roll_ups import JUDGED_READ, build_agreement_tables, build_validity_tables
+from dtef_pipeline.rubric.site.blueprint_lists import build_alike_section
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
-from dtef_pipeline.rubric.site.weights import build_alike_section
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import name_panel, ok, refused
 from tests.made.rubric_pages import JUDGES, made_tables

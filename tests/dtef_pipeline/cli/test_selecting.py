@@ -10,8 +10,8 @@ from dagster import DagsterInstance
 
 from assets.stage.partitions import SNAPSHOT_TAG
 from dtef_pipeline.asking.models import Budget, load_models
-from dtef_pipeline.cli.role_budgets import apply_budgets
 from dtef_pipeline.cli.settings_command import RunFlags
+from dtef_pipeline.cli.stage_runs import apply_budgets
 from dtef_pipeline.survey.settings import SurveySettings, build_survey_run_config
 from tests.dtef_pipeline.cli.commands import SEGMENTS, distribution, dtef, ok, query, refused, run_stages, serve_as
 from tests.fake_llm_server import FakeLLM, Fault, always

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.games.common_games import add_game_coverage, compute_shared_results
+from dtef_pipeline.games.game_pairs import add_game_coverage, compute_shared_results
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, compute_game_results
 from dtef_pipeline.games.site.boards import build_board
 from dtef_pipeline.games.site.game_labels import GameDocuments

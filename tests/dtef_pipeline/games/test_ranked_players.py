@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from dtef_pipeline.games.common_games import rank_places, select_shown_versions, sort_players
+from dtef_pipeline.games.game_pairs import rank_places, select_shown_versions, sort_players
 from tests.made.made_games import show_pack
 
 

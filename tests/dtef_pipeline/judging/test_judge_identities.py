@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from dtef_pipeline.judging.classes import FIVE_CLASSES, TEN_CLASSES
+from dtef_pipeline.judging.consensus import FIVE_CLASSES, TEN_CLASSES
 from dtef_pipeline.judging.judgement import build_first_request, build_next_request
 from dtef_pipeline.judging.judges import JudgeConfig, default_judges, judge_hash
 from dtef_pipeline.judging.prompts import hash_template, list_order

@@ -8,7 +8,7 @@ import pytest
 
 from dtef_pipeline.asking.models import ModelSpec, load_models
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.judging.classes import TEN_CLASSES
+from dtef_pipeline.judging.consensus import TEN_CLASSES
 from dtef_pipeline.judging.judges import (
     configure_judges,
     consensus_id,

@@ -11,16 +11,19 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.asking.request import Message
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.judging.blocks import JUDGE_TAGS, MATERIAL_TAGS, escape_tags, wrap_in_tags
-from dtef_pipeline.judging.classes import FIVE_CLASSES, TEN_CLASSES, class_scale
+from dtef_pipeline.judging.consensus import FIVE_CLASSES, TEN_CLASSES, class_scale
 from dtef_pipeline.judging.prompts import (
     APPROACHES,
+    JUDGE_TAGS,
+    MATERIAL_TAGS,
     NOTHING_WAS_WRITTEN,
     WRITTEN_BY_THE_MODEL,
     Case,
     build_correction,
+    escape_tags,
     judge_messages,
     list_order,
+    wrap_in_tags,
 )
 from dtef_pipeline.rubric.blueprint.model import Turn
 from tests.dtef_pipeline.judging.cases import ASKED, CASE, CRITERIA, blocks_of

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.judging.classes import FIVE_CLASSES, TEN_CLASSES
+from dtef_pipeline.judging.consensus import FIVE_CLASSES, TEN_CLASSES
 from dtef_pipeline.judging.replies import read_reply
 
 PIECES = (

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import BallotError
-from dtef_pipeline.preference.ballots import read_ballot
+from dtef_pipeline.preference.votes import read_ballot
 from tests.made.voted import vectors
 
 GOOD = {"pair_id": "P1", "reviewer_id": "r1", "choice": "A", "confidence": 3}

@@ -15,8 +15,17 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.judging.arbiter import EVALUATORS, Arbiter, is_in_sample, judge_snapshot, load_arbiter, resolve_arbiter
-from dtef_pipeline.qa.judging.arbiter_prompts import MAX_ANSWER_LENGTH, build_arbiter_messages, prepare_answer_for_judge
+from dtef_pipeline.qa.judging.arbiter import (
+    EVALUATORS,
+    MAX_ANSWER_LENGTH,
+    Arbiter,
+    build_arbiter_messages,
+    is_in_sample,
+    judge_snapshot,
+    load_arbiter,
+    prepare_answer_for_judge,
+    resolve_arbiter,
+)
 from dtef_pipeline.qa.judging.arbitration import Arbitration, iterate_arbitrations, read_arbiter_reply
 from tests.conftest import ROOT
 from tests.dtef_pipeline.qa.vectors import cases

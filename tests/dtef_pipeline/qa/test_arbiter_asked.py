@@ -13,7 +13,7 @@ from dtef_pipeline.qa.judging.arbiter import Arbiter
 from dtef_pipeline.qa.judging.arbitration import Arbitration, compute_arbiter_score, iterate_arbitrations, read_verdict
 from dtef_pipeline.qa.model import ItemScore
 from resources.gateway import Gateway
-from resources.gateway.breaker import BreakerRules
+from resources.gateway.queues import BreakerRules
 from resources.gateway.retries import Backoff
 from resources.responses.store import ResponseStore
 from tests.fake_llm_server import Call, FakeLLM, Fault

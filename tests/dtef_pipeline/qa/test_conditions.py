@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.conditions import ITEM_TEMPLATES, QaCondition
+from dtef_pipeline.qa.settings import ITEM_TEMPLATES, QaCondition
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Request
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.conditions import CHOICE_TEMPLATES, QaCondition
 from dtef_pipeline.qa.item_prompts import build_item_prompt, fence_code, guard_lines
 from dtef_pipeline.qa.model import QaItem
+from dtef_pipeline.qa.settings import CHOICE_TEMPLATES, QaCondition
 
 RIVER = QaItem(
     "rivers/3", "mmlu", "world_rivers", "choice", "Which is a river?", options=("Rigi", "Elbe", "Malta", "Ural"), reference="B"

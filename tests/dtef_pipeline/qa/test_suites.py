@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.item_files.layouts import ITEM_LAYOUTS, load_items
-from dtef_pipeline.qa.item_files.socioscope import SOCIOSCOPE_TYPES
+from dtef_pipeline.qa.item_files.socioscope import ITEM_LAYOUTS, SOCIOSCOPE_TYPES, load_items
 from dtef_pipeline.qa.suites import SuiteSpec, load_suites
 from resources.settings import find_shipped
 from tests.conftest import SHARED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtef_pipeline.qa.suite_boards import build_qa_boards
+from dtef_pipeline.qa.suites import build_qa_boards
 from tests.made.qa_scores import connected, score_row
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.statistics.drawing import compute_chances, draw_sample
+from dtef_pipeline.statistics.prediction_powered import compute_chances, draw_sample
 
 
 def test_chances_are_in_proportion_to_size_and_sum_to_the_number_drawn() -> None:

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.survey.attributes import segment
 from dtef_pipeline.survey.model import Answer, Question, Survey
-from dtef_pipeline.survey.observations import observe
-from dtef_pipeline.survey.quarantine import REASONS
+from dtef_pipeline.survey.observations import REASONS, observe
 from dtef_pipeline.survey.scoring.references import compute_reference_scores
 
 CONCERN = ("More excited than concerned", "Equally concerned and excited", "More concerned than excited")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from assets.survey.panel_file import load_known_panel
+from assets.survey.nightly import load_known_panel
 from dtef_pipeline.asking.models import Budget, load_models
 from dtef_pipeline.drift.settings import DriftSettings, load_drift_settings, read_panel, require_known_names
 from dtef_pipeline.errors import ConfigError

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dtef_pipeline.text.quantity_words import format_count
+from dtef_pipeline.text.number_words import format_count
 
 
 def test_one_is_singular_and_thousands_have_a_comma() -> None:

@@ -10,10 +10,10 @@ from typing import Any
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Request
 from resources.gateway import Gateway
-from resources.gateway.breaker import BreakerRules
 from resources.gateway.direct_transport import DirectTransport, is_direct
 from resources.gateway.gateway import Outcome
 from resources.gateway.litellm_transport import LitellmTransport
+from resources.gateway.queues import BreakerRules
 from resources.gateway.retries import Backoff
 from resources.gateway.transport import CallError, Reply
 from resources.responses.store import ResponseStore

@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 from dtef_pipeline.asking.models import ModelSpec, load_models
 from dtef_pipeline.asking.request import Message, Request
 from dtef_pipeline.errors import ConfigError
-from resources.gateway.direct_client import find_proxy, parse_object
-from resources.gateway.direct_transport import DirectTransport, is_direct
+from resources.gateway.direct_transport import DirectTransport, find_proxy, is_direct, parse_object
 from resources.gateway.http_errors import extract_message
 from resources.gateway.litellm_module import load_litellm
-from resources.gateway.slots import find_provider
+from resources.gateway.queues import find_provider
 from resources.gateway.transport import CallError, Reply, Scope, Scrubber
 from resources.responses.store import ResponseStore
 from tests.conftest import ROOT

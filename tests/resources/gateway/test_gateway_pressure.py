@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from resources.gateway.breaker import Breaker, BreakerRules
+from resources.gateway.queues import FIRST_LIMIT, Breaker, BreakerRules, ProviderSlots
 from resources.gateway.retries import Backoff
-from resources.gateway.slots import FIRST_LIMIT, ProviderSlots
 from resources.responses.store import ResponseStore
 from tests.fake_llm_server import Call, FakeLLM, Fault, always
 from tests.resources.gateway.gateway_setup import gateway, model, requests

@@ -13,12 +13,10 @@ import pytest
 
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import Request, Response
-from resources.gateway.breaker import Breaker, BreakerRules
 from resources.gateway.budget import Accounts
 from resources.gateway.dispatch import Dispatch
-from resources.gateway.queues import Job, ModelQueue, ModelState
+from resources.gateway.queues import Breaker, BreakerRules, Job, ModelQueue, ModelState, ProviderSlots
 from resources.gateway.retries import Backoff, Rules
-from resources.gateway.slots import ProviderSlots
 from resources.gateway.transport import CallError, Reply, Scope, Scrubber
 from resources.responses.claims import ClaimOutcome
 from resources.responses.writer import ResponseWriter

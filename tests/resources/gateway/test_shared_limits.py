@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 
+from resources.gateway.gateway import SharedLimits
+from resources.gateway.queues import ProviderSlots
 from resources.gateway.retries import Backoff
-from resources.gateway.shared_limits import SharedLimits
-from resources.gateway.slots import ProviderSlots
 from resources.responses.provider_shares import Share
 from resources.responses.store import ResponseStore
 from tests.fake_llm_server import FakeLLM

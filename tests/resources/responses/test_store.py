@@ -19,9 +19,8 @@ from dtef_pipeline.errors import ConfigError, StoreError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.tables import CALL
 from resources.responses import database as db
-from resources.responses.damage import find_damage
 from resources.responses.database import SCHEMA_VERSION
-from resources.responses.store import RESPONSES, CostInStore, ResponseStore
+from resources.responses.store import RESPONSES, CostInStore, ResponseStore, find_damage
 from tests.made.responses import keys, response, stored
 from tests.postgres import Postgres
 from tests.resources import forked

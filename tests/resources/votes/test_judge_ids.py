@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.errors import BallotError, SourceError
-from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.pairing import make_new_pairs
+from dtef_pipeline.preference.votes import Ballot
 from resources.votes import vote_tables as tables
 from resources.votes.vote_files import export_votes, import_votes
 from resources.votes.vote_store import VoteStore, add_judge, count_impersonated_pairs, store_judge_votes

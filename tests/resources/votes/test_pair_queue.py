@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.errors import UnknownPair
-from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.pairing import make_new_pairs
+from dtef_pipeline.preference.votes import Ballot
 from resources.votes.pair_queue import WaitingPairs
 from resources.votes.vote_store import VoteStore
 from tests.made.voted import responses

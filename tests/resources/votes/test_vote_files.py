@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from dtef_pipeline.errors import SourceError, StoreError
-from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.pairing import make_new_pairs
 from dtef_pipeline.preference.vote_records import RunManifest, build_response_record, record_line
+from dtef_pipeline.preference.votes import Ballot
 from resources.votes.vote_files import export_votes, import_votes
 from resources.votes.vote_store import VoteStore, read_player_votes
 from tests.made.voted import responses, vectors

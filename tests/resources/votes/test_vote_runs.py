@@ -11,10 +11,9 @@ import pytest
 
 from dtef_pipeline.asking.asking_run import AskingRun
 from dtef_pipeline.errors import SourceError
-from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.pairing import make_new_pairs
 from dtef_pipeline.preference.vote_records import RunManifest, record_line, request_record
-from dtef_pipeline.preference.votes import make_paired_response
+from dtef_pipeline.preference.votes import Ballot, make_paired_response
 from resources.responses.store import ResponseStore
 from resources.votes.vote_files import add_lines, export_votes, import_votes, read_lines
 from resources.votes.vote_store import VoteStore

@@ -15,10 +15,9 @@ from dtef_pipeline.asking.request import Response
 from dtef_pipeline.errors import BallotError, DuplicateVote, StoreError, UnknownPair
 from dtef_pipeline.identity import request_key
 from dtef_pipeline.judging.hidden_names import list_names_of_model
-from dtef_pipeline.preference.ballots import Ballot
 from dtef_pipeline.preference.pairing import make_new_pairs
 from dtef_pipeline.preference.vote_records import RunManifest
-from dtef_pipeline.preference.votes import make_keyed_pair, make_paired_response
+from dtef_pipeline.preference.votes import Ballot, make_keyed_pair, make_paired_response
 from resources.evaluations.run_manifests import AskingRun, describe_this_run
 from resources.responses.store import ResponseStore
 from resources.votes import vote_tables

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.games.personas import Persona
-from dtef_pipeline.preference.ballots import Ballot
-from dtef_pipeline.preference.votes import PairedResponse
+from dtef_pipeline.preference.votes import Ballot, PairedResponse
 from resources.evaluations.evaluation_store import RunSpec
 from tests.dtef_pipeline.api.browsed import OPERATOR_PAGES, log_in
 from tests.dtef_pipeline.api.made import PINNED_GAME, services_in

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dtef_pipeline.api.pages.part_words import (
+from dtef_pipeline.api.pages.evaluation_text import (
     describe_run_request,
     family_title,
     metric_words,

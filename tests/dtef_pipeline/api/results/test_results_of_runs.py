@@ -10,7 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from dtef_pipeline.games.persona_results import GAME_RESULTS_READS, compute_game_results
-from dtef_pipeline.qa.suite_boards import QA_BOARD_READS, build_qa_boards
+from dtef_pipeline.qa.suites import QA_BOARD_READS, build_qa_boards
 from dtef_pipeline.rubric.board import BOARD_READS, rubric_board
 from resources.evaluations.evaluation_store import Evaluation, EvaluationStore, RunSpec
 from resources.warehouse import Warehouse, build_family_levels

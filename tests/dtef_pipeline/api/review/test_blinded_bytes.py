@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message
 
 from dtef_pipeline.api.app import make_app
 from dtef_pipeline.identity import normalize_text
-from dtef_pipeline.preference.paired_csv import read_pairs_csv
+from dtef_pipeline.preference.paired_source import read_pairs_csv
 from dtef_pipeline.preference.votes import vote_pair
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, services_in
 from tests.made.voted import VOTES, need_votes, real_responses

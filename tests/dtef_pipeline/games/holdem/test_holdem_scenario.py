@@ -10,8 +10,7 @@ import pytest
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import Count, Illegal
 from dtef_pipeline.games.holdem.betting import HoldemAction, HoldemHand, apply_command, list_allowed_commands
-from dtef_pipeline.games.holdem.commands import normalise_betting_command
-from dtef_pipeline.games.holdem.limit_holdem import of_manifest
+from dtef_pipeline.games.holdem.limit_holdem import normalise_betting_command, of_manifest
 from dtef_pipeline.games.manifest import read_manifest
 from tests.made.holdem_hands import MANIFEST, after_commands, limit_holdem, walk, with_cards, won
 

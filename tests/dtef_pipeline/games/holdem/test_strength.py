@@ -8,7 +8,7 @@ from itertools import combinations
 import pytest
 
 from dtef_pipeline.games.holdem.betting import HOLDEM_RANKS, SORTED_DECK, Cards
-from dtef_pipeline.games.holdem.strength import (
+from dtef_pipeline.games.holdem.limit_holdem import (
     count_outs,
     find_median_lead,
     has_made_hand,

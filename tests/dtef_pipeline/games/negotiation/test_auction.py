@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.games.negotiation.auction import HIGHEST_BID, Price, compute_regret, find_best_surplus, run_auction
+from dtef_pipeline.games.negotiation.sealed_bid import HIGHEST_BID, Price, compute_regret, find_best_surplus, run_auction
 from tests.conftest import SHARED
 
 VECTORS = SHARED / "votes" / "vectors.json"

@@ -18,6 +18,7 @@ import pytest
 from dtef_pipeline.games.game_in_play import decode_trace, encode_trace
 from dtef_pipeline.games.manifest import read_manifests
 from dtef_pipeline.games.site import episode_list
+from dtef_pipeline.games.site.episode_list import TextParts, split_text_parts
 from dtef_pipeline.games.site.game_labels import (
     GameDocuments,
     PlayerLabels,
@@ -27,7 +28,6 @@ from dtef_pipeline.games.site.game_labels import (
     part_words,
     ranked_metric_words,
 )
-from dtef_pipeline.games.site.transcript import TextParts, split_text_parts
 from dtef_pipeline.site.content import Page, Section, Table, TemplateBlock
 from dtef_pipeline.site.family_view import FamilyView
 from dtef_pipeline.site.rendering import render_page

@@ -8,8 +8,8 @@ from statistics import median
 
 import pytest
 
-from dtef_pipeline.games.solitaire.optimum import count_commands_to_come, find_solution, optimum
 from dtef_pipeline.games.solitaire.tableau import Tableau, apply_card_command, deal_tableau, list_legal_commands
+from dtef_pipeline.games.solitaire.thirteen import count_commands_to_come, find_solution, optimum
 
 
 def distance_without_shortcuts(table: Tableau, most: int = 20_000) -> int | None:

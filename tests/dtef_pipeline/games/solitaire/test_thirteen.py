@@ -11,9 +11,8 @@ import pytest
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import Count, GameResult, Illegal, list_baselines, make_baseline_rng
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
-from dtef_pipeline.games.solitaire.optimum import find_solution
 from dtef_pipeline.games.solitaire.tableau import Tableau
-from dtef_pipeline.games.solitaire.thirteen import ThirteenState, normalise_cards_command, of_manifest
+from dtef_pipeline.games.solitaire.thirteen import ThirteenState, find_solution, normalise_cards_command, of_manifest
 from tests.conftest import ROOT, SHARED
 
 MANIFEST = read_manifest(ROOT / "data" / "scenarios" / "solitaire" / "thirteen.yaml")

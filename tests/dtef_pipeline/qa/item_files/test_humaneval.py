@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.qa.item_files.humaneval import find_defined_functions, load_humaneval
+from dtef_pipeline.qa.item_files.gsm8k import find_defined_functions, load_humaneval
 from tests.conftest import SHARED
 
 BENCHMARKS = SHARED / "benchmarks"

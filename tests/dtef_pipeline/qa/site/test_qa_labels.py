@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dtef_pipeline.qa.conditions import ITEM_TEMPLATES, QaCondition
 from dtef_pipeline.qa.score_validity import QA_VALIDITY_CHECKS
+from dtef_pipeline.qa.settings import ITEM_TEMPLATES, QaCondition
 from dtef_pipeline.qa.site.qa_labels import (
     CHECK_WORDS,
     describe_watched_way,

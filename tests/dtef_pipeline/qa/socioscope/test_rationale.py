@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.qa.model import ItemError
 from dtef_pipeline.qa.socioscope.lists import ListMany
-from dtef_pipeline.qa.socioscope.rationale import YesNoRationale, add_judged_rationale, is_waiting_for_judge
-from dtef_pipeline.qa.socioscope.yes_no import YesNo
+from dtef_pipeline.qa.socioscope.yes_no import YesNo, YesNoRationale, add_judged_rationale, is_waiting_for_judge
 from tests.dtef_pipeline.qa.socioscope.scored import score
 
 REASONS = {"tide": 0.5, "storm": 0.5}

@@ -15,7 +15,7 @@ from dtef_pipeline.asking.request import Message
 from dtef_pipeline.identity import compute_messages_id
 from dtef_pipeline.qa.transcripts.citation_prompt import build_cited_messages, build_cited_schema, describe_answer_form
 from dtef_pipeline.qa.transcripts.citation_reply import CitedReply, read_cited
-from dtef_pipeline.qa.transcripts.citations import check_citations
+from dtef_pipeline.qa.transcripts.quotations import check_citations
 from dtef_pipeline.qa.transcripts.retriever import SourceText
 from tests.dtef_pipeline.qa.transcripts.interviews import METADATA
 

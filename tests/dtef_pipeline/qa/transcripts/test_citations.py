@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.qa.transcripts.citations import (
+from dtef_pipeline.qa.transcripts.quotations import (
     CheckedCitation,
     check_citations,
     compute_existence_rate,
     compute_pooled_existence,
+    find_relaxed_spans,
+    relax_text,
 )
-from dtef_pipeline.qa.transcripts.quotations import find_relaxed_spans, relax_text
 from tests.dtef_pipeline.qa.transcripts.interviews import vectors
 
 SEA = "We think the sea is cold in May."

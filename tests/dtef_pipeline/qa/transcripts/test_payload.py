@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.transcripts.chunks import build_documents_table, split_into_chunks
-from dtef_pipeline.qa.transcripts.citations import check_citations, compute_existence_rate
 from dtef_pipeline.qa.transcripts.metadata import SpokenTurn, Transcript
+from dtef_pipeline.qa.transcripts.quotations import check_citations, compute_existence_rate
 from dtef_pipeline.qa.transcripts.remote import (
     RemoteRetriever,
     RetrievalPayload,

@@ -11,7 +11,7 @@ import pytest
 
 from dtef_pipeline.drift.verdict_tables import DRIFT_RULE
 from dtef_pipeline.rubric.site import blueprint_pages, prompt_parts
-from dtef_pipeline.rubric.site.run_history import rank_by_change
+from dtef_pipeline.rubric.site.blueprint_pages import rank_by_change
 from tests.made.hostile_rubrics import with_summary
 from tests.made.read_page import ReadPage
 from tests.made.rubric_pages import RubricTables, made_tables

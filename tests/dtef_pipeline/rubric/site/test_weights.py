@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.rubric.aggregate import rescore
 from dtef_pipeline.rubric.board import board
+from dtef_pipeline.rubric.site.blueprint_lists import build_alike_section, build_weight_section, find_place_changes
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
-from dtef_pipeline.rubric.site.weights import build_alike_section, build_weight_section, find_place_changes
 from tests.made.rubric_pages import RubricTables, connected, made_tables
 from tests.made.rubric_site import rolled_up
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from dtef_pipeline.survey.boards.board_rows import compute_board
-from dtef_pipeline.survey.boards.shared_pairs import restrict_to_shared_pairs
+from dtef_pipeline.survey.boards.responsiveness import restrict_to_shared_pairs
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from tests.made.scores import scores_table
 

@@ -7,8 +7,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.survey.reading.clean_arrays import clean_arrays
 from dtef_pipeline.survey.reading.parsing import Reading, parse_response, parse_responses
+from dtef_pipeline.survey.reading.whole_columns import clean_arrays
 from dtef_pipeline.survey.tables import READING
 
 OPTIONS = {k: [f"Option {i}" for i in range(k)] for k in range(1, 13)}

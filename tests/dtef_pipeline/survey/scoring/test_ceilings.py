@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binom
 
 from dtef_pipeline.survey.scoring import metrics
-from dtef_pipeline.survey.scoring.ceilings import (
+from dtef_pipeline.survey.scoring.references import (
     MAX_STRENGTH,
     draw_truths,
     estimate_ceilings,

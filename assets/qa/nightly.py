@@ -5,11 +5,11 @@ from typing import Any
 
 import dagster as dg
 
-from assets.engine.family_nights import NightPlan, build_night_schedule
+from assets.engine.nightly_schedules import NightPlan, build_night_schedule
 from assets.qa.lookups import open_retrieval_server
 from assets.qa.stages import resolve_run_arbiter
 from assets.stage.file_notes import list_partitions
-from assets.stage.request_batches import load_store_models
+from assets.stage.partitions import load_store_models
 from assets.stage.resources import Store
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.run_settings import run_config

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 
 import dagster as dg
 
-from assets.engine.family_nights import NightPlan, build_night_schedule
+from assets.engine.nightly_schedules import NightPlan, build_night_schedule
 from assets.games.game_catalog import load_known_personas, load_known_scenarios
 from assets.games.scenarios import add_scenarios
 from assets.stage.file_notes import list_partitions
-from assets.stage.request_batches import load_store_models
+from assets.stage.partitions import load_store_models
 from assets.stage.resources import Store
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.run_settings import run_config

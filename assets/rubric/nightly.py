@@ -4,7 +4,7 @@ from typing import Any
 
 import dagster as dg
 
-from assets.engine.family_nights import NightPlan, build_night_schedule
+from assets.engine.nightly_schedules import NightPlan, build_night_schedule
 from assets.stage.file_notes import list_partitions
 from assets.stage.resources import Store
 from dtef_pipeline.families import FAMILY_BY_NAME
