@@ -51,7 +51,7 @@ def _library_blueprints(house, round_id, segments):  # type: ignore[no-untyped-d
 
 
 def _library_predictions(house, round_id, segments):  # type: ignore[no-untyped-def]
-    from assets.survey.predictor import ModelSelection, Predictor, SegmentPredictions
+    from assets.survey.predictor import Predictor, SegmentPredictions
     from dtef_pipeline.asking.models import load_models
     from dtef_pipeline.identity import partition_key
     from dtef_pipeline.survey.baselines import names
@@ -60,7 +60,7 @@ def _library_predictions(house, round_id, segments):  # type: ignore[no-untyped-
 
     models = load_models("{}", computed=names.BASELINES).resolve([f"baseline/{name}" for name in BASELINES])
     nothing = PREDICTIONS.empty_table()
-    predictor = Predictor(house, SurveySettings(conditions=[]), ModelSelection(models), stored=lambda keys: nothing)
+    predictor = Predictor(house, SurveySettings(conditions=[]), models, stored=lambda keys: nothing)
     for segment in segments:
         made = SegmentPredictions(predictor, partition_key(round_id, segment))
         rows = made.merge_with_stored(made.rows(nothing, {}))["predictions"]

@@ -1,5 +1,7 @@
 """Scenarios and personas available by name: shipped, from DTEF_SCENARIOS and DTEF_PERSONAS, and created over HTTP."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -11,9 +13,7 @@ from dtef_pipeline.documents import format_in_one_line
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifests, select_manifests_in_play
 from dtef_pipeline.games.personas import Persona, read_persona_versions, select_latest_personas
-from dtef_pipeline.games.site.family_site import build_games_site
 from dtef_pipeline.games.site.game_labels import GameDocuments
-from dtef_pipeline.site.family_view import FamilySite
 from resources.settings import Settings, find_shipped, require_named_path
 from resources.votes.game_documents import DocumentSnapshot, GameDocumentKind, read_documents_if_present
 
@@ -156,8 +156,3 @@ def _check_folder(variable: str, folder: Path | None) -> Path | None:
     if folder is not None:
         require_named_path(variable, folder, folder=True)
     return folder
-
-
-def build_documented_site(settings: Settings) -> FamilySite:
-    """Build the games' pages with the scenarios and personas of the settings. Raises as `load_known_games`."""
-    return build_games_site(load_known_games(settings))

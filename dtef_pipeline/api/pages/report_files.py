@@ -12,7 +12,7 @@ from fastapi import Request, Response
 from dtef_pipeline.api.access import OperatorToken
 from dtef_pipeline.api.etags import apply_etag
 from dtef_pipeline.api.pages.page_routes import build_page_router, redirect_to_page
-from dtef_pipeline.api.pages.rendering import MEDIA_TYPES
+from dtef_pipeline.api.pages.static_files import MEDIA_TYPES
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.services import ServicesDep
 from dtef_pipeline.site.paths import FRONT_PAGE

@@ -126,7 +126,7 @@ class TestConnecting:
     def test_a_server_that_takes_no_connection_is_not_waited_for_as_long_as_an_answer(
         self, name: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        for module in ("litellm_transport", "direct_client"):
+        for module in ("litellm_transport", "direct_transport"):
             monkeypatch.setattr(f"resources.gateway.{module}.CONNECT_TIMEOUT_S", 0.3)
         with socket.socket() as deaf:
             deaf.bind(("127.0.0.1", 0))
