@@ -72,7 +72,7 @@ Found = dict[str, list[float]]
 
 
 def of_equal_models(batteries: tuple[int, ...], seed: int) -> Found:
-    """p-values of every test of one survey between equal models and ways of asking, and the smallest of those adjusted together."""
+    """p-values of every test of one survey between equal models and settings, and the smallest of those adjusted together."""
     pairs, context, conditions = _equal_models(Design(batteries, **MANY, models=dict.fromkeys(EQUAL, TYPICAL)), seed)
     made = _each_and_any("two models", pairs["p"], pairs["p_adjusted"])
     made |= _each_and_any("context", context["p"], context["p_adjusted"])
@@ -99,7 +99,7 @@ def of_another_style(batteries: tuple[int, ...], seed: int) -> Found:
 
 
 def of_readable_responses(batteries: tuple[int, ...], seed: int) -> Found:
-    """The same by readable responses alone, where half of the models, and of the ways of asking, have more that cannot be read."""
+    """The same by readable responses alone, where half of the models, and of the settings, have more that cannot be read."""
     unread = {model: RARELY_UNREAD if place < len(FIRST) else OFTEN_UNREAD for place, model in enumerate(EQUAL)}
     found = _equal_models(Design(batteries, **MANY, models=dict.fromkeys(EQUAL, TYPICAL), unread=unread), seed)
     made: Found = {}

@@ -332,7 +332,7 @@ survey_pipeline, survey_roll_ups, survey_boards_after_run = family_jobs(
 nightly_drift = dg.define_asset_job(
     "nightly_drift",
     selection=dg.AssetSelection.assets(*stage_keys(SURVEY_STAGES)[2:]),
-    description="Repeats the same prompts in a new snapshot, scores the responses, and compares them with earlier nights.",
+    description="Repeats the same prompts in a new snapshot, scores the responses, and compares them with earlier snapshots.",
 )
 
 SURVEY_JOBS = [survey_pipeline, nightly_drift, survey_roll_ups]

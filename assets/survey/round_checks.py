@@ -1,4 +1,4 @@
-"""Checks of surveys over whole rounds and over all nights."""
+"""Checks of surveys over whole rounds and over all snapshots."""
 
 import dagster as dg
 import duckdb

@@ -1,7 +1,7 @@
 """Leaderboards and breakdowns over the `scores` table.
 
-A **pair** is one item of one partition. A **cell** is a pair in one way of asking, averaged over its draws; of several snapshots the latest
-response counts. Ways of asking are never mixed, so `n_pairs`, the number of cells behind a score, counts each pair once.
+A **pair** is one item of one partition. A **cell** is a pair in one setting, averaged over its draws; of several snapshots the latest
+response counts. Conditions are never mixed, so `n_pairs`, the number of cells behind a score, counts each pair once.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def load_evidence(connection: duckdb.DuckDBPyConnection, options: BoardOptions) 
 def board(
     connection: duckdb.DuckDBPyConnection, view: str, options: BoardOptions, evidence: BoardEvidence | None = None
 ) -> pd.DataFrame:
-    """Compute a leaderboard, ranked within each group and way of asking, best first. `view` is a group of the keys or BY_METRIC.
+    """Compute a leaderboard, ranked within each group and setting, best first. `view` is a group of the keys or BY_METRIC.
 
-    `connection` has a `scores` view. Columns: the group's keys, `rank`, `model`, `model_variant`, the ways of asking, `score` (mean over
+    `connection` has a `scores` view. Columns: the group's keys, `rank`, `model`, `model_variant`, the settings, `score` (mean over
     the model's scored cells, 0-1, higher is better), `adjusted_score` (see `adjust_scores`; models are ranked by it), `n_pairs` (cells
     behind `score`), `parse_rate`, `note` (why a row has no rank or few cells), and `metric`; with `options.intervals` also the subject's
     `columns`, which may need other tables. `evidence`: from `load_evidence` with the same options. Raises ConfigError if the board is

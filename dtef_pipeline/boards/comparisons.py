@@ -58,7 +58,7 @@ _OF_COMPARISON = (
 
 
 class _Grid(NamedTuple):
-    """The scores of one way of asking, cells by models, cells of a cluster together."""
+    """The scores of one setting, cells by models, cells of a cluster together."""
 
     models: pd.DataFrame
     scores: Floats  # (cells, models), NaN: none
@@ -104,7 +104,7 @@ def compare_all_pairs(
 
 
 def _iterate_conditions(cells: pd.DataFrame, subject: BoardSubject) -> Iterator[tuple[Mapping[str, str], Codes]]:
-    """Yield each way of asking, by column, smallest first, with the positions of its scored rows."""
+    """Yield each setting, by column, smallest first, with the positions of its scored rows."""
     names = list(subject.keys.asked)
     scored_rows = np.flatnonzero(cells["score"].notna())
     code, conditions = places(cells.iloc[scored_rows][names], names)
@@ -222,7 +222,7 @@ def _test_parsed(grid: _Grid, statistics: pd.DataFrame, pairs: _Pairs, subject: 
 def rank_ranges(board_rows: pd.DataFrame, pairs: pd.DataFrame, keys: Keys) -> pd.DataFrame:
     """Return `rank_low` and `rank_high` of each row of an overall board, on its index: the best and worst ranks that the tests allow.
 
-    `pairs`: from `compare_all_pairs`, of the same scores. The ranges are the `rank_bounds` of the ranked rows of each way of asking, by
+    `pairs`: from `compare_all_pairs`, of the same scores. The ranges are the `rank_bounds` of the ranked rows of each setting, by
     their verdicts. All verdicts of a family are right with 95 % probability, and so are the relative ranks of its models. Null for unranked
     or untestable rows.
     """
@@ -261,7 +261,7 @@ def list_contradictions(board_rows: pd.DataFrame, pairs: pd.DataFrame, keys: Key
 def tiers(board_rows: pd.DataFrame, pairs: pd.DataFrame, keys: Keys) -> pd.Series:
     """Return the tier of each row of an overall board, from 1, on the board's index; null for unranked models.
 
-    `pairs`: from `compare_all_pairs`, of the same scores. Each way of asking has its own ranking. A tier is its first model and those
+    `pairs`: from `compare_all_pairs`, of the same scores. Each setting has its own ranking. A tier is its first model and those
     ranked below it, down to the next model that the verdict finds worse than the first; that model opens the next tier. Models of a tier
     cannot be distinguished from its first, but may be from each other. Null also for a model without a testable comparison in that way of
     asking, because there are too few clusters.
@@ -289,7 +289,7 @@ def tiers(board_rows: pd.DataFrame, pairs: pd.DataFrame, keys: Keys) -> pd.Serie
 def explain_missing_tiers(board_rows: pd.DataFrame, pairs: pd.DataFrame, keys: Keys) -> pd.Series:
     """Explain why each ranked row of a board with the column `tier` has none, on the board's index; empty for all others.
 
-    `pairs`: from `compare_all_pairs`, of the same scores; the reason is the most frequent note of pairs in the same way of asking.
+    `pairs`: from `compare_all_pairs`, of the same scores; the reason is the most frequent note of pairs in the same setting.
     """
     notes = pairs[pairs["note"] != ""]
     reasons = {

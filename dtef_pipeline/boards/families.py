@@ -1,7 +1,7 @@
 """Families of comparisons, within which p is adjusted, and verdicts.
 
 The families are the pairs of language models, each language model against the subject's `reference`, and the other pairs with a computed
-model. They are fixed before scoring, and each is adjusted by Holm within each way of asking: the probability of any false finding in a
+model. They are fixed before scoring, and each is adjusted by Holm within each setting: the probability of any false finding in a
 family is controlled. The number of baselines on a board thus does not affect the models.
 """
 
@@ -34,7 +34,7 @@ _IN_WORDS = {
 def add_families(table: pd.DataFrame, options: BoardOptions) -> pd.DataFrame:
     """Add the columns `adjusted_over`, `p_adjusted`, `verdict`, `parsed_p_adjusted`, `parsed_verdict`; `parsed_note` says where verdicts differ.
 
-    `table`: as in `compare_all_pairs`, with all ways of asking. p is adjusted by Holm over the rows of a family in the same way of asking;
+    `table`: as in `compare_all_pairs`, with all settings. p is adjusted by Holm over the rows of a family in the same setting;
     a verdict follows from the adjusted p and SIGNIFICANCE.
     """
     result = table.assign(adjusted_over=_name_families(table, options.subject))

@@ -24,7 +24,7 @@ class Measures(NamedTuple):
 
 
 def board_intervals(cells: pd.DataFrame, noise: Noise | None, group_by: Sequence[str], options: BoardOptions) -> pd.DataFrame:
-    """Return one row per group, way of asking and model variant of `cells` (from `load_cells`), with the subject's `columns`.
+    """Return one row per group, setting and model variant of `cells` (from `load_cells`), with the subject's `columns`.
 
     `group_by`: columns of the group, empty for the overall board. `noise`: of the same cells; None for intervals only by clusters.
 

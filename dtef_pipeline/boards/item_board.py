@@ -142,8 +142,8 @@ def _compute_rank_ranges(scores: pa.Table, ranked: pd.DataFrame, names: Sequence
 
 
 _ENOUGH_SCORED = 0.5
-"""Of the rows that the fullest snapshot of a partition has a score for, the share that another one must have to be the latest: a night of a
-few items, or a run that was stopped, hides no whole one."""
+"""Share of the scored rows of a partition's fullest snapshot that a later one needs to count as the latest, so that a snapshot of a few
+items, or a stopped run, hides no complete one."""
 
 
 def build_latest_sql(counts: str, series: str, order: Sequence[str], first: str = "") -> str:

@@ -1,4 +1,4 @@
-"""Mean scores of one model in one way of asking: over items and over clusters of items, with intervals and parse rates."""
+"""Mean scores of one model in one setting: over items and over clusters of items, with intervals and parse rates."""
 
 from __future__ import annotations
 

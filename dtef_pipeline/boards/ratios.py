@@ -34,7 +34,7 @@ class Samples(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Cells of one way of asking as sums: `row` is the row of the result of each cell, `cluster` its unit of independence."""
+    """Cells of one setting as sums: `row` is the row of the result of each cell, `cluster` its unit of independence."""
 
     subject: BoardSubject
     cells: pd.DataFrame

@@ -61,7 +61,9 @@ _ASK_AGAIN = (
     "Drift needs a second snapshot: repeat the same `{}` on another day, with that date as --snapshot (such as 2026-01-31). "
     "Only responses at temperature 0 are compared (--model NAME@temperature=0)."
 )
-_WAIT = "The snapshots are less than {:.0f} hours apart, but drift compares nights: repeat the run tomorrow, with another --snapshot."
+_WAIT = (
+    "The snapshots are less than {:.0f} hours apart, but drift compares days: repeat the run tomorrow, with another --snapshot."
+)
 
 
 def drift(name: str, rounds: Sequence[str], by: str, since: Sequence[str], fail_on: str | None, output: str) -> int:

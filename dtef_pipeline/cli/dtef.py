@@ -152,8 +152,8 @@ def drift(family: str, rounds: tuple[str, ...], by: str, since: tuple[str, ...],
     A row without a verdict was not compared, and says why.
 
     The verdict is about one model: if other models have scores in the same snapshots, it concerns only the change that they do not share. The
-    column night has the verdict on the change that all models share, such as after a change of provider, network or prompts. It is watch at
-    most, because no unchanged model is left to compare with. --fail-on counts both.
+    column "all models" has the verdict on the change that all models share, such as after a change of provider, network or prompts. It is at
+    most watch, because no unchanged model is left to compare with. --fail-on counts both.
 
     \b
     Exit code: 0 done; 1 a file was left out; 2 an option or the set-up is wrong; 3 the verdict that --fail-on names, or a worse one;
@@ -302,7 +302,7 @@ def score(file: Path, family: str, tasks: Path | None, trust_answers: bool, corp
 
 @main.command(short_help="Judge stored responses again, to see if judges changed.")
 @click.option("--family", type=click.Choice(["rubric", "qa"]), required=True, help="Family whose judges are watched.")
-@snapshot_or_base("Label of the night, such as 2026-01-31; a new label judges everything again.")
+@snapshot_or_base("Snapshot of the judgements, such as 2026-01-31; a new label judges everything again.")
 @whole_number(
     "--n", "anchors", floor=1, help="Number of anchors.  [default: 200 of rubrics (a response and a criterion each), 50 of qa]"
 )
@@ -327,7 +327,7 @@ def score(file: Path, family: str, tasks: Path | None, trust_answers: bool, corp
 @writes_a_table
 @reports_errors
 def anchors(family: str, show: bool, output: str, **given: Any) -> None:
-    """Have judges judge the same stored responses again, night after night: a shift is then the judge's, not the models'.
+    """Have judges judge the same stored responses again in each snapshot: a shift is then the judge's, not the models'.
 
     Anchors are chosen once, spread over the scores, and stay. Each is judged once per snapshot. Models under test are not called.
 

@@ -1,4 +1,4 @@
-"""Drift of a model as a whole, from the scores: one series per model variant and way of asking, over all partitions.
+"""Drift of a model as a whole, from the scores: one series per model variant and setting, over all partitions.
 
 Snapshots are compared on the items that they share with a frozen baseline. Those with mostly other items are another test, not drift. A
 series that changed to another panel has the worse verdict of the two, until the new one covers the old one; a single snapshot with other
@@ -68,7 +68,7 @@ class JudgedPanel:
         threshold: float | None,
         peers: Mapping[str, Sequence[Snapshot]] | None = None,
     ) -> None:
-        """`peers`: by name, all snapshots of the other models with the same way of asking."""
+        """`peers`: by name, all snapshots of the other models with the same setting."""
         self.comparable, self._subject, self._times = comparable, subject, times
         self.asked = labels.loc[comparable.items]
         self.values = comparable.grid(lambda snapshot: snapshot.score)
@@ -247,7 +247,7 @@ def _compare_series(
     options: WatchOptions,
     thresholds: Mapping[int, float | None],
 ) -> dict[int, _Comparison]:
-    """Compare the series of one way of asking that have several snapshots, with the others as controls.
+    """Compare the series of one setting that have several snapshots, with the others as controls.
 
     Keys are identities of histories, as in `thresholds`.
     """
@@ -453,7 +453,7 @@ def drift_checks(
     order: Sequence[str] | None = None,
     clusters: pd.DataFrame | None = None,
 ) -> pa.Table:
-    """Return verdicts with the levels of the space and the columns PARTITION_DRIFT, one row per model variant and way of asking.
+    """Return verdicts with the levels of the space and the columns PARTITION_DRIFT, one row per model variant and setting.
 
     `scores`: has the columns `list_needed_columns`. `levels`: the levels of the space that separate series: 2, one series per partition; 1,
     one over all partitions of a first level, with null for the second. `clusters`: see `Subject.clusters`; by default each item is its own

@@ -113,7 +113,7 @@ class SiteContents:
 
     @cached_property
     def drift(self) -> Mapping[str, pa.Table]:
-        """The verdicts on each family's series, with the way of asking in words."""
+        """The verdicts on each family's series, with the setting in words."""
         return {family.name: self._drift_of(family) for family in self.families}
 
     def _drift_of(self, family: FamilyEntry) -> pa.Table:

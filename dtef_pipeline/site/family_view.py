@@ -86,7 +86,7 @@ ITEM_COLUMNS = ("model", "item", "label", "page", "score")
 
 
 def format_asking_way(row: Mapping[str, Any]) -> str:
-    """Return the values of the columns that identify ways of asking."""
+    """Return the values of the columns that identify settings."""
     values = (row.get(name) for name in ("first_level", "context_level", "condition", "metric"))
     return " · ".join(str(value) for value in values if not is_unknown(value))
 

@@ -135,7 +135,7 @@ QA = FamilyWords(
         "Rank models by suite, compare them, and test the scores.",
         """Rank models by their mean score with 95 % intervals, over the latest snapshot of each part; or compare them, or test the scores.
 
-    Each way of asking and each metric has a board of its own. Intervals go by whole subjects or transcripts, of which at least 5 are needed;
+    Each condition and each metric has a board of its own. Intervals go by whole subjects or transcripts, of which at least 5 are needed;
     within one subject, and for items without one, they go by items.
     """,
         (

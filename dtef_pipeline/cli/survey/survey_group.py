@@ -140,7 +140,7 @@ SURVEY = FamilyWords(
         "Rank models by their mean score, overall or in groups.",
         """Rank models by their mean score with 95 % intervals, overall or within groups; or test the ranking.
 
-    --by conditions compares every condition (way of asking) with another one, on the pairs that a model has in both:
+    --by conditions compares every condition with another one, on the pairs that a model has in both:
 
     \b
     better, worse  the difference is more than chance (t test of whole batteries, adjusted for all models, p < .05)
@@ -154,7 +154,7 @@ SURVEY = FamilyWords(
             ),
             click.option(
                 "--condition",
-                help="Only this condition (way of asking), spelled in full, such as distribution/attribute-label; with --by conditions the "
+                help="Only this condition, spelled in full, such as distribution/attribute-label; with --by conditions the "
                 "one that others are compared with.",
             ),
             of_metric,

@@ -37,7 +37,7 @@ _BOARD_COLUMNS = (
 )
 _BOARD_MEANING = (
     "A score is the mean over items, with its 95% interval. A response that cannot be read counts 0; a response without a score for "
-    "another reason is left out. Another way of asking or of scoring has a board of its own."
+    "another reason is left out. Each condition and each way of scoring has a board of its own."
 )
 
 

@@ -45,7 +45,7 @@ _QA_METHOD = (
     "A model needs scores on nine tenths of the items to be ranked. Every two models are compared by the t test of the paired differences of "
     "cluster means, adjusted over all pairs of a board (Holm); the range of ranks counts those that are significantly better or worse.",
     "`pass@k = mean_i(1 - C(n_i - c_i, k) / C(n_i, k))` for n draws of an item of which c pass; items with fewer than k draws are left out.",
-    "Each part counts with its latest snapshot in which at least half of its items have a score. Another way of asking, metric, judge or "
+    "Each part counts with its latest snapshot in which at least half of its items have a score. Another setting, metric, judge or "
     "version has a board of its own and is never averaged with this one.",
 )
 _FINDINGS = (

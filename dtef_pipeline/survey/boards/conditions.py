@@ -1,4 +1,4 @@
-"""Comparing two conditions (ways of asking): each language model's scores in one, paired with its scores in the other.
+"""Comparing two conditions: each language model's scores in one, paired with its scores in the other.
 
 Cells are those of `boards`: (round, segment, question) at a context level, draws averaged. Each context level is compared separately. The
 interval and the verdict on a difference are by whole batteries of questions (see `differences`).

@@ -124,7 +124,7 @@ PUBLISHED = (
 The board of all metrics also keeps the score under each metric."""
 _COMPARED_WITH_FIRST = {
     "model": "Name of the model",
-    "condition": "Condition (way of asking)",
+    "condition": "Condition under which the models were asked",
     "context_level": "Number of context questions in the prompt",
     "n_pairs": "Pairs of segment and question that the model has in this condition and in the first one",
     "score": "Mean score over these pairs, 0-1: higher is better",
@@ -147,7 +147,7 @@ BOARDS = (
         ("model", "condition", *_DIFFERENCE, "verdict"),
         name="conditions",
         table="",
-        shows="each condition (way of asking) against the first: --condition, or the usual one",
+        shows="each condition against the first: --condition, or the usual one",
         needs="a model asked in two conditions, such as `dtef run --condition distribution --condition distribution+cot`",
         meanings=_COMPARED_WITH_FIRST,
     ),

@@ -28,7 +28,7 @@ from dtef_pipeline.text.shortening import shorten
 
 FAMILY = "survey"
 _ENOUGH_PAIRS = 0.75
-"""Share of the largest number of pairs of any way of asking, from which a way has enough."""
+"""Share of the largest number of pairs of any setting, from which a setting has enough pairs."""
 _LONGEST_TITLE = 110
 """Characters of a question in a table."""
 
@@ -100,7 +100,7 @@ class SurveyContents:
 
     @cached_property
     def ways(self) -> list[Setting]:
-        """The ways of asking, sorted by most ranked models, not much fewer pairs than others, most context."""
+        """The settings, sorted by most ranked models, not much fewer pairs than others, most context."""
         ranked_rows = {key: rows[rows["rank"].notna() & ~rows["is_reference"]] for key, rows in group_by_setting(self.overall)}
         pairs = {key: int(rows["n_pairs"].max()) if len(rows) else 0 for key, rows in ranked_rows.items()}
         enough = _ENOUGH_PAIRS * max(pairs.values(), default=0)
@@ -108,14 +108,14 @@ class SurveyContents:
 
     @property
     def main(self) -> Setting:
-        """The way of asking of the first leaderboard, which pages use if they show only one."""
+        """The setting of the first leaderboard, which pages use if they show only one."""
         return self.ways[0]
 
     def title(self, setting: Setting) -> str:
         return format_way_heading(setting, len({other_way.condition for other_way in self.ways}) > 1)
 
     def format_way_title(self, row: Mapping[str, Any]) -> str:
-        """Return a table row's way of asking, in words."""
+        """Return a table row's setting, in words."""
         return self.title(Setting(str(row["context_level"]), str(row["condition"])))
 
     @cached_property

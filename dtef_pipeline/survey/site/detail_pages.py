@@ -79,7 +79,7 @@ class DetailPages:
         return _group_by_way(rows, ["segment"])
 
     def _build_model_tables(self, way_rows: Mapping[Any, pd.DataFrame]) -> list[Block]:
-        """Return a table of models for each way of asking, unfolded for the first leaderboard."""
+        """Return a table of models for each setting, unfolded for the first leaderboard."""
         blocks: list[Block] = []
         for setting in self.contents.ways:
             rows = way_rows.get(setting)
@@ -210,7 +210,7 @@ def _compare_with_others(spread: Spread) -> str:
 
 
 def _group_by_way(rows: pd.DataFrame, key: list[str]) -> dict[Any, dict[Any, pd.DataFrame]]:
-    """Return the rows of each value of the key, by way of asking."""
+    """Return the rows of each value of the key, by setting."""
     groups: dict[Any, dict[Any, pd.DataFrame]] = {}
     if len(rows):
         for (*values, level, condition), group in rows.groupby([*key, "context_level", "condition"], observed=True, sort=False):

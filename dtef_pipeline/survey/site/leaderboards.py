@@ -1,4 +1,4 @@
-"""The leaderboards of surveys: models ranked among models, one board for each way of asking, and the verdict on the first."""
+"""The leaderboards of surveys: models ranked among models, one board for each setting, and the verdict on the first."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _BOARD_MORE = (
 
 
 def build_ranked_boards(contents: SurveyContents) -> Iterator[RankedBoard]:
-    """Yield a board for each way of asking, first that of the front page."""
+    """Yield a board for each setting, first that of the front page."""
     for index, setting in enumerate(contents.ways):
         rows = setting.select_rows(contents.overall)
         ranked_rows = _add_ranks(rows, setting.select_rows(contents.boards["comparisons"]))

@@ -1,4 +1,4 @@
-"""Mean scores by segment and by question, in the way of asking of the first leaderboard."""
+"""Mean scores by segment and by question, in the setting of the first leaderboard."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from dtef_pipeline.tables import STATUSES
 from dtef_pipeline.text.number_words import format_count
 
 MAX_CODE_CHARACTERS = 40_000_000
-"""Maximum length of the codes of all predictions on the site; beyond it ways of asking are left out, those of the first leaderboard last."""
+"""Maximum length of the codes of all predictions on the site; beyond it settings are left out, those of the first leaderboard last."""
 _MODELS_SAMPLED = 5
 """Maximum number of models of a pair that the page itself shows, the best first, with one response."""
 SHARED_DATA = "survey/pairs.js"

@@ -43,7 +43,7 @@ def sections(contents: SurveyContents) -> Iterator[Section]:
 
 
 def _build_blocks_by_way(contents: SurveyContents, view: str, make: Callable[[pd.DataFrame], Block | None]) -> list[Block]:
-    """Return a block for each way of asking, unfolded for the first leaderboard."""
+    """Return a block for each setting, unfolded for the first leaderboard."""
     blocks: list[Block] = []
     for setting in contents.ways:
         rows = setting.select_rows(contents.boards[view])
@@ -60,7 +60,7 @@ def _build_tables(
     columns: Sequence[Column],
     cells: Callable[[dict[str, Any]], dict[str, Any]] = lambda row: {},
 ) -> list[Block]:
-    """Return a table of models for each way of asking. `cells` computes the cells of a row that differ from the stored ones."""
+    """Return a table of models for each setting. `cells` computes the cells of a row that differ from the stored ones."""
     return _build_blocks_by_way(
         contents, view, lambda rows: Table(caption, columns, [{**row, **cells(row)} for row in build_model_rows(rows)])
     )
@@ -435,7 +435,7 @@ def build_conditions_section(contents: SurveyContents) -> Section:
         if counts
         else ""
     )
-    return Section("conditions", "Ways of asking", blocks, answer, _CONDITIONS_GUIDE)
+    return Section("conditions", "Conditions", blocks, answer, _CONDITIONS_GUIDE)
 
 
 def _choose_usual(contents: SurveyContents) -> str:

@@ -1,4 +1,4 @@
-"""The labels on pages: baselines, ways of asking, attributes and segments in plain words."""
+"""The labels on pages: baselines, settings, attributes and segments in plain words."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def describe_asking(level: str, condition: str) -> str:
 
 
 def describe_watched_way(text: str) -> str:
-    """Return a drift table's way of asking in words: `with 5 context questions` for `context 5`. Other texts are unchanged."""
+    """Return a drift table's setting in words: `with 5 context questions` for `context 5`. Other texts are unchanged."""
     match = _WAY_OF_ASKING.fullmatch(text)
     if match is None:
         return text

@@ -190,7 +190,7 @@ def shown_numbers(frame: pd.DataFrame) -> list[str]:
 def test_a_narrow_terminal_shows_what_a_view_is_about(
     frames: dict[str, pd.DataFrame], by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ways of asking took the room of ranks, intervals, verdicts and metrics, which were left out."""
+    """Settings took the room of ranks, intervals, verdicts and metrics, which were left out."""
     frame = frames[by].assign(condition="distribution/attribute-label")
     if "question_id" in frame:
         frame["question"] = "Will it be well?"
