@@ -117,7 +117,7 @@ class Sources(Generic[Read]):
         return source
 
     def find_design_effect(self, round_id: str, value: float | None) -> float:
-        """Return the `value` design effect, or if None that of the last ingest (the same sample), else 1."""
+        """Return `value`, or if None the design effect of the last ingest of the same sample, else 1."""
         if value is not None:
             return value
         before = self.find_previous(round_id)

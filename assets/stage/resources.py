@@ -204,7 +204,7 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
         """Open the run's gateway with a progress display; the yielded function answers or replays requests, window by window.
 
         All stages of a run share one gateway and budget; with a multiprocess executor, those of a process do. `expected`: requests of the
-        stage by model name. `budget`: the run's; `budgets`: by model name; for each limit, the first value given by a stage holds.
+        stage by model name. `budget` is the run's, `budgets` are by model name; for each limit, the first value given by a stage holds.
         `command`: its runs share one gateway. `role_budgets`: budgets by model role; `daily_budgets`: the same per day, over all runs.
         `unpriced_models`: called under a limit in dollars although their price is unknown. `stage`: prefix of progress lines.
         """

@@ -63,7 +63,7 @@ def _query_times(connection: duckdb.DuckDBPyConnection, table: str) -> list[tupl
 
 
 def take_times(connection: duckdb.DuckDBPyConnection, snapshot_times: Sequence[tuple[str, int | None]]) -> None:
-    """Make the connection order its snapshots by all scores. `snapshot_times`: their `times`."""
+    """Make the connection order its snapshots by all scores. `snapshot_times`: when each began."""
     connection.execute(f"CREATE TEMP TABLE {TIMES_TABLE} (snapshot VARCHAR, first_response TIMESTAMPTZ)")
     connection.executemany(f"INSERT INTO {TIMES_TABLE} VALUES (?, make_timestamptz(?))", [list(row) for row in snapshot_times])
 

@@ -70,7 +70,7 @@ def describe_disagreement(table: pd.DataFrame, subject: BoardSubject, where: str
     """Return, for each row, a note if the verdict of parsed scores differs from the policy's; empty if they agree or are unknown.
 
     `table` has `verdict`, `parsed_verdict` and, as `parsed_note`, why parsed scores have no verdict (null if not examined). `where`
-    describes the cells with parsed scores, `words` their verdicts.
+    describes the cells with parsed scores, and `words` states their verdicts.
     """
     credits = [score for score in subject.credits.values() if score is not None]
     policy = f"by the published policy, which gives unread responses {min(credits):g} to {max(credits):g}"

@@ -273,7 +273,7 @@ def sort_players(frame: pd.DataFrame) -> pd.DataFrame:
 def rank_places(frame: pd.DataFrame, mask: pd.Series[bool]) -> pd.Series[float]:
     """Rank rows by the mean within one metric, from 1, with shared places; a player without a mean that forfeited every episode is last.
 
-    NaN if the metric has no better direction, for other rows without a mean, and for rows that are not `mask`.
+    NaN if the metric has no better direction, for other rows without a mean, and for rows outside `mask`.
     """
     import pandas as pd
 

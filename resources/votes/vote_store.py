@@ -91,7 +91,7 @@ class VoteStore(DatabaseStore):
         manifest: RunManifest | None = None,
         user: str = "",
     ) -> int:
-        """Store pairs with their responses, under ids of this store; return how many are new. `user`: makes them."""
+        """Store pairs with their responses, under ids of this store; return how many are new. `user`: who made them."""
         by_id = {response.response_id: response for response in responses}
         pairs = [self.make_keyed(pair) for pair in pairs]
         members = [by_id[key] for key in dict.fromkeys(side for pair in pairs for side in (pair.left, pair.right))]
