@@ -60,7 +60,7 @@ def _library_predictions(house, round_id, segments):  # type: ignore[no-untyped-
 
     models = load_models("{}", computed=names.BASELINES).resolve([f"baseline/{name}" for name in BASELINES])
     nothing = PREDICTIONS.empty_table()
-    predictor = Predictor(house, SurveySettings(conditions=[]), models, stored=lambda keys: nothing)
+    predictor = Predictor(house, SurveySettings(conditions=[]), models, lookup=lambda keys: nothing)
     for segment in segments:
         made = SegmentPredictions(predictor, partition_key(round_id, segment))
         rows = made.merge_with_stored(made.rows(nothing, {}))["predictions"]

@@ -74,7 +74,7 @@ def parse_seed_spans(text: str) -> list[tuple[int, int]]:
 
 
 def resolve_opponents(opponents: Sequence[str], manifest: ScenarioManifest) -> list[str]:
-    """Return the opponents' names as in tables: `opponents` if any are named, else the manifest's baselines; NO_OPPONENT for a scenario with one seat.
+    """Return the opponents' names as in tables: `opponents` if any, else the manifest's baselines; NO_OPPONENT for a scenario with one seat.
 
     Raises ConfigError if a scenario with several seats has no opponents.
     """

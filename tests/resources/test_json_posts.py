@@ -173,7 +173,7 @@ def test_a_planted_key_is_in_no_reply_no_error_no_log_and_no_representation(
     with serving(behaviour) as server:
         asked = endpoint(server.url)
         reply = asked.post({"k": 1})
-        found = RemoteRetriever(asked.post, asked.where).retrieve("Cold?", 3)
+        found = RemoteRetriever(asked.post, asked.origin).retrieve("Cold?", 3)
     assert server.received[0]["auth"] == KEY
     out, err = capfd.readouterr()
     records = "".join(str(record.__dict__) for record in caplog.records)
@@ -193,7 +193,7 @@ def test_a_key_that_is_a_number_of_the_reply_is_kept_out_too() -> None:
 def test_a_remote_server_is_a_retriever() -> None:
     with serving(answers(200, REPLY)) as server:
         asked = endpoint(server.url)
-        found = RemoteRetriever(asked.post, asked.where, "openai/gpt-4o-mini").retrieve("Cold?", 2, {"YEAR": 2024})
+        found = RemoteRetriever(asked.post, asked.origin, "openai/gpt-4o-mini").retrieve("Cold?", 2, {"YEAR": 2024})
     sent = {"k": 2, "filter": {"YEAR": 2024}, "question": "Cold?", "model": "openai:gpt-4o-mini", "auth": KEY}
     assert server.received == [sent]
     (source,) = found.sources

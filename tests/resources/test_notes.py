@@ -33,7 +33,7 @@ def files(house: Warehouse) -> list[Path]:
 
 
 def test_nothing_is_noted_in_a_warehouse_that_is_not_there(house: Warehouse) -> None:
-    assert NOTICED.all(house) == []
+    assert NOTICED.read_all(house) == []
     assert NOTICED.read(house, "a") is None
     NOTICED.delete(house, "a")
     assert not Path(house.root).exists()
@@ -50,9 +50,9 @@ def test_a_note_is_read_as_it_was_written_whatever_its_key(house: Warehouse, key
 def test_all_notes_are_reported_by_key(house: Warehouse) -> None:
     for key in ("b", "c", "a"):
         NOTICED.write(house, Noticed(key, key))
-    assert [one.key for one in NOTICED.all(house)] == ["a", "b", "c"]
+    assert [one.key for one in NOTICED.read_all(house)] == ["a", "b", "c"]
     NOTICED.delete(house, "b")
-    assert [one.key for one in NOTICED.all(house)] == ["a", "c"]
+    assert [one.key for one in NOTICED.read_all(house)] == ["a", "c"]
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"key": "a"}', '{"key": "a", "path": "p", "more": 1}', "\ud800"])
@@ -63,7 +63,7 @@ def test_a_broken_note_is_named_with_what_mends_it_and_hides_no_other(house: War
     file.write_bytes(content.encode(errors="surrogatepass"))
     with pytest.raises(WarehouseError, match=rf"{file.name}: cannot be read: .*; `dtef notice` writes it again"):
         NOTICED.read(house, "a")
-    assert [one.key for one in NOTICED.all(house)] == ["b"]
+    assert [one.key for one in NOTICED.read_all(house)] == ["b"]
     NOTICED.write(house, Noticed("a", "again"))
     assert NOTICED.read(house, "a") == Noticed("a", "again")
 
@@ -72,4 +72,4 @@ def test_files_that_are_no_notes_are_passed_over(house: Warehouse) -> None:
     NOTICED.write(house, Noticed("a", "p"))
     Path(house.root, "noticed", "notes.txt").write_text("mine", encoding="utf-8")
     Path(house.root, "noticed", "folder.json").mkdir()
-    assert [one.key for one in NOTICED.all(house)] == ["a"]
+    assert [one.key for one in NOTICED.read_all(house)] == ["a"]

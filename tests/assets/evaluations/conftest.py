@@ -36,7 +36,7 @@ class Queue:
         """The queue id of a manifest of games."""
         manifest = GamesManifest.model_validate({**OF_LEAGUE, **changed})
         plan = GAMES_PLANS.plan(manifest, Settings.read_environment())
-        return self.add(plan.build_plan_json(), plan.asked)
+        return self.add(plan.build_plan_json(), plan.runs)
 
     def add(self, plan: Mapping[str, Any], asked: Any = ()) -> str:
         return self.store.submit("games", {}, plan, asked, "tester")[0].queue_id

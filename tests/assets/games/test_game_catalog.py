@@ -73,11 +73,11 @@ def test_an_approved_persona_plays_on_while_its_next_version_is_a_draft(settings
         assert load_known_personas(settings)["calm"].version == 1
         assert load_known_personas(settings)["calm:v2"].status == "draft"
         store.say(
-            "persona", {**draft, "status": "approved"}, "alice", revision=store.all().revision("persona", "calm"), before=draft
+            "persona", {**draft, "status": "approved"}, "alice", revision=store.read_all().revision("persona", "calm"), before=draft
         )
         assert load_known_personas(settings)["calm"].version == 2
         store.say(
-            "persona", {**draft, "status": "retired"}, "alice", revision=store.all().revision("persona", "calm"), before=draft
+            "persona", {**draft, "status": "retired"}, "alice", revision=store.read_all().revision("persona", "calm"), before=draft
         )
     assert load_known_personas(settings)["calm"].status == "retired"
 
@@ -89,13 +89,13 @@ def test_a_scenario_in_production_plays_on_while_its_next_version_is_experimenta
 
         def say(version: int, status: str) -> None:
             before = {**KUHN, "version": version}
-            revision = store.all().revision("scenario", "poker/kuhn")
+            revision = store.read_all().revision("scenario", "poker/kuhn")
             store.say("scenario", {**before, "status": status}, "alice", revision=revision, before=before)
 
         first = KUHN["version"]
         for version in (first + 1, first + 2, first + 3):
             made = {**KUHN, "version": version, "status": "experimental"}
-            store.add("scenario", made, "alice", revision=store.all().revision("scenario", "poker/kuhn"))
+            store.add("scenario", made, "alice", revision=store.read_all().revision("scenario", "poker/kuhn"))
             if version == first + 2:
                 say(version, "production")
             found = load_known_scenarios(settings)["poker/kuhn"]

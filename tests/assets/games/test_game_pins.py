@@ -36,10 +36,10 @@ def add(kind: Any, document: Mapping[str, Any], status: str) -> None:
     first = {"persona": "draft", "scenario": "experimental"}[kind]
     with GameDocumentStore(Settings.read_environment().responses_url) as store:
         made = {**document, "status": first}
-        store.add(kind, made, "alice", revision=store.all().revision(kind, made["id"]))
+        store.add(kind, made, "alice", revision=store.read_all().revision(kind, made["id"]))
         if status != first:
             said = {**made, "status": status}
-            store.say(kind, said, "alice", revision=store.all().revision(kind, made["id"]), before=made)
+            store.say(kind, said, "alice", revision=store.read_all().revision(kind, made["id"]), before=made)
 
 
 def next_scenario(status: str = "production", **changed: Any) -> None:
@@ -54,7 +54,7 @@ def by_version(league: League, table: str = "episodes") -> dict[int, list[dict[s
 
 def submitted(plan: PlannedEvaluation) -> Evaluation:
     with EvaluationStore(Settings.read_environment().responses_url) as store:
-        return store.submit("games", {"family": "games"}, plan.build_plan_json(), plan.asked, "operator")[0]
+        return store.submit("games", {"family": "games"}, plan.build_plan_json(), plan.runs, "operator")[0]
 
 
 def shown(league: League, evaluation: Evaluation) -> tuple[Any, ...]:
@@ -65,7 +65,7 @@ def shown(league: League, evaluation: Evaluation) -> tuple[Any, ...]:
 
 def test_the_version_that_was_submitted_is_played_though_a_later_one_was_made_meanwhile(league: League) -> None:
     plan = planned()
-    assert [dict(one.asks) for one in plan.asked] == [
+    assert [dict(one.asks) for one in plan.runs] == [
         {
             "persona_id": "none",
             "scenario_id": SHOW_CARDS,

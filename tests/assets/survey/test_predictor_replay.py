@@ -197,5 +197,5 @@ def test_what_another_run_stored_meanwhile_is_replayed(house: Warehouse, folder:
 
         requests = segment.requests()
         stored, failures = answer_calls([requests], segment.keys(), ask, store.responses)
-        assert asked.outcome == Outcome({}, asked=0, replayed=len(requests))
+        assert asked.outcome == Outcome({}, n_sent=0, replayed=len(requests))
         assert set(segment.rows(stored, failures)["predictions"]["call_status"].to_pylist()) == {"answered"}
