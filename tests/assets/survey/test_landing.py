@@ -156,9 +156,7 @@ class TestBroken:
         (landing.folder / "broken.csv").unlink()
         (landing.folder / "hollow").mkdir()
         assert (errors(), len(errors()), errors()) == ([], 1, [])
-        assert str(landing.reason).endswith("recognises, got 'an empty directory'"), (
-            "at every tick, not in the first error alone"
-        )
+        assert "an empty directory" in str(landing.reason), "at every tick, not only in the first error"
         (landing.folder / "hollow").rmdir()
         assert errors() == []
         assert "cannot be used" not in str(landing.reason)

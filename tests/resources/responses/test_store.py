@@ -375,7 +375,7 @@ def test_tables_of_calls_keep_what_they_take_from_a_response_in_its_type() -> No
     assert {field.name: field.type for field in CALL if field.name in shared} == {
         name: RESPONSES.field(name).type for name in RESPONSES.names if name in shared
     }
-    assert len(shared) == 20
+    assert len(shared) == 17
 
 
 def test_a_store_that_was_made_by_these_very_words_is_read(tmp_path: Path) -> None:
