@@ -12,7 +12,7 @@ from dtef_pipeline.family.run_settings import Door, list_settings_at
 from dtef_pipeline.games.game_pairs import GAMES_PAIRED
 from dtef_pipeline.games.settings import GAMES_STAGE_SETTINGS, GamesSettings
 from dtef_pipeline.games.tables import GAMES_CALL_TABLES, GAMES_TABLES, LEAGUE_SPACE
-from dtef_pipeline.preference.score_publishing import PREFERENCE_TABLES
+from dtef_pipeline.preference.score_columns import PREFERENCE_TABLES
 from dtef_pipeline.qa.prompt_rows import QA_PAIRED
 from dtef_pipeline.qa.settings import QA_STAGE_SETTINGS, QaSettings
 from dtef_pipeline.qa.tables import QA_CALL_TABLES, QA_SPACE, QA_TABLES

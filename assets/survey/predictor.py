@@ -29,6 +29,7 @@ from dtef_pipeline.survey.baselines.baselines import NEIGHBOUR_BASELINES, PREVIO
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL, PREVIOUS_ROUND, UNIFORM
 from dtef_pipeline.survey.baselines.neighbours import COLUMNS, RoundAnswers
 from dtef_pipeline.survey.changes import SAME_SURVEY
+from dtef_pipeline.survey.estimate import usual_reply_tokens
 from dtef_pipeline.survey.identity import SPACE, make_round_order
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.predictions import (
@@ -39,7 +40,7 @@ from dtef_pipeline.survey.predictions import (
     select_prompts,
 )
 from dtef_pipeline.survey.question_draw import DRAW_ORDERS
-from dtef_pipeline.survey.settings import SurveySettings, usual_reply_tokens
+from dtef_pipeline.survey.settings import SurveySettings
 from dtef_pipeline.survey.tables import PREDICTIONS
 from resources.responses.store import ModelInStore
 from resources.warehouse import Warehouse

@@ -24,7 +24,7 @@ from dtef_pipeline.cli.options import (
 
 _WHEN = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"])
 of_admin = click.option(
-    "--by", "who", metavar="NAME", help="Name for the record of actions.  [default: the user of this computer]"
+    "--by", "user", metavar="NAME", help="Name for the record of actions.  [default: the user of this computer]"
 )
 
 
@@ -82,7 +82,7 @@ class _Transfer(NamedTuple):
 _WRITTEN_TO: Mapping[str, _Transfer] = {
     "prompts": _Transfer("read:export_prompts", ("rounds", "contexts", "conditions")),
     "responses": _Transfer("responses:export_file", ("models", "snapshots")),
-    "votes": _Transfer("preference.preference_votes:export_file", ("justifications", "who")),
+    "votes": _Transfer("preference.preference_votes:export_file", ("justifications", "user")),
     "labels": _Transfer(
         "rubric.rubric_labels:sample", ("blueprints", "snapshots", "n_prompts", "seed", "per_model", "show_names")
     ),
@@ -91,7 +91,7 @@ _WRITTEN_TO: Mapping[str, _Transfer] = {
 }
 _READ_FROM: Mapping[str, _Transfer] = {
     "responses": _Transfer("responses:import_file"),
-    "votes": _Transfer("preference.preference_votes:import_file", ("responses", "prompts", "who")),
+    "votes": _Transfer("preference.preference_votes:import_file", ("responses", "prompts", "user")),
     "labels": _Transfer("rubric.rubric_labels:import_sheet", ("author",)),
 }
 

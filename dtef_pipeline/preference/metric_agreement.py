@@ -8,7 +8,7 @@ import duckdb
 import pandas as pd
 
 from dtef_pipeline.preference.paired_source import MetricSource
-from dtef_pipeline.preference.score_publishing import EVERY_PARTITION
+from dtef_pipeline.preference.score_columns import EVERY_PARTITION
 from dtef_pipeline.statistics.ranks import TAU_INTERVAL, order_agreement, rank_numbers
 
 METRIC_QUERY_COLUMNS = ("partition", "metric", "player", "direction", "value", "low", "high", "n")

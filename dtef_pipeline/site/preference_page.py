@@ -12,7 +12,7 @@ import pandas as pd
 from dtef_pipeline.preference.metric_agreement import add_judges, compare_with_metrics, read_metrics
 from dtef_pipeline.preference.pair_verdicts import shorten_judge_names
 from dtef_pipeline.preference.paired_source import MetricSource
-from dtef_pipeline.preference.score_publishing import EVERY_PARTITION
+from dtef_pipeline.preference.score_columns import EVERY_PARTITION
 from dtef_pipeline.report.row_reader import StoredRows
 from dtef_pipeline.site.content import Block, Chart, Column, Estimate, Fold, Page, Section, Table, convert_to_rows, is_unknown
 from dtef_pipeline.site.number_text import show

@@ -11,7 +11,7 @@ from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, RowBody, de
 from dtef_pipeline.api.plans.plan import validate_snapshot
 from dtef_pipeline.documents import Part
 from dtef_pipeline.preference.paired_source import OTHER_TOOLS
-from dtef_pipeline.preference.score_publishing import PREFERENCE_SCORES
+from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
 
 
 class ActionRecord(AnswerBody):

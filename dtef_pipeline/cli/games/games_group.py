@@ -147,7 +147,7 @@ GAMES = FamilyWords(
             click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path)),
             click.option(
                 "--by",
-                "who",
+                "user",
                 metavar="NAME",
                 help="Of scenarios: name for the record of actions.  [default: the user of this computer]",
             ),

@@ -155,7 +155,7 @@ def votes(
     consent: str | None,
     no_consent: str | None,
     actions: bool,
-    who: str | None,
+    user: str | None,
     output: str,
 ) -> None:
     """List the votes: which pair, what was chosen, how certain the reviewer was, and whether the vote counts.
@@ -176,11 +176,11 @@ def votes(
     if reason is not None and vote is None:
         raise click.UsageError("--void needs VOTE.")
     if reason is not None and vote is not None:
-        preference_votes.cancel_vote(vote, reason, who)
+        preference_votes.cancel_vote(vote, reason, user)
     elif vote is not None:
         preference_votes.show_vote_history(vote, output)
     elif consent or no_consent:
-        preference_votes.record_reviewer(consent or no_consent or "", bool(consent), who)
+        preference_votes.record_reviewer(consent or no_consent or "", bool(consent), user)
     elif actions:
         preference_votes.list_actions(output)
     else:

@@ -36,11 +36,11 @@ from resources.votes.vote_tables import decode_time
 _EXPORT_ENDINGS = (".jsonl", ".jsonl.gz")
 
 
-def make_pairs(who: str | None, **fields: Any) -> None:
+def make_pairs(user: str | None, **fields: Any) -> None:
     """`fields`: the fields of `PairRequest`."""
     settings, request = Settings.read_environment(), PairRequest.model_construct(**fields)
     with _store() as store:
-        result = pair_stored(store, open_warehouse(), settings, request, who or get_user_name())
+        result = pair_stored(store, open_warehouse(), settings, request, user or get_user_name())
         if not result.responses:
             also = "; there are baselines, which are paired with --baselines" if result.computed else ""
             raise ConfigError(
@@ -106,13 +106,13 @@ def show_vote_history(vote_id: str, output: str) -> None:
         click.echo()
 
 
-def export_file(path: Path, justifications: bool, who: str | None) -> None:
+def export_file(path: Path, justifications: bool, user: str | None) -> None:
     if not path.name.lower().endswith(_EXPORT_ENDINGS):
         raise ConfigError(
             f"{path}: an export is JSON lines; allowed endings: {', '.join(_EXPORT_ENDINGS)}. For a table: dtef preference votes --csv"
         )
     with _store() as store:
-        n_lines = export_votes(store, path, who or get_user_name(), justifications=justifications)
+        n_lines = export_votes(store, path, user or get_user_name(), justifications=justifications)
         click.echo(f"{path}: {format_count(n_lines, 'line')} of {store.name}")
 
 
@@ -125,12 +125,12 @@ def list_actions(output: str) -> None:
     )
 
 
-def import_file(path: Path, responses: Path | None, prompts: Path | None, who: str | None) -> None:
+def import_file(path: Path, responses: Path | None, prompts: Path | None, user: str | None) -> None:
     is_csv = path.suffix.lower() == ".csv"
     if not is_csv and (responses or prompts):
         raise ConfigError("--responses and --prompts: allowed only with a CSV file; JSON lines contain the responses")
     with _store() as store:
-        user = who or get_user_name()
+        user = user or get_user_name()
         result = _import_csv(store, path, responses, prompts, user) if is_csv else import_votes(store, path, user)
         summary = ", ".join(format_count(count, kind) for kind, count in result.added.items()) or "nothing"
         click.echo(f"{store.name}: {summary} added from {path}, {result.known:,} stored before")

@@ -73,11 +73,19 @@ def test_an_approved_persona_plays_on_while_its_next_version_is_a_draft(settings
         assert load_known_personas(settings)["calm"].version == 1
         assert load_known_personas(settings)["calm:v2"].status == "draft"
         store.say(
-            "persona", {**draft, "status": "approved"}, "alice", revision=store.read_all().revision("persona", "calm"), before=draft
+            "persona",
+            {**draft, "status": "approved"},
+            "alice",
+            revision=store.read_all().revision("persona", "calm"),
+            before=draft,
         )
         assert load_known_personas(settings)["calm"].version == 2
         store.say(
-            "persona", {**draft, "status": "retired"}, "alice", revision=store.read_all().revision("persona", "calm"), before=draft
+            "persona",
+            {**draft, "status": "retired"},
+            "alice",
+            revision=store.read_all().revision("persona", "calm"),
+            before=draft,
         )
     assert load_known_personas(settings)["calm"].status == "retired"
 

@@ -12,7 +12,7 @@ import pytest
 
 from dtef_pipeline.families import FAMILIES
 from dtef_pipeline.preference.metric_agreement import METRIC_QUERY_COLUMNS as METRICS_READ
-from dtef_pipeline.preference.score_publishing import PREFERENCE_SCORES
+from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
 from resources.settings import Settings
 from resources.votes.vote_store import VoteStore
 from resources.warehouse import TABLES, Warehouse

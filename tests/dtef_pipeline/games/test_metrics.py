@@ -23,7 +23,9 @@ ASKED: dict[str, Callable[[dict[str, Any]], Any]] = {
     "steps_over_optimal": lambda given: metrics.steps_over_optimal(given["steps"], given["optimal"]),
     "expected_return": lambda given: metrics.expected_return(given["rewards"]),
     "volatility": lambda given: metrics.volatility(given["rewards"]),
-    "cooperation_rate": lambda given: metrics.cooperation_rate([TaggedAction(**one) for one in given["actions"]]),
+    "cooperation_rate": lambda given: metrics.cooperation_rate(
+        [TaggedAction(one["tagged"], one["cooperative"]) for one in given["actions"]]
+    ),
     "red_flag_rate": lambda given: metrics.red_flag_rate(given["n"], given["violations"])._asdict(),
 }
 

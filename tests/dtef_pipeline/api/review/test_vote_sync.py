@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from dtef_pipeline.preference.pairing import make_new_pairs
-from dtef_pipeline.preference.score_publishing import PREFERENCE_SCORES
+from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
 from dtef_pipeline.preference.votes import Ballot
 from resources.votes.vote_store import VoteStore
 from resources.votes.vote_tables import add_rows
