@@ -267,7 +267,7 @@ def test_all_stages_roll_ups_and_readers_work(made: Path, store: Store) -> None:
     counted = ok("sql", "SELECT round, count(*) AS n FROM scores GROUP BY 1 ORDER BY 1", "--csv")
     assert counted.split() == ["round,n", "T1,18", "T2,18"]
     ok("report")
-    assert "uniform" in (made / "report" / "survey" / "index.html").read_text(encoding="utf-8")
+    assert "Uniform" in (made / "report" / "survey" / "index.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.usefixtures("made")

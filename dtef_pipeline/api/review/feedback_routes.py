@@ -16,21 +16,23 @@ from dtef_pipeline.api.answer_schemas import VotedFamilyName
 from dtef_pipeline.api.etags import UNCHANGED, build_tagged_response
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.rate_limit import RateLimit
-from dtef_pipeline.api.review.feedback_bodies import PageOfActions, PairRequest, PreferenceBoard, check_voted_family
-from dtef_pipeline.api.review.votes_version import compute_current_version, find_stale_reason
+from dtef_pipeline.api.review.feedback_bodies import (
+    PageOfActions,
+    PairRequest,
+    PreferenceBoard,
+    check_voted_family,
+)
 from dtef_pipeline.api.services import Services, ServicesDep, get_services
 from dtef_pipeline.api.tokens import TokenHolder
 from dtef_pipeline.documents import Part
-from dtef_pipeline.errors import UnknownVote, WarehouseError
+from dtef_pipeline.errors import UnknownVote
 from dtef_pipeline.preference.pairing import BlindedPair
 from dtef_pipeline.preference.votes import Ballot, Id, SentBallot
 from dtef_pipeline.text.number_words import format_count
-from resources.settings import Settings
 from resources.votes.pair_queue import WaitingPairs
 from resources.votes.vote_queries import refuse_judge
 from resources.votes.vote_store import VoteStore
 from resources.votes.vote_tables import decode_time
-from resources.warehouse import Warehouse
 
 VOTES_A_MINUTE = 60
 """Of one reviewer: a person reads before voting, and a program that guesses does not."""
@@ -200,6 +202,7 @@ def list_scores(
     request: Request, held: OperatorToken, services: ServicesDep, family: FamilyAsked = None, partition: str = "all"
 ) -> Response:
     """The preference board: one row per family, reviewers and player, with its interval, and the reason where there is none."""
+    from dtef_pipeline.api.review.scores_response import scores_response
 
     return build_tagged_response(request, scores_response(services, family, partition))
 
@@ -209,29 +212,3 @@ def _require_own_id(holder: TokenHolder, reviewer_id: str) -> None:
     token only for one."""
     if not holder.may("operator") and reviewer_id != holder.name:
         raise Problem(403, f"reviewer_id: the token belongs to {holder.name}, who can vote only under that id")
-
-
-_SCORES_TABLE = "preference_scores"
-_SCORES_FOLLOW = "Dagster computes them, usually within 15 minutes"
-
-
-def scores_response(services: Services, family: str | None, partition: str) -> dict[str, Any]:
-    """Return the rows of `preference_scores`, of one family if given, each with a `note` on the limit of its interval.
-
-    `votes_version`: version of the votes that count now; `note`: says if the rows were computed from others. Empty without a table. Raises
-    WarehouseError for an unreadable table.
-    """
-    rows, now = _read_score_rows(services.settings), compute_current_version(services.votes)
-    reason = find_stale_reason([row["votes_version"] for row in rows], now)
-    scores = [row for row in rows if row["partition"] == partition and family in (None, row["family"])]
-    return {"scores": scores, "votes_version": now, "note": f"{reason}; {_SCORES_FOLLOW}" if reason else None}
-
-
-def _read_score_rows(settings: Settings) -> list[dict[str, Any]]:
-    warehouse = Warehouse(settings.warehouse)
-    if not warehouse.tables([_SCORES_TABLE]):
-        return []
-    rows: list[dict[str, Any]] = warehouse.rows(_SCORES_TABLE).to_pylist()
-    if not rows and warehouse.skipped:
-        raise WarehouseError(f"{_SCORES_TABLE} cannot be read: {'; '.join(warehouse.skipped.values())}")
-    return rows
