@@ -87,7 +87,7 @@ def family_jobs(
         run_tags={"dtef/roll_ups": name},
     )
     scores = dg.AssetKey(scores_name or family.scores_table)
-    description = f"Brings the roll-ups of the {name} family up to date when a {part} was scored, whatever run did it."
+    description = f"Brings the roll-ups of the {name} family up to date when a {part} was scored, by any run."
     return FamilyJobs(pipeline, rolling, boards_after_run(f"{name}_boards_after_run", boards, rolling, scores, description))
 
 

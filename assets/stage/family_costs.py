@@ -28,9 +28,9 @@ def build_costs_asset(family: Family, deps: Sequence[str], command: str = "", gr
         **{**roll_up("costs", code_version="3"), "group_name": group or name},
     )
     def asset(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
-        """What language models cost: one row per role, partition, snapshot, purpose and model variant, the dearest of each role first.
+        """What language models cost: one row per role, partition, snapshot, purpose and model variant, the most expensive first in each role.
 
-        The family's part of the table `costs`. A request that several rows share counts once. Responses without a known price are
+        The family's rows of the table `costs`. A request that several rows share counts once. Responses without a known price are
         counted in `unpriced` and are not in `cost_usd`; `unknown_cost_attempts` counts calls that may have been billed, such as timeouts.
         Baselines and what runs on this machine cost nothing and have no rows.
         """

@@ -166,7 +166,7 @@ class FamilyDrift:
 
     @property
     def description(self) -> str:
-        return f"""Whether scores of the same items changed between snapshots, in the part `{self.name}` of four tables.
+        return f"""Whether scores of the same items changed between snapshots, as rows of the family `{self.name}` in four tables.
 
 `drift` has the verdict on each model: `drift` where the documented rule flags it and there is strong evidence however often one looks, `watch`
 where only the rule does; `shared_verdict` says whether the scores of all models changed together. `drift_series` is the timeline behind it.

@@ -38,10 +38,9 @@ _NAME = SPACE.name
 
 survey_files = dg.AssetSpec(
     "survey_files",
-    description="""The survey in the file or folder of its round: one partition per segment, observed when a round is registered
-    (`dtef add`, or the sensor `new_round`). Its data version is a hash of the segment's rows: where it is newer than what
-    `survey_responses` was made from, that partition is stale at once, and each later stage as the one before it is made again.
-    The observation says what changed.""",
+    description="The survey in the file or folder of its round: one partition per segment, observed when a round is registered (`dtef add`, or "
+    "the sensor `new_round`). Its data version is a hash of the segment's rows. If it changes, the partition of `survey_responses` becomes "
+    "stale, and then each later stage. The observation says what changed.",
     group_name="survey",
     owners=OWNERS,
     kinds={"file"},

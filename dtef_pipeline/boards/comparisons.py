@@ -263,8 +263,8 @@ def tiers(board_rows: pd.DataFrame, pairs: pd.DataFrame, keys: Keys) -> pd.Serie
 
     `pairs`: from `compare_all_pairs`, of the same scores. Each setting has its own ranking. A tier is its first model and those
     ranked below it, down to the next model that the verdict finds worse than the first; that model opens the next tier. Models of a tier
-    cannot be distinguished from its first, but may be from each other. Null also for a model without a testable comparison in that way of
-    asking, because there are too few clusters.
+    cannot be distinguished from its first, but may be from each other. Null also for a model without a testable comparison in that
+    setting, because there are too few clusters.
     """
     testable = pairs[pairs["p"].notna()]
     sides = [(*keys.asked, *names) for names in (MODEL, OTHER)]

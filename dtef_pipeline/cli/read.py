@@ -75,7 +75,7 @@ def sql(warehouse: Warehouse, query: str, output: str) -> None:
 def _format_missing_table(message: str, stored_tables: Sequence[str]) -> str:
     """Return DuckDB's message on a missing table or function; of a table, without the names that DuckDB guesses from its own."""
     if (match := re.match(r"Catalog Error: Table with name (\w+) does not exist", message)) is None:
-        return message
+        return f"DuckDB cannot run this query: {message}; `dtef sql` only reads, so write a SELECT"
     name, where = match[1].lower(), '`dtef sql "SHOW TABLES"` lists all'
     if name in TABLES:
         return f"the table {name} does not exist yet; {where} that do"

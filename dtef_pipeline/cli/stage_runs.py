@@ -130,7 +130,7 @@ def make_roll_ups(instance: Any, names: Sequence[str], config: Mapping[str, Mapp
     from assets.launch import materialize
 
     progress, start = PartsProgress("roll-ups:", len(names), lambda line: None), time.monotonic()
-    progress.announce(f"roll-ups: {len(names):,}")
+    progress.announce(f"roll-ups: updating {format_count(len(names), 'table')}")
 
     def begin(step: str) -> None:
         if step in names:  # checks are steps too

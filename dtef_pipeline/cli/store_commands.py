@@ -28,7 +28,7 @@ of_admin = click.option(
 )
 
 
-@click.command(short_help="List stored responses, or remove some.")
+@click.command(short_help="List stored responses, or remove some (--forget).")
 @click.option("--empty", is_flag=True, help="Only responses without any text. With --truncated: either.")
 @click.option("--truncated", is_flag=True, help="Only responses that were cut off at max_tokens.")
 @several("--model", "models", metavar="NAME", help="Only this model, by name or variant")

@@ -78,7 +78,7 @@ def list_never_asked(look_ups: Mapping[str, str], models: Sequence[ModelSpec], d
     for model in models:
         for draw in range(draws):
             for key, reason in zip(request_keys(look_ups, model.variant, draw, snapshot), look_ups.values(), strict=True):
-                failures[key] = Failure(key, f"was not asked, because the look-up of its sources failed: {reason}", 0)
+                failures[key] = Failure(key, f"was not sent, because the look-up of its sources failed: {reason}", 0)
     return failures
 
 

@@ -89,7 +89,7 @@ class SiteContents:
         """Return a family's rows of a table over all families, models with several variants named by variant. Empty without the table."""
         frame = self._read_rows(name, family.name)
         if "setting" in frame and len(frame):
-            frame = frame.assign(setting=frame["setting"].map(family.site.describe_watched_way))
+            frame = frame.assign(setting=frame["setting"].map(family.site.describe_watched_setting))
         return rename_variants(frame) if len(frame) and {"model", "model_variant"} <= set(frame) else frame
 
     def costs(self, model: str = "") -> pd.DataFrame:
@@ -118,7 +118,9 @@ class SiteContents:
 
     def _drift_of(self, family: FamilyEntry) -> pa.Table:
         table = self.rows.table("drift", DRIFT.names, {"family": family.name}, ("model_variant", "setting"))
-        words = [label if label is None else family.site.describe_watched_way(label) for label in table["setting"].to_pylist()]
+        words = [
+            label if label is None else family.site.describe_watched_setting(label) for label in table["setting"].to_pylist()
+        ]
         return table.set_column(table.schema.get_field_index("setting"), "setting", pa.array(words, pa.string()))
 
     @cached_property

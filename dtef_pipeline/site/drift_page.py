@@ -51,7 +51,7 @@ _VERDICT_COLUMNS = (
     Column("verdict", "Verdict", always=True),
     Column("shift", "Shift", "signed", "Mean paired difference since the change, less that before it, with its 95% interval"),
     Column("since", "First snapshot", "code", "Likeliest first snapshot of the drift"),
-    Column("setting", "Asked as"),
+    Column("setting", "Setting"),
     Column("shared", "All models", meaning="Verdict on the shift that all models of the same snapshots share"),
     Column("odds", "Odds for drift", more=True),
     Column("needed", "Odds needed", more=True),
@@ -78,7 +78,7 @@ _DRIFT_OF_JUDGES = (
 _RULE_COLUMNS = (
     Column("partition", "Where", "code"),
     Column("model", "Model", "model"),
-    Column("setting", "Asked as"),
+    Column("setting", "Setting"),
     Column("gap", "Gap", "score"),
     Column("lowest", "Lowest", "score"),
     Column("lowest_snapshot", "in", "code"),

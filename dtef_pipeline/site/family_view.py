@@ -159,8 +159,8 @@ class FamilySite:
     """Returns the title of a metric: one of its scores, or one of `metrics`."""
     describe_asking: Callable[[str, str], str] = lambda level, condition: ", ".join(filter(None, (level, condition)))
     """How models were asked, by the columns `context_level` (empty: there is none) and `condition`."""
-    describe_watched_way: Callable[[str], str] = str
-    """How the models of a series that is watched for drift were asked, by its column `way`."""
+    describe_watched_setting: Callable[[str], str] = str
+    """How the models of a drift series were asked, by its column `setting`."""
     responses: str = ""
     """The table of candidates' responses, with `model_variant` and, where it is known, `latency_s`."""
 

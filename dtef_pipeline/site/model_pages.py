@@ -28,7 +28,7 @@ _COMPARISON_COLUMNS = (
     Column("verdict", "Verdict", always=True),
     Column("difference", "Difference", "signed", "Score of this model less that of the other, with its 95% interval"),
     Column("p_adjusted", "p (adjusted)", "p", more=True),
-    Column("way", "Asked"),
+    Column("way", "Setting"),
     Column("n_pairs", "Items", "count", more=True),
     Column("note", "Note", "note"),
 )

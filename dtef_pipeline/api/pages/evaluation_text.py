@@ -273,7 +273,7 @@ def main_values(services: Services, view: EvaluationView) -> Table | None:
             link = Link(part_words(family, run.key), f"runs/{run.run_id}")
             row = rows.setdefault((run.run_id, *names.values()), {"run": link, **names})
             row[models.setdefault(item["model"], f"model {len(models)}")] = Estimate(item["value"], item["low"], item["high"])
-    named = [Column(*entry) for entry in (("run", "Partition"), ("persona", "Persona"), ("way", "Asked"))]
+    named = [Column(*entry) for entry in (("run", "Partition"), ("persona", "Persona"), ("way", "Setting"))]
     named.append(Column("metric", "Metric", always=True))
     model_columns = [Column(name, model, "score", more=i >= _MODELS_SHOWN) for i, (model, name) in enumerate(models.items())]
     caption = "The first value of each model, with its 95% interval; the page of each run has all values"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import duckdb
 import pandas as pd
@@ -36,7 +35,6 @@ from dtef_pipeline.survey.boards.meanings import (
 )
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.design_effects import describe_n
-from dtef_pipeline.survey.question_draw import DRAW_ORDERS
 from dtef_pipeline.survey.tables import METRICS
 from dtef_pipeline.text.number_words import format_count, list_first_names
 from resources.warehouse import Warehouse
@@ -50,23 +48,22 @@ def describe_board_scope(connection: duckdb.DuckDBPyConnection, options: SurveyB
 
 
 def describe_samples(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> Iterator[str]:
-    """Yield a line for each round of which language models got a sample: its pairs, and the smallest draw with all their scores."""
-    if not has_table(connection, "survey_responses") or not {*DRAW_ORDERS} <= {*connection.table("survey_responses").columns}:
+    """Yield a line for each round of which language models got a sample: its pairs, segments and questions."""
+    if not has_table(connection, "survey_responses"):
         return
     samples = connection.execute(
-        "SELECT round, count(DISTINCT (segment, question_id)), (SELECT count(*) FROM survey_responses r WHERE r.round = scores.round), "
-        f"{', '.join(f'max({name}) + 1' for name in DRAW_ORDERS)} "
-        f"FROM scores JOIN survey_responses USING (round, segment, question_id) WHERE NOT {COMPUTED_SQL} "
-        "AND (len($1) = 0 OR list_contains($1, round)) AND ($2 IS NULL OR snapshot = $2) GROUP BY 1 ORDER BY 1",
+        f"""SELECT round, sampled.*, whole.* FROM (
+                SELECT round, count(DISTINCT (segment, question_id)) AS pairs, count(DISTINCT segment), count(DISTINCT question_id)
+                FROM scores WHERE NOT {COMPUTED_SQL} AND (len($1) = 0 OR list_contains($1, round)) AND ($2 IS NULL OR snapshot = $2)
+                GROUP BY round
+            ) AS sampled JOIN (
+                SELECT round, count(*) AS all_pairs, count(DISTINCT segment), count(DISTINCT question_id) FROM survey_responses GROUP BY round
+            ) AS whole USING (round) WHERE pairs < all_pairs ORDER BY round""",
         [list(options.rounds), options.snapshot],
     ).fetchall()
-    for name, n_sampled, n_pairs, *sample in samples:
-        questions, segments = sample
-        round_options = replace(options, rounds=(name,), questions=questions, sample_segments=segments)
-        sizes = [_count_places_drawn(connection, column, round_options) for column in DRAW_ORDERS]
-        if n_sampled < n_pairs:
-            part = f" ({_describe_part(connection, round_options)})" if sample != sizes else ""
-            yield f"{name}: language models were asked {n_sampled:,} of {format_count(n_pairs, 'pair')}{part}"
+    for name, _, pairs, segments, questions, _, all_pairs, all_segments, all_questions in samples:
+        part = f"{segments:,} of {format_count(all_segments, 'segment')}, {questions:,} of {format_count(all_questions, 'question')}"
+        yield f"{name}: language models were asked {pairs:,} of {format_count(all_pairs, 'pair')} ({part})"
 
 
 def _describe_part(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:

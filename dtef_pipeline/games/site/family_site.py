@@ -24,7 +24,7 @@ from dtef_pipeline.games.site.episode_list import (
 )
 from dtef_pipeline.games.site.game_labels import (
     GameDocuments,
-    describe_watched_way,
+    describe_watched_setting,
     format_metric_title,
     format_scenario_title,
     format_unit,
@@ -290,7 +290,7 @@ GAMES_SITE = FamilySite(
     metrics=GAMES_PAIRED.metrics,
     part_words=part_words,
     metric_words=ranked_metric_words,
-    describe_watched_way=describe_watched_way,
+    describe_watched_setting=describe_watched_setting,
     responses="episode_turns",
 )
 

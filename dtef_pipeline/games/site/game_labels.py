@@ -65,7 +65,7 @@ def ranked_metric_words(metric: str) -> str:
     return f"{scenario.replace('-', ' ').capitalize()}{colon}{format_metric_title(name)}"
 
 
-def describe_watched_way(condition: str) -> str:
+def describe_watched_setting(condition: str) -> str:
     """Format drift's `persona none against baseline/nash, success_rate` as `itself against nash (baseline), Won`."""
     match = _WAY_OF_PLAYING.fullmatch(condition)
     if match is None:

@@ -97,7 +97,7 @@ def read_verdict(task: Arbitration, result: EpisodeResult) -> EvaluatorVerdict:
     """Read the verdict of a judgement from its last reply."""
     if result.failure is not None or not result.responses:
         budget = result.failure is not None and result.failure.status == OVER_BUDGET
-        error = result.failure.message if result.failure else "was not asked"
+        error = result.failure.message if result.failure else "was not sent"
         return EvaluatorVerdict(task.evaluator, None, SKIPPED_BUDGET if budget else CALL_FAILED, None, error)
     last = result.responses[-1]
     reply = _read(last)

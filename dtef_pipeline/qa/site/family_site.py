@@ -21,7 +21,7 @@ from dtef_pipeline.qa.site.boards import (
 from dtef_pipeline.qa.site.explorer import build_explorer_files, compute_kept_share
 from dtef_pipeline.qa.site.model_sections import QaModelSections
 from dtef_pipeline.qa.site.qa_labels import (
-    describe_watched_way,
+    describe_watched_setting,
     format_part_title,
     format_suite_title,
     format_way,
@@ -171,6 +171,6 @@ QA_SITE = FamilySite(
     part_words=part_words,
     metric_words=ranked_metric_words,
     describe_asking=lambda level, condition: format_way(condition),
-    describe_watched_way=describe_watched_way,
+    describe_watched_setting=describe_watched_setting,
     responses="qa_responses",
 )

@@ -135,7 +135,7 @@ def ranked_metric_words(metric: str) -> str:
     return f"{format_suite_title(match[1])}: {', '.join(filter(None, words))}"
 
 
-def describe_watched_way(condition: str) -> str:
+def describe_watched_setting(condition: str) -> str:
     """Format drift's names of conditions for people: `letters, correct by numeric 2`."""
     match = _WAY_OF_ANSWERING.fullmatch(condition)
     if match is None:

@@ -166,7 +166,7 @@ def resolve_summary(case: SummaryCase, outcomes: Sequence[Response | Failure]) -
 
 def _find_summary_state(reply: AnalystReply, responses: Sequence[Response], failure: Failure | None) -> tuple[str, str | None]:
     if not responses:
-        return (failure.status, failure.message) if failure else ("error", "was not asked")
+        return (failure.status, failure.message) if failure else ("error", "was not sent")
     if not reply.missing_blocks:
         return "ok", None
     cut = "; the last reply was cut off by its token limit" if responses[-1].finish_reason == "length" else ""

@@ -29,7 +29,7 @@ from dtef_pipeline.survey.site.sections import build_conditions_section, section
 from dtef_pipeline.survey.site.survey_labels import (
     METRIC_NAMES,
     describe_asking,
-    describe_watched_way,
+    describe_watched_setting,
     part_words,
     ranked_metric_words,
 )
@@ -95,7 +95,7 @@ SURVEY_SITE = FamilySite(
     part_words=part_words,
     metric_words=ranked_metric_words,
     describe_asking=describe_asking,
-    describe_watched_way=describe_watched_way,
+    describe_watched_setting=describe_watched_setting,
     responses="predictions",
 )
 

@@ -185,7 +185,7 @@ _CONTEXT_COLUMNS = (
         ends=("low", "high"),
     ),
     Column("p_adjusted", "p (adjusted)", "p"),
-    Column("condition", "Asked"),
+    Column("condition", "Condition"),
     Column("levels", "Levels", more=True),
     Column("score_at_lowest_context", "Least context", "score", more=True),
     Column("score_at_highest_context", "Most context", "score", more=True),
@@ -343,7 +343,7 @@ def _build_evenness_section(contents: SurveyContents) -> Section:
     )
     caption = "Spread of the segments' mean scores, the most even first"
     tables = _build_tables(contents, "consistency", caption, _EVENNESS_COLUMNS, lambda row: _find_spread_ends(contents, row))
-    return Section("evenness", "Evenness over segments", tables, answer, method)
+    return Section("evenness", "Consistency over segments", tables, answer, method)
 
 
 def _find_spread_ends(contents: SurveyContents, row: dict[str, Any]) -> dict[str, Any]:

@@ -148,7 +148,7 @@ def describe_asking(level: str, condition: str) -> str:
     return f"{ContextLevel(level).heading.lower()}, {format_condition(condition)}"
 
 
-def describe_watched_way(text: str) -> str:
+def describe_watched_setting(text: str) -> str:
     """Return a drift table's setting in words: `with 5 context questions` for `context 5`. Other texts are unchanged."""
     match = _WAY_OF_ASKING.fullmatch(text)
     if match is None:

@@ -201,7 +201,7 @@ class TestReplies:
         assert resolve_summary(self.case, [Failure("k", "HTTP 500", 7)]).status == "error"
         stopped = resolve_summary(self.case, [Failure("k", "the run's max_calls of 1 was reached", 0, "budget")])
         assert (stopped.status, stopped.reason) == ("budget", "the run's max_calls of 1 was reached")
-        assert resolve_summary(self.case, []).reason == "was not asked"
+        assert resolve_summary(self.case, []).reason == "was not sent"
 
     def test_a_second_call_that_fails_leaves_what_the_first_stated(self) -> None:
         summary = resolve_summary(self.case, [response(self.first, "<topic>x</topic>"), Failure("k", "HTTP 500", 7)])

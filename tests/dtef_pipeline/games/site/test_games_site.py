@@ -22,7 +22,7 @@ from dtef_pipeline.games.site.episode_list import TextParts, split_text_parts
 from dtef_pipeline.games.site.game_labels import (
     GameDocuments,
     PlayerLabels,
-    describe_watched_way,
+    describe_watched_setting,
     format_metric_title,
     format_scenario_title,
     part_words,
@@ -425,8 +425,8 @@ def test_names_are_words() -> None:
     assert part_words("poker") == "Poker"
     assert ranked_metric_words("limit-holdem v1: success_rate") == "Limit holdem v1: Won"
     assert ranked_metric_words("success_rate") == "Won"
-    assert describe_watched_way("persona none against baseline/nash, success_rate") == "itself against nash (baseline), Won"
-    assert describe_watched_way("asked") == "asked"
+    assert describe_watched_setting("persona none against baseline/nash, success_rate") == "itself against nash (baseline), Won"
+    assert describe_watched_setting("asked") == "asked"
     assert [format_metric_title(name) for name in ("success_rate", "utility_share")] == ["Won", "Utility share"]
     assert labels.opponent("baseline/nash") == "nash (baseline)"
     assert labels.opponent("calm:v2@m") == "m as Calm v2"

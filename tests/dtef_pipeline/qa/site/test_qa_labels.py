@@ -8,7 +8,7 @@ from dtef_pipeline.qa.score_validity import QA_VALIDITY_CHECKS
 from dtef_pipeline.qa.settings import ITEM_TEMPLATES, QaCondition
 from dtef_pipeline.qa.site.qa_labels import (
     CHECK_WORDS,
-    describe_watched_way,
+    describe_watched_setting,
     format_metric,
     format_part_title,
     format_suite_title,
@@ -86,7 +86,7 @@ def test_partitions_and_metrics_of_votes_are_words() -> None:
         "MMLU: correct answers, letters, by the number in the answer (version 2)"
     )
     assert ranked_metric_words("passed") == "programs that pass"
-    assert describe_watched_way("bm25,10-chunks, correct by numeric 2") == (
+    assert describe_watched_setting("bm25,10-chunks, correct by numeric 2") == (
         "BM25, 10 passages, correct answers by the number in the answer (version 2)"
     )
-    assert describe_watched_way("asked") == "asked"
+    assert describe_watched_setting("asked") == "asked"

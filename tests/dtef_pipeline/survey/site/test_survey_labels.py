@@ -12,7 +12,7 @@ from dtef_pipeline.survey.site.family_site import method
 from dtef_pipeline.survey.site.survey_labels import (
     BASELINE_MEANINGS,
     METRIC_NAMES,
-    describe_watched_way,
+    describe_watched_setting,
     format_baseline_name,
     format_condition,
     format_segment_label,
@@ -93,8 +93,8 @@ def test_metrics_are_words() -> None:
     )
     assert ranked_metric_words("emd_normalized") == "Earth mover on the scale"
     assert ranked_metric_words("another") == "another"
-    assert describe_watched_way("context 5, condition distribution") == "with 5 context questions, asked directly"
-    assert (describe_watched_way("context 0"), describe_watched_way("asked")) == ("without context questions", "asked")
+    assert describe_watched_setting("context 5, condition distribution") == "with 5 context questions, asked directly"
+    assert (describe_watched_setting("context 0"), describe_watched_setting("asked")) == ("without context questions", "asked")
     assert set(METRICS) <= set(METRIC_NAMES)
 
 
