@@ -273,14 +273,14 @@ def tiers(board_rows: pd.DataFrame, pairs: pd.DataFrame, keys: Keys) -> pd.Serie
     better = set(zip(*(wins[name].astype(str) for name in (*keys.asked, *MODEL, *OTHER)), strict=True))
     ranked = board_rows[board_rows["rank"].notna()].sort_values([*keys.asked, "rank", *MODEL], kind="stable")
     result = pd.Series(pd.NA, index=board_rows.index, dtype="Int64")
-    current_way: tuple[str, ...] = ()
+    current_condition: tuple[str, ...] = ()
     for index, *names in ranked[[*keys.asked, *MODEL]].astype(str).itertuples(name=None):
         condition, model = tuple(names[: len(keys.asked)]), names[len(keys.asked) :]
         if (*condition, *model) not in able:
             continue
-        if condition != current_way:
-            current_way, first, tier = condition, model, 1
-        elif (*current_way, *first, *model) in better:
+        if condition != current_condition:
+            current_condition, first, tier = condition, model, 1
+        elif (*current_condition, *first, *model) in better:
             first, tier = model, tier + 1
         result.loc[index] = tier
     return result

@@ -85,7 +85,7 @@ ITEM_COLUMNS = ("model", "item", "label", "page", "score")
 """Of `FamilyView.item_scores`: the model's name, the item's id and its words, the page that shows it, and the score, higher is better."""
 
 
-def format_asking_way(row: Mapping[str, Any]) -> str:
+def format_setting(row: Mapping[str, Any]) -> str:
     """Return the values of the columns that identify settings."""
     values = (row.get(name) for name in ("first_level", "context_level", "condition", "metric"))
     return " · ".join(str(value) for value in values if not is_unknown(value))
@@ -115,7 +115,7 @@ class FamilyView:
     """How its scores are made and read, in paragraphs, for the page on method."""
     variants: Mapping[str, str] = field(default_factory=dict)
     """By a model's name on the boards, its variant in the tables, where that is another."""
-    way: Callable[[Mapping[str, Any]], str] = format_asking_way
+    setting_text: Callable[[Mapping[str, Any]], str] = format_setting
     """How the models of a row of `comparisons` were asked, in words."""
 
     def name_of(self, model: str, variant: str | None) -> str:

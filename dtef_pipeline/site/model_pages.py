@@ -126,7 +126,13 @@ def _build_comparison_row(family: FamilyEntry, row: dict[str, Any], side: str, s
     verdict = row["verdict"] if sign > 0 else _OPPOSITE.get(row["verdict"], row["verdict"])
     model, variant = (row["other_model"], row["other_variant"]) if side == "other" else (row["model"], row["model_variant"])
     rival = family.view.name_of(model, variant)
-    return {**row, "other": rival, "way": family.view.way(row), "verdict": verdict, "difference": Estimate(ends[0], low, high)}
+    return {
+        **row,
+        "other": rival,
+        "way": family.view.setting_text(row),
+        "verdict": verdict,
+        "difference": Estimate(ends[0], low, high),
+    }
 
 
 def _build_drift_blocks(contents: SiteContents, family: FamilyEntry, name: str) -> list[Block]:

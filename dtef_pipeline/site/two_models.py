@@ -37,7 +37,7 @@ def _build_manifest(contents: SiteContents, family: FamilyEntry, files: dict[str
             family.view.name_of(row["other_model"], row["other_variant"]),
             None if is_unknown(row["difference"]) else [row["difference"], row["low"], row["high"]],
             row["verdict"],
-            family.view.way(row),
+            family.view.setting_text(row),
         ]
         for row in convert_to_rows(comparisons)
     ]

@@ -62,7 +62,7 @@ def metric_words(family: str, metric: str) -> str:
     return site.metric_words(metric) if site else metric
 
 
-def way_words(family: str, row: Mapping[str, Any]) -> str:
+def setting_words(family: str, row: Mapping[str, Any]) -> str:
     """Return the condition of a row's models; empty if all have the same."""
     level, condition = (str(row[name]) if row.get(name) is not None else "" for name in ("context_level", "condition"))
     site = site_of(family)
@@ -267,7 +267,7 @@ def main_values(services: Services, view: EvaluationView) -> Table | None:
         for item in _select_first_metrics(services, run.run_id):
             names = {
                 "persona": ", ".join(persona_words([run.asks["persona"]])) if "persona" in run.asks else "",
-                "way": way_words(family, item),
+                "way": setting_words(family, item),
                 "metric": metric_words(family, item["metric"]),
             }
             link = Link(part_words(family, run.key), f"runs/{run.run_id}")
@@ -303,7 +303,7 @@ def build_value_rows(family: str, metrics: Sequence[Mapping[str, Any]]) -> list[
         {
             "model": item["model"],
             "metric": metric_words(family, item["metric"]),
-            "way": way_words(family, item),
+            "way": setting_words(family, item),
             "value": Estimate(item["value"], item["low"], item["high"]),
             "n": f"{item['n']:,}" if item["n_asked"] in (None, item["n"]) else f"{item['n']:,} of {item['n_asked']:,}",
             "note": format_remarks(item["reason"], item["remark"]) or "",

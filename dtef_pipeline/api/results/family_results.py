@@ -38,7 +38,7 @@ class FamilyResults:
     status = "call_status"
     answer_keys: tuple[str, ...] = ()
     """Key columns of an answer within a partition, here and in the table of scores; empty: the usual ones that both have."""
-    way: tuple[str, ...] = ("model",)
+    setting_columns: tuple[str, ...] = ("model",)
     """Columns of model and condition, by which outcomes are counted."""
     choice_columns: tuple[str, ...] = ("model", "draw")
     """Columns that decide whether a row belongs to the run."""
@@ -106,7 +106,7 @@ class FamilyResults:
 
     def read_outcome_rows(self) -> list[Row]:
         """Read the answers with their outcome."""
-        rows: list[Row] = self.select_rows(self.answers, (*self.answer_keys, *self.way, self.status)).to_pylist()
+        rows: list[Row] = self.select_rows(self.answers, (*self.answer_keys, *self.setting_columns, self.status)).to_pylist()
         return rows
 
     def find_scored_names(self) -> set[tuple[Any, ...]]:
@@ -118,7 +118,7 @@ class FamilyResults:
         return tuple(row[name] for name in self.answer_keys)
 
     def way_of(self, row: Mapping[Any, Any]) -> tuple[Any, ...]:
-        return tuple(row[name] for name in self.way)
+        return tuple(row[name] for name in self.setting_columns)
 
     def count_planned(self) -> dict[Hashable, int] | None:
         """Count the planned answers by model and condition; None: unknown."""
@@ -162,8 +162,8 @@ class FamilyResults:
 
     def count_other_answers(self) -> Counter[tuple[Any, ...]]:
         """Count by model and condition the answers of other runs, such as further draws, which a board includes."""
-        answers = filter_models(self.run.rows(self.answers, self.way), self.models)
-        own_answers = self.select_rows(self.answers, self.way)
+        answers = filter_models(self.run.rows(self.answers, self.setting_columns), self.models)
+        own_answers = self.select_rows(self.answers, self.setting_columns)
         return Counter(map(self.way_of, answers.to_pylist())) - Counter(map(self.way_of, own_answers.to_pylist()))
 
     def cost(self) -> UsageTotals:

@@ -44,7 +44,7 @@ class SurveyResults(FamilyResults):
 
     unit = Unit("prediction", "given")
     answer_keys = ("question_id", "condition", "context_level", "model_variant", "draw")
-    way = ("model", "condition", "context_level")
+    setting_columns = ("model", "condition", "context_level")
     choice_columns = ("model", "draw", *KEYS.asked, KEYS.item)
     extra_tables = ("reference_scores", "survey_responses", "blueprints")
     board = "segment_results"
@@ -72,7 +72,7 @@ class SurveyResults(FamilyResults):
     @cached_property
     def silent(self) -> list[Row]:
         """Return the predictions that a computed model could not make, such as one from a missing previous round; `error` says why."""
-        rows = self.select_rows("predictions", (*self.way, "call_status", "error"))
+        rows = self.select_rows("predictions", (*self.setting_columns, "call_status", "error"))
         rows = rows.filter(pc.equal(rows["call_status"].cast(pa.string()), _MISSING))
         predictions: list[Row] = filter_models(rows, self.run.find_computed_models(self.config.get("models", ()))).to_pylist()
         return predictions
@@ -119,12 +119,12 @@ class SurveyResults(FamilyResults):
 
     def _read_scored(self, *columns: str) -> pa.Table:
         """Read columns of the scores, without questions that define the segment itself."""
-        rows = self.run.rows("scores", [*self.way, *columns, str(KEYS.left_out)])
+        rows = self.run.rows("scores", [*self.setting_columns, *columns, str(KEYS.left_out)])
         return rows.filter(pc.invert(rows[KEYS.left_out]))
 
     def _count_asked_questions(self) -> Counter[tuple[str, ...]]:
         """Count the questions to score."""
-        return count_different_items(self._read_scored(KEYS.item), self.way, KEYS.item)
+        return count_different_items(self._read_scored(KEYS.item), self.setting_columns, KEYS.item)
 
     def _count_statuses(self) -> dict[tuple[Any, ...], Counter[str]]:
         """Count the predictions by model, condition and status."""

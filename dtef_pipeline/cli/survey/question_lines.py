@@ -30,7 +30,7 @@ from dtef_pipeline.text.number_words import format_count
 from resources.warehouse import Warehouse
 
 _TABLES_OF_PAIRS = ("survey_responses", "reference_scores", "scores")
-_SERIES_OF_SCORES = ["way", "model_variant"]
+_SERIES_OF_SCORES = ["setting", "model_variant"]
 _LEAST_READ = 0.5
 """Minimum parse rate at which a model's scores predict differences: unreadable responses all have the same score."""
 
@@ -112,7 +112,7 @@ def _baselines(connection: duckdb.DuckDBPyConnection, settings: SurveySettings) 
     """Return the leave-one-out marginal's score of each pair as `typical`, and its lead over the uniform baseline as `score`."""
     metric = SurveyBoardOptions().metric
     return connection.execute(
-        f"""SELECT {", ".join(KEYS.pair)}, '' AS way, '' AS model_variant,
+        f"""SELECT {", ".join(KEYS.pair)}, '' AS setting, '' AS model_variant,
                    coalesce(r.leave_one_out_score.{metric}, r.population_score.{metric}) AS typical, typical - uniform_score.{metric} AS score
             FROM reference_scores r JOIN survey_responses USING ({", ".join(KEYS.pair)})
             WHERE list_contains($1, round) AND NOT circular AND typical IS NOT NULL""",
@@ -126,11 +126,11 @@ def _model_scores(connection: duckdb.DuckDBPyConnection, settings: SurveySetting
         return pd.DataFrame(columns=[*KEYS.pair, *_SERIES_OF_SCORES, "score"])
     score = policy_sql(SurveyBoardOptions())
     return connection.execute(
-        f"""SELECT {", ".join(KEYS.pair)}, condition || ' ' || context_level AS way, model_variant, avg({score}) AS score FROM scores
+        f"""SELECT {", ".join(KEYS.pair)}, condition || ' ' || context_level AS setting, model_variant, avg({score}) AS score FROM scores
             WHERE list_contains($1, round) AND list_contains($2, condition) AND list_contains($3, context_level)
                 AND NOT {COMPUTED_SQL} AND NOT {KEYS.left_out}
-            GROUP BY {", ".join(KEYS.pair)}, way, model_variant HAVING avg({score}) IS NOT NULL
-            QUALIFY avg(avg((status = 'ok')::DOUBLE)) OVER (PARTITION BY way, model_variant) >= {_LEAST_READ}""",
+            GROUP BY {", ".join(KEYS.pair)}, setting, model_variant HAVING avg({score}) IS NOT NULL
+            QUALIFY avg(avg((status = 'ok')::DOUBLE)) OVER (PARTITION BY setting, model_variant) >= {_LEAST_READ}""",
         [settings.rounds, settings.conditions, settings.context_levels],
     ).df()
 

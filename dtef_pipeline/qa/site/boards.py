@@ -11,8 +11,8 @@ import pandas as pd
 from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.qa.site.qa_labels import (
     format_metric,
+    format_qa_condition,
     format_suite_title,
-    format_way,
     measure_words,
     rank_metric,
     scorer_words,
@@ -90,7 +90,7 @@ def _format_title(suite: str, measure: BoardMeasure) -> str:
 
 
 def _format_condition_title(suite: str, condition: str, metric: str) -> str:
-    label = format_way(condition)
+    label = format_qa_condition(condition)
     suffix = "" if metric in ("correct", "passed", "score") else f": {format_metric(metric)}"
     return f"{format_suite_title(suite)}{', ' if label else ''}{label}{suffix}"
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from dtef_pipeline.identity import digest
 from dtef_pipeline.qa.score_rows import ANSWERED_CALL
-from dtef_pipeline.qa.site.qa_labels import format_metric, format_part_title, format_way, scorer_words
+from dtef_pipeline.qa.site.qa_labels import format_metric, format_part_title, format_qa_condition, scorer_words
 from dtef_pipeline.qa.site.suite_scores import RUN_OF_A_PART, SHOWN_RUNS, BoardMeasure, QaScores, Scores, SuiteScores
 from dtef_pipeline.report.row_reader import StoredRow
 from dtef_pipeline.site.content import DataFile
@@ -349,7 +349,7 @@ def _response(
     pairs = [(entry.get("score"), format_metric(measures[entry["measure"]].metric)) for entry in response.get("scores", ())]
     return {
         "model": scores.names[suite.models[response["model"]]],
-        "way": format_way(labels[response["way"]]),
+        "way": format_qa_condition(labels[response["way"]]),
         "text": response.get("text"),
         "scores": [f"{metric} {show(score, 'number')}" for score, metric in pairs],
     }
@@ -376,7 +376,7 @@ def _build_index(scores: QaScores, suite: SuiteScores, conditions: Sequence[str]
     place = {part: index for index, part in enumerate(parts)}
     return {
         "models": [scores.names[variant] for variant in suite.models],
-        "ways": [format_way(condition) for condition in conditions],
+        "ways": [format_qa_condition(condition) for condition in conditions],
         "parts": [[part, format_part_title(part)] for part in parts],
         "measures": [
             {

@@ -23,8 +23,8 @@ from dtef_pipeline.qa.site.model_sections import QaModelSections
 from dtef_pipeline.qa.site.qa_labels import (
     describe_watched_setting,
     format_part_title,
+    format_qa_condition,
     format_suite_title,
-    format_way,
     part_words,
     ranked_metric_words,
 )
@@ -82,7 +82,7 @@ def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:
         pages=lambda: _build_pages(scores, boards),
         data=[_build_items_section(scores), _build_findings_section(scores)],
         method=_QA_METHOD,
-        way=format_board_title,
+        setting_text=format_board_title,
         variants={name: variant for variant, name in scores.names.items()},
     )
 
@@ -170,7 +170,7 @@ QA_SITE = FamilySite(
     QA_PAIRED.metrics,
     part_words=part_words,
     metric_words=ranked_metric_words,
-    describe_asking=lambda level, condition: format_way(condition),
+    describe_asking=lambda level, condition: format_qa_condition(condition),
     describe_watched_setting=describe_watched_setting,
     responses="qa_responses",
 )

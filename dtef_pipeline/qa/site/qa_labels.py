@@ -65,7 +65,7 @@ def format_part_title(name: str) -> str:
     return f"{words[:1].upper()}{words[1:]}" or "(no name)"
 
 
-def format_way(condition: str) -> str:
+def format_qa_condition(condition: str) -> str:
     """Format `cot,5-shot,rotated-1` as step by step, 5 examples, options rotated by 1; the plain way is empty."""
     return ", ".join(filter(None, (_format_piece(piece) for piece in condition.split(","))))
 
@@ -131,7 +131,7 @@ def ranked_metric_words(metric: str) -> str:
     if match is None:
         return format_metric(metric)
     condition, _, scorer = match[3].partition(", ")
-    words = (format_metric(match[2]), format_way(condition), f"by {scorer_words(scorer)}" if scorer else "")
+    words = (format_metric(match[2]), format_qa_condition(condition), f"by {scorer_words(scorer)}" if scorer else "")
     return f"{format_suite_title(match[1])}: {', '.join(filter(None, words))}"
 
 
@@ -140,4 +140,4 @@ def describe_watched_setting(condition: str) -> str:
     match = _WAY_OF_ANSWERING.fullmatch(condition)
     if match is None:
         return condition
-    return ", ".join(filter(None, (format_way(match[1]), f"{format_metric(match[2])} by {scorer_words(match[3])}")))
+    return ", ".join(filter(None, (format_qa_condition(match[1]), f"{format_metric(match[2])} by {scorer_words(match[3])}")))

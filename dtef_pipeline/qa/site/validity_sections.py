@@ -11,8 +11,8 @@ from dtef_pipeline.qa.site.qa_labels import (
     CHECK_WORDS,
     format_metric,
     format_part_title,
+    format_qa_condition,
     format_suite_title,
-    format_way,
     scorer_words,
 )
 from dtef_pipeline.qa.site.suite_scores import QaScores
@@ -32,7 +32,7 @@ _COMPARISONS_HOW = (
     "The better model first, on the items scored for both. The test treats subjects or transcripts as independent units; p is adjusted "
     "over all pairs of the board (Holm)."
 )
-_WAY_COLUMNS = (Column("way", "Condition"), Column("metric", "Metric"))
+_CONDITION_COLUMNS = (Column("way", "Condition"), Column("metric", "Metric"))
 _VALIDITY_COLUMNS = (
     Column("check", "Check"),
     Column("suite", "Suite"),
@@ -40,7 +40,7 @@ _VALIDITY_COLUMNS = (
     Column("value", "Value", "number", "A range of means, a share, or a rank correlation"),
     Column("is_suspect", "Look into it", always=True),
     Column("n", "Rests on", "count", "Items, judgements or responses", more=True),
-    *_WAY_COLUMNS,
+    *_CONDITION_COLUMNS,
     Column("measured_by", "Measured by", more=True),
     Column("note", "Note", "note"),
 )
@@ -71,7 +71,7 @@ _PAIR_COLUMNS = (
     Column("value", "Difference", "signed"),
     Column("p_adjusted", "p (adjusted)", "p"),
     Column("n_items", "Items", "count", more=True),
-    *_WAY_COLUMNS,
+    *_CONDITION_COLUMNS,
     Column("note", "Note", "note"),
 )
 
@@ -164,6 +164,6 @@ def _build_row(scores: QaScores, record: Mapping[str, Any], ends: tuple[str, str
     row |= {name: make(str(row[name])) for name, make in words.items() if row.get(name)}
     return {
         **row,
-        "way": format_way(str(row.get("condition") or "")),
+        "way": format_qa_condition(str(row.get("condition") or "")),
         **({"value": Estimate(*(row[name] for name in ends))} if ends else {}),
     }

@@ -76,7 +76,7 @@ def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:
         data=build_data_sections(rows),
         method=_RUBRIC_METHOD,
         variants=_map_variants(rows),
-        way=lambda row: f"{row['metric']} score",
+        setting_text=lambda row: f"{row['metric']} score",
     )
 
 

@@ -31,12 +31,12 @@ def group_by_setting(frame: pd.DataFrame, *, richest: bool = False) -> Iterator[
     """
     if not len(frame):
         return
-    ways = {
+    settings = {
         Setting(str(level), str(condition)) for level, condition in zip(frame["context_level"], frame["condition"], strict=True)
     }
     conditions: set[str] = set()
-    for way in sorted(ways, key=lambda item: (-ContextLevel(item.level).order, item.condition)):
-        if richest and way.condition in conditions:
+    for setting in sorted(settings, key=lambda item: (-ContextLevel(item.level).order, item.condition)):
+        if richest and setting.condition in conditions:
             continue
-        conditions.add(way.condition)
-        yield way, way.select_rows(frame)
+        conditions.add(setting.condition)
+        yield setting, setting.select_rows(frame)

@@ -74,9 +74,9 @@ def compute_expected_degrees(pairs: pd.DataFrame) -> float:
 def compute_difference_deviations(scores: pd.DataFrame) -> pd.DataFrame:
     """Return the scores of several models as deviations whose variance is, averaged over models, that of the difference of two of them.
 
-    `scores`: `score`, and `way` and the pair's `question` and `segment`, which identify a pair. Pairs of one model are dropped.
+    `scores`: `score`, and `setting` and the pair's `question` and `segment`, which identify a pair. Pairs of one model are dropped.
     """
-    pair_scores = scores.groupby(["way", "question", "segment"], observed=True)["score"]
+    pair_scores = scores.groupby(["setting", "question", "segment"], observed=True)["score"]
     models = pair_scores.transform("size")
     deviation = (scores["score"] - pair_scores.transform("mean")) * np.sqrt(2 * models / (models - 1).clip(lower=1))
     return scores.assign(score=deviation)[models > 1]

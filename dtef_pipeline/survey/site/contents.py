@@ -23,7 +23,7 @@ from dtef_pipeline.survey.boards.survey_boards import BREAKDOWNS, PUBLISHED
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.identity import make_round_order
 from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.survey.site.survey_labels import format_segment_label, format_way_heading, map_variant_names
+from dtef_pipeline.survey.site.survey_labels import format_segment_label, format_setting_heading, map_variant_names
 from dtef_pipeline.text.shortening import shorten
 
 FAMILY = "survey"
@@ -99,7 +99,7 @@ class SurveyContents:
         return map_variant_names(self.overall) if len(self.overall) else {}
 
     @cached_property
-    def ways(self) -> list[Setting]:
+    def settings(self) -> list[Setting]:
         """The settings, sorted by most ranked models, not much fewer pairs than others, most context."""
         ranked_rows = {key: rows[rows["rank"].notna() & ~rows["is_reference"]] for key, rows in group_by_setting(self.overall)}
         pairs = {key: int(rows["n_pairs"].max()) if len(rows) else 0 for key, rows in ranked_rows.items()}
@@ -109,19 +109,19 @@ class SurveyContents:
     @property
     def main(self) -> Setting:
         """The setting of the first leaderboard, which pages use if they show only one."""
-        return self.ways[0]
+        return self.settings[0]
 
     def title(self, setting: Setting) -> str:
-        return format_way_heading(setting, len({other_way.condition for other_way in self.ways}) > 1)
+        return format_setting_heading(setting, len({other.condition for other in self.settings}) > 1)
 
-    def format_way_title(self, row: Mapping[str, Any]) -> str:
+    def format_setting_title(self, row: Mapping[str, Any]) -> str:
         """Return a table row's setting, in words."""
         return self.title(Setting(str(row["context_level"]), str(row["condition"])))
 
     @cached_property
     def has_answers(self) -> bool:
         """Whether there are observed answers, which pages of segments and questions need."""
-        return bool(self.ways) and has_table(self.connection, "survey_responses")
+        return bool(self.settings) and has_table(self.connection, "survey_responses")
 
     @cached_property
     def segments(self) -> Mapping[str, SegmentPage]:

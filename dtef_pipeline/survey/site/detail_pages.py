@@ -78,11 +78,11 @@ class DetailPages:
             rows = rows.merge(gaps[[*key, "verdict"]], on=key, how="left")
         return _group_by_way(rows, ["segment"])
 
-    def _build_model_tables(self, way_rows: Mapping[Any, pd.DataFrame]) -> list[Block]:
+    def _build_model_tables(self, setting_rows: Mapping[Any, pd.DataFrame]) -> list[Block]:
         """Return a table of models for each setting, unfolded for the first leaderboard."""
         blocks: list[Block] = []
-        for setting in self.contents.ways:
-            rows = way_rows.get(setting)
+        for setting in self.contents.settings:
+            rows = setting_rows.get(setting)
             if rows is None:
                 continue
             frame = rows.sort_values(["score", "name"], ascending=[False, True], kind="stable")

@@ -51,7 +51,7 @@ def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:
         data=list(data_sections(contents)),
         method=method(contents.metric),
         variants={name: variant for variant, name in contents.names.items()},
-        way=contents.format_way_title,
+        setting_text=contents.format_setting_title,
     )
     return _add_pair_pages(contents, shared) if contents.questions and boards else shared
 

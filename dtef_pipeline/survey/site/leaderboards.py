@@ -49,14 +49,14 @@ _BOARD_MORE = (
 
 def build_ranked_boards(contents: SurveyContents) -> Iterator[RankedBoard]:
     """Yield a board for each setting, first that of the front page."""
-    for index, setting in enumerate(contents.ways):
+    for index, setting in enumerate(contents.settings):
         rows = setting.select_rows(contents.overall)
         ranked_rows = _add_ranks(rows, setting.select_rows(contents.boards["comparisons"]))
         ceiling = rows["ceiling"].median() if "ceiling" in rows else np.nan
         lines = [] if is_unknown(ceiling) else [Reference(f"A {A_PERFECT_MODEL}", float(ceiling))]
         marginals = rows.loc[(rows["model"] == LEAVE_ONE_OUT) & rows["score"].notna(), ["name", "score"]]
         lines += [Reference(name, float(score)) for name, score in marginals.itertuples(index=False, name=None)]
-        title = contents.title(setting) if len(contents.ways) > 1 else ""
+        title = contents.title(setting) if len(contents.settings) > 1 else ""
         board = [_build_row(row) for row in convert_to_rows(ranked_rows)]
         yield RankedBoard(str(index) if index else "", title, SURVEY_MEASURE, board, lines, _BOARD_MORE, RANKS_GUIDE)
 

@@ -49,7 +49,7 @@ class Means:
     @cached_property
     def main_series(self) -> list[int]:
         """The places of the averaged series."""
-        places = [place for place, series in enumerate(self.series) if series.way == self.contents.main]
+        places = [place for place, series in enumerate(self.series) if series.setting == self.contents.main]
         return [place for place in places if not self.series[place].is_reference] or places
 
     @property

@@ -44,28 +44,28 @@ class PairPages:
 
     @cached_property
     def shown_series(self) -> list[int]:
-        """The places of the series on the site: those of as many ways as fit."""
+        """The places of the series on the site: those of as many settings as fit."""
         sizes = dict(
             self.contents.connection.execute(f"SELECT series, sum(length(code)) FROM {ANSWERS} GROUP BY series").fetchall()
         )
         places, total = list[int](), 0
-        for way in self.contents.ways:
-            way_places = [at for at, series in enumerate(self.series) if series.way == way and at in sizes]
-            total += sum(sizes[at] for at in way_places)
+        for setting in self.contents.settings:
+            setting_places = [at for at, series in enumerate(self.series) if series.setting == setting and at in sizes]
+            total += sum(sizes[at] for at in setting_places)
             if total > MAX_CODE_CHARACTERS and places:
                 break
-            places += way_places
+            places += setting_places
         return places
 
     def section(self, fixed: SegmentPage | QuestionPage) -> Section:
         """Return the section of a segment's or question's page in which the reader selects the other."""
         kind = "segment" if isinstance(fixed, SegmentPage) else "question"
-        settings = {self.series[place].way for place in self.shown_series}
-        n_missing = len(self.contents.ways) - len(settings)
+        settings = {self.series[place].setting for place in self.shown_series}
+        n_missing = len(self.contents.settings) - len(settings)
         first = self._first_requested[kind].get(fixed.place)
         notes = [
             "" if first is not None else f"No model was asked about this {kind}: the table has baselines only.",
-            f"{format_count(n_missing, 'way')} of asking with less context or fewer models omitted." if n_missing > 0 else "",
+            f"{format_count(n_missing, 'setting')} with less context or fewer models omitted." if n_missing > 0 else "",
             self.sample.words,
         ]
         segment_list = ",".join(map(str, self._segments_by_question.get(fixed.place, ()))) if kind == "question" else ""
@@ -117,10 +117,12 @@ class PairPages:
 
     @cached_property
     def _sample_rows(self) -> dict[Place, list[dict[str, Any]]]:
-        """The observed answer of each of these pairs, then each model's prediction in the way of the first leaderboard, the best first."""
+        """The observed answer of each of these pairs, then each model's prediction in the setting of the first leaderboard, the best first."""
         places = {pair for samples in self._samples.values() for pair in samples.values()}
         self.contents.connection.register("_sampled", pd.DataFrame(sorted(places), columns=["s", "q"]))
-        models = [i for i in self.shown_series if self.series[i].way == self.contents.main and not self.series[i].is_reference]
+        models = [
+            i for i in self.shown_series if self.series[i].setting == self.contents.main and not self.series[i].is_reference
+        ]
         best = "ORDER BY score DESC, series"
         rows = self.contents.connection.execute(
             f"""
@@ -183,10 +185,10 @@ class PairPages:
             "segments": [[s.label, build_data_path(s), build_texts_path(s), s.path] for s in self.contents.segments.values()],
             "questions": [[q.round, q.text, q.options, q.path] for q in self.contents.questions.values()],
             "series": [
-                [series.name, self.contents.ways.index(series.way), series.is_reference]
+                [series.name, self.contents.settings.index(series.setting), series.is_reference]
                 for series in map(self.series.__getitem__, self.shown_series)
             ],
-            "ways": [[self.contents.title(setting), "/".join(setting)] for setting in self.contents.ways],
+            "ways": [[self.contents.title(setting), "/".join(setting)] for setting in self.contents.settings],
             "statuses": [status.replace("_", " ") for status in STATUSES],
             "z": float(ndtri((1 + CONFIDENCE) / 2)),
         }

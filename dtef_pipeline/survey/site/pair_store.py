@@ -36,7 +36,7 @@ class Series(NamedTuple):
 
     name: str
     variant: str
-    way: Setting
+    setting: Setting
 
     @property
     def is_reference(self) -> bool:
@@ -44,7 +44,7 @@ class Series(NamedTuple):
 
 
 def store_pairs(contents: SurveyContents) -> list[Series]:
-    """Create PAIRS and ANSWERS on the connection; return the series by their places, ways in the order of the leaderboards."""
+    """Create PAIRS and ANSWERS on the connection; return the series by their places, settings in the order of the leaderboards."""
     series = _list_all_series(contents)
     register_places(contents, series)
     _store_answers(contents)
@@ -60,7 +60,7 @@ def register_places(contents: SurveyContents, series: Sequence[Series]) -> None:
             [(q.round, q.id, q.place) for q in contents.questions.values()], columns=["round", "question_id", "q"]
         ),
         "_series": pd.DataFrame(
-            [(place, item.variant, *item.way, item.is_reference) for place, item in enumerate(series)],
+            [(place, item.variant, *item.setting, item.is_reference) for place, item in enumerate(series)],
             columns=["series", "model_variant", "context_level", "condition", "is_reference"],
         ),
     }
@@ -97,8 +97,8 @@ def _list_all_series(contents: SurveyContents) -> list[Series]:
     items = [
         Series(contents.names.get(variant, variant), variant, Setting(level, condition)) for variant, level, condition in rows
     ]
-    place = {setting: index for index, setting in enumerate(contents.ways)}
-    return sorted(items, key=lambda series: (place.get(series.way, len(place)), series.is_reference, series.name))
+    place = {setting: index for index, setting in enumerate(contents.settings)}
+    return sorted(items, key=lambda series: (place.get(series.setting, len(place)), series.is_reference, series.name))
 
 
 def _build_code_sql(fraction: str) -> str:

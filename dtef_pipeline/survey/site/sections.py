@@ -42,10 +42,10 @@ def sections(contents: SurveyContents) -> Iterator[Section]:
     yield _build_reliability_section(contents)
 
 
-def _build_blocks_by_way(contents: SurveyContents, view: str, make: Callable[[pd.DataFrame], Block | None]) -> list[Block]:
+def _build_blocks_by_setting(contents: SurveyContents, view: str, make: Callable[[pd.DataFrame], Block | None]) -> list[Block]:
     """Return a block for each setting, unfolded for the first leaderboard."""
     blocks: list[Block] = []
-    for setting in contents.ways:
+    for setting in contents.settings:
         rows = setting.select_rows(contents.boards[view])
         block = make(rows) if len(rows) else None
         if block is not None:
@@ -61,13 +61,13 @@ def _build_tables(
     cells: Callable[[dict[str, Any]], dict[str, Any]] = lambda row: {},
 ) -> list[Block]:
     """Return a table of models for each setting. `cells` computes the cells of a row that differ from the stored ones."""
-    return _build_blocks_by_way(
+    return _build_blocks_by_setting(
         contents, view, lambda rows: Table(caption, columns, [{**row, **cells(row)} for row in build_model_rows(rows)])
     )
 
 
 def _select_main(contents: SurveyContents, view: str) -> pd.DataFrame:
-    """Return the models' rows of a view in the way of the first leaderboard."""
+    """Return the models' rows of a view in the setting of the first leaderboard."""
     rows = contents.main.select_rows(contents.boards[view])
     return rows[~rows["is_reference"]] if len(rows) else rows
 
@@ -92,7 +92,7 @@ def _build_attributes_section(contents: SurveyContents) -> Section:
         "Mean score over the segments of one attribute. Sizes of segments differ, and so does what a perfect model would score."
     )
     return Section(
-        "attributes", "By attribute", _build_blocks_by_way(contents, "attribute", _build_attribute_table), answer, method
+        "attributes", "By attribute", _build_blocks_by_setting(contents, "attribute", _build_attribute_table), answer, method
     )
 
 
@@ -149,7 +149,7 @@ def _build_gaps_section(contents: SurveyContents) -> Section:
         f"model's attribute, is below {SIGNIFICANCE:g}. The table has the {_MAX_GAPS} rows with the smallest p; `dtef board --by gaps "
         "--top 0` has all."
     )
-    blocks = _build_blocks_by_way(contents, "gaps", lambda way_rows: _build_gap_table(contents, way_rows))
+    blocks = _build_blocks_by_setting(contents, "gaps", lambda setting_rows: _build_gap_table(contents, setting_rows))
     return Section("gaps", "Largest gaps between segments", blocks, answer, method)
 
 
@@ -228,7 +228,7 @@ def _build_context_section(contents: SurveyContents) -> Section:
 
 
 def _build_curves(contents: SurveyContents) -> Iterator[Chart]:
-    if len({setting.level for setting in contents.ways}) < 2:
+    if len({setting.level for setting in contents.settings}) < 2:
         return
     n_shown = _count_questions_shown(contents)
     shared = restrict_to_shared_pairs(contents.connection, contents.overall)
@@ -248,14 +248,14 @@ def _build_curves(contents: SurveyContents) -> Iterator[Chart]:
 
 
 def _count_questions_shown(contents: SurveyContents) -> dict[Setting, float]:
-    """Return the average number of context questions in the prompts of each way, or if unknown the requested number."""
+    """Return the average number of context questions in the prompts of each setting, or if unknown the requested number."""
     means = {}
     if has_table(contents.connection, "blueprints"):
         rows = contents.connection.execute(
             "SELECT context_level, condition, avg(context_included) FROM blueprints GROUP BY ALL"
         ).fetchall()
         means = {Setting(level, condition): mean for level, condition, mean in rows if mean is not None}
-    return {setting: means.get(setting, ContextLevel(setting.level).order) for setting in contents.ways}
+    return {setting: means.get(setting, ContextLevel(setting.level).order) for setting in contents.settings}
 
 
 def _build_metrics_section(contents: SurveyContents) -> Section:
@@ -279,7 +279,7 @@ def _build_metrics_section(contents: SurveyContents) -> Section:
         "on the sample size."
     )
     return Section(
-        "metrics", "Other metrics", _build_blocks_by_way(contents, "metric", table), _summarize_metrics(contents), method
+        "metrics", "Other metrics", _build_blocks_by_setting(contents, "metric", table), _summarize_metrics(contents), method
     )
 
 
@@ -420,7 +420,7 @@ def build_conditions_section(contents: SurveyContents) -> Section:
     blocks: list[Block] = []
     counts: dict[str, int] = {}
     usual, options = _choose_usual(contents), SurveyBoardOptions(metric=contents.metric)
-    for condition in sorted({setting.condition for setting in contents.ways} - {usual}):
+    for condition in sorted({setting.condition for setting in contents.settings} - {usual}):
         frame = compare_conditions(contents.connection, usual, condition, options)
         rows = frame[frame["difference"].notna()]
         if len(rows):
@@ -441,4 +441,4 @@ def build_conditions_section(contents: SurveyContents) -> Section:
 def _choose_usual(contents: SurveyContents) -> str:
     """Return the condition for comparison: that of a run without options, or of the first leaderboard."""
     plain = BlueprintOptions().condition
-    return plain if plain in {setting.condition for setting in contents.ways} else contents.main.condition
+    return plain if plain in {setting.condition for setting in contents.settings} else contents.main.condition

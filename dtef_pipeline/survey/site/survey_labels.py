@@ -36,7 +36,7 @@ METRIC_NAMES: Mapping[str, str] = {
 }
 """Titles of metrics."""
 _METRIC_OF_BOARD = re.compile(r"(\w+) \[context (all|[0-9]{1,6}), (.+)\]")
-_WAY_OF_ASKING = re.compile(r"context (all|[0-9]{1,6})(?:, condition (.+))?")
+_SETTING_TEXT = re.compile(r"context (all|[0-9]{1,6})(?:, condition (.+))?")
 BASELINE_MEANINGS: Mapping[str, tuple[str, str]] = {
     LEAVE_ONE_OUT: ("leave-one-out marginal", "the average answer of the other groups"),
     POPULATION_MARGINAL: ("population marginal", "the average answer of all groups, including the one predicted"),
@@ -90,7 +90,7 @@ def _format_flag(flag: str) -> str:
     return _NUMBER_FLAG_WORDS[name].format(value) if name in _NUMBER_FLAG_WORDS else _PLAIN_FLAG_WORDS.get(flag, flag)
 
 
-def format_way_heading(setting: Setting, several: bool) -> str:
+def format_setting_heading(setting: Setting, several: bool) -> str:
     """Return `With 5 context questions`, with the condition if there are `several`."""
     heading = ContextLevel(setting.level).heading
     return f"{heading}, {format_condition(setting.condition)}" if several else heading
@@ -150,7 +150,7 @@ def describe_asking(level: str, condition: str) -> str:
 
 def describe_watched_setting(text: str) -> str:
     """Return a drift table's setting in words: `with 5 context questions` for `context 5`. Other texts are unchanged."""
-    match = _WAY_OF_ASKING.fullmatch(text)
+    match = _SETTING_TEXT.fullmatch(text)
     if match is None:
         return text
     return describe_asking(match[1], match[2]) if match[2] else ContextLevel(match[1]).heading.lower()

@@ -69,7 +69,7 @@ def test_the_error_is_that_of_means_of_simulated_runs(segments: int) -> None:
 def test_differences_of_several_models_have_the_mean_of_those_of_every_two() -> None:
     rng, pairs = np.random.default_rng(7), nested((4, 3, 2, 1, 1), 3)
     scores = {model: rng.normal(size=len(pairs)) for model in "abcd"}
-    rows = pd.concat([pairs.assign(model_variant=model, score=score, way="w") for model, score in scores.items()])
+    rows = pd.concat([pairs.assign(model_variant=model, score=score, setting="w") for model, score in scores.items()])
 
     def spread(value: np.ndarray) -> float:
         return float((value**2).sum())

@@ -10,7 +10,7 @@ from dtef_pipeline.api.pages.evaluation_text import (
     metric_words,
     part_words,
     persona_words,
-    way_words,
+    setting_words,
 )
 
 
@@ -41,6 +41,6 @@ def test_families_parts_metrics_and_ways_are_words() -> None:
     assert part_words("qa", "demo-mmlu/kitchen_science") == "Demo MMLU, Kitchen science"
     assert metric_words("survey", "js") == "Jensen-Shannon"
     asked = {"context_level": "5", "condition": "distribution"}
-    assert way_words("survey", asked) == "with 5 context questions, asked directly"
-    assert way_words("rubric", {"condition": None}) == ""
+    assert setting_words("survey", asked) == "with 5 context questions, asked directly"
+    assert setting_words("rubric", {"condition": None}) == ""
     assert persona_words(["none", "calm:v2"]) == ["itself", "calm:v2"]

@@ -11,8 +11,8 @@ from dtef_pipeline.qa.site.qa_labels import (
     describe_watched_setting,
     format_metric,
     format_part_title,
+    format_qa_condition,
     format_suite_title,
-    format_way,
     part_words,
     rank_metric,
     ranked_metric_words,
@@ -41,11 +41,13 @@ def test_known_suites_have_their_names(name: str, title: str) -> None:
     ],
 )
 def test_ways_of_asking_are_words(condition: str, words: str) -> None:
-    assert format_way(condition) == words
+    assert format_qa_condition(condition) == words
 
 
 def test_every_template_and_check_has_words() -> None:
-    assert all(format_way(str(QaCondition(template))) != template or template == "letters" for template in ITEM_TEMPLATES)
+    assert all(
+        format_qa_condition(str(QaCondition(template))) != template or template == "letters" for template in ITEM_TEMPLATES
+    )
     assert set(CHECK_WORDS) == set(QA_VALIDITY_CHECKS)
 
 

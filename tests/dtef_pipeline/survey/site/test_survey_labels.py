@@ -16,7 +16,7 @@ from dtef_pipeline.survey.site.survey_labels import (
     format_baseline_name,
     format_condition,
     format_segment_label,
-    format_way_heading,
+    format_setting_heading,
     map_variant_names,
     part_words,
     ranked_metric_words,
@@ -67,8 +67,8 @@ def test_conditions_are_stated_in_words(options: BlueprintOptions, words: str) -
 
 def test_ways_and_segments_are_stated_in_words() -> None:
     way = Setting("5", BlueprintOptions().condition)
-    assert format_way_heading(way, several=False) == "With 5 context questions"
-    assert format_way_heading(way, several=True) == "With 5 context questions, asked directly"
+    assert format_setting_heading(way, several=False) == "With 5 context questions"
+    assert format_setting_heading(way, several=True) == "With 5 context questions, asked directly"
     assert format_segment_label("country", "Kenya") == "Kenya"
     assert format_segment_label("ageGroup", "18-25") == "Age: 18-25"
 
