@@ -180,7 +180,7 @@ def test_ways_that_do_not_fit_are_left_out_and_the_page_says_so(open_tables: Ope
     shared = found[pair_pages.SHARED_DATA]
     assert isinstance(shared, DataFile)
     assert [shared.value["ways"][way][0] for _, way, _ in shared.value["series"]] == ["With 5 context questions"]
-    assert "1 way of asking with less context or fewer models" in html_of(page_of(found, "Kenya"))
+    assert "1 setting with less context" in html_of(page_of(found, "Kenya"))
 
 
 def html_of(page: Page) -> str:
