@@ -140,7 +140,7 @@ __all__ = [
     "watch_steps",
 ]
 
-_TOLD_DATA = "dtef/told"
+_PROGRESS_DATA = "dtef/progress"
 OWN_LINES = (
     "Exception while storing event batch: ",
     "Falling back to storing multiple single-event storage requests",
@@ -166,7 +166,7 @@ def log_step_failure(context: dg.AssetExecutionContext, message: str, metadata: 
 
 def log_run_event(context: dg.AssetExecutionContext, message: str, data: Mapping[str, Any]) -> None:
     """Log an event of the run with this data, for `read_event_data`."""
-    metadata = EngineEventData(metadata={_TOLD_DATA: dg.MetadataValue.json(dict(data))})
+    metadata = EngineEventData(metadata={_PROGRESS_DATA: dg.MetadataValue.json(dict(data))})
     step = context.op_execution_context.get_step_execution_context().step.key
     context.instance.report_engine_event(message, context.run, metadata, step_key=step)
 
@@ -174,7 +174,7 @@ def log_run_event(context: dg.AssetExecutionContext, message: str, data: Mapping
 def read_event_data(event: dg.DagsterEvent) -> Mapping[str, Any] | None:
     """Return the data that `log_run_event` wrote to an event, or None for other events."""
     data = event.event_specific_data
-    event_note = data.metadata.get(_TOLD_DATA) if isinstance(data, EngineEventData) else None
+    event_note = data.metadata.get(_PROGRESS_DATA) if isinstance(data, EngineEventData) else None
     return cast(Mapping[str, Any], event_note.value) if isinstance(event_note, dg.JsonMetadataValue) else None
 
 

@@ -108,7 +108,7 @@ class HealthBody(AnswerBody):
 
     status: Literal["ok", "degraded"]
     """degraded: see `problems`."""
-    at: datetime
+    checked_at: datetime
     """Time of the check."""
     problems: list[str]
     """Problems to fix, in words."""
@@ -269,7 +269,7 @@ def _add_daemon_state(health: _DatabaseHealth, daemon: DaemonState, now: datetim
     problems = [*outages, *_find_daemon_problems(daemon, now, health.evaluations.open or 0), *health.problems]
     return HealthBody(
         status="degraded" if problems else "ok",
-        at=now,
+        checked_at=now,
         problems=problems,
         database=health.database,
         evaluations=health.evaluations,

@@ -58,5 +58,5 @@ def begin_run(instance: dg.DagsterInstance, queue_id: str, before: str | None = 
 
 def tell_in(instance: dg.DagsterInstance, run: dg.DagsterRun, data: Mapping[str, Any]) -> None:
     """What a stage of the run tells."""
-    told = EngineEventData(metadata={"dtef/told": dg.MetadataValue.json(dict(data))})
+    told = EngineEventData(metadata={"dtef/progress": dg.MetadataValue.json(dict(data))})
     instance.report_engine_event("told by a test", run, told)

@@ -61,8 +61,8 @@ class StatusChange(AnswerBody):
     """A status that somebody gave to a version."""
 
     status: str
-    who: str
-    said_at: datetime
+    changed_by: str
+    changed_at: datetime
 
 
 class VersionOfDocument(AnswerBody):
@@ -144,7 +144,7 @@ class KnownDocuments:
                 made_by=entries[version].who if version in entries else None,
                 made_at=entries[version].made_at if version in entries else None,
                 statuses=[
-                    StatusChange(status=step.status, who=step.who, said_at=step.said_at)
+                    StatusChange(status=step.status, changed_by=step.who, changed_at=step.said_at)
                     for step in statuses
                     if step.version == version
                 ],

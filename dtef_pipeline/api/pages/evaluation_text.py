@@ -305,7 +305,7 @@ def build_value_rows(family: str, metrics: Sequence[Mapping[str, Any]]) -> list[
             "metric": metric_words(family, item["metric"]),
             "way": setting_words(family, item),
             "value": Estimate(item["value"], item["low"], item["high"]),
-            "n": f"{item['n']:,}" if item["n_asked"] in (None, item["n"]) else f"{item['n']:,} of {item['n_asked']:,}",
+            "n": f"{item['n']:,}" if item["n_requested"] in (None, item["n"]) else f"{item['n']:,} of {item['n_requested']:,}",
             "note": format_remarks(item["reason"], item["remark"]) or "",
         }
         for item in metrics

@@ -76,27 +76,29 @@ class DocumentPages:
         Id = Annotated[str, Depends(spec.id_in_path)]
 
         @routes.get(f"/{spec.plural}")
-        def show_list(request: Request, services: ServicesDep, held: OperatorToken, status: str | None = None) -> Response:
+        def show_list(request: Request, services: ServicesDep, holder: OperatorToken, status: str | None = None) -> Response:
             require_status(spec, status, "query.status")
             return self.list_page(request, services, status, {}, NOT_REFUSED)
 
         @routes.post(f"/{spec.plural}")
-        def make_document(request: Request, services: ServicesDep, held: OperatorToken, form: SentForm) -> Response:
-            return self.make(request, services, form, held.name)
+        def make_document(request: Request, services: ServicesDep, holder: OperatorToken, form: SentForm) -> Response:
+            return self.make(request, services, form, holder.name)
 
         @routes.get(f"/{spec.plural}{spec.place}")
         def show_document(
-            request: Request, services: ServicesDep, held: OperatorToken, one: Id, version: VersionAsked = None
+            request: Request, services: ServicesDep, holder: OperatorToken, one: Id, version: VersionAsked = None
         ) -> Response:
             return self.document_page(request, services, one, version, {}, NOT_REFUSED)
 
         @routes.post(f"/{spec.plural}{spec.place}")
-        def change_document(request: Request, services: ServicesDep, held: OperatorToken, one: Id, form: SentForm) -> Response:
-            return self.change(request, services, one, form, held.name)
+        def change_document(
+            request: Request, services: ServicesDep, holder: OperatorToken, one: Id, form: SentForm
+        ) -> Response:
+            return self.change(request, services, one, form, holder.name)
 
         @routes.post(f"/{spec.plural}{spec.place}/status")
-        def move_document(request: Request, services: ServicesDep, held: OperatorToken, one: Id, form: SentForm) -> Response:
-            return self.move(services, one, form, held.name)
+        def move_document(request: Request, services: ServicesDep, holder: OperatorToken, one: Id, form: SentForm) -> Response:
+            return self.move(services, one, form, holder.name)
 
         return routes
 

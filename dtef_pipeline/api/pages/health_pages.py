@@ -28,13 +28,13 @@ async def alive() -> dict[str, str]:
 
 
 @router.get("/api/health", response_model=HealthBody)
-async def health_as_json(look: HealthDep, held: OperatorToken) -> JSONResponse:
+async def health_as_json(look: HealthDep, holder: OperatorToken) -> JSONResponse:
     """Health of the service: database, daemon, open and failed evaluations."""
     return JSONResponse(convert_to_json((await look.check()).model_dump()), headers={"Cache-Control": "no-store"})
 
 
 @pages_of_health.get("/health")
-async def health_page(request: Request, look: HealthDep, held: OperatorToken) -> Response:
+async def health_page(request: Request, look: HealthDep, holder: OperatorToken) -> Response:
     """The health page for people."""
     health = await look.check()
     times = (health.daemon.last_heartbeat_at, health.daemon.last_tick_at, health.evaluations.last_event_at)
@@ -43,7 +43,7 @@ async def health_page(request: Request, look: HealthDep, held: OperatorToken) ->
         "health",
         "Health",
         health=health,
-        ago={time: format_span(health.at - time) for time in times if time},
+        ago={time: format_span(health.checked_at - time) for time in times if time},
         size=None if health.database.bytes is None else format_bytes(health.database.bytes),
         days=format_count(FAILURES_OF_DAYS, "day"),
         sensor=QUEUE_SENSOR,

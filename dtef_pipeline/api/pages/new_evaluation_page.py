@@ -42,17 +42,17 @@ router = build_page_router()
 
 
 @router.get("/new")
-def new_page(request: Request, services: ServicesDep, held: OperatorToken, family: str = FAMILY_OF_UNNAMED) -> Response:
+def new_page(request: Request, services: ServicesDep, holder: OperatorToken, family: str = FAMILY_OF_UNNAMED) -> Response:
     """The forms of a family."""
     return _render_new_page(request, services, family, {}, NOT_REFUSED)
 
 
 @router.post("/new")
-def start_by_form(request: Request, services: ServicesDep, held: OperatorToken, form: SentForm) -> Response:
+def start_by_form(request: Request, services: ServicesDep, holder: OperatorToken, form: SentForm) -> Response:
     """Submit the form of a family."""
     family = read_field(form, "family") or FAMILY_OF_UNNAMED
     try:
-        return _start(services, held, read_manifest_form(family, _find_plans(family), form), form)
+        return _start(services, holder, read_manifest_form(family, _find_plans(family), form), form)
     except (Problem, DtefError) as error:
         return _render_new_page(
             request, services, family, form, build_refusal(request, error, tuple(_find_plans(family).form.model_fields))
@@ -60,11 +60,11 @@ def start_by_form(request: Request, services: ServicesDep, held: OperatorToken, 
 
 
 @router.post("/new/manifest")
-def start_by_manifest(request: Request, services: ServicesDep, held: OperatorToken, form: SentForm) -> Response:
+def start_by_manifest(request: Request, services: ServicesDep, holder: OperatorToken, form: SentForm) -> Response:
     """Submit a manifest as JSON."""
     family = read_field(form, "family")
     try:
-        return _start(services, held, _parse_object(read_field(form, "manifest")), form)
+        return _start(services, holder, _parse_object(read_field(form, "manifest")), form)
     except (Problem, DtefError) as error:
         return _render_new_page(request, services, family, form, build_refusal(request, error, ()).nest_under("manifest"))
 

@@ -152,33 +152,33 @@ _EvaluationValues = Annotated[dict[str, Any], Depends(_evaluation_values)]
 
 
 @router.get("/queue")
-def queue_page(request: Request, held: OperatorToken, values: _QueueValues) -> Response:
+def queue_page(request: Request, holder: OperatorToken, values: _QueueValues) -> Response:
     """The evaluations, newest first; optionally only those of a status, or those that contain the searched words."""
     states = get_args(EvaluationStatus)
     return page(request, "queue", "Queue", scripts=("live.js",), login=build_login_path(request), states=states, **values)
 
 
 @router.get("/queue/now")
-def queue_now(request: Request, held: OperatorToken, values: _QueueValues) -> Response:
+def queue_now(request: Request, holder: OperatorToken, values: _QueueValues) -> Response:
     """The changing part of the queue's page."""
     return part(request, "queue_now", **values)
 
 
 @router.get("/queue/{queue_id}")
-def evaluation_page(queue_id: QueueId, request: Request, held: OperatorToken, values: _EvaluationValues) -> Response:
+def evaluation_page(queue_id: QueueId, request: Request, holder: OperatorToken, values: _EvaluationValues) -> Response:
     """One evaluation."""
     title = f"Evaluation {queue_id[:8]}"
     return page(request, "evaluation", title, scripts=("live.js",), login=build_login_path(request), **values)
 
 
 @router.get("/queue/{queue_id}/now")
-def evaluation_now(request: Request, held: OperatorToken, values: _EvaluationValues) -> Response:
+def evaluation_now(request: Request, holder: OperatorToken, values: _EvaluationValues) -> Response:
     """The changing part of an evaluation's page."""
     return part(request, "evaluation_now", **values)
 
 
 @router.post("/queue/{queue_id}/cancel")
-def cancel(request: Request, queue_id: QueueId, services: ServicesDep, held: OperatorToken) -> Response:
+def cancel(request: Request, queue_id: QueueId, services: ServicesDep, holder: OperatorToken) -> Response:
     """Cancel an evaluation."""
-    cancel_evaluation(held, request, queue_id, services)
+    cancel_evaluation(holder, request, queue_id, services)
     return redirect_to_page(f"/queue/{queue_id}")

@@ -81,7 +81,7 @@ def page(
         "title": title,
         "scripts": scripts,
         "path": request.url.path,
-        "held": holder,
+        "holder": holder,
         "open_to_all": get_services(request).open_to_all,
         "navigation": [area for area in NAVIGATION if holder and holder.may(area.role)],
     }

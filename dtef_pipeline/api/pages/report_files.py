@@ -32,13 +32,13 @@ router = build_page_router()
 
 
 @router.get("/report")
-def report(held: OperatorToken) -> Response:
+def report(holder: OperatorToken) -> Response:
     """The front page of the report."""
     return redirect_to_page("/report/")
 
 
 @router.get("/report/{path:path}")
-def report_file(path: str, request: Request, services: ServicesDep, held: OperatorToken) -> Response:
+def report_file(path: str, request: Request, services: ServicesDep, holder: OperatorToken) -> Response:
     """A file of the report. Raises Problem 404 for a path outside the list of its files, even if a file exists there."""
     root = services.settings.warehouse
     hashes = _read_hashes(root)

@@ -68,11 +68,11 @@ class VoteForm(NamedTuple):
 
 @router.get(REVIEW_PATH)
 def review_page(
-    request: Request, services: ServicesDep, feedback: FeedbackDep, held: ReviewerToken, skipped: str = "", said: str = ""
+    request: Request, services: ServicesDep, feedback: FeedbackDep, holder: ReviewerToken, skipped: str = "", said: str = ""
 ) -> Response:
     """The next pair of the reviewer; if consent is missing, first the task and the consent form."""
-    refuse_judge(services.votes.database, held.name)
-    review = _Review(request, services, feedback, held)
+    refuse_judge(services.votes.database, holder.name)
+    review = _Review(request, services, feedback, holder)
     if review.consent is None:
         return review.page(200, skipped=read_skipped(skipped))
     return review.next_page(read_skipped(skipped), _MESSAGES.get(said, ""))
@@ -80,25 +80,25 @@ def review_page(
 
 @router.post(CONSENT_PATH)
 def give_consent(
-    request: Request, services: ServicesDep, feedback: FeedbackDep, held: ReviewerToken, fields: SentForm
+    request: Request, services: ServicesDep, feedback: FeedbackDep, holder: ReviewerToken, fields: SentForm
 ) -> Response:
     """Store whether exports may show the id of the reviewer."""
-    refuse_judge(services.votes.database, held.name)
+    refuse_judge(services.votes.database, holder.name)
     is_shown = fields.get("consent") == "yes"
-    if _Review(request, services, feedback, held).consent is not is_shown:
-        services.votes.record_consent(held.name, consent=is_shown)
+    if _Review(request, services, feedback, holder).consent is not is_shown:
+        services.votes.record_consent(holder.name, consent=is_shown)
     return _redirect_to_review("shown" if is_shown else "hidden", read_skipped(fields.get("skipped", "")))
 
 
 @router.post(REVIEW_PATH)
 def vote_on_page(
-    request: Request, services: ServicesDep, feedback: FeedbackDep, held: ReviewerToken, fields: SentForm
+    request: Request, services: ServicesDep, feedback: FeedbackDep, holder: ReviewerToken, fields: SentForm
 ) -> Response:
     """Store a vote, or skip a pair. A vote that cannot be stored stays in the form."""
     form = read_form(fields)
     if fields.get("do") == "skip":
         return _redirect_to_review("skipped", add_skipped(form.skipped, form.pair_id))
-    return _Review(request, services, feedback, held).submit_ballot(form)
+    return _Review(request, services, feedback, holder).submit_ballot(form)
 
 
 @dataclass(frozen=True)
@@ -108,12 +108,12 @@ class _Review:
     request: Request
     services: Services
     feedback: Feedback
-    held: TokenHolder
+    holder: TokenHolder
 
     @cached_property
     def consent(self) -> bool | None:
         """The reviewer's consent, read once; None: not given yet."""
-        reviewer = self.services.votes.reviewer(self.held.name)
+        reviewer = self.services.votes.reviewer(self.holder.name)
         return None if reviewer is None else bool(reviewer["consent"])
 
     def submit_ballot(self, form: VoteForm) -> Response:
@@ -122,7 +122,7 @@ class _Review:
             pair = self._pair(form.pair_id)
             if not (form.choice and form.confidence):
                 return self.pair_page(pair, form, _INCOMPLETE_VOTE, 422)
-            store_vote(read_ballot(_ballot_values(form, self.held)), self.held, self.services, self.feedback)
+            store_vote(read_ballot(_ballot_values(form, self.holder)), self.holder, self.services, self.feedback)
         except UnknownPair:
             return self.next_page(form.skipped, _UNKNOWN_PAIR, 404)
         except DuplicateVote:
@@ -135,7 +135,7 @@ class _Review:
 
     def next_page(self, skipped_ids: tuple[str, ...], message: str, status: int = 200) -> Response:
         """Return the page of the next pair, or of none being left."""
-        pair = self.feedback.waiting.choose_next(self.held.name, later=skipped_ids)
+        pair = self.feedback.waiting.choose_next(self.holder.name, later=skipped_ids)
         if pair is None:
             return self.page(status, skipped=skipped_ids, progress=self._load_progress(), said=f"{message} {ALL_DONE}".strip())
         if pair.pair_id in skipped_ids:
@@ -165,7 +165,7 @@ class _Review:
         )
 
     def _load_progress(self) -> ReviewerProgress:
-        return self.feedback.waiting.progress(self.held.name)
+        return self.feedback.waiting.progress(self.holder.name)
 
     def _pair(self, pair_id: str) -> BlindedPair:
         """Load a pair. Raises UnknownPair, also for an invalid id."""

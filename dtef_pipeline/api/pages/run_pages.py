@@ -31,10 +31,10 @@ router = build_page_router()
 
 
 @router.get("/runs/{run_id}")
-def run_page(request: Request, services: ServicesDep, held: OperatorToken, asked: RunDep) -> Response:
+def run_page(request: Request, services: ServicesDep, holder: OperatorToken, context: RunDep) -> Response:
     """One run with its results so far."""
-    run, results = asked.run, results_kept.get_results(asked)
-    state = compute_progress(asked.evaluation, services.evaluations.events(run.queue_id)).runs[run.run_id]
+    run, results = context.run, results_kept.get_results(context)
+    state = compute_progress(context.evaluation, services.evaluations.events(run.queue_id)).runs[run.run_id]
     cost, purchase = (format_call_cost(usage._asdict()) for usage in (results.cost, results.call_costs))
     return page(
         request,
@@ -43,16 +43,16 @@ def run_page(request: Request, services: ServicesDep, held: OperatorToken, asked
         run=run,
         state=state,
         terms_of_run={
-            "Partition": part_words(asked.evaluation.family, run.key),
-            "Request": describe_run_request(asked.evaluation.family, run.asks),
-            "Snapshot": asked.snapshot,
+            "Partition": part_words(context.evaluation.family, run.key),
+            "Request": describe_run_request(context.evaluation.family, run.asks),
+            "Snapshot": context.snapshot,
             "Outcomes": _format_outcomes(results.outcomes),
             "Cost": f"{cost}, paid by this run or by others" if results.traces else _NOT_KNOWN_YET,
             "Paid by this evaluation": purchase if results.traces else _NOT_KNOWN_YET,
         },
         warning=results.outcomes["warning"],
         caption=_format_with_rest(format_count(len(results.metrics), "metric"), len(results.metrics), _METRICS_SHOWN),
-        metrics=build_value_rows(asked.evaluation.family, results.metrics[:_METRICS_SHOWN]),
+        metrics=build_value_rows(context.evaluation.family, results.metrics[:_METRICS_SHOWN]),
         traces={trace: f"/runs/{run.run_id}/traces/{quote(trace, safe='')}" for trace in results.traces[:_TRACES_SHOWN]},
         n_traces=_format_with_rest(format_count(len(results.traces), "trace"), len(results.traces), _TRACES_SHOWN),
     )
@@ -70,9 +70,9 @@ def _format_outcomes(outcomes: Mapping[str, Any]) -> str:
 
 
 @router.get("/runs/{run_id}/traces/{trace_id}")
-def trace_page(request: Request, held: OperatorToken, asked: RunDep, trace_id: str) -> Response:
+def trace_page(request: Request, holder: OperatorToken, context: RunDep, trace_id: str) -> Response:
     """A trace: for games a whole episode with its turns, otherwise a prompt with its response and scores."""
-    run_id, trace = asked.run.run_id, {**load_trace(asked, trace_id)}
+    run_id, trace = context.run.run_id, {**load_trace(context, trace_id)}
     del trace["run_id"]
     members = build_trace_members(format_episode(trace) if "turns" in trace else trace)
     return page(

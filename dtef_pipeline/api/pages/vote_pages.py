@@ -49,18 +49,18 @@ router = build_page_router()
 
 
 @router.get("/votes")
-def votes_page(request: Request, services: ServicesDep, held: OperatorToken, made: _ComputedPlace = None) -> Response:
+def votes_page(request: Request, services: ServicesDep, holder: OperatorToken, made: _ComputedPlace = None) -> Response:
     """Votes by day, by reviewer and by choice, and a form that makes pairs; `made`: how many it has just made."""
     return _render_votes_page(request, services, {}, NOT_REFUSED, made)
 
 
 @router.post("/votes")
 def make_pairs_by_form(
-    request: Request, services: ServicesDep, feedback: FeedbackDep, held: OperatorToken, form: SentForm
+    request: Request, services: ServicesDep, feedback: FeedbackDep, holder: OperatorToken, form: SentForm
 ) -> Response:
     """Make pairs, as POST /api/feedback/pairs."""
     try:
-        result = make_pairs(_parse_pairs_form(form), held, services, feedback)
+        result = make_pairs(_parse_pairs_form(form), holder, services, feedback)
     except (Problem, DtefError) as error:
         return _render_votes_page(request, services, form, build_refusal(request, error, _PAIRING_FIELDS))
     return redirect_to_page(f"/votes?made={result.pairs}")
@@ -172,7 +172,7 @@ if TYPE_CHECKING:
 
 
 @router.get("/board")
-def board_page(request: Request, services: ServicesDep, held: OperatorToken, family: str | None = None) -> Response:
+def board_page(request: Request, services: ServicesDep, holder: OperatorToken, family: str | None = None) -> Response:
     """The board of one family; without a name, of the first family with votes."""
     from resources.warehouse import Warehouse
 
@@ -258,14 +258,14 @@ class ChangedMember(NamedTuple):
 
 
 @router.get("/actions")
-def actions_page(request: Request, services: ServicesDep, held: AdminToken, before: _Place = None) -> Response:
+def actions_page(request: Request, services: ServicesDep, holder: AdminToken, before: _Place = None) -> Response:
     """The log of actions, latest first."""
     rows = list_latest_actions(services.votes.database, _ACTIONS_A_PAGE, before)
     actions = [
         {
-            "at": decode_time(row["done_at"]),
-            "who": row["who"] or "–",
-            "what": row["what"],
+            "done_at": decode_time(row["done_at"]),
+            "user": row["who"] or "–",
+            "action": row["what"],
             "changes": changes(json.loads(row["before"]), json.loads(row["after"])),
         }
         for row in rows

@@ -129,7 +129,7 @@ class RunOfEvaluation(QueuedRun):
 class EvaluationDetails(EvaluationBody):
     """An evaluation with its runs."""
 
-    cancel_asked_by: str | None
+    cancelled_by: str | None
     """Who cancelled it; null: it was not cancelled."""
     manifest: dict[str, Any]
     """The manifest sent to `POST /api/evaluations`, with its defaults filled in."""

@@ -67,7 +67,7 @@ QueueId = Annotated[str, Depends(_queue_id)]
 def list_evaluations(
     request: Request,
     services: ServicesDep,
-    held: OperatorToken,
+    holder: OperatorToken,
     status: ProgressStatus | None = None,
     cursor: Annotated[str | None, Query(max_length=32)] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
@@ -81,7 +81,7 @@ def list_evaluations(
 
 @router.get(f"{QUEUE_PATH}/{{queue_id}}", response_model=EvaluationDetails, responses=UNCHANGED)
 async def read_evaluation(
-    held: OperatorToken,
+    holder: OperatorToken,
     request: Request,
     queue_id: QueueId,
     services: ServicesDep,
@@ -105,15 +105,15 @@ async def read_evaluation(
     response_model=EvaluationDetails,
     responses={202: {"description": "The present state of the evaluation.", "headers": ETAG_HEADER}},
 )
-def cancel_evaluation(held: OperatorToken, request: Request, queue_id: QueueId, services: ServicesDep) -> Response:
+def cancel_evaluation(holder: OperatorToken, request: Request, queue_id: QueueId, services: ServicesDep) -> Response:
     """Cancel an evaluation; the event `cancelled` reports its end. Repeating it changes nothing."""
-    services.evaluations.ask_to_cancel(queue_id, held.name)
+    services.evaluations.ask_to_cancel(queue_id, holder.name)
     body = build_evaluation_body(services.evaluations, queue_id)
     return JSONResponse(body, 202, {"ETag": compute_weak_etag(body), "Cache-Control": "no-store"})
 
 
 @router.get(f"{QUEUE_PATH}/{{queue_id}}/events", response_class=Response, responses=_STREAMED)
-async def stream_events(held: OperatorToken, request: Request, queue_id: QueueId, services: ServicesDep) -> Response:
+async def stream_events(holder: OperatorToken, request: Request, queue_id: QueueId, services: ServicesDep) -> Response:
     """The events as Server-Sent Events, after the one in the header Last-Event-ID. 204: all have been sent, and no more will follow."""
     after = await run_in_threadpool(find_resume_point, services.evaluations, queue_id, last_event_id(request))
     if after is None:
@@ -123,7 +123,7 @@ async def stream_events(held: OperatorToken, request: Request, queue_id: QueueId
 
 @router.get(f"{QUEUE_PATH}/{{queue_id}}/events/history", response_model=PageOfEvents, responses=UNCHANGED)
 def list_events(
-    held: OperatorToken,
+    holder: OperatorToken,
     request: Request,
     queue_id: QueueId,
     services: ServicesDep,
@@ -154,7 +154,7 @@ def build_evaluation_body(evaluations: EvaluationStore, queue_id: str) -> dict[s
     runs = [build_run_body(run, view.progress.runs[run.run_id]) for run in view.evaluation.runs]
     return {
         **_build_summary(view),
-        "cancel_asked_by": view.cancelled_by,
+        "cancelled_by": view.cancelled_by,
         "manifest": view.evaluation.manifest,
         "restarts": view.progress.restarts,
         "progress": view.progress.steps.model_dump(),

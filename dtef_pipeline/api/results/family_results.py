@@ -131,20 +131,20 @@ class FamilyResults:
     def read_means(self, counts: Counts) -> Iterator[Mapping[Any, Any]]:
         """Read the means of the run as on the family's board, one row per model and metric. The default is the mean over items.
 
-        In addition to the columns of the class, a row has `metric`, `n_asked` (planned number of units; None: unknown), `reason` (why there
+        In addition to the columns of the class, a row has `metric`, `n_requested` (planned number of units; None: unknown), `reason` (why there
         is no value or no interval) and `remarks`.
         """
         groups: dict[tuple[str, str], list[Row]] = {}
         for row in self.select_rows(self.family.scores_table).to_pylist():
             groups.setdefault((row["model"], row.get("metric") or "score"), []).append(row)
         for (_, metric), rows in groups.items():
-            yield rows[0] | _compute_mean(rows) | {"metric": metric, "n_asked": len(rows), "remarks": ()}
+            yield rows[0] | _compute_mean(rows) | {"metric": metric, "n_requested": len(rows), "remarks": ()}
 
     def _build_metric(self, row: Mapping[Any, Any], counts: Counts) -> Row:
         """Build a metric; NaN and NA become None."""
         value, low, high = (convert_to_json(row[name]) for name in (self.value, *self.ends))
-        n, n_asked = (None if count is None else int(count) for count in (row[self.known], row["n_asked"]))
-        members = {"model": row["model"], "metric": row["metric"], "value": value, "n": n, "n_asked": n_asked}
+        n, n_requested = (None if count is None else int(count) for count in (row[self.known], row["n_requested"]))
+        members = {"model": row["model"], "metric": row["metric"], "value": value, "n": n, "n_requested": n_requested}
         extra = {name: convert_to_json(row[name]) for name in self.board_columns} | self.shared_members
         return {
             **members,

@@ -144,7 +144,7 @@ class MetricOfRun(AnswerBody):
     """null: see `reason`."""
     n: int
     """Number of units in the mean: episodes, items, prompts or predicted pairs with a score."""
-    n_asked: int | None
+    n_requested: int | None
     """Value of `n` if all requests had a scored response; null: unknown."""
     low: float | None
     """Lower end of the 95 % interval."""
@@ -225,21 +225,21 @@ RunDep = Annotated[RunContext, Depends(run_context)]
 
 
 @router.get(RUN_PATH, response_model=RunOutcome, responses=UNCHANGED)
-def read_run(request: Request, services: ServicesDep, held: OperatorToken, asked: RunDep) -> Response:
+def read_run(request: Request, services: ServicesDep, holder: OperatorToken, context: RunDep) -> Response:
     """Results of a run so far. `value` is null, with a reason, if nothing is scored; `traces_next` is the next page of traces."""
-    evaluation, run = asked.evaluation, asked.run
+    evaluation, run = context.evaluation, context.run
     events = services.evaluations.events(run.queue_id)
     state = compute_progress(evaluation, events).runs[run.run_id]
-    results = results_kept.get_results(asked)
+    results = results_kept.get_results(context)
     body = {
         **build_run_body(run, state),
         "queue_id": run.queue_id,
         "family": evaluation.family,
-        "snapshot": asked.snapshot,
+        "snapshot": context.snapshot,
         "outcomes": results.outcomes,
         "metrics": results.metrics,
         "cost": {**_build_cost_body(results.cost), "call_costs": _build_cost_body(results.call_costs)},
-        **_build_page(asked, results.traces, "", MAX_TRACES),
+        **_build_page(context, results.traces, "", MAX_TRACES),
     }
     return build_tagged_response(request, body)
 
@@ -251,19 +251,19 @@ def _build_cost_body(usage: UsageTotals) -> dict[str, Any]:
 @router.get(f"{RUN_PATH}/traces", response_model=PageOfTraces, responses=UNCHANGED)
 def list_traces(
     request: Request,
-    held: OperatorToken,
-    asked: RunDep,
+    holder: OperatorToken,
+    context: RunDep,
     after: Annotated[str, Query(max_length=_LONGEST_TRACE_ID)] = "",
     limit: Annotated[int, Query(ge=1, le=MAX_TRACES)] = MAX_TRACES,
 ) -> Response:
     """The URIs of traces in the order of their ids, starting after `after`."""
-    return build_tagged_response(request, _build_page(asked, results_kept.get_results(asked).traces, after, limit))
+    return build_tagged_response(request, _build_page(context, results_kept.get_results(context).traces, after, limit))
 
 
 @router.get(f"{RUN_PATH}/traces/{{trace_id}}", response_model=TraceBody, responses=UNCHANGED)
-def read_trace(request: Request, held: OperatorToken, asked: RunDep, trace_id: str) -> Response:
+def read_trace(request: Request, holder: OperatorToken, context: RunDep, trace_id: str) -> Response:
     """A trace: for games a whole episode with its turns, otherwise a prompt with its response and scores."""
-    return build_tagged_response(request, load_trace(asked, trace_id))
+    return build_tagged_response(request, load_trace(context, trace_id))
 
 
 def load_trace(context: RunContext, trace_id: str) -> dict[str, Any]:

@@ -137,12 +137,12 @@ class GamesResults(FamilyResults):
             results = compute_results_of(connection, "episode_scores")
         for row in results[results["opponent"] == ALL_OPPONENTS].to_dict("records"):
             if self._is_shown(row["model"]):
-                yield row | {"n_asked": self._count_asked(row, counts), "remarks": list(_describe_form(row))}
+                yield row | {"n_requested": self._count_requested(row, counts), "remarks": list(_describe_form(row))}
 
     def _is_shown(self, model: str) -> bool:
         return model in self.models or (model.startswith(BASELINE_PREFIX) and self._has_all_baselines)
 
-    def _count_asked(self, row: Mapping[Any, Any], counts: Counts) -> int | None:
+    def _count_requested(self, row: Mapping[Any, Any], counts: Counts) -> int | None:
         """Count the planned episodes; None for a metric that is not defined in every episode."""
         tally = counts.get(self.way_of(row))
         return tally.asked if tally and row["metric"] in _EPISODE_METRICS and row["n_episodes"] == tally.answered else None

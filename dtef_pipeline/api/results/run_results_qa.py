@@ -85,7 +85,7 @@ class QaResults(FamilyResults):
         item_counts = count_different_items(rows.filter(pc.invert(left_out)), _METRIC_KEYS, "item_id")
         for row in frame.to_dict("records"):
             n = item_counts.get(tuple(row[name] for name in _METRIC_KEYS))
-            yield row | {"n_asked": n, "reason": row["note"], "remarks": _describe_unread(row)}
+            yield row | {"n_requested": n, "reason": row["note"], "remarks": _describe_unread(row)}
 
     def build_trace(self, answers: Sequence[Row]) -> Row:
         """Build the response, with the scores and judgements of each item that it answers."""

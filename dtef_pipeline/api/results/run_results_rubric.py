@@ -144,7 +144,7 @@ class RubricResults(FamilyResults):
 
     def _read_parts(self, row: dict[Any, Any], reasons: Mapping[str, str]) -> Iterator[dict[Any, Any]]:
         """Read a row for the score and for each part of it, without numbers if others have judged since."""
-        counts = {"n_responses": int(row["n_responses_scored"]), "n_asked": row["n_planned"]}
+        counts = {"n_responses": int(row["n_responses_scored"]), "n_requested": row["n_planned"]}
         if self.other_judges:
             counts |= {"n_scored": 0, "n_responses": 0}
         for part in ("score", "coverage", "similarity"):

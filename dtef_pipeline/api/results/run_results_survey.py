@@ -115,7 +115,12 @@ class SurveyResults(FamilyResults):
             key = self.way_of(row)
             remarks = (_describe_unread_answers(statuses[key]), format_other_answers(additions[key], self.unit.noun))
             reason = _find_missing_reason(row, silent.get(key))
-            yield row | {"metric": options.metric, "n_asked": question_counts.get(key), "reason": reason, "remarks": remarks}
+            yield row | {
+                "metric": options.metric,
+                "n_requested": question_counts.get(key),
+                "reason": reason,
+                "remarks": remarks,
+            }
 
     def _read_scored(self, *columns: str) -> pa.Table:
         """Read columns of the scores, without questions that define the segment itself."""

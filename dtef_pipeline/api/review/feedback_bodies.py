@@ -19,10 +19,10 @@ class ActionRecord(AnswerBody):
 
     place: int
     """Number, from 1."""
-    who: str
+    user: str
     """Name of a token, or of a user on the server; empty: unknown."""
     done_at: datetime
-    what: str
+    action: str
     """Such as pairs, void, import, export, reviewer, persona_version, scenario_status, cancel evaluation."""
     before: dict[str, Any]
     """State before the action."""

@@ -108,14 +108,14 @@ class VoidReason(Part):
 
 
 @router.post("/api/feedback/pairs", status_code=201, response_model=NewPairs)
-def make_pairs(wanted: PairRequest, held: OperatorToken, services: ServicesDep, feedback: FeedbackDep) -> NewPairs:
+def make_pairs(pair_request: PairRequest, holder: OperatorToken, services: ServicesDep, feedback: FeedbackDep) -> NewPairs:
     """Make pairs of stored responses. 409: no responses are left to pair."""
     from dtef_pipeline.api.review.paired_responses import pair_stored
     from resources.warehouse import Warehouse
 
     warehouse = Warehouse(services.settings.warehouse)
     with feedback.pairing:
-        result = pair_stored(services.votes, warehouse, services.settings, wanted, held.name)
+        result = pair_stored(services.votes, warehouse, services.settings, pair_request, holder.name)
     if not result.new:
         count = (
             f"{format_count(result.responses, 'stored response')} found" if result.responses else "no stored response matches"
@@ -131,14 +131,14 @@ def make_pairs(wanted: PairRequest, held: OperatorToken, services: ServicesDep, 
 
 @router.get("/api/feedback/next", response_model=ServedPair, responses=_NONE_LEFT)
 def next_pair(
-    held: ReviewerToken,
+    holder: ReviewerToken,
     services: ServicesDep,
     feedback: FeedbackDep,
     reviewer_id: Annotated[Id, Query()],
     family: FamilyAsked = None,
 ) -> Response:
     """The next pair for a reviewer, the same one until the reviewer votes on it."""
-    _require_own_id(held, reviewer_id)
+    _require_own_id(holder, reviewer_id)
     refuse_judge(services.votes.database, reviewer_id)
     pair = feedback.waiting.choose_next(reviewer_id, family)
     return JSONResponse(pair.serialize(), headers=_NOT_KEPT) if pair else Response(status_code=204, headers=_NOT_KEPT)
@@ -149,9 +149,9 @@ def next_pair(
     status_code=201,
     response_model=StoredVote,
 )
-def take_vote(sent: SentBallot, held: ReviewerToken, services: ServicesDep, feedback: FeedbackDep) -> Response:
+def take_vote(ballot: SentBallot, holder: ReviewerToken, services: ServicesDep, feedback: FeedbackDep) -> Response:
     """Store a vote: pair_id, reviewer_id, choice (A, B or tie), confidence (1 to 5), and perhaps a justification."""
-    return JSONResponse({"vote_id": store_vote(sent.to_ballot(), held, services, feedback)}, 201, _NOT_KEPT)
+    return JSONResponse({"vote_id": store_vote(ballot.to_ballot(), holder, services, feedback)}, 201, _NOT_KEPT)
 
 
 def store_vote(ballot: Ballot, token: TokenHolder, services: Services, feedback: Feedback) -> str:
@@ -166,17 +166,17 @@ def store_vote(ballot: Ballot, token: TokenHolder, services: Services, feedback:
 
 
 @router.post("/api/feedback/votes/{vote_id}/void", status_code=201, response_model=StoredVote)
-def void_over_http(vote_id: str, given: VoidReason, held: AdminToken, services: ServicesDep) -> dict[str, str]:
+def void_over_http(vote_id: str, body: VoidReason, holder: AdminToken, services: ServicesDep) -> dict[str, str]:
     """Let a vote count no more. It stays where it is, and its reviewer cannot vote on the pair again. 409: it is voided already."""
     if not _VOTE_ID.fullmatch(vote_id):
         raise UnknownVote(f"there is no vote {vote_id[:80]!r}")
-    services.votes.void(vote_id, held.name, given.reason)
+    services.votes.void(vote_id, holder.name, body.reason)
     return {"vote_id": vote_id}
 
 
 @router.get("/api/feedback/actions", response_model=PageOfActions)
 def list_actions_over_http(
-    held: AdminToken,
+    holder: AdminToken,
     services: ServicesDep,
     after: Annotated[int, Query(ge=0, le=LARGEST_PLACE)] = 0,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
@@ -186,9 +186,9 @@ def list_actions_over_http(
     action_rows = [
         {
             "place": row["place"],
-            "who": row["who"],
+            "user": row["who"],
             "done_at": str(decode_time(row["done_at"]).isoformat()),  # type: ignore[union-attr]
-            "what": row["what"],
+            "action": row["what"],
             "before": json.loads(row["before"]),
             "after": json.loads(row["after"]),
         }
@@ -199,7 +199,7 @@ def list_actions_over_http(
 
 @router.get("/api/feedback/scores", response_model=PreferenceBoard, responses=UNCHANGED)
 def list_scores(
-    request: Request, held: OperatorToken, services: ServicesDep, family: FamilyAsked = None, partition: str = "all"
+    request: Request, holder: OperatorToken, services: ServicesDep, family: FamilyAsked = None, partition: str = "all"
 ) -> Response:
     """The preference board: one row per family, reviewers and player, with its interval, and the reason where there is none."""
     from dtef_pipeline.api.review.scores_response import scores_response

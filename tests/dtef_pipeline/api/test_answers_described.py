@@ -152,7 +152,7 @@ def ask_about_votes(api: Described) -> None:
     vote_id = api.ask("POST", f"{FEEDBACK}/votes", 201, json=ballot).json()["vote_id"]
     assert api.ask("POST", f"{FEEDBACK}/votes", 422, json=ballot | {"choice": "C"}).json()["errors"]
     api.ask("POST", f"{FEEDBACK}/votes/{{vote_id}}/void", 201, at={"vote_id": vote_id}, json={"reason": "a test"})
-    assert {one["what"] for one in api.ask("GET", f"{FEEDBACK}/actions").json()["actions"]} >= {"pairs", "void"}
+    assert {one["action"] for one in api.ask("GET", f"{FEEDBACK}/actions").json()["actions"]} >= {"pairs", "void"}
     assert api.ask("GET", f"{FEEDBACK}/scores").json()["scores"]
 
 

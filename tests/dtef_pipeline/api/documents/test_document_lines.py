@@ -129,5 +129,5 @@ def test_imports_stand_in_the_record_of_actions(client: TestClient, other: TestC
     other.post("/api/personas.jsonl", content=client.get("/api/personas.jsonl").content)
     admin = {"Authorization": f"Bearer {ROLE_TOKENS['admin']}"}
     (action,) = other.get("/api/feedback/actions", headers=admin).json()["actions"]
-    assert (action["who"], action["what"]) == ("operator", "persona_import")
+    assert (action["user"], action["action"]) == ("operator", "persona_import")
     assert action["after"] == {"file": "HTTP", "new": {"persona_version": 2, "persona_status": 1}}

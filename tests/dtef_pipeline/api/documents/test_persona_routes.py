@@ -189,7 +189,7 @@ def test_who_made_and_approved_a_version_can_be_read(client: TestClient) -> None
     client.post(f"{PATH}/status", json={"status": "approved"})
     (told,) = client.get(f"{PATH}/versions").json()["versions"]
     assert (told["version"], told["status"], told["from"], told["made_by"]) == (1, "approved", "store", "operator")
-    assert [(one["status"], one["who"]) for one in told["statuses"]] == [("draft", "operator"), ("approved", "operator")]
+    assert [(one["status"], one["changed_by"]) for one in told["statuses"]] == [("draft", "operator"), ("approved", "operator")]
     (shipped,) = client.get(f"{PERSONAS}/bold/versions").json()["versions"]
     assert (shipped["from"], shipped["made_by"], shipped["statuses"]) == ("file", None, [])
     for path in (f"{PERSONAS}/nobody", f"{PERSONAS}/nobody/versions"):

@@ -45,7 +45,7 @@ def members_shown(told: Mapping[str, object]) -> str:
         "members": build_trace_members(told),
         "title": "",
         "scripts": (),
-        "held": None,
+        "holder": None,
     }
     (main,) = tree_of(render("trace", values)).iter("main")
     return text_of(main).partition("This trace as JSON ")[2]

@@ -201,7 +201,7 @@ def test_the_wish_for_an_end_is_noted_once_with_who_and_when(client: TestClient,
     before = client.get(f"{QUEUE}/{queue_id}").headers["etag"]
     for _ in range(2):
         answer = client.post(f"{QUEUE}/{queue_id}/cancel")
-        assert (answer.status_code, answer.json()["cancel_asked_by"], answer.json()["status"]) == (202, "operator", "queued")
+        assert (answer.status_code, answer.json()["cancelled_by"], answer.json()["status"]) == (202, "operator", "queued")
         assert answer.headers["etag"] != before
     noted = store.database.read(
         lambda connection: connection.execute(sa.select(actions.c.who, actions.c.what, actions.c.after)).all()

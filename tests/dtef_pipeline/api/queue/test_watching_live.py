@@ -121,7 +121,7 @@ def test_a_long_poll_is_answered_soon_after_any_change(http: httpx2.Client, api:
     assert [one.json()["waiting_before"] for one in (first, answer)] == [1, 0]
     path = f"{api.address}/api/evaluations/queue/{queue_id}/cancel"
     _, answer = long_poll(http, api, queue_id, lambda: http.post(path))
-    assert answer.json()["cancel_asked_by"] == "operator"
+    assert answer.json()["cancelled_by"] == "operator"
     _, answer = long_poll(http, api, queue_id, lambda: tell(writer, queue_id, "started", {}))
     assert (answer.status_code, answer.json()["status"]) == (200, "running")
 

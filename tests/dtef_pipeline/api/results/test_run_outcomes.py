@@ -66,7 +66,7 @@ def test_what_was_not_answered_is_counted_and_stated_beside_the_metric(tmp_path:
         "warning": said,
     }
     (own,) = body["metrics"]
-    assert (own["n"], own["n_asked"]) == (4, 5)
+    assert (own["n"], own["n_requested"]) == (4, 5)
     assert own["remark"] == said
 
 
@@ -112,7 +112,7 @@ def test_of_surveys_and_rubrics_each_way_of_asking_has_its_own_counts(tmp_path: 
     body = run_of(tmp_path, survey)
     assert body["outcomes"]["warning"] == "5 of 6 predictions were given: a budget ended 1"
     (own,) = body["metrics"]
-    assert (own["n"], own["n_asked"], own["remark"]) == (5, 6, body["outcomes"]["warning"])
+    assert (own["n"], own["n_requested"], own["remark"]) == (5, 6, body["outcomes"]["warning"])
 
     at = {"blueprint": BLUEPRINT, "snapshot": "base"}
     rows = house.read("rubric_responses", **at).to_pylist()
@@ -241,7 +241,7 @@ def test_a_mean_of_the_games_that_a_budget_left_over_says_so(tmp_path: Path) -> 
         "warning": said,
     }
     own = {one["metric"]: one for one in body["metrics"]}["expected_return"]
-    assert (own["value"], own["n"], own["n_asked"]) == (pytest.approx(3), 3, 4)
+    assert (own["value"], own["n"], own["n_requested"]) == (pytest.approx(3), 3, 4)
     assert own["default_rate"] == pytest.approx(0.25)
     # A turn can be declined several times over: 6 texts in 4 turns are no share of the turns.
     assert own["remark"].startswith(f"{said}; ")

@@ -66,7 +66,7 @@ def test_the_log_of_actions_is_read_page_by_page(client: TestClient) -> None:
         page = client.get(ACTIONS, params={"after": after, "limit": 1}).json()
         found += page["actions"]
         after = page["next"]
-    assert [(one["who"], one["what"]) for one in found] == [
+    assert [(one["user"], one["action"]) for one in found] == [
         ("me", "pairs"),
         ("r1", "reviewer"),
         ("admin", "void"),
