@@ -130,7 +130,7 @@ qa_validity = build_board_asset(
         answers get better scores. `is_suspect` marks values that need a look.""",
         lambda connection, _: {"qa_validity": validity_of_scores(connection)},
         reads=QA_VALIDITY_READS,
-        previews={"validity": Preview.of_board(next(board for board in QA_BOARDS if board.name == "validity"))},
+        previews={"validity": Preview.from_board(next(board for board in QA_BOARDS if board.name == "validity"))},
         metadata=lambda tables, _: {"n_suspect": pc.sum(tables["qa_validity"]["is_suspect"]).as_py() or 0},
     ),
 )

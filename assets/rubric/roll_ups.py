@@ -129,7 +129,7 @@ rubric_board = build_board_asset(
         models).""",
         lambda connection, _: {"rubric_board": board_of_all(connection), "comparisons": build_comparisons_table(connection)},
         reads=BOARD_READS,
-        previews={"board": Preview.of_board(_BOARDS_SHOWN["overall"], cut="overall")},
+        previews={"board": Preview.from_board(_BOARDS_SHOWN["overall"], cut="overall")},
         version="3",
         metadata=lambda tables, _: {
             "rubric_board_rows": pc.sum(pc.equal(tables["rubric_board"]["cut"], "overall")).as_py() or 0
@@ -179,7 +179,7 @@ rubric_agreement = build_board_asset(
         lambda connection, _: build_agreement_tables(connection),
         reads=JUDGED_READ,
         previews={
-            "agreement": Preview.of_board(_BOARDS_SHOWN["agreement"]),
+            "agreement": Preview.from_board(_BOARDS_SHOWN["agreement"]),
             "disagreed": Preview("rubric_disagreed", ("blueprint", "prompt", "mean_sd", "n_responses", "text"), 10),
         },
         version="2",
@@ -198,8 +198,8 @@ rubric_validity = build_board_asset(
         lambda connection, store: build_validity_tables(connection, store.responses.responses),
         reads=JUDGED_READ,
         previews={
-            "self_preference": Preview.of_board(_BOARDS_SHOWN["self-preference"], 20),
-            "judges": Preview.of_board(_BOARDS_SHOWN["judges"], 20),
+            "self_preference": Preview.from_board(_BOARDS_SHOWN["self-preference"], 20),
+            "judges": Preview.from_board(_BOARDS_SHOWN["judges"], 20),
         },
         version="2",
         after=_OF_JUDGED,
@@ -226,7 +226,7 @@ rubric_corrected = build_board_asset(
         _compute_corrected_tables,
         reads=CORRECTED_READS,
         previews={
-            "corrected": Preview.of_board(_BOARDS_SHOWN["corrected"]),
+            "corrected": Preview.from_board(_BOARDS_SHOWN["corrected"]),
             "known_classes": Preview(
                 "rubric_known_classes", ("judge", "human_class", "n", "same_class", "within_one_class", "bias", "note")
             ),

@@ -40,7 +40,7 @@ class Preview(NamedTuple):
     """Only rows of this cut; empty: all rows."""
 
     @classmethod
-    def of_board(cls, board: Board, most: int = 30, cut: str = "") -> Preview:
+    def from_board(cls, board: Board, most: int = 30, cut: str = "") -> Preview:
         """Return the rows of a board with the columns that it shows, interval ends and notes."""
         columns = [end for name in board.columns for end in (board.ends if name == "interval" else (name,))]
         return cls(board.table, (*dict.fromkeys((*columns, board.notes)),), most, cut)

@@ -41,7 +41,7 @@ class ProviderSlots:
     """The calls in flight to one provider, under an adaptive limit. Times are seconds of one monotonic clock.
 
     A 429 halves the limit, but not again for calls in flight at the last cut: they say nothing about the limit since. It grows when all
-    runs together take their shares again (`shared_limits`).
+    runs together take their shares again (`SharedLimits`).
     """
 
     cap: int

@@ -127,7 +127,7 @@ def list_boards(family: Family) -> tuple[Board, ...]:
     """Return the boards of `board --by`."""
     asks = f"`dtef {family.name} run --model MODEL` asks and scores"
 
-    def ranked(name: str, shows: str, *levels: str) -> Board:
+    def build_ranking(name: str, shows: str, *levels: str) -> Board:
         return Board(
             (*levels, *family.scores.board, *_RANKED),
             (*levels, "rank", "model", "score"),
@@ -141,8 +141,8 @@ def list_boards(family: Family) -> tuple[Board, ...]:
         )
 
     return (
-        ranked(OVERALL, "each model's mean score over items, with a 95 % interval"),
-        ranked(BY_PART, f"the same in each {family.part}", family.space.first, family.space.second),
+        build_ranking(OVERALL, "each model's mean score over items, with a 95 % interval"),
+        build_ranking(BY_PART, f"the same in each {family.part}", family.space.first, family.space.second),
         comparisons_board("every two models on the items that both have a score for", f"scores of two models: {asks}"),
     )
 

@@ -251,7 +251,7 @@ class Allocation:
         return SILENCE.command(state.items, self.seats)
 
     def measure_seat(self, state: Bargain, seat: int) -> Mapping[str, Count]:
-        """See `allocation_metrics`."""
+        """Return the metrics of a seat (see `measure_allocation`)."""
         return measure_allocation(state, seat, self.seats, public=self._public)
 
     def ending(self, state: Bargain) -> GameEnding:

@@ -17,7 +17,7 @@ The first rule that applies decides (`read_by` names it):
    the text of exactly one option, if it is not negated (`Not London`).
 
 `Antwort ist C`, `答案是C` and the like (`foreign_cues.py`) are strong statements, `it is not A, it is B` is a weak one. Statements that the
-reply corrects (`A. Wait, no, it is C`, `nicht A, sondern C`) do not count (`corrections.py`). Thinking is removed first. A reply ends
+reply corrects (`A. Wait, no, it is C`, `nicht A, sondern C`) do not count (`numeric.py`). Thinking is removed first. A reply ends
 before the next question that the model asks itself, flagged `run_on`. A letter beyond the options is not an answer: a reply that ends in
 such a statement is unparseable (`outside`). If letter and text disagree (`A) 4`, but 4 is B) the letter counts, flagged `text_mismatch`. In
 a reply that the token limit cut off only rules 1 and 2 apply, and only if text follows the letter. Without options the letters are A-D, or

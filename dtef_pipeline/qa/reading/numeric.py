@@ -8,7 +8,7 @@ The first rule that applies decides (`read_by` names it):
    that sentence, else its first number (`4 + 2 = 6 bolts` is 6; equations in brackets after the number, and after `because`, are
    reasons). If the last statement is prose without a number, the one before it counts. If no statement has a number (`The answer is
    ____`) the reply is unparseable: a number of the working is never used. `Answer:` followed by a whole working is a heading, not a
-   statement. `not 5 but 7` states 7, and after a correction (`Wait`) `it is 7` is a statement (`corrections.py`). Statements are also
+   statement. `not 5 but 7` states 7, and after a correction (`Wait`) `it is 7` is a statement. Statements are also
    found in German, French, Spanish, Russian, Chinese and Japanese (`foreign_cues.py`), but in no other language;
 4. `last`: the last number of the text. The word `one` and numbers of steps and list items count only if there is no other.
 

@@ -31,7 +31,6 @@ NOT_RUN = {
     r"^ui$": "tests/test_operate.py",
     r"^api$": "tests/dtef_pipeline/api/test_guide.py",
     r"postgresql": "tests/test_several_machines.py",
-    r"--decisions .*poker/leduc": "tests/dtef_pipeline/cli/test_games_decisions.py",
 }
 """By a pattern of commands that need a server or a long time: the test that runs the like."""
 LABEL = (
@@ -157,7 +156,7 @@ def run_documented(command: Documented) -> Iterator[str]:
 
 def lessen(command: Documented) -> Sequence[str]:
     """Return `--no-roll-ups` for a run whose boards no page shows: they take most of its time."""
-    is_lessened = "run" in command.words[:2] and not re.search(f"{ROLLED_UP}|--estimate|--decisions", command.text)
+    is_lessened = "run" in command.words[:2] and not re.search(f"{ROLLED_UP}|--estimate", command.text)
     return ["--no-roll-ups"] if is_lessened else []
 
 
