@@ -25,7 +25,7 @@ from dtef_pipeline.survey.reading.distribution import (
 )
 from dtef_pipeline.survey.reading.individuals import read_individuals
 from dtef_pipeline.survey.reading.several_questions import split_by_question
-from dtef_pipeline.survey.reading.whole_columns import ColumnsInMaking, ParsedColumns
+from dtef_pipeline.survey.reading.whole_columns import ColumnBuilder, ParsedColumns
 from dtef_pipeline.text.labels import Labels, build_labels
 from dtef_pipeline.text.number_words import format_count
 from dtef_pipeline.text.plain import extract_answer_text
@@ -139,7 +139,7 @@ def parse_responses(
     if sizes is None:
         sizes = _count_options(options)
     layout = _combine_array(reading)
-    making = ColumnsInMaking(column, sizes)
+    making = ColumnBuilder(column, sizes)
     making.add_clean(*_select_one_distribution(layout, len(column)))
     pending = making.list_pending()
     rows = pa.array(pending)

@@ -63,7 +63,7 @@ class ParsedColumns(NamedTuple):
     reason: pa.Array
 
 
-class ColumnsInMaking:
+class ColumnBuilder:
     """The result under construction: the fractions of all lists in one flat array."""
 
     def __init__(self, texts: pa.Array, sizes: Rows) -> None:
