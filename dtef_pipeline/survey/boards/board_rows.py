@@ -14,7 +14,7 @@ from dtef_pipeline.boards.reliability import compute_reliability
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
-from dtef_pipeline.survey.boards.conditions import compare_all_conditions
+from dtef_pipeline.survey.boards.conditions import compare_conditions
 from dtef_pipeline.survey.boards.consistency import (
     add_segment_cautions,
     build_consistency_board,
@@ -123,7 +123,7 @@ def _compute_reliability(connection: Connection, options: BoardOptions, evidence
 
 def _view_conditions(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
     assert isinstance(options, SurveyBoardOptions)
-    return compare_all_conditions(connection, options)
+    return compare_conditions(connection, options)
 
 
 _MAKERS: Mapping[str, Callable[[Connection, BoardOptions, BoardEvidence | None], pd.DataFrame]] = {

@@ -410,30 +410,25 @@ _CONDITION_COLUMNS = (
 _CONDITIONS_GUIDE = (
     "Each condition is compared with the usual one, on the pairs that a model has in both, in one snapshot. “better” and “worse”: the "
     f"difference is significant. “equivalent”: its 90% interval lies between -{MARGIN:g} and +{MARGIN:g}. “undecided”: neither. p is "
-    "adjusted over the rows of one context level (Holm). Other sampling settings, such as the temperature, make another model, which is "
+    "adjusted over all rows of this section (Holm). Other sampling settings, such as the temperature, make another model, which is "
     "compared on the leaderboard."
 )
 
 
 def build_conditions_section(contents: SurveyContents) -> Section:
     """Return a table for each condition of models other than the usual one."""
-    blocks: list[Block] = []
-    counts: dict[str, int] = {}
-    usual, options = _choose_usual(contents), SurveyBoardOptions(metric=contents.metric)
-    for condition in sorted({setting.condition for setting in contents.settings} - {usual}):
-        frame = compare_conditions(contents.connection, usual, condition, options)
-        rows = frame[frame["difference"].notna()]
-        if len(rows):
-            rows = rows.assign(model=rows["model_variant"].map(contents.names).fillna(rows["model_variant"]))
-            for verdict in rows["verdict"]:
-                counts[verdict] = counts.get(verdict, 0) + 1
-            caption = f"{format_condition(condition)}, against {format_condition(usual)}"
-            blocks.append(Table(caption, _CONDITION_COLUMNS, convert_to_rows(rows)))
+    usual = _choose_usual(contents)
+    frame = compare_conditions(contents.connection, SurveyBoardOptions(metric=contents.metric, condition=usual))
+    rows = frame[frame["difference"].notna()]
+    rows = rows.assign(model=rows["model_variant"].map(contents.names).fillna(rows["model_variant"]))
+    blocks = [
+        Table(f"{format_condition(str(name))}, against {format_condition(usual)}", _CONDITION_COLUMNS, convert_to_rows(group))
+        for name, group in rows.groupby("condition")
+    ]
+    counts = Counter(rows["verdict"])
     verdict_counts = ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
     answer = (
-        f"{format_count(sum(counts.values()), 'comparison')} with “{format_condition(usual)}”: {verdict_counts}."
-        if counts
-        else ""
+        f"{format_count(counts.total(), 'comparison')} with “{format_condition(usual)}”: {verdict_counts}." if counts else ""
     )
     return Section("conditions", "Conditions", blocks, answer, _CONDITIONS_GUIDE)
 

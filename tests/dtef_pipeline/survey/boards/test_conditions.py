@@ -11,8 +11,7 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from dtef_pipeline.statistics.multiplicity import holm
-from dtef_pipeline.survey.boards.conditions import compare_all_conditions, compare_conditions
+from dtef_pipeline.survey.boards.conditions import compare_conditions
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.tables import PREDICTIONS
 from tests.made.scores import scores_table
@@ -42,7 +41,7 @@ def compared(rows: list[dict[str, Any]], predictions: list[dict[str, Any]] = [],
     with duckdb.connect() as connection:
         connection.register("scores", scores_table(rows))
         connection.register("predictions", pa.Table.from_pylist(predictions, schema=PREDICTIONS))
-        return compare_conditions(connection, PLAIN, COT, SurveyBoardOptions(**options))
+        return compare_conditions(connection, SurveyBoardOptions(**options))
 
 
 def compared_row(rows: list[dict[str, Any]], predictions: list[dict[str, Any]] = []) -> pd.Series:  # noqa: B006
@@ -55,7 +54,7 @@ def view_rows(rows: list[dict[str, Any]], **options: Any) -> pd.DataFrame:
     """What the board shows, without `predictions`."""
     with duckdb.connect() as connection:
         connection.register("scores", scores_table(rows))
-        return compare_all_conditions(connection, SurveyBoardOptions(**options))
+        return compare_conditions(connection, SurveyBoardOptions(**options))
 
 
 def test_a_condition_is_compared_with_the_first_on_the_cells_both_have() -> None:
@@ -92,19 +91,20 @@ def test_snapshots_are_not_mixed_and_the_latest_with_both_counts_unless_one_is_n
 
 
 def test_context_levels_are_never_mixed_and_each_compares_as_if_alone() -> None:
-    """Two levels were pooled into one row of twice the pairs, and adjusted over the same test twice."""
+    """Two levels were pooled into one row of twice the pairs."""
     at_five = {"context_level": "5"}
     scores = (
         of(PLAIN, *[0.5] * 6) + of(COT, *[0.6, 0.7] * 3) + of(PLAIN, *[0.4] * 6, **at_five) + of(COT, *[0.3] * 6, **at_five)
     )
     more = of(PLAIN, 0.1, **at_five, segment="country:chile")  # asked in one condition alone
     calls = [call("a", PLAIN), call("b", COT), call("c", COT, **at_five, cost_usd=0.5)]
-    found = compared(scores + more, calls)
+    adjusted = ["p_adjusted", "parsed_p_adjusted"]
+    found = compared(scores + more, calls).drop(columns=adjusted)
     assert found["context_level"].tolist() == ["0", "5"]
     assert found["n_pairs"].tolist() == [6, 6]
     assert found["cost_usd"].tolist() == pytest.approx([0.25, 0.5])
     for place, level in enumerate(("0", "5")):
-        alone = compared(scores + more, calls, context_levels=(level,))
+        alone = compared(scores + more, calls, context_levels=(level,)).drop(columns=adjusted)
         pd.testing.assert_frame_equal(found.iloc[[place]].reset_index(drop=True), alone, check_dtype=False)
 
 
@@ -179,9 +179,25 @@ class TestVerdicts:
         assert (unread["verdict"], unread["n_pairs"]) == ("undecided", 6)
         assert "no readable response" in unread["note"]
 
-    def test_p_is_adjusted_over_the_models_of_a_condition(self) -> None:
-        other = {"model": "other", "model_variant": "openai/other[max_tokens=256,temperature=0]"}
-        rows = of(PLAIN, *[0.5] * 8) + of(COT, *[0.6] * 8) + of(PLAIN, *[0.5] * 8, **other) + of(COT, *[0.5, 0.6] * 4, **other)
-        found = compared(rows)
-        assert found["model"].tolist() == ["m", "other"]
-        assert found["p_adjusted"].tolist() == pytest.approx(holm(found["p"]).tolist())
+
+def test_p_is_adjusted_over_all_rows_of_the_board() -> None:
+    """p was adjusted within each condition and context level, although the board shows all of them together."""
+    at_five, other = {"context_level": "5"}, {"model": "other", "model_variant": "openai/other[max_tokens=256,temperature=0]"}
+    changes = {(COT, "0"): (0.1, 0.2), (SHIFT, "0"): (0.1, 0.12), (COT, "5"): (-0.2, 0.3)}
+    rows = of(PLAIN, *[0.5] * 6) + of(PLAIN, *[0.5] * 6, **at_five) + of(PLAIN, *[0.5] * 6, **other)
+    rows += of(COT, *[0.4, 0.5] * 3, **other)
+    for (condition, level), change in changes.items():
+        rows += of(condition, *[0.5 + part for part in change] * 3, context_level=level)
+    found = view_rows(rows).set_index(["condition", "context_level", "model"])
+    p = {key: stats.ttest_1samp(change * 3, 0).pvalue for key, change in changes.items()}
+    # The smallest p counts four times, the next three times, and the largest once.
+    assert p[SHIFT, "0"] < p[COT, "0"] < stats.ttest_1samp([-0.1, 0] * 3, 0).pvalue < p[COT, "5"]
+    assert found["p_adjusted"].to_dict() == pytest.approx(
+        {
+            (SHIFT, "0", "m"): 4 * p[SHIFT, "0"],
+            (COT, "0", "m"): 3 * p[COT, "0"],
+            (COT, "0", "other"): 2 * stats.ttest_1samp([-0.1, 0] * 3, 0).pvalue,
+            (COT, "5", "m"): p[COT, "5"],
+        }
+    )
+    assert found["parsed_p_adjusted"].tolist() == pytest.approx(found["p_adjusted"].tolist())
