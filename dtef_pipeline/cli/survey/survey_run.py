@@ -39,7 +39,10 @@ def partition_keys(warehouse: Warehouse, rounds: Iterable[str], segments: Sequen
     by_round = {round_id: warehouse.values("survey_responses", "segment", round=round_id) for round_id in rounds}
     for round_id, names in by_round.items():
         if not names:
-            raise ConfigError(_not_ingested(warehouse, round_id))
+            is_without_room = warehouse.is_local and is_full(warehouse.root)
+            full = f"; the disk of {warehouse.root} is full: make room first" if is_without_room else ""
+            ingested = ", ".join(warehouse.values("survey_responses", "round")) or "none"
+            raise ConfigError(f"round {round_id} is not ingested; ingested: {ingested}; `dtef add PATH` ingests it{full}")
     known_segments = sorted({segment for names in by_round.values() for segment in names})
     if absent := [segment for segment in segments if segment not in known_segments]:
         raise ConfigError(
@@ -47,13 +50,6 @@ def partition_keys(warehouse: Warehouse, rounds: Iterable[str], segments: Sequen
         )
     selection = segments or known_segments
     return [partition_key(round_id, one) for round_id, names in by_round.items() for one in names if one in selection]
-
-
-def _not_ingested(warehouse: Warehouse, round_id: str) -> str:
-    rounds = ", ".join(warehouse.values("survey_responses", "round")) or "none"
-    is_without_room = warehouse.is_local and is_full(warehouse.root)
-    full = f"; the disk of {warehouse.root} is full: make room first" if is_without_room else ""
-    return f"round {round_id} is not ingested; ingested: {rounds}; `dtef add PATH` ingests it{full}"
 
 
 def _choose(context: RunContextOfCommand) -> RunSelection:

@@ -134,10 +134,14 @@ def can_have_shares(middle: str, first: str, second: str) -> bool:
     """
     if middle.startswith("do "):  # `do both equally` is beside two actions
         return False
-    if not _is_statement_pair(first, second):
+    shared = set(first.split()) & set(second.split()) - {"the", "a", "an", "of", "and", "in", "on", "for", "to"}
+    lengths = len(first.split()), len(second.split())
+    if not shared and min(lengths) <= _SHORT:
         return False
-    is_both = re.search(r"\bboth\b.*\bequal", middle)
-    return bool(is_both or (_EQUAL_SHARES.search(middle) and _is_comparable(first, second)))
+    if re.search(r"\bboth\b.*\bequal", middle):
+        return True
+    is_comparable = max(lengths) <= _SHORT or max(map(len, _compare_words(first, second))) <= 2
+    return is_comparable and bool(_EQUAL_SHARES.search(middle))
 
 
 def find_opposite_objects(first: str, second: str) -> Iterator[tuple[str, str]]:
@@ -164,18 +168,6 @@ def _remove_pole(text: str, positive: str, negative: str) -> tuple[str, int]:
     remainder, negatives = re.subn(rf"\b(?:{negative})\b", " ", text)
     remainder, positives = re.subn(rf"\b(?:{positive})\b", " ", remainder)
     return remainder, bool(positives) - bool(negatives)
-
-
-def _is_comparable(first: str, second: str) -> bool:
-    """Return whether two texts are short, or differ in at most two words."""
-    only_first, only_second = _compare_words(first, second)
-    return max(len(first.split()), len(second.split())) <= _SHORT or max(len(only_first), len(only_second)) <= 2
-
-
-def _is_statement_pair(first: str, second: str) -> bool:
-    """Return whether two texts are long or share a word of meaning."""
-    shared = set(first.split()) & set(second.split()) - {"the", "a", "an", "of", "and", "in", "on", "for", "to"}
-    return bool(shared) or min(len(first.split()), len(second.split())) > _SHORT
 
 
 def _compare_words(first: str, second: str) -> tuple[set[str], set[str]]:

@@ -195,7 +195,7 @@ def _find_degree_family(heads: Sequence[str]) -> str | None:
         return "extent"
     if len(heads) > 2 and is_known_and_monotonic(place_durations(heads)):
         return "length of time"
-    if is_known_and_monotonic(place_times(heads)) and len(heads) > 1:
+    if len(heads) > 1 and is_known_and_monotonic(place_times(heads)):
         return "numbers of times"
     return find_pole_family(heads)
 

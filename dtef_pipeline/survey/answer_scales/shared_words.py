@@ -42,7 +42,8 @@ def remove_common_ends(heads: Sequence[str]) -> list[str]:
 
 def is_about_one_thing(heads: Sequence[str]) -> bool:
     """Return whether at most one option has a topic of its own, unlike `a little help` and `some money`, and none is `other`."""
-    topics = [_find_things(head) for head in heads]
+    words = [[w.replace("’", "'").partition("'")[0] for w in _split_option_words(head)] for head in heads]
+    topics = [{_strip_word_ending(w) for w in head_words if w.isalpha()} - _KNOWN_STEMS for head_words in words]
     counts = Counter(topic for head_topics in topics for topic in head_topics)
     n_own = sum(any(counts[topic] < 2 for topic in head_topics) for head_topics in topics)
     return n_own < 2 and not any(_OTHER_OPTION.fullmatch(head) for head in heads)
@@ -54,11 +55,6 @@ def has_same_object(first: str, second: str) -> bool:
         {_strip_word_ending(word) for word in _split_option_words(text)} - _STEMS_OF_DEGREE for text in (first, second)
     )
     return first_stems <= second_stems or second_stems <= first_stems
-
-
-def _find_things(head: str) -> set[str]:
-    words = (w.replace("’", "'").partition("'")[0] for w in _split_option_words(head))
-    return {_strip_word_ending(w) for w in words if w.isalpha()} - _KNOWN_STEMS
 
 
 def _strip_word_ending(word: str) -> str:

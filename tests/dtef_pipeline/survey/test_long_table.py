@@ -11,7 +11,6 @@ import pytest
 
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.survey.adapters import read_survey, read_surveys
-from dtef_pipeline.survey.adapters.long_table import LongTable
 
 HEADER = ["round", "question", "option", "attribute", "value", "percent", "n"]
 ROWS = [
@@ -123,11 +122,8 @@ def test_a_file_of_several_rounds_is_read_whole_or_by_round(table: Write) -> Non
     path = table(HEADER, *ROWS, *[["GD10", *row[1:]] for row in ROWS])
     assert [s.round for s in read_surveys(path)] == ["GD9", "GD10"]
     assert read_survey(path, "gd10").round == "GD10"
-    assert LongTable().read(path, "GD9").round == "GD9"
     with pytest.raises(SurveyError, match=r"several rounds in one file; got \['GD9', 'GD10'\]; allowed: one round"):
         read_survey(path)
-    with pytest.raises(SurveyError, match=r"round.*; allowed: GD9, GD10"):
-        LongTable().read(path)
     with pytest.raises(SurveyError, match=r"no such round in the file; got 'GD7'; allowed: GD9, GD10"):
         read_survey(path, "GD7")
 
