@@ -224,7 +224,8 @@ def check_coverage(
             files.append(listing.file)
     if lines:
         names = list(dict.fromkeys(files))
-        message = f"{join_words(names)} list{'s' * (len(names) == 1)} these segments among the answers to a question about the respondent, but {where} have no column for them"
+        naming = f"{join_words(names)} list{'s' * (len(names) == 1)} these segments among the answers to a question about the respondent"
+        message = f"{naming}, but {where} have no column for them"
         yield Finding("error", "lost-column", message, tuple(lines))
     if nameless:
         message = f"Some respondents are in no column of these attributes, so {where} may lack a column; compare with the questionnaire"
