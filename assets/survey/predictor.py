@@ -259,11 +259,7 @@ class Predictor:
         survey = self._read("survey_responses", key, None if is_computing else _CHOSEN_BY)
         blueprints = self._read("blueprints", key, columns)
         selection = select_prompts(
-            blueprints,
-            survey,
-            conditions=settings.conditions,
-            context_levels=settings.context_levels,
-            sample=settings.sample,
+            blueprints, survey, conditions=settings.conditions, context_levels=settings.context_levels, sample=settings.sample
         )
         return Prompts(survey, blueprints, selection)
 

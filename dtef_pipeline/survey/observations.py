@@ -61,11 +61,7 @@ def check_whole_segment(n: int | None, has_data: bool, min_n: int) -> Fault | No
 
 
 def pair_fault(
-    percentages: Sequence[float | Unreadable | None],
-    options: int,
-    n: int | None,
-    min_n: int,
-    tolerance: float = SUM_TOLERANCE,
+    percentages: Sequence[float | Unreadable | None], options: int, n: int | None, min_n: int, tolerance: float = SUM_TOLERANCE
 ) -> Fault | None:
     """Return the first fault of a distribution, checking the number of respondents before the percentages, or None.
 

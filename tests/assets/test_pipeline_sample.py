@@ -100,15 +100,11 @@ class TestSample:
         (of_board,) = (e for e in pipeline.materializations(boards) if e.asset_key == dg.AssetKey("leaderboard"))
         assert of_board.metadata["dagster/row_count"].value == len(board)
 
-    def test_what_boards_show_is_tested_with_a_recorded_seed_and_drawn(
-        self, ran: tuple[Pipeline, LaunchResult, LaunchResult]
-    ) -> None:
+    def test_what_boards_show_is_tested_with_a_recorded_seed(self, ran: tuple[Pipeline, LaunchResult, LaunchResult]) -> None:
         pipeline, _, boards = ran
         said = {event.asset_key.to_user_string(): event.metadata for event in pipeline.materializations(boards)}
         for name in BOARD_NAMES:
             assert (said[name]["seed"].value, said[name]["intervals"].value) == (SEED, True)
-        for name in ("leaderboard", "breakdowns"):
-            assert said[name]["plot"].value.startswith("![")
         board = pipeline.house.read("leaderboard").to_pandas()
         scored = board[board["n_pairs"] > 0]
         assert scored["n_questions"].max() < MIN_CLUSTERS

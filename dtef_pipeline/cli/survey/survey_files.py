@@ -210,11 +210,7 @@ class _Round:
 
 
 def _build_options(
-    min_n: int | None,
-    design_effect: float | None,
-    allow_missing_questions: bool,
-    allow_missing_attributes: bool,
-    replace: bool,
+    min_n: int | None, design_effect: float | None, allow_missing_questions: bool, allow_missing_attributes: bool, replace: bool
 ) -> dict[str, Any]:
     from dtef_pipeline.survey.observations import MIN_N
 

@@ -149,11 +149,7 @@ class JsonText:
         return result
 
 
-_TYPE_NAMES: dict[type, str] = {
-    str: "a text",
-    dict: "an object",
-    list: "a list",
-}
+_TYPE_NAMES: dict[type, str] = {str: "a text", dict: "an object", list: "a list"}
 
 
 def _read_json_questions(source: JsonText, raw: Mapping[str, Any]) -> tuple[list[Question], list[Finding]]:

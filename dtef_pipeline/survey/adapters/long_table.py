@@ -222,11 +222,7 @@ class _Round:
         scale = normalize_text(row.get("scale", ""))
         if scale not in ("", *KINDS):
             raise SurveyError(
-                "unknown scale",
-                where=self.where,
-                line=line,
-                arrived=row["scale"],
-                allowed=f"{', '.join(KINDS)}, or blank",
+                "unknown scale", where=self.where, line=line, arrived=row["scale"], allowed=f"{', '.join(KINDS)}, or blank"
             )
         entry = self.questions.setdefault(question_id, _Question(text, line, scale, clean(row.get("battery", ""))))
         for column, first, now in (("scale", entry.scale, scale), ("battery", entry.battery, clean(row.get("battery", "")))):

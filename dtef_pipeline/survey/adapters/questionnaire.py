@@ -194,11 +194,7 @@ class ProfileQuestion:
 
 
 def check_coverage(
-    columns: Sequence[SegmentColumn],
-    unread: Sequence[str],
-    questions: Sequence[ProfileQuestion],
-    counts: Counts,
-    where: str,
+    columns: Sequence[SegmentColumn], unread: Sequence[str], questions: Sequence[ProfileQuestion], counts: Counts, where: str
 ) -> Iterator[Finding]:
     """Yield an error if a question lists values without a column, and a warning if respondents are missing but no question lists their
     value.

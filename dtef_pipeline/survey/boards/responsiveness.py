@@ -39,10 +39,7 @@ _MODEL_CONDITION = [*MODEL, "condition"]
 _AT_LEVELS = [*_MODEL_CONDITION, *KEYS.pair]
 """Key columns of a model's series over context levels."""
 _PROMPT = list(KEYS.cell)
-_READ_AT_BOTH = {
-    **{name: f"parsed_{name}" for name in ("difference", "verdict", "note")},
-    "n_pairs": "n_parsed_pairs",
-}
+_READ_AT_BOTH = {**{name: f"parsed_{name}" for name in ("difference", "verdict", "note")}, "n_pairs": "n_parsed_pairs"}
 """Columns from parsed scores only, by the name of the same column under the policy."""
 _REACTIONS = ("evidence-adapting", "hurt by context", "stereotype-holding", "undecided")
 

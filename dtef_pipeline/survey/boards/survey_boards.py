@@ -36,13 +36,7 @@ PUBLISHED = (
         table="leaderboard",
         shows="each model's mean score over all rounds, segments and questions",
     ),
-    Board(
-        ("round",),
-        ("round", "rank", *_MODEL_AND_SCORE),
-        name="round",
-        table=BREAKDOWNS,
-        shows="the same within each round",
-    ),
+    Board(("round",), ("round", "rank", *_MODEL_AND_SCORE), name="round", table=BREAKDOWNS, shows="the same within each round"),
     Board(
         ("segment",),
         ("segment", *_MODEL_AND_SCORE, "questions"),

@@ -95,10 +95,7 @@ class Careless:
 @pytest.mark.parametrize(
     ("answers", "message"),
     [
-        (
-            [("country:kenya", "q2")],
-            r"x:7: .*; got .*'q2'\]; allowed: questions q1",
-        ),
+        ([("country:kenya", "q2")], r"x:7: .*; got .*'q2'\]; allowed: questions q1"),
         ([("country:mars", "q1")], r"x:7: .*; got .*'country:mars'"),
         (
             [("country:kenya", "q1")] * 2,

@@ -160,10 +160,7 @@ def test_survey_level_faults_stop_and_say_what_is_allowed(
         ("", "the file is empty"),
         ('{"surveyId": ' + "[" * 100_000, r"not a survey; got 'maximum recursion depth"),
         ('{"surveyId": ' + "9" * 5_000 + "}", r"not a survey; got 'Exceeds the limit"),
-        (
-            '{\n"surveyId": ',
-            r"json:2: not JSON; got 'Expecting value'; allowed: .* after 13 characters, with '{\\n\"sur",
-        ),
+        ('{\n"surveyId": ', r"json:2: not JSON; got 'Expecting value'; allowed: .* after 13 characters, with '{\\n\"sur"),
         ('{"surveyId":\n"s9', r"json:2: not JSON; got 'Unterminated string starting at'; .* after 16 characters"),
         ('{"surveyId": x,\n"questions": {}}', r"json:1: not JSON; got 'Expecting value'$"),
     ],

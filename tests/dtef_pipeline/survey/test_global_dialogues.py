@@ -142,17 +142,9 @@ def test_the_discussion_guide_gives_the_option_order(round_directory: Write, wri
             ["1%", "1%", "1%"],
             r"csv:4: duplicate question id q1",
         ),
-        (
-            [("q1", POLL, "Good?", "Yes"), ("q1", POLL, "Good?", "")],
-            ["1%", "1%"],
-            r"csv:2: question q1 has no options",
-        ),
+        ([("q1", POLL, "Good?", "Yes"), ("q1", POLL, "Good?", "")], ["1%", "1%"], r"csv:2: question q1 has no options"),
         ([("", POLL, "Good?", "Yes")], ["1%"], r"csv:2: a row without Question ID; got 'Good\?'"),
-        (
-            [("o1", "Ask Opinion", "Why?", "Because")],
-            ["1%"],
-            "no question to predict",
-        ),
+        ([("o1", "Ask Opinion", "Why?", "Because")], ["1%"], "no question to predict"),
     ],
 )
 def test_faults_name_file_line_what_arrived_and_what_is_allowed(
@@ -167,10 +159,7 @@ def test_faults_name_file_line_what_arrived_and_what_is_allowed(
     [
         (b"", "the file is empty"),
         ("Question ID,é\n".encode("latin-1"), "not a CSV file in UTF-8"),
-        (
-            b"Question ID,Question Type,Question,Response,O7: Kenya\nq1,Poll Single Select,Good?\n",
-            "csv:2: .*length; got 3;",
-        ),
+        (b"Question ID,Question Type,Question,Response,O7: Kenya\nq1,Poll Single Select,Good?\n", "csv:2: .*length; got 3;"),
     ],
 )
 def test_unreadable_files_are_faults(tmp_path: Path, content: bytes, message: str) -> None:

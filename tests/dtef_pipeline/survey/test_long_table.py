@@ -135,10 +135,7 @@ def test_a_file_of_several_rounds_is_read_whole_or_by_round(table: Write) -> Non
             [HEADER[:4] + HEADER[5:], ["GD9", "Good?", "Yes", "country", "60", "1"]],
             r"csv:1: missing column value; got 'round, question, o",
         ),
-        (
-            [HEADER, *ROWS, ROWS[0]],
-            r"csv:6: segment country:turkey, question Good\?, option 'Yes' .*line 2; allow",
-        ),
+        ([HEADER, *ROWS, ROWS[0]], r"csv:6: segment country:turkey, question Good\?, option 'Yes' .*line 2; allow"),
         (
             [HEADER, ["GD9", "Good?", "Yes", "country", "Kenya", "6", "few"]],
             r"csv:2: n is not a number of respondents; got 'few'; allowed: a who",

@@ -99,11 +99,7 @@ class TestReading:
                 "not a readable panel file: 2026-13-01 is not a date: month must be in 1..12; allowed: a date",
             ),
             ("drift: {baseline: 1}\n", 1, "drift.baseline: got 1; allowed: 2 or more"),
-            (
-                "context_levels: [0, some]\n",
-                1,
-                "context_levels: 'some' is not a context level",
-            ),
+            ("context_levels: [0, some]\n", 1, "context_levels: 'some' is not a context level"),
             (
                 "conditions: [foo/bar]\n",
                 1,

@@ -23,10 +23,7 @@ def said(observed: list[float], population: list[float] | None = None) -> str:
     ("observed", "expected"),
     [
         ([0.92, 0.08], "Almost all of this group (92.0%) chose “Agree”. Next came “Neutral” (8.0%)."),
-        (
-            [0.5, 0.3, 0.2],
-            "Half of this group (50.0%) chose “Agree”. Next came “Neutral” (30.0%), then “Disagree” (20.0%).",
-        ),
+        ([0.5, 0.3, 0.2], "Half of this group (50.0%) chose “Agree”. Next came “Neutral” (30.0%), then “Disagree” (20.0%)."),
         (
             [0.2, 0.4, 0.3, 0.1],
             "The most common answer of this group was “Neutral” (40.0%). "

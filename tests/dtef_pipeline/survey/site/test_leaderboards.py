@@ -80,10 +80,7 @@ def test_models_are_ranked_among_models_with_the_range_that_tests_among_models_l
     assert [row.model for row in found.models] == ["a", "b", "c"]
     assert {row.model for row in found.rows if row.is_reference} == {"Leave-one-out marginal", "Uniform"}
     assert found.rows[0].score == Estimate(0.8, 0.79, 0.81)
-    assert {(one.label, one.value) for one in found.references} == {
-        ("A perfect model", 0.9),
-        ("Leave-one-out marginal", 0.82),
-    }
+    assert {(one.label, one.value) for one in found.references} == {("A perfect model", 0.9), ("Leave-one-out marginal", 0.82)}
 
 
 THE_MARGINAL = "the leave-one-out marginal (the average answer of the other groups)"

@@ -296,10 +296,7 @@ def hostile_parts(view: FamilyView) -> Iterator[str]:
 
 
 def test_hostile_names_and_texts_stay_text(open_tables: Open) -> None:
-    rows = [
-        *everywhere(HOSTILE, 0.5),
-        *everywhere(HOSTILE, 0.0, "q1", status="unparseable", reason=HOSTILE),
-    ]
+    rows = [*everywhere(HOSTILE, 0.5), *everywhere(HOSTILE, 0.0, "q1", status="unparseable", reason=HOSTILE)]
     survey = survey_rows(
         *({"segment": one, "value": HOSTILE, "question_text": HOSTILE, "options": [HOSTILE, "b", "c"]} for one in SEGMENTS)
     )

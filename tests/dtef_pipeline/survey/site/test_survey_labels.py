@@ -34,12 +34,7 @@ def test_every_baseline_has_words() -> None:
 def test_a_model_of_two_variants_is_called_by_its_variant() -> None:
     rows = [("gpt", "gpt[t=0]"), ("gpt", "gpt[t=1]"), ("o3", "o3[t=0]"), ("baseline/dirichlet", "baseline/dirichlet[seed=0]")]
     names = map_variant_names(pd.DataFrame(rows, columns=["model", "model_variant"]))
-    assert names == {
-        "gpt[t=0]": "gpt[t=0]",
-        "gpt[t=1]": "gpt[t=1]",
-        "o3[t=0]": "o3",
-        "baseline/dirichlet[seed=0]": "Dirichlet",
-    }
+    assert names == {"gpt[t=0]": "gpt[t=0]", "gpt[t=1]": "gpt[t=1]", "o3[t=0]": "o3", "baseline/dirichlet[seed=0]": "Dirichlet"}
 
 
 @pytest.mark.parametrize(
