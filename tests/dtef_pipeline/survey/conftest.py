@@ -29,10 +29,7 @@ def shared() -> Path:
 def published_surveys(shared: Path) -> dict[str, tuple[Survey, Survey]]:
     """Round -> (from JSON, from the folder) of the published rounds GD1-GD5."""
     return {
-        name: (
-            read_survey(shared / "surveys" / f"{name.lower()}.json"),
-            read_survey(shared / "global-dialogues" / name),
-        )
+        name: (read_survey(shared / "surveys" / f"{name.lower()}.json"), read_survey(shared / "global-dialogues" / name))
         for name in ("GD1", "GD2", "GD3", "GD4", "GD5")
     }
 

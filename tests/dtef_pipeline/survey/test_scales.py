@@ -12,10 +12,7 @@ from dtef_pipeline.survey.answer_scales.scales import detect_scale
 LISTS = tomllib.loads(Path(__file__).with_name("scale_lists.toml").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(
-    "options",
-    [*LISTS["ordinal"], *LISTS["ordinal_of_other_surveys"], *LISTS["ordinal_of_more_surveys"]],
-)
+@pytest.mark.parametrize("options", [*LISTS["ordinal"], *LISTS["ordinal_of_other_surveys"], *LISTS["ordinal_of_more_surveys"]])
 def test_ordered_lists_are_ordinal_in_both_directions(options: str) -> None:
     texts = options.split(" | ")
     assert detect_scale(texts).kind == "ordinal"

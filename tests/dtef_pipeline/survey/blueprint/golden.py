@@ -47,10 +47,7 @@ def conditions_of(task: str) -> list[str]:
     ]
 
 
-FILES: Mapping[str, Sequence[str]] = {
-    **{f"{task}.md": conditions_of(task) for task in TASKS},
-    **_MADE_OF["conditions"],
-}
+FILES: Mapping[str, Sequence[str]] = {**{f"{task}.md": conditions_of(task) for task in TASKS}, **_MADE_OF["conditions"]}
 
 
 def document(conditions: Sequence[str]) -> str:
