@@ -212,7 +212,7 @@ def hash_counted(judge_hash: str, *, has_labels: bool, no_own_judge: bool) -> st
     return digest(judge_hash, *notes) if notes else judge_hash
 
 
-def run_label(test_hash: str, judge_hash: str, policy_hash: str) -> str:
+def run_hash(test_hash: str, judge_hash: str, policy_hash: str) -> str:
     """Hash what runs must share to be compared for drift (weval methodology, 5.2): test, judges and policy."""
     return digest("run", test_hash, judge_hash, policy_hash)
 

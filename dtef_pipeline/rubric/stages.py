@@ -53,7 +53,7 @@ from dtef_pipeline.rubric.score_rows import (
     describe_counted,
     format_policy,
     hash_counted,
-    run_label,
+    run_hash,
     score_tables,
 )
 from dtef_pipeline.rubric.settings import RUBRIC_STAGE_SETTINGS, RubricSettings
@@ -223,7 +223,7 @@ def _run_row(
         "test_hash": test,
         "judge_hash": judges_hash,
         "policy_hash": policy.policy_hash,
-        "run_label": run_label(test, judges_hash, policy.policy_hash),
+        "run_hash": run_hash(test, judges_hash, policy.policy_hash),
         "judges": [*sorted(set(judges["judge"].to_pylist())), *notes],
         "policy": format_policy(policy),
         "embedder": policy.embedder,
@@ -236,7 +236,7 @@ def _summarise_model_scores(tables: Tables) -> Mapping[str, Any]:
     rows = tables["rubric_scores"]
     models = rows.filter(pc.equal(rows["level"], "model")).sort_by([("hybrid", "descending")])
     columns = ["model", "hybrid", "coverage", "similarity", "n_responses_scored", "n_responses"]
-    return {"run_label": tables["rubric_runs"]["run_label"][0].as_py(), "models": models.select(columns).slice(0, 15)}
+    return {"run_hash": tables["rubric_runs"]["run_hash"][0].as_py(), "models": models.select(columns).slice(0, 15)}
 
 
 def _list_scores_out_of_range(_: Inputs, rows: pa.Table) -> Iterator[str]:

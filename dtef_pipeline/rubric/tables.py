@@ -312,7 +312,7 @@ RUBRIC_RUNS = pa.schema(
         TEST_HASH,
         field("judge_hash", pa.string(), "Hash of the judges, their prompts, the scale and how replies are read"),
         field("policy_hash", pa.string(), "Hash of the weight of similarity, the rules for paths and the embedder"),
-        field("run_label", pa.string(), "Hash of the three other hashes: runs with the same hash can be compared for drift"),
+        field("run_hash", pa.string(), "Hash of the three other hashes: runs with the same hash can be compared for drift"),
         field(
             "judges",
             _LIST_OF_TEXTS,

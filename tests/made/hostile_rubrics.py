@@ -46,7 +46,7 @@ def hostile_tables() -> RubricTables:
                     and value
                 ):
                     row[name] = [HOSTILE] if isinstance(value, list) else f"{HOSTILE}{value}"
-            for name in ("code", "place", "run_label", "policy"):
+            for name in ("code", "place", "run_hash", "policy"):
                 if isinstance(row.get(name), str):
                     row[name] = HOSTILE
             if "render_as" in row:

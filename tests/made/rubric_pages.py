@@ -201,7 +201,7 @@ def _run(
         test_hash="t" * 32,
         judge_hash="j" * 32,
         policy_hash="p" * 32,
-        run_label="r" * 32,
+        run_hash="r" * 32,
         judges=list(JUDGES),
         policy=format_policy(ScoringPolicy()),
         embedder="local/minilm-l6-int8",

@@ -71,7 +71,7 @@ _RUN_COLUMNS = (
     "test_hash",
     "judge_hash",
     "policy_hash",
-    "run_label",
+    "run_hash",
     "judges",
     "policy",
     "embedder",

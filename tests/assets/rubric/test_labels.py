@@ -285,7 +285,7 @@ class TestCorrected:
 class TestWithLabels:
     def test_a_label_overrules_its_point_and_what_judges_stated_is_kept(self, judged: RubricPipeline, tmp_path: Path) -> None:
         before = judged.table("rubric_points")
-        label = judged.rows("rubric_runs")[0]["run_label"]
+        label = judged.rows("rubric_runs")[0]["run_hash"]
         sheet = fill(drawn_sheet(tmp_path, "--prompts", 9), by_length)
         ok("import", "labels", sheet)
         roll_up(judged)
@@ -303,12 +303,12 @@ class TestWithLabels:
             assert now["score"] == pytest.approx(wanted)
             assert now["judge_score"] == (None if item is None else was["score"])
         assert {row["judges"][-1] for row in judged.rows("rubric_runs")} == {"people"}
-        assert judged.rows("rubric_runs")[0]["run_label"] != label
+        assert judged.rows("rubric_runs")[0]["run_hash"] != label
         roll_up(judged)
         assert judged.table("rubric_corrected") == corrected
         assert judged.run(scored).failures == ()
         assert judged.table("rubric_points") == before
-        assert judged.rows("rubric_runs")[0]["run_label"] == label
+        assert judged.rows("rubric_runs")[0]["run_hash"] == label
 
 
 class TestAnchors:

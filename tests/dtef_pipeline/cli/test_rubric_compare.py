@@ -57,7 +57,7 @@ def nights(state: Path, n_prompts: dict[str, int]) -> Warehouse:
 
 def _keep_run(kept: Warehouse, snapshot: str, day: int) -> None:
     came = datetime(2026, 1, 1 + day, tzinfo=UTC)
-    hashes = {"test_hash": "t" * 32, "judge_hash": "j" * 32, "policy_hash": "p" * 32, "run_label": "r" * 32}
+    hashes = {"test_hash": "t" * 32, "judge_hash": "j" * 32, "policy_hash": "p" * 32, "run_hash": "r" * 32}
     run = {"blueprint": NAME, "snapshot": snapshot, **hashes, "answered_at": came}
     kept.write("rubric_runs", pa.Table.from_pylist([run], schema=RUBRIC_RUNS), blueprint=NAME, snapshot=snapshot)
     schema = made_tables(1, 1, 1).tables()["rubric_responses"].schema
