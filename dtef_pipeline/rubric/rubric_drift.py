@@ -29,9 +29,10 @@ from dtef_pipeline.keys import Keys
 from dtef_pipeline.rubric.blueprint.model import SHOULD_NOT, TEXT_KIND, Turn
 from dtef_pipeline.rubric.board import load_rubric_snapshot_order
 from dtef_pipeline.rubric.judge_requests import JudgingEpisode, build_rubric_judgement_rows
-from dtef_pipeline.rubric.labels.label_sheet import build_label_items, convert_to_table
+from dtef_pipeline.rubric.labels.label_sheet import build_label_items
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_ANCHOR_ITEMS, RUBRIC_ANCHORS
 from dtef_pipeline.rubric.tables import ITEM_KEYS
+from dtef_pipeline.tables import convert_to_schema
 from dtef_pipeline.text.number_words import list_first_names
 
 COVERAGE_PART = 0.65
@@ -88,7 +89,7 @@ def add_anchors(anchors: pa.Table, n: int, seed: int, material: Mapping[str, pd.
         .merge(criterion_lists, on=_PROMPT_OF_ANCHOR)
         .merge(material["prompts"][[*_PROMPT_OF_ANCHOR, "messages"]], on=_PROMPT_OF_ANCHOR)
     )
-    return pa.concat_tables([anchors, convert_to_table(rows, RUBRIC_ANCHOR_ITEMS)])
+    return pa.concat_tables([anchors, convert_to_schema(rows, RUBRIC_ANCHOR_ITEMS)])
 
 
 def list_anchor_judgings(anchors: pa.Table, judges: Mapping[str, Sequence[JudgeConfig]], snapshot: str) -> list[JudgingEpisode]:

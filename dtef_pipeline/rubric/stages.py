@@ -27,7 +27,7 @@ from dtef_pipeline.family.stage import (
 )
 from dtef_pipeline.judging.consensus import USUAL_SCALE, class_scale
 from dtef_pipeline.judging.judgement import USUAL_JUDGEMENT_TOKENS
-from dtef_pipeline.judging.judges import judge_hash_of
+from dtef_pipeline.judging.judges import judge_hash
 from dtef_pipeline.preference.paired_source import MetricSource, PairedSource
 from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
 from dtef_pipeline.rubric.conversations import (
@@ -203,7 +203,7 @@ def score_blueprint(inputs: Inputs, settings: RubricSettings) -> Tables:
     prompts, criteria = inputs.read("rubric_prompts"), inputs.read("rubric_criteria")
     scores = score_tables(responses, prompts, criteria, points, inputs.rows("rubric_embeddings"), policy)
     runs = _run_row(inputs, settings, policy, responses, points)
-    return {"rubric_scores": scores.rubric_scores, **scores._asdict(), "rubric_runs": runs}
+    return {**scores, "rubric_runs": runs}
 
 
 def _run_row(
@@ -214,7 +214,7 @@ def _run_row(
     judge_keys = set(zip(judges["approach"].to_pylist(), judges["judge_variant"].to_pylist(), strict=True))
     scale = class_scale(pc.max(judges["scale"]).as_py() or USUAL_SCALE)  # a stage's rows are of one run, and so of one scale
     has_labels = bool(pc.any(points["labelled"]).as_py())
-    judges_hash = hash_counted(judge_hash_of(judge_keys, scale), has_labels=has_labels, no_own_judge=settings.no_own_judge)
+    judges_hash = hash_counted(judge_hash(judge_keys, scale), has_labels=has_labels, no_own_judge=settings.no_own_judge)
     notes = describe_counted(has_labels=has_labels, no_own_judge=settings.no_own_judge)
     test = inputs.read("rubric_blueprints", ["test_hash"])["test_hash"][0].as_py()
     row = {

@@ -255,9 +255,10 @@ def _read_header_systems(header: Mapping[str, Any], log: FindingLog) -> tuple[tu
     single = next((key for key in ("system", "systemPrompt") if header.get(key)), "system")
     key = "systems" if header.get("systems") else single
     if key == "systems" and header.get(single):
-        log.add(
+        log.add_in_header(
             "system-and-systems",
-            log.find_member_place(HEADER_PLACE, header, single),
+            header,
+            single,
             f"`{single}` is not used, because `systems` is given",
         )
     values = header.get(key)
@@ -271,7 +272,7 @@ def _read_header_systems(header: Mapping[str, Any], log: FindingLog) -> tuple[tu
     for place, value in enumerate(read):
         if value in earlier:
             text = f"the system prompt {shorten_value(value)} occurs twice in the list and is used once"
-            log.add("system-twice", log.find_member_place(HEADER_PLACE, values, place), text)
+            log.add_in_header("system-twice", values, place, text)
         earlier.add(value)
     return tuple(dict.fromkeys(read)) or None, None
 

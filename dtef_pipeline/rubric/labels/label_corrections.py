@@ -14,11 +14,12 @@ import pyarrow as pa
 from dtef_pipeline.rubric.board import TEST_TAG, load_rubric_snapshot_order, select_latest_runs
 from dtef_pipeline.rubric.labels.human_labels import select_in_force
 from dtef_pipeline.rubric.labels.label_scores import LABELLED_SCORES_READ, compare_labelled_scores
-from dtef_pipeline.rubric.labels.label_sheet import build_label_items, convert_to_table
+from dtef_pipeline.rubric.labels.label_sheet import build_label_items
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CORRECTED_ROWS, RUBRIC_KNOWN_CLASSES
 from dtef_pipeline.rubric.tables import ITEM_KEYS
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, explain_missing
 from dtef_pipeline.statistics.prediction_powered import HALF_WIDTH, ClusterLabels, CorrectedMeans, estimate_corrected_means
+from dtef_pipeline.tables import convert_to_schema
 from dtef_pipeline.text.number_words import format_count
 
 Floats = npt.NDArray[np.float64]
@@ -220,7 +221,7 @@ def build_corrected_tables(
     classes = measure_known_classes(judgements, items, labels)
     return {
         "rubric_corrected": build_corrected_rows(scores, counting, list_test_blueprints(connection), float(per_prompt)),
-        "rubric_known_classes": convert_to_table(classes, RUBRIC_KNOWN_CLASSES),
+        "rubric_known_classes": convert_to_schema(classes, RUBRIC_KNOWN_CLASSES),
     }
 
 
@@ -241,7 +242,7 @@ def build_corrected_rows(scores: pd.DataFrame, draws: pd.DataFrame, tests: Seque
     if not tables:
         return RUBRIC_CORRECTED_ROWS.empty_table()
     return pa.concat_tables(
-        [convert_to_table(rows.reindex(columns=RUBRIC_CORRECTED_ROWS.names), RUBRIC_CORRECTED_ROWS) for rows in tables]
+        [convert_to_schema(rows.reindex(columns=RUBRIC_CORRECTED_ROWS.names), RUBRIC_CORRECTED_ROWS) for rows in tables]
     )
 
 
