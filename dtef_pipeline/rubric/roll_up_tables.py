@@ -12,8 +12,8 @@ import pyarrow as pa
 from dtef_pipeline.boards.family_calls import Calls, FamilyCalls
 from dtef_pipeline.rubric import tables
 from dtef_pipeline.rubric.labels.human_labels import RUBRIC_LABELS
+from dtef_pipeline.rubric.summaries.analyst_report import DIMENSIONS
 from dtef_pipeline.rubric.summaries.anonymise import ANALYST_IDS
-from dtef_pipeline.rubric.summaries.summary import GRADES, SUMMARIES
 from dtef_pipeline.rubric.tables import (
     BLUEPRINT_FIELD,
     CALL_USAGE_FIELDS,
@@ -24,6 +24,7 @@ from dtef_pipeline.rubric.tables import (
     RUBRIC_JUDGEMENTS,
     RUBRIC_POINTS,
     RUBRIC_SPACE,
+    TEST_HASH,
 )
 from dtef_pipeline.tables import (
     MODEL_FIELDS,
@@ -264,9 +265,38 @@ RUBRIC_CORRECTIONS = {"rubric_corrected": RUBRIC_CORRECTED_ROWS, "rubric_known_c
 """Tables computed from labels, by name."""
 
 
+_ANALYST_FIELDS = (
+    field("analyst", pa.string(), "Model that wrote the summary; null: no summary"),
+    field(
+        "analyst_variant",
+        pa.string(),
+        "Model string and sampling parameters of the analyst in the models file; a reply may be longer than its max_tokens",
+    ),
+)
 RUBRIC_SUMMARIES = pa.schema(
     [
-        *SUMMARIES,
+        BLUEPRINT_FIELD,
+        SNAPSHOT_FIELD,
+        TEST_HASH,
+        *_ANALYST_FIELDS,
+        field(
+            "status",
+            pa.string(),
+            "Status of the summary: ok, partial, unreadable, error, budget, none (no request) or name left (in the report)",
+        ),
+        field("reason", pa.string(), "Why the summary is incomplete; null: it is complete"),
+        field(
+            "findings",
+            pa.list_(pa.struct([pa.field("kind", pa.string()), pa.field("text", pa.string())])),
+            "Key findings, strengths, weaknesses, patterns and topics, with names in place of opaque ids",
+        ),
+        field("n_grades", pa.int32(), "Readable grades"),
+        field("n_dropped", pa.int32(), "Grades that do not count: of an unknown model or dimension, or given twice"),
+        field("missing", pa.list_(pa.string()), "Missing blocks, by kind, or by opaque ids and dimension"),
+        field("share", pa.float64(), "Share of each text shown to the analyst, 0-1; 1: the whole text"),
+        field("max_tokens", pa.int32(), "Token limit of the first request, enough for all grades; null: no limit"),
+        field("raw", pa.list_(pa.string()), "Replies, unchanged, with opaque ids"),
+        field("request_keys", pa.list_(pa.string()), "Keys of the requests in the response store"),
         field("text", pa.string(), "Summary as markdown, with names in place of opaque ids; null: no readable reply"),
         *CALL_USAGE_FIELDS,
     ]
@@ -274,7 +304,15 @@ RUBRIC_SUMMARIES = pa.schema(
 """One row per analyst of a blueprint in a snapshot; one row without an analyst if there was no request."""
 
 RUBRIC_GRADES = pa.schema(
-    [MODEL_FIELDS[0] if column.name == "model" else column for column in GRADES],
+    [
+        BLUEPRINT_FIELD,
+        SNAPSHOT_FIELD,
+        *_ANALYST_FIELDS,
+        MODEL_FIELDS[0],
+        field("dimension", pa.string(), f"Dimension: {', '.join(DIMENSIONS)}"),
+        field("grade", pa.float64(), "Grade by the analyst, 1-10: higher is better; null: none"),
+        field("reasoning", pa.string(), "Reason given by the analyst, with names in place of opaque ids"),
+    ]
 )
 """One row per analyst, model and dimension of a blueprint in a snapshot."""
 
