@@ -119,6 +119,7 @@ RUBRIC_SELF_PREFERENCE = pa.schema(
 
 RUBRIC_CORRECTED = pa.schema(
     [
+        field("blueprint", pa.string(), "Id of the blueprint, from its path: / is written __; null: over all blueprints"),
         field("model", pa.string(), "Model, as on the board"),
         field("judge_score", pa.float64(), "Score by judges, as on the board, 0-1: higher is better"),
         field(
@@ -160,10 +161,16 @@ RUBRIC_CORRECTED = pa.schema(
             "Prompts to label until the interval of the score on these prompts is .06 wide; null: too few labels to estimate "
             "it",
         ),
+        field(
+            "labels_needed",
+            pa.int64(),
+            "Labels to give, for all models, until the interval of the score on these prompts is .06 wide; null: too few "
+            "labels to estimate it",
+        ),
         field("reason", pa.string(), "Why there is no interval; empty: there is one"),
     ]
 )
-"""One row per board row; of a blueprint's board, with the column blueprint before it."""
+"""One row per model over all blueprints, then one per blueprint and model."""
 
 RUBRIC_KNOWN_CLASSES = pa.schema(
     [
@@ -183,17 +190,6 @@ RUBRIC_KNOWN_CLASSES = pa.schema(
     ]
 )
 """One row per judge and class that people chose."""
-
-RUBRIC_DRAWN = pa.schema(
-    [
-        BLUEPRINT_FIELD,
-        PROMPT_OF_BLUEPRINT,
-        field("probability", pa.float64(), "Probability that the draw selects the prompt, above 0, at most 1"),
-        field("drawn", pa.bool_(), "Flag: true where the prompt was drawn"),
-        field("seed", pa.int64(), "Seed of the draw"),
-    ]
-)
-"""One row per draw and prompt that could have been drawn to be labelled."""
 
 RUBRIC_ANCHORS = pa.schema(
     [
@@ -224,29 +220,17 @@ RUBRIC_LABEL_DRAWS = pa.schema(
         _DRAW_OF_LABELS,
         field("drawn_at", pa.timestamp("us", tz="UTC"), "Time of the draw"),
         field("imported", pa.bool_(), "Flag: true if labels of the draw's sheet were imported, which makes the draw count"),
-        *RUBRIC_DRAWN,
+        BLUEPRINT_FIELD,
+        PROMPT_OF_BLUEPRINT,
+        field("probability", pa.float64(), "Probability that the draw selects the prompt, above 0, at most 1"),
+        field("drawn", pa.bool_(), "Flag: true where the prompt was drawn"),
+        field("seed", pa.int64(), "Seed of the draw"),
     ]
 )
 """One row per draw and prompt that could have been drawn to be labelled."""
 
 RUBRIC_LABEL_ITEMS = pa.schema([_DRAW_OF_LABELS, *_POINT_FIELDS, _LABEL_ITEM])
 """One row per draw and point that a label of its sheet is about."""
-
-_AFTER_PROMPTS_NEEDED = RUBRIC_CORRECTED.get_field_index("prompts_needed") + 1
-RUBRIC_CORRECTED_ROWS = pa.schema(
-    [
-        field("blueprint", pa.string(), "Id of the blueprint, from its path: / is written __; null: over all blueprints"),
-        *list(RUBRIC_CORRECTED)[:_AFTER_PROMPTS_NEEDED],
-        field(
-            "labels_needed",
-            pa.int64(),
-            "Labels to give, for all models, until the interval of the score on these prompts is .06 wide; null: too few "
-            "labels to estimate it",
-        ),
-        *list(RUBRIC_CORRECTED)[_AFTER_PROMPTS_NEEDED:],
-    ]
-)
-"""One row per model over all blueprints, then one per blueprint and model."""
 
 RUBRIC_ANCHOR_ITEMS = pa.schema(
     [
@@ -261,7 +245,7 @@ RUBRIC_ANCHOR_ITEMS = pa.schema(
 )
 """One row per anchor: a stored response and a criterion that judges judge in every snapshot, even if the blueprint has changed."""
 
-RUBRIC_CORRECTIONS = {"rubric_corrected": RUBRIC_CORRECTED_ROWS, "rubric_known_classes": RUBRIC_KNOWN_CLASSES}
+RUBRIC_CORRECTIONS = {"rubric_corrected": RUBRIC_CORRECTED, "rubric_known_classes": RUBRIC_KNOWN_CLASSES}
 """Tables computed from labels, by name."""
 
 

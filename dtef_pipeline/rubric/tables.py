@@ -240,9 +240,6 @@ RUBRIC_SCORES = pa.schema(
         field("hybrid", pa.float64(), "Hybrid score, 0-1: higher is better; null: unscored"),
         field("intercept", pa.float64(), "Hybrid score if similarity had weight 0, 0-1"),
         field("slope", pa.float64(), "Change of the hybrid score as the weight of similarity goes from 0 to 1, -1 to 1"),
-        field(
-            "components", pa.string(), "Components of the hybrid score that are defined: coverage, similarity, both, or none"
-        ),
         field("weight", pa.float64(), "Weight of the prompt in means over its blueprint; null: a row of a variant or model"),
         field("n_planned", pa.int64(), "Planned points (level cell), prompts (variant) or variants (model)"),
         field("n_scored", pa.int64(), "Planned points, prompts or variants with a score"),

@@ -331,7 +331,6 @@ def _point(made: RubricTables, rng: np.random.Generator, key: dict[str, Any], cr
         n_judges=2,
         n_answered=len(known),
         partial=len(known) == 1,
-        spread=float(np.std(known)) if len(known) == 2 else None,
         inverted=inverted,
         reason=None if known else "unreadable",
     )

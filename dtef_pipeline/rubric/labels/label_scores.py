@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
 from dtef_pipeline.rubric.conversations import OK
 from dtef_pipeline.rubric.coverage import compute_coverage
-from dtef_pipeline.rubric.hybrid import ScoringPolicy, compute_hybrid
+from dtef_pipeline.rubric.hybrid import ScoringPolicy, compute_hybrid, compute_hybrid_at
 from dtef_pipeline.rubric.labels.human_labels import apply_human_labels
 from dtef_pipeline.rubric.labels.label_sheet import build_label_items
 from dtef_pipeline.rubric.levels import RESPONSE_KEYS, sort_unique
@@ -158,4 +158,4 @@ def _compute_hybrids(responses: pd.DataFrame, points: pd.DataFrame, policy: Scor
         responses["has_criteria"],
         responses["has_ideal"],
     )
-    return hybrid.compute_at(policy.beta)
+    return compute_hybrid_at(*hybrid, policy.beta)

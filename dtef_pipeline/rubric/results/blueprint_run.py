@@ -43,7 +43,7 @@ _RESPONSE_COLUMNS = (
     *("prompt_tokens", "completion_tokens", "cost_usd", "latency_s"),
 )
 _POINT_COLUMNS = (
-    *("prompt", *_OF_RESPONSE_KEY, *_OF_CRITERION_KEY, "score", "low", "high", "n_judges", "n_answered", "partial", "spread"),
+    *("prompt", *_OF_RESPONSE_KEY, *_OF_CRITERION_KEY, "score", "low", "high", "n_judges", "n_answered", "partial"),
     *("inverted", "reason", "explanation", "labelled", "judge_score"),
 )
 _JUDGEMENT_COLUMNS = (
@@ -64,7 +64,7 @@ _JUDGEMENT_COLUMNS = (
 _SIMILARITY_COLUMNS = ("prompt", *_OF_RESPONSE_KEY, "place", "ideal_similarity", "response_similarities")
 _SCORE_COLUMNS = (
     *("level", "prompt", "model", "model_variant", "temperature", "system_index", "coverage", "similarity", "hybrid"),
-    *("components", "n_planned", "n_scored", "n_partial", "n_unscored", "n_responses", "n_responses_scored", "reasons"),
+    *("n_planned", "n_scored", "n_partial", "n_unscored", "n_responses", "n_responses_scored", "reasons"),
 )
 _RUN_COLUMNS = (
     "snapshot",

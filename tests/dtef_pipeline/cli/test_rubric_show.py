@@ -134,7 +134,7 @@ class TestExport:
         assert judged_by[None] == sum(
             all(one["coverageExtent"] is None for one in point["individualJudgements"]) for point in points
         )
-        assert result["metadata"]["runLabel"] == "r" * 32
+        assert result["metadata"]["runHash"] == "r" * 32
         assert (result["metadata"]["configId"], result["metadata"]["snapshot"]) == (NAME, "later")
         assert result["executiveSummary"] is None
 

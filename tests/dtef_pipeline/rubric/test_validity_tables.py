@@ -11,7 +11,7 @@ import pytest
 
 from dtef_pipeline.rubric import roll_up_tables as tables
 from dtef_pipeline.rubric.labels.human_labels import RUBRIC_LABELS
-from dtef_pipeline.rubric.labels.label_corrections import compute_corrected, measure_known_classes
+from dtef_pipeline.rubric.labels.label_corrections import measure_known_classes
 from dtef_pipeline.rubric.labels.label_sheet import build_label_items, sample_labels
 from dtef_pipeline.rubric.self_preference import estimate_self_preference
 from dtef_pipeline.rubric.validity import build_agreement_table, judge_table, list_disagreed_criteria
@@ -23,7 +23,6 @@ ITEMS = build_label_items(MADE.responses, MADE.criteria, MADE.prompts)
 SAMPLE = sample_labels(MADE.responses, MADE.criteria, MADE.prompts, n_prompts=8, seed=1)
 _SAID = [(item, "CLASS_UNMET", 0.0, "A", None, datetime(2026, 1, 1), 2, "s") for item in SAMPLE.items["item"]]
 LABELS = pd.DataFrame(_SAID, columns=RUBRIC_LABELS.names)
-RESPONSES = MADE.responses.merge(MADE.prompts[["blueprint", "prompt", "weight"]]).assign(judge_score=0.5, labelled=0.4)
 
 
 def made() -> dict[str, tuple[pd.DataFrame, pa.Schema]]:
@@ -32,9 +31,7 @@ def made() -> dict[str, tuple[pd.DataFrame, pa.Schema]]:
         "disagreed": (list_disagreed_criteria(MADE.judgements, MADE.criteria, threshold=0.1), tables.RUBRIC_DISAGREED),
         "judges": (judge_table(MADE.judgements, SPENT), tables.RUBRIC_JUDGES),
         "self-preference": (estimate_self_preference(MADE.judgements, {"x": "X", "a": "X"}.get), tables.RUBRIC_SELF_PREFERENCE),
-        "corrected": (compute_corrected(RESPONSES, SAMPLE.draws), tables.RUBRIC_CORRECTED),
         "classes": (measure_known_classes(MADE.judgements, ITEMS, LABELS), tables.RUBRIC_KNOWN_CLASSES),
-        "drawn": (SAMPLE.draws, tables.RUBRIC_DRAWN),
     }
 
 
