@@ -347,3 +347,6 @@ ITEM_KEYS = (
     "path",
     "position",
 )
+"""A criterion of a response."""
+JUDGED_UNIT = (*ITEM_KEYS, "judge_draw")
+"""What several judges judge."""

@@ -15,6 +15,7 @@ from dtef_pipeline.rubric.board import TEST_TAG, load_rubric_snapshot_order, sel
 from dtef_pipeline.rubric.labels.human_labels import fill_path, select_in_force
 from dtef_pipeline.rubric.labels.label_scores import LABELLED_SCORES_READ, compare_labelled_scores
 from dtef_pipeline.rubric.labels.label_sheet import build_label_items
+from dtef_pipeline.rubric.levels import number_groups
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CORRECTED, RUBRIC_CORRECTIONS, RUBRIC_KNOWN_CLASSES
 from dtef_pipeline.rubric.tables import ITEM_KEYS
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, explain_missing
@@ -39,12 +40,9 @@ def parts(responses: pd.DataFrame, row: Sequence[str] = BOARD_ROW) -> Floats:
     """
     rows, blueprint_keys = list(row), list(dict.fromkeys([*row, "blueprint"]))
     variant = [*blueprint_keys, *_OF_ONE_VARIANT]
-
-    def groups(names: list[str]) -> Codes:
-        return np.asarray(responses.groupby(names, dropna=False, sort=False).ngroup(), dtype=np.int64)
-
-    portion = 1 / _count_members(groups(rows), groups(blueprint_keys)) / _count_members(groups(blueprint_keys), groups(variant))
-    cell, code = groups([*variant, "prompt"]), groups(variant)
+    board_row, blueprint, code = (number_groups(responses, names) for names in (rows, blueprint_keys, variant))
+    portion = 1 / _count_members(board_row, blueprint) / _count_members(blueprint, code)
+    cell = number_groups(responses, [*variant, "prompt"])
     draws = np.bincount(cell)[cell]
     share = responses["weight"].to_numpy(dtype=np.float64) / draws
     return np.asarray(portion * share / np.bincount(code, share)[code])

@@ -28,7 +28,12 @@ LABELS = pd.DataFrame(_SAID, columns=RUBRIC_LABELS.names)
 def made() -> dict[str, tuple[pd.DataFrame, pa.Schema]]:
     return {
         "agreement": (build_agreement_table(MADE.judgements, MADE.criteria), tables.RUBRIC_AGREEMENT),
-        "disagreed": (list_disagreed_criteria(MADE.judgements, MADE.criteria, threshold=0.1), tables.RUBRIC_DISAGREED),
+        "disagreed": (
+            list_disagreed_criteria(
+                MADE.judgements.assign(score=np.arange(len(MADE.judgements)) * 2 // len(MADE.judgements)), MADE.criteria
+            ),
+            tables.RUBRIC_DISAGREED,
+        ),
         "judges": (judge_table(MADE.judgements, SPENT), tables.RUBRIC_JUDGES),
         "self-preference": (estimate_self_preference(MADE.judgements, {"x": "X", "a": "X"}.get), tables.RUBRIC_SELF_PREFERENCE),
         "classes": (measure_known_classes(MADE.judgements, ITEMS, LABELS), tables.RUBRIC_KNOWN_CLASSES),
