@@ -109,7 +109,7 @@ def plan_blueprint(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | Ta
         return {"rubric_extractions": build_extraction_rows(batch, outcomes)}
 
     def written(new: Tables) -> Tables:
-        tables = build_blueprint_tables(result, add_key_points(blueprint, points), file.path)._asdict()
+        tables = build_blueprint_tables(result, add_key_points(blueprint, points), file.path)
         extractions = new["rubric_extractions"]
         is_kept = len(extractions) or len(inputs.rows("rubric_extractions"))
         return {**tables, **({"rubric_extractions": extractions} if is_kept else {})}

@@ -140,16 +140,11 @@ def _collect_model_names(context: RunContextOfCommand, keys: Sequence[str]) -> s
     return {*names, *list_candidate_names(selectors, models)}
 
 
-def choose_blueprints(warehouse: Warehouse, patterns: Sequence[str]) -> list[str]:
-    """Return the matching blueprints (`compass__*`), or all without patterns. Raises ConfigError if a pattern matches nothing."""
-    blueprints = warehouse.values("rubric_blueprints", "blueprint")
-    if not blueprints:
-        raise ConfigError(f"no blueprint in {warehouse.root} yet: `dtef rubric add PATH` adds some")
-    return filter_by_patterns(blueprints, patterns, "--blueprint")
-
-
 def _choose(context: RunContextOfCommand) -> RunSelection:
-    keys = choose_blueprints(context.warehouse, context.options.blueprints)
+    blueprints = context.warehouse.values("rubric_blueprints", "blueprint")
+    if not blueprints:
+        raise ConfigError(f"no blueprint in {context.warehouse.root} yet: `dtef rubric add PATH` adds some")
+    keys = filter_by_patterns(blueprints, context.options.blueprints, "--blueprint")
     if context.flags.first == "judge":
         keys = choose_answered_blueprints(context.warehouse, keys, context.options.snapshot)
     return RunSelection(keys, _collect_model_names(context, keys))

@@ -25,13 +25,13 @@ from dtef_pipeline.rubric.results.blueprint_run import (
     BlueprintRun,
     RowsByPrompt,
     describe_judges_answered,
-    group_judgements,
     make_response_key,
     read_run,
 )
 from dtef_pipeline.rubric.results.result_file import list_assessments, write_result_chunks
 from dtef_pipeline.rubric.rubric_drift import WATCHED
 from dtef_pipeline.rubric.run_comparison import compare_runs, find_moved_prompts, has_regression
+from dtef_pipeline.rubric.tables import ITEM_KEYS
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.text.json_values import simplify_value
 from dtef_pipeline.text.name_matching import list_nearest
@@ -44,7 +44,7 @@ _TABLES_OF_A_RUN = (
     *("rubric_blueprints", "rubric_prompts", "rubric_criteria", "rubric_findings", "rubric_runs", "rubric_responses"),
     *("rubric_judgements", "rubric_points", "rubric_similarities", "rubric_scores", "rubric_summaries", "rubric_grades"),
 )
-_ORDER_OF_JUDGEMENTS = ("prompt", "model", "model_variant", "temperature", "system_index", "draw", "block", "path", "position")
+_ORDER_OF_JUDGEMENTS = (*ITEM_KEYS[2:], "judge", "judge_draw")
 
 
 def require_blueprint(warehouse: Warehouse, blueprint: str) -> None:
@@ -86,20 +86,6 @@ def load_stored_run(warehouse: Warehouse, blueprint: str, snapshot: str | None) 
     return run
 
 
-def read_full_judgements(warehouse: Warehouse, blueprint: str, snapshot: str) -> RowsByPrompt:
-    """Return every judgement of a run, with unchanged replies."""
-    rows = warehouse.rows("rubric_judgements", blueprint=blueprint, snapshot=snapshot)
-    order = [(name, "ascending") for name in (*_ORDER_OF_JUDGEMENTS, "judge", "judge_draw")]
-    return RowsByPrompt(rows.take(pc.sort_indices(rows, order)))
-
-
-def require_models(models: Sequence[str], names: Sequence[str]) -> None:
-    """Raise ConfigError for a model without a response."""
-    for model in models:
-        if model not in names:
-            raise ConfigError(f"--model {model!r}: no response of it; known: {list_nearest(model, names)}")
-
-
 def escape_frame(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with texts that are safe on a terminal."""
     texts = frame.map(lambda value: escape_terminal(value) if isinstance(value, str) else value)
@@ -109,7 +95,9 @@ def escape_frame(frame: pd.DataFrame) -> pd.DataFrame:
 def _export(warehouse: Warehouse, run: BlueprintRun, blueprint: str, file: Path) -> None:
     partition = {"blueprint": blueprint, "snapshot": str(run.snapshot)}
     summaries, grades = (warehouse.rows(name, **partition).to_pylist() for name in ("rubric_summaries", "rubric_grades"))
-    write_chunks(file, write_result_chunks(run, read_full_judgements(warehouse, **partition), summaries, grades))
+    rows = warehouse.rows("rubric_judgements", **partition)
+    judgements = RowsByPrompt(rows.take(pc.sort_indices(rows, [(name, "ascending") for name in _ORDER_OF_JUDGEMENTS])))
+    write_chunks(file, write_result_chunks(run, judgements, summaries, grades))
     prompts = format_count(len(run.prompts), "prompt")
     say(f"wrote {file}: {blueprint}, snapshot {run.snapshot}, {prompts}, {format_count(len(run.models), 'model')}", err=True)
 
@@ -279,7 +267,9 @@ def show(
             raise ConfigError("--out does not work with PROMPT or --model, since the file has the whole run")
         _export(warehouse, run, blueprint, out)
         return
-    require_models(models, run.models)
+    for model in models:
+        if model not in run.models:
+            raise ConfigError(f"--model {model!r}: no response of it; known: {list_nearest(model, run.models)}")
     selection = list(models) or run.models
     if prompt is None:
         _show_table(run, selection, score, output)
@@ -292,17 +282,11 @@ def show(
     elif output == "csv":
         click.echo(render(pd.DataFrame(list(_flatten_responses(responses))), "csv"))
     else:
-        systems = next(len(row["systems"] or ()) for row in run.prompts if row["prompt"] == prompt)
-        click.echo(
-            escape_terminal(
-                "\n".join(
-                    [
-                        *_format_prompt(run, prompt),
-                        *(line for response in responses for line in _format_response(response, systems)),
-                    ]
-                )
-            )
-        )
+        row = next(row for row in run.prompts if row["prompt"] == prompt)
+        lines = [*_format_prompt(run, row)]
+        for response in responses:
+            lines += _format_response(response, len(row["systems"] or ()))
+        click.echo(escape_terminal("\n".join(lines)))
 
 
 def _show_table(run: BlueprintRun, models: Sequence[str], score: str, output: str) -> None:
@@ -330,28 +314,19 @@ def _show_table(run: BlueprintRun, models: Sequence[str], score: str, output: st
 
 def _collect_responses(run: BlueprintRun, prompt: str, models: Sequence[str]) -> list[dict[str, Any]]:
     """Return one mapping per response, the best model first: its text, its scores, and every criterion with every judgement."""
-    criteria, judgements = (
-        run.criteria.list_rows_of_prompt(prompt),
-        group_judgements(run.points.list_rows_of_prompt(prompt), run.judgements.list_rows_of_prompt(prompt)),
-    )
-    cells = {make_response_key(row)[:-1]: row for row in run.cells.get(prompt, [])}
+    criteria, judgements = run.criteria.list_rows_of_prompt(prompt), run.group_judgements(prompt)
     response_rows = []
     for row in run.order_by_board([row for row in run.responses.list_rows_of_prompt(prompt) if row["model"] in models]):
-        cell = cells.get(make_response_key(row)[:-1], {})
-        scores = {name: cell.get(name) for name in _SCORES_SHOWN}
-        response_rows.append(
-            simplify_value(
-                {**row, **scores, "criteria": list_assessments(make_response_key(row), criteria, judgements)},
-                datetime.isoformat,
-            )
-        )
-    return response_rows
+        key = make_response_key(row)
+        scores = {name: run.cells.get((prompt, *key[:-1]), {}).get(name) for name in _SCORES_SHOWN}
+        response_rows.append({**row, **scores, "criteria": list_assessments(key, criteria, judgements)})
+    simplified: list[dict[str, Any]] = simplify_value(response_rows, datetime.isoformat)
+    return simplified
 
 
-def _format_prompt(run: BlueprintRun, prompt: str) -> Iterator[str]:
-    row = next(entry for entry in run.prompts if entry["prompt"] == prompt)
+def _format_prompt(run: BlueprintRun, row: Mapping[str, Any]) -> Iterator[str]:
     weight = "" if row["weight"] == 1 else f", weight {row['weight']:g}"
-    yield f"{run.id}, snapshot {run.snapshot}, prompt {prompt}{weight}"
+    yield f"{run.id}, snapshot {run.snapshot}, prompt {row['prompt']}{weight}"
     systems = row["systems"] or []
     for place, system in enumerate(systems):
         if system is not None or len(systems) > 1:

@@ -142,11 +142,11 @@ def _describe_coverage(run: BlueprintRun, prompt: str, judgements: RowsByPrompt)
     """Return one mapping per response: the scores of its cell, and its points."""
     criteria = run.criteria.list_rows_of_prompt(prompt)
     index = group_judgements(run.points.list_rows_of_prompt(prompt), judgements.list_rows_of_prompt(prompt))
-    cells = {make_response_key(row)[:-1]: row for row in run.cells.get(prompt, [])}
     json_entries = []
     for row in run.responses.list_rows_of_prompt(prompt):
-        points = list_assessments(make_response_key(row), criteria, index)
-        cell: Mapping[str, Any] = cells.get(make_response_key(row)[:-1]) or {}
+        key = make_response_key(row)
+        points = list_assessments(key, criteria, index)
+        cell: Mapping[str, Any] = run.cells.get((prompt, *key[:-1])) or {}
         json_entries.append(
             {
                 "modelId": run.label(row),

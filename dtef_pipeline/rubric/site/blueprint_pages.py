@@ -253,11 +253,7 @@ def _build_page(rows: RubricRows, run: BlueprintRun, data: Mapping[str, DataFile
     """Build a page. `data`: responses by prompt, of all `n_answered` prompts with any, or of a sample."""
     ranked = _rank_models(rows, run)
     sections = [
-        Section(
-            "scores",
-            "Models",
-            [board_block(ranked), *_build_unscored_block(run)],
-        ),
+        Section("scores", "Models", [board_block(ranked), *_build_unscored_block(run)]),
         _build_summary_section(rows, run),
         _build_prompts_section(rows, run, data, n_answered),
         build_history_section(rows, run),

@@ -219,7 +219,7 @@ def test_what_is_wrong_is_stated_with_what_is_allowed(
     house = Warehouse(folder / "warehouse")
     read = read_blueprint(folder / "files" / "greetings.yml", "greetings")
     assert read.blueprint is not None
-    for table, rows in build_blueprint_tables(read, read.blueprint, "greetings.yml")._asdict().items():
+    for table, rows in build_blueprint_tables(read, read.blueprint, "greetings.yml").items():
         house.write(table, rows, blueprint="greetings")
     house.write("rubric_scores", RUBRIC_SCORES.empty_table(), blueprint="greetings", snapshot="base")
     house.write("rubric_responses", RUBRIC_RESPONSES.empty_table(), blueprint="greetings", snapshot="base")
