@@ -81,7 +81,6 @@ RUBRIC_PROMPTS = pa.schema(
         field("ideal", pa.string(), "Ideal answer that responses are compared with; null: none"),
         field("description", pa.string(), "Description in the file; null: none"),
         field("citation", pa.string(), "Source of the prompt; null: none"),
-        field("render_as", pa.string(), "Format that responses are shown in: markdown, html or plaintext; null: not given"),
         _TAGS,
         TEST_HASH,
     ]

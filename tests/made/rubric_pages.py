@@ -136,7 +136,6 @@ def _prompt(made: RubricTables, name: str, prompt: str, at: int, temperatures: A
         ideal=words if at % 3 < 2 else None,
         description="A usual case." if at == 0 else None,
         citation="See https://example.org/cases?a=1&b=2 (2024)" if at == 0 else None,
-        render_as=None,
     )
     for place, criterion in enumerate(_criteria(words)):
         made.add("rubric_criteria", blueprint=name, prompt=prompt, criterion_id=f"c{place}", **criterion)

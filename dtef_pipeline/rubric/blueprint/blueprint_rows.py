@@ -56,7 +56,6 @@ def _iterate_prompt_rows(blueprint: Blueprint) -> Iterator[Mapping[str, Any]]:
             "ideal": prompt.ideal,
             "description": prompt.description,
             "citation": prompt.citation,
-            "render_as": prompt.render_as,
         }
 
 

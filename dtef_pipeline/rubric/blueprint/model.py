@@ -81,8 +81,6 @@ class PromptItem:
     """Weight of the prompt in means over its blueprint."""
     description: str | None = None
     citation: str | None = None
-    render_as: str | None = None
-    """Display format of its responses: markdown | html | plaintext."""
 
     @property
     def n_generated_turns(self) -> int:
@@ -155,7 +153,7 @@ class ParsedBlueprint:
 def hash_prompt(prompt: PromptItem) -> str:
     """Return the hash of a prompt and its criteria: 32 hexadecimal digits.
 
-    Id, description, citations, temperatures and the display format are ignored.
+    Id, description, citations, and temperatures are ignored.
     """
     turns = [[turn.role, turn.text] for turn in prompt.turns]
     # The content of criteria, independent of spelling: a repaired text equals the function that it means.

@@ -34,7 +34,6 @@ class SharedSettings:
     system: str | None
     """System prompt of prompts without their own."""
     temperatures: tuple[float, ...]
-    render_as: str | None
 
 
 @dataclass
@@ -88,7 +87,6 @@ class PromptReader:
             weight=weight or 1.0,
             description=self._read_prompt_text(value, ("description",), place),
             citation=format_citation(next((value[key] for key in CITATION_KEYS if value.get(key)), None)),
-            render_as=self._read_prompt_text(value, ("render_as",), place) or self.settings.render_as,
         )
 
     def _read_turns(self, value: dict[str, Any], place: str, spot: Spot) -> tuple[Turn, ...] | None:
@@ -242,12 +240,9 @@ def is_temperature(value: Any) -> bool:
 
 
 def read_shared_settings(header: Mapping[str, Any], log: FindingLog) -> SharedSettings:
-    """Read the header's settings of system prompts, temperatures and display."""
+    """Read the header's settings of system prompts and temperatures."""
     systems, system = _read_header_systems(header, log)
-    render_as = header.get("render_as")
-    return SharedSettings(
-        systems, system, _read_header_temperatures(header, log), render_as if isinstance(render_as, str) else None
-    )
+    return SharedSettings(systems, system, _read_header_temperatures(header, log))
 
 
 def _read_header_systems(header: Mapping[str, Any], log: FindingLog) -> tuple[tuple[str | None, ...] | None, str | None]:

@@ -14,7 +14,6 @@ from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused
 from tests.dtef_pipeline.rubric.score_tables import scores_of
 from tests.made.rubric_pages import made_tables
-from tests.strict_json import strict
 
 NAME = "b"
 FALLS, STAYS = "openai/falls", "openai/stays"
@@ -91,14 +90,6 @@ def test_prompts_too_few_to_show_a_regression_are_a_warning_where_a_script_asks(
         ).split()
     )
     assert dtef("rubric", "show", NAME, "--before", "night-1", "--after", "night-3").stderr == ""
-
-
-def test_drift_takes_the_two_runs_of_the_documented_rule(house: Warehouse) -> None:
-    rows = strict(ok("rubric", "show", NAME, "--drift", FALLS, "--json"))
-    assert (rows[0]["other_snapshot"], rows[0]["snapshot"]) == ("night-1", "night-3")
-    assert STAYS in refused("rubric", "show", NAME, "--drift", STAYS)
-    assert f"known: {FALLS}" in refused("rubric", "show", NAME, "--drift", "openai/fall")
-    assert "either" in refused("rubric", "show", NAME, "--before", "night-1", "--drift", FALLS)
 
 
 def test_other_judges_in_one_of_the_runs_are_reported(house: Warehouse) -> None:

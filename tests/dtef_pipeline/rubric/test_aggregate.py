@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
@@ -93,6 +93,7 @@ def test_what_is_missing_is_left_out_and_reported_at_every_level() -> None:
     assert (model["n_planned"], model["n_scored"], model["n_partial"], model["n_unscored"]) == (1, 1, 1, 0)
 
 
+@settings(max_examples=25)
 @given(
     st.lists(
         st.tuples(st.sampled_from("pq"), st.sampled_from([0.0, 1.0]), st.sampled_from([None, "empty", "error"])), max_size=20

@@ -79,11 +79,11 @@ def test_equal_seeds_draw_alike_whatever_the_order_of_rows() -> None:
 
 def test_chances_are_recorded_and_follow_the_weights_of_prompts() -> None:
     assert (sample(n_prompts=12).draws["probability"] == 1).all()
-    some = pd.concat([sample(seed=seed).draws for seed in range(30)]).merge(MADE.prompts)
+    some = pd.concat([sample(seed=seed).draws for seed in range(12)]).merge(MADE.prompts)
     # Weights 2 1 1 2 1 1 in each of two blueprints, 4 of 12 drawn: 4 x weight / 16.
     assert some["probability"].to_numpy() == pytest.approx(some["weight"].to_numpy() / 4)
     often = some.groupby("weight")["drawn"].mean()
-    assert often.to_numpy() == pytest.approx([0.25, 0.5], abs=0.14)
+    assert often.to_numpy() == pytest.approx([0.25, 0.5], abs=0.2)
 
 
 def test_few_responses_of_each_model_can_be_asked_for() -> None:

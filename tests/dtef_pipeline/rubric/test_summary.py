@@ -95,12 +95,6 @@ class TestReport:
         assert {tuple(sorted(order)) for order in orders} == {tuple(sorted(orders[0]))}
         assert len(set(orders)) > 1
 
-    def test_the_same_material_makes_the_same_request(self) -> None:
-        assert (
-            build_summary_request(prepare_case(material()), ANALYST).key
-            == build_summary_request(prepare_case(material()), ANALYST).key
-        )
-
     def test_temperatures_are_not_reported(self) -> None:
         warm = material()
         prompts = tuple(
@@ -132,7 +126,7 @@ class TestReport:
         assert all(kept == int(of * report.share) for kept, of in cuts)
 
     def test_a_name_that_a_cut_makes_is_hidden_too(self) -> None:
-        for most in range(8_000, 8_060):
+        for most in range(8_000, 8_060, 3):
             assert "laude\n" not in prepare_case(material(("Claudette " * 900,) * 4), most).report.text
 
     def test_a_report_that_cannot_fit_is_refused(self) -> None:

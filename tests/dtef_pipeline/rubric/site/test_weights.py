@@ -105,17 +105,6 @@ def test_without_ideal_answers_there_is_no_weight() -> None:
     assert build_weight_section(rows_of(made)).is_empty
 
 
-def test_the_answer_says_where_the_first_place_changes(eleven: RubricRows) -> None:
-    answer = build_weight_section(eleven).answer
-    rows = eleven.cut("overall").to_dict("records")
-    changes = find_place_changes([{**row, "ranked": True} for row in rows])  # type: ignore[dict-item]
-    if not changes:
-        assert answer == "No two ranked models change places at any weight."
-    for change in changes:
-        told = f"from {change.beta:.2f} on {change.rises} ranks above {change.falls}"
-        assert (told in answer) is (change.place == 1)
-
-
 def test_models_of_fewer_than_ten_blueprints_are_shown_without_a_rank() -> None:
     section = build_weight_section(rows_of(made_tables(2, 3, 1)))
     models = section.blocks[0].blocks[0].values["models"]  # type: ignore[union-attr]
