@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.models import Models, resolve_known_selector
-from dtef_pipeline.asking.request import Failure, Request, Response
+from dtef_pipeline.asking.request import Request, Response
 from dtef_pipeline.judging.consensus import USUAL_SCALE, class_scale
 from dtef_pipeline.judging.judgement import build_first_request, build_next_request, resolve_judgement
 from dtef_pipeline.judging.judges import JudgeConfig, default_judges, parse_judges
@@ -115,9 +115,8 @@ def _list_authored_turns(messages: Sequence[Mapping[str, Any]]) -> tuple[Turn, .
 
 
 def _make_judgement_row(blueprint: str, episode: JudgingEpisode, outcome: EpisodeResult) -> dict[str, Any]:
-    outcomes: list[Response | Failure] = [*outcome.responses, *([outcome.failure] if outcome.failure else [])]
     case, judge = episode.case, episode.judge
-    judgement = resolve_judgement(outcomes, judge.scale)
+    judgement = resolve_judgement(outcome.outcomes, judge.scale)
     return {
         "blueprint": blueprint,
         **episode.response,

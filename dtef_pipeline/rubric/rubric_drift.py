@@ -29,9 +29,10 @@ from dtef_pipeline.keys import Keys
 from dtef_pipeline.rubric.blueprint.model import SHOULD_NOT, TEXT_KIND, Turn
 from dtef_pipeline.rubric.board import load_rubric_snapshot_order
 from dtef_pipeline.rubric.judge_requests import JudgingEpisode, build_rubric_judgement_rows
-from dtef_pipeline.rubric.labels.label_sheet import build_label_items, convert_to_table
+from dtef_pipeline.rubric.labels.label_sheet import build_label_items
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_ANCHOR_ITEMS, RUBRIC_ANCHORS
 from dtef_pipeline.rubric.tables import ITEM_KEYS
+from dtef_pipeline.tables import convert_to_schema
 from dtef_pipeline.text.number_words import list_first_names
 
 COVERAGE_PART = 0.65
@@ -88,7 +89,7 @@ def add_anchors(anchors: pa.Table, n: int, seed: int, material: Mapping[str, pd.
         .merge(criterion_lists, on=_PROMPT_OF_ANCHOR)
         .merge(material["prompts"][[*_PROMPT_OF_ANCHOR, "messages"]], on=_PROMPT_OF_ANCHOR)
     )
-    return pa.concat_tables([anchors, convert_to_table(rows, RUBRIC_ANCHOR_ITEMS)])
+    return pa.concat_tables([anchors, convert_to_schema(rows, RUBRIC_ANCHOR_ITEMS)])
 
 
 def list_anchor_judgings(anchors: pa.Table, judges: Mapping[str, Sequence[JudgeConfig]], snapshot: str) -> list[JudgingEpisode]:
@@ -128,7 +129,7 @@ _WATCHED_SCORES = f"""
     CREATE OR REPLACE TEMP TABLE scores AS
     SELECT cells.blueprint::VARCHAR AS blueprint, system_index::VARCHAR AS system, prompt, {_JUDGED_BY} AS judges, model, model_variant,
         cells.snapshot::VARCHAR AS snapshot, temperature, hybrid AS score, CASE WHEN hybrid IS NULL THEN 'error' ELSE 'ok' END AS status,
-        'hybrid' AS metric, prompt AS prompt_id, run_label AS truth_id, first_answered AS answered_at
+        'hybrid' AS metric, prompt AS prompt_id, run_hash AS truth_id, first_answered AS answered_at
     FROM rubric_scores AS cells JOIN rubric_runs AS runs ON cells.blueprint = runs.blueprint AND cells.snapshot = runs.snapshot
         LEFT JOIN first_answers ON cells.blueprint::VARCHAR = first_answers.blueprint AND cells.snapshot::VARCHAR = first_answers.snapshot
     WHERE level = 'cell'
@@ -142,7 +143,7 @@ _WATCHED_SERVED = f"""
 """
 _RULED_BY = ("partition", "test", "judges", "model", "model_variant")
 _RULED_CELLS = f"""
-    SELECT cells.blueprint::VARCHAR AS partition, run_label AS test, {_JUDGED_BY} AS judges, model, model_variant, prompt,
+    SELECT cells.blueprint::VARCHAR AS partition, run_hash AS test, {_JUDGED_BY} AS judges, model, model_variant, prompt,
         coalesce(system_index, -1) AS system, cells.snapshot::VARCHAR AS snapshot, hybrid, weight
     FROM rubric_scores AS cells JOIN rubric_runs AS runs ON cells.blueprint = runs.blueprint AND cells.snapshot = runs.snapshot
     WHERE level = 'cell' AND temperature = 0 ORDER BY ALL
@@ -161,7 +162,7 @@ def apply_rule_to_runs(connection: duckdb.DuckDBPyConnection) -> Iterator[dict[s
     over the items scored in every run. A model is compared only if each run of the label has a score for half of the items and the runs
     span 23 hours.
     """
-    runs = connection.execute("SELECT blueprint::VARCHAR, run_label, list(snapshot::VARCHAR) FROM rubric_runs GROUP BY ALL")
+    runs = connection.execute("SELECT blueprint::VARCHAR, run_hash, list(snapshot::VARCHAR) FROM rubric_runs GROUP BY ALL")
     run_snapshots = {(blueprint, label): snapshots for blueprint, label, snapshots in runs.fetchall()}
     times, order = query_first_times(connection, "rubric_responses", ("blueprint",)), load_rubric_snapshot_order(connection)
     for keys, cells in connection.execute(_RULED_CELLS).df().groupby([*_RULED_BY], sort=True):
