@@ -271,7 +271,6 @@ def _judge_drift(words: str) -> list[dict[str, Any]]:
         "judge": f"jury {words}",
         "judge_variant": "j",
         "evaluator": "semantic",
-        "n_anchors": 50,
         "n_items": 48,
     }
     return [

@@ -210,17 +210,16 @@ class TestNights:
         assert "judge arbiter, semantic: watch on 12 stored answers" in said
 
     def test_anchors_are_kept_from_the_first_night_on_and_asked_once_a_night(self, nights: QaPipeline) -> None:
-        kept = nights.table("qa_anchor_items")
+        kept = nights.table("anchor_items")
         assert len(kept) == 12
-        assert set(kept["snapshot"].to_pylist()) == {"2026-03-01"}
-        rows = nights.rows("qa_anchors")
+        rows = nights.rows("anchors")
         assert Counter((row["snapshot"], row["score"]) for row in rows) == {("2026-03-01", 0.9): 24, ("2026-03-02", 0.4): 24}
         assert {row["anchor"] for row in rows} == set(kept["anchor"].to_pylist())
         answered = nights.server.answered
         run_of_night(nights, 2)
         assert nights.server.answered == answered, "the run of a night that is there is started again, and buys nothing"
-        assert nights.table("qa_anchor_items") == kept
-        assert nights.rows("qa_anchors") == rows
+        assert nights.table("anchor_items") == kept
+        assert nights.rows("anchors") == rows
 
     def test_what_anchors_cost_is_the_judges(self, nights: QaPipeline) -> None:
         assert nights.roll_up("qa_costs").failures == ()
