@@ -71,7 +71,9 @@ def explain_failed_look_ups(prompts: pa.Table, context: pa.Table) -> dict[str, s
     }
 
 
-def list_never_asked(look_ups: Mapping[str, str], models: Sequence[ModelSpec], draws: int, snapshot: str) -> dict[str, Failure]:
+def list_unsent_requests(
+    look_ups: Mapping[str, str], models: Sequence[ModelSpec], draws: int, snapshot: str
+) -> dict[str, Failure]:
     """Return by request key the failures of prompts that are not sent and have no stored response. `look_ups`: see
     `explain_failed_look_ups`."""
     failures = {}

@@ -23,7 +23,7 @@ PLAIN_TYPES = frozenset((*BASE_TYPES, bool))
 TESTS_FILE = "<tests>"
 
 
-class NotPlain(Exception):
+class NotTransferable(Exception):
     """A value that cannot cross, or invalid bytes."""
 
 
@@ -32,12 +32,12 @@ class LostCandidate(BaseException):
 
 
 def encode_value(value: Any, depth: int = 0, *, as_base: bool = False) -> bytes:
-    """Return a value as tagged bytes. Raises NotPlain unless it is plain data; `as_base`: read a subclass by its base's methods only."""
+    """Return a value as tagged bytes. Raises NotTransferable unless it is plain data; `as_base`: read a subclass by its base's methods only."""
     kind: Any = type(value)
     if as_base and kind not in PLAIN_TYPES:
         kind = next((base for base in BASE_TYPES if issubclass(kind, base)), kind)
     if depth > DEEPEST_CROSSING:
-        raise NotPlain("data nested too deeply")
+        raise NotTransferable("data nested too deeply")
     if value is None:
         return b"N"
     if kind is bool:
@@ -60,7 +60,7 @@ def encode_value(value: Any, depth: int = 0, *, as_base: bool = False) -> bytes:
         return _encode_sized(b"d", len(parts) // 2, b"".join(parts))
     letter = {list: b"l", tuple: b"t", set: b"e"}.get(kind)
     if letter is None:
-        raise NotPlain("a value of type " + str(kind.__name__)[:80] + ", which is no plain data")
+        raise NotTransferable("a value of type " + str(kind.__name__)[:80] + ", which is no plain data")
     parts = [encode_value(part, depth + 1, as_base=as_base) for part in kind.__iter__(value)]
     return _encode_sized(letter, len(parts), b"".join(parts))
 
@@ -76,13 +76,13 @@ def _encode_sized(tag: bytes, size: int, payload: bytes) -> bytes:
 
 
 def decode_value(raw: bytes) -> Any:
-    """Return the value of tagged bytes. Raises NotPlain for invalid bytes."""
+    """Return the value of tagged bytes. Raises NotTransferable for invalid bytes."""
     try:
         value, end = _decode_at(raw, 0, 0)
     except (IndexError, struct.error, UnicodeDecodeError, TypeError, MemoryError, RecursionError):
-        raise NotPlain("bytes that are no plain data") from None
+        raise NotTransferable("bytes that are no plain data") from None
     if end != len(raw):
-        raise NotPlain("bytes behind plain data")
+        raise NotTransferable("bytes behind plain data")
     return value
 
 
@@ -90,7 +90,7 @@ def _decode_at(raw: bytes, offset: int, depth: int) -> tuple[Any, ...]:
     tag = raw[offset : offset + 1]
     offset += 1
     if depth > DEEPEST_CROSSING + 1:
-        raise NotPlain("data nested too deeply")
+        raise NotTransferable("data nested too deeply")
     if tag in (b"N", b"T", b"F") and tag:
         return {b"N": None, b"T": True, b"F": False}[tag], offset
     if tag == b"f":
@@ -98,11 +98,11 @@ def _decode_at(raw: bytes, offset: int, depth: int) -> tuple[Any, ...]:
     if tag == b"c":
         return complex(*struct.unpack_from(">dd", raw, offset)), offset + 16
     if not tag or tag not in b"isbltde":
-        raise NotPlain("bytes that are no plain data")
+        raise NotTransferable("bytes that are no plain data")
     (size,) = struct.unpack_from(">I", raw, offset)
     offset += 4
     if size > len(raw) - offset:
-        raise NotPlain("bytes that are no plain data")
+        raise NotTransferable("bytes that are no plain data")
     if tag in b"isb":
         part = raw[offset : offset + size]
         if tag == b"i":
@@ -253,7 +253,7 @@ def candidate(pipe: Pipe, program: str, name: str) -> None:
         try:
             state = encode_value((args, named), as_base=True)
             pipe.send(letter, encode_value((reply_value, None if state == payload else state), as_base=True))
-        except NotPlain as error:
+        except NotTransferable as error:
             pipe.send(b"U", encode_value(words(error)))
         except BaseException as error:
             pipe.send(b"U", encode_value("a value that cannot be encoded: " + words(error)))
@@ -269,7 +269,7 @@ class CalledFunction:
         self.calls += 1
         try:
             payload = encode_value((list(args), named))
-        except NotPlain as error:
+        except NotTransferable as error:
             raise LostCandidate("the tests hand over " + str(error)) from None
         self._pipe.send(b"C", payload)
         letter, raw = self._pipe.receive()

@@ -53,8 +53,8 @@ def test_the_index_lists_items_with_the_score_of_each_model() -> None:
     assert found["parts"] == [["subject_0", "Subject 0"], ["subject_1", "Subject 1"]]
     assert found["ids"] == [f"subject_{part}/{at}" for part in range(2) for at in range(3)]
     assert found["part"] == [0, 0, 0, 1, 1, 1]
-    assert found["ways"] == ["letters", "letters, options rotated by 1"]
-    assert [(one["key"], one["way"]) for one in found["measures"]] == [("correct", 0), ("correct", 1)]
+    assert found["conditions"] == ["letters", "letters, options rotated by 1"]
+    assert [(one["key"], one["condition"]) for one in found["measures"]] == [("correct", 0), ("correct", 1)]
     assert found["scores"][0] == [[1, 1, 1, 1, 1, 1], [1, 0, 0, 1, 0, 0]]
     assert found["lines"][1] == "What is 1?"
 
@@ -71,7 +71,7 @@ def test_options_keep_the_order_in_which_each_way_of_asking_showed_them(usual: d
     first = items_of(usual, "mmlu")[0]
     assert [asked.get("order") for asked in first["asked"]] == [None, [1, 2, 3, 0]]
     assert first["expected"] == "B"
-    rotated = [one for one in first["said"] if one["way"] == 1 and one["model"] == 0]
+    rotated = [one for one in first["said"] if one["condition"] == 1 and one["model"] == 0]
     assert json.loads(rotated[0]["scores"][0]["detail"]) == {"file_letter": "B", "letter": "A"}
 
 
