@@ -356,7 +356,7 @@ def load_known_verdicts(earlier: pa.Table, level: str | None) -> dict[str, Check
     )
     return {
         row["program_hash"]: CheckResult(
-            row["verdict"], row["message"] or "", row["isolation"], row["python"], row["wall_s"] or 0.0, 0, tuple(row["flags"])
+            row["verdict"], row["message"] or "", row["isolation"], row["python"], row["wall_s"] or 0.0
         )
         for row in verdicts.to_pylist()
     }
@@ -381,7 +381,6 @@ def build_execution_rows(runs: Sequence[Execution], results: Mapping[str, CheckR
                 "wall_s": result.seconds,
                 "isolation": result.level,
                 "python": result.python,
-                "flags": list(result.flags),
             }
         )
     return pa.Table.from_pylist(rows, schema=QA_EXECUTIONS)

@@ -214,9 +214,8 @@ QA_EXECUTIONS = pa.schema(
         ),
         field("message", pa.string(), "Message of the tests or the program; null: none"),
         field("wall_s", pa.float64(), "Duration until the verdict in seconds"),
-        field("isolation", pa.string(), "Level of the sandbox: sandlock, bwrap, unshare or rlimits"),
+        field("isolation", pa.string(), "Level of the sandbox: sandlock or bwrap"),
         field("python", pa.string(), "Version of Python that ran it"),
-        field("flags", _QA_TEXTS, "Flags: weak_isolation, ..."),
     ]
 )
 """One row per response whose code was run."""

@@ -107,7 +107,7 @@ def check(task: SandboxTask, method: StartWay, python: Interpreter, timeout_s: f
             )
         except Exception as error:  # the failure of one check never ends the others
             result = CheckResult("sandbox_error", replace_surrogates(f"{type(error).__name__}: {error}")[:300])
-    return replace(result, level=method.level, flags=method.flags)
+    return replace(result, level=method.level)
 
 
 def check_once(

@@ -170,16 +170,12 @@ def find_failed_line(error: BaseException, tests: str) -> str:
     return "".join(tests.split("\n")[number - 1 : number]).strip() if number else ""
 
 
-def limit(
-    limits: dict[str, int], uid: int, dies_with_parent: bool, hidden: tuple[list[str], str] | None, seccomp: bytes
-) -> None:
-    """Restrict this process: hide files, change the user, die with the parent, lower limits for good, filter system calls."""
+def limit(limits: dict[str, int], uid: int, dies_with_parent: bool, seccomp: bytes) -> None:
+    """Restrict this process: change the user, die with the parent, lower limits for good, filter system calls."""
     import ctypes
     import resource
 
     system = ctypes.CDLL(None, use_errno=True)
-    if hidden:
-        shut(system, *hidden)
     if uid >= 0:
         os.setgroups([])
         os.setresgid(uid, uid, uid)
@@ -192,40 +188,12 @@ def limit(
         maximum = maximum if hard == resource.RLIM_INFINITY else min(maximum, hard)
         resource.setrlimit(number, (maximum, maximum))
     system.prctl(47, 4, 0, 0, 0)  # PR_CAP_AMBIENT
-    given_away = system.capset(struct.pack("=II", 0x20080522, 0), bytes(24))
-    if hidden:
-        did(given_away)
+    system.capset(struct.pack("=II", 0x20080522, 0), bytes(24))
     system.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
     if seccomp:
         steps = ctypes.create_string_buffer(seccomp, len(seccomp))
         # PR_SET_SECCOMP; on a kernel without it the filter is left out.
         system.prctl(22, 2, struct.pack("@HP", len(seccomp) // 8, ctypes.addressof(steps)), 0, 0)
-
-
-def shut(system: Any, hidden: list[str], visible: str) -> None:
-    """Replace these paths by empty ones in an own mount tree, except `visible` within them, and make everything read-only."""
-    from ctypes import c_long
-
-    for place in hidden:
-        if os.path.isdir(place):  # noqa: PTH112 - pathlib is not worth its loading
-            fd = os.open(visible, os.O_PATH) if visible.startswith(place + "/") else -1
-            did(system.mount(b"none", os.fsencode(place), b"tmpfs", c_long(14), b"size=64k,nr_inodes=32,mode=755"))
-            if fd >= 0:
-                os.makedirs(visible)  # noqa: PTH103
-                did(system.mount(b"/proc/self/fd/%d" % fd, os.fsencode(visible), None, c_long(4096), None))  # MS_BIND
-                os.close(fd)
-        elif os.path.isfile(place):  # noqa: PTH113
-            did(system.mount(b"/dev/null", os.fsencode(place), None, c_long(4096), None))
-    # mount_setattr: MOUNT_ATTR_RDONLY of the root and of all below it.
-    did(system.syscall(c_long(442), c_long(-100), b"/", c_long(0x8000), struct.pack("=QQQQ", 1, 0, 0, 0), c_long(32)))
-
-
-def did(status: int) -> None:
-    """Raise OSError for a failed system call."""
-    if status != 0:
-        import ctypes
-
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def candidate(pipe: Pipe, program: str, name: str) -> None:

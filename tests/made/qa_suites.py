@@ -148,7 +148,6 @@ def _programs(made: QaMade, words: str) -> None:
             wall_s=0.05,
             isolation="sandlock",
             python="3.11.2",
-            flags=["weak_isolation"],
         )
 
 

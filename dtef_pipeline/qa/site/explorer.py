@@ -85,9 +85,7 @@ _RESPONSE_PARTS = {
         ("evaluator", "judge_variant"),
         computed=("raw=CASE WHEN score IS NULL THEN [left(one, 800) FOR one IN raw] END",),
     ),
-    "run": _StoredPart(
-        "qa_executions", f"{_NAMES_OF_RESPONSE} verdict message:{RESPONSE_CHARACTERS} wall_s isolation python flags"
-    ),
+    "run": _StoredPart("qa_executions", f"{_NAMES_OF_RESPONSE} verdict message:{RESPONSE_CHARACTERS} wall_s isolation python"),
     "quoted": _StoredPart(
         "qa_citations",
         f"{_NAMES_OF_RESPONSE} source_index:800 doc_id quote:800 exact relaxed reason begin end",

@@ -157,7 +157,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     return make("li", {}, one.quote === undefined ? make("em", {}, "nothing quoted") : make("q", {}, bdi(one.quote)), soft(` ${state} · source ${one.source_index ?? "none"}`));
   }
   function run(one) {
-    const facts = [one.isolation, one.python ? `Python ${one.python}` : "", one.wall_s === undefined ? "" : `${number(one.wall_s)} s`, ...(one.flags || []).map(plain)];
+    const facts = [one.isolation, one.python ? `Python ${one.python}` : "", one.wall_s === undefined ? "" : `${number(one.wall_s)} s`];
     return make("div", {}, make("strong", {}, plain(one.verdict || "no verdict")), soft(` ${facts.filter(Boolean).join(" · ")}`), said(one.message));
   }
   function response(one, item, several) {

@@ -85,7 +85,7 @@ class TestTick:
     ) -> None:
         panel = (
             "drift: {since: {m: 2026-02-01}}\nqa: {suites: [gsm8k], models: [m], retriever: remote, filter: [YEAR=2024], judge: j, "
-            "allow_unpriced: [j], strict: true, sandbox: off, trust_answers: true}\n"
+            "allow_unpriced: [j], strict: true, sandbox: off}\n"
         )
         monkeypatch.delenv("DTEF_SOCIOSCOPE_URL", raising=False)
         with pytest.raises(ConfigError, match="DTEF_SOCIOSCOPE_URL is not set"):
@@ -95,7 +95,7 @@ class TestTick:
         assert {config[name]["retriever"] for name in ("qa_prompts", "qa_responses")} == {"remote"}
         assert config["qa_prompts"]["filter"] == config["qa_responses"]["filter"] == ["YEAR=2024"]
         assert config["qa_judgements"]["allow_unpriced"] == config["qa_anchors"]["allow_unpriced"] == ["j"]
-        assert config["qa_executions"] == {"snapshot": "2026-03-01", "sandbox": "off", "trust_answers": True}
+        assert config["qa_executions"] == {"snapshot": "2026-03-01", "sandbox": "off"}
         assert config["qa_scores"] == {"snapshot": "2026-03-01", "strict": True}
 
     def test_the_judge_is_shown_anchors_in_the_same_run_within_its_budgets(self, night: Any) -> None:
