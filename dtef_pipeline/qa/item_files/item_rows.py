@@ -45,7 +45,7 @@ def build_item_tables(suite: str, part: str, source: LoadedItems, scorers: Calla
     ]
     examples = [
         {**key, "position": place, **{name: getattr(item, name) for name in _EXAMPLE_FIELDS}}
-        for place, item in enumerate(source.select_examples(part))
+        for place, item in enumerate(item for item in source.examples if item.part == part)
     ]
     return ItemTables(
         pa.Table.from_pylist(rows, schema=QA_ITEMS),

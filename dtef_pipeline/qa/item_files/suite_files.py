@@ -65,7 +65,7 @@ def read_added(
         return AddedFiles(items, lambda item: spec.scorers_of(item.type))
     return AddedFiles(
         replace(items, findings=(*items.findings, *documents.errors)),
-        lambda item: _add_quotation_scorer(spec.scorers_of(item.type)),
+        lambda item: (*scorers, VERBATIM_SCORER) if (scorers := spec.scorers_of(item.type)) else (),
         build_documents_table(split_into_chunks(documents.transcripts)),
     )
 
@@ -75,11 +75,6 @@ def _require_scorers(spec: SuiteSpec) -> None:
     for name in (*(spec.scorers or ()), *(scorer for names in (spec.scorers_by_type or {}).values() for scorer in names)):
         if name not in kinds and find_scorer(name) is None:
             raise ConfigError(f"suite {spec.name}: unknown scorer {name!r}; known: {list_nearest(name, kinds, len(kinds))}")
-
-
-def _add_quotation_scorer(scorers: Sequence[str]) -> tuple[str, ...]:
-    """Add the scorer that checks quotations, for items about documents."""
-    return (*scorers, VERBATIM_SCORER) if scorers else ()
 
 
 def _check_metric(spec: SuiteSpec, item: QaItem) -> None:

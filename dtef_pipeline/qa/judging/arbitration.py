@@ -44,14 +44,18 @@ class Arbitration:
     _first_request: Request | None = None
 
     def next(self, history: Sequence[Response]) -> Request | None:
-        """Return the first request, or after an unreadable reply the same request as another draw, or None at the end."""
+        """Return the first request, or after an unreadable reply the same request as another draw (with twice the room
+        if the reply was cut off), or None at the end."""
         if self._first_request is None:
             self._first_request = self._build_judge_request(self.judge, 0)
         if not history:
             return self._first_request
         if len(history) > 1 or _read(history[0]).score is not None:
             return None
-        return self._build_judge_request(_double_room(self.judge) if _is_cut(history[0]) else self.judge, 1)
+        judge = self.judge
+        if _is_cut(history[0]) and judge.max_tokens is not None:
+            judge = replace_sampling(judge, {"max_tokens": 2 * judge.max_tokens})
+        return self._build_judge_request(judge, 1)
 
     def _build_judge_request(self, judge: ModelSpec, draw: int) -> Request:
         messages = build_arbiter_messages(self.evaluator, self.question, self.reference, self.answer)
@@ -158,11 +162,6 @@ def _read(response: Response) -> ArbiterReply:
 
 def _is_cut(response: Response) -> bool:
     return response.finish_reason == "length"
-
-
-def _double_room(judge: ModelSpec) -> ModelSpec:
-    """Return the judge with twice the token limit, for use after a reply that was cut off."""
-    return judge if judge.max_tokens is None else replace_sampling(judge, {"max_tokens": 2 * judge.max_tokens})
 
 
 def _sum(numbers: Sequence[int | None]) -> int | None:

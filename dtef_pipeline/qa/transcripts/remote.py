@@ -11,7 +11,6 @@ from dtef_pipeline.identity import digest
 from dtef_pipeline.qa.transcripts.metadata import (
     FILE_FIELD,
     METADATA_FIELDS,
-    MetadataValue,
     check_filter,
     is_of_field,
     replace_unreadable,
@@ -93,18 +92,13 @@ def _read_remote_source(document: Any) -> SourceText:
     values = document if isinstance(document, Mapping) else {}
     content, fields = values.get("page_content"), values.get("metadata")
     text = replace_unreadable(content) if isinstance(content, str) else ""
-    metadata = _filter_known_fields(fields if isinstance(fields, Mapping) else {})
+    known = fields if isinstance(fields, Mapping) else {}
+    metadata = {name: known[name] for name in METADATA_FIELDS if name in known and is_of_field(name, known[name])}
     name = values.get("doc_id")
     doc_id = (
         name if isinstance(name, str) and name.strip() else f"{metadata.get(FILE_FIELD, 'remote')}@{digest(text)[:_ID_DIGITS]}"
     )
     return SourceText(replace_unreadable(doc_id), text, metadata)
-
-
-def _filter_known_fields(metadata: Mapping[str, Any]) -> dict[str, MetadataValue]:
-    """Return fields of the right type."""
-    fields = {name: metadata[name] for name in METADATA_FIELDS if name in metadata}
-    return {name: value for name, value in fields.items() if is_of_field(name, value)}
 
 
 _PROVIDER_AND_NAME = re.compile(r"([A-Za-z0-9_-]+):(\S+)")

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.answering import filter_with_messages
 from dtef_pipeline.qa.prompt_rows import (
     OPTION_ORDERS,
     AskSettings,
@@ -142,7 +141,6 @@ class TestCited:
         how = AskSettings(retriever="remote", k=1)
         prompts, context, retrieval = build_cited_prompts([found, none], DOCUMENT_SCHEMA.empty_table(), how, Elsewhere())
         assert [len(messages) for messages in prompts["messages"].to_pylist()] == [2, 0]
-        assert filter_with_messages(prompts)["item_id"].to_pylist() == ["d02"]
         assert len(retrieval) == 0, "what the server left out is not known"
         assert context["contains_quote"].to_pylist() == [True, None], "whether a chunk holds a quote is seen in the chunk"
         first, second = context.to_pylist()
