@@ -213,7 +213,7 @@ def _make_messages_column(messages: Sequence[Message]) -> dict[str, Any]:
 def _build_cited_prompt(item: QaItem, retrieval: Retrieval, condition: str) -> dict[str, Any]:
     schema = build_cited_schema()
     limits = {"response_schema": schema, "answer_tokens": CITED_ANSWER_TOKENS, "n_examples": 0}
-    if retrieval.problem is not None and not retrieval.is_earlier:
+    if retrieval.problem is not None and not retrieval.sources:
         return {**_make_messages_column(()), **limits, "prompt_id": digest("not looked up", condition, item.text)}
     messages = build_cited_messages(item.text, item.type, item.options, retrieval.sources)
     turns = [(message.role, message.text) for message in messages]

@@ -122,10 +122,14 @@ QA_LOOKUPS = pa.schema(
             pa.list_(pa.struct([("doc_id", pa.string()), ("page_content", pa.string()), ("metadata", pa.string())])),
             "Chunks found, the nearest first, with the metadata of each interview in JSON",
         ),
-        field("problem", pa.string(), "Why the look-up failed; null: it succeeded, and is not repeated"),
+        field(
+            "problem",
+            pa.string(),
+            "Why the look-up failed, while sources of an earlier one stay; null: it succeeded, and is not repeated",
+        ),
     ]
 )
-"""One row per look-up at a server."""
+"""One row per look-up: the latest result."""
 
 QA_PROMPTS = pa.schema(
     [

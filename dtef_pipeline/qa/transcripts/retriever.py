@@ -42,9 +42,7 @@ class Retrieval:
 
     sources: tuple[SourceText, ...] = ()
     problem: str | None = None
-    """Why the look-up failed, in words; None: it succeeded, even if nothing was found."""
-    is_earlier: bool = False
-    """Whether the look-up failed now, and the sources are those of an earlier one."""
+    """Why the look-up failed, in words, and sources are those of an earlier one; None: it succeeded, even if nothing was found."""
 
 
 class Retriever(Protocol):
