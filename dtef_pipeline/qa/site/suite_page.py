@@ -68,8 +68,8 @@ def _build_cut_sections(scores: QaScores, suite: SuiteScores, boards: Sequence[S
     """Build the tables of models by part and by transcript: on the main board, and collapsed on the others."""
     parts = {*suite.items["part"]}
     for cut, title in (("part", "By part"), ("cluster", "By transcript")):
-        rows_of_cut = scores.board[scores.board["cut"] == cut]
-        pairs = [(board, frame) for board in boards if len({*(frame := board.filter_alike(rows_of_cut))[cut]}) > 1]
+        frames = [(board, board.filter_alike(scores.board[scores.board["cut"] == cut])) for board in boards]
+        pairs = [(board, frame) for board, frame in frames if frame[cut].nunique() > 1]
         if pairs and (cut == "part" or not {*pairs[0][1][cut]} <= parts):
             (main, frame), *tail = pairs
             folds = [Fold(board.board.title, [_build_heat_table(suite, board, rows, cut)]) for board, rows in tail]
