@@ -69,7 +69,7 @@ def _build_cut_sections(scores: QaScores, suite: SuiteScores, boards: Sequence[S
     parts = {*suite.items["part"]}
     for cut, title in (("part", "By part"), ("cluster", "By transcript")):
         frames = [(board, board.filter_alike(scores.board[scores.board["cut"] == cut])) for board in boards]
-        pairs = [(board, frame) for board, frame in frames if frame[cut].nunique() > 1]
+        pairs = [(board, frame) for board, frame in frames if len({*frame[cut]}) > 1]
         if pairs and (cut == "part" or not {*pairs[0][1][cut]} <= parts):
             (main, frame), *tail = pairs
             folds = [Fold(board.board.title, [_build_heat_table(suite, board, rows, cut)]) for board, rows in tail]
