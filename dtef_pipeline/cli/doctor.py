@@ -223,7 +223,7 @@ def check_sandbox(settings: Settings) -> Diagnosis:
     from resources.sandbox.run import choose_level
 
     choice = choose_level(settings.sandbox)
-    if choice.level is not None and not choice.is_weak:
+    if choice.level is not None:
         return Diagnosis("sandbox", "ok", choice.words)
     best = choose_level("auto").level
     is_held_back = settings.sandbox != "auto" and best not in (None, choice.level)
