@@ -22,7 +22,6 @@ from tests.made.made_games import MODEL_A, baseline, model_player, played_with, 
 STORED = {
     ("made/show-cards", 1): ("9191601242644647", "6627a0a965ae392ea18ba9ca7b4a06a1"),
     ("negotiation/allocation", 1): ("54eb8d011dc43c07", "638e5716cc80b65f5b5be70f51318abe"),
-    ("negotiation/sealed-bid", 1): ("9c667f12c5343f5a", "1f088d07bca413dd83e6cc38500b72c8"),
     ("poker/kuhn", 1): ("f4d6754a3d3ee261", "58c1877709930409d445d54567b55370"),
     ("poker/leduc", 1): ("0224a21b4bdae63f", "a47a0ba7f1bcede3bced2f5408332c27"),
     ("poker/limit-holdem", 1): ("ad173de25a96518f", "7a7bfe57e591a9b8594c6da1416958c0"),
@@ -116,21 +115,6 @@ def play_to_end(own: Pack, name: str) -> GameEnding:
         game.play_command(move.command or "")
     assert game.ending is not None
     return game.ending
-
-
-def test_bids_are_opened_when_all_have_bid_and_values_never() -> None:
-    own = shipped("negotiation/sealed-bid")
-    ended = written(own, "bid 10", "bid 30").ending
-    assert ended is not None
-    assert ended.public_facts == ("The bids: A 10, B 30.", "B wins and pays 10.")
-    values = own.scenario.encode_state(own.scenario.reset(4, (0, 1)))["values"]
-    assert ended.private_facts[0] == f"Worth of the object: A {values['A']}, B {values['B']}."
-    tied = written(own, "bid 10", "bid 10").ending
-    assert tied is not None
-    assert "The lot decided between the equal bids of A and B." in tied.public_facts[1]
-    forfeited = written(own, "bid 10", *["bid x"] * 3).ending
-    assert forfeited is not None
-    assert forfeited.public_facts == ("No auction was held: no bid was opened.",)
 
 
 def test_the_referees_numbers_are_for_people_where_values_are_private_and_for_all_where_they_are_public() -> None:

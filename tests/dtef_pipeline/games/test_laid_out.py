@@ -14,7 +14,7 @@ from dtef_pipeline.games.packs import Pack, find_pack
 from dtef_pipeline.preference.pairing import BlindedPair
 from resources.settings import Settings
 
-SHIPPED = ("kuhn", "leduc", "limit-holdem", "thirteen", "allocation", "sealed-bid")
+SHIPPED = ("kuhn", "leduc", "limit-holdem", "thirteen", "allocation")
 
 
 def pack_of(name: str) -> Pack:

@@ -367,7 +367,7 @@ def test_scenarios_are_listed_with_those_that_nobody_played(view: FamilyView) ->
         "Kuhn (poker)",
         "Thirteen (solitaire)",
     ]
-    assert section.answer.endswith("Not played yet: Leduc (poker), Limit holdem (poker), Sealed bid (negotiation).")
+    assert section.answer.endswith("Not played yet: Leduc (poker), Limit holdem (poker).")
 
 
 def test_a_model_of_two_variants_is_called_by_its_variant(kuhn: Tables) -> None:
