@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -56,8 +55,8 @@ GAMES_ITEMS_STAGE = Stage(
     "scenario_items",
     """Items of a scenario: one row per game to play, with its seed, the seat of the player under test, and its opponent.
 
-    Every seed is played in all seats, so that both sides have the same luck with the deal; a seed is a cluster. Scenarios that can compute
-    it add the fewest moves that solve the deal. Items of earlier runs are kept as long as settings and limits are unchanged.""",
+    Every seed is played in all seats, so that both sides have the same luck with the deal; a seed is a cluster.
+    Items of earlier runs are kept as long as settings and limits are unchanged.""",
     make_items,
     settings=GAMES_STAGE_SETTINGS["scenario_items"],
     is_exclusive=True,
@@ -70,7 +69,7 @@ GAMES_ITEMS_STAGE = Stage(
             ("version", "item_id"),
         ),
     ),
-    preview=("item_id", "seed", "seat", "opponent", "max_turns", "optimum"),
+    preview=("item_id", "seed", "seat", "opponent"),
     verb="ingest",
 )
 
@@ -137,19 +136,12 @@ class _League:
     inputs: Inputs
     plan: LeaguePlan
 
-    @cached_property
-    def optima(self) -> Mapping[int, float | None]:
-        """The fewest moves by seed, if the scenario can compute them."""
-        items = self.inputs.read("scenario_items", ["seed", "version", "optimum"])
-        rows = items.filter(pc.equal(items["version"], self.plan.pack.manifest.version))
-        return dict(zip(rows["seed"].to_pylist(), rows["optimum"].to_pylist(), strict=True))
-
     def episodes(self) -> Iterator[_MatchPlayed]:
         """Return the episodes with a model."""
         return (_MatchPlayed(match, self.plan.episode(match)) for match in self.plan.matches() if not match.needs_no_model)
 
     def rows(self, games: Sequence[_MatchPlayed], outcomes: Sequence[EpisodeResult]) -> Tables:
-        columns, turns = EpisodeColumns(self.plan, self.optima), list[dict[str, Any]]()
+        columns, turns = EpisodeColumns(self.plan), list[dict[str, Any]]()
         for game, outcome in zip(games, outcomes, strict=True):
             game.episode.next(outcome.responses)
             trace = game.episode.trace()
@@ -166,7 +158,7 @@ class _League:
         return {"episodes": rows, "episode_turns": merge_turns(turns, new["episode_turns"], self.plan, rows)}
 
     def _play_baselines(self) -> pa.Table:
-        columns, games = EpisodeColumns(self.plan, self.optima), BaselineGames(self.plan.pack)
+        columns, games = EpisodeColumns(self.plan), BaselineGames(self.plan.pack)
         for match in self.plan.matches():
             if match.needs_no_model:
                 columns.add(match, games.trace(match.item.seed, match.list_seated_players(self.plan.n_seats)))
@@ -186,8 +178,6 @@ def plan_episodes(inputs: Inputs, settings: GamesSettings) -> EpisodePlan:
     refuse_unapproved(all_players, is_allowed=settings.unapproved)
     plan = LeaguePlan(pack, items, players, opponents, settings.draws, settings.snapshot)
     league = _League(inputs, plan)
-    if not inputs.is_dry:
-        _ = league.optima  # raises an error without the items, before any request
     n_matches = sum(not match.needs_no_model for match in plan.matches())
     # The number of moves is unknown, and episodes share requests: expected are the requests known so far.
     return EpisodePlan(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,17 +22,15 @@ from dtef_pipeline.games.tables import EPISODE_TURNS, EPISODES
 
 PLAYED_EPISODE, OUT_OF_BUDGET = "played", "skipped_budget"
 EPISODE_STATES = (PLAYED_EPISODE, OUT_OF_BUDGET, "error")
-STEP_COUNTS = ("steps", "moves")
-"""A scenario's counts under these names replace the moves of a seat."""
 _NO_REQUESTS = EpisodeResult()
-_FROM_PLAN = ("league", "scenario", "version", "snapshot", "max_turns", "truth_id")
+_FROM_PLAN = ("league", "scenario", "version", "snapshot", "truth_id")
 
 
 class EpisodeColumns:
     """Columns of `episodes` to which episodes are added one by one: a league of baselines has a hundred thousand of them."""
 
-    def __init__(self, plan: LeaguePlan, optima: Mapping[int, float | None]) -> None:
-        self._plan, self._optima = plan, optima
+    def __init__(self, plan: LeaguePlan) -> None:
+        self._plan = plan
         self._columns: dict[str, list[Any]] = {column.name: [] for column in EPISODES if column.name not in _FROM_PLAN}
         self._serialized: dict[int, tuple[GameTrace, str, str]] = {}
 
@@ -55,7 +53,6 @@ class EpisodeColumns:
             "scenario": manifest.scenario,
             "version": manifest.version,
             "snapshot": self._plan.snapshot,
-            "max_turns": manifest.turn_limit,
             "truth_id": truth_id(manifest),
         }
         arrays = [
@@ -79,7 +76,6 @@ class EpisodeColumns:
             "opponent": item.opponent,
             "cluster": str(item.seed),
             "seat": item.seat,
-            "optimum": self._optima.get(item.seed),
         }
 
     def _describe_result(self, match: Match, trace: GameTrace, play: EpisodeResult) -> dict[str, Any]:
@@ -108,17 +104,7 @@ class EpisodeColumns:
     def _count_moves(self, match: Match, trace: GameTrace, play: EpisodeResult) -> dict[str, Any]:
         seat = match.item.seat
         counts = count_seat(trace, seat)
-        steps = next(
-            (
-                trace.metric_counts[seat][name]
-                for name in STEP_COUNTS
-                if trace.metric_counts and name in trace.metric_counts[seat]
-            ),
-            None,
-        )
-        moves = sum(move.command is not None for move in trace.moves if move.seat == seat)
         return {
-            "steps": int(steps.numerator) if steps else moves,
             "n_turns": counts.turns,
             "illegal": counts.illegal - counts.refused,
             "unparsed": counts.unparsed,

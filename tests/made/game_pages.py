@@ -66,7 +66,7 @@ def _episodes(own: Pack, seeds: Sequence[int], most: int) -> pa.Table:
     models = [Player(model, role) for model in (STEADY, HOSTILE) for role in (None, CALM)]
     opponents = {name: Player(baseline=name.removeprefix("baseline/")) for name in names}
     plan = LeaguePlan(own, items, [*baselines, *models], opponents, 1, "base")
-    columns, games = EpisodeColumns(plan, {}), BaselineGames(own)
+    columns, games = EpisodeColumns(plan), BaselineGames(own)
     for match in plan.matches():
         if match.needs_no_model:
             columns.add(match, games.trace(match.item.seed, match.list_seated_players(plan.n_seats)))

@@ -40,12 +40,6 @@ class _SearchNode(NamedTuple):
     """Command that led here from the previous table."""
 
 
-def optimum(seed: int) -> int | None:
-    """Return the fewest commands that solve the deal of a seed, or None without a solution. Takes a few milliseconds."""
-    solution = find_solution(deal_tableau(seed))
-    return None if solution is None else len(solution)
-
-
 @lru_cache(maxsize=4096)
 def find_solution(table: Tableau) -> tuple[str, ...] | None:
     """Return a shortest list of commands that solves a table, empty if it is solved, or None without a solution."""
@@ -172,12 +166,6 @@ class Thirteen:
     def reset(self, seed: int, seating: tuple[int, ...]) -> ThirteenState:
         table = deal_tableau(seed)
         return ThirteenState(table, table)
-
-    def optimum(self, seed: int) -> int | None:
-        """Return the fewest commands that solve the deal of a seed, or None without a solution. Stored with the item and never shown to
-        players.
-        """
-        return optimum(seed)
 
     def seat_to_move(self, state: ThirteenState) -> int | None:
         return None if self.result(state) else 0

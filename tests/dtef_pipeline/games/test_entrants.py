@@ -14,7 +14,6 @@ from dtef_pipeline.cli.games.games_group import games
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import list_baselines
 from dtef_pipeline.games.entrants import list_absent_by_scenario, refuse_unknown_models, resolve_entrants
-from dtef_pipeline.games.episode_items import build_game_items, build_item_rows
 from dtef_pipeline.games.packs import Pack, pack
 from resources.settings import Settings
 
@@ -74,10 +73,3 @@ def test_an_opponent_where_no_scenario_has_a_seat_for_it_is_refused(command: lis
     assert told.exit_code == 2
     assert "--opponent nash: solitaire/thirteen has one seat and no opponents; scenarios with opponents: " in told.stderr
     assert "poker/kuhn" in told.stderr.replace("\n", "")
-
-
-def test_the_fewest_moves_of_a_deal_are_stored_with_its_items(two_packs: Mapping[str, Pack]) -> None:
-    """They were asked for by a name that no scenario had, so that every item had none."""
-    made = {key: build_item_rows(one, build_game_items(one.manifest, "0-2", [])).to_pylist() for key, one in two_packs.items()}
-    assert [row["optimum"] for row in made[THIRTEEN]] == [None, 23, 22]
-    assert {row["optimum"] for row in made[KUHN]} == {None}

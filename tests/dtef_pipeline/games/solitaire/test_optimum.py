@@ -9,7 +9,7 @@ from statistics import median
 import pytest
 
 from dtef_pipeline.games.solitaire.tableau import Tableau, apply_card_command, deal_tableau, list_legal_commands
-from dtef_pipeline.games.solitaire.thirteen import count_commands_to_come, find_solution, optimum
+from dtef_pipeline.games.solitaire.thirteen import count_commands_to_come, find_solution
 
 
 def distance_without_shortcuts(table: Tableau, most: int = 20_000) -> int | None:
@@ -33,6 +33,12 @@ def random_tables(seed: int, commands: int) -> Tableau:
             break
         table = apply_card_command(table, rng.choice(possible))
     return table
+
+
+def optimum(seed: int) -> int | None:
+    """The fewest commands that solve the deal of a seed."""
+    solution = find_solution(deal_tableau(seed))
+    return None if solution is None else len(solution)
 
 
 @pytest.fixture(scope="module")

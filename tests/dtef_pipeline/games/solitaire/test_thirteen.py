@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
 from dtef_pipeline.games.solitaire.tableau import Tableau
 from dtef_pipeline.games.solitaire.thirteen import ThirteenState, find_solution, normalise_cards_command, of_manifest
 from tests.conftest import ROOT, SHARED
+from tests.dtef_pipeline.games.solitaire.test_optimum import optimum
 
 MANIFEST = read_manifest(ROOT / "data" / "scenarios" / "solitaire" / "thirteen.yaml")
 GAME = of_manifest(MANIFEST)
@@ -69,7 +71,7 @@ def test_shared_cases_of_the_shuffle() -> None:
 
 def test_shared_cases_of_the_optimum() -> None:
     for case in vectors("solitaire_optimal"):
-        assert GAME.optimum(case["in"]["seed"]) == case["out"], case["id"]
+        assert optimum(case["in"]["seed"]) == case["out"], case["id"]
 
 
 def test_shared_cases_of_illegal_commands() -> None:
@@ -217,6 +219,17 @@ def test_what_a_game_counts() -> None:
     assert set(GAME.measure_seat(slow, 0)) == {metric.name for metric in GAME.metrics}
 
 
+def test_shared_cases_of_the_steps_over_the_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
+    solved = played_by("optimal", 1)
+    for case in vectors("steps_over_optimal"):
+        counts = []
+        for steps, best in zip(case["in"]["steps"], case["in"]["optimal"], strict=True):
+            monkeypatch.setattr("dtef_pipeline.games.solitaire.thirteen.find_solution", lambda _, n=best: ("",) * n)
+            counts.append(GAME.measure_seat(replace(solved, steps=steps), 0)["steps_over_optimal"])
+        total = sum(count.numerator for count in counts) / sum(count.denominator for count in counts)
+        assert total == pytest.approx(case["out"], abs=case["tol"]), case["id"]
+
+
 def test_of_120_deals_greedy_solves_3_patient_14_and_chance_about_a_third() -> None:
     wins = {
         name: sum(played_by(name, seed).table.is_solved for seed in range(120))
@@ -230,6 +243,6 @@ def test_of_120_deals_greedy_solves_3_patient_14_and_chance_about_a_third() -> N
 
 def test_the_optimal_baseline_plays_the_optimum_and_resigns_where_there_is_none() -> None:
     for seed in range(12):
-        state, best = played_by("optimal", seed), GAME.optimum(seed)
+        state, best = played_by("optimal", seed), optimum(seed)
         assert (state.table.is_solved, state.resigned) == (best is not None, best is None)
         assert best is None or state.steps == best
