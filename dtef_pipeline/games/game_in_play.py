@@ -46,8 +46,6 @@ class GameInPlay:
 
     pack: Pack
     seed: int
-    seating: tuple[int, ...] = ()
-    """Player number of each seat; empty: in the order of seats."""
     patient: frozenset[int] = frozenset()
     """Seats with an unlimited number of texts in a turn, such as that of a person at a terminal."""
     state: Any = field(init=False)
@@ -66,7 +64,7 @@ class GameInPlay:
     """Note before the next observation, by seat."""
 
     def __post_init__(self) -> None:
-        self.state = self.pack.scenario.reset(self.seed, self.seating or make_usual_seating(self.pack))
+        self.state = self.pack.scenario.reset(self.seed)
         self._check_end()
 
     @property
@@ -184,11 +182,6 @@ def _add_flag(result: GameResult, flag: str) -> GameResult:
 _PARAGRAPHS = "\n\n"
 
 
-def make_usual_seating(pack: Pack) -> tuple[int, ...]:
-    """Return the player number of each seat if no players change places."""
-    return tuple(range(len(pack.manifest.seats)))
-
-
 def write_system_text(manifest: ScenarioManifest, seat: int, persona: Persona | None) -> str:
     """Write the system message of a seat's player: persona, rules, its seat, what it must not do, and the form of a reply.
 
@@ -230,9 +223,7 @@ def write_end_text(result: GameResult, seat: int, unit: str) -> str:
     return f"The game is over: {result.outcomes[seat].replace('_', ' ')}, {result.rewards[seat]:g} {unit}{flags}"
 
 
-def build_opening_messages(
-    pack: Pack, seed: int, player: Player, seat: int, seating: tuple[int, ...] | None = None
-) -> tuple[Message, ...]:
+def build_opening_messages(pack: Pack, seed: int, player: Player, seat: int) -> tuple[Message, ...]:
     """Build the first messages of a seat in an episode; for the seat that moves first, those of its first request.
 
     The first request of another seat has the same system message, and what the seat sees when its turn comes. Raises ConfigError for a seat
@@ -242,7 +233,7 @@ def build_opening_messages(
         raise ConfigError(f"seat {seat} of {pack.name}: allowed: 0 to {len(pack.manifest.seats) - 1}")
     if player.baseline is not None:
         raise ConfigError(f"opening messages of {player.name}: a baseline has no messages; allowed: a model")
-    state = pack.scenario.reset(seed, seating or make_usual_seating(pack))
+    state = pack.scenario.reset(seed)
     return (
         Message("system", write_system_text(pack.manifest, seat, player.persona)),
         Message("user", write_turn_text(pack, state, seat)),
@@ -352,19 +343,21 @@ def _decode_move(data: Mapping[str, Any]) -> GameMove:
 _FIRST_SIGHT = "first sight"
 
 
-def replay_first_seen(pack: Pack, seed: int, seat: int, trace: str) -> str:
+def write_first_turn_text(pack: Pack, seed: int, seat: int, trace: str) -> str:
     """Return the text that the seat saw in its first turn.
 
     Raises ValueError, KeyError or TypeError for a trace that the scenario cannot replay.
     """
-    state = pack.scenario.reset(seed, make_usual_seating(pack))
+    state = pack.scenario.reset(seed)
     for move in takewhile(lambda move: move.seat != seat, decode_trace(trace).moves):
         if move.command is not None:
             state = pack.scenario.step(state, move.seat, move.command)
     return write_turn_text(pack, state, seat)
 
 
-def replace_first_seen(rows: Sequence[Mapping[str, Any]], manifests: Mapping[str, ScenarioManifest]) -> list[Mapping[str, Any]]:
+def replace_first_observations(
+    rows: Sequence[Mapping[str, Any]], manifests: Mapping[str, ScenarioManifest]
+) -> list[Mapping[str, Any]]:
     """Replace the user message in rows of `GAMES_PAIRED` by what the seat saw in its first turn, instead of what it would have seen if it
     had begun.
 
@@ -377,12 +370,12 @@ def replace_first_seen(rows: Sequence[Mapping[str, Any]], manifests: Mapping[str
         name = f"{row['first']}/{row['second']}"
         if name not in packs:
             packs[name] = find_pack(name, manifests)
-        if (content := _restore_first_sight(row, packs[name])) is not None:
+        if (content := _replace_first_observation(row, packs[name])) is not None:
             contents.append(content)
     return contents
 
 
-def _restore_first_sight(row: Mapping[str, Any], pack: Pack | None) -> Mapping[str, Any] | None:
+def _replace_first_observation(row: Mapping[str, Any], pack: Pack | None) -> Mapping[str, Any] | None:
     if row["trace"] is None:
         return row
     moves = decode_trace(row["trace"]).moves
@@ -391,7 +384,7 @@ def _restore_first_sight(row: Mapping[str, Any], pack: Pack | None) -> Mapping[s
     if pack is None or pack.manifest.version != row["version"]:
         return None
     try:
-        view = replay_first_seen(pack, int(row["cluster"]), row["seat"], row["trace"])
+        view = write_first_turn_text(pack, int(row["cluster"]), row["seat"], row["trace"])
     except (KeyError, TypeError, ValueError):
         return None
     content = [*row["messages"][:-1], {"role": "user", "text": view}]

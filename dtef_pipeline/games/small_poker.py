@@ -97,8 +97,8 @@ class SmallPoker(ABC):
             hidden = [card for place, card in enumerate(self.cards) if place not in places]
             yield SmallHand((*(self.cards[place] for place in places), *hidden))
 
-    def reset(self, seed: int, seating: tuple[int, ...]) -> SmallHand:
-        """Return the first state, with the cards shuffled by `random.Random(seed)`, independent of the seating."""
+    def reset(self, seed: int) -> SmallHand:
+        """Return the first state, with the cards shuffled by `random.Random(seed)`."""
         deck = list(self.cards)
         random.Random(seed).shuffle(deck)  # noqa: S311 - a game's cards, no secret
         return SmallHand(tuple(deck))

@@ -8,7 +8,6 @@ import re
 from functools import cache
 from typing import Any
 
-from dtef_pipeline.games.game_in_play import make_usual_seating
 from dtef_pipeline.games.manifest import read_manifests
 from dtef_pipeline.games.packs import Pack, pack
 from tests.conftest import ROOT
@@ -88,5 +87,5 @@ def _solitaire() -> Pack:
 def _deals() -> dict[str, Any]:
     """States by what the first message tells of them."""
     solitaire = _solitaire()
-    states = [solitaire.scenario.reset(seed, make_usual_seating(solitaire)) for seed in SOLITAIRE_SEEDS]
+    states = [solitaire.scenario.reset(seed) for seed in SOLITAIRE_SEEDS]
     return {solitaire.scenario.observation(state, 0): state for state in states}

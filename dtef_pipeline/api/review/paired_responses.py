@@ -11,7 +11,7 @@ from dtef_pipeline.api.review.feedback_bodies import PairRequest
 from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.record import Family
-from dtef_pipeline.games.game_in_play import replace_first_seen
+from dtef_pipeline.games.game_in_play import replace_first_observations
 from dtef_pipeline.preference.paired_source import build_paired_responses
 from dtef_pipeline.preference.pairing import BlindedPair, make_new_pairs
 from dtef_pipeline.preference.vote_records import RunManifest
@@ -70,7 +70,7 @@ def _read_responses(warehouse: Warehouse, settings: Settings, family: Family, re
         row for row in rows if _is_wanted(family, row, request.only) and (not request.models or row["model"] in request.models)
     ]
     if chosen_rows and "trace" in chosen_rows[0]:
-        chosen_rows = replace_first_seen(chosen_rows, load_known_scenarios(settings))
+        chosen_rows = replace_first_observations(chosen_rows, load_known_scenarios(settings))
     return build_paired_responses(family.name, chosen_rows, _display_names(settings, chosen_rows))
 
 

@@ -367,8 +367,8 @@ class LimitHoldem:
         self.name = manifest.id
         self.seats = tuple(manifest.seats)
 
-    def reset(self, seed: int, seating: tuple[int, ...]) -> HoldemHand:
-        """Return a new hand with both blinds paid, dealt from the seed, independent of the seating."""
+    def reset(self, seed: int) -> HoldemHand:
+        """Return a new hand with both blinds paid, dealt from the seed."""
         return deal_new_hand(seed)
 
     def seat_to_move(self, state: HoldemHand) -> int | None:

@@ -176,8 +176,8 @@ class Allocation:
         self.baselines = make_negotiators(seats)
         self._most_messages, self._public, self._n_items = most_messages, knowledge == "public", n_items
 
-    def reset(self, seed: int, seating: tuple[int, ...]) -> Bargain:
-        """Draw items and values from `random.Random(seed)`, independent of the seating."""
+    def reset(self, seed: int) -> Bargain:
+        """Draw items and values from `random.Random(seed)`."""
         return draw_bargain(random.Random(seed), len(self.seats), self._n_items)  # noqa: S311 - a game's deal, no secret
 
     def seat_to_move(self, state: Bargain) -> int | None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from dtef_pipeline.games.contract import GameEnding, GameMove, GameTrace
+from dtef_pipeline.games.episode import replay_moves
 from dtef_pipeline.games.game_in_play import ACTION_WORD, GameInPlay, decode_trace, format_units, write_turn_text
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.site.game_labels import format_outcome_words
@@ -159,21 +160,13 @@ def _add_answers(steps: Sequence[EpisodeStep], game: GameInPlay) -> list[Episode
 
 
 def _play_again(trace: GameTrace, game: GameInPlay) -> Iterator[EpisodeStep]:
-    """Replay the trace. Raises ValueError if it is of another scenario or seed."""
-    scenario = game.pack.scenario
-    before = scenario.encode_state(game.state)
-    for move in trace.moves:
-        if move.by_default:  # the game has played it already, after the text before it
+    before = game.pack.scenario.encode_state(game.state)
+    for move in replay_moves(trace, game):
+        if move.by_default:
             yield EpisodeStep(move, before)
             continue
-        if game.seat != move.seat:
-            raise ValueError(f"turn {move.turn}: the trace has seat {move.seat} move, the game seat {game.seat}")
-        before = scenario.encode_state(game.state)
+        before = game.pack.scenario.encode_state(game.state)
         yield EpisodeStep(move, before, write_turn_text(game.pack, game.state, move.seat))
-        if move.text is not None:
-            game.writes(move.text)
-        elif move.command is not None:
-            game.play_command(move.command)
 
 
 @dataclass(frozen=True, slots=True)

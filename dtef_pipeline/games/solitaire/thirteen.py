@@ -163,7 +163,7 @@ class Thirteen:
             "optimal": _play_optimally,
         }
 
-    def reset(self, seed: int, seating: tuple[int, ...]) -> ThirteenState:
+    def reset(self, seed: int) -> ThirteenState:
         table = deal_tableau(seed)
         return ThirteenState(table, table)
 

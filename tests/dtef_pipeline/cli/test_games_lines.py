@@ -22,7 +22,7 @@ SPOKEN = ("games", "play", "allocation", "--players", "human,baseline/silent", "
 
 def an_allocation_of_seed_1() -> tuple[Any, Any]:
     game = an_allocation()
-    return game, game.reset(1, (0, 1))
+    return game, game.reset(1)
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_no_seat_learns_the_ending_while_it_may_still_write(pack: Pack) -> None:
 def test_cards_are_shown_at_a_showdown_and_hidden_after_a_fold() -> None:
     kuhn = shipped("poker/kuhn")
     cards = "A has the king, B the queen."
-    assert kuhn.scenario.encode_state(kuhn.scenario.reset(4, (0, 1)))["cards"] == ["K", "Q"]
+    assert kuhn.scenario.encode_state(kuhn.scenario.reset(4))["cards"] == ["K", "Q"]
     pot = "Pot: 4 chips, 2 from A and 2 from B."
     assert written(kuhn, "bet", "call").ending == GameEnding((f"Showdown: {cards}", pot, "A wins 2 chips from B."))
     folded = ("B folded: no card was shown.", "Pot: 3 chips, 2 from A and 1 from B.", "A wins 1 chip from B.")
@@ -119,7 +119,7 @@ def play_to_end(own: Pack, name: str) -> GameEnding:
 
 def test_the_referees_numbers_are_for_people_where_values_are_private_and_for_all_where_they_are_public() -> None:
     own = shipped("negotiation/allocation")
-    items = own.scenario.encode_state(own.scenario.reset(4, (0, 1)))["items"]
+    items = own.scenario.encode_state(own.scenario.reset(4))["items"]
     offer = f'{{"propose": {{"A": ["{items[0]}"], "B": {str(items[1:]).replace(chr(39), chr(34))}}}}}'
     ended = written(own, offer, '{"accept": true}').ending
     assert ended is not None

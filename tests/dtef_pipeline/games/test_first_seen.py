@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtef_pipeline.games.game_in_play import GameInPlay, encode_trace, replace_first_seen
+from dtef_pipeline.games.game_in_play import GameInPlay, encode_trace, replace_first_observations
 from dtef_pipeline.games.manifest import read_manifests
 from dtef_pipeline.games.packs import pack
 from tests.conftest import ROOT
@@ -31,7 +31,7 @@ def test_the_second_seat_is_shown_with_what_the_first_did() -> None:
     bet, saw_bet = row(1, "bet", "fold")
     again, _ = row(1, "check", "bet", "fold")
     assert saw_check != saw_bet
-    found = replace_first_seen([checked, bet, again], MANIFESTS)
+    found = replace_first_observations([checked, bet, again], MANIFESTS)
     assert [one["messages"][-1]["text"] for one in found] == [saw_check, saw_bet, saw_check]
     assert found[0]["messages"][0]["text"] == "The rules."
     assert found[0]["item_id"] == found[2]["item_id"] != found[1]["item_id"]
@@ -39,11 +39,11 @@ def test_the_second_seat_is_shown_with_what_the_first_did() -> None:
 
 def test_who_begins_saw_what_is_stored() -> None:
     first, _ = row(0, "check", "check")
-    assert replace_first_seen([first, first | {"trace": None}], {}) == [first, first | {"trace": None}]
+    assert replace_first_observations([first, first | {"trace": None}], {}) == [first, first | {"trace": None}]
 
 
 def test_what_cannot_be_played_again_is_not_shown() -> None:
     second, _ = row(1, "check", "check")
     other, _ = row(1, "check", "check", version=99)
-    assert replace_first_seen([second], {}) == replace_first_seen([other], MANIFESTS) == []
-    assert replace_first_seen([second | {"trace": second["trace"].replace('"check"', '"chuck"')}], MANIFESTS) == []
+    assert replace_first_observations([second], {}) == replace_first_observations([other], MANIFESTS) == []
+    assert replace_first_observations([second | {"trace": second["trace"].replace('"check"', '"chuck"')}], MANIFESTS) == []

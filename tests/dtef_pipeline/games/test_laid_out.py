@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from assets.games.game_catalog import load_known_scenarios
 from dtef_pipeline.games.contract import Illegal
-from dtef_pipeline.games.game_in_play import make_usual_seating, write_again_text, write_system_text, write_turn_text
+from dtef_pipeline.games.game_in_play import write_again_text, write_system_text, write_turn_text
 from dtef_pipeline.games.game_pairs import REPEATED_PARAGRAPHS, format_pair, run_on
 from dtef_pipeline.games.packs import Pack, find_pack
 from dtef_pipeline.preference.pairing import BlindedPair
@@ -27,7 +27,7 @@ def pack_of(name: str) -> Pack:
 @pytest.mark.parametrize("name", SHIPPED)
 def test_what_a_seat_sees_keeps_its_lines(name: str) -> None:
     pack = pack_of(name)
-    seen = write_turn_text(pack, pack.scenario.reset(1, make_usual_seating(pack)), 0)
+    seen = write_turn_text(pack, pack.scenario.reset(1), 0)
     assert run_on(seen) == seen
 
 

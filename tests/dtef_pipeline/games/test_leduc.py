@@ -73,7 +73,7 @@ def test_suits_change_no_baselines_play() -> None:
             suited.strategies["nash"][suited.information(state, seat)]
             == plain.strategies["nash"][plain.information(without, seat)]
         )
-    opening = suited.reset(4, (0, 1))
+    opening = suited.reset(4)
     for name, command in (("always-call", "check"), ("always-raise", "bet")):
         assert suited.baselines[name](opening, 0, random.Random(1)) == command
     for name, command in (("always-call", "call"), ("always-raise", "raise")):

@@ -127,7 +127,7 @@ def test_an_adapter_that_lacks_names_of_the_contract_is_reported(checkout: Path,
     ("name", "does", "told"),
     [
         ("ending", lambda *_: 1 / 0, "its adapter fails when baseline/random plays seed 1, in turn "),
-        ("permute_hidden", lambda self, state, seat, rng: self.reset(8, ()), "`permute_hidden` changes what the seat sees"),
+        ("permute_hidden", lambda self, state, seat, rng: self.reset(8), "`permute_hidden` changes what the seat sees"),
         ("measure_seat", lambda *_: {"luck": Count(1)}, "`measure_seat` counts luck"),
         ("encode_state", lambda *_: {"cards": {1, 2}}, "TypeError: Object of type set is not JSON serializable"),
         ("read", lambda *_: None, "NoneType; allowed: a command, or Illegal"),

@@ -54,11 +54,11 @@ def test_the_deal_is_pythons_shuffle_whoever_sits_where() -> None:
     cards = list("JQK")
     random.Random(7).shuffle(cards)
     game = small_poker("kuhn")
-    assert game.reset(7, (0, 1)) == game.reset(7, (1, 0)) == SmallHand(tuple(cards))
+    assert game.reset(7) == SmallHand(tuple(cards))
     six = ["J", "J", "Q", "Q", "K", "K"]
     random.Random(7).shuffle(six)
-    assert small_poker("leduc without suits").reset(7, (0, 1)).deck == tuple(six)
-    assert tuple(card[0] for card in small_poker("leduc").reset(7, (0, 1)).deck) == tuple(six)
+    assert small_poker("leduc without suits").reset(7).deck == tuple(six)
+    assert tuple(card[0] for card in small_poker("leduc").reset(7).deck) == tuple(six)
 
 
 def test_an_observation_reads_as_a_person_would_tell_it() -> None:

@@ -75,4 +75,4 @@ def test_commands_that_are_not_allowed_are_refused(commands: list[str], command:
 def test_only_the_seat_to_act_may_step() -> None:
     scenario = limit_holdem()
     with pytest.raises(ValueError, match="got 'call' from seat 1; allowed: seat 0, whose turn it is"):
-        scenario.step(scenario.reset(1, (0, 1)), 1, "call")
+        scenario.step(scenario.reset(1), 1, "call")

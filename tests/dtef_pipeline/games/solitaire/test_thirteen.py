@@ -22,7 +22,7 @@ GAME = of_manifest(MANIFEST)
 
 
 def played(seed: int, *texts: str) -> ThirteenState:
-    state = GAME.reset(seed, (0,))
+    state = GAME.reset(seed)
     for text in texts:
         command = GAME.read(text, state, 0)
         assert isinstance(command, str), command
@@ -31,7 +31,7 @@ def played(seed: int, *texts: str) -> ThirteenState:
 
 
 def played_by(name: str, seed: int) -> ThirteenState:
-    chooses, rng, state = list_baselines(GAME)[name], make_baseline_rng(seed, 0), GAME.reset(seed, (0,))
+    chooses, rng, state = list_baselines(GAME)[name], make_baseline_rng(seed, 0), GAME.reset(seed)
     while GAME.seat_to_move(state) is not None:
         state = GAME.step(state, 0, chooses(state, 0, rng))
     return state
@@ -65,7 +65,7 @@ def test_shared_cases_of_the_start_and_of_play() -> None:
 
 def test_shared_cases_of_the_shuffle() -> None:
     for case in vectors("shuffle"):
-        table = GAME.reset(case["in"]["seed"], (0,)).table
+        table = GAME.reset(case["in"]["seed"]).table
         assert [card for pile in (*table.columns, table.stock) for card in pile] == case["out"], case["id"]
 
 
@@ -76,7 +76,7 @@ def test_shared_cases_of_the_optimum() -> None:
 
 def test_shared_cases_of_illegal_commands() -> None:
     for case in vectors("solitaire_illegal"):
-        found = GAME.read(f"ACTION: {case['in']['command']}", GAME.reset(case["in"]["seed"], (0,)), 0)
+        found = GAME.read(f"ACTION: {case['in']['command']}", GAME.reset(case["in"]["seed"]), 0)
         assert isinstance(found, Illegal)
         assert found.kind == "illegal"
         assert found.reason.startswith(case["out"]["why"]), case["id"]
@@ -124,7 +124,7 @@ def test_a_hint_is_reported_with_the_next_observation_and_costs_no_step() -> Non
 
 def test_a_hint_says_when_nothing_helps() -> None:
     assert played(0, "hint").hint == "nothing solves the game from here"
-    late = ThirteenState(GAME.reset(1, (0,)).table, GAME.reset(1, (0,)).table, steps=38)
+    late = ThirteenState(GAME.reset(1).table, GAME.reset(1).table, steps=38)
     assert GAME.step(late, 0, "hint").hint == "nothing solves the game within the commands that are left: it takes 23"
 
 
@@ -146,7 +146,7 @@ def test_a_hint_says_when_nothing_helps() -> None:
     ],
 )
 def test_a_command_may_be_spelled_in_many_ways(text: str, command: str) -> None:
-    assert GAME.read(text, GAME.reset(1, (0,)), 0) == command
+    assert GAME.read(text, GAME.reset(1), 0) == command
 
 
 def test_every_rank_has_its_number() -> None:
@@ -177,7 +177,7 @@ def test_every_rank_has_its_number() -> None:
     ],
 )
 def test_a_text_without_a_legal_command_is_answered_with_the_reason(text: str, kind: str, reason: str) -> None:
-    found = GAME.read(text, GAME.reset(1, (0,)), 0)
+    found = GAME.read(text, GAME.reset(1), 0)
     assert isinstance(found, Illegal)
     assert (found.kind, found.reason.startswith(reason)) == (kind, True), found
 
@@ -190,7 +190,7 @@ def test_a_game_without_a_legal_command_is_over() -> None:
 
 
 def test_the_sixtieth_command_ends_the_game_unless_it_solves_it() -> None:
-    table = GAME.reset(1, (0,)).table
+    table = GAME.reset(1).table
     assert GAME.result(in_place(table, 59)) is None
     assert GAME.result(GAME.step(in_place(table, 59), 0, "draw")) == GameResult((0.0,), ("unsolved",), ("turn_limit",))
     nearly = Tableau(12, ((13,), (), (), ()), (), (), 0)
@@ -199,7 +199,7 @@ def test_the_sixtieth_command_ends_the_game_unless_it_solves_it() -> None:
 
 def test_who_resigns_or_forfeits_has_not_solved_it() -> None:
     assert GAME.result(played(1, "resign")) == GameResult((0.0,), ("unsolved",), ("resigned",))
-    state = GAME.reset(1, (0,))
+    state = GAME.reset(1)
     assert GAME.stop_episode(state, 0) == GameResult((0.0,), ("loss",), ("forfeit",))
     assert GAME.stop_episode(state, None) == GameResult((0.0,), ("unsolved",), ("turn_limit",))
     assert GAME.result(GAME.step(state, 0, GAME.default(state, 0))) == GameResult((0.0,), ("unsolved",), ("resigned",))
@@ -211,7 +211,7 @@ def test_what_a_game_counts() -> None:
     given_up = {"moves": Count(1), "hints": Count(1), "completion_rate": Count(0), "steps_over_optimal_charged": Count(37)}
     assert GAME.measure_seat(played(1, "hint", "draw", "resign"), 0) == given_up
     assert GAME.measure_seat(played(0, "draw"), 0) == {"moves": Count(1), "hints": Count(0)}
-    start = GAME.reset(1, (0,)).table
+    start = GAME.reset(1).table
     slow = ThirteenState(start._replace(foundation=13), start, steps=30)
     assert (
         GAME.measure_seat(slow, 0)["steps_over_optimal"] == GAME.measure_seat(slow, 0)["steps_over_optimal_charged"] == Count(7)
