@@ -137,7 +137,7 @@ def next_pair(
     reviewer_id: Annotated[Id, Query()],
     family: FamilyAsked = None,
 ) -> Response:
-    """The next pair for a reviewer, the same one until the reviewer votes on it."""
+    """The next pair for a reviewer: one with the fewest votes."""
     _require_own_id(holder, reviewer_id)
     refuse_judge(services.votes.database, reviewer_id)
     pair = feedback.waiting.choose_next(reviewer_id, family)
@@ -160,9 +160,7 @@ def store_vote(ballot: Ballot, token: TokenHolder, services: Services, feedback:
     if wait := feedback.rate.wait_s(ballot.reviewer_id):
         message = f"a reviewer may send at most {feedback.rate.most} votes per minute; send the next in {wait} s"
         raise Problem(429, message, {"Retry-After": str(wait)})
-    vote_id = services.votes.take(ballot)
-    feedback.waiting.release(ballot.pair_id, ballot.reviewer_id)
-    return vote_id
+    return services.votes.take(ballot)
 
 
 @router.post("/api/feedback/votes/{vote_id}/void", status_code=201, response_model=StoredVote)
