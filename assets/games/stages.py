@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from assets.engine.stage_assets import stage_assets
 from assets.games.game_catalog import load_known_personas
-from assets.games.scenarios import load_scenario_pack, refuse_unapproved, select_game_items
+from assets.games.scenarios import load_scenario_pack, refuse_unapproved
 from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.request import Request, Response
 from dtef_pipeline.errors import ConfigError
@@ -26,9 +26,9 @@ from dtef_pipeline.family.stage import (
     make_failure_check,
     make_uniqueness_check,
 )
-from dtef_pipeline.games.entrants import list_player_models, resolve_entrants, resolve_opponent
+from dtef_pipeline.games.entrants import list_player_models, plan_league, resolve_entrants, select_game_items
 from dtef_pipeline.games.episode import BaselineGames, GameEpisode, LeaguePlan, Match, check_replay
-from dtef_pipeline.games.episode_items import NO_OPPONENT, build_game_prompt_rows, build_item_rows
+from dtef_pipeline.games.episode_items import build_game_prompt_rows, build_item_rows
 from dtef_pipeline.games.episode_rows import EpisodeColumns, build_turn_table, iterate_turn_rows, merge_episodes, merge_turns
 from dtef_pipeline.games.episode_scores import compute_episode_scores, merge_episode_scores
 from dtef_pipeline.games.game_estimate import EpisodeTextLimit, write_legal_text
@@ -170,18 +170,13 @@ def plan_episodes(inputs: Inputs, settings: GamesSettings) -> EpisodePlan:
     pack = _load_pack(inputs, settings.scenario_versions)
     personas = load_known_personas(inputs.outside.settings, settings.persona_versions)
     check_metric_weights([pack])
-    items = select_game_items(pack, settings)
-    players = resolve_entrants(pack, inputs.models, personas, settings.players, settings.personas)
-    names = {item.opponent for item in items} - {NO_OPPONENT}
-    opponents = {name: resolve_opponent(pack, inputs.models, personas, name) for name in names}
-    all_players = [*players, *opponents.values()]
-    refuse_unapproved(all_players, is_allowed=settings.unapproved)
-    plan = LeaguePlan(pack, items, players, opponents, settings.draws, settings.snapshot)
+    plan = plan_league(pack, settings, inputs.models, personas)
+    refuse_unapproved(plan.all_players, is_allowed=settings.unapproved)
     league = _League(inputs, plan)
     n_matches = sum(not match.needs_no_model for match in plan.matches())
     # The number of moves is unknown, and episodes share requests: expected are the requests known so far.
     return EpisodePlan(
-        list_player_models(all_players),
+        list_player_models(plan.all_players),
         {},
         n_matches,
         league.episodes,

@@ -206,14 +206,11 @@ def make_baseline_rng(seed: int, seat: int) -> random.Random:
 
 def list_baselines(scenario: Scenario[Any]) -> Mapping[str, ChooseCommand]:
     """Return all baselines of a scenario by name: `random`, `first-legal`, and its own, which may replace these."""
-
-    def choose_at_random(state: Any, seat: int, rng: random.Random) -> str:
-        return rng.choice(scenario.legal(state, seat))
-
-    def choose_first_legal(state: Any, seat: int, _: random.Random) -> str:
-        return scenario.legal(state, seat)[0]
-
-    return {"random": choose_at_random, "first-legal": choose_first_legal, **scenario.baselines}
+    return {
+        "random": lambda state, seat, rng: rng.choice(scenario.legal(state, seat)),
+        "first-legal": lambda state, seat, _: scenario.legal(state, seat)[0],
+        **scenario.baselines,
+    }
 
 
 def find_baseline(scenario: Scenario[Any], name: str) -> ChooseCommand:

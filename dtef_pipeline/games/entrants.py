@@ -7,8 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import find_baseline, list_baselines
+from dtef_pipeline.games.episode import LeaguePlan
+from dtef_pipeline.games.episode_items import NO_OPPONENT, GameItem, build_game_items
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.personas import BASELINE_PREFIX, Persona, Player
+from dtef_pipeline.games.settings import GamesSettings
 from dtef_pipeline.text.name_matching import list_nearest, suggest_nearest
 from dtef_pipeline.text.number_words import format_count, list_first_names
 
@@ -175,6 +178,22 @@ def name_opponent_item(pack: Pack, name: str) -> str:
     if not name.startswith(BASELINE_PREFIX) and name in list_baselines(pack.scenario):
         return f"{BASELINE_PREFIX}{name}"
     return name
+
+
+def select_game_items(pack: Pack, settings: GamesSettings) -> list[GameItem]:
+    """Return the items of a scenario that a run plays. Raises ConfigError for invalid seeds or opponents."""
+    seeds = settings.scenario_seeds.get(pack.name, settings.seeds)
+    opponents = settings.scenario_opponents.get(pack.name, settings.opponents)
+    return build_game_items(pack.manifest, seeds, [name_opponent_item(pack, name) for name in opponents])
+
+
+def plan_league(pack: Pack, settings: GamesSettings, models: Models, personas: Mapping[str, Persona]) -> LeaguePlan:
+    """Plan the episodes of a run in one scenario. Raises ConfigError for unknown players, and as `select_game_items`."""
+    items = select_game_items(pack, settings)
+    players = resolve_entrants(pack, models, personas, settings.players, settings.personas)
+    names = dict.fromkeys(item.opponent for item in items if item.opponent != NO_OPPONENT)
+    opponents = {name: resolve_opponent(pack, models, personas, name) for name in names}
+    return LeaguePlan(pack, items, players, opponents, settings.draws, settings.snapshot)
 
 
 def list_player_models(players: Sequence[Player]) -> list[ModelSpec]:

@@ -216,6 +216,11 @@ class LeaguePlan:
         return GameEpisode(self.pack, match.item.seed, match.list_seated_players(self.n_seats), match.draw, self.snapshot)
 
     @property
+    def all_players(self) -> list[Player]:
+        """The players under test, then their opponents."""
+        return [*self.players, *self.opponents.values()]
+
+    @property
     def n_seats(self) -> int:
         return len(self.pack.manifest.seats)
 

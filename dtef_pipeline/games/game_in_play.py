@@ -24,15 +24,30 @@ ACTION_WORD = "action:"
 """Word before an action, in any case."""
 
 
-def plan_of(text: str, *, is_move: bool) -> str:
-    """Return the text before the last line with `ACTION:`, without thinking. For a text without such a line: all but its last line if that
-    was played, else all of it.
-    """
-    lines = strip_thinking(text).strip().splitlines()
+@dataclass(frozen=True, slots=True)
+class TextParts:
+    """The parts of a text for readers."""
+
+    plan: str
+    """Text before the action."""
+    action: str
+    """Line that was read as the action; empty: no line."""
+    rest: str
+    has_thinking: bool
+    """Whether the whole text has thinking, which is in none of the parts."""
+
+
+def split_text_parts(text: str, *, is_move: bool) -> TextParts:
+    """Split a text: its action is the last line with `ACTION:`, else, if it was played, its last line."""
+    words = strip_thinking(text).strip()
+    lines = words.splitlines()
     last = max((index for index, line in enumerate(lines) if ACTION_WORD in line.casefold()), default=None)
+    if last is None and is_move and lines:
+        last = len(lines) - 1
     if last is None:
-        return "\n".join(lines[:-1] if is_move else lines).strip()
-    return "\n".join(lines[:last]).strip()
+        return TextParts("\n".join(lines), "", "", words != text.strip())
+    before, after = ("\n".join(part).strip() for part in (lines[:last], lines[last + 1 :]))
+    return TextParts(before, lines[last].strip(), after, words != text.strip())
 
 
 TURN_LIMIT_FLAG, FORFEIT_FLAG = "turn_limit", "forfeit"
@@ -104,10 +119,10 @@ class GameInPlay:
         reading = self.pack.scenario.read(text, self.state, seat)
         self._reply_places.append(len(history))
         if isinstance(reading, Illegal):
-            self._moves.append(GameMove(seat, self.turn, None, text, plan_of(text, is_move=False), reading))
+            self._moves.append(GameMove(seat, self.turn, None, text, split_text_parts(text, is_move=False).plan, reading))
             self._record_failure(seat, reading)
         else:
-            self._moves.append(GameMove(seat, self.turn, reading, text, plan_of(text, is_move=True)))
+            self._moves.append(GameMove(seat, self.turn, reading, text, split_text_parts(text, is_move=True).plan))
             self._apply_command(seat, reading)
 
     @property
@@ -187,10 +202,11 @@ def write_system_text(manifest: ScenarioManifest, seat: int, persona: Persona | 
 
     It says nothing about the other seats except their names.
     """
+    seats = manifest.seats
     parts = [
         *([persona.system_prompt] if persona else []),
         manifest.rules,
-        *_list_seat_lines(manifest, seat),
+        *([f"You are seat {seats[seat]}; the seats are {', '.join(seats)}."] if len(seats) > 1 else []),
         *(["You must not:\n" + "\n".join(f"- {rule}" for rule in manifest.constraints)] if manifest.constraints else []),
         manifest.reply_format,
     ]
@@ -238,11 +254,6 @@ def build_opening_messages(pack: Pack, seed: int, player: Player, seat: int) -> 
         Message("system", write_system_text(pack.manifest, seat, player.persona)),
         Message("user", write_turn_text(pack, state, seat)),
     )
-
-
-def _list_seat_lines(manifest: ScenarioManifest, seat: int) -> list[str]:
-    seats = manifest.seats
-    return [f"You are seat {seats[seat]}; the seats are {', '.join(seats)}."] if len(seats) > 1 else []
 
 
 NOT_SHOWN_TO_PLAYERS = "not shown to the players"

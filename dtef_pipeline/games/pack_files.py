@@ -131,21 +131,13 @@ def _check_playbook(name: str, folder: Path) -> Iterator[str]:
         yield f"the playbook is missing: {path}"
 
 
-FLAGS_OF_EVERY_GAME = (FORFEIT_FLAG, TURN_LIMIT_FLAG)
-
-
-def flags_of(pack: Pack) -> tuple[str, ...]:
-    """Return all flags that an episode may have: those of every game, then those in the scenario's attribute `flags`, if it has one."""
-    return tuple(dict.fromkeys((*FLAGS_OF_EVERY_GAME, *getattr(pack.scenario, "flags", ()))))
-
-
 def check_weighing(pack: Pack) -> Iterator[str]:
     """Return a sentence per metric of the composite score, and per flag with a severity, that the scenario does not have."""
     try:
         require_composite("evaluation, algorithmic", pack.manifest.evaluation.algorithmic, select_pack_metrics(pack))
     except ConfigError as error:
         yield str(error)
-    flags = flags_of(pack)
+    flags = dict.fromkeys((FORFEIT_FLAG, TURN_LIMIT_FLAG, *getattr(pack.scenario, "flags", ())))
     for name in pack.manifest.severities:
         if name not in flags:
             yield f"severities: {name}: not a flag of the scenario; allowed: {', '.join(flags)}"

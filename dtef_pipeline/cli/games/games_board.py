@@ -85,7 +85,8 @@ def show(
     output: str,
 ) -> None:
     require_rolled_up(warehouse, "games", "persona_results", "episode_scores")
-    frame = _filter_players(_filter_scenarios(_load_results(warehouse, snapshot), leagues, scenarios), models)
+    frame = _add_player_names(_filter_scenarios(_load_results(warehouse, snapshot), leagues, scenarios))
+    frame = fitting_rows(frame, "player", models, "--player")
     selection, frame = frame, _select_games(warehouse, frame, games, snapshot)
     frame = frame[(frame["opponent"] == ALL_OPPONENTS) != by_opponent]
     frame = sort_players(_filter_metric(frame, metric))
@@ -182,10 +183,6 @@ def _describe_games(selection: pd.DataFrame, frame: pd.DataFrame, games: str) ->
 
 def _add_player_names(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(player=format_player_names(frame["persona"].tolist(), frame["model"].tolist()))
-
-
-def _filter_players(frame: pd.DataFrame, players: Sequence[str]) -> pd.DataFrame:
-    return fitting_rows(_add_player_names(frame), "player", players, "--player")
 
 
 def _build_notes(frame: pd.DataFrame) -> list[str]:

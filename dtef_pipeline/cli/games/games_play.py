@@ -383,10 +383,6 @@ def _play(game: GameInPlay, seating: Seating, options: PlayOptions, settings: Se
                     return
                 game.writes(format_command_text(command, game.pack.scenario))
             else:
-                _flush()
+                sys.stdout.flush()
+                sys.stderr.flush()
                 game.writes(ask_person(game, seat, to_stderr=options.as_json))
-
-
-def _flush() -> None:
-    sys.stdout.flush()
-    sys.stderr.flush()

@@ -11,7 +11,14 @@ import pandas as pd
 
 from dtef_pipeline.games.contract import GameEnding, GameMove, GameTrace
 from dtef_pipeline.games.episode import replay_moves
-from dtef_pipeline.games.game_in_play import ACTION_WORD, GameInPlay, decode_trace, format_units, write_turn_text
+from dtef_pipeline.games.game_in_play import (
+    GameInPlay,
+    TextParts,
+    decode_trace,
+    format_units,
+    split_text_parts,
+    write_turn_text,
+)
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.site.game_labels import format_outcome_words
 from dtef_pipeline.games.site.league_rows import ScenarioResults
@@ -20,7 +27,6 @@ from dtef_pipeline.report.row_reader import StoredRow
 from dtef_pipeline.site.content import Column, DataFile, Link, Section, Table, TemplateBlock, convert_to_rows
 from dtef_pipeline.site.paths import state_address
 from dtef_pipeline.text.number_words import format_count
-from dtef_pipeline.text.plain import strip_thinking
 
 MOST_MOVES_SHOWN, MOST_OF_A_TEXT = 400, 8_000
 """Largest number of moves of an episode, and of characters of a text."""
@@ -167,32 +173,6 @@ def _play_again(trace: GameTrace, game: GameInPlay) -> Iterator[EpisodeStep]:
             continue
         before = game.pack.scenario.encode_state(game.state)
         yield EpisodeStep(move, before, write_turn_text(game.pack, game.state, move.seat))
-
-
-@dataclass(frozen=True, slots=True)
-class TextParts:
-    """The parts of a text for readers."""
-
-    plan: str
-    """Text before the action."""
-    action: str
-    """Line that was read as the action; empty: no line."""
-    rest: str
-    has_thinking: bool
-    """Whether the whole text has thinking, which is in none of the parts."""
-
-
-def split_text_parts(text: str, *, is_move: bool) -> TextParts:
-    """Split a text: its action is the last line with `ACTION:`, else, if it was played, its last line."""
-    words = strip_thinking(text).strip()
-    lines = words.splitlines()
-    last = max((index for index, line in enumerate(lines) if ACTION_WORD in line.casefold()), default=None)
-    if last is None and is_move and lines:
-        last = len(lines) - 1
-    if last is None:
-        return TextParts(words, "", "", words != text.strip())
-    before, after = ("\n".join(part).strip() for part in (lines[:last], lines[last + 1 :]))
-    return TextParts(before, lines[last].strip(), after, words != text.strip())
 
 
 MAX_EPISODES = 200
