@@ -17,12 +17,7 @@ from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.pack_files import check_metric_weights
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.personas import require_approved
-from dtef_pipeline.games.settings import (
-    GAMES_STAGE_SETTINGS,
-    GamesSettings,
-    list_panel_players,
-    select_scenarios,
-)
+from dtef_pipeline.games.settings import GAMES_STAGE_SETTINGS, GamesSettings, list_panel_players, select_scenarios
 from dtef_pipeline.games.tables import LEAGUE_SPACE
 
 

@@ -265,9 +265,4 @@ def _describe_failed_request(request: Request, failure: Failure) -> dict[str, An
 
 
 def _describe_game_move(move: GameMove, reaction: str) -> dict[str, Any]:
-    return {
-        "plan": move.plan,
-        "action": move.command,
-        "reaction": reaction,
-        "legal": move.illegal is None,
-    }
+    return {"plan": move.plan, "action": move.command, "reaction": reaction, "legal": move.illegal is None}

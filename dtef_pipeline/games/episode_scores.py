@@ -14,13 +14,7 @@ from dtef_pipeline.games.contract import GameMetric, WinnerlessScenario
 from dtef_pipeline.games.episode_rows import PLAYED_EPISODE
 from dtef_pipeline.games.game_in_play import FORFEIT_FLAG
 from dtef_pipeline.games.manifest import SEVERITY_WEIGHTS
-from dtef_pipeline.games.metrics import (
-    RED_FLAG_RATE,
-    RED_FLAG_WEIGHTED,
-    is_on_unit_scale,
-    merge_metrics,
-    require_composite,
-)
+from dtef_pipeline.games.metrics import RED_FLAG_RATE, RED_FLAG_WEIGHTED, is_on_unit_scale, merge_metrics, require_composite
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.tables import EPISODE_SCORES
 

@@ -176,9 +176,7 @@ def set_game_coverage(results: pd.DataFrame, coverage: float) -> pd.DataFrame:
 
 
 def compute_shared_results(
-    connection: duckdb.DuckDBPyConnection,
-    results: pd.DataFrame,
-    snapshot: str | None = None,
+    connection: duckdb.DuckDBPyConnection, results: pd.DataFrame, snapshot: str | None = None
 ) -> pd.DataFrame:
     """Recompute the rows of `persona_results` of the players in `results` from only the games that all of them have in a scenario.
 

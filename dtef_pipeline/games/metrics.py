@@ -48,11 +48,7 @@ def list_general_metrics(unit: str) -> tuple[GameMetric, ...]:
 FORM_METRICS = (
     GameMetric(ILLEGAL_RATE, "form", "per turn", "lower", "Texts that were not a legal move, without refusals, per turn."),
     GameMetric(
-        UNPARSED_RATE,
-        "form",
-        "per turn",
-        "lower",
-        "Texts without a command, per turn; they are part of the illegal texts.",
+        UNPARSED_RATE, "form", "per turn", "lower", "Texts without a command, per turn; they are part of the illegal texts."
     ),
     GameMetric(REFUSED_RATE, "form", "per turn", "lower", "Texts that decline to play, per turn."),
     GameMetric(

@@ -11,13 +11,7 @@ import pandas as pd
 
 from assets.games.game_catalog import load_known_persona_versions, load_known_scenarios
 from dtef_pipeline.boards.named_boards import TableLayout
-from dtef_pipeline.cli.families import (
-    CommandFamily,
-    ExplainedColumns,
-    filter_by_patterns,
-    fitting_rows,
-    require_rolled_up,
-)
+from dtef_pipeline.cli.families import CommandFamily, ExplainedColumns, filter_by_patterns, fitting_rows, require_rolled_up
 from dtef_pipeline.cli.terminal import print_rows, whole_frame
 from dtef_pipeline.cli.warehouse_access import NothingToShowError, reads_tables, warn_mixed
 from dtef_pipeline.errors import ConfigError, WarehouseError
@@ -107,11 +101,7 @@ def show(
     )
     player_columns = (*(["opponent"] if by_opponent else []), *(["metric"] if metric == EVERY_METRIC else []))
     print_rows(
-        replace(_GAMES_LAYOUT, name_columns=(*_GAMES_LAYOUT.name_columns, *player_columns)),
-        table,
-        output,
-        lines,
-        "games",
+        replace(_GAMES_LAYOUT, name_columns=(*_GAMES_LAYOUT.name_columns, *player_columns)), table, output, lines, "games"
     )
     if output == "table":
         warn_mixed(warehouse, "episode_turns", snapshot=snapshot)

@@ -37,9 +37,7 @@ _of_scenarios = options(
 
 
 @click.command(
-    cls=TakesSettings,
-    settings="dtef_pipeline.games.settings.GamesSettings",
-    short_help="Play scenarios and score them.",
+    cls=TakesSettings, settings="dtef_pipeline.games.settings.GamesSettings", short_help="Play scenarios and score them."
 )
 @of_asked_snapshot
 @make_budget_options("candidate")

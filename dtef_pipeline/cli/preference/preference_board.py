@@ -22,12 +22,7 @@ from dtef_pipeline.preference.metric_agreement import add_judges, compare_with_m
 from dtef_pipeline.preference.pair_verdicts import matches_judge
 from dtef_pipeline.preference.score_publishing import build_score_rows
 from dtef_pipeline.preference.vote_files import count_repeated_votes, read_votes
-from dtef_pipeline.preference.vote_fit import (
-    PreferenceFit,
-    compute_votes_version,
-    filter_by_item,
-    fit_votes,
-)
+from dtef_pipeline.preference.vote_fit import PreferenceFit, compute_votes_version, filter_by_item, fit_votes
 from dtef_pipeline.preference.votes import REVIEWER_KINDS, PlayersVote
 from dtef_pipeline.text.name_matching import list_nearest
 from dtef_pipeline.text.number_words import format_count, list_first_names
@@ -154,12 +149,7 @@ _BESIDE_LAYOUT = TableLayout(
 
 @reads_tables
 def compare(
-    warehouse: Warehouse,
-    family: str | None,
-    partition: str,
-    metric: str,
-    reviewer_kind: str | None,
-    output: str,
+    warehouse: Warehouse, family: str | None, partition: str, metric: str, reviewer_kind: str | None, output: str
 ) -> None:
     scores = load_score_frame(warehouse)
     scores = scores[(scores["family"] == family) | (family is None)]
@@ -265,8 +255,7 @@ def load_score_frame(warehouse: Warehouse) -> pd.DataFrame:
         raise NothingToShowError("nothing to show: there were no votes when `dtef preference board --refresh` ran")
     if frame["votes_version"].iloc[0] != compute_votes_version(_read_current_votes()):
         say(
-            "note: the votes have changed since this table was made; update it with `dtef preference board --refresh`",
-            err=True,
+            "note: the votes have changed since this table was made; update it with `dtef preference board --refresh`", err=True
         )
     return frame
 

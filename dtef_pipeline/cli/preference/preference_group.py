@@ -87,12 +87,7 @@ def pairs(**given: Any) -> None:
     help="Let this model vote: a model or collection that `dtef models` lists, or a model string of LiteLLM",
 )
 @vote_family_option("Only pairs of this family.  [default: all]")
-@whole_number(
-    "--pairs",
-    "most",
-    floor=1,
-    help="Most pairs on the page or for a judge.  [default: 50; of a judge all]",
-)
+@whole_number("--pairs", "most", floor=1, help="Most pairs on the page or for a judge.  [default: 50; of a judge all]")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),

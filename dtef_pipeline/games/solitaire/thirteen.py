@@ -103,13 +103,7 @@ moves that they consider."""
 _RANK_NUMBERS = {"a": "1", "t": "10", "j": "11", "q": "12", "k": "13"}
 _OF_CARDS = re.compile(rf"(?:move \d{{1,3}}->(?:foundation|c\d{{1,3}})|{DRAW}|{RECYCLE})(?!\w|->)")
 _OF_A_GAME = (
-    GameMetric(
-        "completion_rate",
-        "efficacy",
-        "share",
-        "higher",
-        "Solved games, as a share of the deals that have a solution.",
-    ),
+    GameMetric("completion_rate", "efficacy", "share", "higher", "Solved games, as a share of the deals that have a solution."),
     GameMetric(
         "steps_over_optimal",
         "efficiency",

@@ -10,9 +10,8 @@ import pytest
 from dtef_pipeline.errors import BallotError, SourceError
 from dtef_pipeline.preference.pairing import make_new_pairs
 from dtef_pipeline.preference.votes import Ballot
-from resources.votes import vote_tables as tables
 from resources.votes.vote_files import export_votes, import_votes
-from resources.votes.vote_store import VoteStore, add_judge, count_impersonated_pairs, store_judge_votes
+from resources.votes.vote_store import VoteStore, add_judge, store_judge_votes
 from tests.made.voted import responses
 
 NOT_YET_A_JUDGE = "pairs(openai/gpt-4.1-mini[temperature=0])#844a6136"
@@ -46,20 +45,3 @@ def test_a_person_does_not_vote_under_the_id_of_a_judge(tmp_path: Path) -> None:
         export_votes(store, path := tmp_path / "x.jsonl")
     with VoteStore(tmp_path / "two.sqlite") as again:
         assert import_votes(again, path).added["vote"] == 1
-
-
-def test_votes_in_a_judges_name_from_before_are_counted_and_stay(tmp_path: Path) -> None:
-    with filled(tmp_path / "one.sqlite") as store:
-        pair = store.pairs()[0].pair_id
-        record = store.vote_record(Ballot(pair, NOT_YET_A_JUDGE, "A", 3), store.clock())
-        store.database.write(lambda connection: tables.add_rows(connection, store.database, "vote", [record]))
-        assert count_impersonated_pairs(store, NOT_YET_A_JUDGE, "qa") == 1
-        assert count_impersonated_pairs(store, NOT_YET_A_JUDGE, "games") == 0
-        assert count_impersonated_pairs(store, "r1") == 0
-        (path := tmp_path / "v.jsonl").write_text(ballot(pair, NOT_YET_A_JUDGE))
-        assert import_votes(store, path).added == {}
-        add_judge(store, NOT_YET_A_JUDGE)
-        export_votes(store, path)
-    with VoteStore(tmp_path / "two.sqlite") as again:
-        assert import_votes(again, path).added["vote"] == 1
-        assert count_impersonated_pairs(again, NOT_YET_A_JUDGE) == 1
