@@ -13,13 +13,7 @@ from tests.made.small_poker import small_poker
 
 @pytest.mark.parametrize(
     ("commands", "with_the_higher", "with_the_lower"),
-    [
-        ("check check", 1, -1),
-        ("bet fold", 1, 1),
-        ("bet call", 2, -2),
-        ("check bet fold", -1, -1),
-        ("check bet call", 2, -2),
-    ],
+    [("check check", 1, -1), ("bet fold", 1, 1), ("bet call", 2, -2), ("check bet fold", -1, -1), ("check bet call", 2, -2)],
 )
 def test_what_the_first_seat_wins(commands: str, with_the_higher: float, with_the_lower: float) -> None:
     game = small_poker("kuhn")

@@ -72,6 +72,11 @@ def test_a_scenario_without_winners_has_no_success_rate_whatever_its_outcomes_ar
     ]
 
 
+def test_the_opponents_forfeit_is_no_red_flag_of_the_player() -> None:
+    episodes = [{"flags": ["forfeit"], "forfeits": forfeits} for forfeits in (0, 1)]
+    assert [row["value"] for row in scores("poker/kuhn", "red_flag_weighted", episodes)] == [0, 3]
+
+
 def test_metrics_without_bounds_cannot_be_part_of_a_composite() -> None:
     metrics = merge_metrics("chips", ())
     with pytest.raises(ConfigError, match=r"expected_return has no bounds .*allowed: success_rate, forfeit_rate"):

@@ -97,10 +97,7 @@ def test_a_bad_line_is_named_with_what_arrived_and_what_is_allowed(line: str, to
 def test_what_is_there_already_is_skipped_and_what_differs_is_refused() -> None:
     there = [FIRST]
     assert find_new_documents({1: FIRST, 4: SECOND}, there, "x") == {4: SECOND}
-    with pytest.raises(
-        SourceError,
-        match=r"x:7: .*; got 'calm:v1'; allowed: ",
-    ):
+    with pytest.raises(SourceError, match=r"x:7: .*; got 'calm:v1'; allowed: "):
         find_new_documents({7: FIRST.model_copy(update={"display_name": "Other"})}, there, "x")
 
 

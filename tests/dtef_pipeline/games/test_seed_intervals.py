@@ -5,10 +5,20 @@ from __future__ import annotations
 import statistics
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from dtef_pipeline.games.persona_results import ALIKE_SEEDS, GroupMeans, SeedSums, group_means_of
+from dtef_pipeline.games.persona_results import (
+    ALIKE_SEEDS,
+    SHARED_REQUESTS,
+    GroupMeans,
+    SeedSums,
+    compute_game_results,
+    group_means_of,
+)
+from dtef_pipeline.games.tables import EPISODE_TURNS
 from dtef_pipeline.statistics.proportions import compute_wilson_interval
+from tests.made.made_scores import connected_scores, scored_games
 
 Episodes = dict[int, list[float]]
 """Totals of episodes by seed; each counts 1."""
@@ -80,3 +90,19 @@ def test_many_seeds_have_the_interval_of_a_mean() -> None:
     found = of_groups({seed: [float(seed % 11)] for seed in range(2_500)})
     assert found.low[0] < 5 < found.high[0]
     assert found.high[0] - found.low[0] == pytest.approx(2 * 1.96 * np.sqrt(10 / 2_500), rel=0.01)
+
+
+def test_seeds_that_share_requests_of_a_sampled_model_give_no_interval() -> None:
+    rows = [
+        row for name in ("sampled", "settled", "apart") for row in scored_games(name, "a", {seed: (seed,) for seed in range(6)})
+    ]
+    connection = connected_scores(rows)
+    turns = [
+        {**row, "request_key": key, "temperature": heat, "under_test": True, "call_status": "answered"}
+        for row in rows
+        for key, heat in [{"sampled": ("all", 1.0), "settled": ("each", 0.0), "apart": (row["cluster"], 1.0)}[row["model"]]]
+    ]
+    arrays = [pa.array([row.get(one.name) for row in turns], one.type) for one in EPISODE_TURNS]
+    connection.register("episode_turns", pa.table(arrays, schema=EPISODE_TURNS))
+    found = {row["model"]: row["reason"] for row in compute_game_results(connection).to_pylist() if row["opponent"] == "all"}
+    assert found == {"sampled": SHARED_REQUESTS, "settled": None, "apart": None}

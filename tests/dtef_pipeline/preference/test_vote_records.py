@@ -26,6 +26,7 @@ TIME = datetime(2026, 1, 31, 12, 0, 0, 5, tzinfo=UTC)
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=4,
 )
 
 

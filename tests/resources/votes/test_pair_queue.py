@@ -33,7 +33,7 @@ def test_reviewers_who_come_at_once_get_different_pairs_and_keep_them(sqlite_loc
     with VoteStore(sqlite_location) as store:
         every = filled(store)
         waiting = WaitingPairs(store)
-        first = {f"r{place}": waiting.choose_next(f"r{place}") for place in range(120)}
+        first = {f"r{place}": waiting.choose_next(f"r{place}") for place in range(80)}
         assert {pair.pair_id for pair in first.values() if pair} == set(every)
         assert {who: waiting.choose_next(who) for who in first} == first
 

@@ -45,9 +45,8 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
 
 
-@pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz"])
-def test_what_is_exported_imported_and_exported_again_is_the_same_bytes(store: VoteStore, tmp_path: Path, suffix: str) -> None:
-    first, again, second, third = (tmp_path / f"{name}.{suffix}" for name in ("first", "again", "second", "third"))
+def test_what_is_exported_imported_and_exported_again_is_the_same_bytes(store: VoteStore, tmp_path: Path) -> None:
+    first, again, second, third = (tmp_path / f"{name}.jsonl.gz" for name in ("first", "again", "second", "third"))
     export_votes(store, first)
     export_votes(store, again)
     assert first.read_bytes() == again.read_bytes()
@@ -148,30 +147,12 @@ def test_of_a_reviewer_of_whom_nothing_was_stated_no_time_is_reported(store: Vot
         assert {one["said_at"] for one in other.reviewers().values()} == {TIME + timedelta(seconds=1), None}
 
 
-def test_a_store_that_reads_its_own_export_gets_no_vote_twice(store: VoteStore, tmp_path: Path) -> None:
-    export_votes(store, path := tmp_path / "x.jsonl")
-    before = store.votes(), store.reviewers()
-    assert import_votes(store, path).added == {}
-    assert (store.votes(), store.reviewers()) == before
-
-
-def test_kinds_are_sorted_and_the_salt_and_actions_stay(store: VoteStore, tmp_path: Path) -> None:
-    written = export_votes(store, path := tmp_path / "x.jsonl")
-    assert written == len(lines_of(path))
-    kinds = [line["kind"] for line in lines_of(path)]
-    assert kinds == sorted(kinds)
-    assert set(kinds) == {"manifest", "pair", "response", "reviewer", "void", "vote"}
-    assert all(line["schema"] == 1 for line in lines_of(path))
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         (lambda line: line[:-2], "not JSON"),
-        (lambda line: "[" * 100_000, "not JSON"),
         (lambda line: line.replace('"schema":1', '"schema":2'), "schema: got 2; allowed: 1"),
         (lambda line: line.replace('"kind":"vote"', '"kind":"votes"'), "kind: got 'votes'; allowed: manifest, response"),
-        (lambda line: line.replace('"choice":"', '"choice":"Z'), "choice: got 'Z"),
         (lambda line: line.replace('"confidence":', '"confidence":9'), "allowed: 1 to 5"),
         (lambda line: line.replace('"choice":"A"', '"choice":"tie"'), None),
         (
@@ -182,13 +163,14 @@ def test_kinds_are_sorted_and_the_salt_and_actions_stay(store: VoteStore, tmp_pa
             lambda line: re.sub('"reviewer_id":"[^"]*', r'"reviewer_id":"\\u001b[2J', line),
             "reviewer_id: got '\\x1b[2J'; allowed",
         ),
-        (lambda line: line.replace("{", '{"choice":"B",'), "the key 'choice' is given twice"),
     ],
 )
 def test_a_bad_line_is_named_and_nothing_is_imported(store: VoteStore, tmp_path: Path, change: Any, said: str | None) -> None:
     export_votes(store, path := tmp_path / "x.jsonl")
     lines = path.read_text(encoding="utf-8").split("\n")[:-1]
-    place = next(at for at, line in enumerate(lines) if '"kind":"vote"' in line and '"choice":"A"' in line)
+    place = next(
+        at for at, line in enumerate(lines) if all(words in line for words in ('"kind":"vote"', '"choice":"A"', '"ann"'))
+    )
     lines[place] = change(lines[place])
     path.write_text("\n".join(lines), encoding="utf-8")
     with opened(tmp_path, "second") as other:

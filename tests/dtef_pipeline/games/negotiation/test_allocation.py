@@ -206,12 +206,7 @@ def test_baselines_do_what_their_names_say() -> None:
         assert game.measure_seat(played(game, ("silent", "equal-split"), seed), 0)["agreement_rate"] == Count(0)
     state = a_bargain()
     commands = {name: chooses(state, 0, random.Random(1)) for name, chooses in game.baselines.items()}
-    assert commands == {
-        "equal-split": TAKE_BOAT,
-        "greedy": TAKE_ALL,
-        "pushover": NOTHING,
-        "silent": NOTHING,
-    }
+    assert commands == {"equal-split": TAKE_BOAT, "greedy": TAKE_ALL, "pushover": NOTHING, "silent": NOTHING}
     assert game.baselines["greedy"](after(game, state, TAKE_BOAT), 1, random.Random(1)) == ACCEPT, "8 of 10"
     other = replace(state, values=(state.values[0], (4, 3, 3)))
     assert game.baselines["greedy"](after(game, other, TAKE_BOAT), 1, random.Random(1)) != ACCEPT, "6 of 10"
