@@ -12,7 +12,6 @@ from assets.engine.stage_assets import stage_assets
 from assets.games.game_catalog import load_known_personas
 from assets.games.scenarios import load_scenario_pack, refuse_unapproved
 from dtef_pipeline.asking.episodes import EpisodeResult
-from dtef_pipeline.asking.request import Request, Response
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.stage import (
@@ -27,7 +26,7 @@ from dtef_pipeline.family.stage import (
     make_uniqueness_check,
 )
 from dtef_pipeline.games.entrants import list_player_models, plan_league, resolve_entrants, select_game_items
-from dtef_pipeline.games.episode import BaselineGames, GameEpisode, LeaguePlan, Match, check_replay
+from dtef_pipeline.games.episode import BaselineGames, LeaguePlan, MatchPlayed, check_replay
 from dtef_pipeline.games.episode_items import build_game_prompt_rows, build_item_rows
 from dtef_pipeline.games.episode_rows import EpisodeColumns, build_turn_table, iterate_turn_rows, merge_episodes, merge_turns
 from dtef_pipeline.games.episode_scores import compute_episode_scores, merge_episode_scores
@@ -107,28 +106,6 @@ GAMES_PROMPTS_STAGE = Stage(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _MatchPlayed:
-    """A match between models with its episode."""
-
-    match: Match
-    episode: GameEpisode
-
-    def next(self, history: Sequence[Response]) -> Request | None:
-        return self.episode.next(history)
-
-
-class _MostCalls:
-    """`MostCalls` for the matches of a scenario."""
-
-    def __init__(self, pack: Pack) -> None:
-        self._turns = EpisodeTextLimit(pack)
-        self.total = self._turns.total
-
-    def add(self, game: _MatchPlayed, request: Request) -> None:
-        self._turns.add(game.match, game.episode.seat or 0, request)
-
-
 @dataclass(frozen=True)
 class _League:
     """The matches to play in a scenario."""
@@ -136,11 +113,11 @@ class _League:
     inputs: Inputs
     plan: LeaguePlan
 
-    def episodes(self) -> Iterator[_MatchPlayed]:
+    def episodes(self) -> Iterator[MatchPlayed]:
         """Return the episodes with a model."""
-        return (_MatchPlayed(match, self.plan.episode(match)) for match in self.plan.matches() if not match.needs_no_model)
+        return (MatchPlayed(match, self.plan.episode(match)) for match in self.plan.matches() if not match.needs_no_model)
 
-    def rows(self, games: Sequence[_MatchPlayed], outcomes: Sequence[EpisodeResult]) -> Tables:
+    def rows(self, games: Sequence[MatchPlayed], outcomes: Sequence[EpisodeResult]) -> Tables:
         columns, turns = EpisodeColumns(self.plan), list[dict[str, Any]]()
         for game, outcome in zip(games, outcomes, strict=True):
             game.episode.next(outcome.responses)
@@ -183,7 +160,7 @@ def plan_episodes(inputs: Inputs, settings: GamesSettings) -> EpisodePlan:
         league.rows,
         league.merge_with_stored,
         stand_in=lambda game, request, text: write_legal_text(game.episode, request, text),
-        most_calls=lambda: _MostCalls(pack),
+        most_calls=lambda: EpisodeTextLimit(pack),
     )
 
 

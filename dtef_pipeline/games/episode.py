@@ -192,6 +192,17 @@ class Match(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class MatchPlayed:
+    """A match between models with its episode."""
+
+    match: Match
+    episode: GameEpisode
+
+    def next(self, history: Sequence[Response]) -> Request | None:
+        return self.episode.next(history)
+
+
+@dataclass(frozen=True, slots=True)
 class LeaguePlan:
     """The episodes to play in one scenario."""
 

@@ -80,9 +80,11 @@ class EpisodeColumns:
 
     def _describe_result(self, match: Match, trace: GameTrace, play: EpisodeResult) -> dict[str, Any]:
         seat, result = match.item.seat, trace.result
+        is_stopped = play.failure is not None and play.failure.status == "budget"
+        status = PLAYED_EPISODE if result else OUT_OF_BUDGET if is_stopped else "error"
         text, trace_hash = self._serialize_trace(trace)
         return {
-            "status": find_episode_state(trace, play),
+            "status": status,
             "reason": None if result else (play.failure.message if play.failure else "it stopped before its end"),
             "outcome": result.outcomes[seat] if result else None,
             "reward": float(result.rewards[seat]) if result else None,
@@ -104,6 +106,7 @@ class EpisodeColumns:
     def _count_moves(self, match: Match, trace: GameTrace, play: EpisodeResult) -> dict[str, Any]:
         seat = match.item.seat
         counts = count_seat(trace, seat)
+        writers = (move.seat for move in trace.moves if move.text is not None)  # in the order of the responses
         return {
             "n_turns": counts.turns,
             "illegal": counts.illegal - counts.refused,
@@ -112,24 +115,13 @@ class EpisodeColumns:
             "forfeits": int(counts.forfeited),
             "defaults": counts.n_default,
             **(
-                _sum_usage_of_responses(select_own_responses(trace, play, seat))
+                _sum_usage_of_responses(
+                    response for response, writer in zip(play.responses, writers, strict=False) if writer == seat
+                )
                 if match.player.model
                 else {"tokens": None, "cost_usd": None}
             ),
         }
-
-
-def find_episode_state(trace: GameTrace, play: EpisodeResult) -> str:
-    """Return one of EPISODE_STATES."""
-    if trace.result is not None:
-        return PLAYED_EPISODE
-    return OUT_OF_BUDGET if play.failure is not None and play.failure.status == "budget" else "error"
-
-
-def select_own_responses(trace: GameTrace, play: EpisodeResult, seat: int) -> list[Response]:
-    """Return the responses of the player at a seat; texts in the trace have the order of their requests."""
-    seats = (move.seat for move in trace.moves if move.text is not None)
-    return [response for response, writer in zip(play.responses, seats, strict=False) if writer == seat]
 
 
 def merge_episodes(existing: pa.Table, new: pa.Table, plan: LeaguePlan) -> pa.Table:

@@ -31,7 +31,7 @@ _FULL_LINE = 90
 _SHORTEST_REPEATED = 60
 """Minimum length of a paragraph that is left out when it is repeated."""
 _UNJOINED_LINE = re.compile(r"[-*|>{\[]|[A-Z][^\n:>]{0,40}[:>] ")
-"""Beginnings of lines that are never joined: items of a list, `Pot: 3 chips`, `ACTION: bid 37`, and words of another party, `B > I
+"""Beginnings of lines that are never joined: items of a list, `Pot: 3 chips`, `ACTION: call`, and words of another party, `B > I
 offer`."""
 
 

@@ -40,7 +40,7 @@ _OUT_OF_BUDGET = Failure("a" * 64, "the budget of <i>steady</i> has ended", 0, "
 
 def _texts(player: Player, legal: Sequence[str], text: int) -> str:
     """What a model writes: one plays, the other first writes what is no move."""
-    command = legal[-1] if legal else "bid 40"
+    command = legal[-1] if legal else "pass"
     if player.model is HOSTILE and text % 2 == 0:
         return HOSTILE_TEXT
     return PLANNED_MOVE.format(command)

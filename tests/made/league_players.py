@@ -23,8 +23,6 @@ def legal_reply(call: Call) -> str:
     rng = random.Random("\n".join(told))
     if "Legal commands: " in seen:
         return f"ACTION: {rng.choice(seen.rpartition('Legal commands: ')[2].splitlines()[0].split(', '))}"
-    if worth := re.search(r"The object is worth (\d+)", seen):
-        return f"ACTION: bid {worth[1]}"
     if items := re.search(r"Worth to you: (.*) \(together", seen):
         return _divided(items[1], seen)
     return f"I look at the tops.\nACTION: {rng.choice(_solitaire_commands(call))}"

@@ -44,11 +44,8 @@ def test_a_name_stands_for_one_player(name: str, found: str) -> None:
         ("both", "player both: .*2 models"),
         ("calm@both", "player calm@both: .*2 models"),
         ("gamma", "no model or collection 'gamma'"),
-        (
-            "careful",
-            "player careful: no model or collection 'careful'. .*llowed: baseline/careful, a baseline of made/show-cards",
-        ),
-        ("unifrom", "llowed: baseline/random, .*baseline/waits of made/show-cards"),
+        ("careful", "player careful: no model or collection 'careful'. .*llowed: baseline/careful, "),
+        ("unifrom", "llowed: baseline/.*baseline/waits"),
         ("clam@alpha", "player clam@alpha: unknown persona 'clam'; known: calm, calm:v2"),
         ("clam@temperature=0", "no model or collection 'clam'"),
         ("alpha@heat=0", "heat"),

@@ -62,13 +62,6 @@ def test_a_manifest_may_stand_outside_the_data(checkout: Path) -> None:
     assert faults(checkout) == []
 
 
-def test_a_pack_without_a_manifest_is_known_by_its_playbook(checkout: Path) -> None:
-    (checkout / MANIFEST).unlink()
-    (one,) = check_packs(checkout)
-    assert one.name == "*/show-cards"
-    assert "the manifest is missing: data/scenarios/*/show-cards.yaml" in one.faults
-
-
 def test_a_pack_without_a_manifest_is_known_by_its_entry_point(checkout: Path) -> None:
     (checkout / MANIFEST).unlink()
     (checkout / "pyproject.toml").write_text(f'[project.entry-points."dtef.scenarios"]\n"{NAME}" = "made:of_manifest"\n')
