@@ -7,7 +7,7 @@ different pairs.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -20,8 +20,6 @@ from resources.votes.vote_queries import build_waiting_query
 from resources.votes.vote_store import VoteStore
 from resources.votes.vote_tables import LEFT_SIDE, RIGHT_SIDE, join_sides, paired_responses, pairs, votes
 
-LayOut = Callable[[str, BlindedPair], BlindedPair]
-"""Returns the layout of a family's pairs for readers, given the family's name."""
 _COUNTED_EXACTLY = 20
 
 
@@ -38,8 +36,8 @@ class ReviewerProgress(NamedTuple):
 class WaitingPairs:
     """The pairs of a store as reviewers get them. Thread-safe."""
 
-    def __init__(self, store: VoteStore, lay_out: LayOut = lambda family, pair: pair) -> None:
-        self._store, self._lay_out = store, lay_out
+    def __init__(self, store: VoteStore) -> None:
+        self._store = store
         self._lock = threading.Lock()
         self._n_known = -1
         self._names: Blinding | None = None
@@ -81,14 +79,13 @@ class WaitingPairs:
         """Return the pair as a reviewer gets it, or None if it does not exist or its texts read alike."""
         if pair_id in self._alike:
             return None
-        rows = self._store.rows(join_sides(sa.select(pairs.c.family)).where(pairs.c.pair_id == pair_id))
-        if not rows:
+        if not self._store.rows(join_sides(sa.select(pairs.c.pair_id)).where(pairs.c.pair_id == pair_id)):
             return None
         pair = self._store.reviewer_view(pair_id, self._names)
         if normalize_text(pair.run_a) == normalize_text(pair.run_b):
             self._alike.add(pair_id)
             return None
-        return self._lay_out(rows[0]["family"], pair)
+        return pair
 
     def _refresh(self) -> None:
         """Read names and texts again if there are more responses or pairs, which are never changed or removed."""

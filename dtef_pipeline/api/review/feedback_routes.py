@@ -26,7 +26,6 @@ from dtef_pipeline.api.services import Services, ServicesDep, get_services
 from dtef_pipeline.api.tokens import TokenHolder
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import UnknownVote
-from dtef_pipeline.preference.pairing import BlindedPair
 from dtef_pipeline.preference.votes import Ballot, Id, SentBallot
 from dtef_pipeline.text.number_words import format_count
 from resources.votes.pair_queue import WaitingPairs
@@ -42,17 +41,10 @@ class Feedback:
     """Made once per application."""
 
     def __init__(self, votes: VoteStore) -> None:
-        self.waiting = WaitingPairs(votes, _prepare_for_people)
+        self.waiting = WaitingPairs(votes)
         self.rate = RateLimit(VOTES_A_MINUTE)
         self.pairing = threading.Lock()
         """Locked while pairs are made, so that two concurrent requests do not both count the same pairs."""
-
-
-def _prepare_for_people(family: str, pair: BlindedPair) -> BlindedPair:
-    # The families bring pandas, which the API starts without.
-    from dtef_pipeline.api.review.paired_responses import prepare_for_people
-
-    return prepare_for_people(family, pair)
 
 
 async def get_feedback(request: Request) -> Feedback:

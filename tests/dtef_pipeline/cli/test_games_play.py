@@ -171,14 +171,6 @@ def test_scenarios_and_personas_are_listed() -> None:
     assert {one["persona"] for one in listed["personas"]} == {"bold:v1", "cautious:v1", "plain-spoken:v1"}
 
 
-def test_a_check_says_what_is_lacking_and_fails(made_scenario: Path) -> None:
-    result = dtef("games", "check", made_scenario.parent)
-    assert result.exit_code == 1
-    place = made_scenario / "made" / "show-cards.yaml"
-    assert f"made/show-cards: not complete ({place})\n  tests are missing: " in result.stdout
-    assert "  the playbook is missing: docs/scenarios/show-cards.md\n1 scenario, 1 not complete" in result.stdout
-
-
 def test_personas_go_out_and_in_as_the_same_bytes(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = {
         "id": "mine",

@@ -7,7 +7,6 @@ from typing import Any
 import duckdb
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 
 from dtef_pipeline.games.game_pairs import add_game_coverage, compute_shared_results
@@ -16,7 +15,6 @@ from dtef_pipeline.games.site.boards import build_board
 from dtef_pipeline.games.site.game_labels import GameDocuments
 from dtef_pipeline.games.site.league_rows import ScenarioResults, load_scenario_results
 from dtef_pipeline.games.site.metric_tables import build_same_games_section
-from dtef_pipeline.games.tables import EPISODES
 from dtef_pipeline.report.row_reader import StoredRows
 from dtef_pipeline.site.content import Table
 from tests.made.made_scores import connected_scores, scored_games
@@ -70,14 +68,6 @@ def test_shared_games_are_those_that_every_player_has_and_the_order_may_turn() -
     assert set(results["n_clusters"]) == {3, 6}, "results of all games stay as they are"
 
 
-def test_players_without_a_common_game_have_no_shared_rows() -> None:
-    rows = [*scored_games("one", "baseline/a", {1: (1, 2)}), *scored_games("other", "baseline/a", {2: (1, 2)})]
-    connection = connected_scores(rows)
-    results = compute_game_results(connection).to_pandas()
-    assert not len(compute_shared_results(connection, results))
-    assert set(add_game_coverage(connection, results)["coverage"]) == {0.5}
-
-
 def shown(connection: duckdb.DuckDBPyConnection) -> ScenarioResults:
     (found,) = load_scenario_results(StoredRows(connection), GameDocuments())
     return found
@@ -96,17 +86,3 @@ def test_the_page_gives_no_rank_to_who_lacks_games_and_compares_the_same_games()
     assert isinstance(table := section.blocks[0], Table)
     assert [row["player"] for row in table.rows] == ["wide", "small"]
     assert not any("other games" in str(row["note"]) for row in table.rows)
-
-
-def test_the_page_says_how_many_episodes_were_played_and_takes_results_of_earlier_versions() -> None:
-    """A board after a budget looked like one of all episodes."""
-    connection = connected_scores(lopsided())
-    results = compute_game_results(connection).drop_columns(["refused_rate", "default_rate"])
-    connection.register("persona_results", results)
-    who = {"league": "poker", "scenario": "made", "version": 1, "persona": "", "model": "small", "model_variant": "small"}
-    rows = [{**who, "snapshot": "base", "opponent": "baseline/a", "status": status} for status in ("played", "skipped_budget")]
-    connection.register(
-        "episodes", pa.table([pa.array([row.get(one.name) for row in rows], one.type) for one in EPISODES], schema=EPISODES)
-    )
-    notes = [row.note for row in build_board(shown(connection), "").rows if row.model == "small"]
-    assert "1 of 2 episodes were played: a budget ended 1" in notes[0]

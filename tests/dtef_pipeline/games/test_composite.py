@@ -8,7 +8,7 @@ import pytest
 
 from dtef_pipeline.games.episode_items import build_game_items, build_item_rows, resolve_opponents, truth_id
 from dtef_pipeline.games.game_in_play import write_system_text
-from dtef_pipeline.games.manifest import EvaluationWeights, read_manifests
+from dtef_pipeline.games.manifest import EvaluationWeights, read_manifests, select_manifests_in_play
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.persona_results import compute_game_results
 from tests.made.game_pages import SCENARIOS
@@ -81,3 +81,15 @@ def test_weights_change_no_prompt_no_item_and_no_rule(name: str) -> None:
     packs = [pack(name, {name: one}) for one in (own, other)]
     tables = [build_item_rows(one, build_game_items(one.manifest, "1-2", resolve_opponents((), one.manifest))) for one in packs]
     assert tables[0].equals(tables[1])
+
+
+def test_a_scenario_in_production_plays_on_while_its_next_version_is_experimental() -> None:
+    """Nights played an experimental version of it at once."""
+    kuhn = MANIFESTS["poker/kuhn"]
+
+    def played(*statuses: str) -> int:
+        versions = [kuhn.model_copy(update={"version": n, "status": status}) for n, status in enumerate(statuses, 1)]
+        return select_manifests_in_play(versions)["poker/kuhn"].version
+
+    assert (played("experimental", "experimental"), played("production", "experimental")) == (2, 1)
+    assert played("production", "retired", "experimental") == 2

@@ -5,14 +5,12 @@ from __future__ import annotations
 import hashlib
 import random
 
-import pytest
-
 from dtef_pipeline.asking.episodes import EpisodeResult
-from dtef_pipeline.games.contract import GameEnding, GameResult
+from dtef_pipeline.games.contract import GameEnding
 from dtef_pipeline.games.episode import GameEpisode, LeaguePlan, play_baselines
 from dtef_pipeline.games.episode_items import GameItem
 from dtef_pipeline.games.episode_rows import iterate_turn_rows
-from dtef_pipeline.games.game_in_play import GameInPlay, describe_end, describe_unit, format_units, hash_trace
+from dtef_pipeline.games.game_in_play import GameInPlay, hash_trace
 from dtef_pipeline.games.manifest import read_manifests
 from dtef_pipeline.games.packs import Pack, pack
 from tests.conftest import ROOT
@@ -136,21 +134,6 @@ def test_a_solitaire_ends_with_its_cards_home_and_people_are_reported_the_fewest
     assert ended is not None
     assert ended.public_facts == ("Cards on the foundation: 0 of 13.", "Commands: 1 of 60. Hints: 0.")
     assert ended.private_facts == ("The fewest commands that solve this deal: 23.",)
-
-
-@pytest.mark.parametrize(
-    ("number", "unit", "words"),
-    [(1, "chips", "1 chip"), (-1, "chips", "-1 chip"), (-0.0, "points", "0 points"), (2.5, "chips", "2.5 chips")],
-)
-def test_rewards_are_counted_in_their_unit(number: float, unit: str, words: str) -> None:
-    assert format_units(number, unit) == words
-    assert format_units(number, "solved") == f"reward {number + 0.0:g}"
-
-
-def test_a_unit_is_named_as_what_it_is() -> None:
-    assert (describe_unit("chips"), describe_unit("solved")) == ("in chips", "1 if it is solved, else 0")
-    over = describe_end(GameResult((0.0,), ("unsolved",), ("turn_limit",)), 0, "solved", GameEnding(("All was said.",)))
-    assert over == "The game is over: unsolved, reward 0 (turn limit)\nAll was said."
 
 
 def test_the_last_reaction_of_each_model_has_the_ending_and_no_other_has_it() -> None:

@@ -25,7 +25,7 @@ def test_what_the_first_seat_wins(commands: str, with_the_higher: float, with_th
 
 
 def test_nash_is_kuhns_formula() -> None:
-    found = build_nash_strategy(1 / 3)
+    found = build_nash_strategy()
     assert len(found) == 12
     assert found["J:"]["bet"] == pytest.approx(1 / 3)
     assert (found["Q:"]["bet"], found["K:"]["bet"]) == pytest.approx((0, 1))

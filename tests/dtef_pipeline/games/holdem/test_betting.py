@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from dtef_pipeline.games.holdem.betting import HoldemHand, apply_command, compute_nets, deal_new_hand, list_allowed_commands
+from dtef_pipeline.games.holdem.betting import HoldemHand, apply_command, deal_new_hand, list_allowed_commands
 from tests.made.holdem_hands import after_commands, limit_holdem, walk
 from tests.made.pokerkit_table import same_at_both_tables
 
@@ -32,30 +32,6 @@ def test_the_most_a_hand_costs_is_48_chips() -> None:
 
 def most(hand: HoldemHand, _: random.Random) -> str:
     return max(list_allowed_commands(hand), key=("fold", "check", "call", "bet", "raise").index)
-
-
-def test_the_big_blind_may_raise_when_everyone_has_called() -> None:
-    hand = after_commands(deal_new_hand(1), ["call"])
-    assert (hand.turn, hand.street, list_allowed_commands(hand)) == (1, 0, ("check", "raise"))
-    assert apply_command(hand, "check").street == 1
-    assert apply_command(hand, "raise").stakes == (2, 4)
-
-
-def test_the_button_acts_last_after_the_flop() -> None:
-    hand = after_commands(deal_new_hand(1), ["call", "check"])
-    assert (hand.turn, len(hand.board), list_allowed_commands(hand)) == (1, 3, ("check", "bet"))
-
-
-def test_a_folded_hand_costs_what_was_put_in() -> None:
-    assert compute_nets(apply_command(deal_new_hand(1), "fold")) == (-1, 1)
-    assert compute_nets(after_commands(deal_new_hand(1), ["raise", "fold"])) == (2, -2)
-
-
-def test_states_stay_as_they_were() -> None:
-    first = deal_new_hand(5)
-    before = hash(first)
-    after_commands(first, ["raise", "call", "check"])
-    assert (hash(first), first) == (before, deal_new_hand(5))
 
 
 @pytest.mark.parametrize(

@@ -213,12 +213,12 @@ def test_baselines_do_what_their_names_say() -> None:
     assert game.baselines["equal-split"](after(game, other, TAKE_BOAT), 1, random.Random(1)) == ACCEPT
 
 
-@pytest.mark.parametrize("n_seats", [2, 3, 4])
+@pytest.mark.parametrize("n_seats", [3, 4])
 def test_baselines_play_every_negotiation_to_its_end_and_alike_each_time(n_seats: int) -> None:
     game = an_allocation(n_seats)
     rng = random.Random(4)
     names = list(list_baselines(game))
-    for seed in range(25):
+    for seed in range(10):
         chosen = tuple(rng.choice(names) for _ in range(n_seats))
         state = played(game, chosen, seed)
         assert state == played(game, chosen, seed)

@@ -357,16 +357,6 @@ def test_what_was_not_played_or_has_no_value_is_stated_with_its_reason(view: Fam
     assert any(row["reason"] == "nobody wins or loses a negotiation" for row in without)
 
 
-def test_scenarios_are_listed_with_those_that_nobody_played(view: FamilyView) -> None:
-    section = section_of(view.sections, "scenarios")
-    assert [row["link"].text for row in table_of(section).rows] == [
-        "Allocation (negotiation)",
-        "Kuhn (poker)",
-        "Thirteen (solitaire)",
-    ]
-    assert section.answer.endswith("Not played yet: Leduc (poker), Limit holdem (poker).")
-
-
 def test_a_model_of_two_variants_is_called_by_its_variant(kuhn: Tables) -> None:
     tables = Tables()
     for name, rows in kuhn.items():
