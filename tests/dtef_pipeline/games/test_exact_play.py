@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -12,8 +10,8 @@ from data.make_leduc_strategy import solved, table
 from dtef_pipeline.games.kuhn import KUHN_VALUE, build_nash_strategy
 from dtef_pipeline.games.leduc import LEDUC_VALUE, load_leduc_table
 from dtef_pipeline.games.small_poker import SmallPoker, Strategy, build_uniform_strategy
-from tests.conftest import SHARED
 from tests.made.small_poker import GAMES, number_of, random_strategy, side_by_side, small_poker
+from tests.made.voted import shared_cases
 
 
 def value(game: SmallPoker, first: Strategy, second: Strategy) -> float:
@@ -44,12 +42,7 @@ def test_values_that_are_known(game: str, strategy: str, wins: float, loses: flo
 
 
 def test_the_values_of_the_shared_cases() -> None:
-    path = SHARED / "votes" / "vectors.json"
-    if not path.is_file():
-        pytest.skip(f"no cases at {path}")
-    cases = [one for one in json.loads(path.read_text(encoding="utf-8"))["cases"] if one["fn"] == "game_oracle"]
-    assert len(cases) >= 3
-    for case in cases:
+    for case in shared_cases("game_oracle"):
         game = small_poker(case["in"]["game"].removesuffix("_poker"))
         found = {
             "nash_value_first_player": lambda game=game: value(game, game.strategies["nash"], game.strategies["nash"]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,7 +17,7 @@ from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.persona_results import SeedSums, group_means_of
 from dtef_pipeline.games.tables import EPISODES
 from resources.settings import Settings
-from tests.conftest import SHARED
+from tests.made.voted import shared_cases
 
 Episodes = Sequence[Mapping[str, Any]]
 MANIFESTS = load_known_scenarios(Settings.read_environment())
@@ -51,13 +50,9 @@ def vector_value(fn: str, given: Mapping[str, Any]) -> Any:
 
 
 def test_metrics_match_the_vectors() -> None:
-    path = SHARED / "votes" / "vectors.json"
-    if not path.is_file():
-        pytest.skip(f"no vectors at {path}")
-    asked = {"success_rate", "expected_return", "volatility", "red_flag_rate"}
-    cases = [one for one in json.loads(path.read_text(encoding="utf-8"))["cases"] if one["fn"] in asked]
-    assert {one["fn"] for one in cases} == asked
-    for case in cases:
+    for case in (
+        case for fn in ("success_rate", "expected_return", "volatility", "red_flag_rate") for case in shared_cases(fn)
+    ):
         assert vector_value(case["fn"], case["in"]) == pytest.approx(case["out"], abs=case["tol"]), case["id"]
 
 

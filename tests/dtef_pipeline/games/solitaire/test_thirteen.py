@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from typing import Any
@@ -14,8 +13,9 @@ from dtef_pipeline.games.contract import Count, GameResult, Illegal, list_baseli
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
 from dtef_pipeline.games.solitaire.tableau import Tableau
 from dtef_pipeline.games.solitaire.thirteen import ThirteenState, find_solution, normalise_cards_command, of_manifest
-from tests.conftest import ROOT, SHARED
+from tests.conftest import ROOT
 from tests.dtef_pipeline.games.solitaire.test_optimum import optimum
+from tests.made.voted import shared_cases
 
 MANIFEST = read_manifest(ROOT / "data" / "scenarios" / "solitaire" / "thirteen.yaml")
 GAME = of_manifest(MANIFEST)
@@ -41,15 +41,6 @@ def in_place(table: Tableau, steps: int = 0) -> ThirteenState:
     return ThirteenState(table, table, steps=steps)
 
 
-def vectors(function: str) -> list[dict[str, Any]]:
-    path = SHARED / "votes" / "vectors.json"
-    if not path.is_file():
-        pytest.skip(f"no shared cases at {path}")
-    cases = [case for case in json.loads(path.read_text(encoding="utf-8"))["cases"] if case["fn"] == function]
-    assert cases
-    return cases
-
-
 def table_and_commands(state: ThirteenState) -> dict[str, Any]:
     told = GAME.encode_state(state)
     return {
@@ -59,23 +50,23 @@ def table_and_commands(state: ThirteenState) -> dict[str, Any]:
 
 
 def test_shared_cases_of_the_start_and_of_play() -> None:
-    for case in (*vectors("solitaire_start"), *vectors("solitaire_play")):
+    for case in (*shared_cases("solitaire_start"), *shared_cases("solitaire_play")):
         assert table_and_commands(played(case["in"]["seed"], *case["in"].get("commands", ()))) == case["out"], case["id"]
 
 
 def test_shared_cases_of_the_shuffle() -> None:
-    for case in vectors("shuffle"):
+    for case in shared_cases("shuffle"):
         table = GAME.reset(case["in"]["seed"]).table
         assert [card for pile in (*table.columns, table.stock) for card in pile] == case["out"], case["id"]
 
 
 def test_shared_cases_of_the_optimum() -> None:
-    for case in vectors("solitaire_optimal"):
+    for case in shared_cases("solitaire_optimal"):
         assert optimum(case["in"]["seed"]) == case["out"], case["id"]
 
 
 def test_shared_cases_of_illegal_commands() -> None:
-    for case in vectors("solitaire_illegal"):
+    for case in shared_cases("solitaire_illegal"):
         found = GAME.read(f"ACTION: {case['in']['command']}", GAME.reset(case["in"]["seed"]), 0)
         assert isinstance(found, Illegal)
         assert found.kind == "illegal"
@@ -221,7 +212,7 @@ def test_what_a_game_counts() -> None:
 
 def test_shared_cases_of_the_steps_over_the_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
     solved = played_by("optimal", 1)
-    for case in vectors("steps_over_optimal"):
+    for case in shared_cases("steps_over_optimal"):
         counts = []
         for steps, best in zip(case["in"]["steps"], case["in"]["optimal"], strict=True):
             monkeypatch.setattr("dtef_pipeline.games.solitaire.thirteen.find_solution", lambda _, n=best: ("",) * n)
