@@ -20,12 +20,13 @@ from dtef_pipeline.api.plans.plan import (
     require_unique,
     validate_snapshot,
 )
-from dtef_pipeline.asking.models import Budget, Models
+from dtef_pipeline.asking.models import Budget
 from dtef_pipeline.documents import Part, format_value
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import run_config
 from dtef_pipeline.games.entrants import (
     AS_ITSELF,
+    is_known_model,
     list_absent_by_scenario,
     list_player_models,
     list_solo_scenarios,
@@ -198,15 +199,8 @@ class _NamedGames:
         packs = list(self.packs.values())
         if path == "opponents" and any(name_opponent_item(game, name).startswith(BASELINE_PREFIX) for game in packs):
             return  # each scenario reports separately whether it has the baseline
-        with rejections(path, UnfitManifest if as_persona or _is_resolvable(before, self.models) else UnknownName):
+        with rejections(path, UnfitManifest if as_persona or is_known_model(self.models, before) else UnknownName):
             refuse_unknown_models(packs, self.models, self.personas, [name])
-
-
-def _is_resolvable(name: str, models: Models) -> bool:
-    try:
-        return bool(models.resolve([name]))
-    except ConfigError:
-        return False
 
 
 def _find_persona(name: str, personas: Mapping[str, Persona]) -> Persona | None:

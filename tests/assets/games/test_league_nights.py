@@ -105,10 +105,7 @@ def test_a_player_that_got_worse_is_seen_and_so_is_a_baseline_that_moved(
     monkeypatch.setitem(REPLIES, "legal", silent_text)
     run_of(night(PANEL_OF_LEAGUE, 2), league)
     checks = checks_of_drift()
-    assert {name: check.passed for name, check in checks.items()} == {
-        "games_no_drift": False,
-        "baselines_are_unchanged": True,
-    }
+    assert {name: check.passed for name, check in checks.items()} == {"games_no_drift": False, "baselines_are_unchanged": True}
     (row,) = league.rows("drift")
     assert (row["model"], row["setting"]) == ("legal", "persona calm:v2 against baseline/careful, success_rate")
     assert (row["verdict"], row["n_prompts"]) == ("watch", 16)
