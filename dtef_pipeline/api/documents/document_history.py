@@ -34,7 +34,7 @@ _ECHOED_CHARACTERS, _MAX_FAULTS = 80, 20
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentsOfKind:
+class DocumentKind:
     """The differences between personas and scenarios."""
 
     kind: GameDocumentKind
@@ -65,7 +65,7 @@ class StatusChange(AnswerBody):
     changed_at: datetime
 
 
-class VersionOfDocument(AnswerBody):
+class DocumentVersion(AnswerBody):
     """A version with its history of statuses."""
 
     version: int
@@ -91,19 +91,19 @@ class AddedRecords(Part):
 class KnownDocuments:
     """All versions at one moment, of all documents of a kind or of one; for other documents then only those from files."""
 
-    spec: DocumentsOfKind
+    spec: DocumentKind
     versions: DocumentsByVersion
     stored: DocumentSnapshot
     conflicts: Mapping[str, str]
     """Errors by id, for a version in a file that differs from the one created earlier, which takes precedence."""
 
     @classmethod
-    def load_current(cls, of: DocumentsOfKind, services: Services, document_id: str | None = None) -> KnownDocuments:
+    def load_current(cls, of: DocumentKind, services: Services, document_id: str | None = None) -> KnownDocuments:
         return cls.load_documents(of, services.settings, services.documents, document_id)
 
     @classmethod
     def load_documents(
-        cls, spec: DocumentsOfKind, settings: Settings, store: GameDocumentStore, document_id: str | None = None
+        cls, spec: DocumentKind, settings: Settings, store: GameDocumentStore, document_id: str | None = None
     ) -> KnownDocuments:
         snapshot, conflicts = store.read_all(spec.kind, document_id), dict[str, str]()
         return cls(spec, spec.load_versions(settings, snapshot, conflicts), snapshot, conflicts)
@@ -131,13 +131,13 @@ class KnownDocuments:
     def revision(self, document_id: str) -> int:
         return self.stored.revision(self.spec.kind, document_id)
 
-    def history(self, document_id: str) -> list[VersionOfDocument]:
+    def history(self, document_id: str) -> list[DocumentVersion]:
         """Return all versions of a document, in order. A version from a file has no author and no time. Raises Problem 404."""
         self.find_version(document_id)
         entries = {entry.version: entry for entry in self.stored.select_kind(self.spec.kind) if entry.id == document_id}
         statuses = [status for status in self.stored.statuses if (status.kind, status.id) == (self.spec.kind, document_id)]
         return [
-            VersionOfDocument(
+            DocumentVersion(
                 version=version,
                 status=document.status,
                 kept_in="store" if version in entries else "file",
@@ -159,7 +159,7 @@ def build_document_body(document: GameDocument) -> dict[str, Any]:
     return document.model_dump(mode="json")
 
 
-def make(spec: DocumentsOfKind, services: Services, body: object, user: str) -> dict[str, Any]:
+def make(spec: DocumentKind, services: Services, body: object, user: str) -> dict[str, Any]:
     """Store version 1 of the received document, with the first status. Raises Problem: 422 for errors, 409 for an existing id."""
     document = _parse_document(spec, body, 1)
     docs = KnownDocuments.load_current(spec, services, document.id)
@@ -173,13 +173,13 @@ def make(spec: DocumentsOfKind, services: Services, body: object, user: str) -> 
     return build_document_body(document)
 
 
-def _make_conflict(spec: DocumentsOfKind, document_id: str) -> Problem:
+def _make_conflict(spec: DocumentKind, document_id: str) -> Problem:
     where = spec.location(document_id)
     return Problem(409, f"the {spec.kind} {document_id} already exists; allowed: another id, or PUT {where} for a new version")
 
 
 def change(
-    spec: DocumentsOfKind, services: Services, document_id: str, body: object, user: str, if_match: str | None
+    spec: DocumentKind, services: Services, document_id: str, body: object, user: str, if_match: str | None
 ) -> dict[str, Any]:
     """Store the received document as the next version, with the first status.
 
@@ -210,7 +210,7 @@ def change(
 
 
 def import_documents(
-    spec: DocumentsOfKind,
+    spec: DocumentKind,
     settings: Settings,
     store: GameDocumentStore,
     data: bytes,
@@ -237,7 +237,7 @@ def import_documents(
     return AddedRecords(added=n_added, known=len(entries) - len(new))
 
 
-def _require_importable(spec: DocumentsOfKind, versions: Mapping[int, GameDocument], where: str, limit: int | None) -> None:
+def _require_importable(spec: DocumentKind, versions: Mapping[int, GameDocument], where: str, limit: int | None) -> None:
     """Raise SourceError for the first line that cannot be stored or played."""
     for line, document in versions.items():
         if document.version > LARGEST_VERSION:
@@ -252,7 +252,7 @@ def _require_importable(spec: DocumentsOfKind, versions: Mapping[int, GameDocume
 
 
 def move(
-    spec: DocumentsOfKind,
+    spec: DocumentKind,
     services: Services,
     document_id: str,
     step: tuple[str, int | None],
@@ -280,13 +280,13 @@ def move(
     return after
 
 
-def list_next_statuses(spec: DocumentsOfKind, status: str) -> Sequence[str]:
+def list_next_statuses(spec: DocumentKind, status: str) -> Sequence[str]:
     """Return the statuses that may follow a status."""
     index = spec.statuses.index(status)
     return spec.statuses[index + 1 : index + 2]
 
 
-def _parse_document(spec: DocumentsOfKind, body: object, version: int) -> GameDocument:
+def _parse_document(spec: DocumentKind, body: object, version: int) -> GameDocument:
     """Parse the document of a body as `version`, with the first status. Raises Problem 422."""
     names = [name for name in spec.model.model_fields if name not in SERVER_FIELDS]
     if not isinstance(body, Mapping):
@@ -310,6 +310,6 @@ def _parse_document(spec: DocumentsOfKind, body: object, version: int) -> GameDo
     return document
 
 
-def _require_playable(spec: DocumentsOfKind, document: GameDocument) -> None:
+def _require_playable(spec: DocumentKind, document: GameDocument) -> None:
     if faults := spec.faults(document):
         raise make_fault_problem(faults)

@@ -7,7 +7,7 @@ from typing import Annotated, get_args
 
 from fastapi import Path
 
-from dtef_pipeline.api.documents.document_history import DocumentsByVersion, DocumentsOfKind, GameDocument
+from dtef_pipeline.api.documents.document_history import DocumentKind, DocumentsByVersion, GameDocument
 from dtef_pipeline.api.documents.engine_check import check_engine
 from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.games.manifest import ScenarioManifest, ScenarioStatus
@@ -45,7 +45,7 @@ def _persona_in_path(persona_id: Annotated[str, Path(description="Id of a person
     return persona_id
 
 
-PERSONAS = DocumentsOfKind(
+PERSONAS = DocumentKind(
     "persona",
     "personas",
     Persona,
@@ -78,7 +78,7 @@ def _scenario_in_path(
     return f"{league}/{name}"
 
 
-SCENARIOS = DocumentsOfKind(
+SCENARIOS = DocumentKind(
     "scenario",
     "scenarios",
     ScenarioManifest,

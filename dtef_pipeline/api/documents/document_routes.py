@@ -16,9 +16,9 @@ from dtef_pipeline.api.documents.document_history import (
     LARGEST_VERSION,
     SERVER_FIELDS,
     AddedRecords,
-    DocumentsOfKind,
+    DocumentKind,
+    DocumentVersion,
     KnownDocuments,
-    VersionOfDocument,
     build_document_body,
     change,
     import_documents,
@@ -53,14 +53,14 @@ class DocumentStep(Part):
     """Null or left out: the latest."""
 
 
-class VersionsOfDocument(AnswerBody):
+class DocumentVersions(AnswerBody):
     """All versions of a document."""
 
     id: str
-    versions: list[VersionOfDocument]
+    versions: list[DocumentVersion]
 
 
-def build_document_router(spec: DocumentsOfKind) -> APIRouter:
+def build_document_router(spec: DocumentKind) -> APIRouter:
     """Build the routes of a kind of document."""
     router = APIRouter(prefix=f"/api/{spec.plural}", tags=[spec.plural])
     _add_routes_of_all(router, spec)
@@ -68,9 +68,9 @@ def build_document_router(spec: DocumentsOfKind) -> APIRouter:
     return router
 
 
-def _add_routes_of_all(router: APIRouter, spec: DocumentsOfKind) -> None:
+def _add_routes_of_all(router: APIRouter, spec: DocumentKind) -> None:
     members: dict[str, Any] = {spec.plural: (list[spec.model], ...), "next": (str | None, ...)}  # type: ignore[name-defined]
-    page = create_model(f"PageOf{spec.plural.capitalize()}", __base__=AnswerBody, **members)
+    page = create_model(f"{spec.kind.capitalize()}Page", __base__=AnswerBody, **members)
 
     @router.get("", response_model=page, responses=UNCHANGED)
     def list_documents(
@@ -126,7 +126,7 @@ def _add_routes_of_all(router: APIRouter, spec: DocumentsOfKind) -> None:
         return JSONResponse((await run_in_threadpool(add)).model_dump(), 201)
 
 
-def _add_routes_of_one(router: APIRouter, spec: DocumentsOfKind) -> None:
+def _add_routes_of_one(router: APIRouter, spec: DocumentKind) -> None:
     Id = Annotated[str, Depends(spec.id_in_path)]
 
     @router.get(spec.place, response_model=spec.model, responses=UNCHANGED)
@@ -139,7 +139,7 @@ def _add_routes_of_one(router: APIRouter, spec: DocumentsOfKind) -> None:
             build_document_body(KnownDocuments.load_current(spec, services, document_id).find_version(document_id, version)),
         )
 
-    @router.get(f"{spec.place}/versions", response_model=VersionsOfDocument, responses=UNCHANGED)
+    @router.get(f"{spec.place}/versions", response_model=DocumentVersions, responses=UNCHANGED)
     def show_versions(request: Request, services: ServicesDep, _: OperatorToken, document_id: Id) -> Response:
         """All versions with their authors and the history of their statuses."""
         versions = KnownDocuments.load_current(spec, services, document_id).history(document_id)
@@ -177,13 +177,13 @@ def _build_changed_response(
     return JSONResponse(body, status, {**(headers or {}), "ETag": compute_weak_etag(body), "Cache-Control": "no-cache"})
 
 
-def require_status(spec: DocumentsOfKind, status: str | None, path: str) -> None:
+def require_status(spec: DocumentKind, status: str | None, path: str) -> None:
     """Raise Problem 422 for an unknown status."""
     if status is not None and status not in spec.statuses:
         raise make_fault_problem([BodyFault(path, f"got {status[:80]!r}; allowed: {', '.join(spec.statuses)}")])
 
 
-def _describe_body(spec: DocumentsOfKind) -> dict[str, Any]:
+def _describe_body(spec: DocumentKind) -> dict[str, Any]:
     """Describe a document in requests: its fields without those that are not sent."""
     schema = resolve_schema_refs(spec.model.model_json_schema())
     for name in SERVER_FIELDS:

@@ -13,7 +13,7 @@ from dtef_pipeline.api.access import OperatorToken
 from dtef_pipeline.api.documents import document_history
 from dtef_pipeline.api.documents.document_history import (
     SERVER_FIELDS,
-    DocumentsOfKind,
+    DocumentKind,
     GameDocument,
     KnownDocuments,
     build_document_body,
@@ -57,7 +57,7 @@ _STEP_WORDS = {"approved": "Approve", "production": "Promote to production", "re
 class DocumentPages:
     """The pages of a kind of documents, with what is specific to the kind."""
 
-    spec: DocumentsOfKind
+    spec: DocumentKind
     is_whole: bool
     """Whether one field has the whole document, so that all errors are shown next to it."""
     name_of: Callable[[Any], str]

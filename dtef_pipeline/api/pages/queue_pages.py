@@ -115,7 +115,7 @@ def _evaluation_values(services: ServicesDep, queue_id: QueueId, look: HealthDep
     runs = [
         {
             "run": run,
-            "part": progress.runs[run.run_id],
+            "progress": progress.runs[run.run_id],
             "words": part_words(evaluation.family, run.key),
             "asked": describe_run_request(evaluation.family, run.asks),
         }

@@ -68,14 +68,14 @@ class VoteForm(NamedTuple):
 
 @router.get(REVIEW_PATH)
 def review_page(
-    request: Request, services: ServicesDep, feedback: FeedbackDep, holder: ReviewerToken, skipped: str = "", said: str = ""
+    request: Request, services: ServicesDep, feedback: FeedbackDep, holder: ReviewerToken, skipped: str = "", message: str = ""
 ) -> Response:
     """The next pair of the reviewer; if consent is missing, first the task and the consent form."""
     refuse_judge(services.votes.database, holder.name)
     review = _Review(request, services, feedback, holder)
     if review.consent is None:
         return review.page(200, skipped=read_skipped(skipped))
-    return review.next_page(read_skipped(skipped), _MESSAGES.get(said, ""))
+    return review.next_page(read_skipped(skipped), _MESSAGES.get(message, ""))
 
 
 @router.post(CONSENT_PATH)
@@ -137,17 +137,19 @@ class _Review:
         """Return the page of the next pair, or of none being left."""
         pair = self.feedback.waiting.choose_next(self.holder.name, later=skipped_ids)
         if pair is None:
-            return self.page(status, skipped=skipped_ids, progress=self._load_progress(), said=f"{message} {ALL_DONE}".strip())
+            return self.page(
+                status, skipped=skipped_ids, progress=self._load_progress(), message=f"{message} {ALL_DONE}".strip()
+            )
         if pair.pair_id in skipped_ids:
             message = f"{message} You skipped this pair before.".strip()
         return self.pair_page(pair, VoteForm(pair.pair_id, skipped=skipped_ids), message, status)
 
     def pair_page(self, pair: BlindedPair, form: VoteForm, message: str, status: int) -> Response:
         """Return the page of one pair with the reviewer's input."""
-        return self.page(status, pair=pair, form=form, skipped=form.skipped, progress=self._load_progress(), said=message)
+        return self.page(status, pair=pair, form=form, skipped=form.skipped, progress=self._load_progress(), message=message)
 
     def page(self, status: int, **values: Any) -> Response:
-        """Return the page. `pair` and `form`: the pair to vote on; `progress`: the reviewer's progress; `said`: the result of the previous
+        """Return the page. `pair` and `form`: the pair to vote on; `progress`: the reviewer's progress; `message`: the result of the previous
         vote."""
         return page(
             self.request,
@@ -155,7 +157,7 @@ class _Review:
             VOTE_TITLE,
             status=status,
             scripts=("review.js",),
-            **{"pair": None, "form": None, "progress": None, "said": "", **values},
+            **{"pair": None, "form": None, "progress": None, "message": "", **values},
             is_fault=status in _STAYS,
             consent=self.consent,
             choices=CHOICE_WORDS,
@@ -219,4 +221,4 @@ def add_skipped(skipped_ids: tuple[str, ...], pair_id: str) -> tuple[str, ...]:
 
 def _redirect_to_review(message: str, skipped_ids: tuple[str, ...]) -> Response:
     later = f"&skipped={'.'.join(skipped_ids)}" if skipped_ids else ""
-    return redirect_to_page(f"{REVIEW_PATH}?said={message}{later}")
+    return redirect_to_page(f"{REVIEW_PATH}?message={message}{later}")

@@ -63,7 +63,7 @@ def _format_with_rest(words: str, number: int, limit: int) -> str:
 
 
 def _format_outcomes(outcomes: Mapping[str, Any]) -> str:
-    total = "not known yet" if outcomes["asked"] is None else format_count(outcomes["asked"], outcomes["unit"])
+    total = "not known yet" if outcomes["n_planned"] is None else format_count(outcomes["n_planned"], outcomes["unit"])
     return f"requested: {total}; " + ", ".join(
         f"{outcomes[name]:,} {name}" for name in ("answered", "failed", "skipped", "scored")
     )

@@ -42,7 +42,7 @@ from resources.votes.vote_tables import decode_time
 
 DAYS_OF_VOTES = 60
 _REVIEWERS_SHOWN = 100
-_PAIRING_FIELDS = ("family", "most", "baselines")
+_PAIRING_FIELDS = ("family", "max_pairs", "baselines")
 _ComputedPlace = Annotated[int | None, Query(ge=1, le=LARGEST_PLACE)]
 
 router = build_page_router()
@@ -90,7 +90,7 @@ def _render_votes_page(
 
 def _parse_pairs_form(form: TypedForm) -> PairRequest:
     """Parse the form. Raises Problem."""
-    limits = {"most": parse_number(typed)} if (typed := read_field(form, "most")) else {}
+    limits = {"max_pairs": parse_number(typed)} if (typed := read_field(form, "max_pairs")) else {}
     values = {"family": read_field(form, "family"), "baselines": bool(form.get("baselines")), **limits}
     try:
         return PairRequest.model_validate(values)
@@ -107,7 +107,9 @@ def _build_pairing_fields(form: TypedForm) -> list[FormField]:
     baselines = Choice("yes", "Pair responses of baselines too")
     return [
         FormField("family", "Family", "choice", form.get("family", ()), choices=families),
-        FormField("most", "At most", values=form.get("most", ("100",)), hint="Number of pairs; empty: all possible pairs."),
+        FormField(
+            "max_pairs", "At most", values=form.get("max_pairs", ("100",)), hint="Number of pairs; empty: all possible pairs."
+        ),
         FormField("baselines", "Baselines", "box", form.get("baselines", ()), choices=[baselines]),
     ]
 

@@ -29,18 +29,18 @@ class EvaluationSteps(AnswerBody):
     """Stage that reported last; null: none yet."""
     done: int
     """Partitions that the stages reported as done, counted in every stage."""
-    of: int
+    n_planned: int
     """Planned partitions, counted in every stage."""
     failed: int
     """Failed partitions, counted in every stage in which they failed."""
     answered: int | None
     """Answered requests of the present stage; null: none reported."""
-    asked: int | None
+    n_requests: int | None
     """Expected requests of the present stage; null: none reported. In games the number grows, because each move decides whether another
     follows."""
 
 
-class PartProgress(NamedTuple):
+class RunProgress(NamedTuple):
     """Progress of one run of an evaluation."""
 
     status: ProgressStatus
@@ -60,14 +60,14 @@ class EvaluationProgress(NamedTuple):
     """Why it failed or was cancelled, if a reason was reported."""
     steps: EvaluationSteps
     calls: Mapping[str, Any] | None
-    """Counts of all requests: `asked`, `answered`, `failed`, `skipped`, and the same by `stages`; None: not reported."""
+    """Counts of all requests: `n_requests`, `answered`, `failed`, `skipped`, and the same by `stages`; None: not reported."""
     call_costs: Mapping[str, Any] | None
     """At the end, the cost of the calls made for it, see `sum_call_costs_by`; None: not reported."""
     warning: str | None
     """At the end, the requests without a response, if others have one."""
     restarts: int
     """Number of times that Dagster has restarted the run."""
-    runs: Mapping[str, PartProgress]
+    runs: Mapping[str, RunProgress]
     """By run id."""
 
 
@@ -94,10 +94,10 @@ def compute_progress(evaluation: Evaluation, events: Sequence[Event]) -> Evaluat
         steps=EvaluationSteps(
             stage=stage,
             done=len(items_by_key) - n_failed,
-            of=max(len(evaluation.plan.get("keys", ())) * len(stages), len(items_by_key)),
+            n_planned=max(len(evaluation.plan.get("keys", ())) * len(stages), len(items_by_key)),
             failed=n_failed,
             answered=n_answered,
-            asked=n_requests,
+            n_requests=n_requests,
         ),
         calls=_sum_calls(end, events),
         call_costs=end.data.get("call_costs") if end else None,
@@ -113,13 +113,13 @@ def _choose_status(kind: EventKind) -> ProgressStatus:
 
 def _count_requests(items: Sequence[Mapping[str, Any]]) -> tuple[int | None, int | None]:
     """Return the numbers of answered and expected requests that a stage reported last."""
-    expected = max((item["of"] for item in items if "answered" in item and "of" in item), default=0)
+    expected = max((item["n_planned"] for item in items if "answered" in item and "n_planned" in item), default=0)
     for item in reversed(items):
         if "calls" in item:
             # Requests skipped by a cancellation were also expected.
-            return item["calls"]["answered"], max(item["calls"]["asked"], expected)
+            return item["calls"]["answered"], max(item["calls"]["n_requests"], expected)
         if "answered" in item:
-            return item["answered"], item.get("of")
+            return item["answered"], item.get("n_planned")
     return None, None
 
 
@@ -137,20 +137,20 @@ def _run_progress(
     end: Event | None,
     reports: Mapping[Any, Mapping[str, Any]],
     stages: Sequence[str],
-) -> PartProgress:
+) -> RunProgress:
     """Return the state of the run's partition if known, else that of the evaluation. `reports`: the reports on its partition, by stage."""
     failures = (end.data.get("failed") or {}) if end else {}
     if run.key in failures:
-        return PartProgress("failed", str(failures[run.key]))
+        return RunProgress("failed", str(failures[run.key]))
     for item in reports.values():
         if item.get("status") == "failed":
-            return PartProgress("failed", _read_reason(item))
+            return RunProgress("failed", _read_reason(item))
     calls = (end.data.get("calls") or {}) if end else {}
-    if calls.get("asked") and not calls.get("answered"):
-        return PartProgress(status, _read_reason(end.data) if end else None)
+    if calls.get("n_requests") and not calls.get("answered"):
+        return RunProgress(status, _read_reason(end.data) if end else None)
     if stages and all(reports.get(stage, {}).get("status") == "done" for stage in stages):
-        return PartProgress("completed")
-    return PartProgress(status, _read_reason(end.data) if end else None)
+        return RunProgress("completed")
+    return RunProgress(status, _read_reason(end.data) if end else None)
 
 
 def _read_reason(data: Mapping[str, Any]) -> str | None:

@@ -37,7 +37,7 @@ class CallCosts(AnswerBody):
 class RequestCounts(AnswerBody):
     """Requests to models by their outcome, each counted once."""
 
-    asked: int
+    n_requests: int
     """All requests: the sum of the other counts."""
     answered: int
     """Requests with a response, stored before or now."""
@@ -101,7 +101,7 @@ class EvaluationSummary(EvaluationBody):
     run_count: int
 
 
-class PageOfEvaluations(AnswerBody):
+class EvaluationPage(AnswerBody):
     """Evaluations, newest first."""
 
     evaluations: list[EvaluationSummary]
@@ -118,8 +118,8 @@ class QueuedRun(AnswerBody):
     asks: Asks
 
 
-class RunOfEvaluation(QueuedRun):
-    """A part of an evaluation with its own state and results."""
+class RunState(QueuedRun):
+    """A run of an evaluation with its own state and results."""
 
     status: ProgressStatus
     reason: str | None
@@ -136,10 +136,10 @@ class EvaluationDetails(EvaluationBody):
     restarts: int
     """Number of times that Dagster has restarted its run."""
     progress: EvaluationSteps
-    runs: list[RunOfEvaluation]
+    runs: list[RunState]
 
 
-class ItemOfPartition(AnswerBody):
+class PartitionItem(AnswerBody):
     """A stage has finished a partition."""
 
     stage: str
@@ -147,24 +147,24 @@ class ItemOfPartition(AnswerBody):
     """The partition."""
     done: int
     """Partitions that the stage has finished, including failed ones."""
-    of: int
+    n_planned: int
     status: Literal["done", "failed"]
     reason: str = make_optional()
     """The stage or partition that failed."""
 
 
-class ItemOfAnswers(AnswerBody):
+class AnswerItem(AnswerBody):
     """Number of answered requests of a stage so far."""
 
     stage: str
     answered: int
     failed: int
     skipped: int
-    of: int
+    n_planned: int
     """Number of expected requests; in games it grows."""
 
 
-class ItemOfRequests(AnswerBody):
+class RequestItem(AnswerBody):
     """Counts of all requests of a stage so far."""
 
     stage: str
@@ -175,7 +175,7 @@ class ItemOfRequests(AnswerBody):
     """The budget that was used up, if some were not sent."""
 
 
-class ItemOfRestart(AnswerBody):
+class RestartItem(AnswerBody):
     """Dagster has restarted the run."""
 
     restarted: Literal[True]
@@ -198,7 +198,7 @@ class StartedData(AnswerBody):
     dagster_run_id: str
 
 
-class DataOfEnd(AnswerBody):
+class EndData(AnswerBody):
     """The result of an evaluation. A missing member is unknown."""
 
     dagster_run_id: str = make_optional()
@@ -240,17 +240,17 @@ class ItemEvent(_EventBody):
     """A step was completed."""
 
     kind: Literal["item"]
-    data: ItemOfPartition | ItemOfAnswers | ItemOfRequests | ItemOfRestart
+    data: PartitionItem | AnswerItem | RequestItem | RestartItem
 
 
 class LastEvent(_EventBody):
     """The last event."""
 
     kind: Literal["completed", "failed", "cancelled"]
-    data: DataOfEnd
+    data: EndData
 
 
-class PageOfEvents(AnswerBody):
+class EventPage(AnswerBody):
     """Events in the order of their numbers."""
 
     events: list[QueuedEvent | StartedEvent | ItemEvent | LastEvent]

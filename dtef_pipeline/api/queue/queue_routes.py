@@ -21,8 +21,8 @@ from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.api.problems import Problem, make_fault_problem
 from dtef_pipeline.api.queue.evaluation_progress import (
     EvaluationView,
-    PartProgress,
     ProgressStatus,
+    RunProgress,
     compute_progress,
     load_evaluation_view,
     load_evaluation_views,
@@ -35,7 +35,7 @@ from dtef_pipeline.api.queue.event_stream import (
     is_server_closing,
     last_event_id,
 )
-from dtef_pipeline.api.queue.queue_bodies import EvaluationDetails, PageOfEvaluations, PageOfEvents, QueuedRun
+from dtef_pipeline.api.queue.queue_bodies import EvaluationDetails, EvaluationPage, EventPage, QueuedRun
 from dtef_pipeline.api.services import ServicesDep
 from dtef_pipeline.errors import UnknownEvaluation
 from dtef_pipeline.text.number_words import format_count
@@ -63,7 +63,7 @@ def _queue_id(queue_id: str) -> str:
 QueueId = Annotated[str, Depends(_queue_id)]
 
 
-@router.get(QUEUE_PATH, response_model=PageOfEvaluations, responses=UNCHANGED)
+@router.get(QUEUE_PATH, response_model=EvaluationPage, responses=UNCHANGED)
 def list_evaluations(
     request: Request,
     services: ServicesDep,
@@ -121,7 +121,7 @@ async def stream_events(holder: OperatorToken, request: Request, queue_id: Queue
     return EventStream(request, queue_id, after)
 
 
-@router.get(f"{QUEUE_PATH}/{{queue_id}}/events/history", response_model=PageOfEvents, responses=UNCHANGED)
+@router.get(f"{QUEUE_PATH}/{{queue_id}}/events/history", response_model=EventPage, responses=UNCHANGED)
 def list_events(
     holder: OperatorToken,
     request: Request,
@@ -162,9 +162,9 @@ def build_evaluation_body(evaluations: EvaluationStore, queue_id: str) -> dict[s
     }
 
 
-def build_run_body(run: EvaluationRun, part: PartProgress) -> dict[str, Any]:
+def build_run_body(run: EvaluationRun, progress: RunProgress) -> dict[str, Any]:
     """Build the body of a run with its state."""
-    return {"run_id": run.run_id, "key": run.key, "asks": dict(run.asks), "status": part.status, "reason": part.reason}
+    return {"run_id": run.run_id, "key": run.key, "asks": dict(run.asks), "status": progress.status, "reason": progress.reason}
 
 
 def _build_summary(view: EvaluationView) -> dict[str, Any]:

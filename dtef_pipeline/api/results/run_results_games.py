@@ -144,8 +144,8 @@ class GamesResults(FamilyResults):
 
     def _count_requested(self, row: Mapping[Any, Any], counts: Counts) -> int | None:
         """Count the planned episodes; None for a metric that is not defined in every episode."""
-        tally = counts.get(self.way_of(row))
-        return tally.asked if tally and row["metric"] in _EPISODE_METRICS and row["n_episodes"] == tally.answered else None
+        tally = counts.get(self.setting_of(row))
+        return tally.n_planned if tally and row["metric"] in _EPISODE_METRICS and row["n_episodes"] == tally.answered else None
 
     def build_trace(self, answers: Sequence[Row]) -> Row:
         """Build the episode, the messages before its first text, and its turns in order."""

@@ -10,7 +10,7 @@ from typing import Any
 from dtef_pipeline.api.answer_schemas import convert_to_json
 from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row, open_tables
 from dtef_pipeline.api.results.run_outcomes import OutcomeCounts, format_other_answers
-from dtef_pipeline.api.results.trace_bodies import PointOfRubric, ResponseOfRun, VerdictOfRubric
+from dtef_pipeline.api.results.trace_bodies import RubricPoint, RubricVerdict, RunResponse
 from dtef_pipeline.asking.episodes import play
 from dtef_pipeline.asking.models import resolve_known_selector
 from dtef_pipeline.errors import ConfigError
@@ -102,7 +102,7 @@ class RubricResults(FamilyResults):
         """Count by model. `totals` is read from the model rows of `rubric_scores`; 0 if other judges have judged since."""
         totals = Counter[Hashable]()
         for row in [] if self.other_judges else self._read_model_rows("n_responses_scored"):
-            totals[self.way_of(row)] += row["n_responses_scored"]
+            totals[self.setting_of(row)] += row["n_responses_scored"]
         return {key: outcome._replace(scored=totals[key]) for key, outcome in super().counts().items()}
 
     def find_scored_names(self) -> set[tuple[Any, ...]]:
@@ -139,7 +139,7 @@ class RubricResults(FamilyResults):
         additions = self.count_other_answers()
         for row in records:
             if row["model"] in self.models:
-                remarks = (_describe_gap(row), format_other_answers(additions[self.way_of(row)], "response"))
+                remarks = (_describe_gap(row), format_other_answers(additions[self.setting_of(row)], "response"))
                 yield from (part | {"remarks": remarks} for part in self._read_parts(row, reasons))
 
     def _read_parts(self, row: dict[Any, Any], reasons: Mapping[str, str]) -> Iterator[dict[Any, Any]]:
@@ -166,10 +166,10 @@ class RubricResults(FamilyResults):
         (row,) = answers
         response_part = {"status": row["status"], "text": row["text"], "reason": row["error"]}
         response_part |= {name: convert_to_json(row[name]) for name in ("prompt", "system_index", "transcript")}
-        bodies = {"points": ("rubric_points", PointOfRubric), "judgements": ("rubric_judgements", VerdictOfRubric)}
+        bodies = {"points": ("rubric_points", RubricPoint), "judgements": ("rubric_judgements", RubricVerdict)}
         details = {name: [] if self.other_judges else self.list_related_bodies(row, *source) for name, source in bodies.items()}
         return (
-            ResponseOfRun.select_columns({**row, "prompt_id": row["conversation_hash"]})
+            RunResponse.select_columns({**row, "prompt_id": row["conversation_hash"]})
             | response_part
             | details
             | {"remark": self.other_judges}

@@ -30,7 +30,7 @@ class ActionRecord(AnswerBody):
     """State after the action, or a description of the action."""
 
 
-class PageOfActions(AnswerBody):
+class ActionPage(AnswerBody):
     """Actions, earliest first."""
 
     actions: list[ActionRecord]
@@ -82,11 +82,11 @@ class PairRequest(Part):
     """Selection of stored responses to pair, as in `dtef preference pairs`."""
 
     family: Annotated[FamilyName, AfterValidator(check_family)]
-    only: Annotated[list[_Pattern], Field(max_length=100)] = []
+    pattern: Annotated[list[_Pattern], Field(max_length=100)] = []
     """Patterns of partitions; empty: all."""
     models: Annotated[list[_Pattern], Field(max_length=100)] = []
     """Names of models; empty: all."""
     snapshot: Annotated[str, AfterValidator(validate_snapshot)] = "base"
     baselines: Annotated[bool, Field(strict=True)] = False
-    most: _Count | None = None
+    max_pairs: _Count | None = None
     per_item: _Count | None = None

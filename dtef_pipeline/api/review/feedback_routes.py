@@ -17,7 +17,7 @@ from dtef_pipeline.api.etags import UNCHANGED, build_tagged_response
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.rate_limit import RateLimit
 from dtef_pipeline.api.review.feedback_bodies import (
-    PageOfActions,
+    ActionPage,
     PairRequest,
     PreferenceBoard,
     check_voted_family,
@@ -174,7 +174,7 @@ def void_over_http(vote_id: str, body: VoidReason, holder: AdminToken, services:
     return {"vote_id": vote_id}
 
 
-@router.get("/api/feedback/actions", response_model=PageOfActions)
+@router.get("/api/feedback/actions", response_model=ActionPage)
 def list_actions_over_http(
     holder: AdminToken,
     services: ServicesDep,

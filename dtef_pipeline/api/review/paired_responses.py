@@ -42,7 +42,9 @@ def pair_stored(store: VoteStore, warehouse: Warehouse, settings: Settings, requ
     if not responses:
         return PairingResult(0, (), 0, left_out)
     before = store.pairs(request.family)
-    pairs = make_new_pairs(responses, before, names=store.hidden_names(responses), per_item=request.per_item, most=request.most)
+    pairs = make_new_pairs(
+        responses, before, names=store.hidden_names(responses), per_item=request.per_item, most=request.max_pairs
+    )
     manifest = RunManifest(request.family, request.snapshot, code_version(), config_hash(settings))
     new = store.add_pairs(responses, pairs, manifest, user)
     return PairingResult(new, tuple(store.make_keyed(pair).pair_id for pair in pairs), len(responses), left_out)
@@ -67,7 +69,9 @@ def _read_responses(warehouse: Warehouse, settings: Settings, family: Family, re
     )
     rows = result.to_pylist()
     chosen_rows = [
-        row for row in rows if _is_wanted(family, row, request.only) and (not request.models or row["model"] in request.models)
+        row
+        for row in rows
+        if _is_wanted(family, row, request.pattern) and (not request.models or row["model"] in request.models)
     ]
     if chosen_rows and "trace" in chosen_rows[0]:
         chosen_rows = replace_first_seen(chosen_rows, load_known_scenarios(settings))
@@ -81,6 +85,6 @@ def _display_names(settings: Settings, rows: Sequence[Mapping[str, Any]]) -> dic
     return {name: persona.display_name for name, persona in load_known_persona_versions(settings).items()}
 
 
-def _is_wanted(family: Family, row: Mapping[str, Any], only: Sequence[str]) -> bool:
+def _is_wanted(family: Family, row: Mapping[str, Any], patterns: Sequence[str]) -> bool:
     key = family.space.key(row["first"], row["second"]) if family.space.second else row["first"]
-    return not only or any(fnmatchcase(key, pattern) for pattern in only)
+    return not patterns or any(fnmatchcase(key, pattern) for pattern in patterns)

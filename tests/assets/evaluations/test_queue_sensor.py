@@ -36,15 +36,15 @@ def test_an_evaluation_is_one_run_whose_events_have_no_gap(queue: Queue, monkeyp
     assert events[-1].kind == "completed"
     items = [one.data for one in events if one.kind == "item"]
     done = [one for one in items if "key" in one]
-    assert [(one["stage"], one["key"], one["done"], one["of"], one["status"]) for one in done] == [
+    assert [(one["stage"], one["key"], one["done"], one["n_planned"], one["status"]) for one in done] == [
         (stage, SHOW_CARDS, 1, 1, "done") for stage in ("scenario_items", "episode_prompts", "episodes", "episode_scores")
     ]
     answered = [one for one in items if "answered" in one]
     assert answered
     assert {one["stage"] for one in answered} == {"episodes"}
-    assert all(0 <= one["answered"] <= one["of"] for one in answered)
+    assert all(0 <= one["answered"] <= one["n_planned"] for one in answered)
     # Episodes share requests, and were counted once each: what was expected fell.
-    expected = [*(one["of"] for one in answered), events[-1].data["calls"]["asked"]]
+    expected = [*(one["n_planned"] for one in answered), events[-1].data["calls"]["n_requests"]]
     assert expected == sorted(expected)
     assert queue.tick() == []
     assert queue.kinds(queue_id)[-1] == "completed"

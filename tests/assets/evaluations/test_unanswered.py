@@ -24,16 +24,18 @@ def test_an_evaluation_of_which_nothing_was_answered_failed(queue: Queue) -> Non
     end = ended(queue)
     assert end.kind == "failed"
     calls = end.data["calls"]
-    assert calls["stages"] == {"episodes": {name: calls[name] for name in ("asked", "answered", "failed", "skipped")}}
+    assert calls["stages"] == {"episodes": {name: calls[name] for name in ("n_requests", "answered", "failed", "skipped")}}
     assert calls["answered"] == 0
-    assert calls["failed"] == calls["asked"] > 0
-    assert end.data["reason"].startswith(f"none of {calls['asked']} requests was answered: {calls['asked']} failed (legal: ")
+    assert calls["failed"] == calls["n_requests"] > 0
+    assert end.data["reason"].startswith(
+        f"none of {calls['n_requests']} requests was answered: {calls['n_requests']} failed (legal: "
+    )
     assert "no such thing" in end.data["reason"]
 
 
 def test_an_evaluation_whose_budget_ended_at_once_failed(queue: Queue) -> None:
     end = ended(queue, budget={"max_calls": 0})
-    asked = end.data["calls"]["asked"]
+    asked = end.data["calls"]["n_requests"]
     assert end.kind == "failed"
     assert end.data["calls"]["skipped"] == asked > 0
     assert end.data["reason"] == (
@@ -62,7 +64,7 @@ def test_an_evaluation_of_which_some_was_answered_is_completed_with_a_warning(qu
     assert end.kind == "completed"
     assert calls["answered"] == server.answered > 0
     assert calls["failed"] > 0
-    assert end.data["warning"].startswith(f"{calls['failed']} of {calls['asked']} requests were not answered: ")
+    assert end.data["warning"].startswith(f"{calls['failed']} of {calls['n_requests']} requests were not answered: ")
     assert "(sloppy: " in end.data["warning"]
     assert end.data["call_costs"]["calls"] == calls["answered"]
     assert end.data["call_costs"]["prompt_tokens"] > 0
@@ -71,7 +73,7 @@ def test_an_evaluation_of_which_some_was_answered_is_completed_with_a_warning(qu
     again = ended(queue, models=["legal", "sloppy"])
     assert "warning" not in again.data
     assert again.data["call_costs"]["calls"] == server.answered - before
-    assert again.data["calls"]["answered"] == again.data["calls"]["asked"]
+    assert again.data["calls"]["answered"] == again.data["calls"]["n_requests"]
 
 
 def test_a_run_of_baselines_makes_no_calls_and_is_completed(queue: Queue) -> None:

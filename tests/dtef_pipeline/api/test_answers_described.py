@@ -68,14 +68,21 @@ def with_events(store: EvaluationStore, games: str, failed: str) -> None:
     calls = StageCalls(CallCounts(3, 1, 2), "no answer within 60 s", "max_calls reached")
     stage = {"stage": "episodes"}
     tell(store, games, "started", of_run)
-    tell(store, games, "item", {**stage, "answered": 2, "failed": 0, "skipped": 0, "of": 6})
+    tell(store, games, "item", {**stage, "answered": 2, "failed": 0, "skipped": 0, "n_planned": 6})
     tell(store, games, "item", {"restarted": True, **of_run, "reason": "its worker died"})
     tell(store, games, "item", {**stage, **calls.build_json()})
-    tell(store, games, "item", {**stage, "key": "poker/kuhn", "done": 1, "of": 1, "status": "done"})
+    tell(store, games, "item", {**stage, "key": "poker/kuhn", "done": 1, "n_planned": 1, "status": "done"})
     told = EvaluationCalls({"episodes": calls})
     end = {**of_run, "calls": told.build_json(), "warning": told.unanswered_note, "call_costs": sum_call_costs_by(store, games)}
     tell(store, games, "completed", end)
-    part = {"stage": "qa_responses", "key": "mmlu/law", "done": 1, "of": 1, "status": "failed", "reason": "no space left"}
+    part = {
+        "stage": "qa_responses",
+        "key": "mmlu/law",
+        "done": 1,
+        "n_planned": 1,
+        "status": "failed",
+        "reason": "no space left",
+    }
     tell(store, failed, "item", part)
     reasons = {"reason": "mmlu/law: no space left", "failed": {"mmlu/law": "no space left"}}
     tell(store, failed, "failed", {**of_run, **reasons})
@@ -146,7 +153,7 @@ def ask_about_documents(api: Described) -> None:
 
 
 def ask_about_votes(api: Described) -> None:
-    api.ask("POST", f"{FEEDBACK}/pairs", 201, json={"family": "qa", "only": ["made/*"]})
+    api.ask("POST", f"{FEEDBACK}/pairs", 201, json={"family": "qa", "pattern": ["made/*"]})
     pair = api.ask("GET", f"{FEEDBACK}/next", params={"reviewer_id": "r1"}).json()
     ballot = {"pair_id": pair["pair_id"], "reviewer_id": "r1", "choice": "tie", "confidence": 5, "justification": None}
     vote_id = api.ask("POST", f"{FEEDBACK}/votes", 201, json=ballot).json()["vote_id"]

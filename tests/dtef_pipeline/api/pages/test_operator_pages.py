@@ -88,7 +88,7 @@ def test_an_operator_sees_all_but_the_log_of_actions(tmp_path: Path) -> None:
 
 def test_pages_say_what_was_answered_and_how_many_wait(tmp_path: Path) -> None:
     queue_id = submitted(tmp_path)
-    counts = {"asked": 24, "answered": 21, "failed": 2, "skipped": 1}
+    counts = {"n_requests": 24, "answered": 21, "failed": 2, "skipped": 1}
     warning = "3 of 24 requests were not answered: 2 failed, 1 was left out as the budget ended"
     with browsing(tmp_path) as client, EvaluationStore(settings_in(tmp_path).responses_url, RUN_LOG) as store:
         waiting = [store.submit("qa", {"n": n}, PLANNED, [], "operator")[0].queue_id for n in range(3)]
@@ -274,7 +274,7 @@ def test_the_script_is_sent_a_part_again_only_when_it_has_changed(tmp_path: Path
             tag = client.get(path).headers["etag"]
             assert client.get(path, headers={"If-None-Match": tag}).status_code == 304
             with EvaluationStore(settings_in(tmp_path).responses_url, RUN_LOG) as store:
-                tell(store, queue_id, "item", {"stage": path, "answered": 1, "of": 2})
+                tell(store, queue_id, "item", {"stage": path, "answered": 1, "n_planned": 2})
             assert client.get(path, headers={"If-None-Match": tag}).status_code == 200
 
 

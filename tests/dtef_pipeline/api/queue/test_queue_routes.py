@@ -38,7 +38,7 @@ def test_an_evaluation_says_what_was_asked_and_how_far_it_is(client: TestClient,
     found = client.get(f"{QUEUE}/{queue_id}").json()
     assert (found["queue_id"], found["family"], found["status"], found["snapshot"]) == (queue_id, "games", "running", "spring")
     assert (found["submitted_by"], found["last_event"], found["ended_at"]) == ("olga", 5, None)
-    assert found["progress"] == {"stage": "episodes", "done": 0, "of": 1, "failed": 0, "answered": 2, "asked": 3}
+    assert found["progress"] == {"stage": "episodes", "done": 0, "n_planned": 1, "failed": 0, "answered": 2, "n_requests": 3}
     assert [(run["asks"]["persona_id"], run["status"]) for run in found["runs"]] == [
         ("bold", "running"),
         ("cautious", "running"),
@@ -49,7 +49,7 @@ def test_an_evaluation_says_what_was_asked_and_how_far_it_is(client: TestClient,
 
 def test_an_evaluation_says_what_was_answered_and_how_many_wait_before_it(client: TestClient, store: EvaluationStore) -> None:
     ended, first, second = [asked_evaluation(store) for _ in range(3)]
-    counts = {"asked": 4, "answered": 3, "failed": 1, "skipped": 0}
+    counts = {"n_requests": 4, "answered": 3, "failed": 1, "skipped": 0}
     tell(store, ended, "item", {"stage": "episodes", "calls": counts})
     tell(store, ended, "item", {"restarted": True, "reason": "killed"})
     told = {**counts, "stages": {"episodes": counts}}
