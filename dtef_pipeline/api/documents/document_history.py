@@ -159,6 +159,11 @@ def build_document_body(document: GameDocument) -> dict[str, Any]:
     return document.model_dump(mode="json")
 
 
+def build_etag(document: GameDocument) -> str:
+    """Return the ETag of a version in its present status."""
+    return compute_weak_etag(build_document_body(document))
+
+
 def make(spec: DocumentKind, services: Services, body: object, user: str) -> dict[str, Any]:
     """Store version 1 of the received document, with the first status. Raises Problem: 422 for errors, 409 for an existing id."""
     document = _parse_document(spec, body, 1)
@@ -188,7 +193,7 @@ def change(
     """
     docs = KnownDocuments.load_current(spec, services, document_id)
     before = docs.find_version(document_id)
-    require_match(if_match, compute_weak_etag(build_document_body(before)))
+    require_match(if_match, build_etag(before))
     document = _parse_document(spec, body, before.version + 1)
     if document.id != document_id:
         raise make_fault_problem([BodyFault("id", f"got {document.id!r}; allowed: {document_id}, the id in the path")])
@@ -202,9 +207,7 @@ def change(
             before=build_document_body(before),
         )
     except DocumentChanged:
-        etag = compute_weak_etag(
-            build_document_body(KnownDocuments.load_current(spec, services, document_id).find_version(document_id))
-        )
+        etag = build_etag(KnownDocuments.load_current(spec, services, document_id).find_version(document_id))
         raise Problem(412, f"it has changed since: the ETag is now {etag}", {"ETag": etag}) from None
     return build_document_body(document)
 
@@ -266,7 +269,7 @@ def move(
     (status, version), docs = step, KnownDocuments.load_current(spec, services, document_id)
     before = docs.find_version(document_id, version)
     if if_match is not None:
-        require_match(if_match, compute_weak_etag(build_document_body(before)))
+        require_match(if_match, build_etag(before))
     steps = list_next_statuses(spec, before.status)
     if status not in steps:
         choices = ", ".join(steps) or "none, because this is the last"

@@ -29,13 +29,9 @@ def _load_personas(settings: Settings, snapshot: DocumentSnapshot, conflicts: di
 
 
 def _check_persona(persona: GameDocument) -> list[BodyFault]:
-    assert isinstance(persona, Persona)
-    return find_name_faults(persona.display_name)
-
-
-def find_name_faults(name: str) -> list[BodyFault]:
     """Find names that would reverse the text next to them on a terminal or a page."""
-    if not _TURNING.search(name):
+    assert isinstance(persona, Persona)
+    if not _TURNING.search(name := persona.display_name):
         return []
     message = f"got {name!r}; allowed: a name without control characters and characters that change the direction of writing"
     return [BodyFault("display_name", message)]

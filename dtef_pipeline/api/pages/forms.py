@@ -34,6 +34,8 @@ TypedForm = Mapping[str, Sequence[str]]
 """All values of every field; empty: nothing was sent yet."""
 FieldKind = Literal["line", "lines", "code", "choice", "boxes", "box"]
 _QUOTED_CHARACTERS = 40
+API_HINT = re.compile(r"[;,] [^;,]*\b(?:GET|PUT|POST) /api/[^;,]*")
+"""Part of an error that is only for programs, such as `; those there are: GET /api/personas`."""
 IS_NEEDED = "this is needed"
 
 
@@ -78,8 +80,6 @@ class Refusal(NamedTuple):
 
     status: int
     faults: Sequence[BodyFault]
-    see: tuple[str, str] | None = None
-    """Address and text of a page with details."""
 
     def list_at(self, place: str) -> list[str]:
         """Return the errors of a field, with the part if the field has several."""
@@ -111,8 +111,9 @@ def build_refusal(request: Request, error: Exception, fields: Collection[str]) -
     problem = json.loads(bytes(answer.body))
     if problem.get("errors"):
         return Refusal(answer.status_code, [BodyFault(**fault) for fault in problem["errors"]])
-    field, _, message = problem["detail"].partition(": ")
-    return Refusal(answer.status_code, [BodyFault(field, message) if field in fields else BodyFault("", problem["detail"])])
+    detail = API_HINT.sub("", problem["detail"])
+    field, _, message = detail.partition(": ")
+    return Refusal(answer.status_code, [BodyFault(field, message) if field in fields else BodyFault("", detail)])
 
 
 def read_field(form: TypedForm, name: str) -> str:

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Coroutine, Mapping
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
-from dtef_pipeline.api.access import find_foreign_reason, find_holder, is_own_page
-from dtef_pipeline.api.pages.forms import read_form_lists
-from dtef_pipeline.api.pages.rendering import NAVIGATION, page
+from dtef_pipeline.api.access import find_foreign_reason, is_own_page
+from dtef_pipeline.api.pages.forms import API_HINT, read_form_lists
+from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.problems import Problem, answer_error, handle_problem
 
 LOGIN_PATH = "/login"
 _PROGRAM_PATHS = ("/api/", "/static/", "/healthz")
 _TEMPORARY_STATUSES = (401, 429, 500, 503)
 _PROBLEM_HEADERS = ("Retry-After", "Allow")
-_API_HINT = re.compile(r"[;,] [^;,]*\b(?:GET|PUT|POST) /api/[^;,]*")
-"""Part of an error that is only for programs, such as `; those there are: GET /api/personas`."""
 _HEADING_OF_STATUS: Mapping[int, str] = {
     HTTPStatus.CONFLICT: "That is not possible now",
     HTTPStatus.PRECONDITION_FAILED: "It has changed since",
@@ -84,14 +81,13 @@ async def _render_error(request: Request, error: Exception) -> Response:
     if status == HTTPStatus.UNAUTHORIZED and request.method != "POST":
         return redirect_to_page(build_login_path(request))
     problem = json.loads(bytes(answer.body))
-    words = _LOGIN_HAS_ENDED if status == HTTPStatus.UNAUTHORIZED else _API_HINT.sub("", problem["detail"])
+    words = _LOGIN_HAS_ENDED if status == HTTPStatus.UNAUTHORIZED else API_HINT.sub("", problem["detail"])
     if words == problem["title"]:
         words = f"There is no page at {request.url.path[:200]!r} that takes {request.method}."
     heading = _HEADING_OF_STATUS.get(status, problem["title"])
     fields = await _collect_resend_fields(request, status)
     is_logged_out = status == HTTPStatus.UNAUTHORIZED
-    links = _list_ways_back(request)
-    response = page(request, "error", heading, status=status, words=words, kept=fields, is_logged_out=is_logged_out, ways=links)
+    response = page(request, "error", heading, status=status, words=words, kept=fields, is_logged_out=is_logged_out)
     response.headers.update({name: answer.headers[name] for name in _PROBLEM_HEADERS if name in answer.headers})
     return response
 
@@ -106,17 +102,3 @@ async def _collect_resend_fields(request: Request, status: int) -> dict[str, lis
     ):
         return None
     return await read_form_lists(request)
-
-
-def _list_ways_back(request: Request) -> dict[str, str]:
-    """List links by address: to the previous page, to the present area, and to the first page."""
-    path, holder = request.url.path, find_holder(request)
-    entries = [entry for entry in NAVIGATION if holder and holder.may(entry.role)]
-    area = next((entry for entry in entries if entry.holds(path)), entries[0] if len(entries) == 1 else None)
-    referer = urlsplit(request.headers.get("referer", ""))
-    is_own = referer.netloc == request.headers.get("host") and referer.path != path
-    return {
-        **({referer.path: "Back to the previous page"} if is_own else {}),
-        **({area.path: f"Go to {area.title}"} if area and area.path != path else {}),
-        "/": "Go to the home page",
-    }

@@ -29,7 +29,6 @@ PLANNED = {"keys": ["poker/kuhn"], "config": {"episodes": {}}, "snapshot": "base
 FORMS = (
     "/votes",
     "/new",
-    "/new/manifest",
     "/personas",
     "/personas/bold",
     "/personas/bold/status",
@@ -66,7 +65,6 @@ def test_a_reviewer_sees_none_of_these_pages(tmp_path: Path) -> None:
             assert answer.headers["content-type"].startswith("text/html")
             assert "this requires the role" in answer.text
             assert "poker" not in answer.text
-            assert '<a href="/review">Go to Review</a>' in answer.text
         for path in (*FORMS, f"/queue/{queue_id}/cancel"):
             assert client.post(path, headers=OWN_ORIGIN).status_code == 403
 
@@ -226,31 +224,15 @@ class TestNewEvaluations:
         assert "<script>alert" not in answer.text
         assert_inert(answer.text)
 
-    def test_any_family_is_started_by_its_manifest(self, tmp_path: Path) -> None:
-        manifest = {"family": "games", "persona_ids": ["none"], "scenario_ids": ["poker/kuhn"], "models": ["baselines"]}
-        with browsing(tmp_path) as client:
-            answer = client.post("/new/manifest", data={"manifest": json.dumps(manifest)}, headers=OWN_ORIGIN)
-            assert answer.status_code == 303
-            assert client.get(answer.headers["location"]).status_code == 200
 
-    def test_a_manifest_that_is_none_is_reported_and_stays(self, tmp_path: Path) -> None:
-        wrong = (
-            "",
-            "{",
-            "[]",
-            "[" * 100_000,
-            '{"family": "chess"}',
-            '{"family": 1e999}',
-            '{"x": "\\ud800"}',
-            '{"family": "qa"}',
-            "\x00",
-        )
-        with browsing(tmp_path) as client:
-            for manifest in wrong:
-                answer = client.post("/new/manifest", data={"manifest": manifest}, headers=OWN_ORIGIN)
-                assert answer.status_code in (404, 422)
-                assert 'role="alert"' in answer.text
-                assert_inert(answer.text)
+def test_a_document_that_is_none_is_reported_and_stays(tmp_path: Path) -> None:
+    wrong = ("", "{", "[]", "[" * 100_000, '{"id": "poker/kuhn"}', '{"id": 1e999}', '{"id": "\\ud800"}', "\x00")
+    with browsing(tmp_path) as client:
+        for document in wrong:
+            answer = client.post("/scenarios", data={"document": document}, headers=OWN_ORIGIN)
+            assert answer.status_code == 422
+            assert 'role="alert"' in answer.text
+            assert_inert(answer.text)
 
 
 def test_why_a_partition_failed_stands_beside_it_and_a_long_reason_is_folded(tmp_path: Path) -> None:
@@ -278,12 +260,11 @@ def test_the_script_is_sent_a_part_again_only_when_it_has_changed(tmp_path: Path
             assert client.get(path, headers={"If-None-Match": tag}).status_code == 200
 
 
-def test_what_is_wrong_is_a_page_with_a_way_back_and_for_programs_a_problem(tmp_path: Path) -> None:
+def test_what_is_wrong_is_a_page_and_for_programs_a_problem(tmp_path: Path) -> None:
     with browsing(tmp_path) as client:
         for method, path, status in (("GET", "/nothing", 404), ("POST", "/queue", 405), ("GET", "/personas?status=odd", 422)):
             answer = client.request(method, path, headers=OWN_ORIGIN)
             assert (answer.status_code, answer.headers["content-type"]) == (status, "text/html; charset=utf-8")
-            assert "Go to the home page" in answer.text
             assert 'href="/health"' in answer.text
             assert_inert(answer.text)
         assert "There is no page at '/nothing'" in texts_of(client.get("/nothing").text)[0]
@@ -301,16 +282,14 @@ def test_a_fault_of_the_server_is_a_page_that_keeps_what_was_typed(
     def fault(*_: object) -> None:
         raise error
 
-    typed = {"id": "calm", "system_prompt": f"  {HOSTILE}".replace("\x00", "")}
+    typed = {"document": json.dumps({"id": HOSTILE.replace("\x00", "")})}
     with browsing(tmp_path) as client:
         monkeypatch.setattr(document_history, "make", fault)
-        answer = client.post(
-            "/personas", data=typed, headers={**OWN_ORIGIN, "Referer": "http://testserver/personas?status=draft"}
-        )
+        answer = client.post("/personas", data=typed, headers=OWN_ORIGIN)
         assert answer.status_code == status
         assert "secret" not in answer.text
         assert "content-security-policy" in answer.headers
-        assert html.unescape(hidden_fields(answer.text, "/personas")["system_prompt"]) == typed["system_prompt"]
+        assert html.unescape(hidden_fields(answer.text, "/personas")["document"]) == typed["document"]
         assert_inert(answer.text)
 
 
