@@ -24,7 +24,6 @@ from dtef_pipeline.errors import (
     DuplicateVote,
     EvaluationEnded,
     IdempotencyConflict,
-    SourceError,
     StoreError,
     UnknownEvaluation,
     UnknownPair,
@@ -34,10 +33,6 @@ from dtef_pipeline.errors import (
 from resources.failures import is_damaged
 
 PROBLEM_TYPE = "application/problem+json"
-OVER_HTTP = "HTTP"
-"""Name of an exported or imported file in the log of actions."""
-SENT_BODY = "body"
-"""Name of the received lines in errors."""
 _LONGEST_ECHOED = 80
 _MAX_ERRORS = 100
 _LONGEST_DETAIL = 2_000
@@ -73,12 +68,6 @@ def make_fault_problem(faults: Sequence[BodyFault]) -> Problem:
     """Make a 422 with these errors."""
     message = "; ".join(f"{fault.path}: {fault.message}" for fault in faults)
     return Problem(422, message, errors=[fault._asdict() for fault in faults])
-
-
-def make_line_problem(error: SourceError) -> Problem:
-    """Make a 422 with the error of a line of a body; the `path` is its place."""
-    where, _, message = str(error).partition(": ")
-    return make_fault_problem([BodyFault(where, message)])
 
 
 def is_json(request: Request) -> bool:

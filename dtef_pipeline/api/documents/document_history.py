@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import Field, ValidationError
 
@@ -16,7 +16,7 @@ from dtef_pipeline.api.etags import compute_weak_etag, require_match
 from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.api.problems import Problem, convert_faults, make_fault_problem
 from dtef_pipeline.api.services import Services
-from dtef_pipeline.documents import Part, reasons
+from dtef_pipeline.documents import reasons
 from dtef_pipeline.errors import SourceError
 from dtef_pipeline.games.document_lines import find_new_documents, read_document_lines
 from dtef_pipeline.games.manifest import ScenarioManifest
@@ -46,8 +46,6 @@ class DocumentKind:
     """Loads all versions, in order; the last argument receives errors of versions in files by id."""
     faults: Callable[[GameDocument], list[BodyFault]] = lambda _: []
     """Finds further errors of a valid document, each with `path` and `message`."""
-    max_imported: int | None = None
-    """Largest number of new versions in one import over HTTP; None: unlimited."""
     place: str = "/{document_id}"
     """Path of one document, below that of the list."""
     id_in_path: Callable[..., str] = lambda document_id: document_id
@@ -80,7 +78,7 @@ class DocumentVersion(AnswerBody):
     """History of its status, earliest first."""
 
 
-class AddedRecords(Part):
+class AddedRecords(NamedTuple):
     """The records that an import has added, by kind, and the number of those that existed already."""
 
     added: dict[str, int]
@@ -219,39 +217,26 @@ def import_documents(
     data: bytes,
     where: str,
     user: str,
-    *,
-    source: str | None = None,
-    limit: int | None = None,
 ) -> AddedRecords:
     """Store the new versions and later statuses in JSON lines, all of them or none.
 
-    `where` and `source`: name of the lines in errors and in the log of actions; None: the same. `limit`: largest number of new versions;
-    None: unlimited. Raises DocumentChanged, Problem 503, and SourceError, with the line, for an invalid document, one that contradicts an
-    existing one, or one that cannot be played.
+    `where`: name of the lines in errors and in the log of actions. Raises DocumentChanged, Problem 503, and SourceError, with the line, for
+    an invalid document, one that contradicts an existing one, or one that cannot be played.
     """
     entries = read_document_lines(spec.kind, data, where)
     docs = KnownDocuments.load_documents(spec, settings, store)
     new = find_new_documents(entries, docs.versions.values(), where, spec.statuses)
     versions = {line: document for line, document in new.items() if (document.id, document.version) not in docs.versions}
-    _require_importable(spec, versions, where, limit)
-    later = [build_document_body(document) for line, document in new.items() if line not in versions]
-    bodies = [build_document_body(document) for document in versions.values()]
-    n_added = store.add_all(spec.kind, bodies, later, user, source or where, snapshot=docs.stored)
-    return AddedRecords(added=n_added, known=len(entries) - len(new))
-
-
-def _require_importable(spec: DocumentKind, versions: Mapping[int, GameDocument], where: str, limit: int | None) -> None:
-    """Raise SourceError for the first line that cannot be stored or played."""
     for line, document in versions.items():
         if document.version > LARGEST_VERSION:
             raise SourceError(f"version: got {document.version}", where=where, line=line, allowed=f"at most {LARGEST_VERSION}")
-    if limit is not None and len(versions) > limit:
-        message = f"new {spec.kind} {limit + 1}; every new one is tested by its engine"
-        raise SourceError(message, where=where, line=sorted(versions)[limit], allowed=f"at most {limit} new ones per request")
-    for line, document in versions.items():
         if faults := spec.faults(document):
             message = "; ".join(f"{fault.path}: {fault.message}" for fault in faults)
             raise SourceError(message, where=where, line=line)
+    later = [build_document_body(document) for line, document in new.items() if line not in versions]
+    bodies = [build_document_body(document) for document in versions.values()]
+    n_added = store.add_all(spec.kind, bodies, later, user, where, snapshot=docs.stored)
+    return AddedRecords(added=n_added, known=len(entries) - len(new))
 
 
 def move(

@@ -17,8 +17,6 @@ from resources.votes.game_documents import DocumentSnapshot
 
 LARGEST_FIRST_SEED = 2**31 - 1
 MAX_SEEDS = 100_000
-MAX_IMPORTED_SCENARIOS = 20
-"""Largest number of new ones in a request, because testing each with its engine takes a second."""
 _TURNING = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
@@ -81,7 +79,6 @@ SCENARIOS = DocumentKind(
     get_args(ScenarioStatus),
     _load_scenarios,
     _check_scenario,
-    MAX_IMPORTED_SCENARIOS,
-    "/{league}/{name}",
-    _scenario_in_path,
+    place="/{league}/{name}",
+    id_in_path=_scenario_in_path,
 )

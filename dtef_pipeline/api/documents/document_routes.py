@@ -8,37 +8,27 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Depends, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import Field, create_model
-from starlette.concurrency import run_in_threadpool
 
 from dtef_pipeline.api.access import OperatorToken
 from dtef_pipeline.api.answer_schemas import AnswerBody, convert_to_json
 from dtef_pipeline.api.documents.document_history import (
     LARGEST_VERSION,
     SERVER_FIELDS,
-    AddedRecords,
     DocumentKind,
     DocumentVersion,
     KnownDocuments,
     build_document_body,
     change,
-    import_documents,
     make,
     move,
 )
 from dtef_pipeline.api.etags import ETAG_HEADER, UNCHANGED, build_tagged_response, compute_weak_etag, read_header
 from dtef_pipeline.api.plans.manifests import resolve_schema_refs
 from dtef_pipeline.api.plans.plan import BodyFault
-from dtef_pipeline.api.problems import OVER_HTTP, SENT_BODY, Problem, make_fault_problem, make_line_problem
+from dtef_pipeline.api.problems import make_fault_problem
 from dtef_pipeline.api.services import ServicesDep
 from dtef_pipeline.documents import Part
-from dtef_pipeline.errors import SourceError
-from dtef_pipeline.games.document_lines import write_document_lines
-from resources.votes.game_documents import DocumentChanged
 
-LINES_ANSWERED: dict[int | str, dict[str, Any]] = {
-    200: {"description": "JSON lines.", "content": {"application/jsonl": {"schema": {"type": "string"}}}}
-}
-LINES_SENT: dict[str, Any] = {"requestBody": {"content": {"text/plain": {"schema": {"type": "string"}}}}}
 _TAGGED: dict[str, Any] = {"headers": ETAG_HEADER}
 _CREATED = {"headers": {**ETAG_HEADER, "Location": {"schema": {"type": "string"}, "description": "Where it is."}}}
 _IF_MATCH = {"name": "If-Match", "in": "header", "required": True, "schema": {"type": "string"}}
@@ -101,29 +91,6 @@ def _add_routes_of_all(router: APIRouter, spec: DocumentKind) -> None:
         """Create a document: version 1, with the first status. The engine of a scenario must be able to play it."""
         body = make(spec, services, given, holder.name)
         return _build_changed_response(body, HTTPStatus.CREATED, {"Location": spec.location(body["id"])})
-
-    @router.get(".jsonl", response_class=Response, responses=LINES_ANSWERED)
-    def export_documents(services: ServicesDep, _: OperatorToken) -> Response:
-        """All versions of all, from files and created over HTTP, the same bytes as from `dtef export`."""
-        lines = write_document_lines(spec.kind, KnownDocuments.load_current(spec, services).versions.values())
-        headers = {"Cache-Control": "no-store", "Content-Disposition": f'attachment; filename="{spec.plural}.jsonl"'}
-        return Response(lines, headers=headers, media_type="application/jsonl")
-
-    @router.post(".jsonl", status_code=201, response_model=AddedRecords, openapi_extra=LINES_SENT)
-    async def add_documents(request: Request, services: ServicesDep, holder: OperatorToken) -> Response:
-        """Add those of JSON lines, all or none of them, each with its version and status. 422 names the first invalid line."""
-        data = await request.body()
-
-        def add() -> AddedRecords:
-            place, user = (services.settings, services.documents), holder.name
-            try:
-                return import_documents(spec, *place, data, SENT_BODY, user, source=OVER_HTTP, limit=spec.max_imported)
-            except SourceError as error:
-                raise make_line_problem(error) from None
-            except DocumentChanged as error:
-                raise Problem(409, f"{error}; send the lines again") from None
-
-        return JSONResponse((await run_in_threadpool(add)).model_dump(), 201)
 
 
 def _add_routes_of_one(router: APIRouter, spec: DocumentKind) -> None:

@@ -28,7 +28,6 @@ PERSONA = {"id": "quiet", "display_name": "Quiet", "system_prompt": "You say lit
 MANIFEST = {"persona_ids": ["none"], "scenario_ids": ["poker/kuhn"], "models": ["baseline/random"], "seeds": "1-2"}
 NO_JSON = {
     "GET /api/evaluations/queue/{queue_id}/events",
-    *(f"GET /api/{name}" for name in ("personas.jsonl", "scenarios.jsonl")),
 }
 EVALUATIONS, RUN = "/api/evaluations", "/api/evaluations/{run_id}"
 QUEUE, ONE = f"{EVALUATIONS}/queue", f"{EVALUATIONS}/queue/{{queue_id}}"
@@ -144,9 +143,6 @@ def ask_about_documents(api: Described) -> None:
         assert refused["allowed"] == ["retired"]
         api.ask("GET", one, at=at)
         assert {told["from"] for told in api.ask("GET", f"{one}/versions", at=at).json()["versions"]} == {"store"}
-        lines = api.client.get(f"{path}.jsonl").content
-        told = api.ask("POST", f"{path}.jsonl", 201, content=lines, headers={"Content-Type": "application/x-ndjson"}).json()
-        assert told["known"] == len(lines.splitlines())
     assert len(api.ask("GET", PERSONAS).json()["personas"]) > 1
     assert len(api.ask("GET", SCENARIOS).json()["scenarios"]) > 1
     api.ask("GET", f"{SCENARIOS}/{{league}}/{{name}}/versions", at={"league": "poker", "name": "kuhn"})

@@ -15,11 +15,16 @@ from fastapi.testclient import TestClient
 
 from assets.games.game_catalog import load_known_scenarios
 from dtef_pipeline.api.documents import document_kinds, engine_check
+from dtef_pipeline.api.documents.document_history import import_documents
+from dtef_pipeline.api.documents.document_kinds import SCENARIOS as SCENARIO_KIND
 from dtef_pipeline.api.documents.engine_check import check_engine
 from dtef_pipeline.api.problems import Problem
+from dtef_pipeline.errors import SourceError
+from dtef_pipeline.games.document_lines import write_document_lines
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
 from dtef_pipeline.games.pack_files import check_manifest_engine, check_trial_game
 from dtef_pipeline.games.packs import adapters, pack
+from resources.votes.game_documents import GameDocumentStore
 from tests.conftest import ROOT
 from tests.dtef_pipeline.api.made import client_in, settings_in
 
@@ -201,3 +206,19 @@ def test_the_description_says_what_is_sent(client: TestClient) -> None:
         assert "$ref" not in json.dumps(schema)
     put = told[f"{SCENARIOS}/{{league}}/{{name}}"]["put"]
     assert {one["name"] for one in put["parameters"]} == {"league", "name", "If-Match"}
+
+
+def test_lines_bring_later_statuses_but_no_scenario_that_its_engine_cannot_play(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    retired = KUHN.model_copy(update={"status": "retired"})
+    unplayable = KUHN.model_copy(update={"id": "own/other", "adapter": "poker/kuhn", "settings": {"no": "such"}})
+    with GameDocumentStore(settings.responses_url) as store:
+        for documents, told in (([unplayable, retired], "in:1: settings"), ([KUHN, retired], "different content")):
+            lines = write_document_lines("scenario", documents).encode()
+            with pytest.raises(SourceError, match=told):
+                import_documents(SCENARIO_KIND, settings, store, lines, "in", "me")
+        assert load_known_scenarios(settings)["poker/kuhn"].status == KUHN.status
+        lines = write_document_lines("scenario", [retired]).encode()
+        added = [import_documents(SCENARIO_KIND, settings, store, lines, "in", "me") for _ in range(2)]
+    assert added == [({"scenario_status": 1}, 0), ({}, 1)]
+    assert load_known_scenarios(settings)["poker/kuhn"].status == "retired"
