@@ -22,16 +22,15 @@ from dtef_pipeline.api.documents.document_history import (
     make,
     move,
 )
-from dtef_pipeline.api.etags import ETAG_HEADER, UNCHANGED, build_tagged_response, compute_weak_etag, read_header
+from dtef_pipeline.api.etags import ETAG_HEADER, TAGGED, build_tagged_response, compute_weak_etag, describe_header, read_header
 from dtef_pipeline.api.plans.manifests import resolve_schema_refs
 from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.api.problems import make_fault_problem
 from dtef_pipeline.api.services import ServicesDep
 from dtef_pipeline.documents import Part
 
-_TAGGED: dict[str, Any] = {"headers": ETAG_HEADER}
 _CREATED = {"headers": {**ETAG_HEADER, "Location": {"schema": {"type": "string"}, "description": "Where it is."}}}
-_IF_MATCH = {"name": "If-Match", "in": "header", "required": True, "schema": {"type": "string"}}
+_VERSION_TO_CHANGE = "The ETag of the version to change, as it was read."
 VersionAsked = Annotated[int | None, Query(ge=1, le=LARGEST_VERSION, description="None: the latest.")]
 
 
@@ -62,7 +61,7 @@ def _add_routes_of_all(router: APIRouter, spec: DocumentKind) -> None:
     members: dict[str, Any] = {spec.plural: (list[spec.model], ...), "next": (str | None, ...)}  # type: ignore[name-defined]
     page = create_model(f"{spec.kind.capitalize()}Page", __base__=AnswerBody, **members)
 
-    @router.get("", response_model=page, responses=UNCHANGED)
+    @router.get("", response_model=page, **TAGGED)
     def list_documents(
         request: Request,
         services: ServicesDep,
@@ -96,7 +95,7 @@ def _add_routes_of_all(router: APIRouter, spec: DocumentKind) -> None:
 def _add_routes_of_one(router: APIRouter, spec: DocumentKind) -> None:
     Id = Annotated[str, Depends(spec.id_in_path)]
 
-    @router.get(spec.place, response_model=spec.model, responses=UNCHANGED)
+    @router.get(spec.place, response_model=spec.model, **TAGGED)
     def show_document(
         request: Request, services: ServicesDep, _: OperatorToken, document_id: Id, version: VersionAsked = None
     ) -> Response:
@@ -106,7 +105,7 @@ def _add_routes_of_one(router: APIRouter, spec: DocumentKind) -> None:
             build_document_body(KnownDocuments.load_current(spec, services, document_id).find_version(document_id, version)),
         )
 
-    @router.get(f"{spec.place}/versions", response_model=DocumentVersions, responses=UNCHANGED)
+    @router.get(f"{spec.place}/versions", response_model=DocumentVersions, **TAGGED)
     def show_versions(request: Request, services: ServicesDep, _: OperatorToken, document_id: Id) -> Response:
         """All versions with their authors and the history of their statuses."""
         versions = KnownDocuments.load_current(spec, services, document_id).history(document_id)
@@ -117,8 +116,11 @@ def _add_routes_of_one(router: APIRouter, spec: DocumentKind) -> None:
     @router.put(
         spec.place,
         response_model=spec.model,
-        responses={200: _TAGGED},
-        openapi_extra={"requestBody": _describe_body(spec), "parameters": [_IF_MATCH]},
+        responses={200: {"headers": ETAG_HEADER}},
+        openapi_extra={
+            "requestBody": _describe_body(spec),
+            "parameters": [describe_header("If-Match", _VERSION_TO_CHANGE, required=True)],
+        },
     )
     def change_document(
         request: Request, services: ServicesDep, holder: OperatorToken, document_id: Id, given: Annotated[Any, Body()]
@@ -128,7 +130,12 @@ def _add_routes_of_one(router: APIRouter, spec: DocumentKind) -> None:
             change(spec, services, document_id, given, holder.name, read_header(request, "if-match"))
         )
 
-    @router.post(f"{spec.place}/status", response_model=spec.model, responses={200: _TAGGED})
+    @router.post(
+        f"{spec.place}/status",
+        response_model=spec.model,
+        responses={200: {"headers": ETAG_HEADER}},
+        openapi_extra={"parameters": [describe_header("If-Match", _VERSION_TO_CHANGE)]},
+    )
     def move_document(
         request: Request, services: ServicesDep, holder: OperatorToken, document_id: Id, step: DocumentStep
     ) -> Response:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from dtef_pipeline.api.access import OperatorToken
 from dtef_pipeline.api.answer_schemas import AnswerBody
 from dtef_pipeline.api.documents.document_history import SERVER_FIELDS, build_document_body
-from dtef_pipeline.api.etags import UNCHANGED, build_tagged_response
+from dtef_pipeline.api.etags import TAGGED, build_tagged_response
 from dtef_pipeline.api.services import ServicesDep
 from dtef_pipeline.games.manifest import ScenarioManifest, Seeds
 from dtef_pipeline.games.packs import adapters
@@ -41,7 +41,7 @@ class ScenarioTemplates(AnswerBody):
     templates: list[ScenarioTemplate]
 
 
-@router.get("/api/scenarios/templates", tags=["scenarios"], response_model=ScenarioTemplates, responses=UNCHANGED)
+@router.get("/api/scenarios/templates", tags=["scenarios"], response_model=ScenarioTemplates, **TAGGED)
 def list_templates(request: Request, services: ServicesDep, _: OperatorToken) -> Response:
     """The installed engines, each with a manifest to start from."""
     return build_tagged_response(request, {"templates": scenario_templates(services.settings)})

@@ -15,7 +15,15 @@ from starlette.concurrency import run_in_threadpool
 
 from dtef_pipeline.api.access import OperatorToken, require_operator
 from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, convert_to_json
-from dtef_pipeline.api.etags import ETAG_HEADER, UNCHANGED, build_tagged_response, compute_weak_etag, matches, read_header
+from dtef_pipeline.api.etags import (
+    ETAG_HEADER,
+    TAGGED,
+    build_tagged_response,
+    compute_weak_etag,
+    describe_header,
+    matches,
+    read_header,
+)
 from dtef_pipeline.api.plans.manifests import read_manifest, use_manifest_schema
 from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.api.problems import Problem, make_fault_problem
@@ -48,9 +56,12 @@ _QUEUE_ID = re.compile(r"[0-9a-f]{1,32}")
 _LARGEST_SEQ = 2**31 - 1
 
 router = APIRouter()
-_STREAMED: dict[int | str, dict[str, Any]] = {
-    200: {"description": "The events.", "content": {"text/event-stream": {"schema": {"type": "string"}}}},
-    204: {"description": "All events have been sent; no more will follow."},
+_STREAMED: dict[str, Any] = {
+    "responses": {
+        200: {"description": "The events.", "content": {"text/event-stream": {"schema": {"type": "string"}}}},
+        204: {"description": "All events have been sent; no more will follow."},
+    },
+    "openapi_extra": {"parameters": [describe_header("Last-Event-ID", "The number of the last event received.")]},
 }
 
 
@@ -63,7 +74,7 @@ def _queue_id(queue_id: str) -> str:
 QueueId = Annotated[str, Depends(_queue_id)]
 
 
-@router.get(QUEUE_PATH, response_model=EvaluationPage, responses=UNCHANGED)
+@router.get(QUEUE_PATH, response_model=EvaluationPage, **TAGGED)
 def list_evaluations(
     request: Request,
     services: ServicesDep,
@@ -79,7 +90,7 @@ def list_evaluations(
     return build_tagged_response(request, {"evaluations": evaluations, "next": next_cursor})
 
 
-@router.get(f"{QUEUE_PATH}/{{queue_id}}", response_model=EvaluationDetails, responses=UNCHANGED)
+@router.get(f"{QUEUE_PATH}/{{queue_id}}", response_model=EvaluationDetails, **TAGGED)
 async def read_evaluation(
     holder: OperatorToken,
     request: Request,
@@ -112,7 +123,7 @@ def cancel_evaluation(holder: OperatorToken, request: Request, queue_id: QueueId
     return JSONResponse(body, 202, {"ETag": compute_weak_etag(body), "Cache-Control": "no-store"})
 
 
-@router.get(f"{QUEUE_PATH}/{{queue_id}}/events", response_class=Response, responses=_STREAMED)
+@router.get(f"{QUEUE_PATH}/{{queue_id}}/events", response_class=Response, **_STREAMED)
 async def stream_events(holder: OperatorToken, request: Request, queue_id: QueueId, services: ServicesDep) -> Response:
     """The events as Server-Sent Events, after the one in the header Last-Event-ID. 204: all have been sent, and no more will follow."""
     after = await run_in_threadpool(find_resume_point, services.evaluations, queue_id, last_event_id(request))
@@ -121,7 +132,7 @@ async def stream_events(holder: OperatorToken, request: Request, queue_id: Queue
     return EventStream(request, queue_id, after)
 
 
-@router.get(f"{QUEUE_PATH}/{{queue_id}}/events/history", response_model=EventPage, responses=UNCHANGED)
+@router.get(f"{QUEUE_PATH}/{{queue_id}}/events/history", response_model=EventPage, **TAGGED)
 def list_events(
     holder: OperatorToken,
     request: Request,

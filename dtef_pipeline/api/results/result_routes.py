@@ -17,7 +17,7 @@ from pydantic import ConfigDict
 
 from dtef_pipeline.api.access import OperatorToken
 from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, column_schema, make_optional
-from dtef_pipeline.api.etags import UNCHANGED, build_tagged_response
+from dtef_pipeline.api.etags import TAGGED, build_tagged_response
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.queue.evaluation_progress import compute_progress
 from dtef_pipeline.api.queue.queue_bodies import CallCosts, RunState
@@ -224,7 +224,7 @@ def run_context(run_id: str, services: ServicesDep) -> RunContext:
 RunDep = Annotated[RunContext, Depends(run_context)]
 
 
-@router.get(RUN_PATH, response_model=RunOutcome, responses=UNCHANGED)
+@router.get(RUN_PATH, response_model=RunOutcome, **TAGGED)
 def read_run(request: Request, services: ServicesDep, holder: OperatorToken, context: RunDep) -> Response:
     """Results of a run so far. `value` is null, with a reason, if nothing is scored; `traces_next` is the next page of traces."""
     evaluation, run = context.evaluation, context.run
@@ -248,7 +248,7 @@ def _build_cost_body(usage: UsageTotals) -> dict[str, Any]:
     return {**usage._asdict(), "usd": round_dollars(usage.usd)}
 
 
-@router.get(f"{RUN_PATH}/traces", response_model=TracePage, responses=UNCHANGED)
+@router.get(f"{RUN_PATH}/traces", response_model=TracePage, **TAGGED)
 def list_traces(
     request: Request,
     holder: OperatorToken,
@@ -260,7 +260,7 @@ def list_traces(
     return build_tagged_response(request, _build_page(context, results_kept.get_results(context).traces, after, limit))
 
 
-@router.get(f"{RUN_PATH}/traces/{{trace_id}}", response_model=TraceBody, responses=UNCHANGED)
+@router.get(f"{RUN_PATH}/traces/{{trace_id}}", response_model=TraceBody, **TAGGED)
 def read_trace(request: Request, holder: OperatorToken, context: RunDep, trace_id: str) -> Response:
     """A trace: for games a whole episode with its turns, otherwise a prompt with its response and scores."""
     return build_tagged_response(request, load_trace(context, trace_id))

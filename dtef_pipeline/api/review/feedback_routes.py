@@ -13,7 +13,7 @@ from pydantic import AfterValidator, StringConstraints
 
 from dtef_pipeline.api.access import AdminToken, OperatorToken, ReviewerToken
 from dtef_pipeline.api.answer_schemas import VotedFamilyName
-from dtef_pipeline.api.etags import UNCHANGED, build_tagged_response
+from dtef_pipeline.api.etags import TAGGED, build_tagged_response
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.rate_limit import RateLimit
 from dtef_pipeline.api.review.feedback_bodies import (
@@ -197,7 +197,7 @@ def list_actions_over_http(
     return JSONResponse({"actions": action_rows, "next": action_rows[-1]["place"] if len(rows) > limit else None})
 
 
-@router.get("/api/feedback/scores", response_model=PreferenceBoard, responses=UNCHANGED)
+@router.get("/api/feedback/scores", response_model=PreferenceBoard, **TAGGED)
 def list_scores(
     request: Request, holder: OperatorToken, services: ServicesDep, family: FamilyAsked = None, partition: str = "all"
 ) -> Response:
