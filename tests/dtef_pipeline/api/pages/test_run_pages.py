@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from html import unescape
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from dtef_pipeline.api.pages.rendering import render
-from dtef_pipeline.api.pages.run_pages import build_trace_members, format_episode, format_four_digits
+from dtef_pipeline.api.pages.run_pages import build_trace_values, format_four_digits
 from resources.evaluations.evaluation_store import EvaluationStore
 from tests.dtef_pipeline.api.browsed import text_of, tree_of
 from tests.dtef_pipeline.api.made import client_in, settings_in
@@ -37,17 +36,10 @@ def test_numbers_are_shown_as_people_write_them(value: object, shown: str) -> No
     assert format_four_digits(value) == shown
 
 
-def members_shown(told: Mapping[str, object]) -> str:
+def members_shown(trace: dict[str, object]) -> str:
     """What a reader sees of a trace."""
-    values = {
-        "run_id": "0a",
-        "json_address": "/",
-        "members": build_trace_members(told),
-        "title": "",
-        "scripts": (),
-        "holder": None,
-    }
-    (main,) = tree_of(render("trace", values)).iter("main")
+    values = {"run_id": "0a", "json_address": "/", "title": "", "scripts": (), "holder": None}
+    (main,) = tree_of(render("trace", values | build_trace_values(trace))).iter("main")
     return text_of(main).partition("This trace as JSON ")[2]
 
 
@@ -101,7 +93,7 @@ def test_moves_of_a_game_are_laid_out_and_its_turns_repeat_nothing_of_the_episod
     moves = [{"seat": 0, "command": "bet", "by_default": True, "reaction": reaction}, {"seat": 1, "command": "fold"}]
     turns = [{"scenario": "kuhn", "seat": 0, "response": "ACTION: bet"}, {"scenario": "kuhn", "seat": 1, "response": "I fold."}]
     trace = json.dumps({"measured": [], "moves": moves})
-    shown = members_shown(format_episode({"scenario": "kuhn", "trace": trace, "turns": turns}))
+    shown = members_shown({"scenario": "kuhn", "trace": trace, "turns": turns})
     assert "{" not in shown
     assert all(text in shown for text in ("Moves: 2", "Command", "Nothing was played. It is your turn.", "Turns: 2", "I fold."))
     assert "Scenario" not in shown[shown.index("Turns: 2") :]
