@@ -78,12 +78,8 @@ def persona_words(names: Sequence[str]) -> list[str]:
 
 def describe_run_request(family: str, asks: Mapping[str, Any]) -> str:
     """Describe a run's request in one line: `Persona: calm:v2; seeds: 1-40`. Long lists are shortened; `–`: there is nothing to show."""
-    texts = {_label(name): words for name, value in asks.items() if (words := _value_words(family, name, value))}
-    return "; ".join(f"{name}: {words}" for name, words in texts.items()) or "–"
-
-
-def _label(name: str) -> str:
-    return name.removesuffix("_id").replace("_", " ")
+    texts = {name.removesuffix("_id"): words for name, value in asks.items() if (words := _value_words(family, name, value))}
+    return "; ".join(f"{name.replace('_', ' ')}: {words}" for name, words in texts.items()) or "–"
 
 
 def _value_words(family: str, name: str, value: Any) -> str:
@@ -207,17 +203,11 @@ def _build_stage_story(stage: str, events: Sequence[Event], view: EvaluationView
         began=events[0].happened_at,
         last_at=events[-1].happened_at,
         lines=[
-            TimelineEvent(item.happened_at, _kind_of(item), _describe_event(item, family))
+            TimelineEvent(item.happened_at, str(item.data.get("status", item.kind)), _describe_event(item, family))
             for item in reversed(events[-_LINES_OF_STAGE:])
         ],
         n_left_out=max(0, len(events) - _LINES_OF_STAGE),
     )
-
-
-def _kind_of(event: Event) -> str:
-    """Return `done` or `failed` for a partition, else the kind of the event."""
-    status = event.data.get("status")
-    return status if status in ("done", "failed") else event.kind
 
 
 def _describe_event(event: Event, family: str) -> str:

@@ -16,7 +16,6 @@ from resources.evaluations.evaluation_store import (
     EvaluationStatus,
     EvaluationStore,
     Event,
-    EventKind,
 )
 
 ProgressStatus = EvaluationStatus
@@ -75,7 +74,8 @@ def compute_progress(evaluation: Evaluation, events: Sequence[Event]) -> Evaluat
     """Compute the progress from the events of an evaluation, in order. For a partition that was tried again, the latest report counts."""
     last = events[-1] if events else None
     end = last if last is not None and last.kind in TERMINAL else None
-    status = _choose_status(last.kind if last else "queued")
+    kind = last.kind if last else "queued"
+    status: ProgressStatus = "running" if kind in ("started", "item") else kind  # type: ignore[assignment]
     items = [event.data for event in events if event.kind == "item"]
     stage = next((item["stage"] for item in reversed(items) if "stage" in item), None)
     items_by_key = {(item.get("stage"), item["key"]): item for item in items if "key" in item}
@@ -83,7 +83,7 @@ def compute_progress(evaluation: Evaluation, events: Sequence[Event]) -> Evaluat
     by_key: dict[Any, dict[Any, Mapping[str, Any]]] = {}
     for (item_stage, key), item in items_by_key.items():
         by_key.setdefault(key, {})[item_stage] = item
-    stages = list(evaluation.plan.get("config", ()))
+    stages, reported_calls = list(evaluation.plan.get("config", ())), sum_reported_calls(events)
     n_answered, n_requests = _count_requests([item for item in items if item.get("stage") == stage])
     return EvaluationProgress(
         status=status,
@@ -99,16 +99,12 @@ def compute_progress(evaluation: Evaluation, events: Sequence[Event]) -> Evaluat
             answered=n_answered,
             n_requests=n_requests,
         ),
-        calls=_sum_calls(end, events),
+        calls=end.data.get("calls") if end else reported_calls and reported_calls.build_json(),
         call_costs=end.data.get("call_costs") if end else None,
         warning=end.data.get("warning") if end else None,
         restarts=sum("restarted" in item for item in items),
         runs={run.run_id: _run_progress(run, status, end, by_key.get(run.key, {}), stages) for run in evaluation.runs},
     )
-
-
-def _choose_status(kind: EventKind) -> ProgressStatus:
-    return "running" if kind in ("started", "item") else kind  # type: ignore[return-value]
 
 
 def _count_requests(items: Sequence[Mapping[str, Any]]) -> tuple[int | None, int | None]:
@@ -121,14 +117,6 @@ def _count_requests(items: Sequence[Mapping[str, Any]]) -> tuple[int | None, int
         if "answered" in item:
             return item["answered"], item.get("n_planned")
     return None, None
-
-
-def _sum_calls(end: Event | None, events: Sequence[Event]) -> Mapping[str, Any] | None:
-    """Return the counts of all requests from the last event; before it, those that the stages have reported so far."""
-    if end is not None:
-        return end.data.get("calls")
-    items_by_key = sum_reported_calls(events)
-    return items_by_key.build_json() if items_by_key else None
 
 
 def _run_progress(
@@ -146,9 +134,8 @@ def _run_progress(
         if item.get("status") == "failed":
             return RunProgress("failed", _read_reason(item))
     calls = (end.data.get("calls") or {}) if end else {}
-    if calls.get("n_requests") and not calls.get("answered"):
-        return RunProgress(status, _read_reason(end.data) if end else None)
-    if stages and all(reports.get(stage, {}).get("status") == "done" for stage in stages):
+    is_answered = bool(calls.get("answered")) or not calls.get("n_requests")
+    if is_answered and stages and all(reports.get(stage, {}).get("status") == "done" for stage in stages):
         return RunProgress("completed")
     return RunProgress(status, _read_reason(end.data) if end else None)
 

@@ -41,7 +41,6 @@ from dtef_pipeline.api.queue.event_stream import (
     find_resume_point,
     get_watchers,
     is_server_closing,
-    last_event_id,
 )
 from dtef_pipeline.api.queue.queue_bodies import EvaluationDetails, EvaluationPage, EventPage, QueuedRun
 from dtef_pipeline.api.services import ServicesDep
@@ -126,7 +125,7 @@ def cancel_evaluation(holder: OperatorToken, request: Request, queue_id: QueueId
 @router.get(f"{QUEUE_PATH}/{{queue_id}}/events", response_class=Response, **_STREAMED)
 async def stream_events(holder: OperatorToken, request: Request, queue_id: QueueId, services: ServicesDep) -> Response:
     """The events as Server-Sent Events, after the one in the header Last-Event-ID. 204: all have been sent, and no more will follow."""
-    after = await run_in_threadpool(find_resume_point, services.evaluations, queue_id, last_event_id(request))
+    after = await run_in_threadpool(find_resume_point, services.evaluations, queue_id, read_header(request, "last-event-id"))
     if after is None:
         return Response(status_code=204, headers={"Cache-Control": "no-store"})
     return EventStream(request, queue_id, after)
