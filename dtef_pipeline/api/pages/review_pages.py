@@ -122,13 +122,17 @@ class _Review:
             pair = self._pair(form.pair_id)
             if not (form.choice and form.confidence):
                 return self.pair_page(pair, form, _INCOMPLETE_VOTE, 422)
-            store_vote(read_ballot(_ballot_values(form, self.holder)), self.holder, self.services, self.feedback)
+            certain = int(form.confidence) if re.fullmatch(r"[0-9]{1,3}", form.confidence) else form.confidence
+            ballot = {"pair_id": form.pair_id, "reviewer_id": self.holder.name, "choice": form.choice, "confidence": certain}
+            values = ballot | {"justification": form.justification}
+            store_vote(read_ballot(values), self.holder, self.services, self.feedback)
         except UnknownPair:
             return self.next_page(form.skipped, _UNKNOWN_PAIR, 404)
         except DuplicateVote:
             return self.next_page(form.skipped, _FIRST_VOTE_STAYS, 409)
         except BallotError as error:
-            return self.pair_page(pair, form, _format_vote_error(error), 422)
+            faults = [f"{VOTE_FIELD_TITLES.get(field, field)}: {message}" for field, message in error.faults]
+            return self.pair_page(pair, form, "; ".join(faults) or str(error), 422)
         except Problem as problem:
             return self._show_refusal(pair, form, problem)
         return _redirect_to_review("voted", tuple(pair_id for pair_id in form.skipped if pair_id != form.pair_id))
@@ -183,18 +187,6 @@ class _Review:
         response = self.pair_page(pair, form, message, problem.status)
         response.headers["Retry-After"] = wait
         return response
-
-
-def _ballot_values(form: VoteForm, holder: TokenHolder) -> Mapping[str, Any]:
-    certain: str | int = int(form.confidence) if re.fullmatch(r"[0-9]{1,3}", form.confidence) else form.confidence
-    values = {"pair_id": form.pair_id, "reviewer_id": holder.name, "choice": form.choice, "confidence": certain}
-    return {**values, "justification": form.justification}
-
-
-def _format_vote_error(error: BallotError) -> str:
-    """Describe the errors of a vote, with the titles of fields."""
-    field_messages = [f"{VOTE_FIELD_TITLES.get(field, field)}: {message}" for field, message in error.faults]
-    return "; ".join(field_messages) or str(error)
 
 
 def read_form(fields: Mapping[str, str]) -> VoteForm:

@@ -165,6 +165,7 @@ def board_page(request: Request, services: ServicesDep, holder: OperatorToken, f
     warehouse = Warehouse(services.settings.warehouse)
     is_made = bool(warehouse.tables(["preference_scores"]))
     boards = _load_boards(warehouse) if is_made else {}
+    rows = warehouse.rows("preference_scores", columns=["votes_version"]).to_pylist() if is_made else []
     choice = family if family in boards else next(iter(boards), None)
     return page(
         request,
@@ -173,7 +174,7 @@ def board_page(request: Request, services: ServicesDep, holder: OperatorToken, f
         families={name: family_title(name) for name in boards},
         family=choice,
         sections=boards[choice] if choice is not None else [],
-        changed=_describe_vote_change(warehouse if is_made else None, services),
+        changed=find_stale_reason([row["votes_version"] for row in rows], compute_current_version(services.votes)),
     )
 
 
@@ -191,12 +192,6 @@ def _load_boards(warehouse: Warehouse) -> dict[str, list[Section]]:
         if sections := warehouse.query(build, only=PREFERENCE_READ):
             boards[family] = [replace(one, blocks=[item for item in one.blocks if isinstance(item, Table)]) for one in sections]
     return boards
-
-
-def _describe_vote_change(warehouse: Warehouse | None, services: Services) -> str | None:
-    """Say that votes have changed after the board was computed; None if they have not."""
-    rows = warehouse.rows("preference_scores", columns=["votes_version"]).to_pylist() if warehouse else []
-    return find_stale_reason([row["votes_version"] for row in rows], compute_current_version(services.votes))
 
 
 _ACTIONS_A_PAGE = 100

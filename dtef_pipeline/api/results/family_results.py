@@ -24,8 +24,6 @@ from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, estimate_ratio
 Row = dict[str, Any]
 Counts = Mapping[Hashable, OutcomeCounts]
 _USUAL_NAMES = ("item_id", "prompt_id", "model_variant", "draw")
-_LONG_TEXTS = ("response",)
-"""Columns that are not needed for the cost of a call."""
 
 
 class FamilyResults:
@@ -60,12 +58,11 @@ class FamilyResults:
     def __init__(self, run: RunContext) -> None:
         self.run, self.family = run, FAMILY_BY_NAME[run.evaluation.family]
         self.answers = self.answers or self.family.calls.tables[0].table
-        self.answer_keys = self.answer_keys or self._usual_names()
-        self.call_tables = self.call_tables or tuple(source.table for source in self.family.calls.tables)
-
-    def _usual_names(self) -> tuple[str, ...]:
         schemas = [TABLES[table].schema for table in (self.answers, self.family.scores_table)]
-        return tuple(name for name in _USUAL_NAMES if all(schema is None or name in schema.names for schema in schemas))
+        self.answer_keys = self.answer_keys or tuple(
+            name for name in _USUAL_NAMES if all(schema is None or name in schema.names for schema in schemas)
+        )
+        self.call_tables = self.call_tables or tuple(source.table for source in self.family.calls.tables)
 
     @property
     def source_tables(self) -> tuple[str, ...]:
@@ -180,7 +177,8 @@ class FamilyResults:
         schema, column = TABLES[table].schema, self._key_columns[table]
         if schema is None or pa.types.is_list(schema.field(column).type):
             return self.select_rows(table)
-        rows = self.run.rows(table, [name for name in schema.names if name not in _LONG_TEXTS])
+        # The texts are not needed for the cost of a call.
+        rows = self.run.rows(table, [name for name in schema.names if name != "response"])
         return rows.filter(is_in(rows[column], keys))
 
     @cached_property

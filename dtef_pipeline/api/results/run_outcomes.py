@@ -62,16 +62,11 @@ def count_by_group(
     }
 
 
-def sum_counts(counts: Mapping[Hashable, OutcomeCounts]) -> OutcomeCounts:
-    """Return the sum of the groups."""
-    if not counts:
-        return OutcomeCounts(None)
-    return OutcomeCounts(*(sum(group[place] or 0 for group in counts.values()) for place in range(len(OutcomeCounts._fields))))
-
-
 def build_outcomes_body(counts: Mapping[Hashable, OutcomeCounts], unit: Unit) -> dict[str, Any]:
     """Build the member `outcomes` of a run."""
-    total = sum_counts(counts)
+    total = OutcomeCounts(None)
+    if counts:
+        total = OutcomeCounts(*(sum(number or 0 for number in column) for column in zip(*counts.values(), strict=True)))
     warning = (
         f"no {unit.noun} is planned here: the sample or the data of the models leaves none" if total.n_planned == 0 else None
     )

@@ -60,19 +60,19 @@ _Count = Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
 
 def check_family(family: str) -> str:
     """For validators. Raises ValueError for an unknown family."""
-    from dtef_pipeline.families import FAMILIES
-
-    return _require_one_of([record.name for record in FAMILIES], family)
+    return _require_family(family, ())
 
 
 def check_voted_family(family: str) -> str:
     """For validators of votes, which may also have the family of other tools' votes."""
+    return _require_family(family, (OTHER_TOOLS,))
+
+
+def _require_family(family: str, others: tuple[str, ...]) -> str:
+    # Imported here because the families load slowly.
     from dtef_pipeline.families import FAMILIES
 
-    return _require_one_of([*(record.name for record in FAMILIES), OTHER_TOOLS], family)
-
-
-def _require_one_of(names: list[str], family: str) -> str:
+    names = (*(record.name for record in FAMILIES), *others)
     if family not in names:
         raise ValueError(f"got {repr(family)[:80]}; allowed: {', '.join(names)}")
     return family

@@ -144,11 +144,7 @@ def next_pair(
     return JSONResponse(pair.serialize(), headers=_NOT_KEPT) if pair else Response(status_code=204, headers=_NOT_KEPT)
 
 
-@router.post(
-    "/api/feedback/votes",
-    status_code=201,
-    response_model=StoredVote,
-)
+@router.post("/api/feedback/votes", status_code=201, response_model=StoredVote)
 def take_vote(ballot: SentBallot, holder: ReviewerToken, services: ServicesDep, feedback: FeedbackDep) -> Response:
     """Store a vote: pair_id, reviewer_id, choice (A, B or tie), confidence (1 to 5), and perhaps a justification."""
     return JSONResponse({"vote_id": store_vote(ballot.to_ballot(), holder, services, feedback)}, 201, _NOT_KEPT)
