@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -126,7 +126,11 @@ class FamilyPlans:
         source = self.source
         if not (keys := list_known_partitions(server, source.space)):
             partitions = list_made_partitions(server, source.items, source.space)
-            raise UnknownName(self.field, _describe_unknown_partitions(partitions) if partitions else self.nothing_added)
+            other_home = (
+                f"the warehouse of this server has {list_first_names(sorted(partitions), 3)}, but Dagster's home does not: they were "
+                "added with another DAGSTER_HOME, or it was reset. The server's operator must add them again"
+            )
+            raise UnknownName(self.field, other_home if partitions else self.nothing_added)
         try:
             return self.choose(values, settings, keys)
         except ConfigError as error:
@@ -183,11 +187,3 @@ class FamilyPlans:
         from resources.warehouse import Warehouse
 
         return Warehouse(server.warehouse)
-
-
-def _describe_unknown_partitions(partitions: Collection[str]) -> str:
-    """Describe unknown partitions that the warehouse has."""
-    return (
-        f"the warehouse of this server has {list_first_names(sorted(partitions), 3)}, but Dagster's home does not: they were added with "
-        "another DAGSTER_HOME, or it was reset. The server's operator must add them again"
-    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -182,14 +181,6 @@ def test_a_server_that_checks_others_says_when_to_come_again(monkeypatch: pytest
     finally:
         for _ in held:
             engine_check._places.release()
-    assert (problem.value.status, "Retry-After" in problem.value.headers) == (503, True)
-
-
-def test_few_wait_until_others_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each that waited kept a thread of the server, and there was no end to how many."""
-    monkeypatch.setattr(engine_check, "_threads", threading.BoundedSemaphore(1))
-    with engine_check._threads, pytest.raises(Problem) as problem:
-        check_engine(KUHN)
     assert (problem.value.status, "Retry-After" in problem.value.headers) == (503, True)
 
 
