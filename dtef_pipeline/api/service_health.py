@@ -27,7 +27,6 @@ from resources.evaluations.evaluation_counts import count_unended, last_event_at
 from resources.evaluations.evaluation_store import QUEUE_SENSOR
 from resources.failures import is_damaged
 from resources.responses.store import find_damage
-from resources.votes.vote_queries import count_votes_since
 
 if TYPE_CHECKING:
     from assets.daemon_state import DaemonState
@@ -95,14 +94,6 @@ class DaemonHealth(AnswerBody):
     """Time of the sensor's last tick; null: never, or unknown."""
 
 
-class VoteHealth(AnswerBody):
-    """Votes of the last days."""
-
-    days: int = FAILURES_OF_DAYS
-    number: int | None = None
-    """null: not known."""
-
-
 class HealthBody(AnswerBody):
     """Health of the service."""
 
@@ -115,7 +106,6 @@ class HealthBody(AnswerBody):
     database: DatabaseHealth
     evaluations: EvaluationHealth
     daemon: DaemonHealth
-    votes: VoteHealth
 
 
 class _DaemonCache:
@@ -208,7 +198,6 @@ class _StoredHealth(NamedTuple):
 
     database: DatabaseHealth
     evaluations: EvaluationHealth = EvaluationHealth()
-    votes: VoteHealth = VoteHealth()
     problems: Sequence[str] = ()
     """Further problems to fix, in words."""
 
@@ -225,7 +214,6 @@ def _check_database(services: Services, now: datetime) -> _StoredHealth:
                 last_event_at=last_event_at(store),
                 failures=[_build_failure(view) for view in failures if view.last_at >= since],
             ),
-            VoteHealth(number=count_votes_since(services.votes.database, since)),
             [*_find_damage(services), *_find_disk_problems(services), *_find_document_problems(services)],
         )
     except StoreError as error:
@@ -279,7 +267,6 @@ def _add_daemon_state(health: _StoredHealth, daemon: DaemonState, now: datetime)
             sensor_on=daemon.is_sensor_on,
             last_tick_at=daemon.ticks.last_at if daemon.ticks else None,
         ),
-        votes=health.votes,
     )
 
 

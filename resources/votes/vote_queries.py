@@ -213,12 +213,6 @@ def vote_counts(database: ResponseDatabase) -> VoteCounts:
     )
 
 
-def count_votes_since(database: ResponseDatabase, since: datetime) -> int:
-    """Count votes from this time on."""
-    statement = sa.select(sa.func.count()).where(tables.votes.c.voted_at >= tables.microseconds(since))
-    return database.read(lambda connection: int(connection.execute(statement).scalar_one()))
-
-
 def count_votes_and_voids(database: ResponseDatabase) -> tuple[int, int]:
     """Return the number of votes, voided ones included, and the number of voided ones."""
 

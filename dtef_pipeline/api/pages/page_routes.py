@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Coroutine, Mapping
 from http import HTTPStatus
 from typing import Any
@@ -14,7 +15,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from dtef_pipeline.api.access import find_foreign_reason, is_own_page
-from dtef_pipeline.api.pages.forms import API_HINT, read_form_lists
+from dtef_pipeline.api.pages.forms import read_form_lists
 from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.problems import Problem, answer_error, handle_problem
 
@@ -22,6 +23,8 @@ LOGIN_PATH = "/login"
 _PROGRAM_PATHS = ("/api/", "/static/", "/healthz")
 _TEMPORARY_STATUSES = (401, 429, 500, 503)
 _PROBLEM_HEADERS = ("Retry-After", "Allow")
+_API_HINT = re.compile(r"[;,] [^;,]*\b(?:GET|PUT|POST) /api/[^;,]*")
+"""Part of an error that is only for programs, such as `; those there are: GET /api/personas`."""
 _HEADING_OF_STATUS: Mapping[int, str] = {
     HTTPStatus.CONFLICT: "That is not possible now",
     HTTPStatus.PRECONDITION_FAILED: "It has changed since",
@@ -81,7 +84,7 @@ async def _render_error(request: Request, error: Exception) -> Response:
     if status == HTTPStatus.UNAUTHORIZED and request.method != "POST":
         return redirect_to_page(build_login_path(request))
     problem = json.loads(bytes(answer.body))
-    words = _LOGIN_HAS_ENDED if status == HTTPStatus.UNAUTHORIZED else API_HINT.sub("", problem["detail"])
+    words = _LOGIN_HAS_ENDED if status == HTTPStatus.UNAUTHORIZED else _API_HINT.sub("", problem["detail"])
     if words == problem["title"]:
         words = f"There is no page at {request.url.path[:200]!r} that takes {request.method}."
     heading = _HEADING_OF_STATUS.get(status, problem["title"])

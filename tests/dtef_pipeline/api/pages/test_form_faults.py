@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 
-from tests.dtef_pipeline.api.browsed import OWN_ORIGIN, browsing, faults_beside, typed_in
+from tests.dtef_pipeline.api.browsed import OWN_ORIGIN, browsing, faults_beside
 from tests.dtef_pipeline.api.made import settings_in
 
 GAMES = {"persona_ids": "none", "scenario_ids": "poker/kuhn"}
@@ -41,22 +40,3 @@ def test_the_bound_of_a_new_form_can_be_kept_of_every_model_that_it_offers(
             client.post("/new", data={**GAMES, "models": "mine", "max_cost_usd": "5"}, headers=OWN_ORIGIN).text
         )
         assert list(told) == ["max_cost_usd"]
-
-
-@pytest.mark.parametrize("path", ["/scenarios", "/scenarios/poker/kuhn"])
-@pytest.mark.parametrize("emptied", ["", " \r\n "])
-def test_an_emptied_manifest_stays_empty_and_is_reported_that_it_is_needed(path: str, emptied: str, tmp_path: Path) -> None:
-    """It was filled with the template again, beside which stood that there is no JSON in line 1."""
-    with browsing(tmp_path) as client:
-        answer = client.post(path, data={"document": emptied, "seen": "x"}, headers=OWN_ORIGIN)
-    assert answer.status_code == 422
-    assert faults_beside(answer.text) == {"document": ["this is needed"]}
-    assert typed_in(answer.text, "document") == ""
-
-
-def test_each_of_several_faults_of_a_document_has_a_line_of_its_own(tmp_path: Path) -> None:
-    """They were one paragraph, in which nobody saw where one ended."""
-    sent = json.dumps({"id": "calm", "display_name": "Calm", "system_prompt": "", "traits": [], "colour": 1})
-    with browsing(tmp_path) as client:
-        shown = client.post("/personas", data={"document": sent}, headers=OWN_ORIGIN).text
-    assert [fault.partition(":")[0] for fault in faults_beside(shown)["document"]] == ["colour", "system_prompt", "traits"]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import html
-import json
 from itertools import pairwise, product
 from pathlib import Path
 
 import pytest
 
-from dtef_pipeline.api.documents import document_history
+from dtef_pipeline.api.pages import new_evaluation_page
 from dtef_pipeline.errors import ConfigError, StoreError
 from resources.evaluations.evaluation_store import EvaluationStore, RunSpec
 from tests.dtef_pipeline.api.browsed import (
@@ -29,11 +28,7 @@ PLANNED = {"keys": ["poker/kuhn"], "config": {"episodes": {}}, "snapshot": "base
 FORMS = (
     "/votes",
     "/new",
-    "/personas",
-    "/personas/bold",
     "/personas/bold/status",
-    "/scenarios",
-    "/scenarios/poker/kuhn",
     "/scenarios/poker/kuhn/status",
 )
 
@@ -137,7 +132,7 @@ def test_names_of_nothing_are_not_found(tmp_path: Path) -> None:
             assert answer.status_code == 404
             assert "<script>" not in answer.text
         for name in names:
-            assert client.post(f"/personas/{name}", headers=OWN_ORIGIN, data={"id": "x"}).status_code == 404
+            assert client.post(f"/personas/{name}/status", headers=OWN_ORIGIN, data={"id": "x"}).status_code == 404
 
 
 def test_an_evaluation_shows_its_events_and_is_cancelled_by_a_button(tmp_path: Path) -> None:
@@ -225,16 +220,6 @@ class TestNewEvaluations:
         assert_inert(answer.text)
 
 
-def test_a_document_that_is_none_is_reported_and_stays(tmp_path: Path) -> None:
-    wrong = ("", "{", "[]", "[" * 100_000, '{"id": "poker/kuhn"}', '{"id": 1e999}', '{"id": "\\ud800"}', "\x00")
-    with browsing(tmp_path) as client:
-        for document in wrong:
-            answer = client.post("/scenarios", data={"document": document}, headers=OWN_ORIGIN)
-            assert answer.status_code == 422
-            assert 'role="alert"' in answer.text
-            assert_inert(answer.text)
-
-
 def test_why_a_partition_failed_stands_beside_it_and_a_long_reason_is_folded(tmp_path: Path) -> None:
     queue_id = submitted(tmp_path)
     with EvaluationStore(settings_in(tmp_path).responses_url, RUN_LOG) as store:
@@ -282,21 +267,21 @@ def test_a_fault_of_the_server_is_a_page_that_keeps_what_was_typed(
     def fault(*_: object) -> None:
         raise error
 
-    typed = {"document": json.dumps({"id": HOSTILE.replace("\x00", "")})}
+    typed = {"models": HOSTILE.replace("\x00", "")}
     with browsing(tmp_path) as client:
-        monkeypatch.setattr(document_history, "make", fault)
-        answer = client.post("/personas", data=typed, headers=OWN_ORIGIN)
+        monkeypatch.setattr(new_evaluation_page, "read_manifest_form", fault)
+        answer = client.post("/new", data=typed, headers=OWN_ORIGIN)
         assert answer.status_code == status
         assert "secret" not in answer.text
         assert "content-security-policy" in answer.headers
-        assert html.unescape(hidden_fields(answer.text, "/personas")["document"]) == typed["document"]
+        assert html.unescape(hidden_fields(answer.text, "/new")["models"]) == typed["models"]
         assert_inert(answer.text)
 
 
 def test_a_form_sent_after_the_login_has_ended_is_kept(tmp_path: Path) -> None:
     with browsing(tmp_path, None) as client:
-        answer = client.post("/personas", data={"id": "calm"}, headers=OWN_ORIGIN)
+        answer = client.post("/new", data={"models": "calm"}, headers=OWN_ORIGIN)
         assert answer.status_code == 401
         assert "Log in in another tab" in answer.text
-        assert hidden_fields(answer.text, "/personas") == {"id": "calm"}
-        assert 'value="calm"' not in client.post("/personas", data={"id": "calm"}).text
+        assert hidden_fields(answer.text, "/new") == {"models": "calm"}
+        assert 'value="calm"' not in client.post("/new", data={"models": "calm"}).text

@@ -219,7 +219,7 @@ def test_health_names_a_damaged_store(daemon: list[DaemonState], tmp_path: Path,
         def malformed(*_: object, **__: object) -> None:
             raise StoreError("cannot read the response store /secret: database disk image is malformed")
 
-        monkeypatch.setattr("dtef_pipeline.api.service_health.count_votes_since", malformed)
+        monkeypatch.setattr("dtef_pipeline.api.service_health.count_unended", malformed)
         assert DAMAGED_STORE in health_told(client)
 
 
@@ -253,7 +253,7 @@ def test_health_lists_failures_and_a_database_that_is_away(
         def away(*_: object) -> None:
             raise StoreError("me@secret.example does not answer")
 
-        monkeypatch.setattr("dtef_pipeline.api.service_health.count_votes_since", away)
+        monkeypatch.setattr("dtef_pipeline.api.service_health.count_unended", away)
         told = client.get("/api/health", headers=BEARER_OF_OPERATOR).json()
         assert (told["database"]["answers"], told["status"]) == (False, "degraded")
         page = client.get("/health", headers=BEARER_OF_OPERATOR)
