@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -149,9 +150,14 @@ def asked_qa(folder: Path) -> Evaluation:
     return submitted(folder, "qa", {"qa_responses": {"models": ["m"]}}, partition(LAW))
 
 
+@cache
+def _rubric_tables() -> Any:
+    return made_tables(1, 3, 6)
+
+
 def asked_rubric(folder: Path) -> Evaluation:
     """Of the models of made-up blueprints all but the last."""
-    keep(made_tables(1, 3, 6), Path(settings_in(folder).warehouse))
+    keep(_rubric_tables(), Path(settings_in(folder).warehouse))
     return submitted(
         folder, "rubric", {"rubric_responses": {"models": ["openai/model-0", "openai/model-1"]}}, partition(BLUEPRINT)
     )

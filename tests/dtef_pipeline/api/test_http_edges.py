@@ -88,7 +88,7 @@ def test_a_body_that_cannot_be_read_is_reported_with_the_reason(body: str, told:
         assert (answer.status_code, answer.json()["detail"]) == (400, f"the body {'has' if 'number' in told else 'is'} {told}")
 
 
-@pytest.mark.parametrize("path", ["evaluations", "feedback/pairs", "personas/cautious/status"])
+@pytest.mark.parametrize("path", ["evaluations", "feedback/votes", "personas/cautious/status"])
 def test_json_that_is_sent_as_something_else_is_reported(path: str, tmp_path: Path) -> None:
     with client_in(tmp_path) as client:
         answer = client.post(f"/api/{path}", content="{}", headers={"Content-Type": "application/x-www-form-urlencoded"})

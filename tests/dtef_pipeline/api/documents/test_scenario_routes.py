@@ -132,14 +132,6 @@ def test_a_scenario_is_changed_as_a_persona_is(client: TestClient) -> None:
     assert client.post(f"{PATH}/status", json={"status": "retired"}).json()["allowed"] == ["production"]
 
 
-def test_a_changed_scenario_is_the_one_that_is_played(client: TestClient, tmp_path: Path) -> None:
-    etag = client.get(f"{SCENARIOS}/poker/kuhn").headers["etag"]
-    body = {**FAST, "id": "poker/kuhn", "turn_limit": 9}
-    assert client.put(f"{SCENARIOS}/poker/kuhn", json=body, headers={"If-Match": etag}).status_code == 200
-    found = load_known_scenarios(settings_in(tmp_path))["poker/kuhn"]
-    assert (found.version, found.turn_limit) == (KUHN.version + 1, 9)
-
-
 def test_an_id_may_be_sent_with_its_slash_encoded(client: TestClient) -> None:
     plain = client.get(f"{SCENARIOS}/poker/kuhn")
     encoded = client.get(f"{SCENARIOS}/poker%2Fkuhn")
@@ -159,7 +151,7 @@ def test_an_engine_that_never_ends_is_ended() -> None:
     assert time.monotonic() - begun < 20
 
 
-@pytest.mark.parametrize("program", ["import os; os.abort()", "print('{')", "print('[1]')", "print('{}'[:1] * 10**6)"])
+@pytest.mark.parametrize("program", ["import os; os.abort()", "print('[1]')"])
 def test_an_engine_that_takes_its_process_down_is_a_fault_of_the_manifest(program: str) -> None:
     (fault,) = check_engine(KUHN, 20, worker(program))
     assert "failed" in fault.message

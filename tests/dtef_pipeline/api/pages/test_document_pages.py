@@ -67,17 +67,6 @@ def test_a_step_on_what_was_changed_meanwhile_does_nothing(tmp_path: Path) -> No
             assert client.post("/personas/calm/status", data=wrong, headers=OWN_ORIGIN).status_code in (409, 412, 422)
 
 
-def test_a_scenario_is_promoted(tmp_path: Path) -> None:
-    with browsing(tmp_path) as client:
-        manifest = client.get("/api/scenarios/poker/kuhn").json()
-        new = {name: value for name, value in manifest.items() if name not in ("version", "status")}
-        tiny = {**new, "id": "poker/tiny", "adapter": "poker/kuhn"}
-        assert client.post("/api/scenarios", json=tiny, headers=OWN_ORIGIN).status_code == 201
-        sent = hidden_fields(client.get("/scenarios/poker/tiny").text, "/scenarios/poker/tiny/status")
-        assert client.post("/scenarios/poker/tiny/status", data=sent, headers=OWN_ORIGIN).status_code == 303
-        assert "/scenarios/poker/tiny" in client.get("/scenarios?status=production").text
-
-
 def moved(client: TestClient, address: str) -> str:
     """The page after the step that the page at an address offers."""
     sent = hidden_fields(client.get(address).text, "/personas/calm/status")

@@ -76,30 +76,13 @@ def test_two_servers_give_the_same_tag_until_something_changes(
         assert another.get(path).headers["etag"] != first.headers["etag"]
 
 
-def test_every_form_of_if_none_match(client: TestClient, store: EvaluationStore) -> None:
+def test_several_headers_if_none_match_are_one_list(client: TestClient, store: EvaluationStore) -> None:
     path = f"{QUEUE}/{asked_evaluation(store)}"
     tag = client.get(path).headers["etag"]
-    strong = tag.removeprefix("W/")
-    same = (tag, strong, f'"x", {tag}', f'{tag},"x"', f'"a,b", {strong}', "*", " * ", f'"",{tag}', f'"x",, ,{tag},')
-    other = (
-        'W/"x"',
-        '"x", "y"',
-        "garbage",
-        "",
-        ",,",
-        f"{tag} {tag}",
-        strong.strip('"'),
-        f'w/{strong}"',
-        f'"a,{strong}',
-        f"*, {tag}x",
-    )
-    for header in (*same, *other):
-        answer = client.get(path, headers={"If-None-Match": header})
-        assert answer.status_code == (304 if header in same else 200), header
-        assert answer.headers["etag"] == tag
-        assert bool(answer.content) is (header in other), header
-    lists = client.get(path, headers=[("If-None-Match", '"x"'), ("If-None-Match", tag)])
-    assert lists.status_code == 304
+    same = client.get(path, headers=[("If-None-Match", '"x"'), ("If-None-Match", tag)])
+    assert (same.status_code, same.content, same.headers["etag"]) == (304, b"", tag)
+    other = client.get(path, headers={"If-None-Match": f"w/{tag.removeprefix('W/')}"})
+    assert (other.status_code, other.headers["etag"]) == (200, tag)
 
 
 def test_an_evaluation_that_is_not_there_is_404_whatever_is_sent(client: TestClient) -> None:

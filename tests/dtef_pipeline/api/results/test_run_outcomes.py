@@ -349,7 +349,6 @@ def test_results_are_made_again_when_a_scenario_changes(tmp_path: Path) -> None:
         ({"judges": ["standard=gpt-4.1-mini", "prompt-aware=gpt-4.1-mini"]}, None),
         ({"judges": ["standard=gpt-4.1-mini"]}, "not by standard(gpt-4.1-mini)"),
         ({"judges": ["standard=gpt-4.1-mini", "prompt-aware=gpt-4.1-mini"], "judge_draws": 2}, "in 2 draws"),
-        ({"judges": ["standard=gpt-4.1-mini", "prompt-aware=gpt-4.1-mini"], "scale": 10}, "[scale:10]"),
         ({"judges": ["standard=a-model-that-has-gone"]}, None),
     ],
 )
