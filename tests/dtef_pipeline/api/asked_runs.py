@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -189,3 +189,11 @@ def asked_survey(folder: Path) -> Evaluation:
     house.write("predictions", rows_in(PREDICTIONS, calls), **at, snapshot="base")
     how = {"conditions": ["distribution/attribute-label"], "context_levels": ["0"]}
     return submitted(folder, "survey", {"predictions": {**how, "models": ["m"]}}, partition(SEGMENT))
+
+
+ASKED: dict[str, Callable[[Path], Evaluation]] = {
+    "games": asked_games,
+    "qa": asked_qa,
+    "rubric": asked_rubric,
+    "survey": asked_survey,
+}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -38,6 +38,7 @@ from tests.dtef_pipeline.api.asked_runs import (
     rows_in,
     submitted,
 )
+from tests.dtef_pipeline.api.conftest import AnsweredRun
 from tests.dtef_pipeline.api.made import client_in, settings_in
 from tests.made.made_scores import CHIPS_WON, scored_games
 from tests.made.qa_scores import keep_in
@@ -52,9 +53,11 @@ def run_of(folder: Path, evaluation: Evaluation) -> dict[str, Any]:
     return found
 
 
-def test_what_was_not_answered_is_counted_and_stated_beside_the_metric(tmp_path: Path) -> None:
+def test_what_was_not_answered_is_counted_and_stated_beside_the_metric(answered: Callable[[str], AnsweredRun]) -> None:
     """Four right answers of five looked like a run that was answered in full."""
-    body = run_of(tmp_path, asked_qa(tmp_path))
+    _, evaluation, client = answered("qa")
+    run_id = evaluation.runs[0].run_id
+    body = client.get(f"/api/evaluations/{run_id}").json()
     said = "4 of 5 responses were given: 1 failed"
     assert body["outcomes"] == {
         "unit": "response",
@@ -68,12 +71,7 @@ def test_what_was_not_answered_is_counted_and_stated_beside_the_metric(tmp_path:
     (own,) = body["metrics"]
     assert (own["n"], own["n_requested"]) == (4, 5)
     assert own["remark"] == said
-
-
-def test_the_page_of_a_run_says_what_is_missing_and_what_was_bought(tmp_path: Path) -> None:
-    evaluation = asked_qa(tmp_path)
-    with client_in(tmp_path, "operator") as client:
-        shown = client.get(f"/runs/{evaluation.runs[0].run_id}").text
+    shown = client.get(f"/runs/{run_id}").text
     for said in ("4 of 5 responses were given: 1 failed", "requested: 5 responses", "4 of 5<", "Paid by this evaluation"):
         assert said in shown
 
