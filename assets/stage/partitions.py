@@ -333,14 +333,14 @@ class StageEvents:
     def item(self, key: str, n_done: int, total: int, reason: str | None = None) -> None:
         """Record that a partition is done, or failed for a reason. `n_done`: the number of the stage's settled partitions."""
         status = {"status": "done"} if reason is None else {"status": "failed", "reason": reason}
-        self._emit_event(f"{key} is {status['status']}", {"key": key, "done": n_done, "of": total, **status})
+        self._emit_event(f"{key} is {status['status']}", {"key": key, "done": n_done, "n_planned": total, **status})
 
     def _report_progress(self, counts: CallCounts, total: int) -> None:
         """Report the number of answered requests, at long intervals since events are stored permanently."""
         if time.monotonic() - self._reply_places < ANSWERS_TOLD_EVERY_S:
             return
         self._reply_places = time.monotonic()
-        progress_data = {"answered": counts.answered, "failed": counts.failed, "skipped": counts.skipped, "of": total}
+        progress_data = {"answered": counts.answered, "failed": counts.failed, "skipped": counts.skipped, "n_planned": total}
         self._emit_event(f"{counts.answered:,} of {total:,} requests are answered", progress_data)
 
     def _report_calls(self, calls: StageCalls) -> None:
