@@ -70,7 +70,8 @@ class Settings(BaseModel):
         None, ge=1, description="a whole number from 1: the most partitions of one run of a backfill"
     )
     provider_limits: Annotated[dict[str, int], BeforeValidator(_limits)] = Field(
-        {}, description="PROVIDER=CALLS, calls in flight at once, each provider once, such as openai=60,anthropic=20"
+        {},
+        description="PROVIDER=CALLS, calls of one process in flight at once, each provider once, such as openai=60,anthropic=20",
     )
     traceback: bool = Field(False, description="1 or 0: whether commands show the traceback of every error")
 

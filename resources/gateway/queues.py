@@ -32,7 +32,7 @@ def find_provider(spec: ModelSpec) -> str:
     `openai`, `anthropic`, `local`; `openai/127.0.0.1:8000`.
     """
     provider = spec.model.partition("/")[0]
-    # Without user and password, like the stored name (`resources/responses/provider_shares.py`).
+    # Without user and password: pools have this name.
     return f"{provider}/{urlsplit(spec.api_base).netloc.rpartition('@')[2]}" if spec.api_base else provider
 
 
@@ -40,8 +40,8 @@ def find_provider(spec: ModelSpec) -> str:
 class ProviderSlots:
     """The calls in flight to one provider, under an adaptive limit. Times are seconds of one monotonic clock.
 
-    A 429 halves the limit, but not again for calls in flight at the last cut: they say nothing about the limit since. It grows when all
-    runs together take their shares again (`SharedLimits`).
+    The limit grows by one with each response until the first 429, then by one after as many responses as the limit. A 429 halves it, but
+    not again for calls in flight at the last cut: they say nothing about the limit since.
     """
 
     cap: int
@@ -49,10 +49,8 @@ class ProviderSlots:
     limit: int = 0
     in_flight: int = 0
     paused_until: float = -inf
-    answers: int = 0
-    """Responses so far."""
-    limited_at: float = -inf
-    """Start of the newest call that got a 429."""
+    _answers: int = field(default=0, repr=False)
+    """Responses since the limit last changed."""
     _cut_at: float = field(default=-inf, repr=False)
     _cuts: int = field(default=0, repr=False)
     """Consecutive cuts without a response in between."""
@@ -64,27 +62,24 @@ class ProviderSlots:
         """Return how many calls may start now."""
         return max(0, self.limit - self.in_flight) if now >= self.paused_until else 0
 
-    def share(self, calls: int) -> None:
-        """Set this run's share of a limit common to all runs, which adapt it together."""
-        self.cap = self.limit = calls
-
     def pause(self, end: float) -> None:
         self.paused_until = max(self.paused_until, end)
 
     def record_answer(self) -> None:
-        self.answers += 1
         self._cuts = 0
+        self._answers += 1
+        if self._cut_at == -inf or self._answers >= self.limit:
+            self.limit, self._answers = min(self.cap, self.limit + 1), 0
 
     def record_rate_limit(self, began: float, now: float, retry_after: float | None) -> None:
         """Record a 429 of a call that began at `began` and still counts as in flight."""
-        self.limited_at = max(self.limited_at, began)
         if retry_after is not None:
             self.pause(now + retry_after)
         if began <= self._cut_at:
             return
         # Half of the calls in use, because a limit that was not reached says nothing about the server.
         self.limit = min(self.cap, max(1, min(self.limit, self.in_flight) // 2))
-        self._cut_at = now
+        self._cut_at, self._answers = now, 0
         self._cuts += 1
         if retry_after is None and self._cuts > 1:
             self.pause(now + self.backoff.wait(self._cuts - 1))
