@@ -38,7 +38,7 @@ def _mark_secret(_: str) -> str:
 class Settings(BaseModel):
     """The environment variables, each named `DTEF_` and the field in capitals; a blank one counts as not set.
 
-    `DTEF_BROKER` and `DAGSTER_POSTGRES_URL` are read by Dagster, through `dagster.yaml`.
+    `DAGSTER_POSTGRES_URL` is read by Dagster, through `dagster.yaml`.
     """
 
     model_config = ConfigDict(frozen=True, alias_generator=AliasGenerator(validation_alias=lambda name: f"DTEF_{name.upper()}"))
