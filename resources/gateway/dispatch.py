@@ -226,8 +226,6 @@ class Dispatch:
             queue.state.learn(reply, job.request)
             usage = compute_usage(reply, job.request, queue.state.price, queue.ceiling)
             queue.state.answer(job)
-            if line := queue.state.build_host_warning(reply.host):
-                self._tell(line)
             self._end_undecided(queue)
             await self._writer.commit(make_response(job, reply, latency, self._scrub, usage))
             queue.done += 1

@@ -326,7 +326,7 @@ class Gateway:
 
         Raises GatewayError if litellm refuses what it would send, or two models would send the same request.
         """
-        refuse({queue.spec.name: find_sent_problem(queue.spec, queue.room) for queue in queues})
+        refuse({queue.spec.name: find_sent_problem(queue.spec) for queue in queues})
         for queue in queues:
             specs = self._checked[queue.role]
             if queue.spec.variant not in specs:

@@ -15,7 +15,7 @@ from resources.gateway.direct_transport import is_direct
 from resources.gateway.litellm_transport import UNKNOWN_PROVIDER, LitellmTransport, find_unknown_provider
 from resources.gateway.local_model import LocalTransport
 from resources.gateway.prices import price
-from resources.gateway.request_settings import find_provider_problem, find_sent_problem, is_translated, refuse_same_sent
+from resources.gateway.request_settings import find_sent_problem, is_translated, refuse_same_sent
 from resources.gateway.transport import Scrubber
 from resources.responses.store import ResponseStore
 
@@ -41,8 +41,6 @@ def find_quick_problem(spec: ModelSpec, environ: Mapping[str, str]) -> str | Non
         return None
     if spec.is_local:
         return LocalTransport().problem(spec)
-    if problem := find_provider_problem(spec):
-        return problem
     usual = f"{spec.model.partition('/')[0].upper()}_API_KEY"
     if not spec.api_key_env and not spec.api_base and environ.get(usual, "").strip():
         return None

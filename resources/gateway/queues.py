@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import re
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
@@ -244,7 +243,6 @@ class ModelState:
     ceilings: defaultdict[str, Ceiling] = field(default_factory=lambda: defaultdict(Ceiling))
     """Ceilings by role."""
     _refusals: list[str] = field(default_factory=list)
-    _has_warned_of_host: bool = False
 
     def answer(self, job: Job) -> None:
         """Record an answered call."""
@@ -272,29 +270,12 @@ class ModelState:
         current = self._bound or bound
         self._bound = self.price = Price(min(current.prompt, bound.prompt), min(current.completion, bound.completion))
 
-    def build_host_warning(self, host: str | None) -> str | None:
-        """Return a warning the first time that another host than the pinned one served the model, else None."""
-        provider = self.spec.provider
-        if self._has_warned_of_host or provider is None or host is None or _is_same_host(provider, host):
-            return None
-        self._has_warned_of_host = True
-        return (
-            f"{self.spec.name}: a response came from the host {host[:80]!r}, not from {provider}, which the models file pins; "
-            "it is kept and scored"
-        )
-
     def record_refusal(self, message: str) -> bool:
         """Record a final refusal; return whether so many had the same words, and nothing else, that the model is at fault."""
         if len(self._refusals) < SAME_REFUSALS:
             self._refusals.append(message)
         is_same = len(self._refusals) == SAME_REFUSALS and len(set(self._refusals)) == 1
         return is_same and not self.answered
-
-
-def _is_same_host(provider: str, host: str) -> bool:
-    """Return whether a reply's host (`Google AI Studio`) is the pinned one (`google-ai-studio`, `deepinfra/fp8`) by letters and digits."""
-    expected, actual = (re.sub(r"[^a-z0-9]", "", name.lower()) for name in (provider.partition("/")[0], host))
-    return expected.startswith(actual) or actual.startswith(expected)
 
 
 @dataclass
@@ -334,12 +315,6 @@ class ModelQueue:
     def ceiling(self) -> Ceiling:
         """The maximum usage of the model's calls in this role."""
         return self.state.ceilings[self.role]
-
-    @property
-    def room(self) -> int | None:
-        """The smallest response limit of the unclaimed requests, in tokens, or None if none has a limit."""
-        limits = [job.request.max_tokens for job in self.unclaimed]
-        return min((limit for limit in limits if limit is not None), default=None)
 
     @property
     def is_exhausted(self) -> bool:
