@@ -331,7 +331,7 @@ class Dispatch:
             self._tell(f"{queue.spec.name}: {reason}; {len(jobs):,} {are} not sent{_quote_error(last)}")
         for job in jobs:
             error = _quote_error(errors.get(job.key, last))
-            self._fail(queue, job, f"not asked{' again' if job.sent else ''}: {reason}{error}", status)
+            self._fail(queue, job, f"not sent{' again' if job.sent else ''}: {reason}{error}", status)
 
     def _fail(self, queue: ModelQueue, job: Job, message: str, status: str = "error") -> None:
         if status == "budget":

@@ -128,7 +128,7 @@ class TestGivingUp:
         assert len(answers.failures) == 60
         assert answers.n_sent == len(server.calls) <= 4
         unsent = [failure for failure in answers.failures.values() if not failure.attempts]
-        assert {failure.message for failure in unsent} == {f"not asked: m: HTTP {fault.status}: {fault.message}"}
+        assert {failure.message for failure in unsent} == {f"not sent: m: HTTP {fault.status}: {fault.message}"}
 
     def test_ten_requests_refused_in_the_same_words_end_the_model(self, store: ResponseStore) -> None:
         told: list[str] = []
