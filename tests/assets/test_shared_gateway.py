@@ -77,9 +77,7 @@ def test_every_run_has_a_budget_of_its_own(run: Callable[..., Failures], server:
 
 
 def test_a_limit_that_a_later_stage_gives_counts_what_was_used_before(run: Callable[..., Failures]) -> None:
-    assert messages(run("one", NONE, (Budget(max_calls=3), {}))["judged"]) == [
-        "not sent: the run's max_calls of 3 was reached"
-    ]
+    assert messages(run("one", NONE, (Budget(max_calls=3), {}))["judged"]) == ["not sent: the run's max_calls of 3 was reached"]
     assert messages(run("two", NONE, (Budget(), {"m": Budget(max_calls=3)}))["judged"]) == [
         "not sent: m's max_calls of 3 was reached"
     ]
