@@ -66,10 +66,11 @@ def test_an_answer_is_never_written_over(store: ResponseStore) -> None:
     assert stored(store) == 2
 
 
-def test_known_keys_are_those_with_an_answer_across_chunks(store: ResponseStore) -> None:
-    store.add(response(number) for number in range(0, 12_000, 2))
-    assert store.find_known_keys(keys(*range(12_000))) == set(keys(*range(0, 12_000, 2)))
-    assert store.responses(keys(*range(12_000))).num_rows == 6_000
+def test_known_keys_are_those_with_an_answer_across_chunks(store: ResponseStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(db, "_CHUNK", 50)
+    store.add(response(number) for number in range(0, 120, 2))
+    assert store.find_known_keys(keys(*range(120))) == set(keys(*range(0, 120, 2)))
+    assert store.responses(keys(*range(120))).num_rows == 60
 
 
 def test_text_no_database_takes_is_kept_with_replacement_characters(store: ResponseStore) -> None:
@@ -79,15 +80,15 @@ def test_text_no_database_takes_is_kept_with_replacement_characters(store: Respo
 
 def test_threads_write_at_once(store: ResponseStore) -> None:
     def write(start: int) -> None:
-        for number in range(start, start + 40):
+        for number in range(start, start + 20):
             store.add([response(number)])
 
-    threads = [threading.Thread(target=write, args=(20 * worker,)) for worker in range(6)]
+    threads = [threading.Thread(target=write, args=(10 * worker,)) for worker in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert stored(store) == 140
+    assert stored(store) == 70
 
 
 def _fill(location: str, start: int) -> None:
