@@ -18,7 +18,7 @@ def one_local_model_in_one_thread() -> Iterator[None]:
     """Loaded once, with a small context. Two threads wait for each other in loops, at three to four times the work."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(local_model, "_PROMPT_THREADS", 1)
-        patch.setattr(local_model, "_CONTEXT_TOKENS", 160)
+        patch.setattr(local_model, "_CONTEXT_TOKENS", 256)
         patch.setattr(local_model, "_load", functools.cache(local_model._load))
         yield
 
