@@ -53,7 +53,14 @@ class Notes(Generic[Note]):
         folder = pafs.FileSelector(f"{warehouse.root}/{self.folder}", allow_not_found=True)
         infos = warehouse.fs.get_file_info(folder)
         files = [str(info.path) for info in infos if info.base_name.endswith(".json") and info.type == pafs.FileType.File]
-        notes = warehouse.map_files(lambda file: self._read_or_none(warehouse, file), files)
+
+        def read_or_none(file: str) -> Note | None:
+            try:
+                return self._read(warehouse, file)
+            except WarehouseError:
+                return None
+
+        notes = warehouse.map_files(read_or_none, files)
         return sorted((note for note in notes if note is not None), key=self.key_of)
 
     def _build_path(self, warehouse: Warehouse, key: str) -> str:
@@ -69,9 +76,3 @@ class Notes(Generic[Note]):
             return self._kind(**json.loads(text))
         except (ValueError, TypeError) as error:
             raise WarehouseError(f"{file}: cannot be read: {error}; {self._remedy}") from error
-
-    def _read_or_none(self, warehouse: Warehouse, file: str) -> Note | None:
-        try:
-            return self._read(warehouse, file)
-        except WarehouseError:
-            return None

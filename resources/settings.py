@@ -31,10 +31,6 @@ def _limits(text: str) -> dict[str, int]:
     return limits
 
 
-def _mark_secret(_: str) -> str:
-    return SOCIOSCOPE_AUTH
-
-
 class Settings(BaseModel):
     """The environment variables, each named `DTEF_` and the field in capitals; a blank one counts as not set.
 
@@ -54,7 +50,7 @@ class Settings(BaseModel):
     personas: Path | None = Field(None, description="a folder of `*.yaml` that `dtef games add` writes to")
     webhook: str | None = Field(None, repr=False, description="the URL that verdicts on drift are sent to: a secret")
     socioscope_url: str | None = Field(None, repr=False, description="the server that looks up chunks of interviews")
-    socioscope_auth_env: Annotated[str | None, BeforeValidator(_mark_secret)] = Field(
+    socioscope_auth_env: Annotated[str | None, BeforeValidator(lambda secret: SOCIOSCOPE_AUTH)] = Field(
         None, validation_alias=SOCIOSCOPE_AUTH, description="its secret, of which only the variable's name is kept"
     )
     socioscope_model: str | None = Field(None, description="the model that the server answers with")

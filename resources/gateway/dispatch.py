@@ -23,8 +23,9 @@ from resources.gateway.queues import (
     make_unanswered_call,
 )
 from resources.gateway.retries import Rules
-from resources.gateway.single_flight import Claiming, SingleFlight
+from resources.gateway.single_flight import SingleFlight
 from resources.gateway.transport import CallError, Reply, Scope, Scrubber, Transport
+from resources.responses.claims import Claims
 from resources.responses.writer import ResponseWriter
 
 # Maximum wait, so that a missed event delays the run for a moment only.
@@ -38,7 +39,7 @@ class Dispatch:
         self,
         queues: Sequence[ModelQueue],
         writer: ResponseWriter,
-        claims: Claiming,
+        claims: Claims,
         accounts: Accounts,
         rules: Rules,
         scrub: Scrubber,
