@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pyarrow.fs as pafs
@@ -76,3 +77,17 @@ class Notes(Generic[Note]):
             return self._kind(**json.loads(text))
         except (ValueError, TypeError) as error:
             raise WarehouseError(f"{file}: cannot be read: {error}; {self._remedy}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class PartFile:
+    """The source of a partition of a family that the engine assembles."""
+
+    key: str
+    path: str
+    content_hash: str
+
+
+def open_part_notes(family: str) -> Notes[PartFile]:
+    """Return the notes of a family's partitions."""
+    return Notes(f"{family}_files", PartFile, attrgetter("key"), f"`dtef {family} add` writes it again")

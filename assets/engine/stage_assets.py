@@ -48,7 +48,7 @@ from dtef_pipeline.family.stage import (
     concatenate_tables,
     make_uniqueness_check,
 )
-from resources.part_files import open_part_notes
+from resources.notes import open_part_notes
 from resources.warehouse import TABLES
 
 

@@ -20,7 +20,7 @@ from dtef_pipeline.identity import digest
 from dtef_pipeline.tables import CALL
 from resources.responses import database as db
 from resources.responses.database import SCHEMA_VERSION
-from resources.responses.store import RESPONSES, CostInStore, ResponseStore, find_damage
+from resources.responses.store import RESPONSES, CostInStore, ResponseStore
 from tests.made.responses import keys, response, stored
 from tests.postgres import Postgres
 from tests.resources import forked
@@ -304,29 +304,6 @@ def test_who_may_only_read_reads_a_store_of_before_runs_were_noted(postgres: Pos
         assert [len(page) for page in store.pages()] == [1]
         with pytest.raises(StoreError, match="read-only transaction"):
             store.add([response(2)])
-
-
-PAGE = 4096
-
-
-def test_a_damaged_page_is_found_and_a_sound_store_has_none(tmp_path: Path) -> None:
-    path = tmp_path / "responses.sqlite"
-    with ResponseStore(path) as store:
-        store.add([response(number, text="x" * 500) for number in range(2_000)])
-        assert find_damage(path, 60) is None
-    assert find_damage(path, 60) is None
-    content = bytearray(path.read_bytes())
-    middle = len(content) // PAGE // 2 * PAGE
-    content[middle : middle + 40 * PAGE] = b"\xff" * 40 * PAGE
-    path.write_bytes(content)
-    assert find_damage(path, 60)
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["responses.sqlite"]
-
-
-def test_what_is_no_database_is_damaged(tmp_path: Path) -> None:
-    path = tmp_path / "responses.sqlite"
-    path.write_bytes(b"rubbish" * 900)
-    assert find_damage(path, 60) == "file is not a database"
 
 
 def test_a_plain_postgresql_url_is_enough(postgres: Postgres) -> None:
