@@ -63,15 +63,6 @@ class TestCalls:
         assert (first.n_sent, second.n_sent, second.replayed, len(second.failures)) == (5, 2, 5, 3)
         assert len(server.calls) == 7
 
-    def test_a_models_budget_leaves_the_other_models_alone(self, store: ResponseStore) -> None:
-        with FakeLLM() as server:
-            one, two = (model(server, name=name, model=f"openai/{name}") for name in ("one", "two"))
-            asking = gateway(store, budget=Budget(max_calls=100), budgets={"one": Budget(max_calls=4)})
-            answers = asking.answer([*requests(one, 20), *requests(two, 20)])
-        assert sum(call.body["model"] == "one" for call in server.calls) == 4
-        assert {failure.message for failure in answers.failures.values()} == {"not sent: one's max_calls of 4 was reached"}
-        assert len(answers.failures) == 16
-
     def test_a_rerun_with_more_budget_asks_the_rest(self, store: ResponseStore) -> None:
         with FakeLLM() as server:
             wanted = requests(model(server), 20)

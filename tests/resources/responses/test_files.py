@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import threading
-import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta, timezone
@@ -136,28 +135,6 @@ class TestRoundTrip:
             export_responses(one, Path(folder) / f"responses{suffix}")
             assert import_responses(other, Path(folder) / f"responses{suffix}") == ImportResult(1, 0)
             assert contents(other) == contents(one) == [asdict(kept)]
-
-    @pytest.mark.thorough
-    def test_memory_does_not_grow_with_the_store(
-        self, elsewhere: ResponseStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        for module in (response_store, response_files):
-            monkeypatch.setattr(module, "PAGE", 100)
-        file = tmp_path / "responses.jsonl"
-
-        def peak() -> int:
-            tracemalloc.start()
-            export_responses(elsewhere, file)
-            import_responses(elsewhere, file)
-            _, most = tracemalloc.get_traced_memory()
-            tracemalloc.stop()
-            return most
-
-        elsewhere.add(response(number, text="long answer " * 400) for number in range(300))
-        peak()
-        of_300 = peak()
-        elsewhere.add(response(number, text="long answer " * 400) for number in range(2_400))
-        assert peak() < 1.5 * of_300
 
 
 class TestOtherPrograms:
