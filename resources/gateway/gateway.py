@@ -38,7 +38,7 @@ from resources.gateway.queues import (
     ProviderSlots,
     find_provider,
 )
-from resources.gateway.request_settings import describe_altered_settings, find_sent_problem, refuse_same_sent
+from resources.gateway.request_settings import describe_altered_settings, refuse_same_sent
 from resources.gateway.retries import Backoff, Rules
 from resources.gateway.transport import Scrubber, Transport
 from resources.responses.claims import Claims
@@ -322,11 +322,7 @@ class Gateway:
             self.accounts.refuse_unpriced(role_prices, role)
 
     def _check_sent(self, queues: Sequence[ModelQueue]) -> None:
-        """Report settings that are not sent as configured.
-
-        Raises GatewayError if litellm refuses what it would send, or two models would send the same request.
-        """
-        refuse({queue.spec.name: find_sent_problem(queue.spec) for queue in queues})
+        """Report settings that are not sent as configured. Raises GatewayError if two models would send the same request."""
         for queue in queues:
             specs = self._checked[queue.role]
             if queue.spec.variant not in specs:

@@ -77,45 +77,15 @@ def refuse_same_sent(specs: Iterable[ModelSpec], models: Iterable[ModelSpec]) ->
         body = json.dumps([spec.model, spec.api_base, sent_body], sort_keys=True, default=str)
         earlier = first.setdefault(body, spec)
         if earlier is not spec and {earlier.variant, spec.variant} & new:
-            raise GatewayError(_describe_same(earlier, spec))
-
-
-def find_sent_problem(spec: ModelSpec) -> str | None:
-    """Return litellm's message on a setting that it cannot translate for the provider, or None if there is none."""
-    try:
-        build_sent_body(spec)
-    except Exception as error:  # litellm raises many types
-        return _describe_untranslated(spec, error)
-    return None
-
-
-def _describe_untranslated(spec: ModelSpec, error: Exception) -> str | None:
-    """Return litellm's message on a setting without which it translates the others, or None if it is no setting's fault."""
-    for key, value in spec.sampling.items():
-        if _try_body(spec, key) is None:
-            continue
-        words = " ".join(str(getattr(error, "message", error)).split())
-        return f"{key}={value}: {words.removeprefix(f'litellm.{type(error).__name__}: ')}"
-    return None
-
-
-def _describe_same(first: ModelSpec, second: ModelSpec) -> str:
-    names = (first.name, second.name) if first.name != second.name else (first.variant, second.variant)
-    differing = [key for key in {**first.sampling, **second.sampling} if first.sampling.get(key) != second.sampling.get(key)]
-    changes = [
-        f"{spec.name}: {key}={format_setting(spec.sampling[key])} is {'not sent' if value is None else f'sent as {value}'}"
-        for spec in (first, second)
-        for key, value in find_altered_settings(spec).items()
-        if key in differing
-    ]
-    return (
-        f"{names[0]} and {names[1]} send the provider the same request, so one model would be paid for twice and ranked as two "
-        f"({'; '.join(dict.fromkeys(changes))}); name one of them, or in the models file say `{differing[0]}: null`"
-    )
+            changes = "; ".join(describe_altered_settings([earlier, spec]))
+            raise GatewayError(
+                f"{earlier.name} and {spec.name} send the provider the same request, so one model would be paid for twice and ranked as two; "
+                f"name one of them ({changes})"
+            )
 
 
 def _try_body(spec: ModelSpec, *exclusions: str) -> dict[str, Any] | None:
-    """Return `build_sent_body`, or None if litellm cannot translate a value (`find_sent_problem` says which)."""
+    """Return `build_sent_body`, or None if litellm cannot translate a value, and each call fails."""
     try:
         return build_sent_body(spec, *exclusions)
     except Exception:  # litellm raises many types

@@ -18,7 +18,6 @@ from resources.gateway.request_settings import (
     build_sent_body,
     describe_altered_settings,
     find_altered_settings,
-    find_sent_problem,
     refuse_same_sent,
 )
 from resources.responses.store import ResponseStore
@@ -106,7 +105,7 @@ def test_two_models_that_send_the_same_are_refused_by_their_names(
     """Both were paid for, and ranked as two."""
     both = [hosted(name, **one), hosted(name, **other)]
     key = next(iter({**one, **other}))
-    with pytest.raises(GatewayError, match=f"{key}=.* is (not )?sent") as told:
+    with pytest.raises(GatewayError, match=f"send the provider the same request.*{key}") as told:
         refuse_early(both, "base", FREE, store, {**KEYS, "DEEPSEEK_API_KEY": "k"})
     assert all(spec.name in str(told.value) for spec in both)
 
@@ -129,13 +128,9 @@ def test_the_gateway_refuses_two_that_send_the_same_before_it_asks(store: Respon
             model(server, name=one, model="openai/gpt-5-mini", transport="litellm", temperature=float(one))
             for one in ("0", "2")
         ]
-        with pytest.raises(GatewayError, match="temperature=0 is not sent"):
+        with pytest.raises(GatewayError, match="takes no temperature"):
             gateway(store).answer([one for spec in both for one in requests(spec)])
     assert server.calls == []
-
-
-def test_a_value_that_litellm_cannot_translate_is_reported_with_those_it_can() -> None:
-    assert "'medium'" in str(find_sent_problem(hosted("anthropic/claude-haiku-4-5", reasoning_effort="foo")))
 
 
 def test_an_embedder_is_sent_no_settings(store: ResponseStore) -> None:
