@@ -164,7 +164,7 @@ class PartitionRun:
         self._progress.announce(f"{self._title()}: {format_count(len(self.keys), 'partition')}")
 
     def _title(self) -> str:
-        """Return `predict (stage 3 of 6)`, since the displayed remaining time is the stage's."""
+        """Return `predict (stage 3 of 6)`."""
         asset = str(self.context.asset_key.to_user_string())
         if (stage := _STAGES.get(asset)) is None:
             return asset
@@ -188,10 +188,6 @@ class PartitionRun:
     @property
     def _n_settled(self) -> int:
         return len({*self._done, *self._failures})
-
-    def resume(self) -> None:
-        """Resume after model calls, whose duration is excluded from the remaining time."""
-        self._progress.resume(self._n_settled)
 
     def done(self, key: str, metadata: Mapping[str, Any], content: str | None = None) -> None:
         """Record that the key is written. `content`: the `content_version` of its rows, if known."""

@@ -56,4 +56,4 @@ def test_the_table_has_both_columns() -> None:
 
 def test_a_password_longer_than_any_message_is_not_shown_in_part() -> None:
     spec = ModelSpec(name="m", model="openai/m", api_base=f"http://me:{PLANTED}{'x' * 5_000}@gpu-box:8000/v1")
-    assert resolve_route(spec, {}).address == "http://[...]@gpu-box:8000/v1"
+    assert resolve_route(spec, {})[1] == "http://[...]@gpu-box:8000/v1"

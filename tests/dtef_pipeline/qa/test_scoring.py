@@ -183,7 +183,7 @@ def test_a_failed_judge_leaves_null_with_a_reason_and_never_a_middle_value() -> 
 
 @pytest.mark.parametrize(("reason", "status"), [("skipped_sample", "skipped_sample"), ("skipped_budget", "skipped_budget")])
 def test_what_was_not_judged_says_why_under_every_evaluator(reason: str, status: str) -> None:
-    limit = "not asked: the judges' daily budget of $2.00 for 2026-05-04 (UTC) was reached"
+    limit = "not sent: the judges' daily budget of $2.00 for 2026-05-04 (UTC) was reached"
     rows = [judged(evaluator=name, reason=reason, error=limit) for name in ("semantic", "factuality")]
     judgements = pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
     more = {"judgements": group_by_response(judgements), "judges": list_judges(judgements)}
