@@ -74,11 +74,6 @@ def heading(name: str) -> str:
     return name.replace("_", " ")
 
 
-def format_meaning(meaning: str) -> str:
-    """Return a column's meaning for tables for people, where null is a dash."""
-    return meaning.replace("null: ", "- means ")
-
-
 def wrap_line(line: str, width: int | None, indent: int = 0) -> str:
     """Wrap a line at the width, with later lines indented; unchanged if no width is given.
 

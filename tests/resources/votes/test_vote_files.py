@@ -172,7 +172,7 @@ def test_kinds_are_sorted_and_the_salt_and_actions_stay(store: VoteStore, tmp_pa
         (lambda line: line.replace('"schema":1', '"schema":2'), "schema: got 2; allowed: 1"),
         (lambda line: line.replace('"kind":"vote"', '"kind":"votes"'), "kind: got 'votes'; allowed: manifest, response"),
         (lambda line: line.replace('"choice":"', '"choice":"Z'), "choice: got 'Z"),
-        (lambda line: line.replace('"confidence":', '"confidence":9'), "allowed: 1 to 5"),
+        (lambda line: line.replace('"confidence":', '"confidence":9'), "allowed: at most 5"),
         (lambda line: line.replace('"choice":"A"', '"choice":"tie"'), None),
         (
             lambda line: re.sub('"voted_at":"....', '"voted_at":"9999', line),
