@@ -32,13 +32,6 @@ _BY = ("judge", "judge_variant", "evaluator")
 """Columns that identify a judge, its label first."""
 
 
-class Sides(NamedTuple):
-    """The places of a judge's snapshots before a given one and from it on, in chronological order; neither is empty."""
-
-    before: list[int]
-    after: list[int]
-
-
 @dataclass(frozen=True, slots=True)
 class JudgeDrift:
     """The verdict on one judge. `verdict`, `pairs`: None without anything to compare."""
@@ -54,26 +47,19 @@ class JudgeDrift:
         """Whether its range reaches the rule's thresholds. A judge without a control has at most the verdict watch."""
         return self.verdict is not None and self.verdict.verdict in NEWS
 
-    def sides(self, first: str, exclusions: Collection[str] = ()) -> Sides | None:
-        """Return its snapshots before the snapshot `first` and from it on, by time, or None if one side is empty.
+    def compute_shift_since(self, first: str, exclusions: Collection[str] = ()) -> float | None:
+        """Return the mean difference of its points from the snapshot `first` on, less that before, by time; None if a side is empty.
 
         The judge need not have `first`. `exclusions`: snapshots that count on neither side.
         """
         if self.pairs is None:
             return None
-        labels = self.pairs.snapshots
+        labels, means = self.pairs.snapshots, self.pairs.means
         order = list(sort_snapshot_times([*labels, first]))
-        earlier = set(order[: order.index(first)])
-        places = [i for i, label in enumerate(labels) if label not in exclusions]
-        result = Sides([i for i in places if labels[i] in earlier], [i for i in places if labels[i] not in earlier])
-        return result if result.before and result.after else None
-
-    def compute_shift_since(self, first: str, exclusions: Collection[str] = ()) -> float | None:
-        """Return the mean difference of its points from the snapshot `first` on, less that before; None if `sides` is None."""
-        sides = self.sides(first, exclusions)
-        if self.pairs is None or sides is None:
-            return None
-        return float(self.pairs.means[sides.after].mean() - self.pairs.means[sides.before].mean())
+        is_later = np.array([order.index(label) >= order.index(first) for label in labels])
+        counts = np.array([label not in exclusions for label in labels])
+        before, after = means[counts & ~is_later], means[counts & is_later]
+        return float(after.mean() - before.mean()) if len(before) and len(after) else None
 
 
 def judge_drift(subject: Subject, anchors: pa.Table, options: WatchOptions) -> pa.Table:
@@ -100,7 +86,10 @@ def compute_judge_drifts(
     options = options or WatchOptions()
     groups = points.groupby([*_BY], sort=True)
     names = {key: _list_judge_names(str(key[0]), group) for key, group in groups}
-    series = {key: _build_grid(group, _select_snapshots(times, names[key], options)) for key, group in groups}
+    series = {
+        key: _build_grid(group, [label for label, time in times.items() if options.is_any_counted(time, names[key])])
+        for key, group in groups
+    }
     threshold = options.threshold(sum(len(values.columns) > 1 for values, _ in series.values()))
     verdicts = []
     for key, (values, clusters) in series.items():
@@ -123,17 +112,10 @@ def _list_judge_names(label: str, rows: pd.DataFrame) -> list[str]:
     return [variant, label, model, *(strip_settings(name.partition("[")[0]) for name in (label, model))]
 
 
-def _select_snapshots(
-    times: Mapping[str, datetime | None], names: Sequence[str], options: WatchOptions
-) -> dict[str, datetime | None]:
-    """Return the counted snapshots of a judge with these names."""
-    return {label: time for label, time in times.items() if options.is_any_counted(time, names)}
-
-
-def _build_grid(rows: pd.DataFrame, times: Mapping[str, datetime | None]) -> tuple[pd.DataFrame, list[str]]:
-    """Return the (items, snapshots) points, draws averaged, and each item's cluster."""
+def _build_grid(rows: pd.DataFrame, labels: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
+    """Return the (items, snapshots) points of these snapshots, draws averaged, and each item's cluster."""
     values = rows.pivot_table(index="item", columns="snapshot", values="point", aggfunc="mean", dropna=False)
-    values = values[[label for label in times if label in values.columns]]
+    values = values[[label for label in labels if label in values.columns]]
     clusters = rows.drop_duplicates("item").set_index("item")["cluster"]
     return values, clusters.reindex(values.index).tolist()
 
@@ -194,16 +176,14 @@ def subtract_judges_of_row(row: Mapping[str, Any], judges: Sequence[JudgeDrift],
         return NetDrift(None, f"model or judges: {lacking} in these snapshots")
     shift, part = float(row["shift"]), float(np.mean(shifts)) * weight
     names = [judge.judge for judge in judges if judge.has_shifted]
-    return NetDrift(shift - part, f"{_describe_cause(shift, part, names)}{_describe_snapshots(judges, row)}")
+    return NetDrift(shift - part, _describe_cause(shift, part, names))
 
 
 def _describe_not_settled(judges: Sequence[JudgeDrift]) -> str:
     """Return the cause of a drift without a known first snapshot: the model if all judges have verdicts and none moved, else unsettled."""
     if all(judge.verdict is not None and not judge.has_shifted for judge in judges):
         return "of the model: on stored answers the judges did not move"
-    moves = [f"{judge.judge} moved by {move}" for judge in judges if (move := _format_judge_shift(judge)) is not None]
-    judge_notes = f"; on stored answers {list_first_names(moves, _JUDGES_NAMED)}" if moves else ""
-    return f"model or judges: the first snapshot of the shift is unknown{judge_notes}"
+    return "model or judges: the first snapshot of the shift is unknown"
 
 
 def _describe_cause(shift: float, part: float, judges: Sequence[str]) -> str:
@@ -217,47 +197,3 @@ def _describe_cause(shift: float, part: float, judges: Sequence[str]) -> str:
     if part / shift > _HARDLY:
         return f"model and judges moved: {words} {numbers}"
     return f"a shift of the model: {words} only {numbers}"
-
-
-def _describe_snapshots(judges: Sequence[JudgeDrift], row: Mapping[str, Any]) -> str:
-    """Return the judges' snapshots that differ from the model's, as the end of the text about its shift; empty if none differ."""
-    notes = {drift.judge: _describe_other_snapshots(drift, row) for drift in judges}
-    if len(set(notes.values())) == 1:
-        return f"; judges shown answers {next(iter(notes.values()))}" if any(notes.values()) else ""
-    judge_notes = [f"{judge} {note}" for judge, note in notes.items() if note]
-    return f"; judges shown answers: {list_first_names(judge_notes, _JUDGES_NAMED)}"
-
-
-def _describe_other_snapshots(judge: JudgeDrift, row: Mapping[str, Any]) -> str:
-    """Return the snapshots of a judge, or an empty text if they are the model's: `in 2026-11-04 to 2026-11-06 and from 2026-11-07 on`.
-
-    `row`: of MODEL_DRIFT, with a first snapshot of the shift.
-    """
-    sides = judge.sides(row["first_snapshot"])
-    if judge.pairs is None or sides is None:
-        return ""
-    labels, latest = judge.pairs.snapshots, row.get("latest_snapshot")
-    first, begin = labels[sides.after[0]], (row.get("baseline") or [None])[0]
-    n_snapshots = row.get("n_snapshots")
-    if (
-        first == row["first_snapshot"]
-        and begin in (None, labels[0])
-        and latest in (None, labels[-1])
-        and n_snapshots in (None, len(labels))
-    ):
-        return ""
-    after = f"from {first} on" if latest in (None, labels[-1]) else f"in {_format_span(labels[sides.after[0] :])}"
-    gaps = "" if n_snapshots in (None, len(labels)) else f" ({format_count(len(labels), 'snapshot')}, the model {n_snapshots})"
-    return f"in {_format_span(labels[: sides.after[0]])} and {after}{gaps}"
-
-
-def _format_span(labels: Sequence[str]) -> str:
-    return labels[0] if len(labels) == 1 else f"{labels[0]} to {labels[-1]}"
-
-
-def _format_judge_shift(judge: JudgeDrift) -> str | None:
-    """Return a judge's shift on stored answers by its own verdict: `-0.2003 since 2026-11-06`, or None if unknown."""
-    verdict = judge.verdict
-    if verdict is None or verdict.shift is None:
-        return None
-    return f"{verdict.shift:+.4f} since {verdict.first_snapshot or 'its first snapshots'}"
