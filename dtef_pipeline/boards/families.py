@@ -44,7 +44,9 @@ def add_families(table: pd.DataFrame, options: BoardOptions) -> pd.DataFrame:
         ("parsed_p", "parsed_p_adjusted", "parsed_difference", "parsed_verdict"),
     ):
         result[adjusted] = table[p].astype(np.float64).groupby(groups).transform(lambda values: holm(values))
-        result[verdict] = _name_verdicts(result[adjusted], result[difference])
+        words = np.where(result[difference] > 0, BETTER, np.where(result[difference] < 0, WORSE, ALIKE))
+        words = np.where(result[adjusted] < SIGNIFICANCE, words, ALIKE)
+        result[verdict] = np.where(result[adjusted].isna(), UNTESTED, words).astype(object)
     # Rows of which all was read say one thing, whatever p of other rows is adjusted with theirs.
     all_read = (result["n_parsed_pairs"] == result["n_pairs"]) & (result["parsed_p"] == result["p"])
     for column in ("parsed_p_adjusted", "parsed_verdict"):
@@ -58,12 +60,6 @@ def _name_families(table: pd.DataFrame, subject: BoardSubject) -> npt.NDArray[np
     has_reference = (flags[0] ^ flags[1]) & ((sides[0] == subject.reference) | (sides[1] == subject.reference))
     no_baseline = ~flags[0] & ~flags[1]
     return np.select([no_baseline, has_reference], [AMONG_MODELS, OF_REFERENCE], OF_BASELINES).astype(object)
-
-
-def _name_verdicts(p: pd.Series, difference: pd.Series) -> npt.NDArray[np.object_]:
-    is_significant = p < SIGNIFICANCE
-    words = np.where(is_significant & (difference > 0), BETTER, np.where(is_significant & (difference < 0), WORSE, ALIKE))
-    return np.where(p.isna(), UNTESTED, words).astype(object)
 
 
 def describe_disagreement(table: pd.DataFrame, subject: BoardSubject, where: str, words: Mapping[str, str]) -> list[str]:
