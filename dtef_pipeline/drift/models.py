@@ -290,7 +290,6 @@ class _Comparison:
         return {
             **self._history.keys,
             **self._subject.series_columns(self._history.keys),
-            "partitions": sorted(set(self._asked[self._subject.keys.space[0]]), key=self._subject.in_order),
             "n_prompts": len(self._asked),
             "latest_snapshot": self._snapshots[-1].label,
             **asdict(self._rule),
