@@ -217,7 +217,7 @@ def rates(panel: Panel, sets: int, seed: int, *, looks: int = 2) -> Rates:
                 pairs,
                 list(found["m0"].policy.columns),
                 baseline=BASELINE,
-                threshold=options.compute_shared_threshold(panel.ways),
+                threshold=options.threshold(2 * panel.ways),
             )
             in_parsing = verdicts["m0"].drift_kind == "parse rate"
             as_ten = any(words[name] and (one.log10_e or 0.0) >= ten for name, one in verdicts.items())

@@ -18,7 +18,6 @@ import pyarrow as pa
 from dtef_pipeline.asking.models import strip_settings
 from dtef_pipeline.asking.snapshot_label import snapshot_time
 from dtef_pipeline.asking.snapshot_order import sort_labels
-from dtef_pipeline.drift.paired import Paired
 from dtef_pipeline.drift.rule import apply_drift_rule
 from dtef_pipeline.drift.settings import WatchOptions
 from dtef_pipeline.drift.shared_shift import Scores
@@ -34,13 +33,12 @@ _BY = ("judge", "judge_variant", "evaluator")
 
 @dataclass(frozen=True, slots=True)
 class JudgeDrift:
-    """The verdict on one judge. `verdict`, `pairs`: None without anything to compare."""
+    """The verdict on one judge. `verdict`: None without anything to compare."""
 
     judge: str
     row: dict[str, Any]
     """The judge's columns, `n_anchors`, `latest_snapshot`, the rule's columns, and those of EVIDENCE if there is a verdict."""
     verdict: Verdict | None
-    pairs: Paired | None
 
     @property
     def has_shifted(self) -> bool:
@@ -52,9 +50,9 @@ class JudgeDrift:
 
         The judge need not have `first`. `exclusions`: snapshots that count on neither side.
         """
-        if self.pairs is None:
+        if self.verdict is None:
             return None
-        labels, means = self.pairs.snapshots, self.pairs.means
+        labels, means = self.verdict.pairs.snapshots, self.verdict.pairs.means
         order = list(sort_snapshot_times([*labels, first]))
         is_later = np.array([order.index(label) >= order.index(first) for label in labels])
         counts = np.array([label not in exclusions for label in labels])
@@ -96,8 +94,17 @@ def compute_judge_drifts(
         # Other settings or evaluators are the same model.
         peers = [candidate for candidate in series if names[candidate][-1] != names[key][-1]]
         peer_scores = {f"{peer[0]} {peer[2]}".strip(): Scores(series[peer][0]) for peer in peers}
-        named = dict(zip(_BY, key, strict=True))
-        verdicts.append(_judge_one(named, values, clusters, times, options, threshold, peer_scores))
+        rule = apply_drift_rule(values, times, temperature=0.0)
+        verdict = (
+            compute_verdict(values, clusters, baseline=options.baseline, threshold=threshold, peers=peer_scores, peer="judge")
+            if rule.is_comparable
+            else None
+        )
+        latest = str(values.columns[-1]) if len(values.columns) else None
+        row = {**dict(zip(_BY, key, strict=True)), "n_anchors": len(values), "latest_snapshot": latest, **asdict(rule)}
+        if verdict:
+            row |= {**verdict.row(), "reason": "; ".join([rule.reason, *verdict.notes])}
+        verdicts.append(JudgeDrift(str(key[0]), row, verdict))
     return verdicts
 
 
@@ -118,27 +125,6 @@ def _build_grid(rows: pd.DataFrame, labels: Sequence[str]) -> tuple[pd.DataFrame
     values = values[[label for label in labels if label in values.columns]]
     clusters = rows.drop_duplicates("item").set_index("item")["cluster"]
     return values, clusters.reindex(values.index).tolist()
-
-
-def _judge_one(
-    named: Mapping[str, Any],
-    values: pd.DataFrame,
-    clusters: Sequence[str],
-    times: Mapping[str, datetime | None],
-    options: WatchOptions,
-    threshold: float,
-    peers: Mapping[str, Scores],
-) -> JudgeDrift:
-    judge = str(next(iter(named.values())))
-    rule = apply_drift_rule(values, times, temperature=0.0)
-    latest = str(values.columns[-1]) if len(values.columns) else None
-    row = {**named, "n_anchors": len(values), "latest_snapshot": latest, **asdict(rule)}
-    if not rule.is_comparable:
-        return JudgeDrift(judge, row, None, None)
-    verdict = compute_verdict(values, clusters, baseline=options.baseline, threshold=threshold, peers=peers, peer="judge")
-    row |= verdict.row()
-    row["reason"] = "; ".join([rule.reason, *verdict.notes])
-    return JudgeDrift(judge, row, verdict, verdict.pairs)
 
 
 _MOSTLY, _HARDLY = 2 / 3, 1 / 3

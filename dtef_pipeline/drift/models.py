@@ -174,7 +174,8 @@ def compute_model_drift(
         threshold = options.threshold(n_watched * n_late)
         pools = _group_by_setting(histories.all, subject)
         n_several = sum(len({past.keys["model"] for past in pool if past.is_watched}) > 1 for pool in pools)
-        shared_threshold = options.compute_shared_threshold(n_watched * n_several)
+        # Half of alpha: the common shift varies more than it seems.
+        shared_threshold = options.threshold(2 * n_watched * n_several)
         rows: dict[History, tuple[dict[str, Any], list[dict[str, Any]]]] = {}
         for pool in pools:
             comparisons = _compare_series(pool, histories, pairs, options, threshold, late)

@@ -27,6 +27,7 @@ _BEGIN_UNPARSED = (
     "fewer responses of the first snapshots could be parsed, and those that could did not move: the first snapshots were off"
 )
 _BACK = 3
+DriftKind = Literal["score and parsed", "parse rate", "score"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +63,7 @@ class Verdict:
     notes: tuple[str, ...] = ()
     shift_vs_peers: float | None
     parsed_shift: float | None = None
-    drift_kind: Literal["score and parsed", "parse rate", "score"] | None = None
+    drift_kind: DriftKind | None = None
 
     def row(self) -> dict[str, Any]:
         """Return the columns of EVIDENCE, the `top_changes`, and the snapshots of the `baseline` and of an `outage`."""
@@ -119,7 +120,10 @@ def compute_verdict(
         read = _collect_evidence(parsed_values, clusters, parsed_peers, baseline, threshold)
     pairs, signal = result.pairs, result.evidence
     parsed_shift = _compute_parsed_shift(read.pairs, pairs, signal) if read and signal.first is not None else None
-    drift_kind = _classify_drift(signal.shift, parsed_shift, read) if result.is_drift and parsed_values is not None else None
+    drift_kind: DriftKind | None = None
+    if result.is_drift and parsed_values is not None:
+        is_unparsed = parsed_shift is None or abs(parsed_shift) < abs(signal.shift or 0.0) / 2
+        drift_kind = "score and parsed" if read and read.is_drift else "parse rate" if is_unparsed else "score"
     if is_begin_unparsed := drift_kind == "parse rate" and (signal.shift or 0.0) > 0 and (signal.first or 0) < pairs.baseline:
         result, drift_kind = result._replace(verdict="watch", is_dated=False), None
     outages = find_outages(pairs.means, 0.0) if signal.first is not None else NO_OUTAGES
@@ -229,14 +233,6 @@ def _compute_parsed_shift(read: Paired, pairs: Paired, signal: Evidence) -> floa
     mask = np.array([index >= 0 and index not in signal.outages.places for index in positions.tolist()], dtype=bool)
     before, after = mask & (positions < first), mask & (positions >= first) & (positions < end)
     return float(read.means[after].mean() - read.means[before].mean()) if before.any() and after.any() else None
-
-
-def _classify_drift(
-    shift: float | None, parsed_shift: float | None, read: _ScoreEvidence | None
-) -> Literal["score and parsed", "parse rate", "score"]:
-    if read is not None and read.is_drift:
-        return "score and parsed"
-    return "parse rate" if parsed_shift is None or abs(parsed_shift) < abs(shift or 0.0) / 2 else "score"
 
 
 def _describe_scope(result: _ScoreEvidence, drift_kind: str | None, parsed_shift: float | None) -> Iterator[str]:
