@@ -28,7 +28,7 @@ _COMPARISON_COLUMNS = (
     Column("verdict", "Verdict", always=True),
     Column("difference", "Difference", "signed", "Score of this model less that of the other, with its 95% interval"),
     Column("p_adjusted", "p (adjusted)", "p", more=True),
-    Column("way", "Setting"),
+    Column("setting", "Setting"),
     Column("n_pairs", "Items", "count", more=True),
     Column("note", "Note", "note"),
 )
@@ -129,7 +129,7 @@ def _build_comparison_row(family: FamilyEntry, row: dict[str, Any], side: str, s
     return {
         **row,
         "other": rival,
-        "way": family.view.setting_text(row),
+        "setting": family.view.setting_text(row),
         "verdict": verdict,
         "difference": Estimate(ends[0], low, high),
     }

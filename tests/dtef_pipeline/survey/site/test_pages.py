@@ -179,7 +179,7 @@ def test_ways_that_do_not_fit_are_left_out_and_the_page_says_so(open_tables: Ope
     found = pages_of(read(open_tables([*everywhere("a", 0.5), *everywhere("a", 0.6, context_level="5")], **tables())))
     shared = found[pair_pages.SHARED_DATA]
     assert isinstance(shared, DataFile)
-    assert [shared.value["ways"][way][0] for _, way, _ in shared.value["series"]] == ["With 5 context questions"]
+    assert [shared.value["settings"][way][0] for _, way, _ in shared.value["series"]] == ["With 5 context questions"]
     assert "1 setting with less context" in html_of(page_of(found, "Kenya"))
 
 
