@@ -14,7 +14,7 @@ from dtef_pipeline.drift.verdict_tables import DRIFT
 from dtef_pipeline.report.row_reader import StoredRow, StoredRows
 from dtef_pipeline.report.terminal import rename_variant_rows, rename_variants
 from dtef_pipeline.site.content import Link, Section
-from dtef_pipeline.site.family_view import BoardRow, FamilySite, FamilyView, RankedBoard
+from dtef_pipeline.site.family_content import BoardRow, FamilyContent, FamilySite, RankedBoard
 from dtef_pipeline.site.paths import board_page, build_model_address
 from dtef_pipeline.text.natural_order import natural_order
 
@@ -24,7 +24,7 @@ class FamilyEntry:
     """A family on the site."""
 
     site: FamilySite
-    view: FamilyView
+    content: FamilyContent
     part_titles: Mapping[str, str]
 
     @property
@@ -38,7 +38,7 @@ class FamilyEntry:
     @property
     def board(self) -> RankedBoard | None:
         """The leaderboard for the front page."""
-        return self.view.boards[0] if self.view.boards else None
+        return self.content.boards[0] if self.content.boards else None
 
     def name_board(self, board: RankedBoard | None) -> str:
         """The family and one of its leaderboards, where that has a title."""
@@ -50,7 +50,7 @@ class FamilyEntry:
 
     def find_board_row(self, model: str) -> BoardRow | None:
         """Return a model's row of the first leaderboard that has it."""
-        return next((row for board in self.view.boards for row in board.rows if row.model == model), None)
+        return next((row for board in self.content.boards for row in board.rows if row.model == model), None)
 
     def part_title(self, part: str) -> str:
         """Return the title of a partition or of a first-level value."""
@@ -58,7 +58,7 @@ class FamilyEntry:
 
     def filter_model_rows(self, frame: pd.DataFrame, model: str) -> pd.DataFrame:
         """Return a model's rows of a table with `model` and `model_variant`."""
-        return frame[(frame["model"] == model) | (frame["model_variant"] == self.view.variants.get(model, model))]
+        return frame[(frame["model"] == model) | (frame["model_variant"] == self.content.variants.get(model, model))]
 
 
 class SiteContents:
@@ -79,7 +79,7 @@ class SiteContents:
         return {name: build_model_address(name) for name in names}
 
     def _iterate_board_rows(self) -> Iterator[BoardRow]:
-        return (row for family in self.families for board in family.view.boards for row in board.rows)
+        return (row for family in self.families for board in family.content.boards for row in board.rows)
 
     def list_families(self, model: str) -> list[FamilyEntry]:
         """Return the families that have a model on a board."""
@@ -137,7 +137,7 @@ class SiteContents:
         table = family.site.responses
         if "latency_s" not in self.rows.columns(table):
             return {}
-        aliases = [(name, alias) for name in self.model_paths for alias in {name, family.view.variants.get(name, name)}]
+        aliases = [(name, alias) for name in self.model_paths for alias in {name, family.content.variants.get(name, name)}]
         query = f"""
             WITH timed AS (SELECT model, model_variant, latency_s FROM {table} WHERE latency_s > 0),
             aliases AS (SELECT unnest(?::VARCHAR[]) AS name, unnest(?::VARCHAR[]) AS alias),

@@ -28,7 +28,7 @@ def build_front_page(contents: SiteContents) -> Page:
     cards = [
         {
             "link": family.link,
-            "verdict": family.view.verdict,
+            "verdict": family.content.verdict,
             "chart": build_interval_chart(family.board, family.board.measure, _CHARTED) if family.board else None,
         }
         for family in families

@@ -6,7 +6,7 @@ from typing import Any
 
 from dtef_pipeline.site.content import Chart, Column, Page, Section, Table, TemplateBlock, is_unknown
 from dtef_pipeline.site.contents import FamilyEntry
-from dtef_pipeline.site.family_view import BoardRow, RankedBoard
+from dtef_pipeline.site.family_content import BoardRow, RankedBoard
 from dtef_pipeline.site.number_text import show, show_with_interval
 from dtef_pipeline.site.paths import board_page
 
@@ -19,8 +19,8 @@ _COLUMNS_OF_RANK = (
 
 def build_leaderboard_page(family: FamilyEntry) -> Page:
     """Build the page of a family: its verdict, its leaderboards, and its further sections."""
-    boards = [build_board_section(board, index) for index, board in enumerate(family.view.boards)]
-    return Page(board_page(family.name), family.site.title, family.view.verdict, [*boards, *family.view.sections])
+    boards = [build_board_section(board, index) for index, board in enumerate(family.content.boards)]
+    return Page(board_page(family.name), family.site.title, family.content.verdict, [*boards, *family.content.sections])
 
 
 def build_board_section(board: RankedBoard, index: int) -> Section:

@@ -78,7 +78,7 @@ def _describe_places(family: FamilyEntry, name: str) -> str:
     row = family.find_board_row(name)
     assert row is not None, f"{name} is on no board of {family.name}"
     score = show_with_interval(row.score, "score")
-    board = next(board for board in family.view.boards if row in board.rows)
+    board = next(board for board in family.content.boards if row in board.rows)
     where = family.name_board(board)
     if row.rank is None:
         return f"{where}: {score}, not ranked."
@@ -91,7 +91,7 @@ def _describe_places(family: FamilyEntry, name: str) -> str:
 
 def _build_family_sections(contents: SiteContents, family: FamilyEntry, name: str) -> Iterator[Section]:
     places = []
-    for board in family.view.boards:
+    for board in family.content.boards:
         for row in board.rows:
             if row.model == name:
                 title = Link(board.title or family.site.title, f"{family.link.href}#{board.anchor}")
@@ -101,16 +101,16 @@ def _build_family_sections(contents: SiteContents, family: FamilyEntry, name: st
     note = _VERDICT_GUIDE if comparisons.rows and "adjusted_over" in comparisons.rows[0] else ""
     blocks = [Table("Rank and score", _PLACE_COLUMNS, places), comparisons, *_build_drift_blocks(contents, family, name)]
     yield Section(family.name, family.site.title, blocks, guide=note)
-    yield from map(family.name_section, family.view.build_model_sections(name))
+    yield from map(family.name_section, family.content.build_model_sections(name))
 
 
 def _build_comparisons_table(contents: SiteContents, family: FamilyEntry, name: str) -> Table:
     """List every comparison with another model or a baseline, seen from this model."""
     rows = []
     for pair in convert_to_rows(contents.comparisons(family.name)):
-        if family.view.is_called(name, pair["model"], pair["model_variant"]):
+        if family.content.is_called(name, pair["model"], pair["model_variant"]):
             rows.append(_build_comparison_row(family, pair, "other", 1))
-        elif family.view.is_called(name, pair["other_model"], pair["other_variant"]):
+        elif family.content.is_called(name, pair["other_model"], pair["other_variant"]):
             rows.append(_build_comparison_row(family, pair, "model", -1))
     for row in rows:
         if row["verdict"] and row["other"] in contents.model_paths:
@@ -125,11 +125,11 @@ def _build_comparison_row(family: FamilyEntry, row: dict[str, Any], side: str, s
     low, high = ends[1:] if sign > 0 else ends[:0:-1]
     verdict = row["verdict"] if sign > 0 else _OPPOSITE.get(row["verdict"], row["verdict"])
     model, variant = (row["other_model"], row["other_variant"]) if side == "other" else (row["model"], row["model_variant"])
-    rival = family.view.name_of(model, variant)
+    rival = family.content.name_of(model, variant)
     return {
         **row,
         "other": rival,
-        "setting": family.view.setting_text(row),
+        "setting": family.content.setting_text(row),
         "verdict": verdict,
         "difference": Estimate(ends[0], low, high),
     }

@@ -63,7 +63,7 @@ from dtef_pipeline.site.content import (
     convert_to_rows,
     is_unknown,
 )
-from dtef_pipeline.site.family_view import ITEM_COLUMNS, FamilySite, FamilyView
+from dtef_pipeline.site.family_content import ITEM_COLUMNS, FamilyContent, FamilySite
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.site.paths import board_page, state_address
 from dtef_pipeline.text.number_words import format_count
@@ -249,7 +249,7 @@ Boards = Mapping[str, Sequence[BoardPage]]
 """By scenario, its boards."""
 
 
-def read_games(connection: duckdb.DuckDBPyConnection, documents: GameDocuments = _NOTHING_KNOWN) -> FamilyView:
+def read_games(connection: duckdb.DuckDBPyConnection, documents: GameDocuments = _NOTHING_KNOWN) -> FamilyContent:
     """Read the family's pages. `documents`: scenarios and personas in words; episodes of a missing scenario are shown without rules and
     table."""
     scenarios = load_scenario_results(StoredRows(connection), documents)
@@ -257,7 +257,7 @@ def read_games(connection: duckdb.DuckDBPyConnection, documents: GameDocuments =
     board_pages = sort_boards(page for group in boards.values() for page in group)
     names = scenarios[0].labels.names if scenarios else {}
     episodes = {scenario.name: choose_listed_episodes(scenario) for scenario in scenarios}
-    return FamilyView(
+    return FamilyContent(
         verdict(board_pages) if board_pages else _describe_no_models(scenarios),
         [page.board for page in board_pages],
         [

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from dtef_pipeline.site.content import DataFile, Link, Page, Section, Table, TemplateBlock
-from dtef_pipeline.site.family_view import FamilyView
+from dtef_pipeline.site.family_content import FamilyContent
 from dtef_pipeline.site.rendering import render_data, render_page, render_script_json
 from dtef_pipeline.survey.site import family_site, pair_pages, texts
 from dtef_pipeline.survey.site.contents import SurveyContents
@@ -69,7 +69,7 @@ def with_texts(rows: list[dict[str, Any]], words: str = "50, 30, 20") -> dict[st
     }
 
 
-def pages_of(view: FamilyView) -> dict[str, Page | DataFile]:
+def pages_of(view: FamilyContent) -> dict[str, Page | DataFile]:
     return {one.path: one for one in view.pages()}
 
 
@@ -288,7 +288,7 @@ class Tags(HTMLParser):
         assert not any(name.startswith("on") for name, _ in attrs)
 
 
-def hostile_parts(view: FamilyView) -> Iterator[str]:
+def hostile_parts(view: FamilyContent) -> Iterator[str]:
     for one in view.pages():
         yield html_of(one) if isinstance(one, Page) else ""
     for name in {row.model for board in view.boards for row in board.rows}:

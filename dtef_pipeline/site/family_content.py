@@ -82,7 +82,7 @@ class RankedBoard:
 
 
 ITEM_COLUMNS = ("model", "item", "label", "page", "score")
-"""Of `FamilyView.item_scores`: the model's name, the item's id and its words, the page that shows it, and the score, higher is better."""
+"""Of `FamilyContent.item_scores`: the model's name, the item's id and its words, the page that shows it, and the score, higher is better."""
 
 
 def format_setting(row: Mapping[str, Any]) -> str:
@@ -92,7 +92,7 @@ def format_setting(row: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class FamilyView:
+class FamilyContent:
     """The content of one family, computed from its tables."""
 
     verdict: str
@@ -144,7 +144,7 @@ class FamilySite:
     """Tables that it reads, in addition to those over all families."""
     scored: str
     """Table of scores; without rows in it the family has no pages."""
-    read: Callable[[duckdb.DuckDBPyConnection], FamilyView]
+    read: Callable[[duckdb.DuckDBPyConnection], FamilyContent]
     subject: Subject
     """The subject of the drift tests."""
     metrics: Sequence[MetricSource] = ()
