@@ -31,7 +31,6 @@ def item_site(family: Family) -> FamilySite:
     return FamilySite(
         family=family.name,
         title=family.name.capitalize(),
-        part=family.part,
         tables=tuple(family.all_tables),
         scored=family.board,
         read=partial(_read, family=family),

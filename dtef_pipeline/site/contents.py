@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -56,10 +56,6 @@ class FamilyEntry:
         """Return the title of a partition or of a first-level value."""
         return self.site.title_part(self.part_titles, part)
 
-    def filter_model_rows(self, frame: pd.DataFrame, model: str) -> pd.DataFrame:
-        """Return a model's rows of a table with `model` and `model_variant`."""
-        return frame[(frame["model"] == model) | (frame["model_variant"] == self.content.variants.get(model, model))]
-
 
 class SiteContents:
     """All data of the pages. Tables over all families are read once; the models of each family's rows are named apart."""
@@ -75,15 +71,9 @@ class SiteContents:
     @cached_property
     def model_paths(self) -> Mapping[str, str]:
         """The page of each model, by its name; references have none."""
-        names = sorted({row.model for row in self._iterate_board_rows() if not row.is_reference}, key=natural_order)
+        rows = (row for family in self.families for board in family.content.boards for row in board.rows)
+        names = sorted({row.model for row in rows if not row.is_reference}, key=natural_order)
         return {name: build_model_address(name) for name in names}
-
-    def _iterate_board_rows(self) -> Iterator[BoardRow]:
-        return (row for family in self.families for board in family.content.boards for row in board.rows)
-
-    def list_families(self, model: str) -> list[FamilyEntry]:
-        """Return the families that have a model on a board."""
-        return [family for family in self.families if family.find_board_row(model)]
 
     def table(self, name: str, family: FamilyEntry) -> pd.DataFrame:
         """Return a family's rows of a table over all families, models with several variants named by variant. Empty without the table."""
@@ -94,11 +84,12 @@ class SiteContents:
 
     def costs(self, model: str = "") -> pd.DataFrame:
         """The costs of all families, with the `title` of each: of all models, or of one."""
-        tables = [(family, frame) for family in self.families if len(frame := self.table("costs", family))]
-        frames = [
-            (family.filter_model_rows(frame, model) if model else frame).assign(title=family.site.title)
-            for family, frame in tables
-        ]
+        frames = []
+        for family in self.families:
+            if len(frame := self.table("costs", family)):
+                variant = family.content.variants.get(model, model)
+                rows = frame[(frame["model"] == model) | (frame["model_variant"] == variant)] if model else frame
+                frames.append(rows.assign(title=family.site.title))
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
     def comparisons(self, family: str) -> pd.DataFrame:

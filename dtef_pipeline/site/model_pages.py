@@ -67,7 +67,7 @@ def _list_of_models(contents: SiteContents) -> Page:
 
 
 def _build_model_page(contents: SiteContents, name: str, path: str) -> Page:
-    families = contents.list_families(name)
+    families = [family for family in contents.families if family.find_board_row(name)]
     sections = [section for family in families for section in _build_family_sections(contents, family, name)]
     answer = " ".join(_describe_places(family, name) for family in families)
     crumbs = [Link("Models", MODELS_PAGE)]
@@ -99,7 +99,10 @@ def _build_family_sections(contents: SiteContents, family: FamilyEntry, name: st
                 places.append({"board": title, **ranks, "score": row.score, "note": row.note})
     comparisons = _build_comparisons_table(contents, family, name)
     note = _VERDICT_GUIDE if comparisons.rows and "adjusted_over" in comparisons.rows[0] else ""
-    blocks = [Table("Rank and score", _PLACE_COLUMNS, places), comparisons, *_build_drift_blocks(contents, family, name)]
+    blocks: list[Block] = [Table("Rank and score", _PLACE_COLUMNS, places), comparisons]
+    pairs = zip(contents.drift[family.name]["model"].to_pylist(), contents.drift_rows[family.name], strict=True)
+    if drifts := [row for model, row in pairs if name in (model, row["model"]) and row["verdict"]]:
+        blocks += [build_verdict_table(family, drifts), *build_timelines(contents, family, drifts)]
     yield Section(family.name, family.site.title, blocks, guide=note)
     yield from map(family.name_section, family.content.build_model_sections(name))
 
@@ -133,12 +136,6 @@ def _build_comparison_row(family: FamilyEntry, row: dict[str, Any], side: str, s
         "verdict": verdict,
         "difference": Estimate(ends[0], low, high),
     }
-
-
-def _build_drift_blocks(contents: SiteContents, family: FamilyEntry, name: str) -> list[Block]:
-    pairs = zip(contents.drift[family.name]["model"].to_pylist(), contents.drift_rows[family.name], strict=True)
-    rows = [row for model, row in pairs if name in (model, row["model"]) and row["verdict"]]
-    return [build_verdict_table(family, rows), *build_timelines(contents, family, rows)] if rows else []
 
 
 def _build_costs_section(contents: SiteContents, name: str) -> Section:

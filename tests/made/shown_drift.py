@@ -14,6 +14,6 @@ from tests.made.read_page import ReadPage
 
 def shown_drift(connection: duckdb.DuckDBPyConnection, subject: Subject) -> str:
     """The text of the page. `connection` has the tables of drift."""
-    site = FamilySite(subject.family, "Family", "part", (), "drift", lambda _: FamilyContent("", []), subject)
+    site = FamilySite(subject.family, "Family", (), "drift", lambda _: FamilyContent("", []), subject)
     page = drift_page(SiteContents(connection, [site]))
     return ReadPage(render_page(page, {"navigation": [], "made": ""})).text

@@ -11,7 +11,6 @@ import duckdb
 import pandas as pd
 
 from dtef_pipeline.games.game_in_play import describe_unit
-from dtef_pipeline.games.game_pairs import GAMES_PAIRED
 from dtef_pipeline.games.metrics import list_general_metrics
 from dtef_pipeline.games.personas import NO_PERSONA, PERSONA_STATUS, Persona
 from dtef_pipeline.games.play_drift import GAMES_WATCHED
@@ -282,12 +281,10 @@ def _describe_no_models(scenarios: Sequence[ScenarioResults]) -> str:
 GAMES_SITE = FamilySite(
     "games",
     "Games",
-    "scenario",
     tuple(GAMES_TABLES),
     "persona_results",
     read_games,
     GAMES_WATCHED,
-    metrics=GAMES_PAIRED.metrics,
     part_words=part_words,
     metric_words=ranked_metric_words,
     describe_watched_setting=describe_watched_setting,

@@ -8,7 +8,6 @@ import duckdb
 import numpy as np
 import pandas as pd
 
-from dtef_pipeline.qa.prompt_rows import QA_PAIRED
 from dtef_pipeline.qa.score_drift import QA_WATCHED
 from dtef_pipeline.qa.site.boards import (
     SuiteBoard,
@@ -162,12 +161,10 @@ def _build_findings_section(scores: QaScores) -> Section:
 QA_SITE = FamilySite(
     "qa",
     "Questions",
-    "part",
     tuple(QA_TABLES),
     "qa_scores",
     read,
     QA_WATCHED,
-    QA_PAIRED.metrics,
     part_words=part_words,
     metric_words=ranked_metric_words,
     describe_asking=lambda level, condition: format_qa_condition(condition),

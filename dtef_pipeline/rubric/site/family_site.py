@@ -25,7 +25,6 @@ from dtef_pipeline.rubric.site.judges import build_data_sections, judge_sections
 from dtef_pipeline.rubric.site.model_sections import RubricsOfModel
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
 from dtef_pipeline.rubric.site.small_boards import ranked_board
-from dtef_pipeline.rubric.stages import RUBRIC_PAIRED
 from dtef_pipeline.site.content import DataFile, Page, convert_to_rows
 from dtef_pipeline.site.family_content import ITEM_COLUMNS, FamilyContent, FamilySite, RankedBoard
 from dtef_pipeline.site.number_text import show_with_interval
@@ -154,12 +153,10 @@ def _read_titles(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
 RUBRIC_SITE = FamilySite(
     "rubric",
     "Rubrics",
-    "blueprint",
     tuple(RUBRIC_TABLES),
     "rubric_scores",
     read,
     WATCHED,
-    RUBRIC_PAIRED.metrics,
     responses="rubric_responses",
     read_part_titles=_read_titles,
 )

@@ -34,7 +34,6 @@ from dtef_pipeline.survey.site.survey_labels import (
     ranked_metric_words,
 )
 from dtef_pipeline.survey.site.texts import load_texts, sample_pairs
-from dtef_pipeline.survey.stages import SURVEY_PAIRED
 from dtef_pipeline.survey.table_folders import SURVEY_TABLES
 from dtef_pipeline.survey.tables import METRICS
 from dtef_pipeline.text.number_words import format_count
@@ -86,12 +85,10 @@ def _add_pair_pages(contents: SurveyContents, view: FamilyContent) -> FamilyCont
 SURVEY_SITE = FamilySite(
     FAMILY,
     "Surveys",
-    "segment",
     tuple(SURVEY_TABLES),
     "scores",
     read,
     SUBJECT,
-    SURVEY_PAIRED.metrics,
     part_words=part_words,
     metric_words=ranked_metric_words,
     describe_asking=describe_asking,

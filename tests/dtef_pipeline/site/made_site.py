@@ -56,7 +56,7 @@ def view(_: duckdb.DuckDBPyConnection) -> FamilyContent:
 
 
 def made_site() -> FamilySite:
-    return FamilySite("made", "Made up", "part", ("made_scores",), "made_scores", view, SUBJECT, responses="made_responses")
+    return FamilySite("made", "Made up", ("made_scores",), "made_scores", view, SUBJECT, responses="made_responses")
 
 
 def connected() -> duckdb.DuckDBPyConnection:
