@@ -347,4 +347,3 @@ def test_lists_lead_to_the_pages(open_tables: Open) -> None:
     assert all(isinstance(one, Link) and one.href in found for one in links)
     assert [row["question"].text for row in table_of(questions).rows] == ["Question q0?", "Question q1?"]
     assert segments.answer.startswith("Models predict Kenya best of 4 segments (0.700)")
-    assert family_site.SURVEY_SITE.part == "segment"
