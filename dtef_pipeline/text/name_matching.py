@@ -15,12 +15,11 @@ _SIMILARITY = 0.5
 """Of names that are near, from 0 to 1, as difflib measures it."""
 
 
-def find_nearest(word: str, choices: Iterable[str], limit: int = _MOST_NEAR) -> list[str]:
-    """The known names of which the word is a part (`b` of `a/b`), or else those most similar to it; at most `limit`."""
+def find_nearest(word: str, choices: Iterable[str]) -> list[str]:
+    """Return at most three known names: those of which the word is a part (`b` of `a/b`), or else those most similar to it."""
     names = sorted(choices)
-    return [name for name in names if word in name.split("/")][:limit] or difflib.get_close_matches(
-        word, names, limit, _SIMILARITY
-    )
+    parts = [name for name in names if word in name.split("/")][:_MOST_NEAR]
+    return parts or difflib.get_close_matches(word, names, _MOST_NEAR, _SIMILARITY)
 
 
 def suggest_nearest(word: str, choices: Iterable[str]) -> str:
