@@ -1,8 +1,7 @@
-"""Comparisons of every two models on the cells that both have a score for, and tiers of models that cannot be distinguished."""
+"""Comparisons of every two models on the cells that both have a score for, and the ranks that they leave."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import NamedTuple
@@ -211,48 +210,3 @@ def list_contradictions(board_rows: pd.DataFrame, pairs: pd.DataFrame, keys: Key
         for key in board_rows[[*names, *MODEL]].astype(str).itertuples(index=False, name=None)
     ]
     return pd.Series(notes, board_rows.index, dtype=object)
-
-
-def tiers(board_rows: pd.DataFrame, pairs: pd.DataFrame, keys: Keys) -> pd.Series:
-    """Return the tier of each row of an overall board, from 1, on the board's index; null for unranked models.
-
-    `pairs`: from `compare_all_pairs`, of the same scores. Each setting has its own ranking. A tier is its first model and those
-    ranked below it, down to the next model that the verdict finds worse than the first; that model opens the next tier. Models of a tier
-    cannot be distinguished from its first, but may be from each other. Null also for a model without a testable comparison in that
-    setting, because there are too few clusters.
-    """
-    testable = pairs[pairs["p"].notna()]
-    sides = [(*keys.asked, *names) for names in (MODEL, OTHER)]
-    able = {model for side in sides for model in zip(*(testable[name].astype(str) for name in side), strict=True)}
-    wins = pairs[pairs["verdict"] == BETTER]
-    better = set(zip(*(wins[name].astype(str) for name in (*keys.asked, *MODEL, *OTHER)), strict=True))
-    ranked = board_rows[board_rows["rank"].notna()].sort_values([*keys.asked, "rank", *MODEL], kind="stable")
-    result = pd.Series(pd.NA, index=board_rows.index, dtype="Int64")
-    current_condition: tuple[str, ...] = ()
-    for index, *names in ranked[[*keys.asked, *MODEL]].astype(str).itertuples(name=None):
-        condition, model = tuple(names[: len(keys.asked)]), names[len(keys.asked) :]
-        if (*condition, *model) not in able:
-            continue
-        if condition != current_condition:
-            current_condition, first, tier = condition, model, 1
-        elif (*current_condition, *first, *model) in better:
-            first, tier = model, tier + 1
-        result.loc[index] = tier
-    return result
-
-
-def explain_missing_tiers(board_rows: pd.DataFrame, pairs: pd.DataFrame, keys: Keys) -> pd.Series:
-    """Explain why each ranked row of a board with the column `tier` has none, on the board's index; empty for all others.
-
-    `pairs`: from `compare_all_pairs`, of the same scores; the reason is the most frequent note of pairs in the same setting.
-    """
-    notes = pairs[pairs["note"] != ""]
-    reasons = {
-        tuple(map(str, condition)): Counter(rows["note"]).most_common(1)[0][0]
-        for condition, rows in notes.groupby(list(keys.asked), observed=True)
-    }
-    conditions = zip(*(board_rows[name].astype(str) for name in keys.asked), strict=True)
-    reason_column = pd.Series(
-        [reasons.get(condition, "no other model to compare with") for condition in conditions], board_rows.index, dtype=object
-    )
-    return reason_column.where(board_rows["rank"].notna() & board_rows["tier"].isna(), "")

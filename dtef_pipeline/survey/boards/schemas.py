@@ -140,7 +140,6 @@ BOARD_COLUMNS: Mapping[str, str] = {
     **_COMMON,
     **_describe_columns(_NOTE),
     **_describe_ends("score", "score"),
-    "tier": "Tier, from 1: its models do not differ significantly from its first model; null: not ranked or not testable",
     "rank": "Place by adjusted score, from 1 (best); null: not ranked (see note)",
     "rank_low": RANK_LOW,
     "rank_high": RANK_HIGH,
