@@ -119,9 +119,8 @@ def lopsided(seed: int) -> Rows:
     return rows
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_the_timeline_is_what_a_naive_definition_says(seed: int) -> None:
-    rows = lopsided(seed)
+def test_the_timeline_is_what_a_naive_definition_says() -> None:
+    rows = lopsided(1)
     _, series = found(rows)
     frame = pd.DataFrame(rows)
     frame["item"] = frame["round"] + frame["question_id"]
