@@ -76,10 +76,9 @@ class BoardOptions:
         return None
 
 
-def policy_sql(options: BoardOptions, metric: str | None = None) -> str:
-    """Return the published policy under a metric (default: the board's) as an SQL expression over `scores` columns."""
-    metric = metric or options.metric
-    similarity = f"1 - {metric}" if metric in options.subject.distances else metric
+def policy_sql(options: BoardOptions) -> str:
+    """Return the published policy under the board's metric as an SQL expression over `scores` columns."""
+    similarity = f"1 - {options.metric}" if options.metric in options.subject.distances else options.metric
     credits = options.subject.credits.items()
     fixed = " ".join(f"WHEN '{status}' THEN {score}" for status, score in credits if score is not None)
     return f"CASE status WHEN 'ok' THEN {similarity} {fixed} END"
@@ -213,29 +212,6 @@ def add_clusters(rows: pd.DataFrame, connection: duckdb.DuckDBPyConnection, subj
     same_item = items.merge(references, on=names, how="left")["same_item"].fillna(item_keys)
     cluster = items.merge(links, on=names, how="left")["cluster"].fillna(same_item)
     return rows.assign(same_item=pd.Categorical(same_item).take(code), cluster=pd.Categorical(cluster).take(code))
-
-
-def load_scores_by_metric(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
-    """Return the `score` of `load_cells` under every metric, one column per metric, with the columns that identify a row.
-
-    One row per cell and model variant, regardless of `options.cells` and `options.metric`. Under each metric the latest snapshot with a
-    score counts.
-    """
-    connection.execute("SET threads = 1")
-    subject = options.subject
-    columns = ", ".join((*subject.keys.cell, *MODEL))
-    means = ", ".join(f"avg({policy_sql(options, metric)}) AS {metric}" for metric in subject.metrics)
-    latest = ", ".join(f"arg_max({metric}, place) AS {metric}" for metric in subject.metrics)
-    place = _snapshot_place_sql(connection, options)
-    query = f"""
-        WITH of_snapshots AS (
-            SELECT {columns}, {place} AS place, {means} FROM scores WHERE {_cells_where_sql(options)} GROUP BY {columns}, snapshot
-        )
-        SELECT {columns}, {latest} FROM of_snapshots GROUP BY {columns}
-        ORDER BY {_order_by_sql(subject.keys)}
-        """
-    with require_current_scores(subject.keys):
-        return _make_categorical(connection.sql(query, params=parameters(options)).to_arrow_table(), subject.keys)
 
 
 def _order_by_sql(keys: Keys) -> str:

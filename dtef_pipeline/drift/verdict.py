@@ -26,7 +26,6 @@ _NO_CONTROL = "at most watch without a control, since a shift that all {0}s shar
 _BEGIN_UNPARSED = (
     "fewer responses of the first snapshots could be parsed, and those that could did not move: the first snapshots were off"
 )
-_BACK = 3
 DriftKind = Literal["score and parsed", "parse rate", "score"]
 
 
@@ -262,30 +261,14 @@ def _build_notes(result: _ScoreEvidence, outages: Outages, baseline: int, peer: 
     lasts = result.is_dated and signal.until == len(pairs.snapshots)
     if pairs.is_large and not lasts:
         notes.append(f"the latest, {pairs.snapshots[-1]}, is {pairs.means[-1]:+.4f} from the baseline")
-    if result.is_drift and _is_back(pairs.means, signal):
-        notes.append("a drift that reverted: the latest snapshots are back at the level before")
-    notes += _describe_outages(pairs, outages)
+    past, pending = ([pairs.snapshots[place] for place in part] for part in (outages.ended, outages.pending))
+    if past:
+        notes.append(f"off and back, which is an outage and no drift: {list_first_names(past, _MOST_NAMED)}")
+    if pending:
+        notes.append(f"off up to the latest, an outage or a shift: {list_first_names(pending, _MOST_NAMED)}")
     if pairs.is_large and not result.is_drift:
         notes.append(_describe_who_moved(result, result.control.models, peer) if result.control else _NO_CONTROL.format(peer))
     return tuple(notes)
-
-
-def _is_back(means: Floats, signal: Evidence) -> bool:
-    """Return whether the last three snapshots are nearer to those before the drift than to those in it."""
-    if signal.first is None or signal.until is None or signal.until + _BACK > len(means):
-        return False
-    before, during = float(np.median(means[: signal.first])), float(np.median(means[signal.first : signal.until]))
-    latest = float(np.median(means[-_BACK:]))
-    return abs(latest - before) < abs(latest - during)
-
-
-def _describe_outages(pairs: Paired, outages: Outages) -> list[str]:
-    past = [pairs.snapshots[place] for place in outages.ended]
-    pending = [pairs.snapshots[place] for place in outages.pending]
-    notes = [f"off and back, which is an outage and no drift: {list_first_names(past, _MOST_NAMED)}"] if past else []
-    return (
-        [*notes, f"off up to the latest, an outage or a shift: {list_first_names(pending, _MOST_NAMED)}"] if pending else notes
-    )
 
 
 def _describe_who_moved(result: _ScoreEvidence, models: Sequence[str], peer: str) -> str:

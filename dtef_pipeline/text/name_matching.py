@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from dtef_pipeline.errors import ConfigError
@@ -29,15 +29,14 @@ def suggest_nearest(word: str, choices: Iterable[str]) -> str:
     return f"Did you mean {names}? " if names else ""
 
 
-def list_nearest(word: str, choices: Iterable[str], limit: int = _MOST, describe: Callable[[str], str] = str) -> str:
-    """List the known names most similar to the word, then some others: `gpt-4.1, grok-4.20, ... and 22 more`, or `none`.
-
-    At most `limit` names, each formatted by `describe`.
+def list_nearest(word: str, choices: Iterable[str], limit: int = _MOST) -> str:
+    """List the known names most similar to the word, then some others: `gpt-4.1, grok-4.20, ... and 22 more`, or `none`; at
+    most `limit` names.
     """
     names = sorted(choices)
     matches = find_nearest(word, names)
     names = [*matches, *(name for name in names if name not in matches)]
-    return list_first_names([*map(describe, names[:limit]), *names[limit:]], limit) or "none"
+    return list_first_names(names, limit) or "none"
 
 
 def filter_by_patterns(names: Sequence[str], patterns: Sequence[str], given_as: str) -> list[str]:
