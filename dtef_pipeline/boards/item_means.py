@@ -266,6 +266,12 @@ def _compute_rates_of_k(named: pa.Table, chance: Floats, draws: Codes, group: Co
     intervals = compute_mean_intervals(values, value_groups, groups, np.ones(groups, dtype=bool), "item")
     n_items = np.bincount(value_groups, minlength=groups)
     too_few = np.bincount(group[~enough & (draws > 0)], minlength=groups)
+    draws_of_k = format_count(k, "scored draw")
+    left_out = [f"{format_count(few, 'item')} with fewer than {draws_of_k} left out" if few else "" for few in too_few.tolist()]
+    notes = [
+        ("; ".join(filter(None, parts)) or None) if n else f"no item has {draws_of_k}"
+        for n, *parts in zip(n_items, left_out, intervals.why_none, strict=True)
+    ]
     columns = {
         "k": np.full(groups, k),
         "n_items": n_items,
@@ -273,18 +279,8 @@ def _compute_rates_of_k(named: pa.Table, chance: Floats, draws: Codes, group: Co
         "pass_at_k": group_means(values, value_groups, groups),
         "pass_low": intervals.low,
         "pass_high": intervals.high,
-        "note": [
-            _write_pass_note(int(n), int(few), k, reason)
-            for n, few, reason in zip(n_items, too_few, intervals.why_none, strict=True)
-        ],
+        "note": notes,
     }
     for column in PASS_COLUMNS:
         named = named.append_column(column, pa.array(columns[column.name], from_pandas=True).cast(column.type))
     return named
-
-
-def _write_pass_note(n_items: int, too_few: int, k: int, reason: str) -> str | None:
-    if not n_items:
-        return f"no item has {format_count(k, 'scored draw')}"
-    left_out = f"{format_count(too_few, 'item')} with fewer than {format_count(k, 'scored draw')} left out" if too_few else ""
-    return "; ".join(filter(None, (left_out, reason))) or None

@@ -154,7 +154,9 @@ def subtract_judges_of_row(row: Mapping[str, Any], judges: Sequence[JudgeDrift],
         return NetDrift(None, "")
     first = row.get("first_snapshot")
     if first is None and judges:
-        return NetDrift(None, _describe_not_settled(judges))
+        if all(judge.verdict is not None and not judge.has_shifted for judge in judges):
+            return NetDrift(None, "of the model: on stored answers the judges did not move")
+        return NetDrift(None, "model or judges: the first snapshot of the shift is unknown")
     shifts = [shift for j in judges if (shift := j.compute_shift_since(str(first), row.get("outage") or ())) is not None]
     if not judges or len(shifts) < len(judges):
         lacking = f"stored answers of {format_count(len(judges) - len(shifts), 'judge')} are missing"
@@ -163,13 +165,6 @@ def subtract_judges_of_row(row: Mapping[str, Any], judges: Sequence[JudgeDrift],
     shift, part = float(row["shift"]), float(np.mean(shifts)) * weight
     names = [judge.judge for judge in judges if judge.has_shifted]
     return NetDrift(shift - part, _describe_cause(shift, part, names))
-
-
-def _describe_not_settled(judges: Sequence[JudgeDrift]) -> str:
-    """Return the cause of a drift without a known first snapshot: the model if all judges have verdicts and none moved, else unsettled."""
-    if all(judge.verdict is not None and not judge.has_shifted for judge in judges):
-        return "of the model: on stored answers the judges did not move"
-    return "model or judges: the first snapshot of the shift is unknown"
 
 
 def _describe_cause(shift: float, part: float, judges: Sequence[str]) -> str:

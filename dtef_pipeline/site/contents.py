@@ -105,14 +105,13 @@ class SiteContents:
     @cached_property
     def drift(self) -> Mapping[str, pa.Table]:
         """The verdicts on each family's series, with the setting in words."""
-        return {family.name: self._drift_of(family) for family in self.families}
-
-    def _drift_of(self, family: FamilyEntry) -> pa.Table:
-        table = self.rows.table("drift", DRIFT.names, {"family": family.name}, ("model_variant", "setting"))
-        words = [
-            label if label is None else family.site.describe_watched_setting(label) for label in table["setting"].to_pylist()
-        ]
-        return table.set_column(table.schema.get_field_index("setting"), "setting", pa.array(words, pa.string()))
+        tables = {}
+        for family in self.families:
+            table = self.rows.table("drift", DRIFT.names, {"family": family.name}, ("model_variant", "setting"))
+            settings, describe = table["setting"].to_pylist(), family.site.describe_watched_setting
+            words = pa.array([None if setting is None else describe(setting) for setting in settings], pa.string())
+            tables[family.name] = table.set_column(table.schema.get_field_index("setting"), "setting", words)
+        return tables
 
     @cached_property
     def drift_rows(self) -> Mapping[str, Sequence[StoredRow]]:

@@ -125,15 +125,12 @@ def extract_answer(text: str, key: str, *, has_marker: bool = False) -> str:
     position = 0
     for match in find_objects(text):
         amid = strip_fence(text[: match.start]) and strip_fence(text[match.end :])
-        answer = "" if has_marker and amid else _find_answer(match.pairs, key)
+        try:
+            values = [] if has_marker and amid else match.pairs.named(key)
+            answer = "".join(f"\n{key.upper()}: {format_json_value(value)}\n" for value in values)
+        except RecursionError:  # deeper than any answer
+            answer = ""
         if answer:
             parts += [text[position : match.start], answer]
             position = match.end
     return "".join([*parts, text[position:]])
-
-
-def _find_answer(pairs: Pairs, key: str) -> str:
-    try:
-        return "".join(f"\n{key.upper()}: {format_json_value(value)}\n" for value in pairs.named(key))
-    except RecursionError:  # deeper than any answer
-        return ""
