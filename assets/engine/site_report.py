@@ -12,7 +12,7 @@ from assets.stage.partitions import roll_up
 from assets.stage.resources import Store
 from dtef_pipeline.families import FAMILIES
 from dtef_pipeline.family.record import Family
-from dtef_pipeline.site.family_view import FamilySite
+from dtef_pipeline.site.family_content import FamilySite
 from dtef_pipeline.sites import family_site
 from resources.settings import Settings
 from resources.site_writer import find_site_folder

@@ -31,7 +31,7 @@ class BoardConfig(dg.Config):
     """Settings of boards: the metric, intervals and segments."""
 
     metric: str = Field(default="js", description=f"Metric to rank by: {', '.join(METRICS)}.")
-    intervals: bool = Field(default=True, description="Whether boards have intervals, ranges of ranks and tiers.")
+    intervals: bool = Field(default=True, description="Whether boards have intervals and ranges of ranks.")
     seed: int = Field(default=SEED, ge=0, description="Seed of the resampled answers behind intervals.")
 
     non_answers: bool = Field(
@@ -67,7 +67,7 @@ def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     store.warehouse.write("question_batteries", batteries)
     rows = publish_views(store, config, "leaderboard")["leaderboard"]
     best = clean(rows)
-    columns = ["rank", "tier", "model", "context_level", "score", "score_low", "score_high", "skill", "n_pairs"]
+    columns = ["rank", "model", "context_level", "score", "score_low", "score_high", "skill", "n_pairs"]
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(rows),

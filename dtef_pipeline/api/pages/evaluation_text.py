@@ -19,7 +19,7 @@ from resources.evaluations.evaluation_store import Event
 
 if TYPE_CHECKING:
     from dtef_pipeline.site.content import Table
-    from dtef_pipeline.site.family_view import FamilySite
+    from dtef_pipeline.site.family_content import FamilySite
 
 
 ITSELF = "itself"

@@ -20,7 +20,7 @@ from dtef_pipeline.games.manifest import read_manifests
 from dtef_pipeline.games.site import episode_list
 from dtef_pipeline.games.site.game_labels import GameDocuments
 from dtef_pipeline.site.content import DataFile, Page, Section, Table, TemplateBlock
-from dtef_pipeline.site.family_view import FamilyView
+from dtef_pipeline.site.family_content import FamilyContent
 from dtef_pipeline.site.rendering import render_page
 from dtef_pipeline.tables import convert_to_schema
 from tests.made.game_pages import CALM, HOSTILE, SCENARIOS, games_files, games_view, played_league
@@ -41,7 +41,7 @@ def kuhn(league: Tables) -> Tables:
 
 
 @pytest.fixture(scope="module")
-def view(league: Tables) -> FamilyView:
+def view(league: Tables) -> FamilyContent:
     return games_view(league)
 
 
@@ -55,7 +55,7 @@ def files(league: Tables) -> dict[str, str]:
     return games_files(league)
 
 
-def page_of(view: FamilyView, path: str = KUHN) -> Page:
+def page_of(view: FamilyContent, path: str = KUHN) -> Page:
     return next(one for one in view.pages() if isinstance(one, Page) and one.path == path)
 
 
@@ -99,7 +99,9 @@ def rewards_by_hand(tables: Tables, model: str, persona: str = "") -> dict[str, 
     }
 
 
-def test_a_board_ranks_models_that_have_the_same_games_with_baselines_as_references(view: FamilyView, league: Tables) -> None:
+def test_a_board_ranks_models_that_have_the_same_games_with_baselines_as_references(
+    view: FamilyContent, league: Tables
+) -> None:
     board = next(one for one in view.boards if one.title == "Kuhn (poker)")
     rows = {row.model: row for row in board.rows}
     hostile = rewards_by_hand(league, HOSTILE.name)
@@ -151,7 +153,7 @@ def test_the_verdict_names_the_best_model_and_how_it_stands_to_baselines(kuhn: T
     assert page_of(without).answer.startswith("No model has played yet; the best of 3 baselines, always-bet (baseline), makes ")
 
 
-def test_a_model_beside_a_baseline_is_compared_on_the_same_games_by_seeds(view: FamilyView, league: Tables) -> None:
+def test_a_model_beside_a_baseline_is_compared_on_the_same_games_by_seeds(view: FamilyContent, league: Tables) -> None:
     rows = table_of(section_of(view.build_model_sections("steady"), "baselines")).rows
     row = next(
         one for one in rows if (one["scenario"].text, one["baseline"]) == ("Kuhn (poker)", "always-pass") and not one["persona"]
@@ -181,7 +183,7 @@ def test_personas_that_nobody_approved_are_marked(kuhn: Tables) -> None:
     assert [one.title for one in folds] == ["Calm v2, retired"]  # type: ignore[union-attr]
 
 
-def test_strengths_are_ranks_among_all_players(view: FamilyView) -> None:
+def test_strengths_are_ranks_among_all_players(view: FamilyContent) -> None:
     section = section_of(view.build_model_sections("steady"), "standing")
     rows = table_of(section).rows
     shares = [row["share"] for row in rows]
@@ -193,7 +195,7 @@ def test_strengths_are_ranks_among_all_players(view: FamilyView) -> None:
 
 
 def test_worst_episodes_are_those_furthest_below_the_mean_of_their_game_and_can_be_opened(
-    view: FamilyView, league: Tables, files: Mapping[str, str]
+    view: FamilyContent, league: Tables, files: Mapping[str, str]
 ) -> None:
     rows = table_of(section_of(view.build_model_sections(HOSTILE.name), "worst")).rows
     ids = {one["episode_id"][:12]: one for one in league["episodes"].to_pylist()}
@@ -211,7 +213,7 @@ def _game(row: Mapping[str, Any]) -> tuple[str, str]:
     return row["scenario"], row["item_id"]
 
 
-def test_scores_of_games_are_there_for_every_two_models(view: FamilyView, league: Tables) -> None:
+def test_scores_of_games_are_there_for_every_two_models(view: FamilyContent, league: Tables) -> None:
     scores = view.item_scores
     own = scores[
         (scores["model"] == HOSTILE.name) & scores["item"].str.startswith("poker/kuhn/") & scores["item"].str.endswith("/")
@@ -223,7 +225,7 @@ def test_scores_of_games_are_there_for_every_two_models(view: FamilyView, league
     assert "Kuhn (poker), seed 1, seat A, against nash, reward in chips" in set(own["label"])
 
 
-def test_a_scenario_page_has_opponents_metrics_form_and_rules(view: FamilyView, league: Tables) -> None:
+def test_a_scenario_page_has_opponents_metrics_form_and_rules(view: FamilyContent, league: Tables) -> None:
     page = page_of(view)
     matrix = table_of(section_of(page.sections, "opponents"))
     assert "nash (baseline)" in [one.title for one in matrix.columns]
@@ -348,7 +350,7 @@ def test_episodes_of_another_version_or_of_no_known_scenario_are_shown_without_t
     assert "is installed; these results are of version 7" in str(table_of(rules).rows)
 
 
-def test_what_was_not_played_or_has_no_value_is_stated_with_its_reason(view: FamilyView) -> None:
+def test_what_was_not_played_or_has_no_value_is_stated_with_its_reason(view: FamilyContent) -> None:
     unplayed = section_of(view.data, "unplayed")
     assert unplayed.answer == "3 episodes were not played to the end."
     assert {row["reason"] for row in table_of(unplayed).rows} == {"the budget of <i>steady</i> has ended"}
