@@ -75,7 +75,7 @@ def family_jobs(
     pipeline = dg.define_asset_job(
         f"{name}_pipeline",
         selection=dg.AssetSelection.assets(*keys),
-        description=f"All stages for the chosen {part}s, in one run. Roll-ups are a run of their own: `{name}_roll_ups`.",
+        description=f"All stages for the chosen {format_plural(part)}, in one run. Roll-ups are a run of their own: `{name}_roll_ups`.",
     )
     # Excludes the report, which also depends on other families' boards.
     boards = [asset for asset in roll_ups if asset.key != dg.AssetKey(REPORT)]

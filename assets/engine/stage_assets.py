@@ -320,7 +320,7 @@ def load_stage(family: Family) -> Stage:
         after=(f"{family.name}_files",),
         checks=(
             make_uniqueness_check(
-                f"{family.first_table}_unique",
+                f"{family.first_table}_are_unique",
                 "Each item occurs once in its partition.",
                 family.first_table,
                 (family.scores.item,),

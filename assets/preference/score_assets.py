@@ -30,9 +30,9 @@ _VOTES = dg.AssetKey("preference_votes")
     specs=[
         dg.AssetSpec(
             _VOTES,
-            description="""The votes on pairs of responses that count: those in the response store that are not voided, of people and of models
-            that judge. Their data version is their number and a hash: with another vote, or one voided, `preference_scores` is stale. Observe
-            it in the UI, or have `dtef preference board --refresh` do so.""",
+            description="The votes on pairs of responses that count: those in the response store that are not voided, of people and of models "
+            "that judge. Their data version is their number and a hash: with another vote, or one voided, `preference_scores` is stale. Observe "
+            "it in the UI, or have `dtef preference board --refresh` do so.",
             owners=OWNERS,
             kinds={"sql"},
             group_name=_IN_GROUP,

@@ -175,7 +175,7 @@ temperature 0. `judge_drift` has judges that scored stored answers again. {self.
 
 
 def build_drift_assets(family: FamilyDrift) -> tuple[dg.AssetsDefinition, dg.AssetChecksDefinition]:
-    """The asset `FAMILY_drift` and its check `FAMILY_no_drift`."""
+    """The asset `FAMILY_drift` and its check `FAMILY_has_no_drift`."""
     name, subject = family.name, family.subject
     settings = {**roll_up("drift", code_version=family.code_version), "group_name": family.group or name}
     deps = [dg.AssetKey(key) for key in family.dependencies or family.scores[:1]]
@@ -201,13 +201,13 @@ def build_drift_assets(family: FamilyDrift) -> tuple[dg.AssetsDefinition, dg.Ass
         }
         return dg.MaterializeResult(metadata=metadata)
 
-    @asset_check(asset=asset, name=f"{name}_no_drift")
-    def no_drift(store: Store) -> dg.AssetCheckResult:
+    @asset_check(asset=asset, name=f"{name}_has_no_drift")
+    def has_no_drift(store: Store) -> dg.AssetCheckResult:
         """Fails for a model with the verdict `drift` and warns of `watch`, unless the panel's `severity` sets other levels."""
         rows = read_drift(store, name)
         return build_drift_result(rows, len(rows), load_drift_section(store.settings).severity, subject)
 
-    return asset, no_drift
+    return asset, has_no_drift
 
 
 def _build_metadata(subject: Subject, rules: pa.Table, drift: ModelDrift, judges: pa.Table) -> dict[str, Any]:

@@ -96,6 +96,7 @@ def stage(
         "group_name": "pipeline",
         "kinds": set(kinds),
         "tags": {"stage": str(number)},
+        "op_tags": {"dagster/priority": str(-number)},  # stages that could run next run in the order of their numbers
         "code_version": code_version,
         "metadata": column_schema(table),
     }

@@ -195,7 +195,7 @@ def _test_table(
     )
 
 
-survey_drift, survey_no_drift = build_drift_assets(
+survey_drift, survey_has_no_drift = build_drift_assets(
     FamilyDrift(
         subject=SUBJECT,
         code_version="11",

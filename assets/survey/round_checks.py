@@ -29,7 +29,7 @@ def quarantine_is_small(store: Store) -> dg.AssetCheckResult:
 
 
 @asset_check(asset=dg.AssetKey("survey_responses"))
-def all_columns_recognised(store: Store) -> dg.AssetCheckResult:
+def columns_are_recognised(store: Store) -> dg.AssetCheckResult:
     """Fails if a round has findings of level error, such as segment columns that were not recognised and are left out."""
     rounds = store.warehouse.values("survey_responses", "round")
     offenders = []
@@ -40,7 +40,7 @@ def all_columns_recognised(store: Store) -> dg.AssetCheckResult:
 
 
 @asset_check(asset=dg.AssetKey("drift_checks"))
-def no_drift(store: Store) -> dg.AssetCheckResult:
+def segment_has_no_drift(store: Store) -> dg.AssetCheckResult:
     """Fails for a model with the verdict `drift` on a segment and warns for `watch`, unless the panel's `severity` sets other levels.
 
     It covers all rounds, so running another round does not hide a finding.

@@ -428,7 +428,7 @@ PREDICTIONS_STAGE = Stage(
             _find_missing_blueprints,
             blocking=True,
         ),
-        make_failure_check("calls_succeed", "predictions", "call_status", "calls"),
+        make_failure_check("survey_calls_succeed", "predictions", "call_status", "calls"),
     ),
     preview=("question_id", "model", "context_level", "call_status", "response"),
     counted_columns=("call_status", "model"),

@@ -199,7 +199,7 @@ def check_panel(settings: Settings) -> Diagnosis:
     from resources.warehouse import Warehouse
 
     if settings.panel is None:
-        return Diagnosis("panel", "ok", "none (DTEF_PANEL is not set): `nightly_drift` runs the baselines only")
+        return Diagnosis("panel", "ok", "none (DTEF_PANEL is not set): `survey_nightly` runs the baselines only")
     try:
         models = load_known_models(settings, BASELINES)
         warehouse = None if "://" in settings.warehouse else Warehouse(settings.warehouse)

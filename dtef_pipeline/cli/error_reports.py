@@ -23,6 +23,9 @@ ACCOUNTS = "dtef-errors.log"
 """The file in DAGSTER_HOME with the traceback of every unexpected error."""
 
 
+_MOST_OPTIONS_LISTED = 10
+
+
 class UsageProblem(click.ClickException):
     """An error of click in the arguments, reported in one line like every other error."""
 
@@ -59,6 +62,10 @@ def _describe_usage_error(error: click.UsageError) -> str:
         if isinstance(error, click.MissingParameter):
             return f"missing {name}" + (f", one of {', '.join(choices)}" if choices else "")
         text = f"{name}: {_shorten_value_error(error.message.rstrip('.'))}"
+    if isinstance(error, click.NoSuchOption) and error.ctx is not None:
+        options = [_name_parameter(item) for item in error.ctx.command.params if isinstance(item, click.Option)]
+        if len(options) <= _MOST_OPTIONS_LISTED:  # of more, click names the nearest
+            text = f"no such option {error.option_name!r}; there are: {', '.join(options)}"
     return text if text[1:2].isupper() else f"{text[:1].lower()}{text[1:]}"  # VOTE stays as it is
 
 

@@ -178,7 +178,7 @@ def report_run_end(warehouse: Warehouse, outcome: LaunchResult) -> int:
 
 
 @dataclass
-class StagesRun:
+class StageRuns:
     """The stages of a family run by a command, and their outcome."""
 
     family: str
@@ -226,14 +226,14 @@ class StagesRun:
 
 
 @contextmanager
-def start_stages(family: str, keys: Sequence[str], snapshot: str) -> Iterator[StagesRun]:
+def start_stages(family: str, keys: Sequence[str], snapshot: str) -> Iterator[StageRuns]:
     """Open a run of the family's stages, with one gateway and its budgets."""
     with keep_terminal():
         from assets.launch import LaunchResult
         from assets.stage.resources import command
 
         with open_dagster_instance() as instance, command(list(keys)) as running:
-            yield StagesRun(family, instance, running, keys, snapshot, LaunchResult((), ()))
+            yield StageRuns(family, instance, running, keys, snapshot, LaunchResult((), ()))
 
 
 def refuse_unaskable(

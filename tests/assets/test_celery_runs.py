@@ -32,7 +32,7 @@ from tests.conftest import ROOT
 TASK, WORKER = "task-1", "worker@here"
 SECRET = "SECR"
 _REPOSITORY = RepositoryPythonOrigin(sys.executable, ModuleCodePointer("assets.definitions", "defs"))
-_ORIGIN = JobPythonOrigin("nightly_drift", _REPOSITORY)
+_ORIGIN = JobPythonOrigin("survey_nightly", _REPOSITORY)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def run(instance: dg.DagsterInstance, launcher: WatchedCeleryRunLauncher) -> dg.
         launcher.celery.backend.delete(key)
     launcher.celery.backend.forget(TASK)
     launcher.celery.backend.mark_as_started(TASK, hostname=WORKER, pid=1)
-    started = dg.DagsterRun(job_name="nightly_drift", status=dg.DagsterRunStatus.STARTED, tags={TASK_TAG: TASK})
+    started = dg.DagsterRun(job_name="survey_nightly", status=dg.DagsterRunStatus.STARTED, tags={TASK_TAG: TASK})
     return instance.run_storage.add_run(started)
 
 
@@ -139,7 +139,7 @@ def test_one_whose_task_has_ended_without_it_has_failed(
 def test_one_whose_task_was_not_noted_yet_is_left_alone(
     instance: dg.DagsterInstance, launcher: WatchedCeleryRunLauncher
 ) -> None:
-    run = instance.run_storage.add_run(dg.DagsterRun(job_name="nightly_drift", status=dg.DagsterRunStatus.STARTED))
+    run = instance.run_storage.add_run(dg.DagsterRun(job_name="survey_nightly", status=dg.DagsterRunStatus.STARTED))
     assert health(launcher, run) == WorkerStatus.RUNNING
     assert launcher.get_run_worker_debug_info(run) is None
     assert launcher.terminate(run.run_id)
@@ -222,7 +222,7 @@ def test_a_run_whose_process_ended_before_it_began_has_failed(
     instance: dg.DagsterInstance, worker: Any, status: dg.DagsterRunStatus, then: dg.DagsterRunStatus
 ) -> None:
     """It waited for six hours, and held a place. Of one that had begun run monitoring tells."""
-    run = instance.run_storage.add_run(dg.DagsterRun(job_name="nightly_drift", status=status))
+    run = instance.run_storage.add_run(dg.DagsterRun(job_name="survey_nightly", status=status))
     packed = pack_value(ExecuteRunArgs(_ORIGIN, run.run_id, None))
     worker._stop_heartbeat(task_id="task-2", kwargs={"execute_job_args_packed": packed}, retval=RuntimeError("no password"))
     assert status_of(instance, run) == then
@@ -232,7 +232,7 @@ def test_a_run_whose_process_ended_before_it_began_has_failed(
 
 def test_a_worker_reports_a_run_whose_process_was_killed_before_it_began(instance: dg.DagsterInstance, worker: Any) -> None:
     """In a process of its own; a fork of the worker is told by nobody but itself."""
-    run = instance.run_storage.add_run(dg.DagsterRun(job_name="nightly_drift", status=dg.DagsterRunStatus.STARTING))
+    run = instance.run_storage.add_run(dg.DagsterRun(job_name="survey_nightly", status=dg.DagsterRunStatus.STARTING))
     packed = pack_value(ExecuteRunArgs(_ORIGIN, run.run_id, None))
     worker._report_lost_worker(kwargs={"execute_job_args_packed": packed}, exception=RuntimeError("signal 9"))
     until(lambda: status_of(instance, run) == dg.DagsterRunStatus.FAILURE)

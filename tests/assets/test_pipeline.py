@@ -65,7 +65,7 @@ class TestOneBadPartition:
         for stage in STAGE_NAMES[2:]:
             assert pipeline.status(stage) == {key: RED if key == BAD else GREEN for key in pipeline.keys}, stage
         found = pipeline.checks(outcome)
-        assert {"predictions_are_unique", "scores_unique", "results_unique"} <= set(found)
+        assert {"predictions_are_unique", "scores_are_unique", "results_are_unique"} <= set(found)
         assert all(found.values())
 
     def test_it_fails_alone_where_many_are_made_together(self, done: Pipeline) -> None:
@@ -212,7 +212,7 @@ class TestWarnings:
             file.unlink()
         outcome = pipeline.run(["drift_checks"])
         assert outcome.failures == ()
-        assert pipeline.checks(outcome) == {"no_drift": False}
+        assert pipeline.checks(outcome) == {"segment_has_no_drift": False}
         rows = pipeline.house.read("drift_checks").to_pylist()
         flagged = [row for row in rows if row["flagged"]]
         assert {(row["highest_snapshot"], row["lowest_snapshot"]) for row in flagged} == {("2026-01-01", "2026-01-03")}

@@ -8,10 +8,10 @@ from pathlib import Path
 import dagster as dg
 from dagster._core.storage.defs_state.base import DefsStateStorage
 
-from assets.games.nightly import nightly_games
-from assets.qa.nightly import nightly_questions
-from assets.rubric.nightly import nightly_rubrics
-from assets.survey.nightly import nightly_drift_schedule
+from assets.games.nightly import games_nightly
+from assets.qa.nightly import qa_nightly_schedule
+from assets.rubric.nightly import rubric_nightly_schedule
+from assets.survey.nightly import survey_nightly_schedule
 from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from tests.assets.ticks import tick
 
@@ -20,7 +20,7 @@ def test_a_schedule_that_was_evaluated_leaves_no_storage_of_its_instance_behind(
     before = DefsStateStorage.get()
     with open_dagster_instance() as instance:
         within = DefsStateStorage.get()
-        for schedule in (nightly_drift_schedule, nightly_rubrics, nightly_questions, nightly_games):
+        for schedule in (survey_nightly_schedule, rubric_nightly_schedule, qa_nightly_schedule, games_nightly):
             assert isinstance(tick(schedule, instance, datetime(2026, 3, 1, 2, 0, tzinfo=UTC)), dg.SkipReason)
             assert DefsStateStorage.get() is within
     assert DefsStateStorage.get() is before

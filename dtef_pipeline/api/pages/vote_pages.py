@@ -205,7 +205,7 @@ def _load_boards(warehouse: Warehouse) -> dict[str, list[Section]]:
     ).items():
         site = site_of(family)
         tables = {*PREFERENCE_READ, *(name for metric in metrics for name in metric.tables)}
-        titles = warehouse.query(site.read_part_titles, only=sorted(site.tables)) if site else {}
+        titles = warehouse.query(site.read_partition_titles, only=sorted(site.tables)) if site else {}
         names = _names_of(family, titles)
         sections = warehouse.query(
             partial(build_preference_sections, family=family, metrics=metrics, names=names), only=sorted(tables)
@@ -219,7 +219,7 @@ def _names_of(family: str, titles: Mapping[str, str]) -> FamilyNames:
 
     site = site_of(family)
     return (
-        FamilyNames(site.title, partial(site.title_part, titles), site.metric_words)
+        FamilyNames(site.title, partial(site.title_partition, titles), site.metric_words)
         if site
         else FamilyNames(family_title(family))
     )

@@ -28,7 +28,7 @@ from dtef_pipeline.games.site.game_labels import (
     format_metric_title,
     format_scenario_title,
     format_unit,
-    part_words,
+    partition_words,
     ranked_metric_words,
 )
 from dtef_pipeline.games.site.league_rows import (
@@ -288,7 +288,7 @@ GAMES_SITE = FamilySite(
     read_games,
     GAMES_WATCHED,
     metrics=GAMES_PAIRED.metrics,
-    part_words=part_words,
+    partition_words=partition_words,
     metric_words=ranked_metric_words,
     describe_watched_setting=describe_watched_setting,
     responses="episode_turns",

@@ -25,7 +25,7 @@ from dtef_pipeline.qa.site.qa_labels import (
     format_part_title,
     format_qa_condition,
     format_suite_title,
-    part_words,
+    partition_words,
     ranked_metric_words,
 )
 from dtef_pipeline.qa.site.suite_page import build_item_address, build_suites_section, suite_page
@@ -168,7 +168,7 @@ QA_SITE = FamilySite(
     read,
     QA_WATCHED,
     QA_PAIRED.metrics,
-    part_words=part_words,
+    partition_words=partition_words,
     metric_words=ranked_metric_words,
     describe_asking=lambda level, condition: format_qa_condition(condition),
     describe_watched_setting=describe_watched_setting,

@@ -161,5 +161,5 @@ RUBRIC_SITE = FamilySite(
     WATCHED,
     RUBRIC_PAIRED.metrics,
     responses="rubric_responses",
-    read_part_titles=_read_titles,
+    read_partition_titles=_read_titles,
 )

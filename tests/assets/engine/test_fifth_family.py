@@ -287,7 +287,7 @@ def test_dagster_has_its_assets_checks_jobs_sensor_and_night(story: Told) -> Non
     assert found["parents"]["spelling_words"] == ["spelling_files"]
     assert found["parents"]["spelling_board"] == ["spelling_scores"]
     assert set(roll_ups) < set(found["parents"]["report"])
-    assert {"spelling_words_unique", "spelling_scores_unique", "spelling_no_drift"} <= set(found["checks"])
+    assert {"spelling_words_are_unique", "spelling_scores_are_unique", "spelling_has_no_drift"} <= set(found["checks"])
     assert found["jobs"] == ["spelling_pipeline", "spelling_roll_ups"]
     assert found["sensors"] == ["spelling_boards_after_run"]
     assert found["materialized"] == ["de/common", "en/common"]

@@ -1,4 +1,4 @@
-"""The check `landings_can_be_read`, which makes a broken landing visible where one looks for what is red."""
+"""The check `landings_are_readable`, which makes a broken landing visible where one looks for what is red."""
 
 from __future__ import annotations
 

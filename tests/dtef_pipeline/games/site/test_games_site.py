@@ -25,7 +25,7 @@ from dtef_pipeline.games.site.game_labels import (
     describe_watched_setting,
     format_metric_title,
     format_scenario_title,
-    part_words,
+    partition_words,
     ranked_metric_words,
 )
 from dtef_pipeline.site.content import Page, Section, Table, TemplateBlock
@@ -421,8 +421,8 @@ def test_a_text_is_parted_where_its_action_stands(text: str, played: bool, parts
 
 def test_names_are_words() -> None:
     labels = PlayerLabels({"m[temperature=0]": "m"}, {CALM.name: CALM})
-    assert format_scenario_title("poker/limit-holdem") == part_words("poker/limit-holdem") == "Limit holdem (poker)"
-    assert part_words("poker") == "Poker"
+    assert format_scenario_title("poker/limit-holdem") == partition_words("poker/limit-holdem") == "Limit holdem (poker)"
+    assert partition_words("poker") == "Poker"
     assert ranked_metric_words("limit-holdem v1: success_rate") == "Limit holdem v1: Won"
     assert ranked_metric_words("success_rate") == "Won"
     assert describe_watched_setting("persona none against baseline/nash, success_rate") == "itself against nash (baseline), Won"

@@ -18,7 +18,7 @@ from dtef_pipeline.survey.site.survey_labels import (
     format_segment_label,
     format_setting_heading,
     map_variant_names,
-    part_words,
+    partition_words,
     ranked_metric_words,
 )
 from dtef_pipeline.survey.tables import METRICS
@@ -84,7 +84,7 @@ def test_ways_and_segments_are_stated_in_words() -> None:
     ],
 )
 def test_partitions_are_words(key: str, words: str) -> None:
-    assert part_words(key) == words
+    assert partition_words(key) == words
 
 
 def test_metrics_are_words() -> None:
