@@ -176,7 +176,7 @@ def _build_schedule(family: Family, stages: tuple[Stage, ...]) -> dg.ScheduleDef
     return build_night_schedule(
         family,
         plan,
-        name=f"nightly_{family.name}",
+        name=f"{family.name}_nightly",
         job=f"{family.name}_pipeline",
         time=(4, 0),
         description=(

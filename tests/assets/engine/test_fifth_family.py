@@ -54,7 +54,7 @@ told["dagster"] = {
     "sensors": [sensor.name for sensor in defs.sensors if "spelling" in sensor.name],
 }
 with dg.DagsterInstance.get() as instance:
-    schedule = next(one for one in defs.schedules if one.name == "nightly_spelling")
+    schedule = next(one for one in defs.schedules if one.name == "spelling_nightly")
     from datetime import datetime, UTC
     context = dg.build_schedule_context(instance, datetime(2026, 1, 4, 4, tzinfo=UTC), resources=defs.resources)
     request = schedule.evaluate_tick(context).run_requests[0]
