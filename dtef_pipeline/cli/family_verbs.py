@@ -148,10 +148,10 @@ def _store_addition(
     instance: Any, warehouse: Warehouse, family: str, files: FamilyFiles, addition: Addition, output: str
 ) -> dict[str, Any]:
     """Store an addition and print the results. Returns them for other programs."""
-    from assets.launch import FAMILY_RUNS, materialize
+    from assets.launch import materialize
 
     keys = list(addition.register(instance))
-    outcome = materialize(instance, [files.stage], keys, {}, space=FAMILY_RUNS[family]) if keys and files.stage else None
+    outcome = materialize(instance, [files.stage], keys, {}, family=family) if keys and files.stage else None
     if outcome is not None:
         warn_skipped(outcome, warehouse)
     lines = list(addition.lines(outcome))

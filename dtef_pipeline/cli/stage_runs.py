@@ -204,7 +204,7 @@ class StageRuns:
         from assets.stage.partitions import SNAPSHOT_TAG
 
         tags = {**self.command.tags, SNAPSHOT_TAG: self.snapshot}
-        outcome = launch.materialize(self.instance, names, keys, config, tags, space=launch.FAMILY_RUNS[self.family])
+        outcome = launch.materialize(self.instance, names, keys, config, tags, family=self.family)
         self.outcome, self.done = self.outcome + outcome, outcome.done
 
     def roll_up(self, warehouse: Warehouse, metric: str | None = None) -> None:

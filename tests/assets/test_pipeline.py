@@ -191,7 +191,7 @@ class TestReruns:
     def test_a_partition_that_is_not_registered_is_named(self, pipeline: Pipeline) -> None:
         from dtef_pipeline.errors import DtefError
 
-        with pytest.raises(DtefError, match="not registered with Dagster: T9/x; run `dtef add`"):
+        with pytest.raises(DtefError, match="not registered with Dagster: T9/x; `dtef survey add`"):
             pipeline.run(keys=["T9/x"])
 
 

@@ -15,7 +15,7 @@ import yaml
 
 from assets.engine.roll_up_names import GAMES_ROLL_UP_NAMES
 from assets.games.scenarios import add_scenarios
-from assets.launch import GAMES_STAGE_NAMES, OF_SCENARIOS, LaunchResult, materialize
+from assets.launch import GAMES_STAGE_NAMES, LaunchResult, materialize
 from dtef_pipeline.games import packs
 from dtef_pipeline.games.tables import GAMES_TABLES, LEAGUE_SPACE
 from resources.gateway.retries import Backoff
@@ -66,7 +66,7 @@ class League:
             "episodes": {**entered, **snapshot, **asking},
             "episode_scores": snapshot,
         }
-        return materialize(self.instance, names, [SHOW_CARDS], {name: by_asset[name] for name in names}, space=OF_SCENARIOS)
+        return materialize(self.instance, names, [SHOW_CARDS], {name: by_asset[name] for name in names}, family="games")
 
     def roll_up(self, *names: str) -> LaunchResult:
         return materialize(self.instance, list(names) or GAMES_ROLL_UP_NAMES, [], {})

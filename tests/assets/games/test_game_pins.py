@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from assets.games.game_catalog import load_known_scenarios
-from assets.launch import GAMES_STAGE_NAMES, OF_SCENARIOS, LaunchResult, materialize
+from assets.launch import GAMES_STAGE_NAMES, LaunchResult, materialize
 from dtef_pipeline.api.plans.games_plan import GAMES_PLANS, GamesManifest
 from dtef_pipeline.api.plans.plan import PlannedEvaluation
 from dtef_pipeline.api.results.run_context import RunContext
@@ -28,7 +28,7 @@ def planned(**given: Any) -> PlannedEvaluation:
 
 
 def play(league: League, plan: PlannedEvaluation) -> LaunchResult:
-    return materialize(league.instance, GAMES_STAGE_NAMES, list(plan.keys), plan.config, space=OF_SCENARIOS)
+    return materialize(league.instance, GAMES_STAGE_NAMES, list(plan.keys), plan.config, family="games")
 
 
 def add(kind: Any, document: Mapping[str, Any], status: str) -> None:

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from assets.engine.roll_up_names import QA_ROLL_UP_NAMES
-from assets.launch import OF_PARTS, QA_STAGE_NAMES, LaunchResult, materialize
+from assets.launch import QA_STAGE_NAMES, LaunchResult, materialize
 from assets.qa.suite_catalog import load_known_suites
 from assets.stage.file_notes import add_noted, list_partitions
 from dtef_pipeline.cli.stage_runs import open_dagster_instance
@@ -64,7 +64,7 @@ class QaPipeline:
     ) -> LaunchResult:
         """Materialize stages, by default all six, for all parts; `config` by asset name, over that of every run."""
         given = {name: {**self.config.get(name, {}), **config.get(name, {})} for name in names}
-        return materialize(self.instance, names, self.keys if keys is None else keys, given, space=OF_PARTS)
+        return materialize(self.instance, names, self.keys if keys is None else keys, given, family="qa")
 
     def roll_up(self, *names: str) -> LaunchResult:
         return materialize(self.instance, list(names) or QA_ROLL_UP_NAMES, [], {})

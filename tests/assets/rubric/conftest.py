@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from assets.engine.roll_up_names import RUBRIC_ROLL_UP_NAMES
-from assets.launch import OF_BLUEPRINTS, RUBRIC_STAGE_NAMES, LaunchResult, materialize
+from assets.launch import RUBRIC_STAGE_NAMES, LaunchResult, materialize
 from assets.rubric.stages import RUBRIC_BLUEPRINT
 from assets.stage.file_notes import add_noted, list_partitions
 from dtef_pipeline.cli.stage_runs import open_dagster_instance
@@ -92,7 +92,7 @@ class RubricPipeline:
         """Materialize stages, by default all six, for all blueprints; `config` by asset name, over that of every run."""
         given = {name: {**self.config.get(name, {}), **config.get(name, {})} for name in names}
         chosen = self.keys if keys is None else keys
-        return materialize(self.instance, names, chosen, given, space=OF_BLUEPRINTS)
+        return materialize(self.instance, names, chosen, given, family="rubric")
 
     def roll_up(self, names: Sequence[str] = RUBRIC_ROLL_UP_NAMES) -> LaunchResult:
         return materialize(self.instance, names, [], {})

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from assets.engine.roll_up_names import RUBRIC_ROLL_UP_NAMES
-from assets.launch import OF_BLUEPRINTS, RUBRIC_STAGE_NAMES, LaunchResult, materialize
+from assets.launch import RUBRIC_STAGE_NAMES, LaunchResult, materialize
 from assets.stage.file_notes import add_noted
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.rubric.summaries.analyst_report import DIMENSIONS, INSIGHT_KINDS
@@ -107,7 +107,7 @@ class Reviews:
         with FakeLLM(reply=self.reply) as self.server:
             self.models(self.server.base_url)
             given = {name: of_snapshot[name] for name in stages if name in of_snapshot}
-            return materialize(self.instance, stages, list(keys), given, space=OF_BLUEPRINTS)
+            return materialize(self.instance, stages, list(keys), given, family="rubric")
 
     def roll_up(self, *names: str, **config: dict[str, Any]) -> LaunchResult:
         return materialize(self.instance, list(names), [], config)

@@ -53,7 +53,7 @@ def stage_runner() -> Iterator[StageRunner]:
 
 
 def run(environment: dict[str, str], config: dict[str, Any], stages: Sequence[str]) -> int:
-    from assets.launch import OF_BLUEPRINTS, OF_PARTS, materialize
+    from assets.launch import materialize
     from assets.stage.file_notes import list_partitions
     from dtef_pipeline.cli.stage_runs import open_dagster_instance
     from dtef_pipeline.families import FAMILY_BY_NAME
@@ -63,7 +63,7 @@ def run(environment: dict[str, str], config: dict[str, Any], stages: Sequence[st
     with open_dagster_instance() as instance:
         of_qa = stages[0].startswith("qa_")
         keys = list_partitions(instance, FAMILY_BY_NAME["qa" if of_qa else "rubric"].space)
-        outcome = materialize(instance, stages, keys, config, space=OF_PARTS if of_qa else OF_BLUEPRINTS)
+        outcome = materialize(instance, stages, keys, config, family="qa" if of_qa else "rubric")
     print(*outcome.failures, sep="\n", file=sys.stderr)
     return 1 if outcome.failures else 0
 
