@@ -17,7 +17,7 @@ from assets.stage.family_drift import FamilyDrift, build_drift_assets
 from assets.stage.file_notes import list_partitions
 from assets.stage.partitions import load_store_models, markdown, roll_up
 from assets.stage.resources import Store
-from assets.stage.table_publishing import publish_tables, require_made
+from assets.stage.roll_up import publish_tables, require_made
 from dtef_pipeline.family.item_scores import OVERALL, compute_item_boards
 from dtef_pipeline.family.item_subject import item_subject
 from dtef_pipeline.family.record import Family, FamilyBoard, Preview

@@ -6,10 +6,15 @@ from typing import Any, NamedTuple
 import dagster as dg
 
 from assets.engine.settings_config import load_family_panel
-from assets.stage.night_request import night_request
+from assets.stage.partitions import SNAPSHOT_TAG, build_partition_tags
 from assets.stage.resources import Store
 from dtef_pipeline.family.record import Family
+from dtef_pipeline.text.number_words import list_first_names
 from resources.settings import Settings
+
+LEFT_OUT_TAG = "dtef/left_out"
+"""Tag of a nightly run: the panel's partitions that are left out."""
+_LEFT_OUT_NAMED = 10
 
 
 class NightPlan(NamedTuple):
@@ -72,3 +77,29 @@ def build_night_schedule(
 
     definition: dg.ScheduleDefinition = schedule
     return definition
+
+
+def night_request(
+    context: dg.ScheduleEvaluationContext,
+    label: str,
+    night: str,
+    known_keys: Sequence[str],
+    selection: Sequence[str],
+    keys: Sequence[str],
+    config: Mapping[str, Mapping[str, Any]],
+) -> dg.RunRequest:
+    """Return a request for one run of the configured assets, for the partitions `keys` among all `known_keys`, in the snapshot `night`.
+
+    `label`: part of the run's key; `selection`: the partitions of the panel, of which the omitted ones are named.
+    """
+    tags = {**build_partition_tags(known_keys, keys), SNAPSHOT_TAG: night}
+    planned_keys = set(keys)
+    if lacking := [key for key in selection if key not in planned_keys]:
+        tags[LEFT_OUT_TAG] = list_first_names(lacking, _LEFT_OUT_NAMED)
+        context.log.warning(f"left out, because they were never run: {tags[LEFT_OUT_TAG]}")
+    return dg.RunRequest(
+        run_key=f"{label} {night}",
+        tags=tags,
+        run_config={"ops": {name: {"config": fields} for name, fields in config.items()}},
+        asset_selection=[dg.AssetKey(name) for name in config],
+    )

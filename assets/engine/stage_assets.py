@@ -17,11 +17,11 @@ from assets.engine.asking import answer_calls, asking
 from assets.engine.settings_config import takes_settings
 from assets.engine.stage_inputs import Shared, StageContext, StageInputs, is_first_snapshot_stage
 from assets.stage.checks import Offender, asset_check, partition_verdict, read_keys
-from assets.stage.night_request import build_freshness_policy
 from assets.stage.partitions import (
     OWNERS,
     PartitionRun,
     StageName,
+    build_freshness_policy,
     markdown,
     name_stage,
     require_snapshot,

@@ -10,7 +10,7 @@ from assets.preference.preference_panel import vote_settings
 from assets.stage.checks import asset_check, verdict
 from assets.stage.partitions import OWNERS, load_store_models, markdown, roll_up
 from assets.stage.resources import Store
-from assets.stage.table_publishing import publish_tables
+from assets.stage.roll_up import publish_tables
 from assets.stage.versions import build_observation_tags
 from dtef_pipeline.preference.score_publishing import preference_scores as scores_of_votes
 from dtef_pipeline.preference.vote_fit import compute_votes_version, filter_votes

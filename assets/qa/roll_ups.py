@@ -19,7 +19,7 @@ from assets.stage.family_costs import build_costs_asset
 from assets.stage.family_drift import FamilyDrift, build_drift_assets, load_drift_section
 from assets.stage.partitions import load_store_models, markdown, roll_up
 from assets.stage.resources import Store
-from assets.stage.table_publishing import publish_tables
+from assets.stage.roll_up import publish_tables
 from dtef_pipeline.asking.episodes import play, split_into_windows
 from dtef_pipeline.drift.judge_verdicts import judge_drift
 from dtef_pipeline.families import FAMILY_BY_NAME

@@ -1,5 +1,6 @@
 """The roll-up of a family's drift, and the checks of its verdicts, defined once for every family."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,18 +11,34 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.stage.checks import asset_check
-from assets.stage.drift_checks import build_drift_result, count_verdicts, read_drift
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.resources import Store
-from assets.stage.table_publishing import require_made
+from assets.stage.roll_up import require_made
 from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.documents import read_document
 from dtef_pipeline.drift.judge_verdicts import judge_drift
 from dtef_pipeline.drift.models import ModelDrift, compute_model_drift
 from dtef_pipeline.drift.rule import build_rule_table
-from dtef_pipeline.drift.settings import DRIFT_SECTION, DriftSettings, load_drift_settings, read_panel, require_known_names
+from dtef_pipeline.drift.settings import (
+    DRIFT_SECTION,
+    DriftSettings,
+    Severity,
+    load_drift_settings,
+    read_panel,
+    require_known_names,
+)
 from dtef_pipeline.drift.subject import Subject
-from dtef_pipeline.drift.verdict_text import build_headline, sort_key_of_verdict
+from dtef_pipeline.drift.verdict_text import (
+    NEWS,
+    build_headline,
+    describe_judges,
+    describe_shared_shift,
+    format_moved_items,
+    format_series,
+    format_shift,
+    has_shared_shift,
+    sort_key_of_verdict,
+)
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS, FAMILIES, PANEL_KEYS, TABLES
 from dtef_pipeline.family.record import Family
@@ -175,7 +192,7 @@ temperature 0. `judge_drift` has judges that scored stored answers again. {self.
 
 
 def build_drift_assets(family: FamilyDrift) -> tuple[dg.AssetsDefinition, dg.AssetChecksDefinition]:
-    """The asset `FAMILY_drift` and its check `FAMILY_has_no_drift`."""
+    """Return the asset `FAMILY_drift` and its check `FAMILY_has_no_drift`."""
     name, subject = family.name, family.subject
     settings = {**roll_up("drift", code_version=family.code_version), "group_name": family.group or name}
     deps = [dg.AssetKey(key) for key in family.dependencies or family.scores[:1]]
@@ -204,7 +221,7 @@ def build_drift_assets(family: FamilyDrift) -> tuple[dg.AssetsDefinition, dg.Ass
     @asset_check(asset=asset, name=f"{name}_has_no_drift")
     def has_no_drift(store: Store) -> dg.AssetCheckResult:
         """Fails for a model with the verdict `drift` and warns of `watch`, unless the panel's `severity` sets other levels."""
-        rows = read_drift(store, name)
+        rows = store.warehouse.read("drift", family=name)
         return build_drift_result(rows, len(rows), load_drift_section(store.settings).severity, subject)
 
     return asset, has_no_drift
@@ -227,3 +244,46 @@ def _build_metadata(subject: Subject, rules: pa.Table, drift: ModelDrift, judges
         **({"judges": markdown(judges, _JUDGES_PREVIEWED, n=20)} if len(judges) else {}),
         **({"timeline": dg.MetadataValue.md(render_markdown_image(build_series_chart(series)))} if len(series) else {}),
     }
+
+
+def count_verdicts(rows: pa.Table) -> dict[str, int]:
+    """Return how many series have each verdict, as metadata."""
+    counts = Counter(rows["verdict"].to_pylist())
+    return {name: counts[verdict] for name, verdict in (("drift", "drift"), ("watch", "watch"), ("not_compared", None))}
+
+
+def build_drift_result(rows: pa.Table, n_checked: int, severity: Severity, subject: Subject) -> dg.AssetCheckResult:
+    """Return a check's result over rows with verdicts, of `n_checked` series. Its severity is that of the worst, which comes first."""
+    series = rows.filter(
+        pc.field("verdict").isin(["watch", "drift"]) | pc.field("shared_first_snapshot").is_valid()
+    ).to_pylist()
+    series.sort(key=sort_key_of_verdict)
+    levels = {getattr(severity, word) for row in series for word in (row["verdict"], row["shared_verdict"]) if word in NEWS}
+    levels -= {"OFF"}
+    return dg.AssetCheckResult(
+        passed=not levels,
+        severity=dg.AssetCheckSeverity.ERROR if "ERROR" in levels else dg.AssetCheckSeverity.WARN,
+        metadata={
+            "checked": n_checked,
+            "drift": sum(row["verdict"] == "drift" for row in series),
+            "watch": sum(row["verdict"] == "watch" for row in series),
+            "shared_shifts": sum(map(has_shared_shift, series)),
+            "first": dg.MetadataValue.json([describe_verdict(row, format_series(row, subject.keys)) for row in series[:10]]),
+        },
+    )
+
+
+def describe_verdict(row: Mapping[str, Any], series: str) -> str:
+    """A verdict on a series: size, start, the judges' part, other changes, and the shared shift."""
+    label = f"{row['verdict'] or 'not compared'}: {series}"
+    shared = f"; {describe_shared_shift(row)}" if has_shared_shift(row) else ""
+    judges = f"; {words}" if (words := describe_judges(row)) else ""
+    if row["verdict"] != "drift":
+        return f"{label}: {row['reason']}{judges}{shared}"
+    size = format_shift(row["shift"])
+    bounds = f" ({row['shift_low']:.4f} to {row['shift_high']:.4f})" if row["shift_low"] is not None else ""
+    since = f" since {row['first_snapshot']}"
+    changes = "".join(f"; {change['before']} -> {change['after']}" for change in row.get("changes") or ())
+    items = format_moved_items((row["top_changes"] or ())[:3])
+    notes = "".join(f"; {line}" for line in row["shift_notes"] or ())
+    return f"{label}: {size}{bounds}{since}{judges}{notes}{changes}{f'; largest changes: {items}' if items else ''}{shared}"

@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any, NamedTuple, TypeVar
 
 import dagster as dg
@@ -100,6 +101,19 @@ def stage(
         "code_version": code_version,
         "metadata": column_schema(table),
     }
+
+
+LATE, VERY_LATE = timedelta(hours=36), timedelta(hours=60)
+"""After one and two missed nights; a night may begin late and take ten hours."""
+
+
+def build_freshness_policy(settings: Settings | None = None) -> dg.FreshnessPolicy | None:
+    """Return the freshness policy of an asset of the nightly run: a warning after one missed night, a failure after two.
+
+    Returns None without a panel (DTEF_PANEL), since nothing runs at night then. Dagster checks the newest materialization of any partition.
+    """
+    panel = (settings or Settings.read_environment()).panel
+    return dg.FreshnessPolicy.time_window(warn_window=LATE, fail_window=VERY_LATE) if panel else None
 
 
 def build_backfill_policy(limit: int | None) -> dg.BackfillPolicy:

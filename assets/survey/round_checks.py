@@ -5,8 +5,7 @@ import duckdb
 import pyarrow as pa
 
 from assets.stage.checks import asset_check, verdict
-from assets.stage.drift_checks import build_drift_result
-from assets.stage.family_drift import load_drift_section
+from assets.stage.family_drift import build_drift_result, load_drift_section
 from assets.stage.resources import Store
 from dtef_pipeline.survey.drift_subject import SUBJECT
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import dagster as dg
 
-from assets.stage.night_request import LATE, VERY_LATE, build_freshness_policy
+from assets.stage.partitions import LATE, VERY_LATE, build_freshness_policy
 from resources.settings import Settings
 
 

@@ -133,16 +133,6 @@ def test_a_board_whose_only_file_is_damaged_says_nothing_but_that(board: str, ta
     assert "error" not in result.stderr
 
 
-def test_answers_of_a_round_that_was_never_run_are_made_again_by_the_named_command(ingested: Path) -> None:
-    """It made them again, and ended with 1, as no condition was known in which to ask."""
-    (file,) = (ingested / "warehouse" / f"survey_responses/{AT}").glob("*.parquet")
-    before = file.read_bytes()
-    truncate(file)
-    (command,) = named(dtef("sql", "SELECT * FROM survey_responses").stderr).values()
-    ok(*command, "--no-roll-ups")
-    assert file.read_bytes() == before
-
-
 def test_a_table_of_which_nothing_can_be_read_is_empty_and_no_traceback(damaged: Path) -> None:
     for file in (damaged / "scores").rglob("*.parquet"):
         rubbish(file)
