@@ -175,13 +175,6 @@ def test_the_user_interface_works(browser: Browser, address: str) -> None:
         answer = browser.does("window.answer")
         assert f'"__typename":"{typename}"' in answer, answer
         browser.does("window.answer = undefined")
-    # Its pages hear of runs by WebSocket.
-    browser.does(
-        f"window.heard = []; const own = new WebSocket('{address.replace('http', 'ws')}/graphql', 'graphql-ws');"
-        "own.onopen = () => heard.push('opened'); own.onclose = () => heard.push('closed'); undefined"
-    )
-    until(lambda: browser.does("heard.length"))
-    assert browser.does("heard") == ["opened"]
     status, runs, _ = state_of(address)
     assert (status, runs) == ("RUNNING", 1)
     assert [one for one in browser.requested if not one.startswith((address, "data:", "blob:"))] == []

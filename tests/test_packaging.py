@@ -107,16 +107,6 @@ class TestWheel:
         assert {*wanted, "dtef_pipeline/_data/dagster.yaml"} - shipped == set()
         assert [name for name in shipped if name.startswith(("tests/", "benchmarks/"))] == []
 
-    def test_dtef_ui_finds_its_workspace_in_it(self, installed: Path, tmp_path: Path) -> None:
-        code = "from resources.settings import find_shipped; path = find_shipped('workspace.yaml'); print(path.is_file(), path)"
-        assert run_installed(installed, tmp_path, code).startswith(f"True {installed}")
-
-    def test_it_has_the_command_and_the_adapters(self, installed: Path) -> None:
-        (entries,) = installed.glob("*.dist-info/entry_points.txt")
-        text = entries.read_text(encoding="utf-8")
-        assert "dtef = dtef_pipeline.cli:main" in text
-        assert re.search(r"\[dtef\.adapters\]\n(.*= dtef_pipeline\.survey\.adapters\..*\n?){3}", text)
-
     def test_the_command_line_runs_from_it(self, installed: Path, tmp_path: Path) -> None:
         output = run_installed(
             installed,

@@ -71,35 +71,22 @@ def build_night_schedule(
         night_plan = plan(context, store, panel.model_copy(update={"snapshot": night}))
         if not night_plan.keys:
             return dg.SkipReason(skip_reason)
-        return night_request(
-            context, label, night, night_plan.all_keys, night_plan.panel_keys, night_plan.keys, night_plan.config
-        )
+        return _build_request(context, label, night, night_plan)
 
     definition: dg.ScheduleDefinition = schedule
     return definition
 
 
-def night_request(
-    context: dg.ScheduleEvaluationContext,
-    label: str,
-    night: str,
-    known_keys: Sequence[str],
-    selection: Sequence[str],
-    keys: Sequence[str],
-    config: Mapping[str, Mapping[str, Any]],
-) -> dg.RunRequest:
-    """Return a request for one run of the configured assets, for the partitions `keys` among all `known_keys`, in the snapshot `night`.
-
-    `label`: part of the run's key; `selection`: the partitions of the panel, of which the omitted ones are named.
-    """
-    tags = {**build_partition_tags(known_keys, keys), SNAPSHOT_TAG: night}
-    planned_keys = set(keys)
-    if lacking := [key for key in selection if key not in planned_keys]:
+def _build_request(context: dg.ScheduleEvaluationContext, label: str, night: str, plan: NightPlan) -> dg.RunRequest:
+    """Return a request for one run of the configured assets in the snapshot `night`. Its tag names partitions of the panel that are left out."""
+    tags = {**build_partition_tags(plan.all_keys, plan.keys), SNAPSHOT_TAG: night}
+    keys = set(plan.keys)
+    if lacking := [key for key in plan.panel_keys if key not in keys]:
         tags[LEFT_OUT_TAG] = list_first_names(lacking, _LEFT_OUT_NAMED)
         context.log.warning(f"left out, because they were never run: {tags[LEFT_OUT_TAG]}")
     return dg.RunRequest(
         run_key=f"{label} {night}",
         tags=tags,
-        run_config={"ops": {name: {"config": fields} for name, fields in config.items()}},
-        asset_selection=[dg.AssetKey(name) for name in config],
+        run_config={"ops": {name: {"config": fields} for name, fields in plan.config.items()}},
+        asset_selection=[dg.AssetKey(name) for name in plan.config],
     )

@@ -65,14 +65,11 @@ def stage_assets(family: Family, stages: Sequence[Stage]) -> list[dg.AssetsDefin
     assets: list[dg.AssetsDefinition | dg.AssetChecksDefinition] = []
     for number, step in enumerate(stages, start=1):
         name_stage(step.name, StageName(family.space.name, number, step.verb or step.name))
-        place = stage(partitions, number, step.name, code_version=step.version, kinds=_kinds(step))
+        kinds = {"litellm", "parquet"} if step.asks_models else {"parquet"}
+        place = stage(partitions, number, step.name, code_version=step.version, kinds=kinds)
         asset = _build_asset(family, step, place)
         assets += [asset, *(_check(family, step, asset, check) for check in step.checks)]
     return assets
-
-
-def _kinds(stage: Stage) -> frozenset[str]:
-    return frozenset({"litellm", "parquet"} if stage.asks_models else {"parquet"})
 
 
 def _build_asset(family: Family, stage: Stage, place: Mapping[str, Any]) -> dg.AssetsDefinition:
@@ -234,14 +231,13 @@ class _StageRun:
         rows = tables[self.stage.name]
         snapshot = {"snapshot": self.snapshot} if self.by_snapshot and self.snapshot else {}
         row_counts = {f"{name}_rows": len(table) for name, table in tables.items() if name != self.stage.name}
-        counts = {name: dg.MetadataValue.json(_count_values(rows[name])) for name in self.stage.counted_columns}
+        counts = {
+            name: dg.MetadataValue.json({str(row["values"]): row["counts"] for row in pc.value_counts(rows[name]).to_pylist()})
+            for name in self.stage.counted_columns
+        }
         extras = {name: _format_metadata_value(value) for name, value in {**self.stage.metadata(tables), **metadata}.items()}
         preview = {"preview": markdown(rows, self.stage.preview)} if self.stage.preview else {}
         return {"dagster/row_count": len(rows), **snapshot, **row_counts, **counts, **_sum_usage(tables), **extras, **preview}
-
-
-def _count_values(column: pa.ChunkedArray) -> dict[str, int]:
-    return {str(row["values"]): row["counts"] for row in pc.value_counts(column).to_pylist()}
 
 
 def _sum_usage(tables: Tables) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """The roll-up of a family's drift, and the checks of its verdicts, defined once for every family."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,7 +15,7 @@ from assets.stage.checks import asset_check
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.resources import Store
 from assets.stage.roll_up import require_made
-from dtef_pipeline.asking.models import Models, ModelSpec
+from dtef_pipeline.asking.models import Models
 from dtef_pipeline.documents import read_document
 from dtef_pipeline.drift.judge_verdicts import judge_drift
 from dtef_pipeline.drift.models import ModelDrift, compute_model_drift
@@ -62,7 +63,7 @@ def panel_drift(settings: Settings, warehouse: Warehouse | None) -> DriftSetting
     drift = load_drift_section(settings)
     if settings.panel is not None and drift.names_models:
         models = load_known_models(settings, COMPUTED_MODELS)
-        pairs, judges = list_panel_models(settings.panel, models), list_panel_judges(settings.panel, models)
+        pairs, judges = (_resolve_known(models, selectors) for selectors in _read_selectors(settings.panel))
         if warehouse is not None:
             pairs += [pair for family in FAMILIES for pair in list_family_scored_models(warehouse, family)]
             judges += [pair for family in FAMILIES for pair in list_family_judges(warehouse, family)]
@@ -78,45 +79,27 @@ def load_drift_section(settings: Settings) -> DriftSettings:
     return load_drift_settings(settings.panel)
 
 
-def list_panel_models(path: Path, models: Models) -> Pairs:
-    """Return the models of a panel file, for all families. Skips unresolvable selectors: the schedule that uses them reports them."""
-    return [(spec.name, spec.variant) for selector in _selectors(path) for spec in _resolve_or_skip(models, selector)]
-
-
-def list_panel_judges(path: Path, models: Models) -> Pairs:
-    """Return the judges of a panel file, for all families."""
-    return [
-        (spec.name, spec.variant) for selector in _find_judge_selectors(path) for spec in _resolve_or_skip(models, selector)
-    ]
-
-
-def _selectors(path: Path) -> Iterator[str]:
-    for part in _iterate_sections(path):
-        yield from _list_texts(part.get("models"))
-
-
-def _find_judge_selectors(path: Path) -> Iterator[str]:
-    """Yield the selectors of judges: of a single one in `judge`, of several in `judges`, APPROACH=MODEL each."""
-    for part in _iterate_sections(path):
-        yield from _list_texts([part.get("judge")])
-        yield from (text.partition("=")[2] for text in _list_texts(part.get("judges")))
-
-
-def _iterate_sections(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Yield the panel file's top level, and its section of each family."""
+def _read_selectors(path: Path) -> tuple[list[str], list[str]]:
+    """Return the selectors of models and of judges in a panel file, of all families."""
     values = read_document(path, "panel file", [DRIFT_SECTION]).values
-    yield from (part for part in (values, *(values.get(family.name) for family in FAMILIES)) if isinstance(part, dict))
+    sections = [part for part in (values, *(values.get(family.name) for family in FAMILIES)) if isinstance(part, dict)]
+    models = [text for part in sections for text in _list_texts(part.get("models"))]
+    # A single judge is in `judge`; several are in `judges`, APPROACH=MODEL each.
+    judges = [text for part in sections for text in _list_texts([part.get("judge")])]
+    return models, judges + [text.partition("=")[2] for part in sections for text in _list_texts(part.get("judges"))]
 
 
 def _list_texts(value: object) -> list[str]:
     return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
 
 
-def _resolve_or_skip(models: Models, selector: str) -> tuple[ModelSpec, ...]:
-    try:
-        return models.resolve([selector])
-    except ConfigError:
-        return ()
+def _resolve_known(models: Models, selectors: Iterable[str]) -> Pairs:
+    """Return names and variants. Skips unresolvable selectors: the schedule that uses them reports them."""
+    pairs: Pairs = []
+    for selector in selectors:
+        with suppress(ConfigError):
+            pairs += [(spec.name, spec.variant) for spec in models.resolve([selector])]
+    return pairs
 
 
 def list_family_scored_models(warehouse: Warehouse, family: Family) -> Pairs:

@@ -89,9 +89,14 @@ def stage(
     kinds: Set[str] = frozenset({"parquet"}),
 ) -> dict[str, Any]:
     """Return the asset settings of a stage: those common to the space, its number, and its table's columns."""
+    limit = Settings.read_environment().partitions_per_run
     return {
         "partitions_def": partitions,
-        "backfill_policy": build_backfill_policy(Settings.read_environment().partitions_per_run),
+        # All stages of a space use the same policy, so that a run takes its partitions through all of them: one run for each range of
+        # neighbouring partitions, or at most so many partitions per run.
+        "backfill_policy": dg.BackfillPolicy.multi_run(max_partitions_per_run=limit)
+        if limit
+        else dg.BackfillPolicy.single_run(),
         "output_required": False,
         "owners": OWNERS,
         "group_name": "pipeline",
@@ -114,14 +119,6 @@ def build_freshness_policy(settings: Settings | None = None) -> dg.FreshnessPoli
     """
     panel = (settings or Settings.read_environment()).panel
     return dg.FreshnessPolicy.time_window(warn_window=LATE, fail_window=VERY_LATE) if panel else None
-
-
-def build_backfill_policy(limit: int | None) -> dg.BackfillPolicy:
-    """Return how a backfill is split into runs: one for each range of neighbouring partitions, or at most `limit` partitions per run.
-
-    All stages of a space use the same policy, so that a run takes its partitions through all of them.
-    """
-    return dg.BackfillPolicy.single_run() if limit is None else dg.BackfillPolicy.multi_run(max_partitions_per_run=limit)
 
 
 def roll_up(

@@ -93,11 +93,6 @@ def stage_config(options: Any, stages: Sequence[Stage]) -> Mapping[str, Mapping[
     return run_config(options, {stage.name: stage.settings for stage in stages})
 
 
-def roll_up_all(context: RunContextOfCommand, running: StageRuns) -> None:
-    """Update all roll-ups of the family."""
-    running.roll_up(context.warehouse)
-
-
 @dataclass(frozen=True)
 class FamilyRun:
     """The record of a family's runs."""
@@ -122,7 +117,7 @@ class FamilyRun:
     config: Callable[[Any, Sequence[Stage]], Mapping[str, Mapping[str, Any]]] = stage_config
     introduce: Callable[[RunContextOfCommand, RunSelection], Iterable[str]] = lambda context, selection: ()
     """Lines that describe the selection, shown before a run and above an estimate."""
-    roll_up: Callable[[RunContextOfCommand, StageRuns], None] = roll_up_all
+    roll_up: Callable[[RunContextOfCommand, StageRuns], None] = lambda context, running: running.roll_up(context.warehouse)
     after: Callable[[RunContextOfCommand, Sequence[str], StageRuns], AfterRun] = lambda context, keys, running: AfterRun()
     makes_warehouse: bool = False
     """Whether a run may create the warehouse."""

@@ -257,16 +257,14 @@ def _find_known_parts(instance: Any, warehouse: Warehouse, family: Family, files
 def _describe_removal(warehouse: Warehouse, family: Family, files: FamilyFiles, name: str) -> str:
     """Return `removed compass__a: 12 responses, 24 judgements, of base, night-2`."""
     levels = {family.space.first: name} if files.by_first else family.space.levels(name)
-    rows = {noun: _read_row_snapshots(warehouse, table, levels) for table, noun in files.counted_rows.items()}
+    rows: dict[str, list[str]] = {
+        noun: warehouse.rows(table, columns=["snapshot"], **levels)["snapshot"].to_pylist()
+        for table, noun in files.counted_rows.items()
+    }
     snapshots = sorted({snapshot for labels in rows.values() for snapshot in labels})
     if not snapshots:
         return f"removed {name}, which was never run"
     return f"removed {name}: {', '.join(format_count(len(labels), noun) for noun, labels in rows.items())}, of {', '.join(snapshots)}"
-
-
-def _read_row_snapshots(warehouse: Warehouse, table: str, levels: Mapping[str, str]) -> list[str]:
-    snapshots: list[str] = warehouse.rows(table, columns=["snapshot"], **levels)["snapshot"].to_pylist()
-    return snapshots
 
 
 def describe_board_update(warehouse: Warehouse, family: Family) -> str:

@@ -215,14 +215,10 @@ class StageRuns:
     def report(self, warehouse: Warehouse, noun: str) -> None:
         """Print skipped files, calls, and how many partitions are complete. `noun`: the noun for a partition."""
         warn_skipped(self.outcome, warehouse)
-        self.say_used()
+        print_usage(self.command.gateway.usage_by_role if self.command.gateway else {})
         done_text = f"{len(self.done):,} of " if len(self.done) < len(self.keys) else ""
         seconds = time.monotonic() - self.started
         click.echo(f"{done_text}{format_count(len(self.keys), noun)}, snapshot {self.snapshot}, {seconds:.1f} s")
-
-    def say_used(self) -> None:
-        """Print a line per role that was called."""
-        print_usage(self.command.gateway.usage_by_role if self.command.gateway else {})
 
 
 @contextmanager
