@@ -10,14 +10,6 @@ from typing import Any
 import dagster as dg
 
 from assets import plugin_assets
-from assets.engine.roll_up_names import (
-    GAMES_ROLL_UP_NAMES,
-    PREFERENCE_ROLL_UP_NAMES,
-    QA_ROLL_UP_NAMES,
-    REPORT,
-    ROLL_UP_NAMES,
-    RUBRIC_ROLL_UP_NAMES,
-)
 from assets.stage.dagster_internals import (
     MAX_RETRIES_TAG,
     filter_storage_messages,
@@ -29,32 +21,15 @@ from assets.stage.failure_text import describe_stage_failure, parse_partition_fa
 from assets.stage.partitions import PROCESS_TAG, build_partition_tags, format_failures, get_stage_verb, process_of
 from assets.stage.resources import SKIPPED_TAG
 from dtef_pipeline.errors import DtefError, Interrupted
-from dtef_pipeline.families import FAMILY_BY_NAME, PLUGIN_FAMILIES
+from dtef_pipeline.families import FAMILY_BY_NAME
+from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.stage import TAKEN_AWAY
 from resources.failures import add_remedy
 from resources.responses.processes import Process
 from resources.settings import find_shipped
 
-# Constants, so that a command imports only the modules of its own family; a test compares them with what is loaded.
-STAGE_NAMES = ["survey_responses", "blueprints", "predictions", "scores", "segment_results", "drift_checks"]
-QA_STAGE_NAMES = ["qa_items", "qa_prompts", "qa_responses", "qa_judgements", "qa_executions", "qa_scores"]
-GAMES_STAGE_NAMES = ["scenario_items", "episode_prompts", "episodes", "episode_scores"]
-RUBRIC_STAGE_NAMES = [
-    f"rubric_{name}" for name in ("blueprints", "responses", "judgements", "embeddings", "points", "scores", "summaries")
-]
-_ASSETS_BY_FAMILY = {
-    "survey": {*STAGE_NAMES, *ROLL_UP_NAMES},
-    "rubric": {*RUBRIC_STAGE_NAMES, *RUBRIC_ROLL_UP_NAMES, "rubric_anchors"},
-    "qa": {*QA_STAGE_NAMES, *QA_ROLL_UP_NAMES, "qa_anchors"},
-    "games": {*GAMES_STAGE_NAMES, *GAMES_ROLL_UP_NAMES},
-    "preference": {*PREFERENCE_ROLL_UP_NAMES, REPORT},
-    **{item.name: {item.first_table, *(stage.name for stage in item.stages()), *item.roll_ups} for item in PLUGIN_FAMILIES},
-}
-"""The assets that commands start, by family."""
 defs: dg.Definitions | None = None
-"""Definitions for tests that change them; None: those of the assets' family."""
-
-
+"""Definitions for tests that change them; None: those of the family."""
 _INTERRUPTS = (dg.DagsterExecutionInterruptedError.__name__, "InterruptException")
 
 
@@ -86,19 +61,14 @@ def materialize(
     on_step: Callable[[str], None] | None = None,
     family: str = "survey",
 ) -> LaunchResult:
-    """Materialize assets for the partitions `keys` of a family, in one run.
+    """Materialize assets of a family, for its partitions `keys`, in one run.
 
     `config`: configuration by asset name. Assets without partitions take no keys. `on_step`: called with the name of each asset when it
     begins. Raises Interrupted after a Ctrl-C.
     """
     close_abandoned_runs(instance)
-    record = FAMILY_BY_NAME[family]
-    known_keys = list(instance.get_dynamic_partitions(record.space.name))
-    if unknown := [key for key in keys if key not in set(known_keys)]:
-        command = f"dtef {family} {'run' if family == 'games' else 'add'}"
-        raise DtefError(f"not registered with Dagster: {', '.join(unknown)}; `{command}` registers a {record.part}")
-    partition_tags = build_partition_tags(known_keys, keys) if keys else {}
-    result = _run(instance, names, {**partition_tags, **(tags or {})}, config, on_step)
+    partition_tags = _select_partitions(instance, FAMILY_BY_NAME[family], keys) if keys else {}
+    result = _run(instance, family, names, {**partition_tags, **(tags or {})}, config, on_step)
     if _is_interrupted(result):
         raise Interrupted("interrupted; every response that arrived is kept, and the same command continues")
     entries = instance.all_logs(result.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION)
@@ -115,8 +85,18 @@ def materialize(
     )
 
 
+def _select_partitions(instance: dg.DagsterInstance, family: Family, keys: Sequence[str]) -> dict[str, str]:
+    """Return run tags that select partitions. Raises DtefError if one is not registered."""
+    known_keys = list(instance.get_dynamic_partitions(family.space.name))
+    if unknown := [key for key in keys if key not in set(known_keys)]:
+        command = f"dtef {family.name} {'run' if family.name == 'games' else 'add'}"
+        raise DtefError(f"not registered with Dagster: {', '.join(unknown)}; `{command}` registers a {family.part}")
+    return build_partition_tags(known_keys, keys)
+
+
 def _run(
     instance: dg.DagsterInstance,
+    family: str,
     names: Sequence[str],
     tags: Mapping[str, str],
     config: Mapping[str, Mapping[str, Any]],
@@ -127,7 +107,7 @@ def _run(
         # The command reports failures itself; details are in the UI.
         "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
     }
-    job = (defs or _load_definitions(frozenset(names))).resolve_implicit_global_asset_job_def()
+    job = (defs or _load_definitions(family)).resolve_implicit_global_asset_job_def()
     # A killed command is continued by repeating it, not by the daemon.
     process_tags = {PROCESS_TAG: json.dumps(Process.current()._asdict()), MAX_RETRIES_TAG: "0"}
     run_id = str(uuid.uuid4())
@@ -149,10 +129,8 @@ def _run(
 
 
 @cache
-def _load_definitions(names: frozenset[str]) -> dg.Definitions:
-    """Return the definitions of the family with these assets, or of all."""
-    families = [family for family, assets in _ASSETS_BY_FAMILY.items() if names <= assets]
-    return dg.Definitions(**plugin_assets.collect_plugin_assets(*(families or plugin_assets.EVERY_FAMILY)))
+def _load_definitions(family: str) -> dg.Definitions:
+    return dg.Definitions(**plugin_assets.collect_plugin_assets(family))
 
 
 def close_abandoned_runs(instance: dg.DagsterInstance) -> None:

@@ -250,7 +250,7 @@ def made(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
         patch.delenv("DTEF_MODELS", raising=False)
         patch.chdir(folder)
         ok("add", write_survey(folder / "surveys.csv"))
-        ok("run", "--from", "ingest", "--round", "T1", "--round", "T2", "--model", "baseline/uniform")
+        ok("run", "--round", "T1", "--round", "T2", "--model", "baseline/uniform")
         yield folder
 
 

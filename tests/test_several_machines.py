@@ -13,11 +13,11 @@ import dagster as dg
 import pytest
 import yaml
 
-from assets.launch import STAGE_NAMES
 from resources.responses.store import ResponseStore
 from resources.warehouse import Warehouse
 from tests.assets.conftest import Pipeline, write_survey
 from tests.assets.launched import status_of
+from tests.assets.stage_names import STAGE_NAMES
 from tests.dtef_pipeline.cli.commands import distribution
 from tests.fake_llm_server import Call, FakeLLM
 from tests.made.responses import stored

@@ -24,6 +24,7 @@ ACCOUNTS = "dtef-errors.log"
 
 
 _MOST_OPTIONS_LISTED = 10
+_FORMATS = re.compile("does not match the formats? .*")
 
 
 class UsageProblem(click.ClickException):
@@ -61,7 +62,7 @@ def _describe_usage_error(error: click.UsageError) -> str:
         name, choices = _name_parameter(error.param), getattr(error.param.type, "choices", ())
         if isinstance(error, click.MissingParameter):
             return f"missing {name}" + (f", one of {', '.join(choices)}" if choices else "")
-        text = f"{name}: {_shorten_value_error(error.message.rstrip('.'))}"
+        text = f"{name}: {_FORMATS.sub('is not a date such as 2026-03-01 or 2026-03-01T12:30', error.message.rstrip('.'))}"
     if isinstance(error, click.NoSuchOption) and error.ctx is not None:
         options = [_name_parameter(item) for item in error.ctx.command.params if isinstance(item, click.Option)]
         if len(options) <= _MOST_OPTIONS_LISTED:  # of more, click names the nearest
@@ -74,25 +75,6 @@ def _name_parameter(parameter: click.Parameter) -> str:
     if isinstance(parameter, click.Option):
         return max(parameter.opts, key=len)
     return (parameter.metavar or parameter.name or "").upper().strip("[].")
-
-
-def _shorten_value_error(message: str) -> str:
-    """Return `'x' is not one of a, b`, `'x' does not exist` or `0 is not at least 1` for click's messages."""
-    for pattern, plain in _PLAIN_VALUE_ERRORS.items():
-        message = re.sub(pattern, plain, message)
-    value, is_not, choices = message.partition(" is not one of ")
-    return f"{value}{is_not}{choices.replace(chr(39), '')}"
-
-
-_PLAIN_VALUE_ERRORS = {
-    r"^(?:Path|File|Directory) (?='.*' (?:does not exist|is a ))": "",
-    r"is not a valid integer(?: range)?": "is not a whole number",
-    r"is not a valid float(?: range)?": "is not a number",
-    r"is not in the range (\S+)<=x<=(\S+)": r"is not between \1 and \2",
-    r"does not match the formats? '%Y-%m-%d'.*": "is not a date such as 2026-03-01 or 2026-03-01T12:30",
-    r"is not in the range x>=(\S+)": r"is not at least \1",
-}
-"""Click's wording of a wrong value, and ours."""
 
 
 def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:

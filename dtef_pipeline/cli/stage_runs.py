@@ -125,8 +125,8 @@ def _copy_whole(source: Path, target: Path) -> None:
         part.unlink(missing_ok=True)
 
 
-def make_roll_ups(instance: Any, names: Sequence[str], config: Mapping[str, Mapping[str, Any]]) -> LaunchResult:
-    """Run these roll-ups, in a run of their own, over all stored data. `config`: run configuration by name."""
+def make_roll_ups(instance: Any, family: str, names: Sequence[str], config: Mapping[str, Mapping[str, Any]]) -> LaunchResult:
+    """Run these roll-ups of a family, in a run of their own, over all stored data. `config`: run configuration by name."""
     from assets.launch import materialize
 
     progress, start = PartsProgress("roll-ups:", len(names), lambda line: None), time.monotonic()
@@ -137,7 +137,7 @@ def make_roll_ups(instance: Any, names: Sequence[str], config: Mapping[str, Mapp
             progress.begin(step)
 
     try:
-        result = materialize(instance, list(names), [], config, on_step=begin)
+        result = materialize(instance, list(names), [], config, on_step=begin, family=family)
         progress.announce(f"roll-ups: done, {time.monotonic() - start:.1f} s")
         return result
     finally:
@@ -147,7 +147,7 @@ def make_roll_ups(instance: Any, names: Sequence[str], config: Mapping[str, Mapp
 def roll_up(instance: Any, family: str, metric: str | None = None) -> LaunchResult:
     """Run all roll-ups of a family. `metric`: the score, if the family has several metrics."""
     return make_roll_ups(
-        instance, FAMILY_ROLL_UPS[family], {name: {"metric": metric} for name in BOARD_NAMES} if metric else {}
+        instance, family, FAMILY_ROLL_UPS[family], {name: {"metric": metric} for name in BOARD_NAMES} if metric else {}
     )
 
 

@@ -13,8 +13,8 @@ from dagster._core.definitions.data_version import CachingStaleStatusResolver, S
 from dagster._core.loader import LoadingContext
 
 from assets.definitions import defs
-from assets.launch import STAGE_NAMES
 from tests.assets.conftest import Pipeline
+from tests.assets.stage_names import STAGE_NAMES
 
 
 def stale(pipeline: Pipeline, definitions: dg.Definitions = defs) -> dict[str, set[str]]:

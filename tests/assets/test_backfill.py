@@ -21,11 +21,11 @@ from dagster_graphql.client.query import LAUNCH_PARTITION_BACKFILL_MUTATION
 from dagster_graphql.test.utils import execute_dagster_graphql
 
 from assets.engine.roll_up_names import ROLL_UP_NAMES
-from assets.launch import STAGE_NAMES
 from resources.warehouse import Warehouse
 from tests.assets.conftest import GREEN, Pipeline, write_survey
+from tests.assets.stage_names import STAGE_NAMES
 from tests.conftest import ROOT
-from tests.dtef_pipeline.cli.commands import distribution, serve_as, use
+from tests.dtef_pipeline.cli.commands import distribution, serve_as, skip_site, use
 from tests.fake_llm_server import FakeLLM
 
 INSTANCE = """
@@ -100,6 +100,7 @@ def ui(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UI]:
     target = InProcessWorkspaceLoadTarget(InProcessCodeLocationOrigin(code, location_name="dtef"))
     with pytest.MonkeyPatch.context() as patch, FakeLLM(reply=lambda call: distribution(call, 40.0)) as server:
         use(folder, patch)
+        skip_site(patch)
         serve_as(server, folder, patch)
         (folder / "dagster").mkdir()
         (folder / "dagster" / "dagster.yaml").write_text(INSTANCE, encoding="utf-8")

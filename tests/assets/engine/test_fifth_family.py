@@ -23,7 +23,7 @@ from tests.fake_llm_server import Call, FakeLLM
 
 NIGHTS = ("2026-01-01", "2026-01-02", "2026-01-03")
 LANGUAGES = ("de", "en")
-WORDS = 40
+WORDS = 24
 RIGHT = {"good": (0.9, 0.9, 0.2), "bad": (0.5, 0.5, 0.5)}
 """By model, the share of words that it knows in each snapshot."""
 CALLS_OF_COMMANDS = len(NIGHTS) * len(LANGUAGES) * WORDS * len(RIGHT)
@@ -120,7 +120,7 @@ def commands(folder: Path) -> dict[str, list[str]]:
         "estimate": [*asked, "--snapshot", NIGHTS[0], "--estimate", "--json"],
         "run": [*asked, "--snapshot", NIGHTS[0], "--no-roll-ups", "--json"],
         "estimate after": [*asked, "--snapshot", NIGHTS[0], "--estimate", "--json"],
-        "budget": [*asked, "--snapshot", NIGHTS[1], "--no-roll-ups", "--max-calls", "100"],
+        "budget": [*asked, "--snapshot", NIGHTS[1], "--no-roll-ups", "--max-calls", "60"],
         "continued": [*asked, "--snapshot", NIGHTS[1], "--no-roll-ups"],
         "night 3": [*asked, "--snapshot", NIGHTS[2]],
         "again": [*asked, "--snapshot", NIGHTS[2], "--no-roll-ups"],
@@ -222,8 +222,8 @@ def test_its_estimate_is_what_is_asked_and_then_what_is_replayed(story: Told) ->
 
 
 def test_nothing_is_asked_twice_and_a_budget_is_continued(story: Told) -> None:
-    assert "100 calls" in story.out("budget")
-    assert "60 calls" in story.out("continued")
+    assert "60 calls" in story.out("budget")
+    assert "36 calls" in story.out("continued")
     assert "sent as" not in story.out("again")
     assert story.calls == CALLS_OF_COMMANDS + WORDS  # one list by HTTP
 

@@ -81,6 +81,7 @@ def test_a_reader_goes_on_without_a_broken_file_names_it_and_ends_with_1(damaged
         assert "1 file in" in result.stdout
 
 
+@pytest.mark.usefixtures("without_site")
 def test_roll_ups_go_on_without_a_broken_file_and_mend_their_own(damaged: Path) -> None:
     file = damaged / "scores" / NIGHT / "part-0.parquet"
     empty(file)
