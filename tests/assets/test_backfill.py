@@ -86,10 +86,11 @@ class UI:
     def finish(self, backfill: str) -> list[dg.DagsterRun]:
         """Let the backfill daemon turn until the backfill has ended; its runs, oldest first."""
         deadline = time.monotonic() + 240
-        while (status := self.instance.get_backfill(backfill).status) is BulkActionStatus.REQUESTED:
+        while (found := self.instance.get_backfill(backfill)) and found.status is BulkActionStatus.REQUESTED:
             assert time.monotonic() < deadline, "not ended in four minutes"
             assert [fault for fault in execute_backfill_iteration(self.workspace, _log) if fault] == []
-        assert status is BulkActionStatus.COMPLETED_SUCCESS
+        assert found is not None
+        assert found.status is BulkActionStatus.COMPLETED_SUCCESS
         return list(reversed(self.instance.get_runs(dg.RunsFilter(tags={"dagster/backfill": backfill}))))
 
 

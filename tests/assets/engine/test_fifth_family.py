@@ -24,7 +24,7 @@ from tests.fake_llm_server import Call, FakeLLM
 NIGHTS = ("2026-01-01", "2026-01-02", "2026-01-03")
 LANGUAGES = ("de", "en")
 WORDS = 24
-RIGHT = {"good": (0.9, 0.9, 0.2), "bad": (0.5, 0.5, 0.5)}
+RIGHT = {"good": (0.9, 0.9, 0.1), "bad": (0.6, 0.6, 0.6)}
 """By model, the share of words that it knows in each snapshot."""
 CALLS_OF_COMMANDS = len(NIGHTS) * len(LANGUAGES) * WORDS * len(RIGHT)
 STORY = """
