@@ -24,7 +24,11 @@ ACCOUNTS = "dtef-errors.log"
 
 
 _MOST_OPTIONS_LISTED = 10
-_FORMATS = re.compile("does not match the formats? .*")
+_PLAIN_ERRORS = {
+    r"is not a valid (?:integer|float)(?: range)?": "is not a number",
+    r"does not match the formats? .*": "is not a date such as 2026-03-01 or 2026-03-01T12:30",
+}
+"""Click's wording of a wrong value, and ours."""
 
 
 class UsageProblem(click.ClickException):
@@ -62,7 +66,9 @@ def _describe_usage_error(error: click.UsageError) -> str:
         name, choices = _name_parameter(error.param), getattr(error.param.type, "choices", ())
         if isinstance(error, click.MissingParameter):
             return f"missing {name}" + (f", one of {', '.join(choices)}" if choices else "")
-        text = f"{name}: {_FORMATS.sub('is not a date such as 2026-03-01 or 2026-03-01T12:30', error.message.rstrip('.'))}"
+        text = f"{name}: {error.message.rstrip('.')}"
+        for pattern, plain in _PLAIN_ERRORS.items():
+            text = re.sub(pattern, plain, text)
     if isinstance(error, click.NoSuchOption) and error.ctx is not None:
         options = [_name_parameter(item) for item in error.ctx.command.params if isinstance(item, click.Option)]
         if len(options) <= _MOST_OPTIONS_LISTED:  # of more, click names the nearest
