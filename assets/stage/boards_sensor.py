@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Mapping, Sequence, Set
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import dagster as dg
 
@@ -29,14 +29,6 @@ class _Cursor(NamedTuple):
     """Event log id of the newest materialization when roll-ups were last requested."""
     waits_since: float | None = None
     """Since when roll-ups have been waiting, in seconds since 1970, or None."""
-
-    @classmethod
-    def parse(cls, text: str | None) -> Self:
-        try:
-            event_id, waits_since = json.loads(text or "")
-            return cls(int(event_id), None if waits_since is None else float(waits_since))
-        except (ValueError, TypeError):  # the first tick, or an earlier version's cursor
-            return cls()
 
 
 Inputs = Mapping[dg.AssetKey, Set[dg.AssetKey]]
@@ -75,7 +67,7 @@ def boards_after_run(
     inputs = _find_inputs(roll_ups)
 
     def follow(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        before, instance = _Cursor.parse(context.cursor), context.instance
+        before, instance = _Cursor(*json.loads(context.cursor or "[]")), context.instance
         stale_keys = _find_stale(instance, inputs)
         newest = max(stale_keys.values(), default=0)
         if not stale_keys or instance.get_latest_materialization_event(scores) is None:

@@ -228,7 +228,7 @@ def check_sandbox(settings: Settings) -> Diagnosis:
 def check_home(settings: Settings) -> Diagnosis:
     """Check DAGSTER_HOME and its dagster.yaml."""
     from assets.stage.dagster_internals import read_storage_settings
-    from dtef_pipeline.cli.stage_runs import describe_outdated_home, describe_start_problem
+    from dtef_pipeline.cli.stage_runs import describe_start_problem
     from resources.failures import describe_start_failure
 
     check, home = "Dagster's home", settings.dagster_home
@@ -245,7 +245,6 @@ def check_home(settings: Settings) -> Diagnosis:
         )
     template = f"cp {shlex.quote(str(find_shipped('dagster.yaml')))} {shlex.quote(str(file))}"
     try:
-        earlier = describe_outdated_home(file)
         # Its settings may name the variable.
         os.environ["DAGSTER_HOME"] = str(home)
         read_storage_settings(home)
@@ -257,8 +256,6 @@ def check_home(settings: Settings) -> Diagnosis:
             text,
             describe_start_problem(error, f"correct it, or use the template for one machine: {template}"),
         )
-    if earlier:
-        return Diagnosis(check, "warning", earlier, f"take the template: {template}")
     return diagnose_writable(check, home, str(home), "DAGSTER_HOME")
 
 

@@ -87,7 +87,7 @@ def describe_start_problem(error: Exception, template: str) -> str:
 
 
 def prepare_home() -> Path:
-    """Return the folder of Dagster's state, with its `dagster.yaml`. Raises ConfigError if it cannot be created."""
+    """Return the folder of Dagster's state, with its `dagster.yaml`. Raises ConfigError if it cannot be created or read."""
     state = Settings.read_environment()
     check_home_path(state)
     home = state.dagster_home
@@ -99,20 +99,11 @@ def prepare_home() -> Path:
     except OSError as error:
         hint = "; choose another folder with DAGSTER_HOME" if not home.is_dir() else ""
         raise ConfigError(f"cannot make the home of Dagster {home}: {explain_missing_folder(home, error)}{hint}") from error
-    if earlier := describe_outdated_home(settings):
-        click.echo(f"warning: {earlier}; replace it with {find_shipped('dagster.yaml')}", err=True)
+    read_document(settings, "settings file of Dagster", ("storage", "run_launcher", "concurrency"))
     os.environ["DAGSTER_HOME"] = str(home)
     # Number of materialization events written together.
     os.environ.setdefault("DAGSTER_EVENT_BATCH_SIZE", "50")
     return home
-
-
-def describe_outdated_home(settings: Path) -> str | None:
-    """Return what an earlier version's `dagster.yaml` lacks, or None if it is current. Raises ConfigError if it cannot be read."""
-    some_keys = ("storage", "run_launcher", "concurrency")
-    if "run_launcher" in read_document(settings, "settings file of Dagster", some_keys).values:
-        return None
-    return f"{settings} is of an earlier version: Dagster does not detect killed workers"
 
 
 def _copy_whole(source: Path, target: Path) -> None:
