@@ -10,11 +10,9 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-import yaml
 
 from assets.definitions import defs
 from dtef_pipeline.cli.serving.serve_ui import PLACES_IN_THE_UI
-from tests.conftest import ROOT
 
 EXPECTED = Path(__file__).with_name("graph.txt")
 SIX = ["survey_responses", "blueprints", "predictions", "scores", "segment_results", "drift_checks"]
@@ -98,11 +96,6 @@ def test_dtef_ui_names_the_groups_of_all_families() -> None:
     """It named those of surveys alone."""
     groups = {spec.group_name for spec in defs.resolve_all_asset_specs()}
     assert {place.rpartition("/")[2] for place in PLACES_IN_THE_UI.values()} == {*groups, "runs"}
-
-
-def test_the_code_location_is_pinned() -> None:
-    (entry,) = yaml.safe_load((ROOT / "workspace.yaml").read_text(encoding="utf-8"))["load_from"]
-    assert entry == {"python_module": {"module_name": "assets.definitions", "working_directory": ".", "location_name": "dtef"}}
 
 
 def test_unknown_configuration_is_refused() -> None:

@@ -164,5 +164,5 @@ def test_dagster_dev_starts_this_server_in_place_of_dagsters(monkeypatch: pytest
     assert '"dagster_webserver"' in inspect.getsource(dev), "what it is given"
     monkeypatch.setattr(dev, "open_ipc_subprocess", open_ipc_subprocess)
     dev_command(web_server="assets.web_server")
-    dev.open_ipc_subprocess(["python", "-m", "dagster_webserver"])
+    vars(dev)["open_ipc_subprocess"](["python", "-m", "dagster_webserver"])
     assert started == [["python", "-m", "assets.web_server"]]
