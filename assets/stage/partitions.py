@@ -38,7 +38,7 @@ from resources.warehouse import TABLES, Warehouse
 
 FAILED_TAG, FAILED_RUN_TAG = "dtef/failed_partitions", "dtef/failed_partitions_run"
 PROCESS_TAG = f"{HIDDEN_TAG_PREFIX}dtef_process"
-"""The process of a run started by a command, as JSON; such a command makes its own roll-ups. Read only by `process_tag`."""
+"""The process of a run started by a command, as JSON; such a command makes its own roll-ups. Read only by `process_of`."""
 SNAPSHOT_TAG = "dtef/snapshot"
 """A run's snapshot, shown in the list of runs."""
 
@@ -66,46 +66,13 @@ class StageName(NamedTuple):
     verb: str
 
 
-_STAGES: dict[str, StageName] = {}
+STAGES: dict[str, StageName] = {}
 """Stage names by asset."""
-
-
-def name_stage(asset: str, name: StageName) -> None:
-    """Set the name under which logs and messages show the asset of a stage."""
-    _STAGES[asset] = name
 
 
 def get_stage_verb(asset: str) -> str:
     """Return `predict` for the asset `predictions`, and the name of any other asset as it is."""
-    return _STAGES[asset].verb if asset in _STAGES else asset
-
-
-def stage(
-    partitions: dg.DynamicPartitionsDefinition,
-    number: int,
-    table: str,
-    *,
-    code_version: str,
-    kinds: Set[str] = frozenset({"parquet"}),
-) -> dict[str, Any]:
-    """Return the asset settings of a stage: those common to the space, its number, and its table's columns."""
-    limit = Settings.read_environment().partitions_per_run
-    return {
-        "partitions_def": partitions,
-        # All stages of a space use the same policy, so that a run takes its partitions through all of them: one run for each range of
-        # neighbouring partitions, or at most so many partitions per run.
-        "backfill_policy": dg.BackfillPolicy.multi_run(max_partitions_per_run=limit)
-        if limit
-        else dg.BackfillPolicy.single_run(),
-        "output_required": False,
-        "owners": OWNERS,
-        "group_name": "pipeline",
-        "kinds": set(kinds),
-        "tags": {"stage": str(number)},
-        "op_tags": {"dagster/priority": str(-number)},  # stages that could run next run in the order of their numbers
-        "code_version": code_version,
-        "metadata": column_schema(table),
-    }
+    return STAGES[asset].verb if asset in STAGES else asset
 
 
 LATE, VERY_LATE = timedelta(hours=36), timedelta(hours=60)
@@ -134,14 +101,10 @@ def roll_up(
     }
 
 
-def process_tag(run: dg.DagsterRun) -> str:
-    """Return `PROCESS_TAG` of a run started by a command; empty if Dagster started it, even if it copied the tag to a re-execution."""
-    return "" if run.parent_run_id else run.tags.get(PROCESS_TAG, "")
-
-
 def process_of(run: dg.DagsterRun) -> Process | None:
     """Return the process of the command that started the run, or None if Dagster did or it is unknown."""
-    tag = process_tag(run)
+    # Dagster copies tags to a re-execution, which is its own.
+    tag = "" if run.parent_run_id else run.tags.get(PROCESS_TAG, "")
     return Process(**json.loads(tag)) if tag.startswith("{") else None
 
 
@@ -178,9 +141,9 @@ class PartitionRun:
     def _title(self) -> str:
         """Return `predict (stage 3 of 6)`, since the displayed remaining time is the stage's."""
         asset = str(self.context.asset_key.to_user_string())
-        if (stage := _STAGES.get(asset)) is None:
+        if (stage := STAGES.get(asset)) is None:
             return asset
-        count = sum(other.pipeline == stage.pipeline for other in _STAGES.values())
+        count = sum(other.pipeline == stage.pipeline for other in STAGES.values())
         return f"{stage.verb} (stage {stage.number} of {count})"
 
     @contextmanager

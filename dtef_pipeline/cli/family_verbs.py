@@ -32,7 +32,6 @@ from resources.warehouse import Warehouse
 from resources.warehouse_site import write_site
 
 if TYPE_CHECKING:
-    from assets.launch import LaunchResult
     from assets.stage.file_notes import AddResult
 
 
@@ -42,8 +41,8 @@ class Addition(Protocol):
     def register(self, instance: Any) -> Sequence[str]:
         """Register their partitions, and return the keys."""
 
-    def lines(self, outcome: LaunchResult | None) -> Iterable[str]:
-        """Return the results in sentences. `outcome`: the run that made the tables, or None if nothing was to be made."""
+    def lines(self) -> Iterable[str]:
+        """Return the results in sentences, after the tables were made."""
 
     def problems(self) -> Iterable[str]:
         """Return the files and parts that were not read."""
@@ -68,7 +67,7 @@ class AddedParts:
         self.added = self.add(instance)
         return self.added.keys
 
-    def lines(self, outcome: LaunchResult | None) -> Iterable[str]:
+    def lines(self) -> Iterable[str]:
         return self.lines_of(self.added) if self.added else ()
 
     def problems(self) -> Iterable[str]:
@@ -154,7 +153,7 @@ def _store_addition(
     outcome = materialize(instance, [files.stage], keys, {}, family=family) if keys and files.stage else None
     if outcome is not None:
         warn_skipped(outcome, warehouse)
-    lines = list(addition.lines(outcome))
+    lines = list(addition.lines())
     for line in lines if output != "json" else ():
         say(line)
     failures = outcome.failures if outcome else ()
