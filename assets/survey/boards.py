@@ -9,8 +9,7 @@ from pydantic import Field
 
 from assets.stage.family_costs import build_costs_asset
 from assets.stage.family_drift import FamilyDrift, build_drift_assets
-from assets.stage.night_request import build_freshness_policy
-from assets.stage.partitions import markdown, roll_up
+from assets.stage.partitions import build_freshness_policy, markdown, roll_up
 from assets.stage.resources import Store
 from assets.stage.roll_up import clean, publish
 from assets.stage.versions import column_schema
@@ -159,7 +158,7 @@ def _test_table(
     )
 
 
-survey_drift, survey_no_drift = build_drift_assets(
+survey_drift, survey_has_no_drift = build_drift_assets(
     FamilyDrift(
         subject=SUBJECT,
         code_version="11",

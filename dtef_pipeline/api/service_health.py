@@ -18,7 +18,7 @@ from fastapi import Depends, Request
 from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName
 from dtef_pipeline.api.documents.document_history import KnownDocuments
 from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS
-from dtef_pipeline.api.pages.evaluation_text import part_words
+from dtef_pipeline.api.pages.evaluation_text import partition_words
 from dtef_pipeline.api.queue.evaluation_progress import EvaluationView, describe_subject, load_evaluation_views
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.errors import ConfigError, StoreError
@@ -212,7 +212,6 @@ def _check_database(services: Services, now: datetime) -> _StoredHealth:
                 last_event_at=last_event_at(store),
                 failures=[_build_failure(view) for view in failures if view.last_at >= since],
             ),
-
             [*_find_disk_problems(services), *_find_document_problems(services)],
         )
     except StoreError as error:
@@ -225,7 +224,7 @@ def _build_failure(view: EvaluationView) -> RecentFailure:
     return RecentFailure(
         queue_id=evaluation.queue_id,
         family=evaluation.family,
-        subject=describe_subject(evaluation, partial(part_words, evaluation.family)),
+        subject=describe_subject(evaluation, partial(partition_words, evaluation.family)),
         failed_at=view.last_at,
         reason=view.progress.reason,
     )

@@ -27,6 +27,7 @@ from dtef_pipeline.rubric.tables import (
 )
 from dtef_pipeline.tables import (
     MODEL_FIELDS,
+    SNAPSHOT_FIELD,
     TableSpec,
     field,
 )

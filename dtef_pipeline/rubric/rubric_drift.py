@@ -30,7 +30,6 @@ from dtef_pipeline.rubric.judge_requests import JudgingEpisode, read_judgement
 from dtef_pipeline.rubric.labels.label_corrections import load_board_runs, load_label_material
 from dtef_pipeline.rubric.labels.label_sheet import build_label_items
 from dtef_pipeline.rubric.tables import ITEM_KEYS
-from dtef_pipeline.tables import convert_to_schema
 from dtef_pipeline.text.number_words import list_first_names
 
 COVERAGE_PART = 0.65

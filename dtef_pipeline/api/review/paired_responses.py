@@ -64,13 +64,9 @@ def _read_responses(warehouse: Warehouse, settings: Settings, family: Family, re
     chosen_rows = [row for row in result.to_pylist() if _is_wanted(family, row, request)]
     if chosen_rows and "trace" in chosen_rows[0]:
         chosen_rows = replace_first_observations(chosen_rows, load_known_scenarios(settings))
-    personas = load_known_persona_versions(settings)
-
-
-if any(row.get("persona") for row in chosen_rows)
-        else {}
+    personas = load_known_persona_versions(settings) if any(row.get("persona") for row in chosen_rows) else {}
     display_names = {name: persona.display_name for name, persona in personas.items()}
-return build_paired_responses(family.name, chosen_rows, display_names)
+    return build_paired_responses(family.name, chosen_rows, display_names)
 
 
 def _is_wanted(family: Family, row: Mapping[str, Any], request: PairRequest) -> bool:

@@ -27,7 +27,7 @@ from dtef_pipeline.games.site.game_labels import (
     format_metric_title,
     format_scenario_title,
     format_unit,
-    part_words,
+    partition_words,
     ranked_metric_words,
 )
 from dtef_pipeline.games.site.league_rows import (
@@ -261,7 +261,8 @@ def read_games(connection: duckdb.DuckDBPyConnection, documents: GameDocuments =
     metrics = [
         f"{format_metric_title(metric.name)} ({metric.unit}, {metric.direction}): {metric.description}"
         for metric in list_general_metrics("unit of the game")
-    ]    return FamilyContent(
+    ]
+    return FamilyContent(
         verdict(board_pages) if board_pages else no_models,
         [page.board for page in board_pages],
         [
@@ -285,7 +286,7 @@ GAMES_SITE = FamilySite(
     "persona_results",
     read_games,
     GAMES_WATCHED,
-    part_words=part_words,
+    partition_words=partition_words,
     metric_words=ranked_metric_words,
     describe_watched_setting=describe_watched_setting,
     responses="episode_turns",

@@ -156,5 +156,5 @@ RUBRIC_SITE = FamilySite(
     read,
     WATCHED,
     responses="rubric_responses",
-    read_part_titles=_read_titles,
+    read_partition_titles=_read_titles,
 )

@@ -30,7 +30,7 @@ from dtef_pipeline.survey.site.survey_labels import (
     METRIC_NAMES,
     describe_asking,
     describe_watched_setting,
-    part_words,
+    partition_words,
     ranked_metric_words,
 )
 from dtef_pipeline.survey.site.texts import load_texts, sample_pairs
@@ -86,7 +86,7 @@ SURVEY_SITE = FamilySite(
     "scores",
     read,
     SUBJECT,
-    part_words=part_words,
+    partition_words=partition_words,
     metric_words=ranked_metric_words,
     describe_asking=describe_asking,
     describe_watched_setting=describe_watched_setting,

@@ -81,7 +81,7 @@ def judged(made: RubricPipeline, state: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def roll_up(rubric: RubricPipeline) -> None:
-    assert materialize(rubric.instance, ["rubric_corrected"], [], {}).failures == ()
+    assert materialize(rubric.instance, ["rubric_corrected"], [], {}, family="rubric").failures == ()
 
 
 def rows_of(sheet: Path) -> list[dict[str, str]]:
@@ -287,7 +287,7 @@ class TestAnchors:
     def test_judges_are_shown_the_same_again_and_are_asked_once_a_night(self, judged: RubricPipeline) -> None:
         def night(label: str, n: int = 10) -> None:
             given = {"rubric_anchors": {"snapshot": label, "anchors": n}}
-            assert materialize(judged.instance, ["rubric_anchors"], [], given).failures == ()
+            assert materialize(judged.instance, ["rubric_anchors"], [], given, family="rubric").failures == ()
 
         text = ok("anchors", "--family", "rubric", "--snapshot", "2026-01-01", "--n", 10)
         assert "10 anchors, 20 judgements in snapshot 2026-01-01" in text
@@ -311,7 +311,7 @@ class TestAnchors:
         assert judged.table("anchor_items").slice(0, 10) == kept
 
     def test_without_anything_scored_it_says_so(self, rubric: RubricPipeline) -> None:
-        assert materialize(rubric.instance, ["rubric_anchors"], [], {}).failures == ()
+        assert materialize(rubric.instance, ["rubric_anchors"], [], {}, family="rubric").failures == ()
         assert rubric.rows("anchors") == []
         assert NOTHING_TO_JUDGE_AGAIN in dtef("anchors", "--family", "rubric", "--judge", "standard=judge-x").stderr
         assert "no anchors of rubric" in dtef("anchors", "--family", "rubric", "--results").stderr

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -34,14 +32,6 @@ def test_places_that_are_not_there_yet_are_no_problem_and_are_not_made(state: Pa
     assert list(state.iterdir()) == []
 
 
-def test_a_store_of_newer_code_says_so(ingested: Path) -> None:
-    with closing(sqlite3.connect(ingested / "responses.sqlite")) as store:
-        store.execute("CREATE TABLE IF NOT EXISTS response_store (schema_version INTEGER PRIMARY KEY)")
-        store.execute("INSERT INTO response_store VALUES (99)")
-        store.commit()
-    assert "schema version 99" in findings(1)["response store"]["message"]
-
-
 def test_a_sandbox_that_the_variable_keeps_from_a_better_level_names_the_variable(
     state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -56,13 +46,6 @@ def test_a_sandbox_that_the_variable_keeps_from_a_better_level_names_the_variabl
     assert found["state"] == "warning"
     assert found["remedy"].endswith("sandlock: unset DTEF_SANDBOX")
     assert "bubblewrap" not in found["remedy"]
-
-
-def test_a_sandbox_without_any_better_level_says_what_to_install(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("resources.sandbox.run.choose_level", lambda _: SandboxLevel(None, {}))
-    for wish in ("auto", "off"):
-        monkeypatch.setenv("DTEF_SANDBOX", wish)
-        assert "install bubblewrap" in findings()["sandbox"]["remedy"]
 
 
 def state_of(check: str) -> tuple[str, str]:

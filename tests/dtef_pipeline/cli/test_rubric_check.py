@@ -76,5 +76,3 @@ def test_what_cannot_be_checked_is_refused(folder: Path) -> None:
     assert "is not in" in refused("rubric", "check", folder / "blueprints", "--root", folder / "models")
     (folder / "models" / "BAD.json").write_text("5")
     assert "allowed: a list" in refused("rubric", "check", folder / "blueprints", "--models-dir", folder / "models")
-
-

@@ -46,7 +46,7 @@ def view(league: Tables) -> FamilyContent:
 
 
 @pytest.fixture(scope="module")
-def kuhn_view(kuhn: Tables) -> FamilyView:
+def kuhn_view(kuhn: Tables) -> FamilyContent:
     return games_view(kuhn)
 
 
@@ -85,7 +85,7 @@ def transcripts(files: Mapping[str, str], page: str = KUHN) -> dict[str, Any]:
     return held
 
 
-def episodes_of(view: FamilyView) -> list[Any]:
+def episodes_of(view: FamilyContent) -> list[Any]:
     """The transcripts of a view, before they are written into files."""
     return [episode for one in view.pages() if isinstance(one, DataFile) for episode in one.value.values()]
 
@@ -114,7 +114,7 @@ def test_a_board_ranks_models_that_have_the_same_games_with_baselines_as_referen
     assert "higher is better" in board.measure
 
 
-def test_a_board_says_where_baselines_have_other_games_than_the_ranked_models(kuhn: Tables, kuhn_view: FamilyView) -> None:
+def test_a_board_says_where_baselines_have_other_games_than_the_ranked_models(kuhn: Tables, kuhn_view: FamilyContent) -> None:
     """A model stood at -0.5 of 4 games beside baselines of 80."""
     assert "Ranked models" not in kuhn_view.boards[0].measure
     is_baseline = pc.starts_with(kuhn["episodes"]["model"].cast(pa.string()), "baseline/")
@@ -128,7 +128,7 @@ def test_a_board_says_where_baselines_have_other_games_than_the_ranked_models(ku
     assert f"Ranked models played the same {of_models} games, baselines {of_baselines}" in board.measure
 
 
-def test_a_persona_has_a_board_only_where_its_model_does_not_play_as_itself(kuhn: Tables, kuhn_view: FamilyView) -> None:
+def test_a_persona_has_a_board_only_where_its_model_does_not_play_as_itself(kuhn: Tables, kuhn_view: FamilyContent) -> None:
     assert [one.title for one in kuhn_view.boards] == ["Kuhn (poker)"]
     as_calm = {
         name: rows.filter(
@@ -140,7 +140,7 @@ def test_a_persona_has_a_board_only_where_its_model_does_not_play_as_itself(kuhn
     assert [one.title for one in games_view(as_calm, known).boards] == ["Kuhn (poker) as Calm v2"]
 
 
-def test_the_verdict_names_the_best_model_and_how_it_stands_to_baselines(kuhn: Tables, kuhn_view: FamilyView) -> None:
+def test_the_verdict_names_the_best_model_and_how_it_stands_to_baselines(kuhn: Tables, kuhn_view: FamilyContent) -> None:
     verdict = kuhn_view.verdict
     assert re.match(
         r"Kuhn \(poker\): <b>hostile</b> makes -?[\d.]+ chips per episode \(.* to .*\); on the same games it beats ", verdict
@@ -166,7 +166,7 @@ def test_a_model_beside_a_baseline_is_compared_on_the_same_games_by_seeds(view: 
     )
 
 
-def test_what_a_persona_changes_is_the_difference_on_the_same_games(kuhn: Tables, kuhn_view: FamilyView) -> None:
+def test_what_a_persona_changes_is_the_difference_on_the_same_games(kuhn: Tables, kuhn_view: FamilyContent) -> None:
     rows = table_of(section_of(page_of(kuhn_view).sections, "personas")).rows
     row = next(one for one in rows if one["model"] == HOSTILE.name)
     calm, itself = (rewards_by_hand(kuhn, HOSTILE.name, persona) for persona in (CALM.name, ""))
@@ -409,7 +409,7 @@ def test_a_text_is_parted_where_its_action_stands(text: str, played: bool, parts
 
 
 def test_names_in_tables_lead_no_page_out_of_its_folder_and_no_item_out_of_its_address(
-    kuhn: Tables, kuhn_view: FamilyView
+    kuhn: Tables, kuhn_view: FamilyContent
 ) -> None:
     results = kuhn["persona_results"]
     place = results.schema.get_field_index("league")
