@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import yaml
 
 from dtef_pipeline.asking.episodes import Episode, EpisodeResult
