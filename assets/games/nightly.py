@@ -43,10 +43,10 @@ def _require_players(
         require_approved(plan_league(game, panel, models, personas).all_players)
 
 
-nightly_games = build_night_schedule(
+games_nightly = build_night_schedule(
     FAMILY_BY_NAME["games"],
     plan_games,
-    name="nightly_games",
+    name="games_nightly",
     job="games_pipeline",
     time=(3, 30),
     description="plays the scenarios in the section `games` of the panel (DTEF_PANEL) again, in a snapshot named after the date, with "
@@ -56,4 +56,4 @@ nightly_games = build_night_schedule(
     names_any=lambda panel: bool(panel.scenarios),
     named=" that names scenarios",
 )
-GAMES_SCHEDULES = [nightly_games]
+GAMES_SCHEDULES = [games_nightly]

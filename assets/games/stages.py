@@ -62,7 +62,7 @@ GAMES_ITEMS_STAGE = Stage(
     context=name_failing_adapters,
     checks=(
         make_uniqueness_check(
-            "scenario_items_unique",
+            "scenario_items_are_unique",
             "Each item id occurs only once in its version of a scenario.",
             "scenario_items",
             ("version", "item_id"),
@@ -95,7 +95,7 @@ GAMES_PROMPTS_STAGE = Stage(
     context=name_failing_adapters,
     checks=(
         make_uniqueness_check(
-            "episode_prompts_unique",
+            "episode_prompts_are_unique",
             "Each item has one row per persona and version.",
             "episode_prompts",
             ("version", "item_id", "persona"),
@@ -207,7 +207,7 @@ GAMES_EPISODES_STAGE = Stage(
     context=name_failing_adapters,
     checks=(
         make_uniqueness_check(
-            "episodes_unique",
+            "episodes_are_unique",
             "Each draw of an item by a player has only one row per snapshot.",
             "episodes",
             ("episode_id", "snapshot"),
@@ -265,7 +265,7 @@ GAMES_SCORES_STAGE = Stage(
     version="2",
     checks=(
         make_uniqueness_check(
-            "episode_scores_unique",
+            "episode_scores_are_unique",
             "Each episode has only one score per metric.",
             "episode_scores",
             ("episode_id", "metric", "snapshot"),

@@ -24,7 +24,7 @@ from dtef_pipeline.games.site.family_site import build_games_site, read_games
 from dtef_pipeline.games.site.game_labels import GameDocuments
 from dtef_pipeline.games.tables import EPISODE_TURNS
 from dtef_pipeline.site.build import build_site_files
-from dtef_pipeline.site.family_view import FamilyView
+from dtef_pipeline.site.family_content import FamilyContent
 from tests.made.made_games import response_to
 
 SCENARIOS = Path(__file__).parents[2] / "data" / "scenarios"
@@ -94,7 +94,7 @@ def connected_games(tables: Mapping[str, pa.Table]) -> duckdb.DuckDBPyConnection
     return connection
 
 
-def games_view(tables: Mapping[str, pa.Table], known: GameDocuments | None = None) -> FamilyView:
+def games_view(tables: Mapping[str, pa.Table], known: GameDocuments | None = None) -> FamilyContent:
     """What games show of these tables; `known`: None: the shipped scenarios."""
     return read_games(connected_games(tables), known or GameDocuments(read_manifests(SCENARIOS)))
 

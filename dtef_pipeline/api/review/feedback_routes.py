@@ -13,11 +13,11 @@ from pydantic import AfterValidator, StringConstraints
 
 from dtef_pipeline.api.access import AdminToken, OperatorToken, ReviewerToken
 from dtef_pipeline.api.answer_schemas import VotedFamilyName
-from dtef_pipeline.api.etags import UNCHANGED, build_tagged_response
+from dtef_pipeline.api.etags import TAGGED, build_tagged_response
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.rate_limit import RateLimit
 from dtef_pipeline.api.review.feedback_bodies import (
-    PageOfActions,
+    ActionPage,
     PairRequest,
     PreferenceBoard,
     check_voted_family,
@@ -136,11 +136,7 @@ def next_pair(
     return JSONResponse(pair.serialize(), headers=_NOT_KEPT) if pair else Response(status_code=204, headers=_NOT_KEPT)
 
 
-@router.post(
-    "/api/feedback/votes",
-    status_code=201,
-    response_model=StoredVote,
-)
+@router.post("/api/feedback/votes", status_code=201, response_model=StoredVote)
 def take_vote(ballot: SentBallot, holder: ReviewerToken, services: ServicesDep, feedback: FeedbackDep) -> Response:
     """Store a vote: pair_id, reviewer_id, choice (A, B or tie), confidence (1 to 5), and perhaps a justification."""
     return JSONResponse({"vote_id": store_vote(ballot.to_ballot(), holder, services, feedback)}, 201, _NOT_KEPT)
@@ -164,7 +160,7 @@ def void_over_http(vote_id: str, body: VoidReason, holder: AdminToken, services:
     return {"vote_id": vote_id}
 
 
-@router.get("/api/feedback/actions", response_model=PageOfActions)
+@router.get("/api/feedback/actions", response_model=ActionPage)
 def list_actions_over_http(
     holder: AdminToken,
     services: ServicesDep,
@@ -187,7 +183,7 @@ def list_actions_over_http(
     return JSONResponse({"actions": action_rows, "next": action_rows[-1]["place"] if len(rows) > limit else None})
 
 
-@router.get("/api/feedback/scores", response_model=PreferenceBoard, responses=UNCHANGED)
+@router.get("/api/feedback/scores", response_model=PreferenceBoard, **TAGGED)
 def list_scores(
     request: Request, holder: OperatorToken, services: ServicesDep, family: FamilyAsked = None, partition: str = "all"
 ) -> Response:

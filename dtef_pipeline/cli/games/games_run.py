@@ -11,7 +11,7 @@ from dtef_pipeline.asking.call_plan import PLANNED
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.cli.families import load_stages
 from dtef_pipeline.cli.family_run import AfterRun, FamilyRun, RunContextOfCommand, RunSelection
-from dtef_pipeline.cli.stage_runs import StagesRun
+from dtef_pipeline.cli.stage_runs import StageRuns
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import build_option_settings
@@ -113,7 +113,7 @@ def register(instance: Any, keys: Sequence[str]) -> None:
     add_scenarios(instance, keys)
 
 
-def _summarize_run(context: RunContextOfCommand, keys: Sequence[str], _: StagesRun) -> AfterRun:
+def _summarize_run(context: RunContextOfCommand, keys: Sequence[str], _: StageRuns) -> AfterRun:
     if not context.options.players:
         say("no player was given: stored episodes were scored; --player NAME plays new ones")
     return AfterRun()

@@ -1,4 +1,4 @@
-"""`dtef preference board`: stored scores, with `--now` scores of the current votes, and the comparison with metrics."""
+"""`dtef preference board`: stored scores, scores of a file of votes, and the comparison with metrics."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def refresh() -> int:
         from assets.preference.score_assets import note_votes
 
         note_votes(instance, compute_votes_version(votes))
-        outcome = make_roll_ups(instance, [*PREFERENCE_ROLL_UP_NAMES, REPORT], {})
+        outcome = make_roll_ups(instance, "preference", [*PREFERENCE_ROLL_UP_NAMES, REPORT], {})
     code = report_run_end(warehouse, outcome)
     if not outcome.failures and votes:
         for line in _describe_limited_intervals(_score_rows(warehouse)):

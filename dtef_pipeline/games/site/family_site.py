@@ -11,7 +11,6 @@ import duckdb
 import pandas as pd
 
 from dtef_pipeline.games.game_in_play import describe_unit
-from dtef_pipeline.games.game_pairs import GAMES_PAIRED
 from dtef_pipeline.games.metrics import list_general_metrics
 from dtef_pipeline.games.personas import NO_PERSONA, PERSONA_STATUS, Persona
 from dtef_pipeline.games.play_drift import GAMES_WATCHED
@@ -28,7 +27,7 @@ from dtef_pipeline.games.site.game_labels import (
     format_metric_title,
     format_scenario_title,
     format_unit,
-    part_words,
+    partition_words,
     ranked_metric_words,
 )
 from dtef_pipeline.games.site.league_rows import (
@@ -63,7 +62,7 @@ from dtef_pipeline.site.content import (
     convert_to_rows,
     is_unknown,
 )
-from dtef_pipeline.site.family_view import ITEM_COLUMNS, FamilySite, FamilyView
+from dtef_pipeline.site.family_content import ITEM_COLUMNS, FamilyContent, FamilySite
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.site.paths import board_page, state_address
 from dtef_pipeline.text.number_words import format_count
@@ -249,7 +248,7 @@ Boards = Mapping[str, Sequence[BoardPage]]
 """By scenario, its boards."""
 
 
-def read_games(connection: duckdb.DuckDBPyConnection, documents: GameDocuments = _NOTHING_KNOWN) -> FamilyView:
+def read_games(connection: duckdb.DuckDBPyConnection, documents: GameDocuments = _NOTHING_KNOWN) -> FamilyContent:
     """Read the family's pages. `documents`: scenarios and personas in words; episodes of a missing scenario are shown without rules and
     table."""
     scenarios = load_scenario_results(StoredRows(connection), documents)
@@ -263,7 +262,7 @@ def read_games(connection: duckdb.DuckDBPyConnection, documents: GameDocuments =
         f"{format_metric_title(metric.name)} ({metric.unit}, {metric.direction}): {metric.description}"
         for metric in list_general_metrics("unit of the game")
     ]
-    return FamilyView(
+    return FamilyContent(
         verdict(board_pages) if board_pages else no_models,
         [page.board for page in board_pages],
         [
@@ -283,13 +282,11 @@ def read_games(connection: duckdb.DuckDBPyConnection, documents: GameDocuments =
 GAMES_SITE = FamilySite(
     "games",
     "Games",
-    "scenario",
     tuple(GAMES_TABLES),
     "persona_results",
     read_games,
     GAMES_WATCHED,
-    metrics=GAMES_PAIRED.metrics,
-    part_words=part_words,
+    partition_words=partition_words,
     metric_words=ranked_metric_words,
     describe_watched_setting=describe_watched_setting,
     responses="episode_turns",

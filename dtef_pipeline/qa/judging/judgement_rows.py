@@ -72,14 +72,9 @@ def select_to_judge(responses: pa.Table, items: Collection[str], rate: float) ->
     The sample is the same in every run. `items`: ids of the judged items, see `select_judged_items`.
     """
     rows = responses.filter(pc.is_in(responses["item_id"], pa.array(list(items), pa.string())))
-    sample, left_out = split_by_sample(rows, rate)
+    mask = is_in_sample(rows["item_id"].to_pylist(), rows["model_variant"].to_pylist(), rate)
+    sample, left_out = (rows.filter(pa.array(flags, pa.bool_())) for flags in (mask, ~mask))
     return sample.filter(pc.equal(sample["call_status"], "answered")), left_out
-
-
-def split_by_sample(responses: pa.Table, rate: float) -> tuple[pa.Table, pa.Table]:
-    """Return the responses inside and outside the sample."""
-    mask = is_in_sample(responses["item_id"].to_pylist(), responses["model_variant"].to_pylist(), rate)
-    return responses.filter(pa.array(mask, pa.bool_())), responses.filter(pa.array(~mask, pa.bool_()))
 
 
 def iterate_looks(
@@ -107,10 +102,13 @@ def select_judged_items(items: pa.Table) -> dict[str, JudgedItem]:
     `items`: rows of `qa_items`.
     """
     records = {}
-    for item, scorers, text, solution, reference, quotes in _iterate_columns(items, *JUDGED_ITEM_COLUMNS):
+    for item, scorers, text, solution, reference, quotes in zip(
+        *(items[name].to_pylist() for name in JUDGED_ITEM_COLUMNS), strict=True
+    ):
         cites = VERBATIM_SCORER in (scorers or ())
         if JUDGE_SCORER in (scorers or ()):
-            records[item] = JudgedItem(text, format_reference(solution, reference), (), cites)
+            expected = f"{solution.strip()}\n{FINAL_MARK} {reference}" if solution.strip() else reference
+            records[item] = JudgedItem(text, expected, (), cites)
         elif YesNoRationale.name in (scorers or ()) and (metric := _read_metric(reference)) and metric.reasons is None:
             quote_text = "\n".join(quote["text"] for quote in quotes)
             expected = f"{'Yes' if metric.expects_yes else 'No'}.{f' The evidence:{chr(10)}{quote_text}' if quote_text else ''}"
@@ -138,11 +136,6 @@ def merge_with_other_judges(
         mask = pc.and_(pc.equal(earlier["judge_variant"], arbiter.model.variant), pc.equal(earlier["judge_snapshot"], snapshot))
         stands = pc.and_(stands, pc.invert(mask))
     return pa.concat_tables([new, earlier.filter(stands)])
-
-
-def format_reference(solution: str, reference: str) -> str:
-    """Return the reference as a judge sees it: with the worked answer if there is one."""
-    return f"{solution.strip()}\n{FINAL_MARK} {reference}" if solution.strip() else reference
 
 
 def build_judgement_rows(
@@ -186,10 +179,6 @@ def build_skipped_rows(
         for evaluator in items[row["item_id"]].evaluators or arbiter.evaluators
     ]
     return pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
-
-
-def _iterate_columns(rows: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
-    return zip(*(rows[name].to_pylist() for name in names), strict=True)
 
 
 def count_judgements_of_others(

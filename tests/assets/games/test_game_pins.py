@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from assets.games.game_catalog import load_known_scenarios
-from assets.launch import GAMES_STAGE_NAMES, OF_SCENARIOS, LaunchResult, materialize
+from assets.launch import LaunchResult, materialize
 from dtef_pipeline.api.plans.games_plan import GAMES_PLANS, GamesManifest
 from dtef_pipeline.api.plans.plan import PlannedEvaluation
 from dtef_pipeline.api.results.run_context import RunContext
@@ -19,6 +19,7 @@ from resources.evaluations.evaluation_store import Evaluation, EvaluationStore
 from resources.settings import Settings
 from resources.votes.game_documents import GameDocumentStore
 from tests.assets.games.conftest import CALM, SHOW_CARDS, League
+from tests.assets.stage_names import GAMES_STAGE_NAMES
 
 TABLES = ("scenario_items", "episodes", "episode_scores")
 WAITS = {"family": "games", "persona_ids": ["none"], "scenario_ids": [SHOW_CARDS], "models": ["baseline/waits"]}
@@ -29,7 +30,7 @@ def planned(**given: Any) -> PlannedEvaluation:
 
 
 def play(league: League, plan: PlannedEvaluation) -> LaunchResult:
-    return materialize(league.instance, GAMES_STAGE_NAMES, list(plan.keys), plan.config, space=OF_SCENARIOS)
+    return materialize(league.instance, GAMES_STAGE_NAMES, list(plan.keys), plan.config, family="games")
 
 
 def add(kind: Any, document: Mapping[str, Any], status: str) -> None:

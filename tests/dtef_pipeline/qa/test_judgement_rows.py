@@ -18,7 +18,6 @@ from dtef_pipeline.qa.judging.judgement_rows import (
     iterate_looks,
     select_judged_items,
     select_to_judge,
-    split_by_sample,
 )
 from dtef_pipeline.qa.tables import QA_JUDGEMENTS
 from tests.made.qa_items import BIRD, KEEPER, ROWERS, responses_to, rows_of_items
@@ -61,15 +60,16 @@ class TestWhom:
 
     def test_a_sample_and_what_is_left_out_are_all_there_is(self) -> None:
         responses = pa.concat_tables([responses_to(replace(ROWERS, item_id=f"gsm8k/{at}"), "12") for at in range(200)])
-        chosen, left_out = split_by_sample(responses, 0.25)
+        known = responses["item_id"].to_pylist()
+        chosen, left_out = select_to_judge(responses, known, 0.25)
         ids = [set(part["item_id"].to_pylist()) for part in (chosen, left_out)]
         assert len(ids[0]) + len(ids[1]) == 200
         assert not ids[0] & ids[1]
         assert 25 < len(ids[0]) < 75
-        more = set(split_by_sample(responses, 0.5)[0]["item_id"].to_pylist())
+        more = set(select_to_judge(responses, known, 0.5)[0]["item_id"].to_pylist())
         assert ids[0] < more
-        assert [len(part) for part in split_by_sample(responses, 1.0)] == [200, 0]
-        assert [len(part) for part in split_by_sample(responses, 0.0)] == [0, 200]
+        assert [len(part) for part in select_to_judge(responses, known, 1.0)] == [200, 0]
+        assert [len(part) for part in select_to_judge(responses, known, 0.0)] == [0, 200]
 
 
 class TestLooks:

@@ -153,7 +153,7 @@ def test_of_a_reviewer_of_whom_nothing_was_stated_no_time_is_reported(store: Vot
         (lambda line: line[:-2], "not JSON"),
         (lambda line: line.replace('"schema":1', '"schema":2'), "schema: got 2; allowed: 1"),
         (lambda line: line.replace('"kind":"vote"', '"kind":"votes"'), "kind: got 'votes'; allowed: manifest, response"),
-        (lambda line: line.replace('"confidence":', '"confidence":9'), "allowed: 1 to 5"),
+        (lambda line: line.replace('"confidence":', '"confidence":9'), "allowed: at most 5"),
         (lambda line: line.replace('"choice":"A"', '"choice":"tie"'), None),
         (
             lambda line: re.sub('"voted_at":"....', '"voted_at":"9999', line),

@@ -20,7 +20,7 @@ from dtef_pipeline.games.manifest import read_manifests
 from dtef_pipeline.games.site import episode_list
 from dtef_pipeline.games.site.game_labels import GameDocuments
 from dtef_pipeline.site.content import DataFile, Page, Section, Table, TemplateBlock
-from dtef_pipeline.site.family_view import FamilyView
+from dtef_pipeline.site.family_content import FamilyContent
 from dtef_pipeline.site.rendering import render_page
 from dtef_pipeline.tables import convert_to_schema
 from tests.made.game_pages import CALM, HOSTILE, SCENARIOS, games_files, games_view, played_league
@@ -41,12 +41,12 @@ def kuhn(league: Tables) -> Tables:
 
 
 @pytest.fixture(scope="module")
-def view(league: Tables) -> FamilyView:
+def view(league: Tables) -> FamilyContent:
     return games_view(league)
 
 
 @pytest.fixture(scope="module")
-def kuhn_view(kuhn: Tables) -> FamilyView:
+def kuhn_view(kuhn: Tables) -> FamilyContent:
     return games_view(kuhn)
 
 
@@ -55,17 +55,17 @@ def files(league: Tables) -> dict[str, str]:
     return games_files(league)
 
 
-BUILT: dict[int, tuple[FamilyView, list[Page | DataFile]]] = {}
+BUILT: dict[int, tuple[FamilyContent, list[Page | DataFile]]] = {}
 
 
-def pages_of(view: FamilyView) -> list[Page | DataFile]:
+def pages_of(view: FamilyContent) -> list[Page | DataFile]:
     """The pages of a view, made once for all tests."""
     if id(view) not in BUILT:
         BUILT[id(view)] = view, list(view.pages())
     return BUILT[id(view)][1]
 
 
-def page_of(view: FamilyView, path: str = KUHN) -> Page:
+def page_of(view: FamilyContent, path: str = KUHN) -> Page:
     return next(one for one in pages_of(view) if isinstance(one, Page) and one.path == path)
 
 
@@ -95,7 +95,7 @@ def transcripts(files: Mapping[str, str], page: str = KUHN) -> dict[str, Any]:
     return held
 
 
-def episodes_of(view: FamilyView) -> list[Any]:
+def episodes_of(view: FamilyContent) -> list[Any]:
     """The transcripts of a view, before they are written into files."""
     return [episode for one in pages_of(view) if isinstance(one, DataFile) for episode in one.value.values()]
 
@@ -109,7 +109,9 @@ def rewards_by_hand(tables: Tables, model: str, persona: str = "") -> dict[str, 
     }
 
 
-def test_a_board_ranks_models_that_have_the_same_games_with_baselines_as_references(view: FamilyView, league: Tables) -> None:
+def test_a_board_ranks_models_that_have_the_same_games_with_baselines_as_references(
+    view: FamilyContent, league: Tables
+) -> None:
     board = next(one for one in view.boards if one.title == "Kuhn (poker)")
     rows = {row.model: row for row in board.rows}
     hostile = rewards_by_hand(league, HOSTILE.name)
@@ -122,7 +124,7 @@ def test_a_board_ranks_models_that_have_the_same_games_with_baselines_as_referen
     assert "higher is better" in board.measure
 
 
-def test_a_board_says_where_baselines_have_other_games_than_the_ranked_models(kuhn: Tables, kuhn_view: FamilyView) -> None:
+def test_a_board_says_where_baselines_have_other_games_than_the_ranked_models(kuhn: Tables, kuhn_view: FamilyContent) -> None:
     """A model stood at -0.5 of 4 games beside baselines of 80."""
     assert "Ranked models" not in kuhn_view.boards[0].measure
     is_baseline = pc.starts_with(kuhn["episodes"]["model"].cast(pa.string()), "baseline/")
@@ -136,7 +138,7 @@ def test_a_board_says_where_baselines_have_other_games_than_the_ranked_models(ku
     assert f"Ranked models played the same {of_models} games, baselines {of_baselines}" in board.measure
 
 
-def test_a_persona_has_a_board_only_where_its_model_does_not_play_as_itself(kuhn: Tables, kuhn_view: FamilyView) -> None:
+def test_a_persona_has_a_board_only_where_its_model_does_not_play_as_itself(kuhn: Tables, kuhn_view: FamilyContent) -> None:
     assert [one.title for one in kuhn_view.boards] == ["Kuhn (poker)"]
     as_calm = {
         name: rows.filter(
@@ -148,7 +150,7 @@ def test_a_persona_has_a_board_only_where_its_model_does_not_play_as_itself(kuhn
     assert [one.title for one in games_view(as_calm, known).boards] == ["Kuhn (poker) as Calm v2"]
 
 
-def test_the_verdict_names_the_best_model_and_how_it_stands_to_baselines(kuhn: Tables, kuhn_view: FamilyView) -> None:
+def test_the_verdict_names_the_best_model_and_how_it_stands_to_baselines(kuhn: Tables, kuhn_view: FamilyContent) -> None:
     verdict = kuhn_view.verdict
     assert re.match(
         r"Kuhn \(poker\): <b>hostile</b> makes -?[\d.]+ chips per episode \(.* to .*\); on the same games it beats ", verdict
@@ -161,7 +163,7 @@ def test_the_verdict_names_the_best_model_and_how_it_stands_to_baselines(kuhn: T
     assert page_of(without).answer.startswith("No model has played yet; the best of 3 baselines, always-bet (baseline), makes ")
 
 
-def test_a_model_beside_a_baseline_is_compared_on_the_same_games_by_seeds(view: FamilyView, league: Tables) -> None:
+def test_a_model_beside_a_baseline_is_compared_on_the_same_games_by_seeds(view: FamilyContent, league: Tables) -> None:
     rows = table_of(section_of(view.build_model_sections("steady"), "baselines")).rows
     row = next(
         one for one in rows if (one["scenario"].text, one["baseline"]) == ("Kuhn (poker)", "always-pass") and not one["persona"]
@@ -174,7 +176,7 @@ def test_a_model_beside_a_baseline_is_compared_on_the_same_games_by_seeds(view: 
     )
 
 
-def test_what_a_persona_changes_is_the_difference_on_the_same_games(kuhn: Tables, kuhn_view: FamilyView) -> None:
+def test_what_a_persona_changes_is_the_difference_on_the_same_games(kuhn: Tables, kuhn_view: FamilyContent) -> None:
     rows = table_of(section_of(page_of(kuhn_view).sections, "personas")).rows
     row = next(one for one in rows if one["model"] == HOSTILE.name)
     calm, itself = (rewards_by_hand(kuhn, HOSTILE.name, persona) for persona in (CALM.name, ""))
@@ -191,7 +193,7 @@ def test_personas_that_nobody_approved_are_marked(kuhn: Tables) -> None:
     assert [one.title for one in folds] == ["Calm v2, retired"]  # type: ignore[union-attr]
 
 
-def test_strengths_are_ranks_among_all_players(view: FamilyView) -> None:
+def test_strengths_are_ranks_among_all_players(view: FamilyContent) -> None:
     section = section_of(view.build_model_sections("steady"), "standing")
     rows = table_of(section).rows
     shares = [row["share"] for row in rows]
@@ -203,7 +205,7 @@ def test_strengths_are_ranks_among_all_players(view: FamilyView) -> None:
 
 
 def test_worst_episodes_are_those_furthest_below_the_mean_of_their_game_and_can_be_opened(
-    view: FamilyView, league: Tables, files: Mapping[str, str]
+    view: FamilyContent, league: Tables, files: Mapping[str, str]
 ) -> None:
     rows = table_of(section_of(view.build_model_sections(HOSTILE.name), "worst")).rows
     ids = {one["episode_id"][:12]: one for one in league["episodes"].to_pylist()}
@@ -221,7 +223,7 @@ def _game(row: Mapping[str, Any]) -> tuple[str, str]:
     return row["scenario"], row["item_id"]
 
 
-def test_scores_of_games_are_there_for_every_two_models(view: FamilyView, league: Tables) -> None:
+def test_scores_of_games_are_there_for_every_two_models(view: FamilyContent, league: Tables) -> None:
     scores = view.item_scores
     own = scores[
         (scores["model"] == HOSTILE.name) & scores["item"].str.startswith("poker/kuhn/") & scores["item"].str.endswith("/")
@@ -233,7 +235,7 @@ def test_scores_of_games_are_there_for_every_two_models(view: FamilyView, league
     assert "Kuhn (poker), seed 1, seat A, against nash, reward in chips" in set(own["label"])
 
 
-def test_a_scenario_page_has_opponents_metrics_form_and_rules(view: FamilyView, league: Tables) -> None:
+def test_a_scenario_page_has_opponents_metrics_form_and_rules(view: FamilyContent, league: Tables) -> None:
     page = page_of(view)
     matrix = table_of(section_of(page.sections, "opponents"))
     assert "nash (baseline)" in [one.title for one in matrix.columns]
@@ -358,7 +360,7 @@ def test_episodes_of_another_version_or_of_no_known_scenario_are_shown_without_t
     assert "is installed; these results are of version 7" in str(table_of(rules).rows)
 
 
-def test_what_was_not_played_or_has_no_value_is_stated_with_its_reason(view: FamilyView) -> None:
+def test_what_was_not_played_or_has_no_value_is_stated_with_its_reason(view: FamilyContent) -> None:
     unplayed = section_of(view.data, "unplayed")
     assert unplayed.answer == "3 episodes were not played to the end."
     assert {row["reason"] for row in table_of(unplayed).rows} == {"the budget of <i>steady</i> has ended"}
@@ -417,7 +419,7 @@ def test_a_text_is_parted_where_its_action_stands(text: str, played: bool, parts
 
 
 def test_names_in_tables_lead_no_page_out_of_its_folder_and_no_item_out_of_its_address(
-    kuhn: Tables, kuhn_view: FamilyView
+    kuhn: Tables, kuhn_view: FamilyContent
 ) -> None:
     results = kuhn["persona_results"]
     place = results.schema.get_field_index("league")
