@@ -14,6 +14,7 @@ from dtef_pipeline.tables import COMPARISONS
 from tests.dtef_pipeline.survey.site.conftest import Open
 from tests.made.scores import scores_of, survey_rows
 
+pytestmark = pytest.mark.usefixtures("boards_of_pages")
 OTHERS, UNIFORM = "baseline/leave-one-out-marginal", "baseline/uniform"
 KNOWN = {"context_level": "0", "condition": "distribution/attribute-label", "metric": "js", "targets": "clean"}
 
