@@ -25,14 +25,8 @@ def _board(rows: Sequence[dict[str, Any]]) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _asked(model: str, level: str, question: str, score: float) -> dict[str, Any]:
-    return {
-        "model": model,
-        "model_variant": model,
-        "context_level": level,
-        "question_id": question,
-        "score": score,
-        "js": score,
-    }
+    named = {"model": model, "model_variant": model, "context_level": level, "question_id": question}
+    return {**named, "score": score, "js": score}
 
 
 def test_a_curve_is_over_the_pairs_asked_at_every_level() -> None:
