@@ -66,17 +66,11 @@ def test_marginals_move_with_the_people_they_are_made_of_as_a_naive_loop_moves_t
     everyone = np.average(truths, axis=0, weights=sizes)
     others = [np.average(np.delete(truths, i, axis=0), axis=0, weights=np.delete(sizes, i)) for i in range(3)]
     rows = [
-        {
-            "segment": f"country:{i}",
-            "question_id": "q0",
-            "n": n,
-            "observed": p,
-            "leave_one_out_marginal": others[i].tolist(),
-            "population": everyone.tolist(),
-        }
+        {"segment": f"country:{i}", "question_id": "q0", "n": n, "observed": p, "leave_one_out_marginal": others[i].tolist()}
         for i, (n, p) in enumerate(GROUPS)
     ]
     given = {LEAVE_ONE_OUT: others[0].tolist(), POPULATION_MARGINAL: everyone.tolist()}
+    rows = [{**row, "population": everyone.tolist()} for row in rows]
     found = noise_of([answer(0, name, segment="country:0", predicted=p) for name, p in given.items()], rows)
     rng = np.random.default_rng(6)
     by_others, by_everyone = [], []

@@ -13,41 +13,28 @@ from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.survey.scoring.score import score_predictions
 from dtef_pipeline.survey.tables import METRICS, PREDICTIONS, SCORES, SURVEY_RESPONSES
 
+KENYA = {"round": "GD4", "segment": "country:kenya"}
 LIKERT = ["Disagree", "Neutral", "Agree", "Don't know"]
 
 
 def survey_row(question: str, observed: list[float], **fields: Any) -> dict[str, Any]:
-    row = {
-        "round": "GD4",
-        "segment": "country:kenya",
+    k = len(observed)
+    asked = {"question_id": question, "question_order": 3, "options": LIKERT[:k], "scale": "ordinal", "dont_know": [False] * k}
+    return {
+        **KENYA,
         "attribute": "country",
         "value": "Kenya",
-        "question_id": question,
-        "question_order": 3,
-        "options": LIKERT[: len(observed)],
-        "scale": "ordinal",
-        "dont_know": [False] * len(observed),
+        **asked,
         "observed": observed,
         "n": 57,
         "circular": False,
+        **fields,
     }
-    return row | fields
 
 
 def prediction(question: str, response: str | None, **fields: Any) -> dict[str, Any]:
-    row = {
-        "round": "GD4",
-        "segment": "country:kenya",
-        "snapshot": "base",
-        "question_id": question,
-        "context_level": "5",
-        "model": "m",
-        "draw": 0,
-        "call_status": "answered",
-        "response": response,
-        "finish_reason": "stop",
-    }
-    return row | fields
+    asked = {"snapshot": "base", "question_id": question, "context_level": "5", "model": "m", "draw": 0}
+    return {**KENYA, **asked, "call_status": "answered", "response": response, "finish_reason": "stop", **fields}
 
 
 def scores(predictions: list[dict[str, Any]], survey: list[dict[str, Any]], metric: str = "js") -> list[dict[str, Any]]:
