@@ -9,8 +9,7 @@ from pydantic import Field
 
 from assets.stage.family_costs import build_costs_asset
 from assets.stage.family_drift import FamilyDrift, build_drift_assets
-from assets.stage.night_request import build_freshness_policy
-from assets.stage.partitions import markdown, roll_up
+from assets.stage.partitions import build_freshness_policy, markdown, roll_up
 from assets.stage.resources import Store
 from assets.stage.roll_up import clean, publish
 from assets.stage.versions import column_schema
@@ -31,7 +30,7 @@ class BoardConfig(dg.Config):
     """Settings of boards: the metric, intervals and segments."""
 
     metric: str = Field(default="js", description=f"Metric to rank by: {', '.join(METRICS)}.")
-    intervals: bool = Field(default=True, description="Whether boards have intervals, ranges of ranks and tiers.")
+    intervals: bool = Field(default=True, description="Whether boards have intervals and ranges of ranks.")
     seed: int = Field(default=SEED, ge=0, description="Seed of the resampled answers behind intervals.")
 
     non_answers: bool = Field(
@@ -67,7 +66,7 @@ def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     store.warehouse.write("question_batteries", batteries)
     rows = publish_views(store, config, "leaderboard")["leaderboard"]
     best = clean(rows)
-    columns = ["rank", "tier", "model", "context_level", "score", "score_low", "score_high", "skill", "n_pairs"]
+    columns = ["rank", "model", "context_level", "score", "score_low", "score_high", "skill", "n_pairs"]
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(rows),
@@ -159,7 +158,7 @@ def _test_table(
     )
 
 
-survey_drift, survey_no_drift = build_drift_assets(
+survey_drift, survey_has_no_drift = build_drift_assets(
     FamilyDrift(
         subject=SUBJECT,
         code_version="11",

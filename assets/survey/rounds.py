@@ -39,8 +39,8 @@ _NAME = SPACE.name
 survey_files = dg.AssetSpec(
     "survey_files",
     description="The survey in the file or folder of its round: one partition per segment, observed when a round is registered (`dtef add`, or "
-    "the sensor `new_round`). Its data version is a hash of the segment's rows. If it changes, the partition of `survey_responses` becomes "
-    "stale, and then each later stage. The observation says what changed.",
+    "the sensor `new_round`). Its data version is a hash of the segment's rows; if it changes, the partition of `survey_responses` becomes "
+    "stale at once. The observation says what changed.",
     group_name="survey",
     owners=OWNERS,
     kinds={"file"},

@@ -13,8 +13,7 @@ import pyarrow.compute as pc
 
 from assets.engine.stage_assets import stage_assets
 from assets.stage.checks import read_keys
-from assets.stage.drift_checks import count_verdicts
-from assets.stage.family_drift import load_drift_section
+from assets.stage.family_drift import count_verdicts, load_drift_section
 from assets.survey.predictor import Predictor, SegmentPredictions, resolve_asked_models, select_language_models
 from assets.survey.rounds import add_question_texts, refuse_losses, sources_of, survey_files
 from dtef_pipeline.asking.calls import STORED_COLUMNS
@@ -424,7 +423,7 @@ PREDICTIONS_STAGE = Stage(
             _find_missing_blueprints,
             blocking=True,
         ),
-        make_failure_check("calls_succeed", "predictions", "call_status", "calls"),
+        make_failure_check("survey_calls_succeed", "predictions", "call_status", "calls"),
     ),
     preview=("question_id", "model", "context_level", "call_status", "response"),
     counted_columns=("call_status", "model"),

@@ -23,7 +23,6 @@ from resources.sources import ROUND_NOTES
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
-    from assets.launch import LaunchResult
     from assets.survey.rounds import RegistrationResult
     from dtef_pipeline.survey.model import Survey
     from resources.sources import Source, Sources
@@ -193,7 +192,7 @@ class _Round:
             self.registration = register_round(instance, sources, self.survey, self.path, **self.options)
         return self.registration.keys
 
-    def lines(self, outcome: LaunchResult | None) -> Iterator[str]:
+    def lines(self) -> Iterator[str]:
         assert self.registration is not None
         self.tables = read_stored_round(self.warehouse, self.survey.round)
         yield from summary(self.tables, time.monotonic() - self.start)

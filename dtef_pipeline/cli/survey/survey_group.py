@@ -168,7 +168,7 @@ SURVEY = FamilyWords(
             click.option(
                 "--intervals/--no-intervals",
                 default=None,
-                help="Whether boards have intervals, ranges of ranks and tiers; without them a large board is faster.  [default: intervals]",
+                help="Whether boards have intervals and ranges of ranks; without them a large board is faster.  [default: intervals]",
             ),
             click.option(
                 "--seed",

@@ -11,7 +11,7 @@ from assets.survey.nightly import load_checked_panel, with_blueprints
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.cli.families import load_stages
 from dtef_pipeline.cli.family_run import AfterRun, FamilyRun, RunContextOfCommand, RunSelection, Steps
-from dtef_pipeline.cli.stage_runs import StagesRun, check_settings, name_of_asked
+from dtef_pipeline.cli.stage_runs import StageRuns, check_settings, name_of_asked
 from dtef_pipeline.cli.survey.question_lines import question_lines
 from dtef_pipeline.cli.survey.run_summary import report_after_run
 from dtef_pipeline.cli.terminal import say
@@ -122,7 +122,7 @@ def _introduce(context: RunContextOfCommand, selection: RunSelection) -> Iterato
     yield from question_lines(context.warehouse, context.options)
 
 
-def _after(context: RunContextOfCommand, _: Sequence[str], running: StagesRun) -> AfterRun:
+def _after(context: RunContextOfCommand, _: Sequence[str], running: StageRuns) -> AfterRun:
     all_answered = True
     if not context.options.from_store:
         with keep_terminal():

@@ -31,7 +31,7 @@ BREAKDOWNS = "breakdowns"
 PUBLISHED = (
     Board(
         (),
-        ("rank", "tier", *_MODEL_AND_SCORE, "questions"),
+        ("rank", *_MODEL_AND_SCORE, "questions"),
         name="overall",
         table="leaderboard",
         shows="each model's mean score over all rounds, segments and questions",

@@ -11,7 +11,7 @@ import duckdb
 import pandas as pd
 
 from dtef_pipeline.site.content import DataFile, Page
-from dtef_pipeline.site.family_view import ITEM_COLUMNS, FamilySite, FamilyView
+from dtef_pipeline.site.family_content import ITEM_COLUMNS, FamilyContent, FamilySite
 from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS
 from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.boards.survey_subject import SCORED
@@ -30,21 +30,20 @@ from dtef_pipeline.survey.site.survey_labels import (
     METRIC_NAMES,
     describe_asking,
     describe_watched_setting,
-    part_words,
+    partition_words,
     ranked_metric_words,
 )
 from dtef_pipeline.survey.site.texts import load_texts, sample_pairs
-from dtef_pipeline.survey.stages import SURVEY_PAIRED
 from dtef_pipeline.survey.table_folders import SURVEY_TABLES
 from dtef_pipeline.survey.tables import METRICS
 from dtef_pipeline.text.number_words import format_count
 
 
-def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:
+def read(connection: duckdb.DuckDBPyConnection) -> FamilyContent:
     """Return the pages of surveys. Without the table of observed answers there are only boards."""
     contents = SurveyContents(connection)
     boards = list(build_ranked_boards(contents))
-    shared = FamilyView(
+    shared = FamilyContent(
         verdict(contents, boards[0]) if boards else "Nothing is scored yet.",
         boards,
         sections=[*sections(contents), build_conditions_section(contents)] if boards else [],
@@ -56,7 +55,7 @@ def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:
     return _add_pair_pages(contents, shared) if contents.questions and boards else shared
 
 
-def _add_pair_pages(contents: SurveyContents, view: FamilyView) -> FamilyView:
+def _add_pair_pages(contents: SurveyContents, view: FamilyContent) -> FamilyContent:
     """Add pages of segments and questions, and all data on single pairs."""
     series = store_pairs(contents)
     means = Means(contents, series)
@@ -83,13 +82,11 @@ def _add_pair_pages(contents: SurveyContents, view: FamilyView) -> FamilyView:
 SURVEY_SITE = FamilySite(
     FAMILY,
     "Surveys",
-    "segment",
     tuple(SURVEY_TABLES),
     "scores",
     read,
     SUBJECT,
-    SURVEY_PAIRED.metrics,
-    part_words=part_words,
+    partition_words=partition_words,
     metric_words=ranked_metric_words,
     describe_asking=describe_asking,
     describe_watched_setting=describe_watched_setting,

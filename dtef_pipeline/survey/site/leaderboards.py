@@ -11,7 +11,7 @@ import pandas as pd
 from dtef_pipeline.boards import families
 from dtef_pipeline.boards.comparisons import rank_ranges
 from dtef_pipeline.site.content import Column, Estimate, convert_to_rows, is_unknown
-from dtef_pipeline.site.family_view import BoardRow, RankedBoard, Reference
+from dtef_pipeline.site.family_content import BoardRow, RankedBoard, Reference
 from dtef_pipeline.site.leaderboard import describe_best_of_models
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.statistics.ranks import rank_numbers

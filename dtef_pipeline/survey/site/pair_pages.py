@@ -185,7 +185,7 @@ class PairPages:
                 [series.name, self.contents.settings.index(series.setting), series.is_reference]
                 for series in map(self.series.__getitem__, self.shown_series)
             ],
-            "ways": [[self.contents.title(setting), "/".join(setting)] for setting in self.contents.settings],
+            "settings": [[self.contents.title(setting), "/".join(setting)] for setting in self.contents.settings],
             "statuses": [status.replace("_", " ") for status in STATUSES],
             "z": float(ndtri((1 + CONFIDENCE) / 2)),
         }

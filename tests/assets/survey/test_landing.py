@@ -12,7 +12,6 @@ import dagster as dg
 import pytest
 
 from assets.definitions import defs
-from assets.launch import STAGE_NAMES
 from assets.stage.dagster_internals import RANGE_END, RANGE_START
 from assets.stage.resources import Store
 from assets.survey.landing import CHANGED_TAG, new_round
@@ -21,6 +20,7 @@ from assets.survey.rounds import register_round, sources_of, survey_files
 from dtef_pipeline.survey.adapters import read_survey
 from resources.sources import Sources
 from tests.assets.conftest import COUNTRIES, Pipeline
+from tests.assets.stage_names import STAGE_NAMES
 from tests.assets.staleness import stale
 from tests.assets.survey.landing_folder import Landing
 

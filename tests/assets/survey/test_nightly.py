@@ -68,7 +68,7 @@ class TestWhatItAsksFor:
             "snapshot": NIGHT,
         }
         assert (request.tags[RANGE_START], request.tags[RANGE_END]) == ("T2/country:chile", "T2/country:kenya")
-        dg.validate_run_config(defs.resolve_job_def("nightly_drift"), request.run_config)
+        dg.validate_run_config(defs.resolve_job_def("survey_nightly"), request.run_config)
 
     def test_partitions_that_were_never_run_are_left_out_and_named(self, nights: Nights) -> None:
         keys = [key for key in nights.pipeline.keys if key.startswith("T2")]

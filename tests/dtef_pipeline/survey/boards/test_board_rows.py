@@ -121,16 +121,16 @@ def test_every_view_has_rows_and_is_the_same_without_evidence(
         pd.testing.assert_frame_equal(frames[by], compute_board(connection, by, OPTIONS))
 
 
-def test_tiers_and_ranges_of_ranks_stand_on_the_overall_board(
+def test_ranges_of_ranks_stand_on_the_overall_board(
     connection: duckdb.DuckDBPyConnection, frames: dict[str, pd.DataFrame]
 ) -> None:
     rows = board(frames)
-    assert rows["tier"].dropna().to_dict() == {POPULATION_MARGINAL: 1, "good": 2, "poor": 3, "mute": 4}
-    assert "no interval and no test: 4 batteries, at least 5 are needed" in rows["note"]["partly"]
+    assert rows["rank_low"].dropna().to_dict() == {POPULATION_MARGINAL: 1, "good": 2, "poor": 3, "mute": 4}
+    assert "no interval: 4 batteries, at least 5 are needed" in rows["note"]["partly"]
     assert (rows["rank_low"] <= rows["rank"]).all()
     assert (rows["rank"] <= rows["rank_high"]).all()
-    assert "tier" not in compute_board(connection, "overall", SurveyBoardOptions(intervals=False))
-    assert "tier" not in frames["attribute"]
+    assert "rank_low" not in compute_board(connection, "overall", SurveyBoardOptions(intervals=False))
+    assert "rank_low" not in frames["attribute"]
 
 
 def test_a_row_says_what_its_reader_should_know(frames: dict[str, pd.DataFrame]) -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.site.content import Estimate
-from dtef_pipeline.site.family_view import FamilyView
+from dtef_pipeline.site.family_content import FamilyContent
 from dtef_pipeline.survey.site.family_site import read
 from dtef_pipeline.tables import COMPARISONS
 from tests.dtef_pipeline.survey.site.conftest import Open
@@ -32,7 +32,7 @@ def compared(better: str, worse: str, verdict: str, among: str, **given: Any) ->
     return {"family": "survey", **KNOWN, **names, **scores, "verdict": verdict, "adjusted_over": among, **given}
 
 
-def view(open_tables: Open, board: list[dict[str, Any]], comparisons: list[dict[str, Any]]) -> FamilyView:
+def view(open_tables: Open, board: list[dict[str, Any]], comparisons: list[dict[str, Any]]) -> FamilyContent:
     tables = {"leaderboard": pa.Table.from_pylist(board), "comparisons": pa.Table.from_pylist(comparisons, schema=COMPARISONS)}
     return read(open_tables(scores_of("a", 0.5, 0.6), **tables))
 

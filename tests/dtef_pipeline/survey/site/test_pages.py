@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from dtef_pipeline.site.content import DataFile, Link, Page, Section, Table, TemplateBlock
-from dtef_pipeline.site.family_view import FamilyView
+from dtef_pipeline.site.family_content import FamilyContent
 from dtef_pipeline.site.rendering import render_data, render_page, render_script_json
 from dtef_pipeline.survey.site import family_site, pair_pages, texts
 from dtef_pipeline.survey.site.contents import SurveyContents
@@ -70,7 +70,7 @@ def with_texts(rows: list[dict[str, Any]], words: str = "50, 30, 20") -> dict[st
     }
 
 
-def pages_of(view: FamilyView) -> dict[str, Page | DataFile]:
+def pages_of(view: FamilyContent) -> dict[str, Page | DataFile]:
     return {one.path: one for one in view.pages()}
 
 
@@ -180,7 +180,7 @@ def test_ways_that_do_not_fit_are_left_out_and_the_page_says_so(open_tables: Ope
     found = pages_of(read(open_tables([*everywhere("a", 0.5), *everywhere("a", 0.6, context_level="5")], **tables())))
     shared = found[pair_pages.SHARED_DATA]
     assert isinstance(shared, DataFile)
-    assert [shared.value["ways"][way][0] for _, way, _ in shared.value["series"]] == ["With 5 context questions"]
+    assert [shared.value["settings"][way][0] for _, way, _ in shared.value["series"]] == ["With 5 context questions"]
     assert "1 setting with less context" in html_of(page_of(found, "Kenya"))
 
 
@@ -289,7 +289,7 @@ class Tags(HTMLParser):
         assert not any(name.startswith("on") for name, _ in attrs)
 
 
-def hostile_parts(view: FamilyView) -> Iterator[str]:
+def hostile_parts(view: FamilyContent) -> Iterator[str]:
     for one in view.pages():
         if isinstance(one, Page):
             yield html_of(one)
@@ -341,4 +341,3 @@ def test_lists_lead_to_the_pages(open_tables: Open) -> None:
     assert all(isinstance(one, Link) and one.href in found for one in links)
     assert [row["question"].text for row in table_of(questions).rows] == ["Question q0?", "Question q1?"]
     assert segments.answer.startswith("Models predict Kenya best of 4 segments (0.700)")
-    assert family_site.SURVEY_SITE.part == "segment"
