@@ -132,12 +132,7 @@ def test_a_draw_that_was_not_parsed_has_its_score_whatever_the_answers_were() ->
 
 
 def test_questions_of_different_length_and_pairs_that_are_not_known() -> None:
-    four = {
-        "options": ["a", "b", "c", "d"],
-        "dont_know": [False] * 4,
-        "observed": [0.1, 0.2, 0.3, 0.4],
-        "leave_one_out_marginal": None,
-    }
+    four = {"options": [*"abcd"], "dont_know": [False] * 4, "observed": [0.1, 0.2, 0.3, 0.4], "leave_one_out_marginal": None}
     scores = [answer(0), answer(1, predicted=[0.25] * 4), answer(2)]
     found = noise_of(scores, [{}, {**four, "population": [0.25] * 4}])
     assert (found.score.std(axis=1) > 0).tolist() == [True, True, False]
