@@ -94,7 +94,7 @@ def test_vectors_of_votes(given_: dict[str, Any], expected: Any) -> None:
     ("change", "said"),
     [
         ({"choice": "C"}, "choice: got 'C'; allowed: A, B, tie"),
-        ({"confidence": 0}, "confidence: got 0; allowed: 1 or more"),
+        ({"confidence": 0}, "confidence: got 0; allowed: 1 to 5"),
         ({"confidence": 6}, "got 6"),
         ({"confidence": 2.5}, "got 2.5"),
         ({"confidence": True}, "got true"),

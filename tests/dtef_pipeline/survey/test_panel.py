@@ -90,7 +90,7 @@ class TestReading:
             ("drift:\n  severity:\n    drift: LOUD\n", 3, "drift.severity.drift: got 'LOUD'; allowed: WARN, ERROR, OFF"),
             ("budgets:\n  cold: {max_call: 1}\n", 2, "budgets.cold.max_call: unknown key; known: max_cost_usd, max_calls"),
             ("max_cost_usd: .inf\n", 1, "max_cost_usd: got inf; allowed: a finite number"),
-            ("drift: {alpha: 1}\n", 1, "drift.alpha: got 1; allowed: less than 1"),
+            ("drift: {alpha: 1}\n", 1, "drift.alpha: got 1; allowed: more than 0 and less than 1"),
             ("drift: {since: {warm: soon}}\n", 1, "drift.since: 'warm=soon' is not a date such as 2026-03-01"),
             (
                 "draws: 2\ndrift:\n  since: {warm: 2026-13-01}\n",
