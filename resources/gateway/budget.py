@@ -15,7 +15,6 @@ from dtef_pipeline.errors import UnpricedModels
 from dtef_pipeline.text.unknown_cost import describe_unknown_cost
 from resources.gateway.bills import Bill
 from resources.gateway.prices import Price, is_cost_stated
-from resources.gateway.transport import Reply
 
 # Tokenizers differ, so the reserved tokens include a margin on the estimated prompt and some for each message's markup.
 _PROMPT_MARGIN = 1.3
@@ -161,17 +160,15 @@ class Accounts:
         accounts = self._list_accounts(model, role)
         return any(account.limits.max_cost_usd is not None or account.daily is not None for account in accounts)
 
-    def find_unpriced(self, prices: Iterable[tuple[ModelSpec, Price | None]], role: str = CANDIDATE) -> list[str]:
-        """Return models without a known price to which a limit in dollars applies and whose provider states no costs."""
-        return [spec.name for spec, price in prices if self.is_price_missing(spec, price, role) and not is_cost_stated(spec)]
-
     def is_price_missing(self, spec: ModelSpec, price: Price | None, role: str = CANDIDATE) -> bool:
         """Return whether a limit in dollars needs an unknown price, unless `allowed_unpriced` has the model."""
         return price is None and self.is_price_needed(spec.name, role) and spec.name not in self.allowed_unpriced
 
     def refuse_unpriced(self, prices: Iterable[tuple[ModelSpec, Price | None]], role: str = CANDIDATE) -> None:
-        """Raise UnpricedModels if any of these models is `unpriced`."""
-        if unknown := self.find_unpriced(prices, role):
+        """Raise UnpricedModels for models to which a limit in dollars applies, without a known price and a provider that states costs."""
+        missing_prices = (spec for spec, price in prices if self.is_price_missing(spec, price, role))
+        # Some providers state the cost of each call.
+        if unknown := [spec.name for spec in missing_prices if not is_cost_stated(spec)]:
             by_day = all(account.limits.max_cost_usd is None for name in unknown for account in self._list_accounts(name, role))
             limit = "the daily budget" if by_day else "max_cost_usd"
             raise UnpricedModels(
@@ -247,7 +244,7 @@ class Ceiling:
         """
         return self.is_stated or in_flight <= self._silent
 
-    def learn(self, bill: Reply | Bill | None, request: Request, price: Price | None) -> None:
+    def learn(self, bill: Bill | None, request: Request, price: Price | None) -> None:
         """Learn from an ended call, with its bill if any."""
         if bill is None or bill.prompt_tokens is None:
             self._silent += 1

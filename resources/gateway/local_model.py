@@ -24,6 +24,7 @@ from dtef_pipeline.asking.models import LOCAL_EMBEDDER, ModelSpec
 from dtef_pipeline.asking.request import Message, Request
 from dtef_pipeline.asking.tokens import estimate_tokens
 from dtef_pipeline.text.extras import describe_installation
+from resources.gateway.bills import Bill
 from resources.gateway.transport import CallError, Reply, Scope
 
 _SMOLLM2 = "local/smollm2-135m"
@@ -126,7 +127,7 @@ class LocalTransport:
         )
         (choice,), usage = completion["choices"], completion["usage"]
         reason = "length" if choice["finish_reason"] == "length" else "stop"
-        return Reply(choice["text"], reason, self._weights_name, usage["prompt_tokens"], usage["completion_tokens"], 0.0)
+        return Reply(choice["text"], reason, self._weights_name, Bill(usage["prompt_tokens"], usage["completion_tokens"], 0.0))
 
     def _answer(self, request: Request) -> Reply:
         stem = extract_stem(request.conversation[-1].text, request.choices)
@@ -154,7 +155,7 @@ class LocalTransport:
             prompt_tokens += completion["usage"]["prompt_tokens"]
             completion_tokens += completion["usage"]["completion_tokens"]
         percentages = [round(100 * total / len(offsets), 1) for total in totals]
-        return Reply(json.dumps(percentages), "stop", self._weights_name, prompt_tokens, completion_tokens, 0.0)
+        return Reply(json.dumps(percentages), "stop", self._weights_name, Bill(prompt_tokens, completion_tokens, 0.0))
 
     def _complete(self, text: str, **settings: int | bool | list[str]) -> dict[str, Any]:
         if self._server is None:
