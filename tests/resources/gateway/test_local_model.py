@@ -98,7 +98,7 @@ class TestAnswering:
         # Few characters per token, so that the first cut by characters is not enough.
         user = "Ω≈ç√∫˜µ≤≥÷ 한국어 " * 60 + "\n\n" + USER
         with ResponseStore(tmp_path / "r.sqlite") as store:
-            assert Gateway(store, environ={}).answer([request(user)]).failures == {}
+            assert Gateway(store, environ={}).answer([request(user, ("Very", "Not"))]).failures == {}
 
     def test_one_option_is_a_failure_and_not_an_exception(self, tmp_path: Path) -> None:
         with ResponseStore(tmp_path / "r.sqlite") as store:
