@@ -54,8 +54,8 @@ class Settings(BaseModel):
         None, validation_alias=SOCIOSCOPE_AUTH, description="its secret, of which only the variable's name is kept"
     )
     socioscope_model: str | None = Field(None, description="the model that the server answers with")
-    sandbox: Literal["auto", "sandlock", "bwrap", "unshare", "rlimits", "off"] = Field(
-        "auto", description="auto, sandlock, bwrap, unshare, rlimits or off: how programs that models wrote are isolated"
+    sandbox: Literal["auto", "sandlock", "bwrap", "off"] = Field(
+        "auto", description="auto, sandlock, bwrap or off: how programs that models wrote are isolated"
     )
     api_tokens: Path | None = Field(None, description="a YAML file with the hashes of the tokens that the HTTP API takes")
     api_any_model: bool = Field(False, description="1 or 0: whether the HTTP API accepts any model that LiteLLM knows")

@@ -18,7 +18,7 @@ from dtef_pipeline.site.paths import board_page
 from resources.site_writer import SiteWriteResult, find_site_folder, read_page_list, read_texts, write_pages
 
 if TYPE_CHECKING:
-    from dtef_pipeline.site.family_view import FamilySite
+    from dtef_pipeline.site.family_content import FamilySite
     from resources.warehouse import Warehouse
 
 _FINGERPRINTS_FILE = ".families.json"

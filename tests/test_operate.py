@@ -163,7 +163,7 @@ class TestKilledWorker:
     def started(self, instance: dg.DagsterInstance, pid: int | None, host: str = "localhost") -> dg.DagsterRun:
         tags = {GRPC_INFO_TAG: json.dumps({"host": host, "socket": "/gone"})}
         run = instance.run_storage.add_run(
-            dg.DagsterRun(job_name="nightly_drift", status=dg.DagsterRunStatus.STARTED, tags=tags)
+            dg.DagsterRun(job_name="survey_nightly", status=dg.DagsterRunStatus.STARTED, tags=tags)
         )
         if pid is not None:
             instance.report_engine_event(f"Started process for run (pid: {pid}).", run, EngineEventData.in_process(pid))

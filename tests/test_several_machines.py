@@ -16,11 +16,11 @@ import pytest
 import yaml
 from pyarrow.fs import S3FileSystem
 
-from assets.launch import STAGE_NAMES
 from resources.responses.store import ResponseStore
 from resources.warehouse import Warehouse
 from tests.assets.conftest import Pipeline, write_survey
 from tests.assets.rubric.run_stages import StageRunner, stage_runner
+from tests.assets.stage_names import STAGE_NAMES
 from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.commands import distribution
 from tests.fake_llm_server import Call, FakeLLM

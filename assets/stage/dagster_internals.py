@@ -111,7 +111,7 @@ __all__ = [
     "ConfigurableClassData",
     "DagsterEventBatchMetadata",
     "InstanceConcurrencyContext",
-    "SensorLook",
+    "SensorState",
     "WorkerStatus",
     "build_web_server_command",
     "dev_command",
@@ -266,7 +266,7 @@ def list_backfills(instance: dg.DagsterInstance) -> list[PartitionBackfill]:
     return list(instance.get_backfills(status=BulkActionStatus.REQUESTED))
 
 
-class SensorLook(NamedTuple):
+class SensorState(NamedTuple):
     """The state of a sensor in Dagster's storage."""
 
     is_stopped: bool = False
@@ -276,17 +276,17 @@ class SensorLook(NamedTuple):
     """The error of the last completed tick, if it failed."""
 
 
-def read_sensor_state(instance: dg.DagsterInstance, name: str) -> SensorLook:
+def read_sensor_state(instance: dg.DagsterInstance, name: str) -> SensorState:
     """Return the state of the sensor of this name; if several code locations had it, of the most recently active one."""
     states = instance.all_instigator_state(instigator_type=InstigatorType.SENSOR)
     newest = max((state for state in states if state.instigator_name == name), key=_find_last_tick, default=None)
     if newest is None:
-        return SensorLook()
+        return SensorState()
     data, statuses = newest.instigator_data, [TickStatus.SUCCESS, TickStatus.SKIPPED, TickStatus.FAILURE]
     is_well = isinstance(data, SensorInstigatorData) and data.last_tick_success_timestamp
     ticks = [] if is_well else instance.get_ticks(newest.instigator_origin_id, newest.selector_id, limit=1, statuses=statuses)
     error = next((tick.error for tick in ticks if tick.status is TickStatus.FAILURE), None)
-    return SensorLook(newest.status is InstigatorStatus.STOPPED, _find_last_tick(newest) or None, error)
+    return SensorState(newest.status is InstigatorStatus.STOPPED, _find_last_tick(newest) or None, error)
 
 
 def _find_last_tick(state: InstigatorState) -> float:

@@ -38,6 +38,11 @@ class EpisodeResult:
     failure: Failure | None = None
     """Failure of the request that ended the episode; None: the episode was completed."""
 
+    @property
+    def outcomes(self) -> list[Response | Failure]:
+        """The outcomes of all requests, in order."""
+        return [*self.responses, *([self.failure] if self.failure else [])]
+
 
 def play(episodes: Sequence[Episode], ask: Ask, lookup: ReadStored) -> list[EpisodeResult]:
     """Play the episodes to their ends and return their results, in order.

@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 import click
 from packaging.specifiers import SpecifierSet
 
+from dtef_pipeline.documents import find_existing_parent
 from dtef_pipeline.errors import DtefError, StoreError
 from dtef_pipeline.text.number_words import format_count
 from resources.failures import format_one_line, is_damaged, links
@@ -36,11 +37,11 @@ class Diagnosis(NamedTuple):
 
 def diagnose_absent(check: str, path: Path, variable: str, maker: str = "the first command that needs it") -> Diagnosis:
     """Check whether a file or folder that does not exist yet can be created."""
-    parent = find_nearest_path(path)
+    parent = find_existing_parent(path.absolute())
     problem = f"{path} cannot be made: "
     if not parent.is_dir():
         problem += f"{parent} is a file, where a folder is needed"
-    elif not is_disk_present(parent):
+    elif not shutil.disk_usage(parent).total:  # /proc claims to be writable but is not
         problem += f"{parent} cannot hold files of users"
     elif not os.access(parent, os.W_OK | os.X_OK):
         problem += f"{parent} is not writable"
@@ -63,17 +64,6 @@ def suggest_other_place(variable: str) -> str:
     """Return how to choose another place, and the default if the variable is set."""
     usual = f"use the default: unset {variable}; or " if os.environ.get(variable) else ""
     return f"{usual}choose another place: export {variable}=PATH"
-
-
-def is_disk_present(folder: Path) -> bool:
-    """Return whether a disk is behind a folder. /proc claims to be writable but is not."""
-    return shutil.disk_usage(folder).total > 0
-
-
-def find_nearest_path(path: Path) -> Path:
-    """Return the path, or its nearest existing parent."""
-    path = path.absolute()
-    return next(place for place in (path, *path.parents) if os.path.lexists(place))
 
 
 _PACKAGE = "dtef-pipeline"
@@ -194,7 +184,7 @@ def check_panel(settings: Settings) -> Diagnosis:
     from resources.warehouse import Warehouse
 
     if settings.panel is None:
-        return Diagnosis("panel", "ok", "none (DTEF_PANEL is not set): `nightly_drift` runs the baselines only")
+        return Diagnosis("panel", "ok", "none (DTEF_PANEL is not set): `survey_nightly` runs the baselines only")
     try:
         models = load_known_models(settings, BASELINES)
         warehouse = None if "://" in settings.warehouse else Warehouse(settings.warehouse)
@@ -218,7 +208,7 @@ def check_sandbox(settings: Settings) -> Diagnosis:
     from resources.sandbox.run import choose_level
 
     choice = choose_level(settings.sandbox)
-    if choice.level is not None and not choice.is_weak:
+    if choice.level is not None:
         return Diagnosis("sandbox", "ok", choice.words)
     best = choose_level("auto").level
     is_held_back = settings.sandbox != "auto" and best not in (None, choice.level)
@@ -233,7 +223,7 @@ def check_sandbox(settings: Settings) -> Diagnosis:
 def check_home(settings: Settings) -> Diagnosis:
     """Check DAGSTER_HOME and its dagster.yaml."""
     from assets.stage.dagster_internals import read_storage_settings
-    from dtef_pipeline.cli.stage_runs import describe_outdated_home, describe_start_problem
+    from dtef_pipeline.cli.stage_runs import describe_start_problem
     from resources.failures import describe_start_failure
 
     check, home = "Dagster's home", settings.dagster_home
@@ -250,7 +240,6 @@ def check_home(settings: Settings) -> Diagnosis:
         )
     template = f"cp {shlex.quote(str(find_shipped('dagster.yaml')))} {shlex.quote(str(file))}"
     try:
-        earlier = describe_outdated_home(file)
         # Its settings may name the variable.
         os.environ["DAGSTER_HOME"] = str(home)
         read_storage_settings(home)
@@ -262,8 +251,6 @@ def check_home(settings: Settings) -> Diagnosis:
             text,
             describe_start_problem(error, f"correct it, or use the template for one machine: {template}"),
         )
-    if earlier:
-        return Diagnosis(check, "warning", earlier, f"take the template: {template}")
     return diagnose_writable(check, home, str(home), "DAGSTER_HOME")
 
 

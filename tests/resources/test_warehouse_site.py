@@ -10,7 +10,7 @@ from shutil import rmtree
 import pytest
 
 from dtef_pipeline.drift.verdict_tables import DRIFT
-from dtef_pipeline.site.family_view import FamilySite
+from dtef_pipeline.site.family_content import FamilySite
 from dtef_pipeline.sites import load_family_sites
 from resources import warehouse_site
 from resources.warehouse import Warehouse

@@ -54,7 +54,7 @@ def stage_runner() -> Iterator[StageRunner]:
 
 
 def run(environment: dict[str, str], config: dict[str, Any], stages: Sequence[str], keys: Sequence[str]) -> int:
-    from assets.launch import OF_BLUEPRINTS, OF_PARTS, OF_ROUNDS, materialize
+    from assets.launch import materialize
     from assets.stage.file_notes import list_partitions
     from dtef_pipeline.cli.stage_runs import open_dagster_instance
     from dtef_pipeline.families import FAMILY_BY_NAME
@@ -63,9 +63,9 @@ def run(environment: dict[str, str], config: dict[str, Any], stages: Sequence[st
     os.environ.update(environment)
     with open_dagster_instance() as instance:
         family = stages[0].partition("_")[0]
-        space = {"qa": OF_PARTS, "rubric": OF_BLUEPRINTS}.get(family, OF_ROUNDS)
-        keys = keys or list_partitions(instance, FAMILY_BY_NAME.get(family, FAMILY_BY_NAME["survey"]).space)
-        outcome = materialize(instance, stages, keys, config, space=space)
+        family = family if family in FAMILY_BY_NAME else "survey"
+        keys = keys or list_partitions(instance, FAMILY_BY_NAME[family].space)
+        outcome = materialize(instance, stages, keys, config, family=family)
     print(*outcome.failures, sep="\n", file=sys.stderr)
     return 1 if outcome.failures else 0
 
