@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from math import ceil
+from typing import NamedTuple
 
 from dtef_pipeline.asking.daily_budget import DailyBudget
 from dtef_pipeline.asking.models import Budget, ModelSpec
@@ -28,8 +30,7 @@ UNBOUNDED_RESPONSE = 4096
 """Tokens reserved for a response without `max_tokens`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(NamedTuple):
     """Actual or maximum usage of calls."""
 
     calls: int = 0
@@ -46,24 +47,11 @@ class Usage:
         known_cost = self.cost_usd - self.most_usd
         return None if self.unpriced and known_cost <= _ROUNDING_USD else max(known_cost, 0.0)
 
-    # Written out, because `astuple` would take a fifth of the time of a call.
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.calls + other.calls,
-            self.tokens + other.tokens,
-            self.cost_usd + other.cost_usd,
-            self.unpriced + other.unpriced,
-            self.most_usd + other.most_usd,
-        )
+    def __add__(self, other: Usage) -> Usage:  # type: ignore[override]
+        return Usage(*map(operator.add, self, other))
 
     def __sub__(self, other: Usage) -> Usage:
-        return Usage(
-            self.calls - other.calls,
-            self.tokens - other.tokens,
-            self.cost_usd - other.cost_usd,
-            self.unpriced - other.unpriced,
-            self.most_usd - other.most_usd,
-        )
+        return Usage(*map(operator.sub, self, other))
 
 
 class Account:
@@ -235,7 +223,7 @@ class Ceiling:
     _silent: int = 0
     _unknown: tuple[int, int, int] = (0, 0, 0)
     """Number of calls of unknown cost, and the estimated tokens of their prompts and responses."""
-    _counted: Usage = Usage()
+    _counted: Usage = field(default_factory=Usage)
     """The usage counted for those calls so far."""
 
     def may_begin(self, in_flight: int) -> bool:
@@ -298,7 +286,7 @@ def count_unknown_cost(request: Request, price: Price | None, ceiling: Ceiling |
     """Return the usage to count for a call that may have been billed at an unknown cost: its maximum."""
     maximum = compute_max_usage(request, price, ceiling)
     is_free = price is not None and not maximum.cost_usd
-    return maximum if is_free else replace(maximum, unpriced=1, most_usd=maximum.cost_usd)
+    return maximum if is_free else maximum._replace(unpriced=1, most_usd=maximum.cost_usd)
 
 
 def _merge_limits(limits: Budget, defaults: Budget) -> Budget:

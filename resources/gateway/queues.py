@@ -6,7 +6,7 @@ import heapq
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
 from math import inf
@@ -435,8 +435,8 @@ def compute_usage(bill: Bill, request: Request, price: Price | None, ceiling: Ce
     """Return a call's usage; its maximum where the server does not report it."""
     usage = Usage(1, cost_usd=bill.cost_usd) if bill.cost_usd is not None else count_unknown_cost(request, price, ceiling)
     if bill.prompt_tokens is None or bill.completion_tokens is None:
-        return replace(usage, tokens=compute_max_usage(request, price, ceiling).tokens)
-    return replace(usage, tokens=bill.prompt_tokens + bill.completion_tokens)
+        return usage._replace(tokens=compute_max_usage(request, price, ceiling).tokens)
+    return usage._replace(tokens=bill.prompt_tokens + bill.completion_tokens)
 
 
 def compute_failed_usage(error: CallError, request: Request, price: Price | None, ceiling: Ceiling | None = None) -> Usage:
