@@ -85,18 +85,12 @@ class LocalTransport:
 
     def _refuse(self, request: Request) -> None:
         """Raise CallError unless the request is one user message with 2 to 26 options."""
-        if not request.choices:
+        roles = [message.role for message in request.conversation if message.role != "system"]
+        if not 1 < len(request.choices) <= len(_OPTION_LETTERS) or roles != ["user"]:
             raise CallError(
-                f"{_SMOLLM2} chooses one of the options that its prompt lists, and this prompt has no single list of them",
+                f"{_SMOLLM2} chooses among the 2 to {len(_OPTION_LETTERS)} options that one user message lists; got "
+                f"{len(request.choices)} in messages of {', '.join(roles) or 'nobody'}",
                 Scope.REQUEST,
-            )
-        if not 1 < len(request.choices) <= len(_OPTION_LETTERS):
-            raise CallError(
-                f"{_SMOLLM2} chooses among 2 to {len(_OPTION_LETTERS)} options, got {len(request.choices)}", Scope.REQUEST
-            )
-        if (roles := [message.role for message in request.conversation if message.role != "system"]) != ["user"]:
-            raise CallError(
-                f"{_SMOLLM2} answers one user message, no conversation; got {', '.join(roles) or 'none'}", Scope.REQUEST
             )
 
     async def open(self) -> None:
