@@ -14,21 +14,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError, SourceError
-from dtef_pipeline.rubric.labels.human_labels import (
-    RUBRIC_LABELS,
-    apply_human_labels,
-    merge_history,
-    read_labels,
-    select_in_force,
-)
 from dtef_pipeline.rubric.labels.label_sheet import (
     SHEET_COLUMNS,
     LabelSample,
+    apply_human_labels,
     build_label_items,
     draw_id,
+    merge_history,
+    read_labels,
     sample_labels,
+    select_in_force,
     write_sheet_csv,
 )
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_LABELS
 from tests.made.rubric_tables import CLASSES, RESPONSE, rubric_tables
 
 MADE = rubric_tables()
