@@ -179,16 +179,11 @@ def blind_rows(rows: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
         return names[blueprint].remove_names_in(f"{conversation}\n{criterion}")
 
     columns = (rows[name].tolist() for name in ("blueprint", "shown", "criterion", "text"))
-    hidden_texts = [
-        _hide_names(hide_in_row(blueprint, conversation, criterion), text)
-        for blueprint, conversation, criterion, text in zip(*columns, strict=True)
-    ]
+    hidden_texts = []
+    for blueprint, conversation, criterion, text in zip(*columns, strict=True):
+        row_names = hide_in_row(blueprint, conversation, criterion)
+        hidden_texts.append((row_names.hide(text), len(row_names.find_names(text))))
     return rows.assign(text=[text for text, _ in hidden_texts], hidden=[number for _, number in hidden_texts])
-
-
-def _hide_names(names: HiddenNames, text: str) -> tuple[str, int]:
-    number = len(names.find_names(text))
-    return (names.hide(text), number) if number else (text, 0)
 
 
 def _collect_names(responses: pd.DataFrame) -> HiddenNames:

@@ -59,7 +59,8 @@ _MAX_NAMED = 3
 def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:
     """Return the view of rubrics."""
     rows = RubricRows(connection)
-    board = _build_board(rows)
+    board_rows = rows.cut("overall").sort_values(["rank", "score", "model"], ascending=[True, False, True])
+    board = ranked_board(_MEASURE, convert_to_rows(board_rows), "Blueprints", _LEADERBOARD_HOW)
     return FamilyView(
         _describe_best(rows, board),
         [board] if board.rows else [],
@@ -83,11 +84,6 @@ def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:
 def _build_pages(rows: RubricRows) -> Iterator[Page | DataFile]:
     yield from build_tag_pages(rows)
     yield from blueprint_pages(rows)
-
-
-def _build_board(rows: RubricRows) -> RankedBoard:
-    board_rows = rows.cut("overall").sort_values(["rank", "score", "model"], ascending=[True, False, True])
-    return ranked_board(_MEASURE, convert_to_rows(board_rows), "Blueprints", _LEADERBOARD_HOW)
 
 
 def _describe_best(rows: RubricRows, board: RankedBoard) -> str:

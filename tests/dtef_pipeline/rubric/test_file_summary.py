@@ -49,11 +49,19 @@ def test_counts_of_a_small_file_by_hand() -> None:
         "duplicate-prompt-id": {"level": "warning", "at": ["prompt 2"]},
     }
     assert found == {
-        "path": "x/a.yml", "id": "x__a", "structure": "header+list", "title": "Prices", "tags": ["money"],
+        "path": "x/a.yml",
+        "id": "x__a",
+        "structure": "header+list",
+        "title": "Prices",
+        "tags": ["money"],
         **yaml.safe_load(f"{{{counts}}}"),
         **planned,
-        "letters": len("Combiencoûteçanamesit" + "Hiдаabcd" + "z"), "accented_letters": 2, "non_latin_letters": 2,
-        "temperatures": [0.0, 0.5], "findings": found_in, "errors": [],
+        "letters": len("Combiencoûteçanamesit" + "Hiдаabcd" + "z"),
+        "accented_letters": 2,
+        "non_latin_letters": 2,
+        "temperatures": [0.0, 0.5],
+        "findings": found_in,
+        "errors": [],
     }
 
 
