@@ -38,7 +38,7 @@ _JUDGE = RUBRIC_JUDGEMENTS.field("judge")
 SCALE_FIELD = field(
     "scale", pa.int64(), "Number of classes to choose from, 5 or 10; the two are never compared; null: no judgement"
 )
-_ANCHOR_ITEM = field("item", pa.string(), "Hash of prompt, response text and criterion")
+_LABEL_ITEM = field("item", pa.string(), "Hash of prompt, response text and criterion")
 
 RUBRIC_AGREEMENT = pa.schema(
     [
@@ -196,7 +196,7 @@ RUBRIC_ANCHORS = pa.schema(
         BLUEPRINT_FIELD,
         PROMPT_OF_BLUEPRINT,
         OF_CRITERION_FIELDS[0],
-        _ANCHOR_ITEM,
+        _LABEL_ITEM,
         _JUDGE,
         field("judge_variant", pa.string(), "Model string of the judge and its sampling parameters"),
         field("class", pa.string(), "Class that the judge chose, such as CLASS_PARTIALLY_MET; null: none"),
@@ -212,7 +212,6 @@ _DRAW_OF_LABELS = field(
     "draw_id", pa.string(), "Hash of a draw of prompts to label: equal for the same draw from the same tables"
 )
 _POINT_FIELDS = tuple(RUBRIC_POINTS.field(name) for name in ITEM_KEYS)
-_LABEL_ITEM = field("item", pa.string(), "Hash of prompt, response text and criterion")
 
 RUBRIC_LABELS = pa.schema(
     [

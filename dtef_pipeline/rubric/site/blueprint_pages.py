@@ -22,8 +22,7 @@ from dtef_pipeline.rubric.score_rows import parse_policy
 from dtef_pipeline.rubric.site.blueprint_lists import RUBRIC_CRUMB
 from dtef_pipeline.rubric.site.judges import AGREEMENT_HOW, FINDING_COLUMNS, format_agreement
 from dtef_pipeline.rubric.site.prompt_parts import POINT_ENDS, build_prompt_data, build_prompt_part, truncate_model_text
-from dtef_pipeline.rubric.site.rubric_rows import RubricRows, judge_words
-from dtef_pipeline.rubric.site.small_boards import describe_best_model, ranked_board
+from dtef_pipeline.rubric.site.rubric_rows import RubricRows, describe_best_model, judge_words, ranked_board
 from dtef_pipeline.site.content import (
     Block,
     Chart,

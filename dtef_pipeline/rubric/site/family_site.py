@@ -23,8 +23,7 @@ from dtef_pipeline.rubric.site.blueprint_lists import (
 from dtef_pipeline.rubric.site.blueprint_pages import blueprint_pages
 from dtef_pipeline.rubric.site.judges import build_data_sections, judge_sections
 from dtef_pipeline.rubric.site.model_sections import RubricsOfModel
-from dtef_pipeline.rubric.site.rubric_rows import RubricRows
-from dtef_pipeline.rubric.site.small_boards import ranked_board
+from dtef_pipeline.rubric.site.rubric_rows import RubricRows, ranked_board
 from dtef_pipeline.rubric.stages import RUBRIC_PAIRED
 from dtef_pipeline.site.content import DataFile, Page, convert_to_rows
 from dtef_pipeline.site.family_view import FamilySite, FamilyView, RankedBoard
