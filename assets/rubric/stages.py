@@ -158,7 +158,7 @@ RUBRIC_BLUEPRINTS_STAGE = Stage(
     asks=True,
     checks=(
         make_uniqueness_check(
-            "rubric_prompts_unique", "A prompt id is unique in its blueprint.", "rubric_prompts", ("prompt",)
+            "rubric_prompts_are_unique", "A prompt id is unique in its blueprint.", "rubric_prompts", ("prompt",)
         ),
         make_uniqueness_check(
             "rubric_criteria_have_places",
@@ -167,7 +167,7 @@ RUBRIC_BLUEPRINTS_STAGE = Stage(
             RUBRIC_POINT,
         ),
         Check(
-            "rubric_parts_usable",
+            "rubric_parts_are_usable",
             "Warns of blueprints with broken parts that were left out (`--skip-broken`).",
             "rubric_findings",
             ("level", "code", "place"),
@@ -267,7 +267,7 @@ RUBRIC_POINTS_STAGE = Stage(
     version="2",
     checks=(
         make_uniqueness_check(
-            "rubric_points_unique",
+            "rubric_points_are_unique",
             "A criterion of a response has one row per snapshot.",
             "rubric_points",
             (*RUBRIC_RESPONSE, *RUBRIC_POINT[1:], "snapshot"),
@@ -281,7 +281,7 @@ RUBRIC_POINTS_STAGE = Stage(
             blocking=True,
         ),
         Check(
-            "rubric_cells_complete",
+            "rubric_cells_are_complete",
             "Warns of blueprints with scores for fewer than 90 % of the points.",
             "rubric_points",
             ("score",),

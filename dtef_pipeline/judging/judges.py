@@ -86,12 +86,6 @@ def default_judges(models: Models) -> tuple[JudgeConfig, ...]:
     return remove_repeated_judges(judge for approach, member in members for judge in configure_judges(approach, member, models))
 
 
-def find_judging_model(name: str) -> str:
-    """Return the model of a judge's name: `gpt-4.1-mini` for `standard(gpt-4.1-mini)`; a name without an approach is the model's."""
-    approach, _, tail = name.partition("(")
-    return tail.rpartition(")")[0] if approach in APPROACHES and ")" in tail else name
-
-
 def consensus_id(names: Iterable[str]) -> str | None:
     """Return the source of a point's score, from the names of judges that gave a class: `consensus(standard(a), prompt-aware(b))`.
 

@@ -110,12 +110,19 @@ def build_rubric_judgement_rows(
 
 
 def _make_judgement_row(blueprint: str, episode: JudgingEpisode, outcome: EpisodeResult) -> dict[str, Any]:
-    case, judge = episode.case, episode.judge
-    judgement = resolve_judgement(outcome.outcomes, judge.scale)
     return {
         "blueprint": blueprint,
         **episode.response,
         **{name: episode.criterion[name] for name in ("block", "path", "position", "criterion_id")},
+        **read_judgement(episode, outcome),
+    }
+
+
+def read_judgement(episode: JudgingEpisode, outcome: EpisodeResult) -> dict[str, Any]:
+    """Return the columns of `rubric_judgements` on the judge, its judgement and the calls."""
+    case, judge = episode.case, episode.judge
+    judgement = resolve_judgement(outcome.outcomes, judge.scale)
+    return {
         "judge": judge.name,
         "approach": judge.approach,
         "judge_model": judge.model.name,

@@ -16,7 +16,6 @@ from dtef_pipeline.rubric.summaries.anonymise import ANALYST_IDS
 from dtef_pipeline.rubric.tables import (
     BLUEPRINT_FIELD,
     CALL_USAGE_FIELDS,
-    CONVERSATION,
     ITEM_KEYS,
     PROMPT_OF_BLUEPRINT,
     RUBRIC_CRITERIA,
@@ -190,24 +189,6 @@ RUBRIC_KNOWN_CLASSES = pa.schema(
 )
 """One row per judge and class that people chose."""
 
-RUBRIC_ANCHORS = pa.schema(
-    [
-        SNAPSHOT_FIELD,
-        BLUEPRINT_FIELD,
-        PROMPT_OF_BLUEPRINT,
-        OF_CRITERION_FIELDS[0],
-        _LABEL_ITEM,
-        _JUDGE,
-        field("judge_variant", pa.string(), "Model string of the judge and its sampling parameters"),
-        field("class", pa.string(), "Class that the judge chose, such as CLASS_PARTIALLY_MET; null: none"),
-        field(
-            "score", pa.float64(), "Extent to which the criterion is met, 0-1, before should_not is inverted: higher is better"
-        ),
-        field("reason", pa.string(), "Why the class is missing: unreadable, cut, empty, declined, error or budget"),
-    ]
-)
-"""One row per judgement of an anchor in a snapshot."""
-
 _DRAW_OF_LABELS = field(
     "draw_id", pa.string(), "Hash of a draw of prompts to label: equal for the same draw from the same tables"
 )
@@ -249,19 +230,6 @@ RUBRIC_LABEL_DRAWS = pa.schema(
 
 RUBRIC_LABEL_ITEMS = pa.schema([_DRAW_OF_LABELS, *_POINT_FIELDS, _LABEL_ITEM])
 """One row per draw and point that a label of its sheet is about."""
-
-RUBRIC_ANCHOR_ITEMS = pa.schema(
-    [
-        *_POINT_FIELDS,
-        _LABEL_ITEM,
-        field("criterion_id", pa.string(), "Hash of the criterion: kind, text, function and its argument"),
-        field("text", pa.string(), "Text of the response as shown to judges"),
-        field("criterion", pa.string(), "Criterion that is labelled, as shown to judges"),
-        field("messages", CONVERSATION, "Conversation without the system prompt; null text: a turn that the model writes"),
-        field("criteria", pa.list_(pa.string()), "All criteria in words of the prompt, for judges that see the list"),
-    ]
-)
-"""One row per anchor: a stored response and a criterion that judges judge in every snapshot, even if the blueprint has changed."""
 
 RUBRIC_CORRECTIONS = {"rubric_corrected": RUBRIC_CORRECTED, "rubric_known_classes": RUBRIC_KNOWN_CLASSES}
 """Tables computed from labels, by name."""
@@ -347,7 +315,6 @@ _BY_ADD = "dtef rubric run {options} {models} --max-calls 0 --from ingest"
 _BY_RUBRIC_RUN = "dtef rubric run {options} {models} --max-calls 0"
 _BY_ROLL_UP = "dtef rubric board --refresh"
 _BY_DRAW, _BY_IMPORT = "dtef export labels SHEET", "dtef import labels SHEET"
-_BY_ANCHORS = "dtef anchors --family rubric {options}"
 _OF_BLUEPRINT, _OF_SNAPSHOT = ("blueprint",), ("blueprint", "snapshot")
 RUBRIC_TABLES: Mapping[str, TableSpec] = {
     "rubric_blueprints": TableSpec(tables.RUBRIC_BLUEPRINTS, RUBRIC_SPACE, _OF_BLUEPRINT, _BY_ADD),
@@ -373,8 +340,6 @@ RUBRIC_TABLES: Mapping[str, TableSpec] = {
     "rubric_label_draws": TableSpec(RUBRIC_LABEL_DRAWS, remake=_BY_DRAW),
     "rubric_label_items": TableSpec(RUBRIC_LABEL_ITEMS, remake=_BY_DRAW),
     "rubric_labels": TableSpec(RUBRIC_LABELS, remake=_BY_IMPORT),
-    "rubric_anchor_items": TableSpec(RUBRIC_ANCHOR_ITEMS, remake=_BY_ANCHORS),
-    "rubric_anchors": TableSpec(RUBRIC_ANCHORS, levels=("snapshot",), remake=_BY_ANCHORS),
     **{name: TableSpec(schema, remake=_BY_ROLL_UP) for name, schema in RUBRIC_CORRECTIONS.items()},
     **{
         name: TableSpec(schema, remake=_BY_ROLL_UP)

@@ -119,7 +119,7 @@ RUBRIC_RESPONSES_STAGE = Stage(
     asks=True,
     checks=(
         make_uniqueness_check(
-            "rubric_responses_unique",
+            "rubric_responses_are_unique",
             "A draw of a prompt by a model variant with a system prompt has one row per snapshot.",
             "rubric_responses",
             (*RUBRIC_RESPONSE, "snapshot"),
@@ -175,7 +175,7 @@ RUBRIC_JUDGEMENTS_STAGE = Stage(
     asks=True,
     checks=(
         make_uniqueness_check(
-            "rubric_judgements_unique",
+            "rubric_judgements_are_unique",
             "A draw of a judge on a criterion of a response has one row per snapshot.",
             "rubric_judgements",
             (*RUBRIC_RESPONSE, *RUBRIC_POINT[1:], "judge", "judge_variant", "judge_draw", "snapshot"),
@@ -259,7 +259,7 @@ RUBRIC_SCORES_STAGE = Stage(
     version="2",
     checks=(
         Check(
-            "rubric_coverage_in_range",
+            "rubric_coverage_is_in_range",
             "Coverage and hybrid score are in 0 to 1, or null.",
             "rubric_scores",
             ("prompt", "model", "coverage", "hybrid"),
@@ -368,7 +368,7 @@ RUBRIC_SUMMARIES_STAGE = Stage(
     asks=True,
     checks=(
         make_uniqueness_check(
-            "rubric_summaries_unique",
+            "rubric_summaries_are_unique",
             "An analyst has one row per snapshot.",
             "rubric_summaries",
             ("analyst_variant", "snapshot"),

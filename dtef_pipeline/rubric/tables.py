@@ -9,6 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from dtef_pipeline.asking.embeddings import EMBEDDING_FIELDS
+from dtef_pipeline.boards.mean_columns import RANK_HIGH, RANK_LOW
 from dtef_pipeline.judging.consensus import CONSENSUS_COLUMNS
 from dtef_pipeline.keys import Space
 from dtef_pipeline.tables import CUT_FIELD, MODEL_FIELDS, REPLY, SAMPLE_FIELDS, SNAPSHOT_FIELD, field
@@ -268,8 +269,8 @@ RUBRIC_BOARD = pa.schema(
         ),
         field("low", pa.float64(), "Lower end of the 95 % interval of score; null: too few blueprints or prompts"),
         field("high", pa.float64(), "Upper end of the 95 % interval of score; null: too few blueprints or prompts"),
-        field("rank_low", pa.float64(), "Best possible rank: 1 plus the number of significantly better models"),
-        field("rank_high", pa.float64(), "Worst possible rank: number of models minus those that are significantly worse"),
+        field("rank_low", pa.float64(), RANK_LOW),
+        field("rank_high", pa.float64(), RANK_HIGH),
         field("coverage", pa.float64(), "Mean share of the criteria that are met, 0-1: higher is better"),
         field("similarity", pa.float64(), "Mean cosine similarity to ideal answers, -1 to 1: higher is closer; null: no ideal"),
         field("intercept", pa.float64(), "Score if similarity had weight 0, 0-1"),

@@ -12,7 +12,7 @@ import pyarrow as pa
 from assets.engine.settings_config import load_family_panel
 from dtef_pipeline.cli.families import family_settings, filter_by_patterns, load_stages
 from dtef_pipeline.cli.family_run import AfterRun, FamilyRun, RunContextOfCommand, RunSelection, Steps
-from dtef_pipeline.cli.stage_runs import StagesRun
+from dtef_pipeline.cli.stage_runs import StageRuns
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.documents import read_document
 from dtef_pipeline.errors import ConfigError
@@ -158,7 +158,7 @@ def _list_steps(context: RunContextOfCommand, keys: Sequence[str], stages: Seque
     return [(stages[0], read), *((stage, keys) for stage in later_stages)]
 
 
-def _summarize_run(context: RunContextOfCommand, keys: Sequence[str], running: StagesRun) -> AfterRun:
+def _summarize_run(context: RunContextOfCommand, keys: Sequence[str], running: StageRuns) -> AfterRun:
     warnings = run_warnings(context.warehouse, keys, context.options.snapshot)
     return AfterRun((*warnings, *describe_removed_summaries(running.outcome.taken_away)))
 

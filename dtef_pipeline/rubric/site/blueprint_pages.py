@@ -38,7 +38,7 @@ from dtef_pipeline.site.content import (
     convert_to_rows,
     is_unknown,
 )
-from dtef_pipeline.site.family_view import RankedBoard
+from dtef_pipeline.site.family_content import RankedBoard
 from dtef_pipeline.site.leaderboard import board_block
 from dtef_pipeline.site.matrix import Cell, MatrixRow, matrix
 from dtef_pipeline.text.number_words import format_count

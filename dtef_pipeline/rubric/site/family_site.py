@@ -24,9 +24,8 @@ from dtef_pipeline.rubric.site.blueprint_pages import blueprint_pages
 from dtef_pipeline.rubric.site.judges import build_data_sections, judge_sections
 from dtef_pipeline.rubric.site.model_sections import RubricsOfModel
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows, ranked_board
-from dtef_pipeline.rubric.stages import RUBRIC_PAIRED
 from dtef_pipeline.site.content import DataFile, Page, convert_to_rows
-from dtef_pipeline.site.family_view import FamilySite, FamilyView, RankedBoard
+from dtef_pipeline.site.family_content import FamilyContent, FamilySite, RankedBoard
 from dtef_pipeline.site.number_text import show_with_interval
 from dtef_pipeline.site.paths import address_id, state_address
 from dtef_pipeline.text.number_words import format_count, list_first_names
@@ -55,12 +54,12 @@ _RUBRIC_METHOD = (
 _MAX_NAMED = 3
 
 
-def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:
+def read(connection: duckdb.DuckDBPyConnection) -> FamilyContent:
     """Return the view of rubrics."""
     rows = RubricRows(connection)
     board_rows = rows.cut("overall").sort_values(["rank", "score", "model"], ascending=[True, False, True])
     board = ranked_board(_MEASURE, convert_to_rows(board_rows), "Blueprints", _LEADERBOARD_HOW)
-    return FamilyView(
+    return FamilyContent(
         _describe_best(rows, board),
         [board] if board.rows else [],
         sections=[
@@ -147,12 +146,10 @@ def _read_titles(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
 RUBRIC_SITE = FamilySite(
     "rubric",
     "Rubrics",
-    "blueprint",
     tuple(RUBRIC_TABLES),
     "rubric_scores",
     read,
     WATCHED,
-    RUBRIC_PAIRED.metrics,
     responses="rubric_responses",
-    read_part_titles=_read_titles,
+    read_partition_titles=_read_titles,
 )

@@ -14,7 +14,7 @@ from dtef_pipeline.report.row_reader import StoredRow, StoredRows
 from dtef_pipeline.rubric.results.blueprint_run import find_shown_runs, list_snapshots_in_order, load_model_scores
 from dtef_pipeline.rubric.tables import RUBRIC_BOARD
 from dtef_pipeline.site.content import Column, Estimate, Link, is_unknown
-from dtef_pipeline.site.family_view import BoardRow, RankedBoard
+from dtef_pipeline.site.family_content import BoardRow, RankedBoard
 from dtef_pipeline.site.number_text import show, show_with_interval
 from dtef_pipeline.site.paths import address_id, choose_file_names
 from dtef_pipeline.text.number_words import format_count

@@ -350,7 +350,7 @@ def keep_summaries(tables: Tables, case: SummaryCase | None, models: Models) -> 
     grade_counts = Counter(grades.filter(pc.is_valid(grades["grade"]))["analyst_variant"].to_pylist())
     same_names = case is not None and ids.to_pylist() == build_analyst_ids(case).to_pylist()
     reasons = {
-        variant: _explain_not_kept(row, case if same_names else None, models)
+        variant: _explain_discarded_summary(row, case if same_names else None, models)
         or (GRADES_LACKING if grade_counts[variant] != row["n_grades"] else None)
         for row in stored_rows
         for variant in [row["analyst_variant"]]
@@ -376,7 +376,7 @@ def build_analyst_ids(case: SummaryCase) -> pa.Table:
     return case.ids.table(case.material.blueprint, case.material.snapshot, case.material.names)
 
 
-def _explain_not_kept(row: Mapping[str, Any], case: SummaryCase | None, models: Models) -> str | None:
+def _explain_discarded_summary(row: Mapping[str, Any], case: SummaryCase | None, models: Models) -> str | None:
     """Return why a summary is removed, or None if it is kept."""
     try:
         analysts = choose_analysts([row["analyst"]], models)

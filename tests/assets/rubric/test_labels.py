@@ -81,7 +81,7 @@ def judged(made: RubricPipeline, state: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def roll_up(rubric: RubricPipeline) -> None:
-    assert materialize(rubric.instance, ["rubric_corrected"], [], {}).failures == ()
+    assert materialize(rubric.instance, ["rubric_corrected"], [], {}, family="rubric").failures == ()
 
 
 def rows_of(sheet: Path) -> list[dict[str, str]]:
@@ -287,20 +287,20 @@ class TestAnchors:
     def test_judges_are_shown_the_same_again_and_are_asked_once_a_night(self, judged: RubricPipeline) -> None:
         def night(label: str, n: int = 10) -> None:
             given = {"rubric_anchors": {"snapshot": label, "anchors": n}}
-            assert materialize(judged.instance, ["rubric_anchors"], [], given).failures == ()
+            assert materialize(judged.instance, ["rubric_anchors"], [], given, family="rubric").failures == ()
 
         text = ok("anchors", "--family", "rubric", "--snapshot", "2026-01-01", "--n", 10)
         assert "10 anchors, 20 judgements in snapshot 2026-01-01" in text
         # Ten anchors, two judges.
         assert dict(judged.players.asked) == {"judge": 20}
-        kept = judged.table("rubric_anchor_items")
+        kept = judged.table("anchor_items")
         night("2026-01-01")
         assert not judged.players.asked
         judged.write("one", [HEAD, [{**OF_ONE[0], "should": ["It is new."]}]])
         assert judged.run(["rubric_blueprints"]).failures == ()
         for label in ("2026-01-03", "2026-01-05"):
             night(label)
-        assert judged.table("rubric_anchor_items") == kept
+        assert judged.table("anchor_items") == kept
         # The server says of a text what it said before.
         rows = strict(ok("anchors", "--family", "rubric", "--results", "--json"))
         assert {(row["judge"], row["n_snapshots"], row["n_items"], row["gap"]) for row in rows} == {
@@ -308,10 +308,10 @@ class TestAnchors:
         }
         assert "standard(judge-x)" in ok("anchors", "--family", "rubric", "--results")
         night("2026-01-07", 12)
-        assert judged.table("rubric_anchor_items").slice(0, 10) == kept
+        assert judged.table("anchor_items").slice(0, 10) == kept
 
     def test_without_anything_scored_it_says_so(self, rubric: RubricPipeline) -> None:
-        rubric.house.write("rubric_anchor_items", rubric.table("rubric_anchor_items"))
-        (failure,) = materialize(rubric.instance, ["rubric_anchors"], [], {}).failures
-        assert NOTHING_TO_JUDGE_AGAIN in failure
-        assert "no rubric_anchors" in dtef("anchors", "--family", "rubric", "--results").stderr
+        assert materialize(rubric.instance, ["rubric_anchors"], [], {}, family="rubric").failures == ()
+        assert rubric.rows("anchors") == []
+        assert NOTHING_TO_JUDGE_AGAIN in dtef("anchors", "--family", "rubric", "--judge", "standard=judge-x").stderr
+        assert "no anchors of rubric" in dtef("anchors", "--family", "rubric", "--results").stderr

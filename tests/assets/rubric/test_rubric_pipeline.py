@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from assets.launch import RUBRIC_STAGE_NAMES
 from dtef_pipeline.identity import digest
 from tests.assets.conftest import GREEN, RED
 from tests.assets.rubric.conftest import RubricPipeline, rubric_pipeline, state_in
+from tests.assets.stage_names import RUBRIC_STAGE_NAMES
 from tests.made.rubric_by_hand import ByHand, scored_by_hand
 from tests.made.rubric_documents import BROKEN_PROMPTS, EDITED_PROMPTS, ONE, ONE_PROMPTS, PATHS, PATHS_PROMPTS
 from tests.made.rubric_replies import READABLE_FORMS, UNREADABLE_FORMS

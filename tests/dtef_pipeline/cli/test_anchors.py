@@ -65,4 +65,4 @@ def test_without_anything_judged_there_is_nothing_to_judge_again(house: Warehous
         shutil.rmtree(Path(house.root) / table)
     assert "`dtef rubric run` makes some" in refused("anchors", "--family", "rubric", "--judge", "standard=openai/j")
     assert "nothing to judge again" in refused("anchors", "--family", "qa")
-    assert "no qa_anchors" in refused("anchors", "--family", "qa", "--results")
+    assert "no anchors of qa" in refused("anchors", "--family", "qa", "--results")

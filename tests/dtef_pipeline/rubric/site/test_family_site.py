@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.rubric.site.family_site import read
-from dtef_pipeline.site.family_view import FamilyView
+from dtef_pipeline.site.family_content import FamilyContent
 from dtef_pipeline.tables import COMPARISONS
 from tests.made.read_page import ReadPage
 from tests.made.rubric_pages import RubricTables, made_tables
@@ -30,7 +30,7 @@ def site(made: RubricTables) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def view(made: RubricTables) -> FamilyView:
+def view(made: RubricTables) -> FamilyContent:
     return read(rolled_up(made))
 
 
@@ -40,7 +40,7 @@ def model_means(made: RubricTables) -> dict[str, float]:
     return {name: fmean(row["hybrid"] for row in rows if row["model"] == name) for name in names}
 
 
-def test_scores_are_means_over_blueprints_and_few_blueprints_have_no_rank(made: RubricTables, view: FamilyView) -> None:
+def test_scores_are_means_over_blueprints_and_few_blueprints_have_no_rank(made: RubricTables, view: FamilyContent) -> None:
     means = model_means(made)
     assert {row.model: row.score.value for row in view.boards[0].rows} == pytest.approx(means)
     best = max(means, key=lambda name: means[name])
@@ -77,7 +77,7 @@ def test_the_verdict_says_what_tests_tell_apart() -> None:
 
 
 def test_each_prompt_is_an_item_with_the_place_that_shows_it(
-    made: RubricTables, view: FamilyView, site: dict[str, str]
+    made: RubricTables, view: FamilyContent, site: dict[str, str]
 ) -> None:
     scores = view.item_scores
     cells = [row for row in made.tables()["rubric_scores"].to_pylist() if row["level"] == "cell" and row["hybrid"] is not None]
@@ -132,7 +132,7 @@ def test_without_any_table_there_is_nothing_and_no_error() -> None:
     assert set(site_of(duckdb.connect())) >= {"index.html", "method.html"}
 
 
-def test_a_model_stands_beside_the_others(made: RubricTables, view: FamilyView) -> None:
+def test_a_model_stands_beside_the_others(made: RubricTables, view: FamilyContent) -> None:
     sections = {one.id: one for one in view.build_model_sections("openai/model-1")}
     rows = [row for row in made.tables()["rubric_scores"].to_pylist() if row["level"] == "model"]
     leads = {}
@@ -146,7 +146,7 @@ def test_a_model_stands_beside_the_others(made: RubricTables, view: FamilyView) 
     assert sections["blueprints"].answer.startswith(f"Largest lead over other models: {best} ({leads[best]:+.3f})")
 
 
-def test_the_worst_criteria_show_the_response_that_met_them_least(made: RubricTables, view: FamilyView) -> None:
+def test_the_worst_criteria_show_the_response_that_met_them_least(made: RubricTables, view: FamilyContent) -> None:
     (part,) = next(one for one in view.build_model_sections("openai/model-1") if one.id == "worst").blocks
     items = part.values["items"]  # type: ignore[union-attr]
     assert 1 <= len(items) <= 5
