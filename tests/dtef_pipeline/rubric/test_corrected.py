@@ -59,15 +59,6 @@ def drawn_of(rows: pd.DataFrame, n: int, probability: float, seed: int = 1) -> p
     return units.assign(probability=probability, drawn=units.index.isin(chosen), seed=seed)
 
 
-def test_labels_for_everything_give_the_board_that_people_would_have_made() -> None:
-    rows = scored()
-    found = compute_corrected(rows, drawn_of(rows, 28, 1.0)).set_index("model")
-    assert found["corrected"].to_dict() == pytest.approx(board_by_loops(rows, "labelled", BOARD_ROW))
-    assert found["judge_score"].to_dict() == pytest.approx(board_by_loops(rows, "judge_score", BOARD_ROW))
-    assert (found["same_prompts_high"] - found["same_prompts_low"]).max() == pytest.approx(0, abs=1e-9)
-    assert found["n_prompts"].tolist() == found["n_prompts_labelled"].tolist()
-
-
 def test_a_part_of_the_prompts_corrects_the_bias_of_the_judges() -> None:
     rows = scored(3)
     found = compute_corrected(rows, drawn_of(rows, 14, 0.5)).set_index("model")
