@@ -152,13 +152,13 @@ class HiddenNames:
         spots = [
             _Spot(*match.span(), name.replacement)
             for name, match in _iterate_matches(self.names, plain)
-            if not name.is_everyday or _is_name(match, plain, text[places[match.start()]])
+            if not name.is_everyday or _is_meant_as_name(match, plain, text[places[match.start()]])
         ]
         extras = list(_find_spelled_out(self.names, plain))
         return _merge_spots(spots, extras) if extras else spots
 
 
-def _is_name(match: re.Match[str], plain: str, first: str) -> bool:
+def _is_meant_as_name(match: re.Match[str], plain: str, first: str) -> bool:
     """Return whether an everyday word is meant as a name: its first letter is not lower case as written, or it has a version."""
     before = plain[max(0, match.start() - 2) : match.start()]
     return not first.islower() or any(character.isdigit() for character in f"{before}{match.group()}")

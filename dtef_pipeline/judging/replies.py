@@ -53,7 +53,11 @@ def read_reply(text: str, scale: ClassScale = FIVE_CLASSES) -> JudgeReply:
     if not reply:
         return JudgeReply(None, EMPTY, None)
     tags = list(_CLASSIFICATION.finditer(reply))
-    name = _read_tagged_class(reply, tags, scale) if tags else _find_bare_class(reply, scale)
+    if tags:
+        name = _read_tagged_class(reply, tags, scale)
+    else:
+        named = {bare.upper() for bare in _CLASS_NAME.findall(reply)} & scale.numbers.keys()
+        name = named.pop() if len(named) == 1 else None
     reflection = _extract_reflection(reply, tags)
     if name is not None:
         return JudgeReply(name, None, reflection, bool(tags))
@@ -66,19 +70,11 @@ def _read_tagged_class(text: str, tags: list[re.Match[str]], scale: ClassScale) 
     opening, closing = tags[::2], tags[1::2]
     if len(opening) != len(closing) or any(tag[1] for tag in opening) or not all(tag[1] for tag in closing):
         return None
-    named = {_normalise_class_name(text[first.end() : last.start()]) for first, last in zip(opening, closing, strict=True)}
+    pairs = zip(opening, closing, strict=True)
+    inside = (text[first.end() : last.start()].strip(_MARKS_AROUND_NAME).upper() for first, last in pairs)
+    named = {f"CLASS_{name.removeprefix('CLASS_')}" for name in inside}
     name = named.pop()
     return name if not named and name in scale.numbers else None
-
-
-def _normalise_class_name(inside: str) -> str:
-    name = inside.strip(_MARKS_AROUND_NAME).upper()
-    return name if name.startswith("CLASS_") else f"CLASS_{name}"
-
-
-def _find_bare_class(text: str, scale: ClassScale) -> str | None:
-    named = {name.upper() for name in _CLASS_NAME.findall(text)} & scale.numbers.keys()
-    return named.pop() if len(named) == 1 else None
 
 
 def _extract_reflection(text: str, tags: list[re.Match[str]]) -> str | None:

@@ -6,7 +6,7 @@ Source: weval methodology, 5.3. Intervals are by whole blueprints; within one bl
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import duckdb
@@ -74,7 +74,9 @@ def board(
     if view not in _CUTS:
         raise ConfigError(f"board by {view!r}: allowed: {', '.join(_CUTS)}")
     names, noun, split_rows = _CUTS[view]
-    parts = split_rows(_select_latest(cast_keys(table, "scores", ("level", *CELL_KEYS, "hybrid")), order), tags)
+    scores = cast_keys(table, "scores", ("level", *CELL_KEYS, "hybrid"))
+    latest = scores.merge(select_latest_runs(scores, order), "inner", list(RUN_KEYS)).reset_index(drop=True)
+    parts = split_rows(latest, tags)
     rows = group_rows(parts, (*names, "model"))
     means = _average_parts(rows, parts)
     over_blueprints = noun == "blueprint"
@@ -85,22 +87,13 @@ def board(
     means = means.assign(**_compute_board_intervals(rows, parts, group, means["rank"].notna().to_numpy(), has_parts))
     old_scores = _find_replaced_scores(table, order, tags) if over_blueprints and few.any() else []
     tag_of_row = rows.keys["tag"] if view == "tag" else [None] * len(rows)
-    means["note"] = [
-        "; ".join(
-            (
-                *filter(
-                    None,
-                    (
-                        explain_missing(n, noun) if has_parts else "",
-                        _explain_rubric_unranked(n, min_blueprints if over_blueprints else 0),
-                    ),
-                ),
-                *(_list_replacement_notes(old_scores, model, tag) if is_few else ()),
-            )
-        )
-        for n, is_few, model, tag in zip(means["n_scored"].tolist(), few, rows.keys["model"], tag_of_row, strict=True)
-    ]
-    return _sort_best_first(means, names)
+    notes = []
+    for n, is_few, model, tag in zip(means["n_scored"].tolist(), few, rows.keys["model"], tag_of_row, strict=True):
+        why_no_interval = explain_missing(n, noun) if has_parts else ""
+        why_no_rank = _explain_rubric_unranked(n, min_blueprints if over_blueprints else 0)
+        replaced = _describe_replaced_scores(old_scores, model, tag) if is_few else ""
+        notes.append("; ".join(filter(None, (why_no_interval, why_no_rank, replaced))))
+    return _sort_best_first(means.assign(note=notes), names)
 
 
 def _explain_rubric_unranked(n: int, min_blueprints: int) -> str:
@@ -133,12 +126,11 @@ def _find_replaced_scores(table: pd.DataFrame, order: Sequence[str], tags: Mappi
     ]
 
 
-def _list_replacement_notes(old_scores: Sequence[_ReplacedScore], model: str, tag: str | None) -> Iterator[str]:
-    """Yield the note on a model's replaced scores, if any; `tag` limits them on a board by tag."""
+def _describe_replaced_scores(old_scores: Sequence[_ReplacedScore], model: str, tag: str | None) -> str:
+    """Return the note on a model's replaced scores, empty if there are none; `tag` limits them on a board by tag."""
     counts = Counter(score.newer_snapshot for score in old_scores if score.model == model and tag in (None, *score.tags))
-    if counts:
-        named = ", ".join(f"{snapshot} ({format_count(n, 'blueprint')})" for snapshot, n in counts.most_common())
-        yield f"later runs without this model replaced its scores: snapshot {named}"
+    named = ", ".join(f"{snapshot} ({format_count(n, 'blueprint')})" for snapshot, n in counts.most_common())
+    return f"later runs without this model replaced its scores: snapshot {named}" if named else ""
 
 
 def select_latest_runs(table: pd.DataFrame, order: Sequence[str]) -> pd.DataFrame:
@@ -179,10 +171,6 @@ def build_criterion_board(points: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFr
     return board_rows.sort_values([*names, "rank", "model"], ignore_index=True)[
         [*names, "rank", "model", "score", "n_planned", "n_scored"]
     ]
-
-
-def _select_latest(table: pd.DataFrame, order: Sequence[str]) -> pd.DataFrame:
-    return table.merge(select_latest_runs(table, order), "inner", list(RUN_KEYS)).reset_index(drop=True)
 
 
 def _split_by_blueprint(table: pd.DataFrame, tags: Mapping[str, Sequence[str]]) -> pd.DataFrame:
@@ -275,19 +263,9 @@ def _compute_board_intervals(
 
 def _sort_best_first(rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     sorted_rows = rows.sort_values([*names, "rank", "score", "model"], ascending=[True] * len(names) + [True, False, True])
-    numbers = [
-        "score",
-        "low",
-        "high",
-        *_RANGES,
-        *_MEASURES,
-        "n_scored",
-        "n_planned",
-        "n_responses",
-        "n_responses_scored",
-        "note",
-    ]
-    return sorted_rows[[*names, "rank", "model", *numbers]].reset_index(drop=True)
+    counts = ("n_scored", "n_planned", "n_responses", "n_responses_scored")
+    columns = [*names, "rank", "model", "score", "low", "high", *_RANGES, *_MEASURES, *counts, "note"]
+    return sorted_rows[columns].reset_index(drop=True)
 
 
 BOARD_READS = ("rubric_scores", "rubric_blueprints", "rubric_runs", "rubric_points")

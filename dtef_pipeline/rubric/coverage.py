@@ -5,8 +5,6 @@ Source: weval methodology, 4.2, Weighted Aggregation and Handling of Alternative
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -30,24 +28,6 @@ from dtef_pipeline.rubric.levels import (
 _NUMBERS = ("weight", "score")
 
 
-class _Points(NamedTuple):
-    """Points sorted by key, as arrays (points,), and their responses."""
-
-    response: Codes
-    n_responses: int
-    weight: Floats
-    is_in_path: npt.NDArray[np.bool_]
-    path: Codes
-    """(points in paths,): the path that each is in, of a block of a response."""
-    block: Codes
-    """(paths,): the block of a response that each path is in."""
-    n_blocks: int
-    response_of_block: Codes
-    """(blocks of paths,): the response that each is of."""
-    is_worst: npt.NDArray[np.bool_]
-    """(blocks of paths,): whether the least score counts, not the highest."""
-
-
 def compute_coverage(points: pd.DataFrame, policy: ScoringPolicy | None = None) -> pd.DataFrame:
     """Return one row per response that has points, sorted by its keys. `points`: one row per response and criterion.
 
@@ -67,12 +47,11 @@ def compute_coverage(points: pd.DataFrame, policy: ScoringPolicy | None = None) 
     frame = sort_unique(frame, (*RESPONSE_KEYS, *CRITERION_KEYS), "points")
     _check(frame)
     responses = group_rows(frame, RESPONSE_KEYS)
-    layout = _arrange_points(frame, responses.code, len(responses), policy)
     score = _read_number_column(frame, "score")
     low, high = (_read_number_column(frame, name) for name in ("low", "high"))
     is_missing, size = np.isnan(score), len(responses)
     return responses.keys.assign(
-        coverage=_compute_coverage(layout, score, policy),
+        coverage=_compute_coverage(frame, score, responses.code, size, policy),
         n_planned=count(responses.code, np.ones(len(frame), dtype=bool), size),
         n_scored=count(responses.code, ~is_missing, size),
         n_partial=count(responses.code, ~is_missing & (low < high), size),
@@ -80,41 +59,37 @@ def compute_coverage(points: pd.DataFrame, policy: ScoringPolicy | None = None) 
     )
 
 
-def _arrange_points(frame: pd.DataFrame, response: Codes, n_responses: int, policy: ScoringPolicy) -> _Points:
-    has_path = frame["path"].notna().to_numpy()
-    path_rows = frame.loc[has_path, ["block", "path"]].assign(response=response[has_path])
-    paths = group_rows(path_rows, ("response", "block", "path"))
-    blocks = group_rows(paths.keys, ("response", "block"))
-    is_worst = (blocks.keys["block"] == SHOULD_NOT).to_numpy() & (policy.should_not_paths == WORST_PATH)
-    block_responses = blocks.keys["response"].to_numpy(dtype=np.int64)
-    weight = _read_number_column(frame, "weight")
-    return _Points(response, n_responses, weight, has_path, paths.code, blocks.code, len(blocks), block_responses, is_worst)
-
-
-def _compute_coverage(points: _Points, score: Floats, policy: ScoringPolicy) -> Floats:
-    """Return the coverage of each response from scores (points,); NaN: unscored."""
-    block_scores = _score_blocks(points, score)
+def _compute_coverage(frame: pd.DataFrame, score: Floats, response: Codes, size: int, policy: ScoringPolicy) -> Floats:
+    """Return the coverage of each response, (size,), from scores (points,); NaN: unscored. `response`: that of each point."""
+    weight, in_path = _read_number_column(frame, "weight"), frame["path"].notna().to_numpy()
+    path_rows = frame.loc[in_path, ["block", "path"]].assign(response=response[in_path])
+    block_scores, block_responses = _score_blocks(path_rows, score[in_path], weight[in_path], policy)
     has_score = ~np.isnan(block_scores)
-    blocks = sum_by_code(points.response_of_block[has_score], block_scores[has_score], points.n_responses)
-    n_blocks = count(points.response_of_block, has_score, points.n_responses)
-    is_required = ~np.isnan(score) & ~points.is_in_path
-    weights = sum_by_code(points.response[is_required], points.weight[is_required], points.n_responses)
-    sums = sum_by_code(points.response[is_required], (points.weight * score)[is_required], points.n_responses)
+    blocks = sum_by_code(block_responses[has_score], block_scores[has_score], size)
+    n_blocks = count(block_responses, has_score, size)
+    is_required = ~np.isnan(score) & ~in_path
+    weights = sum_by_code(response[is_required], weight[is_required], size)
+    sums = sum_by_code(response[is_required], (weight * score)[is_required], size)
     if policy.or_paths == DOCUMENT:
         return _divide_scores(sums + blocks, weights + n_blocks)
     means = np.stack([_divide_scores(sums, weights), _divide_scores(blocks, n_blocks.astype(np.float64))])
     return _divide_scores(np.nansum(means, axis=0), (~np.isnan(means)).sum(axis=0).astype(np.float64))
 
 
-def _score_blocks(points: _Points, score: Floats) -> Floats:
-    """Return the mean of the path that counts, (blocks of paths,); NaN: no path has a score."""
-    means = weighted_mean(points.path, score[points.is_in_path], points.weight[points.is_in_path], len(points.block))
+def _score_blocks(rows: pd.DataFrame, score: Floats, weight: Floats, policy: ScoringPolicy) -> tuple[Floats, Codes]:
+    """Return the mean of the path that counts in each block of a response, (blocks,), NaN if no path has a score; and the responses of the
+    blocks. `rows`: response, block and path of each point in a path.
+    """
+    paths = group_rows(rows, ("response", "block", "path"))
+    blocks = group_rows(paths.keys, ("response", "block"))
+    means = weighted_mean(paths.code, score, weight, len(paths))
     has_score = ~np.isnan(means)
-    minima, best = np.full(points.n_blocks, np.inf), np.full(points.n_blocks, -np.inf)
-    np.minimum.at(minima, points.block[has_score], means[has_score])
-    np.maximum.at(best, points.block[has_score], means[has_score])
-    scores = np.where(points.is_worst, minima, best)
-    return np.where(np.isfinite(scores), scores, np.nan)
+    minima, best = np.full(len(blocks), np.inf), np.full(len(blocks), -np.inf)
+    np.minimum.at(minima, blocks.code[has_score], means[has_score])
+    np.maximum.at(best, blocks.code[has_score], means[has_score])
+    is_worst = (blocks.keys["block"] == SHOULD_NOT).to_numpy() & (policy.should_not_paths == WORST_PATH)
+    scores = np.where(is_worst, minima, best)
+    return np.where(np.isfinite(scores), scores, np.nan), blocks.keys["response"].to_numpy(dtype=np.int64)
 
 
 def _divide_scores(above: Floats, below: Floats) -> Floats:

@@ -105,12 +105,10 @@ _PART_TESTS: dict[str, Callable[[str, str], bool]] = {
     "starts_with": str.startswith,
     "ends_with": str.endswith,
 }
-SEARCHES = (*_PART_TESTS, "matches")
-"""The kinds of searches; each has a form that ignores case, with `i` before its name."""
 
 
 def prepare_wanted(search: str, argument: str, ignore_case: bool) -> SearchTarget:
-    """Prepare a search target; `search` is one of `SEARCHES`. Raises BadPattern if a pattern is invalid."""
+    """Prepare a search target; `search`: see `_PART_TESTS`, or matches. Raises BadPattern if a pattern is invalid."""
     if search == "matches":
         return SearchTarget(f"/{argument}/{'i' if ignore_case else ''}", compile_pattern(argument, ignore_case).has_match)
     test = _PART_TESTS[search]

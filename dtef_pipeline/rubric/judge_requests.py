@@ -59,14 +59,10 @@ def choose_judges(
     number of classes to choose from. Raises ConfigError if there is no judge or the scale is unknown.
     """
     classes = class_scale(scale)
-    return tuple(replace(judge, scale=classes) for judge in _resolve_named_judges(options or file_judges, models))
-
-
-def _resolve_named_judges(selectors: Sequence[str], models: Models) -> tuple[JudgeConfig, ...]:
-    if not selectors:
-        return default_judges(models)
-    parts = [selector.partition("=") for selector in selectors]
-    return parse_judges([f"{approach}{sign}{resolve_known_selector(model, models)}" for approach, sign, model in parts], models)
+    parts = [selector.partition("=") for selector in options or file_judges]
+    selectors = [f"{approach}{sign}{resolve_known_selector(model, models)}" for approach, sign, model in parts]
+    judges = parse_judges(selectors, models) if selectors else default_judges(models)
+    return tuple(replace(judge, scale=classes) for judge in judges)
 
 
 def count_judged_criteria(responses: pa.Table, criteria: pa.Table) -> int:
@@ -86,7 +82,10 @@ def iterate_judgings(
 
     Tables: `rubric_responses`, `rubric_criteria` and `rubric_prompts` of one blueprint.
     """
-    turns = {row["prompt"]: _list_authored_turns(row["messages"]) for row in prompts.select(["prompt", "messages"]).to_pylist()}
+    turns = {
+        row["prompt"]: tuple(Turn(message["role"], message["text"]) for message in row["messages"])
+        for row in prompts.select(["prompt", "messages"]).to_pylist()
+    }
     by_prompt: dict[str, list[dict[str, Any]]] = {}
     for row in criteria.filter(pc.equal(criteria["kind"], TEXT_KIND)).to_pylist():
         by_prompt.setdefault(row["prompt"], []).append(row)
@@ -108,10 +107,6 @@ def build_rubric_judgement_rows(
     """Return the rows of `rubric_judgements`, in the order of the episodes."""
     rows = [_make_judgement_row(blueprint, episode, outcome) for episode, outcome in zip(episodes, outcomes, strict=True)]
     return pa.Table.from_pylist(rows, schema=RUBRIC_JUDGEMENTS)
-
-
-def _list_authored_turns(messages: Sequence[Mapping[str, Any]]) -> tuple[Turn, ...]:
-    return tuple(Turn(message["role"], message["text"]) for message in messages)
 
 
 def _make_judgement_row(blueprint: str, episode: JudgingEpisode, outcome: EpisodeResult) -> dict[str, Any]:

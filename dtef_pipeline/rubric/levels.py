@@ -122,11 +122,5 @@ def display_id(model: str, temperature: float | None, system_index: int, n_syste
 
     The temperature is omitted if not set, the place of the system prompt if there are fewer than two.
     """
-    has_temperature = temperature is not None and not np.isnan(temperature)
-    return "".join(
-        (
-            model,
-            f"[temp:{temperature:g}]" if has_temperature else "",
-            f"[sp_idx:{system_index}]" if n_systems > 1 else "",
-        )
-    )
+    heat = "" if temperature is None or np.isnan(temperature) else f"[temp:{temperature:g}]"
+    return f"{model}{heat}" + (f"[sp_idx:{system_index}]" if n_systems > 1 else "")

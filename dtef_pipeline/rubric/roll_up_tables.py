@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from dtef_pipeline.boards.family_calls import Calls, FamilyCalls
 from dtef_pipeline.rubric import tables
-from dtef_pipeline.rubric.labels.human_labels import RUBRIC_LABELS
 from dtef_pipeline.rubric.summaries.analyst_report import DIMENSIONS
 from dtef_pipeline.rubric.summaries.anonymise import ANALYST_IDS
 from dtef_pipeline.rubric.tables import (
@@ -38,6 +37,7 @@ _JUDGE = RUBRIC_JUDGEMENTS.field("judge")
 SCALE_FIELD = field(
     "scale", pa.int64(), "Number of classes to choose from, 5 or 10; the two are never compared; null: no judgement"
 )
+_LABEL_ITEM = field("item", pa.string(), "Hash of prompt, response text and criterion")
 
 RUBRIC_AGREEMENT = pa.schema(
     [
@@ -193,7 +193,26 @@ _DRAW_OF_LABELS = field(
     "draw_id", pa.string(), "Hash of a draw of prompts to label: equal for the same draw from the same tables"
 )
 _POINT_FIELDS = tuple(RUBRIC_POINTS.field(name) for name in ITEM_KEYS)
-_LABEL_ITEM = field("item", pa.string(), "Hash of prompt, response text and criterion")
+
+RUBRIC_LABELS = pa.schema(
+    [
+        _LABEL_ITEM,
+        field("class", pa.string(), "Class that a person chose, such as CLASS_PARTIALLY_MET"),
+        field(
+            "score", pa.float64(), "Extent to which the criterion is met, 0-1, before should_not is inverted: higher is better"
+        ),
+        field("author", pa.string(), "Name of the person"),
+        field("reason", pa.string(), "Explanation by the person; null: none"),
+        field(
+            "imported_at",
+            pa.timestamp("us", tz="UTC"),
+            "Time of the import; a later label of the same author replaces an earlier one",
+        ),
+        field("line", pa.int32(), "Line of the sheet, from 1; a later line of one import replaces an earlier one"),
+        field("sheet", pa.string(), "File of the label"),
+    ]
+)
+"""One row per imported label, including replaced ones."""
 
 RUBRIC_LABEL_DRAWS = pa.schema(
     [

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from dtef_pipeline.boards.pairs import EQUIVALENT, UNDECIDED, compare_models, sort_by_difference
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.judging.consensus import USUAL_SCALE
 from dtef_pipeline.rubric.aggregate import CELL_LEVEL
 from dtef_pipeline.rubric.board import TEST_TAG, load_rubric_snapshot_order, select_latest_runs
 from dtef_pipeline.rubric.levels import CELL_KEYS, RUN_KEYS, cast_keys, sort_unique
@@ -204,7 +205,9 @@ def describe_unlike_runs(runs: pd.DataFrame) -> Iterator[str]:
     names = pd.Series([list(judges) if judges is not None else [] for judges in runs["judges"]], dtype=object)
     judge_rows = pd.DataFrame({"names": names, "hash": runs["judge_hash"].tolist()})
     judge_rows = judge_rows[judge_rows["names"].map(len) > 0]
-    scale = judge_rows["names"].map(_read_scale)
+    # The judges of a run share one scale.
+    marks = judge_rows["names"].map(lambda panel: [match[1] for name in panel if (match := _MARKED_SCALE.search(name))])
+    scale = marks.map(lambda sizes: int(next(iter(sizes), USUAL_SCALE)))
     if len(scale.unique()) > 1:
         details = _format_groups(scale.map("{} classes".format))
         yield f"blueprints were judged on different scales, which cannot be compared: {details}; {_HOW_ON_ONE_SCALE}"
@@ -221,11 +224,6 @@ def describe_several_policies(policies: pd.Series) -> Iterator[str]:
             f"blueprints were scored by different policies: {_format_groups(policies)}; `dtef rubric run --from judge` scores all by "
             "the same"
         )
-
-
-def _read_scale(judges: Sequence[str]) -> int:
-    """Return the number of classes that the judges of a run, who share one scale, chose from."""
-    return next((int(match[1]) for name in judges if (match := _MARKED_SCALE.search(name))), 5)
 
 
 def _format_groups(names: pd.Series) -> str:

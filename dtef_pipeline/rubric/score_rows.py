@@ -121,7 +121,8 @@ def score_tables(
 
     Only embeddings of the policy's embedder count. Equal rows in another order give equal bits.
     """
-    vectors = _read_vectors(embeddings, policy.embedder)
+    known = embeddings.filter(pc.equal(embeddings["embedder"], policy.embedder))
+    vectors = dict(zip(known["text_hash"].to_pylist(), known["vector"].to_numpy(), strict=True)) if len(known) else {}
     answers = responses.filter(pc.is_in(responses["prompt"], prompts["prompt"].combine_chunks()))
     vector_rows = _add_vectors(answers.filter(pc.equal(answers["status"], OK)), "text", _RESPONSE_NAMES, vectors)
     ideals = _add_vectors(prompts.filter(pc.is_valid(prompts["ideal"])), "ideal", ["blueprint", "prompt"], vectors)
@@ -188,11 +189,6 @@ def parse_policy(text: str) -> ScoringPolicy:
     if tuple(parts) != _POLICY_FIELDS:
         raise ConfigError(f"policy: got {text!r}; allowed: {', '.join(f'{name}=...' for name in _POLICY_FIELDS)}")
     return ScoringPolicy(float(parts["beta"]), parts["or_paths"], parts["should_not_paths"], parts["embedder"])
-
-
-def _read_vectors(embeddings: pa.Table, embedder: str) -> dict[str, np.ndarray]:
-    rows = embeddings.filter(pc.equal(embeddings["embedder"], embedder))
-    return dict(zip(rows["text_hash"].to_pylist(), rows["vector"].to_numpy(), strict=True)) if len(rows) else {}
 
 
 def _add_vectors(rows: pa.Table, text: str, keys: list[str], vectors: dict[str, np.ndarray]) -> pd.DataFrame:

@@ -90,8 +90,13 @@ def sample(
 
 def import_sheet(sheet: Path, author: str | None) -> None:
     """Store a sheet's labels. Raises SourceError for a faulty row; then none is stored."""
-    from dtef_pipeline.rubric.labels.human_labels import list_named_draws, read_labels
-    from dtef_pipeline.rubric.labels.label_sheet import find_draws, mark_imported, merge_label_rows
+    from dtef_pipeline.rubric.labels.label_sheet import (
+        find_draws,
+        list_named_draws,
+        mark_imported,
+        merge_label_rows,
+        read_labels,
+    )
 
     warehouse = open_warehouse()
     try:

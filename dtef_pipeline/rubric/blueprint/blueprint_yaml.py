@@ -143,18 +143,20 @@ def format_js_number(value: float) -> str:
     return str(value)
 
 
-_SAFE_LOADER: Any = (Composer, yaml.CSafeLoader) if yaml.__with_libyaml__ else (yaml.SafeLoader,)
-"""PyYAML's own; where it has libyaml, with the composer in Python, whose recursion can be limited."""
+_BASES: Any = (Composer, yaml.CSafeLoader)
 
 
-class _Loader(*_SAFE_LOADER):  # type: ignore[misc]
-    """A loader of the tags of `_RESOLVERS`, texts, lists and mappings; any other tag is an error with its line."""
+class _Loader(*_BASES):  # type: ignore[misc]
+    """A loader of the tags of `_RESOLVERS`, texts, lists and mappings; any other tag is an error with its line.
+
+    The composer in Python limits the recursion.
+    """
 
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
     yaml_constructors: ClassVar[dict[str | None, Callable[..., Any]]] = {None: SafeConstructor.construct_undefined}
 
     def __init__(self, text: str) -> None:
-        _SAFE_LOADER[-1].__init__(self, text)
+        yaml.CSafeLoader.__init__(self, text)
         self.anchors: dict[str | None, yaml.Node] = {}
         self.lines = SourceLines()
         self._depth = self._size = 0

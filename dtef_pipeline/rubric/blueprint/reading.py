@@ -220,9 +220,10 @@ def _build_blueprint(
     judges: tuple[Judge, ...],
     settings: SharedSettings,
 ) -> Blueprint:
+    title = next((header[key] for key in ("title", "configTitle") if header.get(key)), None)
     return Blueprint(
         id=identifier,
-        title=_read_title(header, identifier),
+        title=format_scalar(title) if isinstance(title, (str, int, float)) else identifier,
         description=format_scalar(header["description"]) if isinstance(header.get("description"), (str, int, float)) else None,
         tags=_read_tags(header.get("tags")),
         prompts=tuple(items),
@@ -232,11 +233,6 @@ def _build_blueprint(
         references=_list_references(header),
         temperatures=settings.temperatures,
     )
-
-
-def _read_title(header: Mapping[str, Any], identifier: str) -> str:
-    title = next((header[key] for key in ("title", "configTitle") if header.get(key)), None)
-    return format_scalar(title) if isinstance(title, (str, int, float)) else identifier
 
 
 def _read_tags(values: Any) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
-"""The published tables from people's labels: corrected scores, and how well judges recognise each class."""
+"""Scores that people's labels correct: each response by people, the published tables, and how well judges recognise each class."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import duckdb
@@ -10,13 +10,17 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
 from dtef_pipeline.rubric.board import TEST_TAG, load_rubric_snapshot_order, select_latest_runs
-from dtef_pipeline.rubric.labels.human_labels import fill_path, select_in_force
-from dtef_pipeline.rubric.labels.label_scores import LABELLED_SCORES_READ, compare_labelled_scores
-from dtef_pipeline.rubric.labels.label_sheet import build_label_items
-from dtef_pipeline.rubric.levels import number_groups
+from dtef_pipeline.rubric.conversations import OK
+from dtef_pipeline.rubric.coverage import compute_coverage
+from dtef_pipeline.rubric.hybrid import ScoringPolicy, compute_hybrid, compute_hybrid_at
+from dtef_pipeline.rubric.labels.label_sheet import apply_human_labels, build_label_items, fill_path, select_in_force
+from dtef_pipeline.rubric.levels import RESPONSE_KEYS, number_groups, sort_unique
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CORRECTED, RUBRIC_CORRECTIONS, RUBRIC_KNOWN_CLASSES
+from dtef_pipeline.rubric.score_rows import parse_policy
 from dtef_pipeline.rubric.tables import ITEM_KEYS
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, explain_missing
 from dtef_pipeline.statistics.prediction_powered import HALF_WIDTH, ClusterLabels, estimate_corrected_means
@@ -24,12 +28,142 @@ from dtef_pipeline.tables import convert_to_schema, convert_to_schema_or_null
 from dtef_pipeline.text.number_words import format_count
 
 Floats = npt.NDArray[np.float64]
+
+_RESPONSE = list(RESPONSE_KEYS)
+_DRAWN_KEY = ["blueprint", "prompt"]
+_IN_LATEST = "SEMI JOIN latest ON {table}.blueprint = latest.blueprint AND {table}.snapshot = latest.snapshot"
+_RESPONSE_COLUMNS = ", ".join(
+    f"{name}::VARCHAR AS {name}" if name in ("blueprint", "snapshot") else name for name in ITEM_KEYS[:8]
+)
+_POINT_NAMES = ", ".join(ITEM_KEYS[8:])
+_OF_POINTS = f"""
+    SELECT {_RESPONSE_COLUMNS}, {_POINT_NAMES}, kind, weight, CASE WHEN labelled THEN judge_score ELSE score END AS score, inverted
+    FROM rubric_points {_IN_LATEST.format(table="rubric_points")}
+"""
+_OF_SIMILARITIES = f"""
+    SELECT {_RESPONSE_COLUMNS}, ideal_similarity AS similarity
+    FROM rubric_similarities {_IN_LATEST.format(table="rubric_similarities")}
+"""
+_OF_RESPONSES = f"""
+    SELECT {_RESPONSE_COLUMNS} FROM rubric_responses {_IN_LATEST.format(table="rubric_responses")} WHERE status = 'ok'
+"""
+_OF_PROMPTS = """
+    SELECT blueprint::VARCHAR AS blueprint, prompt, weight, ideal IS NOT NULL AS has_ideal,
+        prompt IN (SELECT prompt FROM rubric_criteria AS own WHERE own.blueprint = rubric_prompts.blueprint) AS has_criteria
+    FROM rubric_prompts
+"""
+LABELLED_SCORES_READ = (
+    "rubric_points",
+    "rubric_similarities",
+    "rubric_responses",
+    "rubric_prompts",
+    "rubric_criteria",
+    "rubric_runs",
+)
+"""The tables that labelled scores are made of."""
+
+
+def compare_labelled_scores(
+    connection: duckdb.DuckDBPyConnection, runs: pd.DataFrame, items: pd.DataFrame, labels: pd.DataFrame
+) -> pd.DataFrame:
+    """Return one row per response of `runs` with a hybrid score: its keys, the prompt's `weight`, `judge_score`, `labelled`, `can_be_labelled`.
+
+    `judge_score`: its hybrid score by judges, even if a run was scored with labels. `labelled`: its score with labels in place of all judged
+    points; NaN if a label is missing, and `judge_score` if no point is judged (`can_be_labelled` is false). `connection`: the tables of
+    LABELLED_SCORES_READ. `items`: from `build_label_items`, for the responses of these runs.
+    """
+    connection.register("latest", runs[["blueprint", "snapshot"]])
+    points, similar, responses, prompts = (
+        connection.execute(sql).df() for sql in (_OF_POINTS, _OF_SIMILARITIES, _OF_RESPONSES, _OF_PROMPTS)
+    )
+    points_with_labels = apply_human_labels(points, items, labels)
+    judged = points_with_labels[points_with_labels["kind"] == TEXT_KIND]
+    completeness = judged.groupby(_RESPONSE, dropna=False, sort=False)["labelled"].all().reset_index(name="whole")
+    # Sums over rows have the same bits whatever order the database returned them in.
+    rows = (
+        sort_unique(responses, _RESPONSE, "responses")
+        .merge(prompts, on=_DRAWN_KEY)
+        .merge(similar, "left", _RESPONSE)
+        .merge(completeness, "left", _RESPONSE)
+    )
+    tables = [
+        _compare_under_policy(rows, points, points_with_labels, policy_runs, policy)
+        for policy, policy_runs in _group_by_policy(connection, runs)
+    ]
+    return pd.concat(
+        tables or [_compare_under_policy(rows, points, points_with_labels, runs, ScoringPolicy())], ignore_index=True
+    )
+
+
+def apply_labels(points: pa.Table, responses: pa.Table, criteria: pa.Table, prompts: pa.Table, labels: pa.Table) -> pa.Table:
+    """Return `rubric_points` with labels in place of their scores; the judges' score stays in `judge_score`.
+
+    Tables: of one blueprint and snapshot, and `rubric_labels`.
+    """
+    keys = [*_RESPONSE, "text"]
+    items = build_label_items(
+        responses.filter(pc.equal(responses["status"], OK)).select(keys).to_pandas(),
+        criteria.select([*_DRAWN_KEY, *ITEM_KEYS[8:], "kind", "text"]).to_pandas(),
+        prompts.select([*_DRAWN_KEY, "messages"]).to_pandas(),
+    )
+    labelled_items = items[items["item"].isin(set(labels["item"].to_pylist()))]
+    if labelled_items.empty:
+        return points
+    rows = points.to_pandas()
+    points_with_labels = apply_human_labels(rows, labelled_items, labels.to_pandas())
+    has_label = points_with_labels["labelled"]
+    return convert_to_schema(
+        points_with_labels.assign(
+            judge_score=rows["score"].where(has_label), partial=points_with_labels["partial"] & ~has_label
+        ),
+        points.schema,
+    )
+
+
+def _group_by_policy(connection: duckdb.DuckDBPyConnection, runs: pd.DataFrame) -> Iterator[tuple[ScoringPolicy, pd.DataFrame]]:
+    run_policies = connection.execute(
+        "SELECT blueprint::VARCHAR AS blueprint, snapshot::VARCHAR AS snapshot, policy FROM rubric_runs"
+    ).df()
+    for policy, policy_runs in runs.merge(run_policies, on=["blueprint", "snapshot"]).groupby("policy", sort=True):
+        yield parse_policy(str(policy)), policy_runs
+
+
+def _compare_under_policy(
+    rows: pd.DataFrame, points: pd.DataFrame, points_with_labels: pd.DataFrame, runs: pd.DataFrame, policy: ScoringPolicy
+) -> pd.DataFrame:
+    table = rows[rows["blueprint"].isin(runs["blueprint"])]
+    judges, people = (
+        _compute_hybrids(table, part[part["blueprint"].isin(runs["blueprint"])], policy)
+        for part in (points, points_with_labels)
+    )
+    can = table["whole"].notna().to_numpy()
+    is_full = table["whole"].eq(True).to_numpy()
+    scores = table[[*_RESPONSE, "weight"]].assign(
+        judge_score=judges, labelled=np.where(can, np.where(is_full, people, np.nan), judges), can_be_labelled=can
+    )
+    return scores[np.isfinite(judges)].reset_index(drop=True)
+
+
+def _compute_hybrids(responses: pd.DataFrame, points: pd.DataFrame, policy: ScoringPolicy) -> Floats:
+    """Return the hybrid score of each response from these points; NaN: unscored."""
+    coverages = compute_coverage(points, policy)[[*_RESPONSE, "coverage"]]
+    # The keys of both in one type: a null in either makes floats of whole numbers.
+    kinds = {name: responses[name].dtype for name in _RESPONSE}
+    coverage = responses[_RESPONSE].merge(coverages.astype(kinds), "left", _RESPONSE)["coverage"]
+    hybrid = compute_hybrid(
+        coverage.to_numpy(dtype=np.float64, na_value=np.nan),
+        responses["similarity"],
+        responses["has_criteria"],
+        responses["has_ideal"],
+    )
+    return compute_hybrid_at(*hybrid, policy.beta)
+
+
 Codes = npt.NDArray[np.int64]
 
 BOARD_ROW = ("model",)
 BLUEPRINT_ROW = ("blueprint", "model")
 _OF_ONE_VARIANT = ("model_variant", "temperature", "system_index")
-_DRAWN_KEY = ["blueprint", "prompt"]
 
 
 def parts(responses: pd.DataFrame, row: Sequence[str] = BOARD_ROW) -> Floats:
@@ -163,11 +297,6 @@ OUTSIDE_DRAWS = 0.05
 """Largest part of a score that may be due to prompts that no draw included, such as newer ones. Beyond it a row is not corrected, because
 the labels say nothing about these prompts."""
 _OF_INTERVALS = ["corrected_low", "corrected_high", "same_prompts_low", "same_prompts_high", "prompts_needed", "labels_needed"]
-_IN_LATEST = "SEMI JOIN latest ON {table}.blueprint = latest.blueprint AND {table}.snapshot = latest.snapshot"
-_RESPONSE_COLUMNS = ", ".join(
-    f"{name}::VARCHAR AS {name}" if name in ("blueprint", "snapshot") else name for name in ITEM_KEYS[:8]
-)
-_POINT_NAMES = ", ".join(ITEM_KEYS[8:])
 
 
 def build_corrected_tables(

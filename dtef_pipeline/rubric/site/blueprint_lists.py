@@ -12,8 +12,7 @@ import pandas as pd
 from dtef_pipeline.rubric.board import MIN_BLUEPRINTS, TEST_TAG
 from dtef_pipeline.rubric.hybrid import ScoringPolicy, compute_hybrid_at, find_crossing
 from dtef_pipeline.rubric.run_comparison import describe_unlike_runs, select_averaged_runs
-from dtef_pipeline.rubric.site.rubric_rows import RubricRows
-from dtef_pipeline.rubric.site.small_boards import describe_best_model, ranked_board
+from dtef_pipeline.rubric.site.rubric_rows import RubricRows, describe_best_model, ranked_board
 from dtef_pipeline.site.content import Column, Fold, Link, Page, Section, Table, TemplateBlock, convert_to_rows, is_unknown
 from dtef_pipeline.site.family_content import RankedBoard
 from dtef_pipeline.site.leaderboard import board_block

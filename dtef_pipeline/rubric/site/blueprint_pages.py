@@ -22,8 +22,7 @@ from dtef_pipeline.rubric.score_rows import parse_policy
 from dtef_pipeline.rubric.site.blueprint_lists import RUBRIC_CRUMB
 from dtef_pipeline.rubric.site.judges import AGREEMENT_HOW, FINDING_COLUMNS, format_agreement
 from dtef_pipeline.rubric.site.prompt_parts import POINT_ENDS, build_prompt_data, build_prompt_part, truncate_model_text
-from dtef_pipeline.rubric.site.rubric_rows import RubricRows, judge_words
-from dtef_pipeline.rubric.site.small_boards import describe_best_model, ranked_board
+from dtef_pipeline.rubric.site.rubric_rows import RubricRows, describe_best_model, judge_words, ranked_board
 from dtef_pipeline.site.content import (
     Block,
     Chart,
@@ -65,7 +64,8 @@ def build_history_section(rows: RubricRows, run: BlueprintRun) -> Section:
         return Section("runs", "Runs over time", [])
     snapshots = among(rows.order, grid.columns)[-MOST_RUNS:]
     grid = grid[snapshots]
-    labels = _format_labels(rows, run)
+    run_rows = rows.rows.rows("rubric_runs", ("snapshot", "run_hash"), {"blueprint": run.id})
+    hashes = {str(row["snapshot"]): str(row["run_hash"]) for row in run_rows}
     change = (grid[snapshots[-1]] - grid[snapshots[-2]]).dropna()
     answer = f"{format_count(len(snapshots), 'run')}. "
     if len(change):
@@ -74,24 +74,19 @@ def build_history_section(rows: RubricRows, run: BlueprintRun) -> Section:
             f"Since the previous run, {model} changed most: {change[model]:+.3f}; all models {change.mean():+.3f} on average."
         )
     blocks: list[Block] = [
-        _build_chart(grid, labels, labels.get(snapshots[-1])),
-        _build_table(rows, grid),
+        _build_chart(grid, hashes, hashes.get(snapshots[-1])),
+        _build_table(grid),
         *_build_two_run_blocks(rows, run),
     ]
     return Section("runs", "Runs over time", blocks, answer, _RUNS_HOW)
 
 
-def _format_labels(rows: RubricRows, run: BlueprintRun) -> dict[str, str]:
-    run_rows = rows.rows.rows("rubric_runs", ("snapshot", "run_hash"), {"blueprint": run.id})
-    return {str(row["snapshot"]): str(row["run_hash"]) for row in run_rows}
-
-
-def _build_chart(grid: pd.DataFrame, labels: dict[str, str], latest: str | None) -> Chart:
+def _build_chart(grid: pd.DataFrame, hashes: dict[str, str], latest: str | None) -> Chart:
     """Chart the mean of all models, and those that changed most."""
     movers = (grid.max(axis=1) - grid.min(axis=1)).sort_values(ascending=False, kind="stable").index[:_MOST_DRAWN]
     lines = {"mean of all models": grid.mean(), **{str(model): grid.loc[model] for model in sorted(movers)}}
     points = [
-        {"at": f"{snapshot}{'' if labels.get(snapshot) == latest else ', other test'}", "value": float(value), "label": label}
+        {"at": f"{snapshot}{'' if hashes.get(snapshot) == latest else ', other test'}", "value": float(value), "label": label}
         for label, line in lines.items()
         for snapshot, value in line.items()
         if not is_unknown(value)
@@ -101,7 +96,7 @@ def _build_chart(grid: pd.DataFrame, labels: dict[str, str], latest: str | None)
     )
 
 
-def _build_table(rows: RubricRows, grid: pd.DataFrame) -> Fold:
+def _build_table(grid: pd.DataFrame) -> Fold:
     last = grid.columns[-3:]
     columns = [Column("model", "Model", "model"), Column("change", "Last change", "signed")]
     columns += [Column(f"run {name}", name, "score", more=name not in last) for name in grid.columns]

@@ -23,8 +23,7 @@ from dtef_pipeline.rubric.site.blueprint_lists import (
 from dtef_pipeline.rubric.site.blueprint_pages import blueprint_pages
 from dtef_pipeline.rubric.site.judges import build_data_sections, judge_sections
 from dtef_pipeline.rubric.site.model_sections import RubricsOfModel
-from dtef_pipeline.rubric.site.rubric_rows import RubricRows
-from dtef_pipeline.rubric.site.small_boards import ranked_board
+from dtef_pipeline.rubric.site.rubric_rows import RubricRows, ranked_board
 from dtef_pipeline.site.content import DataFile, Page, convert_to_rows
 from dtef_pipeline.site.family_content import FamilyContent, FamilySite, RankedBoard
 from dtef_pipeline.site.number_text import show_with_interval
@@ -58,7 +57,8 @@ _MAX_NAMED = 3
 def read(connection: duckdb.DuckDBPyConnection) -> FamilyContent:
     """Return the view of rubrics."""
     rows = RubricRows(connection)
-    board = _build_board(rows)
+    board_rows = rows.cut("overall").sort_values(["rank", "score", "model"], ascending=[True, False, True])
+    board = ranked_board(_MEASURE, convert_to_rows(board_rows), "Blueprints", _LEADERBOARD_HOW)
     return FamilyContent(
         _describe_best(rows, board),
         [board] if board.rows else [],
@@ -82,11 +82,6 @@ def read(connection: duckdb.DuckDBPyConnection) -> FamilyContent:
 def _build_pages(rows: RubricRows) -> Iterator[Page | DataFile]:
     yield from build_tag_pages(rows)
     yield from blueprint_pages(rows)
-
-
-def _build_board(rows: RubricRows) -> RankedBoard:
-    board_rows = rows.cut("overall").sort_values(["rank", "score", "model"], ascending=[True, False, True])
-    return ranked_board(_MEASURE, convert_to_rows(board_rows), "Blueprints", _LEADERBOARD_HOW)
 
 
 def _describe_best(rows: RubricRows, board: RankedBoard) -> str:

@@ -90,7 +90,10 @@ class RubricsOfModel:
         self, row: StoredRow, words: Mapping[Any, str], texts: pd.DataFrame, verdicts: pd.DataFrame
     ) -> dict[str, Any]:
         response = ["model", *_CRITERION[:3], *_RESPONSE_OF_MODEL]
-        judgements = sorted(convert_to_rows(_filter_same(verdicts, row, [*response, *_CRITERION[3:]])), key=_judge_order)
+        judgements = sorted(
+            convert_to_rows(_filter_same(verdicts, row, [*response, *_CRITERION[3:]])),
+            key=lambda one: (one["judge"], one.get("judge_draw") or 0),
+        )
         text = convert_to_rows(_filter_same(texts, row, response))
         number, prompt = self._rows.prompts.get((row["blueprint"], row["prompt"]), (0, row["prompt"]))
         point = {name: None if is_unknown(row.get(name)) else row[name] for name in _POINT}
@@ -129,10 +132,6 @@ class RubricsOfModel:
 
 
 _POINT = ["score", "partial", "low", "high", "reason", "labelled", "judge_score", "n_answered", "n_judges", "explanation"]
-
-
-def _judge_order(row: StoredRow) -> tuple[str, int]:
-    return row["judge"], row.get("judge_draw") or 0
 
 
 def _find_worst_criteria(criteria: pd.DataFrame) -> pd.DataFrame:

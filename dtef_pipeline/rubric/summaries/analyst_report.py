@@ -455,7 +455,8 @@ nothing but the responses count."""
 
 def build_analyst_messages(report: str, ids: Pseudonyms) -> tuple[Message, ...]:
     """Return the messages that request a summary of a report from an analyst."""
-    models = "\n".join(_write_grade_example(model, ids) for model in sorted(ids.models, key=ids.name_model))
+    names = (name.split("/") for name in sorted(map(ids.name_model, ids.models)))
+    models = "\n".join(f'maker="{maker}" model="{model}"' for maker, model in names)
     findings = "\n".join(f"<{kind}>{_KIND_DESCRIPTIONS[kind]}</{kind}>" for kind in INSIGHT_KINDS)
     dimensions = "\n".join(f"- {name}: {meaning}" for name, meaning in DIMENSIONS.items())
     task = f"""{report}
@@ -479,11 +480,6 @@ they help. Write N/A where the responses give nothing to judge a dimension by. O
 The models to grade, each in all {len(DIMENSIONS)} dimensions:
 {models}"""
     return Message("system", _ANALYST_SYSTEM), Message("user", task)
-
-
-def _write_grade_example(model: str, ids: Pseudonyms) -> str:
-    maker, _, name = ids.name_model(model).partition("/")
-    return f'maker="{maker}" model="{name}"'
 
 
 def build_missing_messages(messages: Sequence[Message], reply: str, missing: Sequence[str]) -> tuple[Message, ...]:

@@ -121,18 +121,14 @@ def read_points(text: str) -> PointsReply:
     opening, closing = tags[::2], tags[1::2]
     if len(opening) != len(closing) or any(tag[1] for tag in opening) or not all(tag[1] for tag in closing):
         return PointsReply((), UNREADABLE)
-    passages = (_collapse_lines(reply[first.end() : second.start()]) for first, second in zip(opening, closing, strict=True))
     points: dict[str, str] = {}
-    for point in passages:
+    for first, second in zip(opening, closing, strict=True):
+        point = " ".join(_CONTROL_CHARACTERS.sub(" ", reply[first.end() : second.start()]).split())
         if any(map(str.isalnum, point)):
             points.setdefault(point.casefold(), point)
     if not 1 <= len(points) <= POINTS_AT_MOST or max(map(len, points.values())) > POINT_CHARACTERS:
         return PointsReply((), UNREADABLE)
     return PointsReply(tuple(points.values()), None)
-
-
-def _collapse_lines(text: str) -> str:
-    return " ".join(_CONTROL_CHARACTERS.sub(" ", text).split())
 
 
 def add_key_points(blueprint: Blueprint, points: dict[str, tuple[str, ...]]) -> Blueprint:

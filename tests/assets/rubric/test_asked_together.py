@@ -21,10 +21,6 @@ def test_groups_keep_the_order_and_the_bound_unless_one_alone_is_larger(sizes: l
     assert all(len(group) == 1 or sum(size for _, size in group) <= most for group in made)
 
 
-def test_groups_are_not_smaller_than_they_need_to_be() -> None:
-    assert list(split_batches("abcdef", [2, 2, 2, 9, 1, 1], 4)) == [["a", "b"], ["c"], ["d"], ["e", "f"]]
-
-
 def test_small_blueprints_are_judged_together(rubric: RubricPipeline, monkeypatch: pytest.MonkeyPatch) -> None:
     windows: list[int] = []
     _count_windows(monkeypatch, windows)

@@ -1,17 +1,16 @@
-"""Key points in the pipeline: asked once, with faults; judged like any criterion; gone without the switch."""
+"""Key points in the pipeline: asked once; judged like any criterion; gone without the switch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.assets.rubric.conftest import RubricPipeline, copy_finished, make_finished, rubric_pipeline
+from tests.assets.rubric.conftest import RubricPipeline, copy_finished, make_finished
 from tests.fake_llm_server import Call
 from tests.made.rubric_documents import ONE, ONE_PROMPTS
-from tests.made.rubric_replies import faulty, listed_points
+from tests.made.rubric_replies import listed_points
 
 EXTRACTING: dict[str, Any] = {"extract_points": True, "analysts": ["analyst-z"]}
 FROM_POINTS = ["rubric_blueprints", "rubric_judgements", "rubric_points", "rubric_scores"]
@@ -39,13 +38,6 @@ def lacking(rubric: RubricPipeline, finished: Path) -> RubricPipeline:
 
 def extracted(pipeline: RubricPipeline, table: str) -> list[dict[str, Any]]:
     return [row for row in pipeline.rows(table) if row["source"] == "extracted"]
-
-
-@pytest.fixture
-def faults(state: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[RubricPipeline]:
-    """A pipeline of which a fifth of the calls fails."""
-    with rubric_pipeline(state, monkeypatch, faulty(0.2)) as made:
-        yield made
 
 
 def test_points_are_asked_once_and_judged_and_marked(lacking: RubricPipeline) -> None:

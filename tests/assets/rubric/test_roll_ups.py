@@ -7,7 +7,6 @@ import pytest
 from assets.engine.roll_up_names import RUBRIC_ROLL_UP_NAMES
 from assets.launch import LaunchResult
 from dtef_pipeline.rubric.summaries.analyst_report import DIMENSIONS
-from resources.responses.store import ResponseStore
 from tests.assets.rubric.reviews import Reviews
 
 Nights = tuple[Reviews, list[LaunchResult]]
@@ -53,35 +52,13 @@ def test_judges_have_tables(two_nights: Nights) -> None:
     assert set(favoured["maker"]) == {None, "OpenAI"}
 
 
-def test_the_model_that_lost_its_answer_is_flagged_with_the_two_nights(two_nights: Nights) -> None:
-    rows = two_nights[0].rows("drift_rule").set_index(["partition", "model"])
-    # Of `second`, two criteria: it contains 4 (lost), and it is right (as judges that read nothing say).
-    two = rows.loc[("second", "two")]
-    assert [two["lowest"], two["highest"]] == pytest.approx([0.5, 1.0])
-    assert (two["highest_snapshot"], two["lowest_snapshot"]) == ("2026-01-01", "2026-01-03")
-    assert rows["flagged"].to_dict() == {key: key == ("second", "two") for key in rows.index}
-    assert rows["is_largest_gap"].to_dict() == rows["flagged"].to_dict()
-
-
 def test_models_are_watched_over_all_blueprints(two_nights: Nights) -> None:
     reviews, _ = two_nights
     rows = reviews.rows("drift").set_index("model")
     assert rows["verdict"].to_dict() == {"one": "none", "two": "watch"}
-    assert rows.loc["two", ["partitions", "n_prompts", "judges_note"]].tolist() == [["first", "second"], 3, None]
+    assert rows.loc["two", ["n_prompts", "judges_note"]].tolist() == [3, None]
     assert rows.loc["two", "gap"] == pytest.approx(0.5 / 3)
     assert len(reviews.rows("drift_series")) == 4
-
-
-def test_costs_are_those_of_the_response_store_by_role(two_nights: Nights) -> None:
-    reviews, _ = two_nights
-    rows = reviews.rows("costs")
-    with ResponseStore(reviews.folder / "responses.sqlite") as store:
-        stored = store.summary().to_pandas().groupby(["role", "model"])[["responses", "prompt_tokens", "cost_usd"]].sum()
-    found = rows.groupby(["role", "model"])[["calls", "prompt_tokens", "cost_usd"]].sum()
-    assert found["calls"].to_dict() == stored["responses"].to_dict()
-    assert found["prompt_tokens"].to_dict() == stored["prompt_tokens"].to_dict()
-    assert found["cost_usd"].to_dict() == pytest.approx(stored["cost_usd"].to_dict())
-    assert list(dict.fromkeys(rows["role"])) == ["candidate", "judge", "analyst"]
 
 
 def test_roll_ups_without_scores_say_what_to_do(reviews: Reviews) -> None:

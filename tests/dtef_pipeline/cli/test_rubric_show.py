@@ -68,6 +68,8 @@ class TestShow:
         assert text.count("no verdict (") == sum(row["class"] is None for row in own)
         assert "(written by the model)" in text
         assert "$icontains" in text
+        head = ok("rubric", "show", NAME, "prompt-1", "--csv").partition("\n")[0]
+        assert {"model", "hybrid", "criterion_score", "criterion_words", "judges"} <= set(head.split(","))
 
     def test_point_says_how_many_judges_answered_and_which_draws_of_them_are_missing(self, state: Path) -> None:
         """Where a judge answered in one draw and not in the other, `2 of 2 judges` was said of a partial point."""

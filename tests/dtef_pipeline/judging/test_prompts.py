@@ -33,28 +33,15 @@ def shown(approach: str, case: Case = CASE) -> str:
     return "\n".join(message.text for message in judge_messages(approach, case))
 
 
-def test_a_standard_judge_sees_neither_the_prompt_nor_another_criterion() -> None:
-    text = shown("standard")
+@pytest.mark.parametrize(
+    ("approach", "sees"),
+    [("standard", []), ("prompt-aware", [ASKED]), ("holistic", [ASKED, *CRITERIA[1:]])],
+)
+def test_a_judge_sees_what_its_approach_shows_and_never_the_system_prompt(approach: str, sees: list[str]) -> None:
+    text = shown(approach)
     assert CASE.text in text
     assert CRITERIA[0] in text
-    assert [part for part in (ASKED, *CRITERIA[1:]) if part in text] == []
-
-
-def test_a_prompt_aware_judge_sees_the_prompt_and_no_other_criterion() -> None:
-    text = shown("prompt-aware")
-    assert ASKED in text
-    assert [part for part in CRITERIA[1:] if part in text] == []
-
-
-def test_a_holistic_judge_sees_all_criteria() -> None:
-    text = shown("holistic")
-    assert [part for part in (ASKED, *CRITERIA) if part not in text] == []
-    (listed,) = blocks_of("CRITERIA_LIST", text)
-    assert sorted(listed.splitlines()) == sorted(f"- {criterion}" for criterion in CRITERIA)
-
-
-def test_system_prompts_are_shown_to_no_judge() -> None:
-    assert [approach for approach in APPROACHES if "Be brief." in shown(approach)] == []
+    assert [part for part in (ASKED, *CRITERIA[1:], "Be brief.") if part in text] == sees
 
 
 @pytest.mark.parametrize("approach", APPROACHES)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.aggregate import compute_blueprint_scores, weigh_prompts
@@ -48,16 +45,6 @@ def level(found: pd.DataFrame, name: str) -> list[dict[str, Any]]:
     return found[found["level"] == name].to_dict("records")
 
 
-def test_prompts_are_averaged_by_weight_by_hand() -> None:
-    rows = [{"prompt": "p", "score": 0.5}, {"prompt": "q", "score": 0.9}, {"prompt": "r", "score": 0.8}]
-    asked = [{"prompt": row["prompt"]} for row in rows]
-    found = compute_blueprint_scores(planned(*asked), prompts_of(p=1, q=2, r=0.5), covered(*rows), no_similarity())
-    (variant,), (model,) = level(found, "variant"), level(found, "model")
-    assert variant["hybrid"] == pytest.approx(0.7714286, abs=1e-7)
-    assert model["hybrid"] == pytest.approx(variant["hybrid"])
-    assert (variant["n_planned"], variant["n_scored"], variant["n_partial"], model["n_planned"]) == (3, 3, 0, 1)
-
-
 def test_draws_are_averaged_before_prompts_and_variants_count_the_same() -> None:
     rows = [
         {"prompt": "p", "score": 0.2},
@@ -91,30 +78,6 @@ def test_what_is_missing_is_left_out_and_reported_at_every_level() -> None:
     assert (variant["hybrid"], variant["n_planned"], variant["n_scored"], variant["n_partial"]) == (0.6, 3, 1, 1)
     assert variant["reasons"] == model["reasons"] == (("budget", 1), ("empty", 1), ("no criterion could be scored", 1))
     assert (model["n_planned"], model["n_scored"], model["n_partial"], model["n_unscored"]) == (1, 1, 1, 0)
-
-
-@settings(max_examples=25)
-@given(
-    st.lists(
-        st.tuples(st.sampled_from("pq"), st.sampled_from([0.0, 1.0]), st.sampled_from([None, "empty", "error"])), max_size=20
-    )
-)
-def test_reasons_add_up_to_the_responses_without_a_score(drawn: list[tuple[str, float, str | None]]) -> None:
-    asked = [
-        {"prompt": prompt, "temperature": heat, "model_variant": f"m[temperature={heat:g}]", "draw": draw, "reason": reason}
-        for draw, (prompt, heat, reason) in enumerate(drawn)
-    ]
-    answered = [{**row, "score": 0.5} for row in asked if row["reason"] is None]
-    found = compute_blueprint_scores(planned(*asked), prompts_of(p=1, q=1), covered(*answered), no_similarity())
-    for row in found.to_dict("records"):
-        own = [
-            one
-            for one in asked
-            if row["level"] == "model"
-            or (one["temperature"] == row["temperature"] and (row["level"] == "variant" or one["prompt"] == row["prompt"]))
-        ]
-        assert dict(row["reasons"]) == Counter(str(one["reason"]) for one in own if one["reason"])
-        assert sum(dict(row["reasons"]).values()) == row["n_responses"] - row["n_responses_scored"]
 
 
 def test_a_prompt_is_scored_by_what_it_defines() -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
-import sys
 import time
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -132,22 +129,6 @@ def test_characters_that_ended_a_line_in_older_yaml_stay_in_their_text(character
 
 def test_anchor_may_be_given_again() -> None:
     assert value_of("a: &x 1\nb: *x\nc: &x 2\nd: *x") == {"a": 1, "b": 1, "c": 2, "d": 2}
-
-
-def test_python_alone_reads_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where PyYAML was built without libyaml, its parser in Python is used."""
-    text = "a: &a {b: [1, yes, 0o17]}\nc: *a\nd: |\n  x\n---\n- {<<: {e: null}, f: 12:30}\n"
-    monkeypatch.setattr(yaml, "__with_libyaml__", False)
-    spec = importlib.util.find_spec("dtef_pipeline.rubric.blueprint.blueprint_yaml")
-    assert spec is not None
-    assert spec.loader is not None
-    slow = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, spec.name, slow)
-    spec.loader.exec_module(slow)
-    assert slow.read_yaml(text).values == read_yaml(text).values
-    for faulty in ("a: b: c", "[" * 1_000):
-        with pytest.raises(slow.YamlFault):
-            slow.read_yaml(faulty)
 
 
 def test_every_member_has_its_line() -> None:

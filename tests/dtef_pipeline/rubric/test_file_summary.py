@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from dtef_pipeline.rubric.blueprint.file_summary import summarise_file
 from dtef_pipeline.rubric.blueprint.named_models import read_collections
@@ -29,53 +30,37 @@ point_defs: {long: r.length > 9}
 
 def test_counts_of_a_small_file_by_hand() -> None:
     found = summarise_file("x/a.yml", "x__a", read_blueprint(BY_HAND, "x__a"))
-    assert found == {
-        "path": "x/a.yml",
-        "id": "x__a",
-        "parses": True,
-        "structure": "header+list",
-        "title": "Prices",
-        "tags": ["money"],
-        "prompts": 3,
-        "prompt_ids": 3,
-        "duplicate_ids": 1,
-        "prompts_with_ideal": 2,
-        "ideal_only": 0,
-        "prompts_without_criteria": 1,
-        "multi_turn": 1,
-        "prompts_with_null_turns": 1,
-        "criteria": 8,
-        "should": 7,
-        "should_not": 1,
-        "text_criteria": 5,
-        "function_criteria": 3,
-        "weighted_criteria": 1,
-        "or_blocks": 1,
-        "or_paths": 2,
-        "path_criteria": 4,
-        "functions": {"contains": 1, "icontains": 1, "js": 1},
-        "repaired_strings": 1,
-        "refs": 1,
-        "systems": 2,
-        "null_system": True,
-        "prompts_with_system": 0,
-        "temperatures": [0.0, 0.5],
-        "weighted_prompts": 1,
-        "models": 3,
+    counts = """
+        parses: true, prompts: 3, prompt_ids: 3, duplicate_ids: 1, prompts_with_ideal: 2, ideal_only: 0, prompts_without_criteria: 1,
+        multi_turn: 1, prompts_with_null_turns: 1, systems: 2, null_system: true, prompts_with_system: 0, weighted_prompts: 1, models: 3,
+        criteria: 8, should: 7, should_not: 1, text_criteria: 5, function_criteria: 3, weighted_criteria: 1, or_blocks: 1, or_paths: 2,
+        path_criteria: 4, functions: {contains: 1, icontains: 1, js: 1}, repaired_strings: 1, refs: 1, function_only: false
+    """
+    planned = {
         "planned_responses": 3 * 3 * 4,
         "planned_candidate_calls": 4 * 3 * 4,
         "judge_pairs": 5 * 3 * 4,
         "judge_calls_default": 2 * 5 * 3 * 4,
         "embeddings_planned": 2 + 2 * 3 * 4,
+    }
+    found_in = {
+        "dollar-string": {"level": "warning", "at": ["prompt 0 should[2]"]},
+        "no-criteria": {"level": "warning", "at": ["prompt 2"]},
+        "duplicate-prompt-id": {"level": "warning", "at": ["prompt 2"]},
+    }
+    assert found == {
+        "path": "x/a.yml",
+        "id": "x__a",
+        "structure": "header+list",
+        "title": "Prices",
+        "tags": ["money"],
+        **yaml.safe_load(f"{{{counts}}}"),
+        **planned,
         "letters": len("Combiencoûteçanamesit" + "Hiдаabcd" + "z"),
         "accented_letters": 2,
         "non_latin_letters": 2,
-        "function_only": False,
-        "findings": {
-            "dollar-string": {"level": "warning", "at": ["prompt 0 should[2]"]},
-            "no-criteria": {"level": "warning", "at": ["prompt 2"]},
-            "duplicate-prompt-id": {"level": "warning", "at": ["prompt 2"]},
-        },
+        "temperatures": [0.0, 0.5],
+        "findings": found_in,
         "errors": [],
     }
 

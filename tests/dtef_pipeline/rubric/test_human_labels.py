@@ -13,22 +13,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.errors import ConfigError, SourceError
-from dtef_pipeline.rubric.labels.human_labels import (
-    RUBRIC_LABELS,
-    apply_human_labels,
-    merge_history,
-    read_labels,
-    select_in_force,
-)
+from dtef_pipeline.errors import SourceError
 from dtef_pipeline.rubric.labels.label_sheet import (
     SHEET_COLUMNS,
     LabelSample,
+    apply_human_labels,
     build_label_items,
     draw_id,
+    merge_history,
+    read_labels,
     sample_labels,
+    select_in_force,
     write_sheet_csv,
 )
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_LABELS
 from tests.made.rubric_tables import CLASSES, RESPONSE, rubric_tables
 
 MADE = rubric_tables()
@@ -86,14 +84,6 @@ def test_chances_are_recorded_and_follow_the_weights_of_prompts() -> None:
     assert often.to_numpy() == pytest.approx([0.25, 0.5], abs=0.2)
 
 
-def test_few_responses_of_each_model_can_be_asked_for() -> None:
-    sheet, _, items = sample(per_model=1)
-    assert len(sheet) == 4 * 2 * 4
-    assert (items.groupby(["blueprint", "prompt", "model"]).size() == 4).all()
-    with pytest.raises(ConfigError, match="1 or more"):
-        sample(per_model=0)
-
-
 def test_equal_texts_share_an_item_and_an_edited_criterion_is_another_one() -> None:
     same = MADE.responses.assign(text="The same.")
     items = build_label_items(same, MADE.criteria, MADE.prompts)
@@ -107,11 +97,6 @@ def test_what_has_a_label_is_not_put_on_a_sheet_again() -> None:
     again = sample(known_items=sheet["item"].tolist()[:10])
     assert len(again.sheet) == len(sheet) - 10
     assert len(again.items) == len(sample().items)
-
-
-def test_nothing_to_label_is_stated() -> None:
-    with pytest.raises(ConfigError, match="no response with a text"):
-        sample_labels(MADE.responses.assign(text=" "), MADE.criteria, MADE.prompts, n_prompts=1, seed=1)
 
 
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=6))
@@ -132,11 +117,6 @@ def test_a_filled_in_sheet_is_read_as_it_was_written() -> None:
     assert found["item"].tolist() == [sheet["item"].iloc[0], sheet["item"].iloc[-1]]
     assert set(found["reason"]) == {'So, "it" is'}
     assert list(found.columns) == RUBRIC_LABELS.names
-
-
-def test_sheets_that_a_spreadsheet_saved_with_semicolons_are_read() -> None:
-    found = read("Item;Class;Author\nx1;moderately met;Bo\n;;\n")
-    assert found[["item", "class", "author"]].to_numpy().tolist() == [["x1", "CLASS_MODERATELY_MET", "Bo"]]
 
 
 @pytest.mark.parametrize(

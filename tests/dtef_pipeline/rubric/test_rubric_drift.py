@@ -10,13 +10,10 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.drift.judge_verdicts import judge_drift
 from dtef_pipeline.drift.models import compute_model_drift
 from dtef_pipeline.drift.rule import build_rule_table
 from dtef_pipeline.drift.settings import WatchOptions
-from dtef_pipeline.qa.score_drift import QA_WATCHED
 from dtef_pipeline.rubric.rubric_drift import WATCHED
-from tests.made.shown_drift import shown_drift
 
 NIGHTS = [f"2026-01-{night:02d}" for night in range(1, 15)]
 PROMPTS = [f"p{prompt}" for prompt in range(30)]
@@ -119,17 +116,3 @@ def test_without_anchors_nothing_is_stated_of_judges() -> None:
     found = compute_model_drift(tables(0.2), WATCHED)
     assert found.subtract_judge_shifts(WATCHED, anchored(0.0).slice(0, 0), WatchOptions()).checks.equals(found.checks)
     assert set(found.checks["judges_note"].to_pylist()) == {None}
-
-
-def test_the_pages_show_models_with_timelines_what_is_the_judges_and_the_judges() -> None:
-    shown, found = anchored(0.25), compute_model_drift(tables(0.2), WATCHED)
-    netted = found.subtract_judge_shifts(WATCHED, shown, WatchOptions())
-    made = {"drift": netted.checks, "drift_series": netted.series, "drift_rule": build_rule_table(tables(0.2), WATCHED)}
-    with duckdb.connect() as connection:
-        for name, table in (made | {"judge_drift": judge_drift(WATCHED, shown, WatchOptions())}).items():
-            connection.register(name, table)
-        rubrics, questions = (shown_drift(connection, subject) for subject in (WATCHED, QA_WATCHED))
-    assert "a shift of the judges, not of the model" in rubrics
-    assert "The documented rule flags 1 of 2" in rubrics
-    assert "Judge standard(j): watch since 2026-01-08 on 40 stored answers" in rubrics
-    assert "standard(j)" not in questions, "of one family"

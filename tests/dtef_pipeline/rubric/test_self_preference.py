@@ -29,14 +29,6 @@ def test_gamma_is_that_of_least_squares_with_all_items_and_judges() -> None:
     assert estimate_self_preference(rows, maker_of)["gamma"].iloc[0] == pytest.approx(by_dummies(rows))
 
 
-def test_gamma_by_hand() -> None:
-    # Judge ja gives .25 more than jb to a1, and .25 less to b1: half of that difference is each judge's own maker.
-    rows = judged_world(np.random.default_rng(1), prompts=8, missing=0)
-    rows = rows[rows["model"].isin(["a1", "b1"]) & rows["judge_model"].isin(["ja", "jb"])]
-    rows = rows.assign(score=0.5 + 0.25 * is_same_maker(rows, maker_of))
-    assert estimate_self_preference(rows, maker_of)["gamma"].iloc[0] == pytest.approx(0.25, abs=1e-9)
-
-
 def test_where_one_of_two_judges_favours_its_maker_all_say_half_and_a_third_tells_which() -> None:
     # ja gives .1 more to its maker's models, jb nothing. With two makers alone it may be lenient as well.
     rows = judged_world(np.random.default_rng(1), prompts=8, missing=0)
