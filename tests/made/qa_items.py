@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+from pathlib import Path
+
 import pyarrow as pa
 
 from dtef_pipeline.qa.item_files.item_log import LoadedItems
@@ -76,6 +80,13 @@ SCORERS_OF_SUITES = {
     "humaneval": ("code_execution",),
     "socioscope": ("pick_one", "verbatim"),
 }
+
+
+def written_lines(path: Path, *values: object) -> Path:
+    """The path of a new file with a line of JSON per value, packed if its name ends in `.gz`."""
+    text = "".join(f"{json.dumps(value)}\n" for value in values).encode()
+    path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
+    return path
 
 
 def rows_of_items(*items: QaItem) -> pa.Table:
