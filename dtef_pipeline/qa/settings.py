@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field
 
@@ -92,11 +92,6 @@ QA_PANEL_SECTION = "qa"
 _NOT_COMMAND = (Door.PANEL, Door.API)
 
 
-def _read_sandbox_level(value: Any) -> Any:
-    """Convert a bare `off`, which YAML reads as false."""
-    return "off" if value is False else value
-
-
 class QaSettings(RunSettings):
     """Settings of runs of the qa family."""
 
@@ -143,7 +138,7 @@ class QaSettings(RunSettings):
     """Judge everything again and store it under this label."""
     sandbox: Annotated[
         Literal["auto", "sandlock", "bwrap", "off"] | None,
-        BeforeValidator(_read_sandbox_level),
+        BeforeValidator(lambda value: "off" if value is False else value),  # YAML reads a bare `off` as false
         Setting(ONLY_PANEL),
     ] = None
     """Isolation level for running code; none: the value of DTEF_SANDBOX, else auto."""
