@@ -8,7 +8,7 @@ import re
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
@@ -221,18 +221,17 @@ def test_the_panel_says_how_loud_drift_is_and_from_when_on_it_is_accepted(
     shutil.copytree(made[0] / "warehouse", tmp_path / "warehouse")
     use(tmp_path, monkeypatch)
 
-    def rolled_up(panel: str, config: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def rolled_up(panel: str) -> dict[str, Any]:
         (tmp_path / "panel.yaml").write_text(panel, encoding="utf-8")
         monkeypatch.setenv("DTEF_PANEL", str(tmp_path / "panel.yaml"))
         assets = [qa_drift, qa_no_drift, qa_judge_is_stable]
-        run_config = {"ops": {"qa_drift": {"config": config or {}}}}
-        result = dg.materialize(assets, resources={"store": Store()}, run_config=run_config)
+        result = dg.materialize(assets, resources={"store": Store()})
         return {one.check_name: one for one in result.get_asset_check_evaluations()}
 
     checks = rolled_up("drift: {severity: {drift: WARN}}\n")
     assert (checks["qa_no_drift"].passed, checks["qa_no_drift"].severity) == (False, dg.AssetCheckSeverity.WARN)
     assert not checks["qa_judge_is_stable"].passed, "a judge alone is to watch at most, and was not told"
-    checks = rolled_up("drift: {since: {good: 2026-01-08}}\nqa: {models: [nobody-yet]}\n", {"baseline": 3})
+    checks = rolled_up("drift: {baseline: 3, since: {good: 2026-01-08}}\nqa: {models: [nobody-yet]}\n")
     assert checks["qa_no_drift"].metadata["drift"].value == 0
     series = Warehouse(tmp_path / "warehouse").read("drift_series", family="qa").to_pylist()
     assert max(Counter((one["model"], one["setting"]) for one in series if one["in_baseline"]).values()) == 3
