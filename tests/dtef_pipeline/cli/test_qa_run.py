@@ -82,7 +82,6 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
             story.tags = dict(instance.get_runs(limit=1)[0].tags)
         judging = ("run", "--from", "judge", "--part", "gsm8k/*", "--judge", "judge", "--no-roll-ups")
         story.tell("judged", *judging)
-        story.tell("judged again", *judging)
         story.tell("rejudged", *judging, "--rejudge", "second")
         yield story
 
@@ -130,7 +129,6 @@ def test_judging_asks_the_judge_alone_and_once(told: Story) -> None:
     assert "as judge: 6 calls" in judged.stdout
     means = {row["item_id"]: row["score"] for row in judged.scores if row["metric"] == "judged"}
     assert means == {f"gsm8k/{at}": 0.75 for at in range(3)}
-    assert told.steps["judged again"].calls == 0
     assert told.steps["rejudged"].calls == 6
 
 
