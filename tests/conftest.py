@@ -28,7 +28,7 @@ from tests.memory_folder import memory_folder
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared" / "data"
 SANDBOX_TESTS = "tests/resources/sandbox/"
-FIRST = ("tests/test_several_machines.py", "tests/dtef_pipeline/cli/test_documented_commands.py")
+FIRST = ("tests/dtef_pipeline/cli/test_documented_commands.py",)
 
 # A machine that is busy with other things is no fault of a test: no deadlines.
 settings.register_profile("quick", max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])

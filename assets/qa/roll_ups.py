@@ -17,7 +17,7 @@ from assets.stage.family_costs import build_costs_asset
 from assets.stage.family_drift import FamilyDrift, build_drift_assets
 from assets.stage.partitions import load_store_models, markdown, roll_up
 from assets.stage.resources import Store
-from assets.stage.table_publishing import publish_tables
+from assets.stage.roll_up import publish_tables
 from dtef_pipeline.drift.anchors import AnchorJudging
 from dtef_pipeline.drift.subject import Row
 from dtef_pipeline.families import FAMILY_BY_NAME
@@ -95,7 +95,7 @@ def qa_scores_are_valid(store: Store) -> dg.AssetCheckResult:
     return verdict(offenders, n_checked=len(rows), severity=dg.AssetCheckSeverity.WARN)
 
 
-qa_drift, qa_no_drift = build_drift_assets(
+qa_drift, qa_has_no_drift = build_drift_assets(
     FamilyDrift(
         subject=QA_WATCHED,
         code_version="6",
@@ -120,15 +120,15 @@ def qa_judge_is_stable(store: Store) -> dg.AssetCheckResult:
 
 QA_ROLL_UPS = [qa_board, qa_costs, qa_validity, qa_drift, report]
 qa_pipeline, qa_roll_ups, qa_boards_after_run = family_jobs(QA_FAMILY, QA_STAGES, QA_ROLL_UPS)
-qa_night = dg.define_asset_job(
-    "qa_night",
+qa_nightly = dg.define_asset_job(
+    "qa_nightly",
     selection=dg.AssetSelection.assets(*stage_keys(QA_STAGES), qa_anchors.key),
-    description="Job of the schedule `nightly_questions`: runs the stages for the panel's parts, and shows the judge stored answers again.",
+    description="Job of the schedule `qa_nightly`: runs the stages for the panel's parts, and shows the judge stored answers again.",
 )
-qa_anchors_again = dg.define_asset_job(
-    "qa_anchors_again",
+qa_anchors_rerun = dg.define_asset_job(
+    "qa_anchors_rerun",
     selection=dg.AssetSelection.assets(qa_anchors),
     description="Shows the judge stored answers again in a snapshot, so that its drift can be distinguished from drift of the models.",
 )
-QA_JOBS = [qa_pipeline, qa_night, qa_roll_ups, qa_anchors_again]
+QA_JOBS = [qa_pipeline, qa_nightly, qa_roll_ups, qa_anchors_rerun]
 QA_SENSORS = [qa_boards_after_run]

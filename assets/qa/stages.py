@@ -150,9 +150,9 @@ QA_ITEMS_STAGE = Stage(
     read_items,
     after=(qa_files.key.to_user_string(),),
     checks=(
-        make_uniqueness_check("qa_items_unique", "Each item id occurs only once in its part.", "qa_items", ("item_id",)),
+        make_uniqueness_check("qa_items_are_unique", "Each item id occurs only once in its part.", "qa_items", ("item_id",)),
         Check(
-            "qa_rows_usable",
+            "qa_rows_are_usable",
             "Warns of unusable rows of files.",
             "qa_findings",
             ("level", "file", "line", "text"),
@@ -260,7 +260,7 @@ QA_PROMPTS_STAGE = Stage(
     settings=QA_STAGE_SETTINGS["qa_prompts"],
     checks=(
         make_uniqueness_check(
-            "qa_prompts_unique", "Each item has one prompt per condition.", "qa_prompts", ("item_id", "condition")
+            "qa_prompts_are_unique", "Each item has one prompt per condition.", "qa_prompts", ("item_id", "condition")
         ),
         Check(
             "qa_evidence_is_retrieved",
@@ -351,7 +351,7 @@ QA_JUDGEMENTS_STAGE = Stage(
     limits=judge_limits,
     checks=(
         make_uniqueness_check(
-            "qa_judgements_unique",
+            "qa_judgements_are_unique",
             "Each evaluator judges a response only once.",
             "qa_judgements",
             (*QA_RESPONSE_KEY, "evaluator", "judge_variant", "judge_snapshot", "snapshot"),

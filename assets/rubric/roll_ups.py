@@ -181,7 +181,7 @@ rubric_corrected = build_board_asset(
     ),
 )
 rubric_costs = build_costs_asset(RUBRIC_FAMILY, ["rubric_responses", "rubric_judgements", "rubric_summaries"])
-rubric_drift, rubric_no_drift = build_drift_assets(
+rubric_drift, rubric_has_no_drift = build_drift_assets(
     FamilyDrift(
         subject=WATCHED,
         code_version="6",
@@ -200,15 +200,15 @@ RUBRIC_ROLL_UPS = [
     report,
 ]
 rubric_pipeline, rubric_roll_ups, rubric_boards_after_run = family_jobs(RUBRIC_FAMILY, RUBRIC_STAGES, RUBRIC_ROLL_UPS)
-rubric_night = dg.define_asset_job(
-    "rubric_night",
+rubric_nightly = dg.define_asset_job(
+    "rubric_nightly",
     selection=dg.AssetSelection.assets(*stage_keys(RUBRIC_STAGES), rubric_anchors.key),
-    description="The schedule `nightly_rubrics`: the stages for the panel's blueprints, and repeated judgements of anchors.",
+    description="The schedule `rubric_nightly`: the stages for the panel's blueprints, and repeated judgements of anchors.",
 )
-rubric_anchors_again = dg.define_asset_job(
-    "rubric_anchors_again",
+rubric_anchors_rerun = dg.define_asset_job(
+    "rubric_anchors_rerun",
     selection=dg.AssetSelection.assets(rubric_anchors),
     description="Judges judge stored responses again in a snapshot, which separates their drift from that of the models.",
 )
-RUBRIC_JOBS = [rubric_pipeline, rubric_night, rubric_roll_ups, rubric_anchors_again]
+RUBRIC_JOBS = [rubric_pipeline, rubric_nightly, rubric_roll_ups, rubric_anchors_rerun]
 RUBRIC_SENSORS = [new_blueprint, rubric_boards_after_run]

@@ -92,7 +92,9 @@ def _judge_again(warehouse: Warehouse, family: str, config: Options) -> bool:
         from assets.stage.resources import command
 
         with open_dagster_instance() as instance, command([]) as running:
-            outcome = materialize(instance, [stage], [], {stage: config}, {**running.tags, SNAPSHOT_TAG: snapshot})
+            outcome = materialize(
+                instance, [stage], [], {stage: config}, {**running.tags, SNAPSHOT_TAG: snapshot}, family=family
+            )
     print_usage(running.gateway.usage_by_role if running.gateway else {})
     report_run_end(warehouse, outcome)
     if outcome.failures:

@@ -4,24 +4,38 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
 import click
 
+from dtef_pipeline.errors import DtefError
 from dtef_pipeline.text.number_words import format_count
 
 
 def score_file(family: str, file: Path, tasks: Path | None) -> int:
     """Score a file. Returns 1 for a malformed line of a survey's responses."""
     with click.open_file(str(file), encoding="utf-8-sig", errors="replace") as lines:
+        where = "<stdin>" if str(file) == "-" else str(file)
         if family == "survey":
-            return _score_responses(lines)
-        _score_answers(lines, "<stdin>" if str(file) == "-" else str(file), tasks)
+            return _score_responses(_require_objects(lines, where))
+        _score_answers(lines, where, tasks)
     return 0
 
 
-def _score_responses(lines: IO[str]) -> int:
+def _require_objects(lines: Iterable[str], where: str) -> Iterator[str]:
+    """Yield the lines. Raises DtefError if the first one with text is not the beginning of an object: a CSV file has no good line."""
+    is_first = True
+    for line in lines:
+        if is_first and line.strip():
+            is_first = False
+            if not line.lstrip().startswith("{"):
+                raise DtefError(f"{where} is not JSON Lines; write one object per line, as `dtef score --help` shows")
+        yield line
+
+
+def _score_responses(lines: Iterator[str]) -> int:
     from dtef_pipeline.survey.scoring.json_lines import score_lines
 
     n_malformed = 0

@@ -100,7 +100,6 @@ DRIFT = pa.schema(
         FAMILY_FIELD,
         *MODEL_FIELDS,
         SETTING_FIELD,
-        field("partitions", pa.list_(pa.string()), "Blueprints, suites, leagues, ... whose items are compared"),
         field("n_prompts", pa.int64(), "Prompts of the baseline"),
         _N_COMPARED,
         _LATEST,

@@ -135,7 +135,7 @@ QA_RESPONSES_STAGE = Stage(
     asks=True,
     checks=(
         make_uniqueness_check(
-            "qa_responses_unique",
+            "qa_responses_are_unique",
             "Each draw of an item under a condition by a model variant has only one row per snapshot.",
             "qa_responses",
             (*QA_RESPONSE_KEY, "snapshot"),
@@ -210,7 +210,7 @@ QA_SCORES_STAGE = Stage(
     version="3",
     checks=(
         make_uniqueness_check(
-            "qa_scores_unique",
+            "qa_scores_are_unique",
             "Each response has only one score per scorer and metric.",
             "qa_scores",
             (*QA_RESPONSE_KEY, "scorer", "metric", "measured_by", "snapshot"),
@@ -224,7 +224,7 @@ QA_SCORES_STAGE = Stage(
             blocking=True,
         ),
         Check(
-            "qa_responses_readable",
+            "qa_responses_are_readable",
             "Warns if more than a tenth of a model's responses could not be read.",
             "qa_scores",
             ("model", "metric", "status"),

@@ -102,7 +102,7 @@ _WATCHED_SCORES = f"""
     CREATE OR REPLACE TEMP TABLE scores AS
     SELECT cells.blueprint::VARCHAR AS blueprint, system_index::VARCHAR AS system, prompt, {_JUDGED_BY} AS judges, model, model_variant,
         cells.snapshot::VARCHAR AS snapshot, temperature, hybrid AS score, CASE WHEN hybrid IS NULL THEN 'error' ELSE 'ok' END AS status,
-        'hybrid' AS metric, prompt AS prompt_id, run_label AS truth_id, first_answered AS answered_at
+        'hybrid' AS metric, prompt AS prompt_id, run_hash AS truth_id, first_answered AS answered_at
     FROM rubric_scores AS cells JOIN rubric_runs AS runs ON cells.blueprint = runs.blueprint AND cells.snapshot = runs.snapshot
         LEFT JOIN first_answers ON cells.blueprint::VARCHAR = first_answers.blueprint AND cells.snapshot::VARCHAR = first_answers.snapshot
     WHERE level = 'cell'
@@ -116,7 +116,7 @@ _WATCHED_SERVED = f"""
 """
 _RULED_BY = ("partition", "test", "judges", "model", "model_variant")
 _RULED_CELLS = f"""
-    SELECT cells.blueprint::VARCHAR AS partition, run_label AS test, {_JUDGED_BY} AS judges, model, model_variant, prompt,
+    SELECT cells.blueprint::VARCHAR AS partition, run_hash AS test, {_JUDGED_BY} AS judges, model, model_variant, prompt,
         coalesce(system_index, -1) AS system, cells.snapshot::VARCHAR AS snapshot, hybrid, weight
     FROM rubric_scores AS cells JOIN rubric_runs AS runs ON cells.blueprint = runs.blueprint AND cells.snapshot = runs.snapshot
     WHERE level = 'cell' AND temperature = 0 ORDER BY ALL
@@ -135,7 +135,7 @@ def apply_rule_to_runs(connection: duckdb.DuckDBPyConnection) -> Iterator[dict[s
     over the items scored in every run. A model is compared only if each run of the label has a score for half of the items and the runs
     span 23 hours.
     """
-    runs = connection.execute("SELECT blueprint::VARCHAR, run_label, list(snapshot::VARCHAR) FROM rubric_runs GROUP BY ALL")
+    runs = connection.execute("SELECT blueprint::VARCHAR, run_hash, list(snapshot::VARCHAR) FROM rubric_runs GROUP BY ALL")
     run_snapshots = {(blueprint, label): snapshots for blueprint, label, snapshots in runs.fetchall()}
     times, order = query_first_times(connection, "rubric_responses", ("blueprint",)), load_rubric_snapshot_order(connection)
     for keys, cells in connection.execute(_RULED_CELLS).df().groupby([*_RULED_BY], sort=True):

@@ -14,7 +14,7 @@ from assets.qa.stages import resolve_run_arbiter
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.cli.families import family_settings, load_stages
 from dtef_pipeline.cli.family_run import AfterRun, FamilyRun, RunContextOfCommand, RunSelection, Steps
-from dtef_pipeline.cli.stage_runs import StagesRun, refuse_unaskable
+from dtef_pipeline.cli.stage_runs import StageRuns, refuse_unaskable
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.cli.warehouse_access import list_stored_keys
 from dtef_pipeline.errors import ConfigError, GatewayError
@@ -148,7 +148,7 @@ def _list_steps(context: RunContextOfCommand, keys: Sequence[str], stages: Seque
     return [(stage, keys) for stage in stages[_STAGE_TO_BEGIN_WITH[context.flags.first] :]]
 
 
-def _summarize_run(context: RunContextOfCommand, keys: Sequence[str], _: StagesRun) -> AfterRun:
+def _summarize_run(context: RunContextOfCommand, keys: Sequence[str], _: StageRuns) -> AfterRun:
     warehouse, options = context.warehouse, context.options
     warnings = tuple(describe_nothing_scored(warehouse, keys, options.snapshot))
     is_failed = bool(warnings) and options.judge not in (None, "none")

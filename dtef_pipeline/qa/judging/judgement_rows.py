@@ -85,11 +85,11 @@ def iterate_looks(
     named = responses.select(list(_JUDGED_NAMES)).to_pylist()
     texts, keys = responses["response"].to_pylist(), responses["request_key"].to_pylist()
     for row, response, key in zip(named, texts, keys, strict=True):
-        for task in iterate_looks_at(items[row["item_id"]], response or "", arbiter, snapshot):
+        for task in iterate_item_arbitrations(items[row["item_id"]], response or "", arbiter, snapshot):
             yield JudgementEpisode(row, task, key)
 
 
-def iterate_looks_at(item: JudgedItem, response: str, arbiter: Arbiter, snapshot: str) -> Iterator[Arbitration]:
+def iterate_item_arbitrations(item: JudgedItem, response: str, arbiter: Arbiter, snapshot: str) -> Iterator[Arbitration]:
     """Yield a judgement per evaluator of one response; none for a blank one."""
     return iterate_arbitrations(
         item.question, item.reference, item.extract_answer_for_judge(response), arbiter, snapshot, item.evaluators
@@ -203,7 +203,8 @@ def count_judgements_of_others(
     rows = zip(*(remainder[name].to_pylist() for name in ("model", "item_id", "request_key", "response")), strict=True)
     for model, item, key, response in rows:
         counts[model] += sum(
-            (key, task.evaluator) not in pairs for task in iterate_looks_at(items[item], response or "", arbiter, label)
+            (key, task.evaluator) not in pairs
+            for task in iterate_item_arbitrations(items[item], response or "", arbiter, label)
         )
     return +counts
 

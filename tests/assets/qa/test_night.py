@@ -1,4 +1,4 @@
-"""The schedule `nightly_questions`: which parts a night has, how it is configured, and what two nights of a run tell of drift."""
+"""The schedule `qa_nightly`: which parts a night has, how it is configured, and what two nights of a run tell of drift."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import dagster as dg
 import pytest
 
 from assets.definitions import defs
-from assets.qa.nightly import nightly_questions
+from assets.qa.nightly import qa_nightly_schedule
 from assets.stage.file_notes import add_noted
 from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from dtef_pipeline.errors import ConfigError
@@ -51,14 +51,14 @@ def night(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         def asked(panel: str) -> Any:
             (state / "panel.yaml").write_text(panel, encoding="utf-8")
             monkeypatch.setenv("DTEF_PANEL", str(state / "panel.yaml"))
-            return tick(nightly_questions, instance, of_night(1))
+            return tick(qa_nightly_schedule, instance, of_night(1))
 
         yield asked
 
 
 def told(request: dg.RunRequest) -> dict[str, Any]:
     """The configuration of each stage, which the job takes."""
-    dg.validate_run_config(defs.resolve_job_def("qa_night"), request.run_config)
+    dg.validate_run_config(defs.resolve_job_def("qa_nightly"), request.run_config)
     return {name: given["config"] for name, given in request.run_config["ops"].items()}
 
 
@@ -149,8 +149,8 @@ PANEL = "qa: {suites: [gsm8k], models: [honest], judge: arbiter, sample_rate: 1,
 
 def run_of_night(qa: QaPipeline, day: int) -> None:
     """The run that the tick asks for."""
-    request = tick(nightly_questions, qa.instance, of_night(day))
-    job = defs.resolve_job_def("qa_night")
+    request = tick(qa_nightly_schedule, qa.instance, of_night(day))
+    job = defs.resolve_job_def("qa_nightly")
     chosen = list(request.asset_selection)
     result = job.execute_in_process(
         instance=qa.instance, run_config=request.run_config, tags=request.tags, asset_selection=chosen, raise_on_error=False

@@ -33,7 +33,7 @@ def stored(keys: Sequence[str]) -> pa.Table:
 
 
 def connected(**tables: tuple[Sequence[Row], pa.Schema]) -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect()
+    connection = duckdb.connect(config={"threads": 1})
     for name, (rows, schema) in tables.items():
         connection.register(name, pa.Table.from_pylist([dict(row) for row in rows], schema=schema))
     return connection
@@ -149,13 +149,15 @@ def test_sums_agree_with_a_plain_loop_over_requests(rows: list[dict[str, Any]], 
         priced = [row["cost_usd"] for row in answered if row["cost_usd"] is not None]
         wanted[place]["cost_usd"] += max(priced, default=0)
         wanted[place]["unpriced"] += bool(answered) and not any(priced) and len(priced) < len(answered)
-    got = {(row["first_level"], row["second_level"], row["purpose"]): row for row in of_survey(*rows)}
+    connection = of_predictions(*rows)
+    counted_rows = costs(connection, "survey", SURVEY_CALL_TABLES, stored).to_pylist()
+    got = {(row["first_level"], row["second_level"], row["purpose"]): row for row in counted_rows}
     assert set(got) == set(wanted)
     for place, sums in wanted.items():
         counted = (got[place]["answered"], got[place]["failed"], got[place]["budget_stopped"], got[place]["prompt_tokens"])
         assert counted == (sums["answered"], sums["error"], sums["budget"], sums["prompt_tokens"])
         assert ((got[place]["cost_usd"] or 0), got[place]["unpriced"]) == (pytest.approx(sums["cost_usd"]), sums["unpriced"])
-    frame = load_costs(of_predictions(*rows), SURVEY_CALL_TABLES, [view])
+    frame = load_costs(connection, SURVEY_CALL_TABLES, [view])
     assert frame["answered"].sum() == sum(sums["answered"] for sums in wanted.values())
     assert frame["cost_usd"].sum() == pytest.approx(sum(sums["cost_usd"] for sums in wanted.values()))
 

@@ -31,7 +31,7 @@ def house(state: Path) -> Warehouse:
     (state / "letter.yml").write_text(LETTER, encoding="utf-8")
     read = read_blueprint(state / "letter.yml", "letter")
     assert read.blueprint is not None
-    for table, rows in build_blueprint_tables(read, read.blueprint, "letter.yml")._asdict().items():
+    for table, rows in build_blueprint_tables(read, read.blueprint, "letter.yml").items():
         made.write(table, rows, blueprint="letter")
     made.write("rubric_scores", RUBRIC_SCORES.empty_table(), blueprint="letter", snapshot="base")
     made.write("qa_judgements", QA_JUDGEMENTS.empty_table(), suite="gsm8k", part="all", snapshot="base")

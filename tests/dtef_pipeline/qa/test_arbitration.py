@@ -112,7 +112,7 @@ def test_without_any_score_there_is_null_and_a_reason_and_never_a_middle() -> No
 
 def test_a_reason_of_a_budget_names_the_error_of_the_call_that_used_it_up() -> None:
     first, second = EVALUATORS[:2]
-    limit = "not asked: the run's max_calls of 1 was reached"
+    limit = "not sent: the run's max_calls of 1 was reached"
     errors = {first: limit, second: f"{limit}; last error: judge: HTTP 500: no luck"}
     skipped = compute_arbiter_score(dict.fromkeys(errors), dict.fromkeys(errors, "skipped_budget"), errors=errors)
     assert "HTTP 500: no luck" in (skipped.reason or "")

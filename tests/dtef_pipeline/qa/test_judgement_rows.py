@@ -14,8 +14,8 @@ from dtef_pipeline.qa.judging.arbiter import Arbiter
 from dtef_pipeline.qa.judging.judgement_rows import (
     build_judgement_rows,
     build_skipped_rows,
+    iterate_item_arbitrations,
     iterate_looks,
-    iterate_looks_at,
     select_judged_items,
     select_to_judge,
 )
@@ -101,7 +101,7 @@ class TestLooks:
 
     def test_of_a_cited_reply_the_judge_sees_the_answer_alone(self) -> None:
         item = ITEMS["gsm8k/0"]._replace(cites=True)
-        (look, _) = iterate_looks_at(
+        (look, _) = iterate_item_arbitrations(
             item, '{"answer": "Ada did", "citations": [{"source_index": 0, "quote": "hush"}]}', ARBITER, "judge"
         )
         assert look.answer == "Ada did"

@@ -57,11 +57,7 @@ def test_what_is_not_known_to_have_moved_since_a_night_is_not_netted() -> None:
     """A model that fell by itself after its judge had become stricter was told as having moved by nothing."""
     row = netted(moved(verdict="watch", first_snapshot=None), anchored(range(9), 0.1))
     assert row["net_shift"] is None
-    assert row["judges_note"].startswith(
-        "model or judges: the first snapshot of the shift is unknown; on stored answers j[temperature=0,top_p=1] moved by -0."
-    )
-    one = netted(moved(verdict="watch", first_snapshot=None), anchored(range(1), 0.1))
-    assert one["judges_note"] == "model or judges: the first snapshot of the shift is unknown"
+    assert row["judges_note"] == "model or judges: the first snapshot of the shift is unknown"
 
 
 def without(judged: pa.Table, *nights: int) -> pa.Table:
@@ -69,29 +65,14 @@ def without(judged: pa.Table, *nights: int) -> pa.Table:
     return pa.Table.from_pylist([row for row in judged.to_pylist() if row["snapshot"] not in lacking], schema=ANCHORS)
 
 
-@pytest.mark.parametrize(
-    ("lacking", "nights"),
-    [
-        ((), ""),
-        ((6,), "in 2026-01-01 to 2026-01-06 and from 2026-01-08 on (11 snapshots, the model 12)"),
-        ((0, 1, 2), "in 2026-01-04 to 2026-01-06 and from 2026-01-07 on (9 snapshots, the model 12)"),
-        ((0, 1, 2, 3, 4), "in 2026-01-06 and from 2026-01-07 on (7 snapshots, the model 12)"),
-        ((6, 7, 8, 9, 10), "in 2026-01-01 to 2026-01-06 and from 2026-01-12 on (7 snapshots, the model 12)"),
-        ((10, 11), "in 2026-01-01 to 2026-01-06 and in 2026-01-07 to 2026-01-10 (10 snapshots, the model 12)"),
-        (range(1, 11), "in 2026-01-01 and from 2026-01-12 on (2 snapshots, the model 12)"),
-    ],
-)
-def test_the_judges_nights_count_by_their_time_and_are_reported_where_they_are_not_the_models(
-    lacking: tuple[int, ...], nights: str
-) -> None:
-    """Without anchors in exactly the first night of the shift nothing was netted, and the reason that was told was false."""
+@pytest.mark.parametrize("lacking", [(), (6,), (0, 1, 2, 3, 4), (6, 7, 8, 9, 10), (10, 11), range(1, 11)])
+def test_the_judges_snapshots_count_by_their_time(lacking: tuple[int, ...]) -> None:
+    """Without anchors in exactly the first snapshot of the shift nothing was netted."""
     labels = [night(at)["snapshot"] for at in range(12)]
     model = moved(baseline=labels[:5], latest_snapshot=labels[-1], n_snapshots=12)
     row = netted(model, without(anchored(range(12), 0.1), *lacking))
     assert row["net_shift"] == pytest.approx(-0.2, abs=0.02)
-    told = f"; judges shown answers {nights};" if nights else "moved too"
-    assert told in row["judges_note"]
-    assert ("judges shown" in row["judges_note"]) == bool(nights)
+    assert "moved too" in row["judges_note"]
 
 
 def test_an_outage_of_the_model_counts_on_no_side_of_its_judge() -> None:

@@ -163,7 +163,7 @@ def test_what_another_judge_stated_stays_as_long_as_its_response_stands() -> Non
     ]
 
 
-LIMIT = "not asked: the judges' daily budget of $2.00 for 2026-05-04 (UTC) was reached"
+LIMIT = "not sent: the judges' daily budget of $2.00 for 2026-05-04 (UTC) was reached"
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def tables(
     scores = pd.DataFrame(cells, columns=names).assign(level="cell", weight=1.0, reasons=None)
     runs = pd.DataFrame(
         [("b", night, labels[since <= at < since + nights], ["standard(j)"]) for at, night in enumerate(NIGHTS)],
-        columns=["blueprint", "snapshot", "run_label", "judges"],
+        columns=["blueprint", "snapshot", "run_hash", "judges"],
     )
     runs["answered_at"] = [datetime.fromisoformat(f"{night}T02:00:00").replace(tzinfo=UTC) for night in NIGHTS]
     responses = scores.merge(runs[["snapshot", "answered_at"]], on="snapshot").assign(served_model="m", fingerprint=None)

@@ -11,7 +11,7 @@ import pytest
 
 from dtef_pipeline.qa.site.family_site import read
 from dtef_pipeline.site.content import Estimate, Fold, Link, Page, Section, Table, is_unknown
-from dtef_pipeline.site.family_view import ITEM_COLUMNS, FamilyView
+from dtef_pipeline.site.family_content import ITEM_COLUMNS, FamilyContent
 from tests.dtef_pipeline.site.made_site import unpacked
 from tests.made.qa_site import connected_qa, data_of, items_of, pages_of, qa_site_files, view_of
 from tests.made.qa_suites import made_qa
@@ -22,17 +22,17 @@ SUITES = ("gsm8k", "humaneval", "mmlu", "socioscope")
 
 
 @pytest.fixture(scope="module")
-def view() -> FamilyView:
+def view() -> FamilyContent:
     return view_of(made_qa(3, 4))
 
 
 @pytest.fixture(scope="module")
-def pages(view: FamilyView) -> dict[str, Page]:
+def pages(view: FamilyContent) -> dict[str, Page]:
     return pages_of(view)
 
 
 @pytest.fixture(scope="module")
-def alone() -> FamilyView:
+def alone() -> FamilyContent:
     """Of one model."""
     return view_of(one_model(made_qa(1, 4)))
 
@@ -53,7 +53,7 @@ def one_model(made: QaMade) -> QaMade:
     return made
 
 
-def test_every_suite_way_and_metric_with_a_score_has_a_board_with_a_human_title(view: FamilyView) -> None:
+def test_every_suite_way_and_metric_with_a_score_has_a_board_with_a_human_title(view: FamilyContent) -> None:
     assert [(board.id, board.title) for board in view.boards] == [
         ("gsm8k", "GSM8K"),
         ("gsm8k-2", "GSM8K: judged"),
@@ -67,7 +67,7 @@ def test_every_suite_way_and_metric_with_a_score_has_a_board_with_a_human_title(
     assert "Answers are scored by the judge jury." in view.boards[1].guide
 
 
-def test_a_board_has_ranks_coverage_and_only_columns_that_say_something(view: FamilyView) -> None:
+def test_a_board_has_ranks_coverage_and_only_columns_that_say_something(view: FamilyContent) -> None:
     judged = view.boards[1]
     best, worst = judged.rows
     assert (best.model, best.rank, best.score.value) == ("best", 1, 0.75)
@@ -78,7 +78,7 @@ def test_a_board_has_ranks_coverage_and_only_columns_that_say_something(view: Fa
     assert "macro" in [column.name for column in view.boards[3].columns], "subjects have several items"
 
 
-def test_the_verdict_counts_suites_and_says_where_tests_tell_the_best_apart(view: FamilyView) -> None:
+def test_the_verdict_counts_suites_and_says_where_tests_tell_the_best_apart(view: FamilyContent) -> None:
     assert view.verdict == (
         "best is best in all 4 suites (GSM8K 0.750, HumanEval 1.000, MMLU 1.000, Socioscope 1.000), "
         "but tests do not separate it from the next."
@@ -97,7 +97,7 @@ def test_different_winners_are_reported_by_model_and_equal_models_share_the_firs
     assert "best and worst share the first place in 1 of 4 suites (GSM8K 0.5" in verdict
 
 
-def test_one_model_is_reported_by_its_numbers(alone: FamilyView) -> None:
+def test_one_model_is_reported_by_its_numbers(alone: FamilyContent) -> None:
     verdict = alone.verdict
     assert verdict.startswith("best is the only model: GSM8K 0.750 (0.301 to 0.954); HumanEval 1.000 (0.207 to 1.000); MMLU")
     assert section(alone.build_model_sections("best"), "parts").answer == ""
@@ -107,7 +107,7 @@ def test_one_suite_is_reported_as_its_board() -> None:
     assert view_of(made_qa(1, 4).only("mmlu")).verdict.startswith("On MMLU, best of 2 models: best scores 1.000")
 
 
-def test_the_list_of_suites_leads_to_their_pages(view: FamilyView, pages: dict[str, Page]) -> None:
+def test_the_list_of_suites_leads_to_their_pages(view: FamilyContent, pages: dict[str, Page]) -> None:
     found = section(view.sections, "suites")
     assert found.answer == "4 suites with 21 items: each page opens every item."
     assert [row["suite"] for row in rows(found)][2] == Link("MMLU", "qa/suites/mmlu.html")
@@ -115,7 +115,7 @@ def test_the_list_of_suites_leads_to_their_pages(view: FamilyView, pages: dict[s
     assert set(pages) == {f"qa/suites/{suite}.html" for suite in SUITES}
 
 
-def test_checks_of_validity_stand_in_words_those_to_look_into_first(view: FamilyView) -> None:
+def test_checks_of_validity_stand_in_words_those_to_look_into_first(view: FamilyContent) -> None:
     found = section(view.sections, "validity")
     assert found.answer.endswith("1 of 2 checks. Order of the options moves the mean (best, 0.25).")
     assert [(row["check"], row["is_suspect"]) for row in rows(found)] == [
@@ -125,7 +125,7 @@ def test_checks_of_validity_stand_in_words_those_to_look_into_first(view: Family
     assert rows(found)[0]["value"] == Estimate(0.25, 0.1, 0.4)
 
 
-def test_programs_have_pass_at_k_of_as_many_draws_as_there_are(view: FamilyView) -> None:
+def test_programs_have_pass_at_k_of_as_many_draws_as_there_are(view: FamilyContent) -> None:
     found = section(view.sections, "pass-at-k")
     assert found.answer == "Best at k = 1: best, 1.000."
     assert {row["k"] for row in rows(found)} == {1}, "no item has 5 draws"
@@ -159,7 +159,7 @@ def test_transcripts_stand_by_name_and_one_that_nobody_cites_has_no_score(pages:
     assert rows(retrieval)[0]["precision"] == 0.5
 
 
-def test_the_hardest_items_come_first_and_lead_to_the_explorer(pages: dict[str, Page], alone: FamilyView) -> None:
+def test_the_hardest_items_come_first_and_lead_to_the_explorer(pages: dict[str, Page], alone: FamilyContent) -> None:
     found = section(pages["qa/suites/gsm8k.html"].sections, "hardest")
     assert found.answer == "No model is right on 1 of 4 items; every model is right on 0."
     first = rows(found)[0]
@@ -174,7 +174,7 @@ def test_every_two_models_of_a_suite_are_there(pages: dict[str, Page]) -> None:
     assert found.answer.endswith("comparisons tell two models apart.")
 
 
-def test_a_model_is_seen_against_the_mean_of_the_others(view: FamilyView) -> None:
+def test_a_model_is_seen_against_the_mean_of_the_others(view: FamilyContent) -> None:
     found = section(view.build_model_sections("worst"), "parts")
     assert found.answer == "Largest lead over other models: MMLU: Subject 0 (-0.750); smallest: Socioscope (-1.000)."
     by_place = {row["part"].text: row for row in rows(found)}
@@ -183,7 +183,7 @@ def test_a_model_is_seen_against_the_mean_of_the_others(view: FamilyView) -> Non
     assert (own["score"], own["others"], own["lead"], own["rank"]) == (0.25, 1.0, -0.75, 2)
 
 
-def test_the_worst_items_of_a_model_have_prompt_and_response(view: FamilyView) -> None:
+def test_the_worst_items_of_a_model_have_prompt_and_response(view: FamilyContent) -> None:
     found = section(view.build_model_sections("worst"), "worst")
     assert "the other models score 1.000" in found.answer
     mmlu = [row for row in rows(found) if row["item"].text.startswith("MMLU")]
@@ -193,7 +193,7 @@ def test_the_worst_items_of_a_model_have_prompt_and_response(view: FamilyView) -
     assert all(one.is_empty for one in view.build_model_sections("nobody"))
 
 
-def test_items_are_scored_by_the_main_measure_and_lead_to_the_explorer(view: FamilyView) -> None:
+def test_items_are_scored_by_the_main_measure_and_lead_to_the_explorer(view: FamilyContent) -> None:
     found = view.item_scores
     assert list(found.columns) == list(ITEM_COLUMNS)
     own = found[found["item"] == "mmlu/subject_2/subject_2/3"].set_index("model")
