@@ -17,7 +17,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.model import ItemError, ScoreResponse, ScorerSettings, WrittenResponse
 from dtef_pipeline.qa.scorers import describe_scorers, find_scorer, list_scorer_names, make_unscored_scorer
 from dtef_pipeline.text.number_words import format_count, list_first_names
-from dtef_pipeline.text.shortening import shorten_to_line
+from dtef_pipeline.text.shortening import shorten_to_line, shorten_value
 from dtef_pipeline.text.strict_json import JsonFault, parse_json
 
 MakeScoreWritten = Callable[[Mapping[str, Any]], ScoreResponse]
@@ -202,9 +202,4 @@ def _refuse_line(problem: str, line: str | None = None) -> NoReturn:
 
 
 def _refuse_value(key: str, value: Any, form: str) -> NoReturn:
-    excerpt = (
-        value
-        if value is None or isinstance(value, (bool, float))
-        else shorten_to_line(value if isinstance(value, str) else json.dumps(value))
-    )
-    raise ItemError(f"{key} is missing or invalid", where=_LINE_PLACE, arrived=excerpt, allowed=form)
+    raise ItemError(f"{key} is missing or invalid", where=_LINE_PLACE, arrived=shorten_value(value), allowed=form)
