@@ -29,15 +29,8 @@ def _choices(made: QaMade, part: str, n_items: int, words: str) -> None:
     for at in range(n_items):
         item = f"{part}/{at}"
         options = [f"option {letter} {words}" for letter in ["one", "two", "three", "four"]]
-        made.item(
-            "mmlu",
-            part,
-            item,
-            text=f"What is {at}? {words}",
-            options=options,
-            reference="B",
-            flags=["equal_options"] if at == 1 else [],
-        )
+        flags = ["equal_options"] if at == 1 else []
+        made.item("mmlu", part, item, text=f"What is {at}? {words}", options=options, reference="B", flags=flags)
         for condition, order, letter in (("letters", None, "B"), ("letters,rotated-1", [1, 2, 3, 0], "A")):
             made.asked("mmlu", part, item, condition, option_order=order)
             for model in MODELS:
@@ -58,36 +51,17 @@ def _choices(made: QaMade, part: str, n_items: int, words: str) -> None:
 def _numbers(made: QaMade, n_items: int, words: str) -> None:
     judge = {"scorer": "judge", "measured_by": "judge 1, jury"}
     for at in range(n_items):
-        made.item(
-            "gsm8k",
-            "all",
-            f"gsm8k/{at}",
-            type="number",
-            scorers=["judge", "numeric"],
-            text=f"2 + {at}? {words}",
-            reference=str(2 + at),
-        )
+        about: dict[str, Any] = {"type": "number", "scorers": ["judge", "numeric"], "reference": str(2 + at)}
+        made.item("gsm8k", "all", f"gsm8k/{at}", text=f"2 + {at}? {words}", **about)
         made.asked("gsm8k", "all", f"gsm8k/{at}", "plain")
         for model in MODELS:
             named = {"suite": "gsm8k", "part": "all", "item_id": f"gsm8k/{at}", "condition": "plain", "model": model}
             lost = model == "worst" and at == 1
+            numeric = {"scorer": "numeric", "metric": "correct", "measured_by": "numeric 1"}
             scores = [
-                {
-                    "score": None,
-                    "status": "unparseable",
-                    "scorer": "numeric",
-                    "metric": "correct",
-                    "measured_by": "numeric 1",
-                    "flags": ["truncated"],
-                }
+                {**numeric, "score": None, "status": "unparseable", "flags": ["truncated"]}
                 if at == 3
-                else {
-                    "score": float(model == "best"),
-                    "scorer": "numeric",
-                    "metric": "correct",
-                    "measured_by": "numeric 1",
-                    "read_by": "marker",
-                },
+                else {**numeric, "score": float(model == "best"), "read_by": "marker"},
                 {**judge, "score": None, "status": "judge_failed", "metric": "judged", "reason": f"unreadable {words}"}
                 if lost
                 else {**judge, "score": 0.75, "metric": "judged", "read_by": "judge"},
@@ -206,13 +180,7 @@ def _cited(made: QaMade, named: Mapping[str, Any], cluster: str, doc: str, words
     cited = found if is_best else invented if cluster == "one.csv" else []
     for position, citation in enumerate(cited):
         made.add("qa_citations", **{**run, "position": position, "source_index": "0", "doc_id": doc, **citation})
-    existence: dict[str, Any] = {
-        "scorer": "verbatim",
-        "metric": "existence",
-        "measured_by": "verbatim 1",
-        "cluster": cluster,
-        "type": "ListOne",
-    }
+    existence: dict[str, Any] = {"scorer": "verbatim", "metric": "existence", "measured_by": "verbatim 1", "type": "ListOne"}
     existence |= (
         {"score": 0.5 if is_best else 0.0, "detail": '{"citations": 2, "found": 1}'}
         if cited
@@ -224,86 +192,34 @@ def _cited(made: QaMade, named: Mapping[str, Any], cluster: str, doc: str, words
         "measured_by": "by type 1, lexicon l",
         "score": float(is_best),
         "read_by": "longest",
-        "cluster": cluster,
     }
-    made.said(named, json.dumps({"answer": f"nobody {words}", "citations": []}), [score, existence])
+    scores = [{**one, "cluster": cluster} for one in (score, existence)]
+    made.said(named, json.dumps({"answer": f"nobody {words}", "citations": []}), scores)
 
 
 def _costs() -> list[dict[str, Any]]:
     used = {"family": "qa", "answered": 4, "calls": 4, "prompt_tokens": 100, "completion_tokens": 10}
-    return [
-        {
-            "role": "candidate",
-            "first_level": "mmlu",
-            "model": "best",
-            "model_variant": "best[temperature=0]",
-            **used,
-            "cost_usd": 0.25,
-            "unpriced": 0,
-        },
-        {
-            "role": "candidate",
-            "first_level": "mmlu",
-            "model": "worst",
-            "model_variant": "worst[temperature=0]",
-            **used,
-            "cost_usd": None,
-            "unpriced": 4,
-        },
-        {
-            "role": "judge",
-            "first_level": "gsm8k",
-            "purpose": "semantic",
-            "model": "jury",
-            "model_variant": "j",
-            **used,
-            "cost_usd": 0.5,
-            "unpriced": 0,
-        },
-    ]
+    names = ("role", "first_level", "purpose", "model", "model_variant", "cost_usd", "unpriced")
+    paid = (
+        ("candidate", "mmlu", None, "best", "best[temperature=0]", 0.25, 0),
+        ("candidate", "mmlu", None, "worst", "worst[temperature=0]", None, 4),
+        ("judge", "gsm8k", "semantic", "jury", "j", 0.5, 0),
+    )
+    return [{**used, **dict(zip(names, values, strict=True))} for values in paid]
 
 
 def _judge_drift(words: str) -> list[dict[str, Any]]:
     moved = {"shift": -0.2, "shift_low": -0.3, "shift_high": -0.1, "lowest": 0.5, "highest": 0.7, "gap": 0.2}
-    usual = {
-        "family": "qa",
-        "judge": f"jury {words}",
-        "judge_variant": "j",
-        "evaluator": "semantic",
-        "n_items": 48,
-    }
-    return [
-        {
-            **usual,
-            **moved,
-            "n_snapshots": 12,
-            "verdict": "drift",
-            "flagged": True,
-            "latest_snapshot": "2026-01-12",
-            "reason": f"moved {words}",
-        }
-    ]
+    judge = {"family": "qa", "judge": f"jury {words}", "judge_variant": "j", "evaluator": "semantic", "n_items": 48}
+    verdict = {"n_snapshots": 12, "verdict": "drift", "flagged": True, "latest_snapshot": "2026-01-12"}
+    return [{**judge, **moved, **verdict, "reason": f"moved {words}"}]
 
 
 def _validity(words: str) -> list[dict[str, Any]]:
-    usual = {
-        "suite": "mmlu",
-        "condition": "letters",
-        "model": "best",
-        "model_variant": "best[temperature=0]",
-        "metric": "correct",
-        "measured_by": "exact_choice 1",
-    }
+    board = {"suite": "mmlu", "condition": "letters", "metric": "correct", "measured_by": "exact_choice 1"}
+    usual = {**board, "model": "best", "model_variant": "best[temperature=0]"}
+    moves = {"value": 0.25, "low": 0.1, "high": 0.4, "n": 12, "is_suspect": True, "note": f"moves {words}"}
     return [
         {**usual, "check": "self_judged", "value": 0.0, "n": 4, "is_suspect": False, "note": ""},
-        {
-            **usual,
-            "check": "position_bias",
-            "value": 0.25,
-            "low": 0.1,
-            "high": 0.4,
-            "n": 12,
-            "is_suspect": True,
-            "note": f"moves {words}",
-        },
+        {**usual, "check": "position_bias", **moves},
     ]
