@@ -9,8 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from dtef_pipeline.text.well_formed import replace_surrogates
-from resources.evaluations import evaluation_tables as tables
-from resources.evaluations.evaluation_store import EvaluationStore
+from resources.evaluations.evaluation_store import EvaluationStore, evaluation_ends, evaluations, has_not_ended
 from resources.responses.database import evaluation_responses, lost_attempts, responses
 from resources.responses.database_stores import read_if_there
 from resources.responses.response_removal import UnansweredCost, has_no_response, select_unanswered_costs
@@ -20,14 +19,14 @@ _REPORTED_DECIMALS = 12
 """Decimals of dollars in reports, far below the price of a token."""
 _LATELY_SUBMITTED = 200
 """Number of running evaluations among which the newest event is sought."""
-_UNENDED = sa.select(sa.func.count().label("n")).select_from(tables.evaluations).where(tables.has_not_ended())
+_UNENDED = sa.select(sa.func.count().label("n")).select_from(evaluations).where(has_not_ended())
 
 
 def count_unended(store: EvaluationStore, submitted_by: str | None = None) -> int:
     """Return how many evaluations have not ended; `submitted_by`: only those of this sender."""
     statement = _UNENDED
     if submitted_by is not None:
-        statement = statement.where(tables.evaluations.c.submitted_by == replace_surrogates(submitted_by))
+        statement = statement.where(evaluations.c.submitted_by == replace_surrogates(submitted_by))
     return int(store.rows(statement)[0]["n"])
 
 
@@ -38,7 +37,7 @@ def count_unended_if_present(location: str | Path, patience_s: float) -> int:
     """
 
     def count_rows(connection: sa.Connection) -> int:
-        exists = sa.inspect(connection).has_table(tables.evaluation_ends.name)
+        exists = sa.inspect(connection).has_table(evaluation_ends.name)
         return int(connection.execute(_UNENDED).scalar_one()) if exists else 0
 
     return read_if_there(location, count_rows, 0, patience_s=patience_s)
@@ -46,7 +45,7 @@ def count_unended_if_present(location: str | Path, patience_s: float) -> int:
 
 def last_event_at(store: EvaluationStore) -> datetime | None:
     """Return the time of the last submission, end, or event of a running evaluation, or None."""
-    ends, fields = tables.evaluation_ends.c, tables.evaluations.c
+    ends, fields = evaluation_ends.c, evaluations.c
     times = [store.rows(sa.select(sa.func.max(column).label("at")))[0]["at"] for column in (fields.submitted_at, ends.ended_at)]
     event_times = [
         event.happened_at
