@@ -202,7 +202,7 @@ class EvaluationStore(DatabaseStore):
         def work(connection: sa.Connection) -> str:
             result = connection.execute(self.database.insert(evaluations).on_conflict_do_nothing(), row)
             if result.rowcount == 0:
-                return _find_submitted_before(connection, row)
+                return str(_find_submitted_before(connection, row))
             record_action(connection, user, now, "submit evaluation", {}, {"queue_id": queue_id, "family": family})
             return queue_id
 
@@ -214,16 +214,13 @@ class EvaluationStore(DatabaseStore):
 
     def find_submitted(self, family: str, manifest: Mapping[str, Any], user: str, idempotency_key: str) -> Evaluation | None:
         """Return the evaluation that `user` submitted with this key, or None. Raises IdempotencyConflict if its manifest differs."""
-        column, sought = evaluations.c, (replace_surrogates(user), replace_surrogates(idempotency_key))
-        statement = sa.select(column.queue_id).where(column.submitted_by == sought[0], column.idempotency_key == sought[1])
-        if not self.rows(statement):
-            return None
         row = {
-            "submitted_by": sought[0],
-            "idempotency_key": sought[1],
+            "submitted_by": replace_surrogates(user),
+            "idempotency_key": replace_surrogates(idempotency_key),
             "body_digest": digest("evaluation", family, manifest),
         }
-        return self.evaluation(self.database.read(lambda connection: _find_submitted_before(connection, row)))
+        queue_id = self.database.read(lambda connection: _find_submitted_before(connection, row))
+        return None if queue_id is None else self.evaluation(queue_id)
 
     def evaluation(self, queue_id: str) -> Evaluation:
         """Return an evaluation. Raises UnknownEvaluation."""
@@ -388,12 +385,15 @@ class _End(NamedTuple):
         return [] if self.started_at is None else [Event(2, "started", {}, self.started_at)]
 
 
-def _find_submitted_before(connection: sa.Connection, row: Mapping[str, Any]) -> str:
+def _find_submitted_before(connection: sa.Connection, row: Mapping[str, Any]) -> str | None:
+    """Return the id of the evaluation with this sender and key, if any. Raises IdempotencyConflict if its manifest differs."""
     column = evaluations.c
     statement = sa.select(column.queue_id, column.body_digest).where(
         column.submitted_by == row["submitted_by"], column.idempotency_key == row["idempotency_key"]
     )
-    earlier = connection.execute(statement).one()
+    earlier = connection.execute(statement).one_or_none()
+    if earlier is None:
+        return None
     if earlier.body_digest != row["body_digest"]:
         raise IdempotencyConflict(
             f"the Idempotency-Key {str(row['idempotency_key'])[:80]!r} was used for another manifest, that of {earlier.queue_id}; "
