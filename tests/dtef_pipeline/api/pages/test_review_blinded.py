@@ -9,7 +9,8 @@ import pytest
 from dtef_pipeline.preference.votes import make_paired_response
 from dtef_pipeline.text.printable import make_visible
 from tests.dtef_pipeline.api.browsed import tags_of
-from tests.dtef_pipeline.api.reviewed import HOSTILE, hidden, reviewing, shown, store_of, voted
+from tests.dtef_pipeline.api.made import votes_of
+from tests.dtef_pipeline.api.reviewed import HOSTILE, hidden, reviewing, shown, voted
 from tests.made.voted import responses
 
 
@@ -66,7 +67,7 @@ def test_nothing_that_is_served_says_who_wrote_what(tmp_path: Path) -> None:
         for place, name in enumerate(names)
     ]  # fmt: skip
     with reviewing(tmp_path, rows, asked=False) as client:
-        store = store_of(client)
+        store = votes_of(client)
         answers = [client.get("/review"), client.post("/review/consent", data={})]
         while 'id="pair"' in (page := client.get("/review")).text:
             skipped = client.post("/review", data={**hidden(page), "do": "skip"})
@@ -111,5 +112,5 @@ def test_a_form_of_another_site_changes_nothing_and_is_not_repeated(path: str, o
         answer = client.post(path, data=fields)
         assert answer.status_code == 403
         assert "theirs" not in answer.text
-        assert store_of(client).votes() == []
-        assert store_of(client).reviewers()["reviewer"]["consent"] is False
+        assert votes_of(client).votes() == []
+        assert votes_of(client).reviewers()["reviewer"]["consent"] is False

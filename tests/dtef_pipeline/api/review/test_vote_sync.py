@@ -16,7 +16,7 @@ from dtef_pipeline.preference.votes import Ballot
 from resources.votes.vote_store import VoteStore
 from resources.votes.vote_tables import add_rows
 from resources.warehouse import Warehouse
-from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in
+from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, votes_of
 from tests.made.voted import responses
 
 ACTIONS, SCORES = (f"/api/feedback/{name}" for name in ("actions", "scores"))
@@ -32,11 +32,6 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
         add_votes(store, 12)
         store.record_consent("r1", consent=True)
         yield found
-
-
-def votes_of(client: TestClient) -> VoteStore:
-    store: VoteStore = client.app.state.services.votes  # type: ignore[attr-defined]
-    return store
 
 
 def add_votes(store: VoteStore, count: int) -> None:
