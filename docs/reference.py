@@ -162,7 +162,7 @@ def _boards() -> list[str]:
         lines += [f"### {', '.join(tables)}", "", "One file each." if len(tables) > 1 else _files(()), ""]
         if columns is BOARD_COLUMNS:
             lines += [
-                "Each breakdown has the columns of what it is by besides those of `leaderboard`; `tier` is of `leaderboard` alone.",
+                "Each breakdown has the columns of what it is by besides those of `leaderboard`; ranges of ranks are of `leaderboard` alone.",
                 "",
             ]
         lines += ["| column | meaning |", "| --- | --- |", *(f"| `{name}` | {text} |" for name, text in columns.items()), ""]

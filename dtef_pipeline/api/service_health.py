@@ -18,7 +18,7 @@ from fastapi import Depends, Request
 from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName
 from dtef_pipeline.api.documents.document_history import KnownDocuments
 from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS
-from dtef_pipeline.api.pages.evaluation_text import part_words
+from dtef_pipeline.api.pages.evaluation_text import partition_words
 from dtef_pipeline.api.queue.evaluation_progress import EvaluationView, describe_subject, load_evaluation_views
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.errors import ConfigError, StoreError
@@ -26,7 +26,6 @@ from dtef_pipeline.text.number_words import format_count
 from resources.evaluations.evaluation_counts import count_unended, last_event_at
 from resources.evaluations.evaluation_store import QUEUE_SENSOR
 from resources.failures import is_damaged
-from resources.responses.store import find_damage
 
 if TYPE_CHECKING:
     from assets.daemon_state import DaemonState
@@ -42,7 +41,6 @@ _DAEMON_KNOWN_S = 60.0
 """Maximum age of the daemon's state on a page that does not wait for a new check."""
 _FIRST_LOOK_WITHIN_S = 20
 """Seconds to wait until Dagster is imported, which is slow on a busy machine."""
-_DAMAGE_WITHIN_S = 0.5
 """Seconds that each check searches the store's file for damage."""
 DAMAGED_STORE = (
     "the response store is damaged: stop the service and replace the file with a backup; `dtef doctor` names the file"
@@ -214,7 +212,7 @@ def _check_database(services: Services, now: datetime) -> _StoredHealth:
                 last_event_at=last_event_at(store),
                 failures=[_build_failure(view) for view in failures if view.last_at >= since],
             ),
-            [*_find_damage(services), *_find_disk_problems(services), *_find_document_problems(services)],
+            [*_find_disk_problems(services), *_find_document_problems(services)],
         )
     except StoreError as error:
         _log.error("the database does not answer: %s", error)
@@ -226,18 +224,10 @@ def _build_failure(view: EvaluationView) -> RecentFailure:
     return RecentFailure(
         queue_id=evaluation.queue_id,
         family=evaluation.family,
-        subject=describe_subject(evaluation, partial(part_words, evaluation.family)),
+        subject=describe_subject(evaluation, partial(partition_words, evaluation.family)),
         failed_at=view.last_at,
         reason=view.progress.reason,
     )
-
-
-def _find_damage(services: Services) -> list[str]:
-    """Check the file of an SQLite store for damage, as far as it can be read in a moment."""
-    if (file := services.votes.database.file) is None or not (damage := find_damage(file, _DAMAGE_WITHIN_S)):
-        return []
-    _log.error("the response store is damaged: %s", damage)
-    return [DAMAGED_STORE]
 
 
 def _find_disk_problems(services: Services) -> list[str]:

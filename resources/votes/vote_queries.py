@@ -57,8 +57,7 @@ def build_audit_query(vote_id: str) -> sa.Select[Any]:
     judging = sa.select(sa.func.aggregate_strings(ordered_keys.c.request_key, " ")).scalar_subquery()
     side = sa.case((paired_responses.c.response_id == pairs.c.left_id, "left"), else_="right").label("side")
     request_match = sa.and_(
-        run_requests.c.response_id == paired_requests.c.response_id,
-        run_requests.c.request_key == paired_requests.c.request_key,
+        run_requests.c.response_id == paired_requests.c.response_id, run_requests.c.request_key == paired_requests.c.request_key
     )
     return (
         sa.select(

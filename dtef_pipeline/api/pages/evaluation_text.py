@@ -19,7 +19,7 @@ from resources.evaluations.evaluation_store import Event
 
 if TYPE_CHECKING:
     from dtef_pipeline.site.content import Table
-    from dtef_pipeline.site.family_view import FamilySite
+    from dtef_pipeline.site.family_content import FamilySite
 
 
 ITSELF = "itself"
@@ -50,10 +50,10 @@ def find_family(title: str) -> str:
     return next((site.family for site in load_family_sites() if site.title.lower() == title.lower()), title)
 
 
-def part_words(family: str, key: str) -> str:
+def partition_words(family: str, key: str) -> str:
     """`GD4, Kenya` of the partition `GD4/country:kenya`."""
     site = site_of(family)
-    return site.part_words(key) if site else key
+    return site.partition_words(key) if site else key
 
 
 def metric_words(family: str, metric: str) -> str:
@@ -86,7 +86,7 @@ def _value_words(family: str, name: str, value: Any) -> str:
     if name in ("persona", "persona_id"):
         return value and ", ".join(persona_words([str(value)]))
     if name in ("partition", "scenario_id"):
-        return part_words(family, str(value))
+        return partition_words(family, str(value))
     text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
     return text if len(text) <= _LONGEST_SETTING else f"{text[:_LONGEST_SETTING]}…"
 
@@ -222,7 +222,7 @@ def _describe_event(event: Event, family: str) -> str:
     if "restarted" in data:
         return f"Dagster started the run again: {data.get('reason', 'no reason was given')}"
     if "key" in data:
-        return f"{part_words(family, str(data['key']))}{f': {reason}' if (reason := data.get('reason')) else ''}"
+        return f"{partition_words(family, str(data['key']))}{f': {reason}' if (reason := data.get('reason')) else ''}"
     if "calls" in data:
         reasons = "; ".join(str(data[name]) for name in ("failure_reason", "skip_reason") if name in data)
         return format_calls(data["calls"]) + (f" ({reasons})" if reasons else "")
@@ -260,7 +260,7 @@ def main_values(services: Services, view: EvaluationView) -> Table | None:
                 "setting": setting_words(family, item),
                 "metric": metric_words(family, item["metric"]),
             }
-            link = Link(part_words(family, run.key), f"runs/{run.run_id}")
+            link = Link(partition_words(family, run.key), f"runs/{run.run_id}")
             row = rows.setdefault((run.run_id, *names.values()), {"run": link, **names})
             row[models.setdefault(item["model"], f"model {len(models)}")] = Estimate(item["value"], item["low"], item["high"])
     named = [Column(*entry) for entry in (("run", "Partition"), ("persona", "Persona"), ("setting", "Setting"))]

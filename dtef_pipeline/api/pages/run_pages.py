@@ -12,7 +12,7 @@ from urllib.parse import quote
 from fastapi import Request, Response
 
 from dtef_pipeline.api.access import OperatorToken
-from dtef_pipeline.api.pages.evaluation_text import build_value_rows, describe_run_request, format_call_cost, part_words
+from dtef_pipeline.api.pages.evaluation_text import build_value_rows, describe_run_request, format_call_cost, partition_words
 from dtef_pipeline.api.pages.page_routes import build_page_router
 from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.queue.evaluation_progress import compute_progress
@@ -43,7 +43,7 @@ def run_page(request: Request, services: ServicesDep, holder: OperatorToken, con
         run=run,
         state=state,
         terms_of_run={
-            "Partition": part_words(context.evaluation.family, run.key),
+            "Partition": partition_words(context.evaluation.family, run.key),
             "Request": describe_run_request(context.evaluation.family, run.asks),
             "Snapshot": context.snapshot,
             "Outcomes": _format_outcomes(results.outcomes),

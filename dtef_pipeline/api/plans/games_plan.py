@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from itertools import pairwise
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -27,6 +26,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import run_config
 from dtef_pipeline.games.entrants import (
     AS_ITSELF,
+    is_known_model,
     list_absent_by_scenario,
     list_player_models,
     list_solo_scenarios,
@@ -196,10 +196,7 @@ class _NamedGames:
         packs = list(self.packs.values())
         if path == "opponents" and any(name_opponent_item(game, name).startswith(BASELINE_PREFIX) for game in packs):
             return  # each scenario reports separately whether it has the baseline
-        is_model = False
-        with suppress(ConfigError):
-            is_model = bool(self.models.resolve([before]))
-        with rejections(path, UnfitManifest if as_persona or is_model else UnknownName):
+        with rejections(path, UnfitManifest if as_persona or is_known_model(self.models, before) else UnknownName):
             refuse_unknown_models(packs, self.models, self.personas, [name])
 
 

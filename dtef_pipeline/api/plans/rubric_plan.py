@@ -77,7 +77,7 @@ class RubricPlans(FamilyPlans):
             candidates = Candidates(named.models, settings.models)
         # These bring pandas, which the API starts without.
         from dtef_pipeline.rubric.summaries.extractions import choose_extracting_model
-        from dtef_pipeline.rubric.summaries.summary_rows import choose_analysts
+        from dtef_pipeline.rubric.summaries.summary import choose_analysts
 
         with rejections("analysts"):
             analysts = choose_analysts(settings.analysts, named.models)

@@ -1,4 +1,4 @@
-"""Pairs of stored responses: making them for the command and the API, and formatting them for people."""
+"""Pairs of stored responses: making them for the command and the API."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dtef_pipeline.api.review.feedback_bodies import PairRequest
 from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.record import Family
-from dtef_pipeline.games.game_in_play import replace_first_seen
+from dtef_pipeline.games.game_in_play import replace_first_observations
 from dtef_pipeline.preference.paired_source import build_paired_responses
-from dtef_pipeline.preference.pairing import BlindedPair, make_new_pairs
+from dtef_pipeline.preference.pairing import make_new_pairs
 from dtef_pipeline.preference.vote_records import RunManifest
 from dtef_pipeline.preference.votes import PairedResponse
 from resources.evaluations.run_manifests import code_version, config_hash
@@ -50,12 +50,6 @@ def pair_stored(store: VoteStore, warehouse: Warehouse, settings: Settings, requ
     return PairingResult(new, tuple(store.make_keyed(pair).pair_id for pair in pairs), len(responses), left_out)
 
 
-def prepare_for_people(family: str, pair: BlindedPair) -> BlindedPair:
-    """Format the pair in the layout of its family."""
-    source = FAMILY_BY_NAME[family].pair_source if family in FAMILY_BY_NAME else None
-    return source.layout(pair) if source and source.layout else pair
-
-
 def _read_responses(warehouse: Warehouse, settings: Settings, family: Family, request: PairRequest) -> list[PairedResponse]:
     source = family.pair_source
     if source is None:
@@ -69,7 +63,7 @@ def _read_responses(warehouse: Warehouse, settings: Settings, family: Family, re
     )
     chosen_rows = [row for row in result.to_pylist() if _is_wanted(family, row, request)]
     if chosen_rows and "trace" in chosen_rows[0]:
-        chosen_rows = replace_first_seen(chosen_rows, load_known_scenarios(settings))
+        chosen_rows = replace_first_observations(chosen_rows, load_known_scenarios(settings))
     personas = load_known_persona_versions(settings) if any(row.get("persona") for row in chosen_rows) else {}
     display_names = {name: persona.display_name for name, persona in personas.items()}
     return build_paired_responses(family.name, chosen_rows, display_names)

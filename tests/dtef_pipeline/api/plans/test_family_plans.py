@@ -163,7 +163,6 @@ def test_values_that_cannot_be_are_refused(settings: Settings, family: str, give
         ("qa", {"suites": []}),
         ("qa", {"filter": ["="]}),
         ("qa", {"sandbox": "off"}),
-        ("qa", {"trust_answers": True}),
         ("qa", {"judges": "/etc/passwd"}),
     ],
 )

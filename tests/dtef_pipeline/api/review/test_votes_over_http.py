@@ -50,7 +50,7 @@ def test_vectors_of_votes(client: TestClient, given: dict[str, Any], expected: i
     ("values", "status", "said"),
     [
         ({"choice": "C"}, 422, "choice: got 'C'; allowed: A, B, tie"),
-        ({"confidence": 0}, 422, "confidence: got 0; allowed: 1 to 5"),
+        ({"confidence": 0}, 422, "confidence: got 0; allowed: 1 or more"),
         ({"confidence": 6}, 422, "confidence"),
         ({"confidence": 2.5}, 422, "confidence"),
         ({"confidence": True}, 422, "confidence"),
