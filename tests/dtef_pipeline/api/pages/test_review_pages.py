@@ -33,7 +33,7 @@ def test_a_reviewer_learns_the_task_first_and_asked_for_consent(tmp_path: Path) 
         assert [one["what"] for one in votes_of(client).actions()] == ["pairs", "reviewer", "reviewer"]
 
 
-@pytest.mark.parametrize("role", ["reviewer", "operator", "admin"])
+@pytest.mark.parametrize("role", ["reviewer", "admin"])
 def test_votes_are_stored_under_the_name_of_who_is_logged_in_until_nothing_is_left(role: str, tmp_path: Path) -> None:
     with reviewing(tmp_path, responses(3), role) as client:
         page = client.get("/review")

@@ -15,10 +15,8 @@ from fastapi.testclient import TestClient
 
 from assets.daemon_state import DaemonState, SensorTicks, daemon_state
 from dtef_pipeline.api import service_health
-from dtef_pipeline.api.pages.health_pages import format_bytes
 from dtef_pipeline.api.service_health import DAMAGED_STORE, NO_DAEMON, NO_SENSOR, HealthMonitor
 from dtef_pipeline.errors import StoreError
-from dtef_pipeline.text.spans import format_span
 from resources.evaluations.evaluation_store import QUEUE_SENSOR, EvaluationStore
 from resources.votes.vote_queries import vote_counts
 from tests.dtef_pipeline.api.browsed import assert_inert, browsing, texts_of
@@ -262,25 +260,11 @@ def test_health_lists_failures_and_a_database_that_is_away(
         assert client.get("/api/health").status_code == 401
 
 
-def test_a_home_of_dagster_that_was_never_started_has_no_daemon(tmp_path: Path) -> None:
-    assert daemon_state(tmp_path, QUEUE_SENSOR) == DaemonState(None, True)
-
-
 def test_a_home_of_dagster_is_read_or_its_fault_is_reported(tmp_path: Path) -> None:
+    assert daemon_state(tmp_path, QUEUE_SENSOR) == DaemonState(None, True)
     (tmp_path / "dagster.yaml").write_text("{}\n", encoding="utf-8")
     assert daemon_state(tmp_path, QUEUE_SENSOR) == DaemonState(None, True)
     (tmp_path / "dagster.yaml").write_text("storage: [odd", encoding="utf-8")
     found = daemon_state(tmp_path, QUEUE_SENSOR)
     assert found.problem
     assert not found.is_running(datetime.now(UTC))
-
-
-def test_spans_and_sizes_are_stated_in_the_greatest_unit() -> None:
-    assert [format_span(timedelta(seconds=one)) for one in (-1, 1, 61, 7200, 200_000)] == [
-        "0 seconds",
-        "1 second",
-        "1 minute",
-        "2 hours",
-        "2 days",
-    ]
-    assert [format_bytes(one) for one in (1, 999, 1_400_000, 2_000_000_000)] == ["1 byte", "999 bytes", "1.4 MB", "2.0 GB"]

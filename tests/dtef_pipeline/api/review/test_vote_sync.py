@@ -107,6 +107,7 @@ def test_scores_are_a_list_that_is_empty_before_there_are_any(client: TestClient
     after = client.get(SCORES, params={"family": "qa"}).json()
     assert (after["votes_version"] != now, after["scores"]) == (True, [told])
     assert "votes were added or voided" in after["note"]
+    assert "Votes were added or voided" in client.get("/board").text
 
 
 @pytest.mark.parametrize(
