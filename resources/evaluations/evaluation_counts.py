@@ -10,9 +10,9 @@ import sqlalchemy as sa
 
 from dtef_pipeline.text.well_formed import replace_surrogates
 from resources.evaluations.evaluation_store import EvaluationStore, evaluation_ends, evaluations, has_not_ended
-from resources.responses.database import evaluation_responses, lost_attempts, responses
+from resources.responses.database import evaluation_responses, lost_attempts
 from resources.responses.database_stores import read_if_there
-from resources.responses.response_removal import UnansweredCost, has_no_response, select_unanswered_costs
+from resources.responses.store import ResponseStore
 from resources.votes.vote_tables import decode_time
 
 _REPORTED_DECIMALS = 12
@@ -60,34 +60,15 @@ def sum_call_costs_by(store: EvaluationStore, queue_id: str) -> dict[str, Any]:
     `prompt_tokens`, `completion_tokens`, and `unpriced`, the attempts of unknown cost, which cost at most `unpriced_usd_most` where that
     is known. Cache hits cost nothing.
     """
-    column, number = responses.c, sa.func.count
-    unknown = sa.func.coalesce(column.unknown_cost_attempts, 0)
-    statement = (
-        sa.select(
-            sa.func.sum(column.cost_usd).label("usd"),
-            number().label("calls"),
-            sa.func.coalesce(sa.func.sum(column.prompt_tokens), 0).label("prompt_tokens"),
-            sa.func.coalesce(sa.func.sum(column.completion_tokens), 0).label("completion_tokens"),
-            sa.func.coalesce(sa.func.sum(sa.case((column.cost_usd.is_(None) & (unknown == 0), 1), else_=unknown)), 0).label(
-                "unpriced"
-            ),
-            sa.func.sum(column.unknown_cost_usd_most).label("most"),
-        )
-        .join_from(responses, evaluation_responses, column.request_key == evaluation_responses.c.request_key)
-        .where(evaluation_responses.c.queue_id == queue_id)
-    )
-    (row,) = store.rows(statement)
-    unanswered = select_unanswered_costs().where(lost_attempts.c.queue_id == queue_id, has_no_response()).subquery().c
-    sums = number().label("requests"), *(sa.func.sum(unanswered[name]).label(name) for name in UnansweredCost._fields)
-    (of_lost,) = store.rows(sa.select(*sums))
-    costs = [cost for cost in (row["usd"], of_lost["cost_usd"]) if cost is not None]
-    most = [cost for cost in (row["most"], of_lost["most_usd"]) if cost is not None]
-    return {
-        **{name: int(row[name]) for name in ("calls", "prompt_tokens", "completion_tokens")},
-        "unpriced": int(row["unpriced"]) + int(of_lost["unknown"] or 0),
-        "usd": round_dollars(sum(costs) if costs or not (row["calls"] or of_lost["requests"]) else None),
-        **({"unpriced_usd_most": round_dollars(sum(most))} if most else {}),
+    keys = {
+        row["request_key"]
+        for table in (evaluation_responses, lost_attempts)
+        for row in store.rows(sa.select(table.c.request_key).where(table.c.queue_id == queue_id))
     }
+    costs = ResponseStore(store.database).sum_call_costs(keys, queue_id)
+    totals = {name: getattr(costs, name) for name in ("calls", "prompt_tokens", "completion_tokens", "unpriced")}
+    most = {} if costs.most_usd is None else {"unpriced_usd_most": round_dollars(costs.most_usd)}
+    return {**totals, "usd": round_dollars(costs.cost_usd), **most}
 
 
 def round_dollars(usd: float | None) -> float | None:
