@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from dtef_pipeline.api.review.feedback_routes import VOTES_A_MINUTE
 from dtef_pipeline.preference.pairing import make_new_pairs
 from resources.votes.vote_store import VoteStore, add_judge
-from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in
+from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, votes_of
 from tests.made.voted import responses, vectors
 
 VOTES_PATH, NEXT = "/api/feedback/votes", "/api/feedback/next"
@@ -26,11 +26,6 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
     with client_in(tmp_path, "operator") as found:
         fill(votes_of(found))
         yield found
-
-
-def votes_of(client: TestClient) -> VoteStore:
-    store: VoteStore = client.app.state.services.votes  # type: ignore[attr-defined]
-    return store
 
 
 def fill(store: VoteStore, players: int = 4, items: int = 1) -> None:
