@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dtef_pipeline.drift.evidence import Evidence, estimate_shift, evidence
-from dtef_pipeline.drift.outages import NO_OUTAGES, Outages, find_outages
+from dtef_pipeline.drift.evidence import NO_OUTAGES, Evidence, Outages, estimate_shift, evidence, find_outages
 from dtef_pipeline.drift.paired import ItemShift, Paired, pair_with_baseline
 from dtef_pipeline.drift.shared_shift import Control, Scores, choose_control, compute_known_evidence
 from dtef_pipeline.drift.verdict_tables import EVIDENCE

@@ -10,15 +10,11 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 from pydantic import Field
 
-from dtef_pipeline.boards.comparisons import tiers
-from dtef_pipeline.boards.families import ALIKE, BETTER, OTHER
 from dtef_pipeline.documents import Part, read_document
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
-from dtef_pipeline.keys import MODEL, Keys
 from dtef_pipeline.preference.pair_verdicts import is_own_vote, matches_judge, parse_judge_model
 from dtef_pipeline.preference.response_lengths import (
     Lengths,
@@ -47,17 +43,6 @@ from dtef_pipeline.text.number_words import format_count
 
 Codes = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-
-VOTE_KEYS = Keys(
-    space=("family", "item_id"),
-    item="pair_id",
-    noun="vote",
-    asked=("component",),
-    cluster="reviewer_id",
-    cluster_noun="reviewer",
-)
-"""The keys for tiers of preference, which are computed within each component."""
-
 
 PREFERENCE_SECTION = "preference"
 
@@ -96,7 +81,7 @@ class PreferenceScore:
     rank: int | None
     """Rank within the component, 1 is best."""
     tier: int | None
-    """Within the component, from 1: see `boards.comparisons.tiers`."""
+    """Within the component, from 1: see `_compute_tiers`."""
     beta: float | None
     """Logits, 0 on average over the component; higher is preferred."""
     share: float | None
@@ -273,16 +258,24 @@ def _build_scores(
 
 
 def _compute_tiers(votes: VoteColumns, fit: StrengthFit, errors: ClusteredErrors, rank: Floats) -> list[int | None]:
-    """Return tiers as on leaderboards: a tier holds its first player and all that follow until one that the first beats."""
+    """Return tiers, from 1 in each component: a tier holds its first player and all that follow until one that the first beats.
+
+    None for players that are not ranked, or in no test because of too few clusters.
+    """
     tests = pair_tests(fit, errors)
-    names = np.array(votes.players, dtype=object)
-    board = pd.DataFrame({"component": fit.component.astype(str), "rank": rank, **dict.fromkeys(MODEL, names)})
-    sides = dict.fromkeys(MODEL, names[tests.better]) | dict.fromkeys(OTHER, names[tests.worse])
-    verdict = np.where(tests.p_adjusted < SIGNIFICANCE, BETTER, ALIKE)
-    comparisons = pd.DataFrame(
-        {"component": board["component"].to_numpy()[tests.better], **sides, "p": tests.p, "verdict": verdict}
-    )
-    return [None if pd.isna(tier) else int(tier) for tier in tiers(board, comparisons.assign(note=""), VOTE_KEYS)]
+    has_test, is_won = ~np.isnan(tests.p), tests.p_adjusted < SIGNIFICANCE
+    tested = np.isin(np.arange(len(rank)), (tests.better[has_test], tests.worse[has_test])) & ~np.isnan(rank)
+    beaten = set(zip(tests.better[is_won].tolist(), tests.worse[is_won].tolist(), strict=True))
+    result: list[int | None] = [None] * len(rank)
+    component, first, tier = -1, -1, 0
+    players = np.flatnonzero(tested).tolist()
+    for player in sorted(players, key=lambda index: (fit.component[index], rank[index], votes.players[index])):
+        if fit.component[player] != component:
+            component, first, tier = int(fit.component[player]), player, 1
+        elif (first, player) in beaten:
+            first, tier = player, tier + 1
+        result[player] = tier
+    return result
 
 
 def _count_reviewers(counts: PairedOutcomes) -> Codes | None:

@@ -242,7 +242,7 @@ def _format_cell(name: str, value: Any, places: int) -> str:
         return f"{value:,}"
     if name in P_COLUMNS or name.endswith("_p"):
         return format_p_value(value)
-    if name == "rank" or name.startswith("n_"):
+    if name in ("rank", "tier") or name.startswith("n_"):
         return f"{value:,.0f}"
     if name in DOLLAR_COLUMNS:
         return format_decimals(value, count_cost_decimals(value))

@@ -17,6 +17,7 @@ from dtef_pipeline.drift.evidence import (
     ALPHA,
     BASELINE,
     HALF_BY,
+    LONGEST_OUTAGE,
     PRIOR_VARIANCE,
     Dependence,
     Evidence,
@@ -27,7 +28,6 @@ from dtef_pipeline.drift.evidence import (
     log_e,
     log_weight,
 )
-from dtef_pipeline.drift.outages import LONGEST_OUTAGE
 
 Floats = npt.NDArray[np.float64]
 

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from dtef_pipeline.drift.evidence import evidence
-from dtef_pipeline.drift.outages import LONGEST_OUTAGE, NO_OUTAGES, Outages, find_outages
+from dtef_pipeline.drift.evidence import LONGEST_OUTAGE, NO_OUTAGES, Outages, evidence, find_outages
 
 FLOOR = 0.005
 
