@@ -83,9 +83,9 @@ class TestDefinition:
     ) -> None:
         means = np.random.default_rng(seed).normal(0, 0.03, snapshots)
         means[snapshots // 2 :] += shift
-        found = log_e(means, np.full(nights, 1e-9), np.arange(2, nights + 1), build_dependences(share))
-        expected = [math.log(e_by_definition(means[:n], share)) for n in range(2, nights + 1)]
-        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-5)  # two nights may be nearly equal
+        found = log_e(means, np.full(snapshots, 1e-9), np.arange(2, snapshots + 1), build_dependences(share))
+        expected = [math.log(e_by_definition(means[:n], share)) for n in range(2, snapshots + 1)]
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-5)  # two snapshots may be nearly equal
 
     @pytest.mark.parametrize(("n1", "n2", "value"), [(5, 1, 0.4), (5, 3, 2.5), (20, 10, -3.0), (80, 20, 6.0)])
     def test_bayes_factor_is_the_noncentral_t_averaged_over_its_prior(self, n1: int, n2: int, value: float) -> None:
