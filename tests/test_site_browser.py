@@ -241,3 +241,9 @@ def test_a_sample_of_the_details_can_be_read_without_scripts(browser: Browser, f
         assert len(re.findall(r" needs JavaScript", browser.does("document.querySelector('main').innerText"))) > 0
     browser.opens(page)
     until(lambda: "needs JavaScript" not in browser.does("document.querySelector('main').innerText"))
+
+
+def test_tables_and_texts_stay_without_scripts(browser: Browser, site: Path) -> None:
+    with without_scripts(browser, site / "made" / "index.html"):
+        shown = "[...document.querySelectorAll('#board-1-table tbody tr')].filter(row => row.offsetParent).length"
+        assert browser.does(shown) == 4

@@ -93,13 +93,10 @@ class WatchOptions(Part):
 
         `models`: names and variants of those with scores; `judges`: of those that judged anchors.
         """
-        known_models, judging = list(models), list(judges)
-        if absent := self.absent([*known_models, *judging]):
-            names, judge_names = (", ".join(sorted({name for name, _ in pairs})) for pairs in (known_models, judging))
-            raise ConfigError(
-                f"since: no scores of a model {', '.join(absent)}; models with scores: {names or 'none'}"
-                f"{f'; judges of stored answers: {judge_names}' if judge_names else ''}"
-            )
+        known = [*models, *judges]
+        if absent := self.absent(known):
+            names = list_nearest(absent[0], {name for name, _ in known})
+            raise ConfigError(f"since: no scores of a model {', '.join(absent)}; models and judges with scores: {names}")
 
     def absent(self, models: Iterable[tuple[str, str]]) -> list[str]:
         """Return the names in `since` that fit none of these models (names and variants)."""

@@ -111,10 +111,5 @@ def format_p_value(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def find_first_digit(value: float) -> int:
-    """Return the decimals that leave only the first digit: 5,480 becomes 5,000, 1.6 becomes 2."""
-    return _count_two_digit_decimals(value) - 1
-
-
 def _count_two_digit_decimals(size: float) -> int:
     return 1 - math.floor(math.log10(abs(size)))

@@ -195,7 +195,7 @@ def test_drift_of_rubrics_leaves_out_what_is_before_a_date_of_the_panel_or_of_th
     monkeypatch.setenv("DTEF_PANEL", str(tmp_path / "panel.yaml"))
     assert max(compared()) == 1
     assert max(compared("--since", "2026-01-01")) == 2
-    assert "since: no scores of a model nobody; models with scores: " in refused(
+    assert "since: no scores of a model nobody; models and judges with scores: " in refused(
         "drift", "--family", "rubric", "--since", "nobody=2026-01-02"
     )
     assert "no snapshot of a language model since 2027-01-01" in refused("drift", "--family", "rubric", "--since", "2027-01-01")
