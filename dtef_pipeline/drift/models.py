@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -225,7 +225,7 @@ def _compare_series(
 
 def _build_short_row(log: History, subject: Subject, options: WatchOptions) -> dict[str, Any]:
     """Return the row of a series with one counted snapshot, or none."""
-    rule = _apply_rule_to_nothing(tuple(log.times.items()), log.temperature)
+    rule = apply_drift_rule(pd.DataFrame(columns=list(log.times)), log.times, temperature=log.temperature)
     row = {
         **log.keys,
         **subject.series_columns(log.keys),
@@ -235,11 +235,6 @@ def _build_short_row(log: History, subject: Subject, options: WatchOptions) -> d
     }
     since = options.find_since(log.keys["model"], log.keys["model_variant"])
     return row if log.times else {**row, "reason": f"not compared: no snapshot since {since}, and earlier ones are left out"}
-
-
-@lru_cache(maxsize=128)
-def _apply_rule_to_nothing(times: tuple[tuple[str, datetime | None], ...], temperature: float | None) -> DriftVerdict:
-    return apply_drift_rule(pd.DataFrame(columns=[label for label, _ in times]), dict(times), temperature=temperature)
 
 
 def _find_late_labels(histories: Histories, n_days: int) -> set[str]:
@@ -276,8 +271,7 @@ class _Comparison:
             for part in build_panels(snapshots, options.baseline, history.times, pairs)
         ]
         self._panel = panel = choose_panel(self._panels)
-        self._comparable, self._asked, self._values = panel.comparable, panel.asked, panel.values
-        self._rule, self.verdict, self.pairs = panel.rule, panel.verdict, panel.pairs
+        self._comparable, self.verdict, self.pairs = panel.comparable, panel.verdict, panel.pairs
         self.name, self._retired = history.keys["model"], threshold is None
         grids = (panel.comparable.grid(values) for values in (lambda s: s.parsed, lambda s: s.ok, lambda s: s.answered))
         labels_compared = list(self.pairs.snapshots)
@@ -291,11 +285,11 @@ class _Comparison:
         return {
             **self._history.keys,
             **self._subject.series_columns(self._history.keys),
-            "n_prompts": len(self._asked),
+            "n_prompts": len(self._panel.asked),
             "latest_snapshot": self._snapshots[-1].label,
-            **asdict(self._rule),
+            **asdict(self._panel.rule),
             **evidence,
-            "reason": "; ".join([self._rule.reason, *self._build_notes(), *self._explain_exclusions()]),
+            "reason": "; ".join([self._panel.rule.reason, *self._build_notes(), *self._explain_exclusions()]),
             "changes": [change._asdict() for change in changes],
         }
 
@@ -376,7 +370,7 @@ class _Comparison:
     def _compute_shared_values(self, label: str, place: int) -> dict[str, Any]:
         answers = self._answers
         return {
-            "score": _compute_mean(self._values[label].to_numpy()),
+            "score": _compute_mean(self._panel.values[label].to_numpy()),
             "difference": float(self.pairs.means[place]),
             "parse_rate": parse_rate(answers.ok[:, place], answers.answered[:, place]),
             "log10_e": float(self.verdict.evidence.log10_e[place]) if self.verdict else None,
