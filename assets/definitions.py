@@ -13,11 +13,11 @@ from assets.games.nightly import GAMES_SCHEDULES
 from assets.games.roll_ups import GAMES_JOBS, GAMES_SENSORS, games_pipeline
 from assets.preference.score_assets import PREFERENCE_JOBS, PREFERENCE_SENSORS
 from assets.qa.nightly import QA_SCHEDULES
-from assets.qa.roll_ups import QA_JOBS, QA_SENSORS, qa_night, qa_pipeline
+from assets.qa.roll_ups import QA_JOBS, QA_SENSORS, qa_nightly, qa_pipeline
 from assets.rubric.nightly import RUBRIC_SCHEDULES
-from assets.rubric.roll_ups import RUBRIC_JOBS, RUBRIC_SENSORS, rubric_night, rubric_pipeline
+from assets.rubric.roll_ups import RUBRIC_JOBS, RUBRIC_SENSORS, rubric_nightly, rubric_pipeline
 from assets.stage.drift_webhook import drift_webhook
-from assets.survey.landing import SURVEY_JOBS, SURVEY_SENSORS, nightly_drift, survey_pipeline
+from assets.survey.landing import SURVEY_JOBS, SURVEY_SENSORS, survey_nightly, survey_pipeline
 from assets.survey.nightly import SURVEY_SCHEDULES
 from dtef_pipeline.families import PLUGIN_FAMILIES
 
@@ -27,11 +27,11 @@ _PLUGIN = [plugin_assets.load_family_assets(family.name) for family in PLUGIN_FA
 _SCORING = [
     games_pipeline,
     rubric_pipeline,
-    rubric_night,
+    rubric_nightly,
     qa_pipeline,
-    qa_night,
+    qa_nightly,
     survey_pipeline,
-    nightly_drift,
+    survey_nightly,
     *(item.pipeline for item in _PLUGIN),
 ]
 _QUEUE = build_queue_sensor(_SCORING)

@@ -5,19 +5,11 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
 import dagster as dg
 
 from assets import plugin_assets
-from assets.engine.roll_up_names import (
-    GAMES_ROLL_UP_NAMES,
-    PREFERENCE_ROLL_UP_NAMES,
-    QA_ROLL_UP_NAMES,
-    REPORT,
-    ROLL_UP_NAMES,
-    RUBRIC_ROLL_UP_NAMES,
-)
 from assets.stage.dagster_internals import (
     MAX_RETRIES_TAG,
     filter_storage_messages,
@@ -29,62 +21,16 @@ from assets.stage.failure_text import describe_stage_failure, parse_partition_fa
 from assets.stage.partitions import PROCESS_TAG, build_partition_tags, format_failures, get_stage_verb, process_of
 from assets.stage.resources import SKIPPED_TAG
 from dtef_pipeline.errors import DtefError, Interrupted
-from dtef_pipeline.families import PLUGIN_FAMILIES
+from dtef_pipeline.families import FAMILY_BY_NAME
+from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.stage import TAKEN_AWAY
-from dtef_pipeline.games.tables import LEAGUE_SPACE
-from dtef_pipeline.qa.tables import QA_SPACE
-from dtef_pipeline.rubric.tables import RUBRIC_SPACE
-from dtef_pipeline.survey.identity import SPACE
 from resources.failures import add_remedy
 from resources.responses.processes import Process
 from resources.settings import find_shipped
 
-# Constants, so that a command imports only the modules of its own family; a test compares them with what is loaded.
-STAGE_NAMES = ["survey_responses", "blueprints", "predictions", "scores", "segment_results", "drift_checks"]
-QA_STAGE_NAMES = ["qa_items", "qa_prompts", "qa_responses", "qa_judgements", "qa_executions", "qa_scores"]
-GAMES_STAGE_NAMES = ["scenario_items", "episode_prompts", "episodes", "episode_scores"]
-RUBRIC_STAGE_NAMES = [
-    f"rubric_{name}" for name in ("blueprints", "responses", "judgements", "embeddings", "points", "scores", "summaries")
-]
-_ASSETS_BY_FAMILY = {
-    "survey": {*STAGE_NAMES, *ROLL_UP_NAMES},
-    "rubric": {*RUBRIC_STAGE_NAMES, *RUBRIC_ROLL_UP_NAMES, "rubric_anchors"},
-    "qa": {*QA_STAGE_NAMES, *QA_ROLL_UP_NAMES, "qa_anchors"},
-    "games": {*GAMES_STAGE_NAMES, *GAMES_ROLL_UP_NAMES},
-    "preference": {*PREFERENCE_ROLL_UP_NAMES, REPORT},
-    **{item.name: {item.first_table, *(stage.name for stage in item.stages()), *item.roll_ups} for item in PLUGIN_FAMILIES},
-}
-"""The assets that commands start, by family."""
 defs: dg.Definitions | None = None
-"""Definitions for tests that change them; None: those of the assets' family."""
-
-
-Value = TypeVar("Value")
+"""Definitions for tests that change them; None: those of the family."""
 _INTERRUPTS = (dg.DagsterExecutionInterruptedError.__name__, "InterruptException")
-
-
-@dataclass(frozen=True, slots=True)
-class SpaceRuns:
-    """The partitions of a space, for runs of commands."""
-
-    name: str
-    """The name of the partitions definition."""
-    registered_by: str
-    """How to register a partition, in words."""
-
-
-OF_ROUNDS = SpaceRuns(SPACE.name, "run `dtef add` on the round first")
-OF_BLUEPRINTS = SpaceRuns(RUBRIC_SPACE.name, "`dtef rubric add` registers a blueprint")
-OF_SCENARIOS = SpaceRuns(LEAGUE_SPACE.name, "`dtef games run` registers a scenario")
-OF_PARTS = SpaceRuns(QA_SPACE.name, "`dtef qa add` registers a part")
-FAMILY_RUNS = {
-    "survey": OF_ROUNDS,
-    "rubric": OF_BLUEPRINTS,
-    "qa": OF_PARTS,
-    "games": OF_SCENARIOS,
-    **{item.name: SpaceRuns(item.space.name, f"`dtef {item.name} add` registers a {item.part}") for item in PLUGIN_FAMILIES},
-}
-"""The partitions of each family."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,34 +59,44 @@ def materialize(
     config: Mapping[str, Mapping[str, Any]],
     tags: Mapping[str, str] | None = None,
     on_step: Callable[[str], None] | None = None,
-    space: SpaceRuns = OF_ROUNDS,
+    family: str = "survey",
 ) -> LaunchResult:
-    """Materialize assets for the partitions `keys` of a space, in one run.
+    """Materialize assets of a family, for its partitions `keys`, in one run.
 
     `config`: configuration by asset name. Assets without partitions take no keys. `on_step`: called with the name of each asset when it
     begins. Raises Interrupted after a Ctrl-C.
     """
     close_abandoned_runs(instance)
-    known_keys = list(instance.get_dynamic_partitions(space.name))
-    if unknown := [key for key in keys if key not in set(known_keys)]:
-        raise DtefError(f"not registered with Dagster: {', '.join(unknown)}; {space.registered_by}")
-    partition_tags = build_partition_tags(known_keys, keys) if keys else {}
-    result = _run(instance, names, {**partition_tags, **(tags or {})}, config, on_step)
+    partition_tags = _select_partitions(instance, FAMILY_BY_NAME[family], keys) if keys else {}
+    result = _run(instance, family, names, {**partition_tags, **(tags or {})}, config, on_step)
     if _is_interrupted(result):
         raise Interrupted("interrupted; every response that arrived is kept, and the same command continues")
-    events, last = _list_materializations(instance, result.run_id), dg.AssetKey(names[-1])
+    entries = instance.all_logs(result.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION)
+    events, last = [entry.asset_materialization for entry in entries if entry.asset_materialization], dg.AssetKey(names[-1])
+    run = instance.get_run_by_id(result.run_id)
+    superseded = [event.metadata["superseded"].value for event in events if "superseded" in event.metadata]
     return LaunchResult(
         (result.run_id,),
         tuple(_list_failures(result, keys, instance.root_directory)),
-        sum(_collect_values(events, "superseded", int)),
-        tuple(_read_skipped_files(instance, result.run_id)),
+        sum(number for number in superseded if isinstance(number, int)),
+        tuple(json.loads(run.tags.get(SKIPPED_TAG, "{}")).items() if run else ()),
         tuple(dict.fromkeys(event.partition for event in events if event.asset_key == last and event.partition)),
         tuple(str(event.partition) for event in events if TAKEN_AWAY in event.metadata),
     )
 
 
+def _select_partitions(instance: dg.DagsterInstance, family: Family, keys: Sequence[str]) -> dict[str, str]:
+    """Return run tags that select partitions. Raises DtefError if one is not registered."""
+    known_keys = list(instance.get_dynamic_partitions(family.space.name))
+    if unknown := [key for key in keys if key not in set(known_keys)]:
+        command = f"dtef {family.name} {'run' if family.name == 'games' else 'add'}"
+        raise DtefError(f"not registered with Dagster: {', '.join(unknown)}; `{command}` registers a {family.part}")
+    return build_partition_tags(known_keys, keys)
+
+
 def _run(
     instance: dg.DagsterInstance,
+    family: str,
     names: Sequence[str],
     tags: Mapping[str, str],
     config: Mapping[str, Mapping[str, Any]],
@@ -151,7 +107,7 @@ def _run(
         # The command reports failures itself; details are in the UI.
         "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
     }
-    job = (defs or _load_definitions(frozenset(names))).resolve_implicit_global_asset_job_def()
+    job = (defs or _load_definitions(family)).resolve_implicit_global_asset_job_def()
     # A killed command is continued by repeating it, not by the daemon.
     process_tags = {PROCESS_TAG: json.dumps(Process.current()._asdict()), MAX_RETRIES_TAG: "0"}
     run_id = str(uuid.uuid4())
@@ -173,10 +129,8 @@ def _run(
 
 
 @cache
-def _load_definitions(names: frozenset[str]) -> dg.Definitions:
-    """Return the definitions of the family with these assets, or of all."""
-    families = [family for family, assets in _ASSETS_BY_FAMILY.items() if names <= assets]
-    return dg.Definitions(**plugin_assets.collect_plugin_assets(*(families or plugin_assets.EVERY_FAMILY)))
+def _load_definitions(family: str) -> dg.Definitions:
+    return dg.Definitions(**plugin_assets.collect_plugin_assets(family))
 
 
 def close_abandoned_runs(instance: dg.DagsterInstance) -> None:
@@ -196,21 +150,6 @@ def _is_interrupted(result: dg.ExecuteInProcessResult) -> bool:
                 return True
             error = error.cause
     return False
-
-
-def _list_materializations(instance: dg.DagsterInstance, run_id: str) -> list[dg.AssetMaterialization]:
-    entries = instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION)
-    return [entry.asset_materialization for entry in entries if entry.asset_materialization]
-
-
-def _read_skipped_files(instance: dg.DagsterInstance, run_id: str) -> list[tuple[str, str]]:
-    run = instance.get_run_by_id(run_id)
-    return list(json.loads(run.tags.get(SKIPPED_TAG, "{}")).items()) if run else []
-
-
-def _collect_values(events: Sequence[dg.AssetMaterialization], name: str, kind: type[Value]) -> list[Value]:
-    values = [event.metadata[name].value for event in events if name in event.metadata]
-    return [value for value in values if isinstance(value, kind)]
 
 
 def _list_failures(result: dg.ExecuteInProcessResult, keys: Sequence[str], home: str) -> list[str]:

@@ -75,9 +75,10 @@ def dagster_pass(survey: Path, round_id: str) -> None:
     """The same as one Dagster run of the six stages."""
     import dagster as dg
 
-    from assets.launch import STAGE_NAMES, materialize
+    from assets.launch import materialize
     from resources.settings import Settings
     from resources.warehouse import Warehouse
+    from tests.assets.stage_names import STAGE_NAMES
 
     with dg.DagsterInstance.get() as instance:
         house = Warehouse(Settings.read_environment().warehouse)
@@ -94,7 +95,8 @@ def roll_ups_pass(survey: Path, round_id: str) -> None:
     """All roll-ups, over all that the stages have stored."""
     import dagster as dg
 
-    from assets.launch import ROLL_UP_NAMES, materialize
+    from assets.engine.roll_up_names import ROLL_UP_NAMES
+    from assets.launch import materialize
 
     with dg.DagsterInstance.get() as instance:
         failures = materialize(instance, ROLL_UP_NAMES, [], {}).failures

@@ -25,16 +25,16 @@ TITLE = """\
 """
 SECTIONS: dict[str, tuple[str, type[BaseModel]]] = {
     "": (
-        "Surveys: the schedule `nightly_drift`. Without these keys, the baselines run on every round.",
+        "Surveys: the schedule `survey_nightly`. Without these keys, the baselines run on every round.",
         FAMILY_BY_NAME["survey"].settings,
     ),
     "drift": ("Drift, of all families.", DriftSettings),
     "rubric": (
-        "Rubrics: the schedule `nightly_rubrics`. Without this section, no rubric runs.",
+        "Rubrics: the schedule `rubric_nightly`. Without this section, no rubric runs.",
         FAMILY_BY_NAME["rubric"].settings,
     ),
-    "qa": ("Questions: the schedule `nightly_questions`. Without suites and parts, none run.", FAMILY_BY_NAME["qa"].settings),
-    "games": ("Games: the schedule `nightly_games`. Without scenarios, none are played.", FAMILY_BY_NAME["games"].settings),
+    "qa": ("Questions: the schedule `qa_nightly`. Without suites and parts, none run.", FAMILY_BY_NAME["qa"].settings),
+    "games": ("Games: the schedule `games_nightly`. Without scenarios, none are played.", FAMILY_BY_NAME["games"].settings),
     "preference": ("How votes become scores.", VoteSettings),
 }
 """By section: its heading, and the model of its keys. The section without a name is the top of the file."""

@@ -6,15 +6,10 @@ In a test:
     with FakeLLM(reply=lambda call: "[60, 40]", fault=at_first(Fault("status", status=429, retry_after="1"))) as server:
         ...  # api_base = server.base_url
         assert server.answered == 1
-
-As a process, for trying things out (`GET /stats` counts, Ctrl-C ends):
-
-    python -m tests.fake_llm_server --port 0 --latency 0.05 --fault-rate 0.2
 """
 
 from __future__ import annotations
 
-import argparse
 import base64
 import json
 import random
@@ -142,7 +137,6 @@ class FakeLLM:
     embeddings: Callable[[Call], dict[str, Any]] = embeddings_answer
     """What is answered at /v1/embeddings."""
     latency: float = 0.0
-    port: int = 0
     certificate: Path | None = None
     """A PEM file with certificate and key: the server speaks HTTPS."""
     calls: list[Call] = field(default_factory=list)
@@ -158,7 +152,7 @@ class FakeLLM:
         self._stopping = threading.Event()
 
     def __enter__(self) -> Self:
-        self._server = CountedClients(("127.0.0.1", self.port), _handler(self))
+        self._server = CountedClients(("127.0.0.1", 0), _handler(self))
         if self.certificate is not None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(self.certificate)
@@ -227,10 +221,6 @@ def _handler(fake: FakeLLM) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
-
-        def do_GET(self) -> None:
-            stats = {"calls": len(fake.calls), "answered": fake.answered, "peak": fake.peak}
-            self._send(200, json.dumps(stats).encode())
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
@@ -316,25 +306,3 @@ def completion(call: Call, text: str) -> dict[str, Any]:
         "choices": [{"index": 0, "finish_reason": ended, "message": {"role": "assistant", "content": text}}],
         "usage": {"prompt_tokens": prompt_tokens, "completion_tokens": tokens, "total_tokens": prompt_tokens + tokens},
     }
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
-    parser.add_argument("--port", type=int, default=0, help="0: any free port")
-    parser.add_argument("--latency", type=float, default=0.0, help="seconds before each answer")
-    parser.add_argument("--reply", default=DEFAULT_REPLY, help="the text of every answer")
-    parser.add_argument("--fault-rate", type=float, default=0.0, help="share of calls that fail (429, 500, 503, reset)")
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    statuses = [Fault("status", status=429, retry_after="0"), Fault("status"), Fault("status", status=503)]
-    plan = at_random(options.fault_rate, *statuses, Fault("reset"), seed=options.seed)
-    with FakeLLM(lambda call: options.reply, plan, latency=options.latency, port=options.port) as server:
-        try:
-            print(json.dumps({"port": server._server.server_address[1], "base_url": server.base_url}), flush=True)
-            threading.Event().wait()
-        except KeyboardInterrupt:
-            print(json.dumps({"calls": len(server.calls), "answered": server.answered}), flush=True)
-
-
-if __name__ == "__main__":
-    main()

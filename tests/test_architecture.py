@@ -12,7 +12,6 @@ from tests.conftest import ROOT
 
 MAY_NAME_A_FAMILY = {
     "assets/definitions.py": "Dagster loads one module, which lists the jobs, schedules and sensors of every family",
-    "assets/launch.py": "starts runs of the families' stages, whose names and partitions it asks for",
     "dtef_pipeline/families.py": "the list of families: what each brings",
 }
 MAY_SAY = {

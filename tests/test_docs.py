@@ -45,7 +45,7 @@ def test_the_reference_lists_commands_keys_of_the_panel_assets_tables_and_endpoi
         "| `drift.control` | all others |",
         "| `qa.sample_rate` |",
         "| `predictions` | ",
-        "| `no_drift` | ",
+        "| `segment_has_no_drift` | ",
         "### scores",
         "| `GET /api/health` | operator |",
     )

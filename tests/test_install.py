@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import re
 import tomllib
 
-import pytest
-
 import install
 from tests.conftest import ROOT
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 def test_every_package_of_the_lock_file_is_counted_once() -> None:
@@ -53,29 +45,3 @@ def test_what_pip_prints_is_counted_until_it_begins_to_install() -> None:
         "Installing collected packages: b, c",
     ]
     assert list(install.found([*lines, "Collecting d"])) == [1, 2, 3]
-
-
-def test_a_terminal_shows_a_bar_with_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [0.0]
-    monkeypatch.setattr("install.time.monotonic", lambda: now[0])
-    shown = Terminal()
-    progress = install.Progress(120, shown)
-    now[0] = 10.0
-    progress(install.FETCHED, 40)
-    assert shown.getvalue().strip() == "[#####.........................] fetched 40 of 120 packages, about 50 s left"
-    now[0] = 48.0
-    progress(install.INSTALLED, 40)
-    last = shown.getvalue().rpartition("\r")[2].strip()
-    assert last == "[####################..........] installed 40 of 120 packages, about 24 s left", "one bar for both halves"
-    progress.close()
-    assert shown.getvalue().endswith("\r")
-
-
-def test_without_a_terminal_there_is_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [0.0]
-    monkeypatch.setattr("install.time.monotonic", lambda: now[0])
-    shown = io.StringIO()
-    progress = install.Progress(120, shown)
-    for now[0], done in ((10, 40), (16, 60), (20, 100)):
-        progress(install.FETCHED, done)
-    assert shown.getvalue() == "fetched 60 of 120 packages, about 48 s left\n"

@@ -107,38 +107,21 @@ class TestWheel:
         assert {*wanted, "dtef_pipeline/_data/dagster.yaml"} - shipped == set()
         assert [name for name in shipped if name.startswith(("tests/", "benchmarks/"))] == []
 
-    def test_dtef_ui_finds_its_workspace_in_it(self, installed: Path, tmp_path: Path) -> None:
-        code = "from resources.settings import find_shipped; path = find_shipped('workspace.yaml'); print(path.is_file(), path)"
-        assert run_installed(installed, tmp_path, code).startswith(f"True {installed}")
-
-    def test_it_has_the_command_and_the_adapters(self, installed: Path) -> None:
-        (entries,) = installed.glob("*.dist-info/entry_points.txt")
-        text = entries.read_text(encoding="utf-8")
-        assert "dtef = dtef_pipeline.cli:main" in text
-        assert re.search(r"\[dtef\.adapters\]\n(.*= dtef_pipeline\.survey\.adapters\..*\n?){3}", text)
-
-    def test_the_command_line_runs_from_it(self, installed: Path, tmp_path: Path) -> None:
-        output = run_installed(
-            installed,
-            tmp_path,
-            "import dtef_pipeline, dtef_pipeline.cli as c; print(dtef_pipeline.__file__); c.main(['--help'])",
-        )
-        assert output.startswith(str(installed))
-        assert "dtef board" in output
-        assert list(tmp_path.iterdir()) == []
-
-    def test_the_definitions_and_the_shipped_models_load_from_it(self, installed: Path, tmp_path: Path) -> None:
+    def test_the_command_the_definitions_and_the_shipped_models_load_from_it(self, installed: Path, tmp_path: Path) -> None:
         code = (
             "import assets.definitions as d; from resources.settings import find_shipped; from assets.stage.resources import Store\n"
             "from assets.stage.partitions import load_store_models\n"
             "print(d.__file__); print(len(list(d.defs.resolve_all_job_defs()))); print(find_shipped('rounds') / 'S1')\n"
             "print('baselines' in load_store_models(Store()).collections)\n"
-            "import sys; print(*[name for name in sys.modules if name.startswith(('dagster_k8s', 'kubernetes'))])"
+            "import sys; print(*[name for name in sys.modules if name.startswith(('dagster_k8s', 'kubernetes'))])\n"
+            "import dtef_pipeline.cli as c; c.main(['--help'])"
         )
-        file, jobs, sample, has_baselines, of_kubernetes = run_installed(installed, tmp_path, code).splitlines()
+        file, jobs, sample, has_baselines, of_kubernetes, *help_lines = run_installed(installed, tmp_path, code).splitlines()
         assert file.startswith(str(installed))
         assert int(jobs) >= 3
         assert sample.startswith(str(installed))
         assert Path(sample).is_dir()
         assert has_baselines == "True"
         assert of_kubernetes == "", "the extra is not needed"
+        assert "dtef board" in "".join(help_lines)
+        assert list(tmp_path.iterdir()) == []

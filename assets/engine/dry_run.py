@@ -247,7 +247,9 @@ class _Partition:
             if stage.name not in self.planner.asking:
                 continue
             with stage.context():
-                self._require_snapshot(stage)
+                if is_first_snapshot_stage(stage):
+                    warehouse, snapshot = self.planner.outside.warehouse, self.planner.settings.snapshot
+                    require_snapshot(warehouse, stage.name, self.planner.family.space, [self.key], snapshot)
                 result = self._make(stage)
                 if isinstance(result, CallPlan):
                     self._waiting[stage.name] = self._plan_calls(stage, result)
@@ -275,11 +277,6 @@ class _Partition:
                 self._waiting[stage.name] = make  # the next reader fails as well
                 raise
         return self._tables.get(name)
-
-    def _require_snapshot(self, stage: Stage) -> None:
-        planner = self.planner
-        if is_first_snapshot_stage(stage):
-            require_snapshot(planner.outside.warehouse, stage.name, planner.family.space, [self.key], planner.settings.snapshot)
 
     def longer(self, messages: Sequence[Message]) -> float:
         """Return the tokens by which a prompt is longer if its stand-ins are as long as replies can be."""
@@ -436,8 +433,8 @@ def compute_mean_lengths(warehouse: Warehouse, lengths: Iterable[Lengths]) -> di
     means: dict[str, float] = {}
     for source in lengths:
         if warehouse.tables([source.table]):
-            sql = _SQL_OF_ROWS if source.replies else _SQL_OF_REQUESTS
-            rows = warehouse.query(partial(_query_rows, sql.format(**source._asdict())), only=[source.table])
+            sql = (_SQL_OF_ROWS if source.replies else _SQL_OF_REQUESTS).format(**source._asdict())
+            rows = warehouse.query(partial(_query_rows, sql), only=[source.table])
             means |= {str(name): float(mean) for name, mean in rows}
     return means
 

@@ -17,7 +17,7 @@ from assets.stage.family_drift import FamilyDrift, build_drift_assets
 from assets.stage.file_notes import list_partitions
 from assets.stage.partitions import load_store_models, markdown, roll_up
 from assets.stage.resources import Store
-from assets.stage.table_publishing import publish_tables, require_made
+from assets.stage.roll_up import publish_tables, require_made
 from dtef_pipeline.family.item_scores import OVERALL, compute_item_boards
 from dtef_pipeline.family.item_subject import item_subject
 from dtef_pipeline.family.record import Family, FamilyBoard, Preview
@@ -75,7 +75,7 @@ def family_jobs(
     pipeline = dg.define_asset_job(
         f"{name}_pipeline",
         selection=dg.AssetSelection.assets(*keys),
-        description=f"All stages for the chosen {part}s, in one run. Roll-ups are a run of their own: `{name}_roll_ups`.",
+        description=f"All stages for the chosen {format_plural(part)}, in one run. Roll-ups are a run of their own: `{name}_roll_ups`.",
     )
     # Excludes the report, which also depends on other families' boards.
     boards = [asset for asset in roll_ups if asset.key != dg.AssetKey(REPORT)]
@@ -176,7 +176,7 @@ def _build_schedule(family: Family, stages: tuple[Stage, ...]) -> dg.ScheduleDef
     return build_night_schedule(
         family,
         plan,
-        name=f"nightly_{family.name}",
+        name=f"{family.name}_nightly",
         job=f"{family.name}_pipeline",
         time=(4, 0),
         description=(

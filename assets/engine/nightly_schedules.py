@@ -6,10 +6,15 @@ from typing import Any, NamedTuple
 import dagster as dg
 
 from assets.engine.settings_config import load_family_panel
-from assets.stage.night_request import night_request
+from assets.stage.partitions import SNAPSHOT_TAG, build_partition_tags
 from assets.stage.resources import Store
 from dtef_pipeline.family.record import Family
+from dtef_pipeline.text.number_words import list_first_names
 from resources.settings import Settings
+
+LEFT_OUT_TAG = "dtef/left_out"
+"""Tag of a nightly run: the panel's partitions that are left out."""
+_LEFT_OUT_NAMED = 10
 
 
 class NightPlan(NamedTuple):
@@ -66,9 +71,22 @@ def build_night_schedule(
         night_plan = plan(context, store, panel.model_copy(update={"snapshot": night}))
         if not night_plan.keys:
             return dg.SkipReason(skip_reason)
-        return night_request(
-            context, label, night, night_plan.all_keys, night_plan.panel_keys, night_plan.keys, night_plan.config
-        )
+        return _build_request(context, label, night, night_plan)
 
     definition: dg.ScheduleDefinition = schedule
     return definition
+
+
+def _build_request(context: dg.ScheduleEvaluationContext, label: str, night: str, plan: NightPlan) -> dg.RunRequest:
+    """Return a request for one run of the configured assets in the snapshot `night`. Its tag names partitions of the panel that are left out."""
+    tags = {**build_partition_tags(plan.all_keys, plan.keys), SNAPSHOT_TAG: night}
+    keys = set(plan.keys)
+    if lacking := [key for key in plan.panel_keys if key not in keys]:
+        tags[LEFT_OUT_TAG] = list_first_names(lacking, _LEFT_OUT_NAMED)
+        context.log.warning(f"left out, because they were never run: {tags[LEFT_OUT_TAG]}")
+    return dg.RunRequest(
+        run_key=f"{label} {night}",
+        tags=tags,
+        run_config={"ops": {name: {"config": fields} for name, fields in plan.config.items()}},
+        asset_selection=[dg.AssetKey(name) for name in plan.config],
+    )

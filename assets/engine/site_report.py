@@ -1,8 +1,8 @@
 """The report: one site over all families, made after all other assets."""
 
-from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import chain
 from typing import Any
 
 import dagster as dg
@@ -11,7 +11,6 @@ from assets.engine.roll_up_names import FAMILY_ROLL_UPS, PREFERENCE_ROLL_UP_NAME
 from assets.stage.partitions import roll_up
 from assets.stage.resources import Store
 from dtef_pipeline.families import FAMILIES
-from dtef_pipeline.family.record import Family
 from dtef_pipeline.site.family_content import FamilySite
 from dtef_pipeline.sites import family_site
 from resources.settings import Settings
@@ -22,23 +21,12 @@ from resources.warehouse_site import write_site
 
 def collect_site_documents(warehouse: Warehouse, settings: Settings) -> list[FamilySite]:
     """Return the sites of families with documents, from `build_documented_site` of `assets.FAMILY.site_documents`."""
-    return list(_find_sites(warehouse, settings))
+    shown = [family for family in FAMILIES if not family.is_assembled and warehouse.tables([family_site(family).scored])]
+    modules = [f"assets.{family.name}.site_documents" for family in shown]
+    return [import_module(module).build_documented_site(settings) for module in modules if find_spec(module)]
 
 
-def _find_sites(warehouse: Warehouse, settings: Settings) -> Iterator[FamilySite]:
-    for family in FAMILIES:
-        module = f"assets.{family.name}.site_documents"
-        # Looked up last, since this imports the package.
-        if not family.is_assembled and _is_shown(warehouse, family) and find_spec(module):
-            yield import_module(module).build_documented_site(settings)
-
-
-def _is_shown(warehouse: Warehouse, family: Family) -> bool:
-    return bool(warehouse.tables([family_site(family).scored]))
-
-
-_ROLL_UPS = {name for names in FAMILY_ROLL_UPS.values() for name in names} | {*PREFERENCE_ROLL_UP_NAMES}
-_MADE_OF = sorted(_ROLL_UPS - {REPORT})
+_MADE_OF = sorted({*PREFERENCE_ROLL_UP_NAMES, *chain.from_iterable(FAMILY_ROLL_UPS.values())} - {REPORT})
 
 
 @dg.asset(name=REPORT, deps=[dg.AssetKey(name) for name in _MADE_OF], **roll_up(code_version="1", kinds={"html"}))

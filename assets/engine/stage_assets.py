@@ -17,20 +17,19 @@ from assets.engine.asking import answer_calls, asking
 from assets.engine.settings_config import takes_settings
 from assets.engine.stage_inputs import Shared, StageContext, StageInputs, is_first_snapshot_stage
 from assets.stage.checks import Offender, asset_check, partition_verdict, read_keys
-from assets.stage.night_request import build_freshness_policy
 from assets.stage.partitions import (
     OWNERS,
+    STAGES,
     PartitionRun,
     StageName,
+    build_freshness_policy,
     markdown,
-    name_stage,
     require_snapshot,
     split_batches,
     split_into_batches,
-    stage,
 )
 from assets.stage.resources import Store
-from assets.stage.versions import content_version
+from assets.stage.versions import column_schema, content_version
 from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.episodes import play, play_by_key, split_into_windows
 from dtef_pipeline.asking.request import Request
@@ -48,7 +47,8 @@ from dtef_pipeline.family.stage import (
     concatenate_tables,
     make_uniqueness_check,
 )
-from resources.part_files import open_part_notes
+from resources.notes import open_part_notes
+from resources.settings import Settings
 from resources.warehouse import TABLES
 
 
@@ -64,19 +64,14 @@ def stage_assets(family: Family, stages: Sequence[Stage]) -> list[dg.AssetsDefin
     partitions = dg.DynamicPartitionsDefinition(name=family.space.name)
     assets: list[dg.AssetsDefinition | dg.AssetChecksDefinition] = []
     for number, step in enumerate(stages, start=1):
-        name_stage(step.name, StageName(family.space.name, number, step.verb or step.name))
-        place = stage(partitions, number, step.name, code_version=step.version, kinds=_kinds(step))
-        asset = _build_asset(family, step, place)
+        STAGES[step.name] = StageName(family.space.name, number, step.verb or step.name)
+        asset = _build_asset(family, step, number, partitions)
         assets += [asset, *(_check(family, step, asset, check) for check in step.checks)]
     return assets
 
 
-def _kinds(stage: Stage) -> frozenset[str]:
-    return frozenset({"litellm", "parquet"} if stage.asks_models else {"parquet"})
-
-
-def _build_asset(family: Family, stage: Stage, place: Mapping[str, Any]) -> dg.AssetsDefinition:
-    options = {**place, "group_name": family.name}
+def _build_asset(family: Family, stage: Stage, number: int, partitions: dg.DynamicPartitionsDefinition) -> dg.AssetsDefinition:
+    limit = Settings.read_environment().partitions_per_run
 
     def compute(context: dg.AssetExecutionContext, settings: RunSettings, store: Store) -> dg.MaterializeResult[Any]:
         run = _StageRun(family, stage, context, settings, store)
@@ -84,16 +79,26 @@ def _build_asset(family: Family, stage: Stage, place: Mapping[str, Any]) -> dg.A
             return run.ask_for_all() if stage.asks else run.make_all()
 
     function = takes_settings(family.settings, stage.name, stage.settings)(compute)
-    after = [dg.AssetKey(name) for name in stage.after]
     with warnings.catch_warnings():
         # Suppresses Dagster's beta warning on single-run backfills for every stage.
         warnings.simplefilter("ignore", dg.BetaWarning)
         asset: dg.AssetsDefinition = dg.asset(
             name=stage.name,
-            deps=after,
+            deps=[dg.AssetKey(name) for name in stage.after],
             description=cleandoc(stage.description),
             freshness_policy=build_freshness_policy() if stage.nightly else None,
-            **options,
+            partitions_def=partitions,
+            # All stages use the same policy, so that a run takes its partitions through all of them: one run for each range of
+            # neighbouring partitions, or at most so many partitions per run.
+            backfill_policy=dg.BackfillPolicy.multi_run(limit) if limit else dg.BackfillPolicy.single_run(),
+            output_required=False,
+            owners=OWNERS,
+            group_name=family.name,
+            kinds={"litellm", "parquet"} if stage.asks_models else {"parquet"},
+            tags={"stage": str(number)},
+            op_tags={"dagster/priority": str(-number)},  # stages that could run next run in the order of their numbers
+            code_version=stage.version,
+            metadata=column_schema(stage.name),
         )(function)
     return asset
 
@@ -188,7 +193,6 @@ class _StageRun:
                 keys += part.plan.keys()
                 able.append(part)
         responses, failures = answer_calls(requests, keys, ask, self.store.responses.responses)
-        self.run.resume()
         for batch in split_into_batches(able):
             with self.store.writing(self.stage.name, [part.inputs.key for part in batch]):
                 for part in batch:
@@ -234,14 +238,13 @@ class _StageRun:
         rows = tables[self.stage.name]
         snapshot = {"snapshot": self.snapshot} if self.by_snapshot and self.snapshot else {}
         row_counts = {f"{name}_rows": len(table) for name, table in tables.items() if name != self.stage.name}
-        counts = {name: dg.MetadataValue.json(_count_values(rows[name])) for name in self.stage.counted_columns}
+        counts = {
+            name: dg.MetadataValue.json({str(row["values"]): row["counts"] for row in pc.value_counts(rows[name]).to_pylist()})
+            for name in self.stage.counted_columns
+        }
         extras = {name: _format_metadata_value(value) for name, value in {**self.stage.metadata(tables), **metadata}.items()}
         preview = {"preview": markdown(rows, self.stage.preview)} if self.stage.preview else {}
         return {"dagster/row_count": len(rows), **snapshot, **row_counts, **counts, **_sum_usage(tables), **extras, **preview}
-
-
-def _count_values(column: pa.ChunkedArray) -> dict[str, int]:
-    return {str(row["values"]): row["counts"] for row in pc.value_counts(column).to_pylist()}
 
 
 def _sum_usage(tables: Tables) -> dict[str, Any]:
@@ -320,7 +323,7 @@ def load_stage(family: Family) -> Stage:
         after=(f"{family.name}_files",),
         checks=(
             make_uniqueness_check(
-                f"{family.first_table}_unique",
+                f"{family.first_table}_are_unique",
                 "Each item occurs once in its partition.",
                 family.first_table,
                 (family.scores.item,),

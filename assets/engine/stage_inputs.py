@@ -9,11 +9,11 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from assets.engine.asking import open_gateway
 from assets.stage.partitions import load_store_models
-from assets.stage.provider_pools import provider_pools
 from assets.stage.resources import Store, command_of
 from dtef_pipeline.asking.models import Models, ModelSpec
-from dtef_pipeline.family.run_settings import RunSettings, budgets_of
+from dtef_pipeline.family.run_settings import RunSettings
 from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.keys import Space
 from resources.gateway import Gateway
@@ -53,12 +53,7 @@ class StageContext(Shared):
 
     def gateway(self, spec: ModelSpec) -> tuple[Gateway, RunProgress]:
         """Open the run's gateway, within its budgets, and its progress, until the stage ends."""
-        budgets, roles = budgets_of(self.settings, [spec])
-        log = self.context.log.info
-        self.exit_stack.enter_context(provider_pools(self.context.instance, self.context.run, [spec], log))
-        stage = self.context.asset_key.to_user_string()
-        manager = self.store.open_gateway(log, {}, self.settings.budget, budgets, command_of(self.context.run), roles, stage)
-        return self.exit_stack.enter_context(manager)
+        return self.exit_stack.enter_context(open_gateway(self.context, self.store, self.settings, [spec], {}))
 
 
 class StageInputs:

@@ -38,7 +38,7 @@ persona_results = build_board_asset(
     ),
 )
 games_costs = build_costs_asset(GAMES_FAMILY, ["episode_scores"])
-games_drift, games_no_drift = build_drift_assets(
+games_drift, games_has_no_drift = build_drift_assets(
     FamilyDrift(
         subject=GAMES_WATCHED,
         code_version="5",

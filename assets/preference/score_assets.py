@@ -10,7 +10,7 @@ from assets.preference.preference_panel import vote_settings
 from assets.stage.checks import asset_check, verdict
 from assets.stage.partitions import OWNERS, load_store_models, markdown, roll_up
 from assets.stage.resources import Store
-from assets.stage.table_publishing import publish_tables
+from assets.stage.roll_up import publish_tables
 from assets.stage.versions import build_observation_tags
 from dtef_pipeline.preference.score_publishing import preference_scores as scores_of_votes
 from dtef_pipeline.preference.vote_fit import compute_votes_version, filter_votes
@@ -30,9 +30,9 @@ _VOTES = dg.AssetKey("preference_votes")
     specs=[
         dg.AssetSpec(
             _VOTES,
-            description="""The votes on pairs of responses that count: those in the response store that are not voided, of people and of models
-            that judge. Their data version is their number and a hash: with another vote, or one voided, `preference_scores` is stale. Observe
-            it in the UI, or have `dtef preference board --refresh` do so.""",
+            description="The votes on pairs of responses that count: those in the response store that are not voided, of people and of models "
+            "that judge. Their data version is their number and a hash: with another vote, or one voided, `preference_scores` is stale. Observe "
+            "it in the UI, or have `dtef preference board --refresh` do so.",
             owners=OWNERS,
             kinds={"sql"},
             group_name=_IN_GROUP,

@@ -51,11 +51,11 @@ def _filter_faults(settings: QaSettings, store: Store, keys: Sequence[str]) -> d
     )
 
 
-nightly_questions = build_night_schedule(
+qa_nightly_schedule = build_night_schedule(
     FAMILY_BY_NAME["qa"],
     plan_questions,
-    name="nightly_questions",
-    job="qa_night",
+    name="qa_nightly",
+    job="qa_nightly",
     time=(3, 0),
     description="runs and judges again the parts of suites that the section `qa` of the panel (DTEF_PANEL) names, in a snapshot named "
     "after the date. The same run shows the judge stored answers again.",
@@ -64,4 +64,4 @@ nightly_questions = build_night_schedule(
     names_any=lambda panel: panel.names_parts,
     named=" that names suites or parts",
 )
-QA_SCHEDULES = [nightly_questions]
+QA_SCHEDULES = [qa_nightly_schedule]

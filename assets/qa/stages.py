@@ -150,9 +150,9 @@ QA_ITEMS_STAGE = Stage(
     read_items,
     after=(qa_files.key.to_user_string(),),
     checks=(
-        make_uniqueness_check("qa_items_unique", "Each item id occurs only once in its part.", "qa_items", ("item_id",)),
+        make_uniqueness_check("qa_items_are_unique", "Each item id occurs only once in its part.", "qa_items", ("item_id",)),
         Check(
-            "qa_rows_usable",
+            "qa_rows_are_usable",
             "Warns of unusable rows of files.",
             "qa_findings",
             ("level", "file", "line", "text"),
@@ -260,7 +260,7 @@ QA_PROMPTS_STAGE = Stage(
     settings=QA_STAGE_SETTINGS["qa_prompts"],
     checks=(
         make_uniqueness_check(
-            "qa_prompts_unique", "Each item has one prompt per condition.", "qa_prompts", ("item_id", "condition")
+            "qa_prompts_are_unique", "Each item has one prompt per condition.", "qa_prompts", ("item_id", "condition")
         ),
         Check(
             "qa_evidence_is_retrieved",
@@ -351,7 +351,7 @@ QA_JUDGEMENTS_STAGE = Stage(
     limits=judge_limits,
     checks=(
         make_uniqueness_check(
-            "qa_judgements_unique",
+            "qa_judgements_are_unique",
             "Each evaluator judges a response only once.",
             "qa_judgements",
             (*QA_RESPONSE_KEY, "evaluator", "judge_variant", "judge_snapshot", "snapshot"),
@@ -378,20 +378,16 @@ def run_programs(inputs: Inputs, settings: QaSettings) -> Tables:
     executions = plan_executions(inputs.read("qa_responses"), items, settings.timeout_s)
     if not executions:
         return {"qa_executions": QA_EXECUTIONS.empty_table()}
-    options: dict[str, Any] = {
-        "level": settings.sandbox,
-        "timeout_s": settings.timeout_s,
-        "trust_answers": settings.trust_answers,
-    }
-    return {"qa_executions": _run_checks(inputs, executions, options)}
+    return {"qa_executions": _run_checks(inputs, executions, settings)}
 
 
-def _run_checks(inputs: Inputs, executions: list[Execution], options: Mapping[str, Any]) -> pa.Table:
-    level = choose_level(options["level"], trust_answers=options["trust_answers"]).level
+def _run_checks(inputs: Inputs, executions: list[Execution], settings: QaSettings) -> pa.Table:
+    level = choose_level(settings.sandbox).level
     earlier = inputs.earlier("qa_executions")
     results = {} if earlier is None else load_known_verdicts(earlier, level)
     pause, due = FIRST_PAUSE_S, 0.0
-    for key, result in run_checks_twice(select_programs_to_run(executions, results), **options):
+    tasks = select_programs_to_run(executions, results)
+    for key, result in run_checks_twice(tasks, level=settings.sandbox, timeout_s=settings.timeout_s):
         if result is not None:
             results[key] = result
         if time.monotonic() >= due:
@@ -403,8 +399,6 @@ def _run_checks(inputs: Inputs, executions: list[Execution], options: Mapping[st
 def _list_unrun_programs(_: Inputs, rows: pa.Table) -> Iterator[str]:
     undecided_rows = rows.filter(pc.is_in(rows["verdict"], pa.array(UNDECIDED_CHECKS, pa.string())))
     yield from pc.unique(undecided_rows["message"]).to_pylist()[:3]
-    if any("weak_isolation" in flags for flags in rows["flags"].to_pylist()):
-        yield "weak isolation: programs could read files on this machine"
 
 
 QA_EXECUTIONS_STAGE = Stage(
@@ -421,9 +415,9 @@ QA_EXECUTIONS_STAGE = Stage(
     checks=(
         Check(
             "qa_programs_run",
-            "Warns if code could not be run, or could read files on this machine.",
+            "Warns if code could not be run.",
             "qa_executions",
-            ("verdict", "message", "flags"),
+            ("verdict", "message"),
             _list_unrun_programs,
         ),
     ),

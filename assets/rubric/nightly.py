@@ -38,15 +38,15 @@ def _config(context: dg.ScheduleEvaluationContext, settings: RubricSettings, sto
     return run_config(settings, stages)
 
 
-nightly_rubrics = build_night_schedule(
+rubric_nightly_schedule = build_night_schedule(
     FAMILY_BY_NAME["rubric"],
     plan_rubrics,
-    name="nightly_rubrics",
-    job="rubric_night",
+    name="rubric_nightly",
+    job="rubric_nightly",
     time=(2, 30),
     description="the blueprints of the panel's section `rubric` (DTEF_PANEL), in a snapshot named after the date. If the panel has "
     "`anchors`, judges judge stored responses again in the same run.",
     label="rubrics",
     skip_reason="no blueprint of the panel has been added yet: add it with `dtef rubric add PATH`",
 )
-RUBRIC_SCHEDULES = [nightly_rubrics]
+RUBRIC_SCHEDULES = [rubric_nightly_schedule]

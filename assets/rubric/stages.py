@@ -109,7 +109,7 @@ def plan_blueprint(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | Ta
         return {"rubric_extractions": build_extraction_rows(batch, outcomes)}
 
     def written(new: Tables) -> Tables:
-        tables = build_blueprint_tables(result, add_key_points(blueprint, points), file.path)._asdict()
+        tables = build_blueprint_tables(result, add_key_points(blueprint, points), file.path)
         extractions = new["rubric_extractions"]
         is_kept = len(extractions) or len(inputs.rows("rubric_extractions"))
         return {**tables, **({"rubric_extractions": extractions} if is_kept else {})}
@@ -158,7 +158,7 @@ RUBRIC_BLUEPRINTS_STAGE = Stage(
     asks=True,
     checks=(
         make_uniqueness_check(
-            "rubric_prompts_unique", "A prompt id is unique in its blueprint.", "rubric_prompts", ("prompt",)
+            "rubric_prompts_are_unique", "A prompt id is unique in its blueprint.", "rubric_prompts", ("prompt",)
         ),
         make_uniqueness_check(
             "rubric_criteria_have_places",
@@ -167,7 +167,7 @@ RUBRIC_BLUEPRINTS_STAGE = Stage(
             RUBRIC_POINT,
         ),
         Check(
-            "rubric_parts_usable",
+            "rubric_parts_are_usable",
             "Warns of blueprints with broken parts that were left out (`--skip-broken`).",
             "rubric_findings",
             ("level", "code", "place"),
@@ -186,8 +186,8 @@ def embed_texts(inputs: Inputs, settings: RubricSettings) -> Tables:
     """Return the stored vectors, and new ones for other texts. Raises GatewayError if no text can be embedded."""
     spec = choose_embedder(settings.embedder, inputs.models)
     embedder = identify_embedder(spec)
-    every = spec.is_local if settings.every_prompt is None else settings.every_prompt
-    texts = select_texts_to_embed(inputs.read("rubric_responses"), inputs.read("rubric_prompts"), every_prompt=every)
+    # Where embedding is free, the matrix of similarities also has responses to prompts without an ideal answer.
+    texts = select_texts_to_embed(inputs.read("rubric_responses"), inputs.read("rubric_prompts"), every_prompt=spec.is_local)
     earlier = inputs.earlier("rubric_embeddings")
     rows = RUBRIC_EMBEDDINGS.empty_table() if earlier is None else earlier
     owners = zip(rows["embedder"].to_pylist(), rows["text_hash"].to_pylist(), strict=True)
@@ -267,7 +267,7 @@ RUBRIC_POINTS_STAGE = Stage(
     version="2",
     checks=(
         make_uniqueness_check(
-            "rubric_points_unique",
+            "rubric_points_are_unique",
             "A criterion of a response has one row per snapshot.",
             "rubric_points",
             (*RUBRIC_RESPONSE, *RUBRIC_POINT[1:], "snapshot"),
@@ -281,7 +281,7 @@ RUBRIC_POINTS_STAGE = Stage(
             blocking=True,
         ),
         Check(
-            "rubric_cells_complete",
+            "rubric_cells_are_complete",
             "Warns of blueprints with scores for fewer than 90 % of the points.",
             "rubric_points",
             ("score",),

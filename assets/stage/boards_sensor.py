@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Mapping, Sequence, Set
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import dagster as dg
 
@@ -30,53 +30,29 @@ class _Cursor(NamedTuple):
     waits_since: float | None = None
     """Since when roll-ups have been waiting, in seconds since 1970, or None."""
 
-    @classmethod
-    def parse(cls, text: str | None) -> Self:
-        try:
-            event_id, waits_since = json.loads(text or "")
-            return cls(int(event_id), None if waits_since is None else float(waits_since))
-        except (ValueError, TypeError):  # the first tick, or an earlier version's cursor
-            return cls()
+
+Inputs = Mapping[dg.AssetKey, Set[dg.AssetKey]]
+"""The assets behind each roll-up of a family, also through other roll-ups."""
 
 
-class _Boards(NamedTuple):
-    """The roll-ups of a family and the other assets that they read."""
+def _find_inputs(roll_ups: Sequence[dg.AssetsDefinition]) -> Inputs:
+    parents = {asset.key: set(asset.dependency_keys) for asset in roll_ups}
 
-    inputs: Mapping[dg.AssetKey, Set[dg.AssetKey]]
-    """The assets behind each roll-up, also through other roll-ups."""
+    def outside(key: dg.AssetKey) -> set[dg.AssetKey]:
+        return set().union(*(outside(parent) if parent in parents else {parent} for parent in parents[key]))
 
-    @classmethod
-    def from_roll_ups(cls, roll_ups: Sequence[dg.AssetsDefinition]) -> Self:
-        parents = {asset.key: set(asset.dependency_keys) for asset in roll_ups}
-
-        def outside(key: dg.AssetKey) -> set[dg.AssetKey]:
-            return set().union(*(outside(parent) if parent in parents else {parent} for parent in parents[key]))
-
-        return cls({key: outside(key) for key in parents})
-
-    @property
-    def all_inputs(self) -> set[dg.AssetKey]:
-        return set().union(*self.inputs.values())
-
-    def stale_boards(self, instance: dg.DagsterInstance) -> dict[dg.AssetKey, int]:
-        """Return the newest input of each outdated roll-up, as a materialization's id in the event log."""
-        records = instance.get_asset_records([*self.all_inputs, *self.inputs])
-        event = {item.asset_entry.asset_key: last for item in records if (last := item.asset_entry.last_materialization_record)}
-        newest = {
-            key: max((event[dep].storage_id for dep in deps if dep in event), default=0) for key, deps in self.inputs.items()
-        }
-        runs = {event[key].run_id for key in self.inputs if key in event}
-        read_after = {run_id: _read_input_position(instance.get_run_by_id(run_id)) for run_id in runs}
-        return {
-            key: newest_id
-            for key, newest_id in newest.items()
-            if newest_id > (read_after[event[key].run_id] if key in event else 0)
-        }
+    return {key: outside(key) for key in parents}
 
 
-def _read_input_position(run: dg.DagsterRun | None) -> int:
-    """Return the last event when the run began to read, or 0 if unknown."""
-    return int(run.tags.get(READ_AFTER_TAG, "0")) if run else 0
+def _find_stale(instance: dg.DagsterInstance, inputs: Inputs) -> dict[dg.AssetKey, int]:
+    """Return the newest input of each outdated roll-up, as a materialization's id in the event log."""
+    records = instance.get_asset_records([*set().union(*inputs.values()), *inputs])
+    event = {item.asset_entry.asset_key: last for item in records if (last := item.asset_entry.last_materialization_record)}
+    newest = {key: max((event[dep].storage_id for dep in deps if dep in event), default=0) for key, deps in inputs.items()}
+    # The last event when the run of a roll-up began to read, or 0 if unknown.
+    runs = {key: instance.get_run_by_id(event[key].run_id) for key in inputs if key in event}
+    read_after = {key: int(run.tags.get(READ_AFTER_TAG, "0")) if run else 0 for key, run in runs.items()}
+    return {key: newest_id for key, newest_id in newest.items() if newest_id > read_after.get(key, 0)}
 
 
 def boards_after_run(
@@ -88,23 +64,23 @@ def boards_after_run(
     a run that succeeded or failed in part, even during a roll-up. Roll-ups wait for runs that will produce more, at most
     LONGEST_PATIENCE_S. Failed roll-ups are requested again when an input is newer. `scores`: without it there is nothing to show.
     """
-    boards = _Boards.from_roll_ups(roll_ups)
+    inputs = _find_inputs(roll_ups)
 
     def follow(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        before, instance = _Cursor.parse(context.cursor), context.instance
-        stale_keys = boards.stale_boards(instance)
+        before, instance = _Cursor(*json.loads(context.cursor or "[]")), context.instance
+        stale_keys = _find_stale(instance, inputs)
         newest = max(stale_keys.values(), default=0)
         if not stale_keys or instance.get_latest_materialization_event(scores) is None:
             return _skip("nothing was scored since the boards were made", _Cursor(before.requested))
         waits_since = before.waits_since or time.time()
-        run_ids, feeding = _find_blocking_runs(instance, boards, job.name)
+        run_ids, feeding = _find_blocking_runs(instance, inputs, job.name)
         if run_ids:
             return _skip(f"run {run_ids[0]} makes boards or is about to", _Cursor(before.requested))
         if newest == before.requested:
             return _skip("some of the requested boards were not made; see their run", before)
-        if time.time() - waits_since < LONGEST_PATIENCE_S and (reason := feeding or _find_blocking_command(instance, boards)):
+        if time.time() - waits_since < LONGEST_PATIENCE_S and (reason := feeding or _find_blocking_command(instance, inputs)):
             return _skip(f"waits: {reason}", _Cursor(before.requested, waits_since))
-        selection = None if len(stale_keys) == len(boards.inputs) else sorted(stale_keys)
+        selection = None if len(stale_keys) == len(inputs) else sorted(stale_keys)
         return dg.SensorResult(run_requests=[dg.RunRequest(asset_selection=selection)], cursor=json.dumps(_Cursor(newest)))
 
     return dg.SensorDefinition(
@@ -120,20 +96,20 @@ def _skip(reason: str, cursor: _Cursor) -> dg.SensorResult:
     return dg.SensorResult(skip_reason=dg.SkipReason(reason), cursor=json.dumps(cursor))
 
 
-def _find_blocking_runs(instance: dg.DagsterInstance, boards: _Boards, job: str) -> tuple[list[str], str]:
+def _find_blocking_runs(instance: dg.DagsterInstance, inputs: Inputs, job: str) -> tuple[list[str], str]:
     """Return the runs that will make roll-ups, and why to wait for others that make their inputs; empty if there are none."""
-    rolling, feeding = list[str](), ""
+    rolling, feeding, all_inputs = list[str](), "", set().union(*inputs.values())
     for record in instance.get_run_records(dg.RunsFilter(statuses=_TO_END)):
         run = record.dagster_run
         if _is_lost(record):
             continue
         assets = _list_run_assets(instance, run)
-        if run.job_name == job or not assets.isdisjoint(boards.inputs):
+        if run.job_name == job or not assets.isdisjoint(inputs):
             rolling.append(run.run_id)
-        elif not assets.isdisjoint(boards.all_inputs):
+        elif not assets.isdisjoint(all_inputs):
             feeding = f"run {run.run_id} has not ended"
     for backfill in list_backfills(instance):
-        if not set(backfill.asset_selection or ()).isdisjoint({*boards.inputs, *boards.all_inputs}):
+        if not set(backfill.asset_selection or ()).isdisjoint({*inputs, *all_inputs}):
             feeding = feeding or f"backfill {backfill.backfill_id} has not ended"
     return rolling, feeding
 
@@ -153,9 +129,9 @@ def _is_lost(record: dg.RunRecord) -> bool:
     return is_old and record.dagster_run.status == dg.DagsterRunStatus.NOT_STARTED
 
 
-def _find_blocking_command(instance: dg.DagsterInstance, boards: _Boards) -> str:
+def _find_blocking_command(instance: dg.DagsterInstance, inputs: Inputs) -> str:
     """Return why to wait for a command that made the latest inputs, and makes its own roll-ups before it ends; empty if there is none."""
-    records = instance.get_asset_records([*boards.all_inputs])
+    records = instance.get_asset_records([*set().union(*inputs.values())])
     latest = (record.asset_entry.last_materialization_record for record in records)
     for run_id in {event.run_id for event in latest if event}:
         run = instance.get_run_by_id(run_id)

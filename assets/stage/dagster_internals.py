@@ -67,9 +67,9 @@ from dagster._core.execution.plan.objects import ErrorSource, StepFailureData, U
 # Replaced by: a public check of the file.
 from dagster._core.instance.ref import InstanceRef
 
-# Input of a run launcher, and its answer to run monitoring on a worker's health. Replaced by: the same names in `dagster`,
+# A run launcher's answer to run monitoring on a worker's health. Replaced by: the same names in `dagster`,
 # where `DefaultRunLauncher` is already.
-from dagster._core.launcher import CheckRunHealthResult, LaunchRunContext, WorkerStatus
+from dagster._core.launcher import CheckRunHealthResult, WorkerStatus
 
 # Identifies runs of this code location, and limits how often the daemon restarts a run whose process is gone.
 # Replaced by: `execute_in_process` with the code location as an argument; a public name of the tag.
@@ -87,11 +87,8 @@ from dagster._core.storage.tags import ASSET_PARTITION_RANGE_START_TAG as RANGE_
 from dagster._core.storage.tags import GRPC_INFO_TAG, HIDDEN_TAG_PREFIX, MAX_RETRIES_TAG, RETRY_NUMBER_TAG, WILL_RETRY_TAG
 from dagster._core.workspace.load import location_origins_from_yaml_paths
 
-# Arguments of a Celery task, which contain the run's id. Replaced by: a tag of the run that is set before its task is sent.
-from dagster._grpc.types import ExecuteRunArgs
-
-# Constructor argument of classes named in `dagster.yaml`, and the reader of the above. Replaced by: the first name in `dagster`.
-from dagster._serdes import ConfigurableClassData, unpack_value
+# Constructor argument of classes named in `dagster.yaml`. Replaced by: the same name in `dagster`.
+from dagster._serdes import ConfigurableClassData
 
 # Changes a field of a record, here of a check's evaluation. Replaced by: as `make_nonblocking` below.
 from dagster_shared.record import replace
@@ -113,10 +110,8 @@ __all__ = [
     "CheckRunHealthResult",
     "ConfigurableClassData",
     "DagsterEventBatchMetadata",
-    "ExecuteRunArgs",
     "InstanceConcurrencyContext",
-    "LaunchRunContext",
-    "SensorLook",
+    "SensorState",
     "WorkerStatus",
     "build_web_server_command",
     "dev_command",
@@ -126,7 +121,6 @@ __all__ = [
     "get_step",
     "is_server_up",
     "list_backfills",
-    "load_run_launcher",
     "log_run_event",
     "log_step_failure",
     "make_nonblocking",
@@ -135,7 +129,6 @@ __all__ = [
     "read_storage_settings",
     "sensor_cursor",
     "shield_output_mirrors",
-    "unpack_value",
     "use_code_location",
     "watch_steps",
 ]
@@ -273,7 +266,7 @@ def list_backfills(instance: dg.DagsterInstance) -> list[PartitionBackfill]:
     return list(instance.get_backfills(status=BulkActionStatus.REQUESTED))
 
 
-class SensorLook(NamedTuple):
+class SensorState(NamedTuple):
     """The state of a sensor in Dagster's storage."""
 
     is_stopped: bool = False
@@ -283,17 +276,17 @@ class SensorLook(NamedTuple):
     """The error of the last completed tick, if it failed."""
 
 
-def read_sensor_state(instance: dg.DagsterInstance, name: str) -> SensorLook:
+def read_sensor_state(instance: dg.DagsterInstance, name: str) -> SensorState:
     """Return the state of the sensor of this name; if several code locations had it, of the most recently active one."""
     states = instance.all_instigator_state(instigator_type=InstigatorType.SENSOR)
     newest = max((state for state in states if state.instigator_name == name), key=_find_last_tick, default=None)
     if newest is None:
-        return SensorLook()
+        return SensorState()
     data, statuses = newest.instigator_data, [TickStatus.SUCCESS, TickStatus.SKIPPED, TickStatus.FAILURE]
     is_well = isinstance(data, SensorInstigatorData) and data.last_tick_success_timestamp
     ticks = [] if is_well else instance.get_ticks(newest.instigator_origin_id, newest.selector_id, limit=1, statuses=statuses)
     error = next((tick.error for tick in ticks if tick.status is TickStatus.FAILURE), None)
-    return SensorLook(newest.status is InstigatorStatus.STOPPED, _find_last_tick(newest) or None, error)
+    return SensorState(newest.status is InstigatorStatus.STOPPED, _find_last_tick(newest) or None, error)
 
 
 def _find_last_tick(state: InstigatorState) -> float:
@@ -331,11 +324,6 @@ def read_storage_settings(home: Path) -> Mapping[str, Any]:
                 raise dg.DagsterInvalidConfigError(event_note, result.errors, named.config_dict)  # type: ignore[no-untyped-call]
             settings = result.value or {}
     return settings
-
-
-def load_run_launcher(home: Path) -> Any:
-    """Return the run launcher named in the `dagster.yaml` of a folder. No storage is opened. Replaced by: as `InstanceRef` above."""
-    return InstanceRef.from_dir(str(home)).run_launcher
 
 
 def build_web_server_command(guard: Callable[[Any, str], Any]) -> click.Command:

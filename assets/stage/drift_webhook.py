@@ -6,8 +6,7 @@ from typing import Any
 
 import dagster as dg
 
-from assets.stage.drift_checks import describe_verdict
-from assets.stage.family_drift import load_drift_section
+from assets.stage.family_drift import describe_verdict, load_drift_section
 from assets.stage.resources import Store
 from dtef_pipeline.drift.verdict_text import has_shared_shift
 from resources.json_posts import post_once, require_address

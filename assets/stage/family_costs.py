@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.resources import Store
-from assets.stage.table_publishing import publish_tables, require_made
+from assets.stage.roll_up import publish_tables, require_made
 from dtef_pipeline.boards.costs import costs
 from dtef_pipeline.family.record import Family
 

@@ -1,6 +1,8 @@
 """The roll-up of a family's drift, and the checks of its verdicts, defined once for every family."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,22 +12,37 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.stage.checks import asset_check
-from assets.stage.drift_checks import build_drift_result, count_verdicts, read_drift
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.resources import Store
-from assets.stage.table_publishing import require_made
-from dtef_pipeline.asking.models import Models, ModelSpec
+from assets.stage.roll_up import require_made
+from dtef_pipeline.asking.models import Models
 from dtef_pipeline.documents import read_document
 from dtef_pipeline.drift.judge_verdicts import judge_drift
 from dtef_pipeline.drift.models import ModelDrift, compute_model_drift
 from dtef_pipeline.drift.rule import build_rule_table
-from dtef_pipeline.drift.settings import DRIFT_SECTION, DriftSettings, load_drift_settings, read_panel, require_known_names
+from dtef_pipeline.drift.settings import (
+    DRIFT_SECTION,
+    DriftSettings,
+    Severity,
+    load_drift_settings,
+    read_panel,
+    require_known_names,
+)
 from dtef_pipeline.drift.subject import Subject
-from dtef_pipeline.drift.verdict_text import build_headline, sort_key_of_verdict
+from dtef_pipeline.drift.verdict_text import (
+    NEWS,
+    build_headline,
+    describe_judges,
+    describe_shared_shift,
+    format_moved_items,
+    format_series,
+    format_shift,
+    has_shared_shift,
+    sort_key_of_verdict,
+)
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.families import COMPUTED_MODELS, FAMILIES, PANEL_KEYS, TABLES
+from dtef_pipeline.families import COMPUTED_MODELS, FAMILIES, PANEL_KEYS
 from dtef_pipeline.family.record import Family
-from dtef_pipeline.judging.judges import find_judging_model
 from dtef_pipeline.site.charts import render_markdown_image
 from dtef_pipeline.site.drift_page import build_series_chart
 from resources.model_catalog import load_known_models
@@ -45,7 +62,7 @@ def panel_drift(settings: Settings, warehouse: Warehouse | None) -> DriftSetting
     drift = load_drift_section(settings)
     if settings.panel is not None and drift.names_models:
         models = load_known_models(settings, COMPUTED_MODELS)
-        pairs, judges = list_panel_models(settings.panel, models), list_panel_judges(settings.panel, models)
+        pairs, judges = (_resolve_known(models, selectors) for selectors in _read_selectors(settings.panel))
         if warehouse is not None:
             pairs += [pair for family in FAMILIES for pair in list_family_scored_models(warehouse, family)]
             judges += [pair for family in FAMILIES for pair in list_family_judges(warehouse, family)]
@@ -61,45 +78,27 @@ def load_drift_section(settings: Settings) -> DriftSettings:
     return load_drift_settings(settings.panel)
 
 
-def list_panel_models(path: Path, models: Models) -> Pairs:
-    """Return the models of a panel file, for all families. Skips unresolvable selectors: the schedule that uses them reports them."""
-    return [(spec.name, spec.variant) for selector in _selectors(path) for spec in _resolve_or_skip(models, selector)]
-
-
-def list_panel_judges(path: Path, models: Models) -> Pairs:
-    """Return the judges of a panel file, for all families."""
-    return [
-        (spec.name, spec.variant) for selector in _find_judge_selectors(path) for spec in _resolve_or_skip(models, selector)
-    ]
-
-
-def _selectors(path: Path) -> Iterator[str]:
-    for part in _iterate_sections(path):
-        yield from _list_texts(part.get("models"))
-
-
-def _find_judge_selectors(path: Path) -> Iterator[str]:
-    """Yield the selectors of judges: of a single one in `judge`, of several in `judges`, APPROACH=MODEL each."""
-    for part in _iterate_sections(path):
-        yield from _list_texts([part.get("judge")])
-        yield from (text.partition("=")[2] for text in _list_texts(part.get("judges")))
-
-
-def _iterate_sections(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Yield the panel file's top level, and its section of each family."""
+def _read_selectors(path: Path) -> tuple[list[str], list[str]]:
+    """Return the selectors of models and of judges in a panel file, of all families."""
     values = read_document(path, "panel file", [DRIFT_SECTION]).values
-    yield from (part for part in (values, *(values.get(family.name) for family in FAMILIES)) if isinstance(part, dict))
+    sections = [part for part in (values, *(values.get(family.name) for family in FAMILIES)) if isinstance(part, dict)]
+    models = [text for part in sections for text in _list_texts(part.get("models"))]
+    # A single judge is in `judge`; several are in `judges`, APPROACH=MODEL each.
+    judges = [text for part in sections for text in _list_texts([part.get("judge")])]
+    return models, judges + [text.partition("=")[2] for part in sections for text in _list_texts(part.get("judges"))]
 
 
 def _list_texts(value: object) -> list[str]:
     return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
 
 
-def _resolve_or_skip(models: Models, selector: str) -> tuple[ModelSpec, ...]:
-    try:
-        return models.resolve([selector])
-    except ConfigError:
-        return ()
+def _resolve_known(models: Models, selectors: Iterable[str]) -> Pairs:
+    """Return names and variants. Skips unresolvable selectors: the schedule that uses them reports them."""
+    pairs: Pairs = []
+    for selector in selectors:
+        with suppress(ConfigError):
+            pairs += [(spec.name, spec.variant) for spec in models.resolve([selector])]
+    return pairs
 
 
 def list_family_scored_models(warehouse: Warehouse, family: Family) -> Pairs:
@@ -112,14 +111,8 @@ def list_family_scored_models(warehouse: Warehouse, family: Family) -> Pairs:
 
 def list_family_judges(warehouse: Warehouse, family: Family) -> Pairs:
     """Return names and variants of a family's judges of anchors: the judge's name, and its model's."""
-    schema = TABLES[family.anchors].schema if family.anchors else None
-    if schema is None:
-        return []
-    named = [name for name in ("judge", "judge_model") if name in schema.names]
-    rows = warehouse.rows(family.anchors, columns=[*named, "judge_variant"]).to_pylist()
-    return sorted(
-        {(name, row["judge_variant"]) for row in rows for one in named for name in (row[one], find_judging_model(row[one]))}
-    )
+    rows = warehouse.rows("anchors", columns=["judge", "judge_model", "judge_variant"], family=family.name).to_pylist()
+    return sorted({(row[name], row["judge_variant"]) for row in rows for name in ("judge", "judge_model")})
 
 
 Section = TypeVar("Section")
@@ -175,7 +168,7 @@ temperature 0. `judge_drift` has judges that scored stored answers again. {self.
 
 
 def build_drift_assets(family: FamilyDrift) -> tuple[dg.AssetsDefinition, dg.AssetChecksDefinition]:
-    """The asset `FAMILY_drift` and its check `FAMILY_no_drift`."""
+    """Return the asset `FAMILY_drift` and its check `FAMILY_has_no_drift`."""
     name, subject = family.name, family.subject
     settings = {**roll_up("drift", code_version=family.code_version), "group_name": family.group or name}
     deps = [dg.AssetKey(key) for key in family.dependencies or family.scores[:1]]
@@ -188,7 +181,7 @@ def build_drift_assets(family: FamilyDrift) -> tuple[dg.AssetsDefinition, dg.Ass
             lambda connection: build_rule_table(connection, subject), only=subject.rule_tables or subject.reads
         )
         result = store.warehouse.query(lambda connection: compute_model_drift(connection, subject, options), only=subject.reads)
-        anchors = store.warehouse.read_or_empty(subject.anchors.table) if subject.anchors else pa.table({})
+        anchors = store.warehouse.read_or_empty("anchors", family=name)
         result, judges = result.subtract_judge_shifts(subject, anchors, options), judge_drift(subject, anchors, options)
         tables = {"drift": result.checks, "drift_series": result.series, "drift_rule": rules, "judge_drift": judges}
         for table, part in tables.items():
@@ -201,13 +194,13 @@ def build_drift_assets(family: FamilyDrift) -> tuple[dg.AssetsDefinition, dg.Ass
         }
         return dg.MaterializeResult(metadata=metadata)
 
-    @asset_check(asset=asset, name=f"{name}_no_drift")
-    def no_drift(store: Store) -> dg.AssetCheckResult:
+    @asset_check(asset=asset, name=f"{name}_has_no_drift")
+    def has_no_drift(store: Store) -> dg.AssetCheckResult:
         """Fails for a model with the verdict `drift` and warns of `watch`, unless the panel's `severity` sets other levels."""
-        rows = read_drift(store, name)
+        rows = store.warehouse.read("drift", family=name)
         return build_drift_result(rows, len(rows), load_drift_section(store.settings).severity, subject)
 
-    return asset, no_drift
+    return asset, has_no_drift
 
 
 def _build_metadata(subject: Subject, rules: pa.Table, drift: ModelDrift, judges: pa.Table) -> dict[str, Any]:
@@ -227,3 +220,46 @@ def _build_metadata(subject: Subject, rules: pa.Table, drift: ModelDrift, judges
         **({"judges": markdown(judges, _JUDGES_PREVIEWED, n=20)} if len(judges) else {}),
         **({"timeline": dg.MetadataValue.md(render_markdown_image(build_series_chart(series)))} if len(series) else {}),
     }
+
+
+def count_verdicts(rows: pa.Table) -> dict[str, int]:
+    """Return how many series have each verdict, as metadata."""
+    counts = Counter(rows["verdict"].to_pylist())
+    return {name: counts[verdict] for name, verdict in (("drift", "drift"), ("watch", "watch"), ("not_compared", None))}
+
+
+def build_drift_result(rows: pa.Table, n_checked: int, severity: Severity, subject: Subject) -> dg.AssetCheckResult:
+    """Return a check's result over rows with verdicts, of `n_checked` series. Its severity is that of the worst, which comes first."""
+    series = rows.filter(
+        pc.field("verdict").isin(["watch", "drift"]) | pc.field("shared_first_snapshot").is_valid()
+    ).to_pylist()
+    series.sort(key=sort_key_of_verdict)
+    levels = {getattr(severity, word) for row in series for word in (row["verdict"], row["shared_verdict"]) if word in NEWS}
+    levels -= {"OFF"}
+    return dg.AssetCheckResult(
+        passed=not levels,
+        severity=dg.AssetCheckSeverity.ERROR if "ERROR" in levels else dg.AssetCheckSeverity.WARN,
+        metadata={
+            "checked": n_checked,
+            "drift": sum(row["verdict"] == "drift" for row in series),
+            "watch": sum(row["verdict"] == "watch" for row in series),
+            "shared_shifts": sum(map(has_shared_shift, series)),
+            "first": dg.MetadataValue.json([describe_verdict(row, format_series(row, subject.keys)) for row in series[:10]]),
+        },
+    )
+
+
+def describe_verdict(row: Mapping[str, Any], series: str) -> str:
+    """A verdict on a series: size, start, the judges' part, other changes, and the shared shift."""
+    label = f"{row['verdict'] or 'not compared'}: {series}"
+    shared = f"; {describe_shared_shift(row)}" if has_shared_shift(row) else ""
+    judges = f"; {words}" if (words := describe_judges(row)) else ""
+    if row["verdict"] != "drift":
+        return f"{label}: {row['reason']}{judges}{shared}"
+    size = format_shift(row["shift"])
+    bounds = f" ({row['shift_low']:.4f} to {row['shift_high']:.4f})" if row["shift_low"] is not None else ""
+    since = f" since {row['first_snapshot']}"
+    changes = "".join(f"; {change['before']} -> {change['after']}" for change in row.get("changes") or ())
+    items = format_moved_items((row["top_changes"] or ())[:3])
+    notes = "".join(f"; {line}" for line in row["shift_notes"] or ())
+    return f"{label}: {size}{bounds}{since}{judges}{notes}{changes}{f'; largest changes: {items}' if items else ''}{shared}"

@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any, NamedTuple, TypeVar
 
 import dagster as dg
@@ -37,7 +38,7 @@ from resources.warehouse import TABLES, Warehouse
 
 FAILED_TAG, FAILED_RUN_TAG = "dtef/failed_partitions", "dtef/failed_partitions_run"
 PROCESS_TAG = f"{HIDDEN_TAG_PREFIX}dtef_process"
-"""The process of a run started by a command, as JSON; such a command makes its own roll-ups. Read only by `process_tag`."""
+"""The process of a run started by a command, as JSON; such a command makes its own roll-ups. Read only by `process_of`."""
 SNAPSHOT_TAG = "dtef/snapshot"
 """A run's snapshot, shown in the list of runs."""
 
@@ -65,48 +66,26 @@ class StageName(NamedTuple):
     verb: str
 
 
-_STAGES: dict[str, StageName] = {}
+STAGES: dict[str, StageName] = {}
 """Stage names by asset."""
-
-
-def name_stage(asset: str, name: StageName) -> None:
-    """Set the name under which logs and messages show the asset of a stage."""
-    _STAGES[asset] = name
 
 
 def get_stage_verb(asset: str) -> str:
     """Return `predict` for the asset `predictions`, and the name of any other asset as it is."""
-    return _STAGES[asset].verb if asset in _STAGES else asset
+    return STAGES[asset].verb if asset in STAGES else asset
 
 
-def stage(
-    partitions: dg.DynamicPartitionsDefinition,
-    number: int,
-    table: str,
-    *,
-    code_version: str,
-    kinds: Set[str] = frozenset({"parquet"}),
-) -> dict[str, Any]:
-    """Return the asset settings of a stage: those common to the space, its number, and its table's columns."""
-    return {
-        "partitions_def": partitions,
-        "backfill_policy": build_backfill_policy(Settings.read_environment().partitions_per_run),
-        "output_required": False,
-        "owners": OWNERS,
-        "group_name": "pipeline",
-        "kinds": set(kinds),
-        "tags": {"stage": str(number)},
-        "code_version": code_version,
-        "metadata": column_schema(table),
-    }
+LATE, VERY_LATE = timedelta(hours=36), timedelta(hours=60)
+"""After one and two missed nights; a night may begin late and take ten hours."""
 
 
-def build_backfill_policy(limit: int | None) -> dg.BackfillPolicy:
-    """Return how a backfill is split into runs: one for each range of neighbouring partitions, or at most `limit` partitions per run.
+def build_freshness_policy(settings: Settings | None = None) -> dg.FreshnessPolicy | None:
+    """Return the freshness policy of an asset of the nightly run: a warning after one missed night, a failure after two.
 
-    All stages of a space use the same policy, so that a run takes its partitions through all of them.
+    Returns None without a panel (DTEF_PANEL), since nothing runs at night then. Dagster checks the newest materialization of any partition.
     """
-    return dg.BackfillPolicy.single_run() if limit is None else dg.BackfillPolicy.multi_run(max_partitions_per_run=limit)
+    panel = (settings or Settings.read_environment()).panel
+    return dg.FreshnessPolicy.time_window(warn_window=LATE, fail_window=VERY_LATE) if panel else None
 
 
 def roll_up(
@@ -122,14 +101,10 @@ def roll_up(
     }
 
 
-def process_tag(run: dg.DagsterRun) -> str:
-    """Return `PROCESS_TAG` of a run started by a command; empty if Dagster started it, even if it copied the tag to a re-execution."""
-    return "" if run.parent_run_id else run.tags.get(PROCESS_TAG, "")
-
-
 def process_of(run: dg.DagsterRun) -> Process | None:
     """Return the process of the command that started the run, or None if Dagster did or it is unknown."""
-    tag = process_tag(run)
+    # Dagster copies tags to a re-execution, which is its own.
+    tag = "" if run.parent_run_id else run.tags.get(PROCESS_TAG, "")
     return Process(**json.loads(tag)) if tag.startswith("{") else None
 
 
@@ -164,11 +139,11 @@ class PartitionRun:
         self._progress.announce(f"{self._title()}: {format_count(len(self.keys), 'partition')}")
 
     def _title(self) -> str:
-        """Return `predict (stage 3 of 6)`, since the displayed remaining time is the stage's."""
+        """Return `predict (stage 3 of 6)`."""
         asset = str(self.context.asset_key.to_user_string())
-        if (stage := _STAGES.get(asset)) is None:
+        if (stage := STAGES.get(asset)) is None:
             return asset
-        count = sum(other.pipeline == stage.pipeline for other in _STAGES.values())
+        count = sum(other.pipeline == stage.pipeline for other in STAGES.values())
         return f"{stage.verb} (stage {stage.number} of {count})"
 
     @contextmanager
@@ -188,10 +163,6 @@ class PartitionRun:
     @property
     def _n_settled(self) -> int:
         return len({*self._done, *self._failures})
-
-    def resume(self) -> None:
-        """Resume after model calls, whose duration is excluded from the remaining time."""
-        self._progress.resume(self._n_settled)
 
     def done(self, key: str, metadata: Mapping[str, Any], content: str | None = None) -> None:
         """Record that the key is written. `content`: the `content_version` of its rows, if known."""
@@ -333,14 +304,14 @@ class StageEvents:
     def item(self, key: str, n_done: int, total: int, reason: str | None = None) -> None:
         """Record that a partition is done, or failed for a reason. `n_done`: the number of the stage's settled partitions."""
         status = {"status": "done"} if reason is None else {"status": "failed", "reason": reason}
-        self._emit_event(f"{key} is {status['status']}", {"key": key, "done": n_done, "of": total, **status})
+        self._emit_event(f"{key} is {status['status']}", {"key": key, "done": n_done, "n_planned": total, **status})
 
     def _report_progress(self, counts: CallCounts, total: int) -> None:
         """Report the number of answered requests, at long intervals since events are stored permanently."""
         if time.monotonic() - self._reply_places < ANSWERS_TOLD_EVERY_S:
             return
         self._reply_places = time.monotonic()
-        progress_data = {"answered": counts.answered, "failed": counts.failed, "skipped": counts.skipped, "of": total}
+        progress_data = {"answered": counts.answered, "failed": counts.failed, "skipped": counts.skipped, "n_planned": total}
         self._emit_event(f"{counts.answered:,} of {total:,} requests are answered", progress_data)
 
     def _report_calls(self, calls: StageCalls) -> None:

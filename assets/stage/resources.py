@@ -5,7 +5,7 @@ Runs of one `dtef` command share a gateway, so that budgets hold for the command
 
 import json
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,18 +16,12 @@ from pydantic import PrivateAttr
 
 from assets.stage.call_counts import CallsOfStage
 from assets.stage.dagster_internals import HIDDEN_TAG_PREFIX
-from dtef_pipeline.asking.calls import Ask, PlanFollowUps
-from dtef_pipeline.asking.daily_budget import DailyBudget
-from dtef_pipeline.asking.models import Budget
-from dtef_pipeline.asking.request import Failure, Request
-from dtef_pipeline.asking.request_list import list_keys
 from dtef_pipeline.boards.boards import BoardEvidence
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.identity import digest
 from resources.evaluations.evaluation_store import QUEUE_TAG
 from resources.evaluations.run_manifests import describe_this_run
 from resources.gateway import Gateway
-from resources.gateway.progress import ModelProgress, RunProgress, display_progress
 from resources.responses.claims import Claims
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
@@ -82,49 +76,6 @@ class RollUps:
 
     tables: duckdb.DuckDBPyConnection | None = None
     evidence: dict[BoardOptions, BoardEvidence] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class _Asks:
-    """The gateway of a run as an `Ask` that supports follow-up requests."""
-
-    gateway: Gateway
-    progress: RunProgress
-    listener: CallsOfStage | None
-
-    def __call__(self, requests: Sequence[Request]) -> Mapping[str, Failure]:
-        return self._answer_requests(requests, None)
-
-    def ask_until_done(self, requests: Sequence[Request], follow_up: PlanFollowUps) -> object:
-        return self._answer_requests(requests, follow_up)
-
-    def _answer_requests(self, requests: Sequence[Request], follow_up: PlanFollowUps | None) -> Mapping[str, Failure]:
-        self.progress.is_open = follow_up is not None
-        failures: Mapping[str, Failure]
-        if self.listener is None:
-            failures = self.gateway.answer(requests, on_progress=self.progress, follow_up=follow_up).failures
-        else:
-            failures = self._call_listener(requests, follow_up, self.listener)
-        self.progress.window_done()
-        return failures
-
-    def _call_listener(
-        self, requests: Sequence[Request], follow_up: PlanFollowUps | None, calls: CallsOfStage
-    ) -> Mapping[str, Failure]:
-        def show(models: tuple[ModelProgress, ...]) -> None:
-            self.progress(models)
-            calls.update_progress(models)
-
-        def follow(keys: Sequence[str], failures: Mapping[str, Failure]) -> Sequence[Request]:
-            calls.settle(keys, failures)
-            return follow_up(keys, failures) if follow_up is not None else ()
-
-        try:
-            failures = self.gateway.answer(requests, on_progress=show, follow_up=None if follow_up is None else follow).failures
-            calls.settle(list_keys(requests), failures)
-        finally:
-            calls.call_done()
-        return failures
 
 
 class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -188,62 +139,8 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
         with Claims(self.responses) as claims, claims.hold_all([digest(table, key) for key in keys]):
             yield
 
-    @contextmanager
-    def asking(
-        self,
-        log: Callable[[str], None],
-        expected: Mapping[str, int],
-        budget: Budget,
-        budgets: Mapping[str, Budget],
-        command: Command | None = None,
-        role_budgets: Mapping[str, Budget] | None = None,
-        daily_budgets: Mapping[str, DailyBudget] | None = None,
-        unpriced_models: Collection[str] = (),
-        stage: str = "",
-    ) -> Iterator[Ask]:
-        """Open the run's gateway with a progress display; the yielded function answers or replays requests, window by window.
-
-        All stages of a run share one gateway and budget; with a multiprocess executor, those of a process do. `expected`: requests of the
-        stage by model name. `budget` is the run's, `budgets` are by model name; for each limit, the first value given by a stage holds.
-        `command`: its runs share one gateway. `role_budgets`: budgets by model role; `daily_budgets`: the same per day, over all runs.
-        `unpriced_models`: called under a limit in dollars although their price is unknown. `stage`: prefix of progress lines.
-        """
-        with self.open_gateway(log, expected, budget, budgets, command, role_budgets, stage) as (gateway, progress):
-            for role, daily in (daily_budgets or {}).items():
-                gateway.accounts.limit_daily(role, daily)
-            gateway.accounts.allowed_unpriced.update(unpriced_models)
-            if (listener := self._call_listener) is None:
-                yield _Asks(gateway, progress, None)
-                return
-            listener.begin(sum(expected.values()))
-            try:
-                yield _Asks(gateway, progress, listener)
-            finally:
-                listener.end()
-
-    @contextmanager
-    def open_gateway(
-        self,
-        log: Callable[[str], None],
-        expected: Mapping[str, int],
-        budget: Budget,
-        budgets: Mapping[str, Budget],
-        command: Command | None = None,
-        role_budgets: Mapping[str, Budget] | None = None,
-        stage: str = "",
-    ) -> Iterator[tuple[Gateway, RunProgress]]:
-        """Open the run's gateway and its displayed progress; for arguments see `asking`."""
-        with display_progress(log, stage) as display:
-            gateway = self._open_shared_gateway(command)
-            gateway.accounts.limit(budget, budgets, role_budgets)
-            gateway.tell = display.say
-            yield gateway, RunProgress(display, expected)
-
-    def track_calls(self, listener: CallsOfStage | None) -> None:
-        """Report the outcomes of the stage's requests to this listener, until another stage replaces it, or nothing if it is None."""
-        self._call_listener = listener
-
-    def _open_shared_gateway(self, command: Command | None) -> Gateway:
+    def open_gateway(self, command: Command | None) -> Gateway:
+        """Return the gateway of the run, or of the command that it belongs to."""
         if command is None:
             self._gateway = self._gateway or self._create_gateway()
             return self._gateway
@@ -252,3 +149,12 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     def _create_gateway(self) -> Gateway:
         return Gateway(self.responses, provider_limits=self.settings.provider_limits)
+
+    @property
+    def call_listener(self) -> CallsOfStage | None:
+        """Is told the outcomes of the current stage's requests."""
+        return self._call_listener
+
+    def track_calls(self, listener: CallsOfStage | None) -> None:
+        """Report the outcomes of the stage's requests to this listener, until another stage replaces it, or nothing if it is None."""
+        self._call_listener = listener

@@ -1,8 +1,10 @@
-"""Shared parts of a family's roll-ups: tables from its scores, with clean targets and with all."""
+"""Shared parts of families' roll-ups: tables from scores, with clean targets and with all, and their results in the warehouse."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
+import dagster as dg
 import duckdb
 import pandas as pd
 import pyarrow as pa
@@ -51,9 +53,7 @@ def publish(
             for table, frame in target_frames.items():
                 frames.setdefault(table, []).append(frame.assign(targets=targets))
     results = {table: build_published_table(parts, TABLES[table].schema, family) for table, parts in frames.items()}
-    for table, rows in results.items():
-        store.warehouse.write(table, rows, **build_family_levels(table, family))
-    store.warehouse.refresh_database()
+    publish_tables(store, results, family=family)
     return results
 
 
@@ -86,3 +86,21 @@ def build_published_table(frames: Sequence[pd.DataFrame], schema: pa.Schema | No
 
 def clean(rows: pa.Table) -> pa.Table:
     return rows.filter(pa.compute.equal(rows["targets"], "clean"))
+
+
+def require_made(store: Store, table: str, noun: str, command: str) -> None:
+    """Raise WarehouseError if the table has no rows. `noun`: the noun for partitions whose stages make it; `command`: an alternative."""
+    if not store.warehouse.tables([table]):
+        raise WarehouseError(f"no {table} yet: materialize the stages of a {noun} first, or `{command}`")
+
+
+def publish_tables(
+    store: Store, tables: Mapping[str, pa.Table], *, family: str = "", **metadata: Any
+) -> dg.MaterializeResult[Any]:
+    """Write the tables, the asset's first, and return the asset's result. `family`: its part of tables over all families."""
+    for name, rows in tables.items():
+        store.warehouse.write(name, rows, **build_family_levels(name, family))
+    store.warehouse.refresh_database()
+    first, *extras = tables
+    counts = {"dagster/row_count": len(tables[first]), **{f"{name}_rows": len(tables[name]) for name in extras}}
+    return dg.MaterializeResult(metadata={**counts, **metadata})

@@ -45,7 +45,7 @@ CHANGED_TAG, LANDING_TAG = "dtef/changed", "dtef/landing"
 _FIRST_STAGE = dg.AssetKey("survey_responses")
 _FEW_WORDS = 60
 """Most characters of a displayed value."""
-_CHECK = "landings_can_be_read"
+_CHECK = "landings_are_readable"
 REGISTER_SECONDS = 20.0
 """A tick starts no further round after this time, because Dagster ends a tick after 60 s and then loses its cursor."""
 
@@ -128,7 +128,7 @@ class Landing:
 
     @property
     def evaluations(self) -> list[dg.AssetCheckEvaluation]:
-        """The result of the check `landings_can_be_read`, if it differs from that after the previous tick."""
+        """The result of the check `landings_are_readable`, if it differs from that after the previous tick."""
         if self.context.cursor is not None and _list_troubles(self.now) == _list_troubles(self.before):
             return []
         return [dg.AssetCheckEvaluation(survey_files.key, _CHECK, **_can_be_read(self.now))]
@@ -217,13 +217,13 @@ class Landing:
         options = {"min_n": source.min_n, "allowed": source.allowed} if source else {"min_n": MIN_N}
         path = self.folder / name
         result = register_round(self.context.instance, self.sources, survey, path, checksum=checksum, **options)
-        summary = "new" if result.changes is None else str(result.changes)
-        self.context.log.info(f"{survey.round} from {name}, {format_count(len(result.keys), 'segment')}: {summary}")
+        changes, summary = ("new", "new") if result.changes is None else (str(result.changes), result.changes.summary())
+        self.context.log.info(f"{survey.round} from {name}, {format_count(len(result.keys), 'segment')}: {changes}")
         if result.retired:
             self.context.log.warning(
                 f"{survey.round}: retired segments that are no longer in the survey: {', '.join(result.retired)}"
             )
-        tags = {LANDING_TAG: f"{survey.round}:{result.source.landing}", CHANGED_TAG: _format_changes(result.changes)}
+        tags = {LANDING_TAG: f"{survey.round}:{result.source.landing}", CHANGED_TAG: summary or "nothing"}
         # Excluded parts of the files may have changed, which only the first stage records.
         only = [_FIRST_STAGE] if result.changes == Changes() and self._has_results(survey.round, result.keys) else None
         return [
@@ -283,7 +283,7 @@ def _can_be_read(looks: Mapping[str, Look]) -> dict[str, Any]:
 
 
 @asset_check(asset=survey_files.key, name=_CHECK)
-def landings_can_be_read(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
+def landings_are_readable(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
     """Warns of files in the folder DTEF_SURVEYS that cannot be read or only in part. The sensor `new_round` reports each change."""
     return dg.AssetCheckResult(**_can_be_read(_read_cursor(sensor_cursor(context.instance, new_round.name))))
 
@@ -296,11 +296,6 @@ def _extract_first_clauses(trouble: str) -> str:
         got = tail.partition("; ")[0]
         clauses.append(f"{wrong}, {got}" if got.startswith("got ") and len(got) <= _FEW_WORDS else wrong)
     return "; ".join(clauses)
-
-
-def _format_changes(changes: Changes | None) -> str:
-    """Return the changes for a run's tag: `3 distributions changed, 1 segment added`."""
-    return "new" if changes is None else changes.summary() or "nothing"
 
 
 @dg.sensor(
@@ -329,11 +324,11 @@ SURVEY_ROLL_UPS = [*BOARDS, survey_costs, survey_drift, report]
 survey_pipeline, survey_roll_ups, survey_boards_after_run = family_jobs(
     FAMILY_BY_NAME["survey"], SURVEY_STAGES, SURVEY_ROLL_UPS, scores_name="segment_results"
 )
-nightly_drift = dg.define_asset_job(
-    "nightly_drift",
+survey_nightly = dg.define_asset_job(
+    "survey_nightly",
     selection=dg.AssetSelection.assets(*stage_keys(SURVEY_STAGES)[2:]),
     description="Repeats the same prompts in a new snapshot, scores the responses, and compares them with earlier snapshots.",
 )
 
-SURVEY_JOBS = [survey_pipeline, nightly_drift, survey_roll_ups]
+SURVEY_JOBS = [survey_pipeline, survey_nightly, survey_roll_ups]
 SURVEY_SENSORS = [new_round, survey_boards_after_run]

@@ -63,11 +63,11 @@ def plan_surveys(context: dg.ScheduleEvaluationContext, store: Store, panel: Sur
     return NightPlan(known_keys, keys, with_blueprints(store.warehouse, keys), {**config, "drift_checks": {}})
 
 
-nightly_drift_schedule = build_night_schedule(
+survey_nightly_schedule = build_night_schedule(
     FAMILY_BY_NAME["survey"],
     plan_surveys,
-    name="nightly_drift",
-    job="nightly_drift",
+    name="survey_nightly",
+    job="survey_nightly",
     time=(2, 0),
     description="the prompts of the panel (DTEF_PANEL), in a snapshot named after the date.",
     label="surveys",
@@ -75,4 +75,4 @@ nightly_drift_schedule = build_night_schedule(
     "a night needs",
     read_panel=load_known_panel,
 )
-SURVEY_SCHEDULES = [nightly_drift_schedule]
+SURVEY_SCHEDULES = [survey_nightly_schedule]

@@ -5,8 +5,7 @@ import duckdb
 import pyarrow as pa
 
 from assets.stage.checks import asset_check, verdict
-from assets.stage.drift_checks import build_drift_result
-from assets.stage.family_drift import load_drift_section
+from assets.stage.family_drift import build_drift_result, load_drift_section
 from assets.stage.resources import Store
 from dtef_pipeline.survey.drift_subject import SUBJECT
 
@@ -29,7 +28,7 @@ def quarantine_is_small(store: Store) -> dg.AssetCheckResult:
 
 
 @asset_check(asset=dg.AssetKey("survey_responses"))
-def all_columns_recognised(store: Store) -> dg.AssetCheckResult:
+def columns_are_recognised(store: Store) -> dg.AssetCheckResult:
     """Fails if a round has findings of level error, such as segment columns that were not recognised and are left out."""
     rounds = store.warehouse.values("survey_responses", "round")
     offenders = []
@@ -40,7 +39,7 @@ def all_columns_recognised(store: Store) -> dg.AssetCheckResult:
 
 
 @asset_check(asset=dg.AssetKey("drift_checks"))
-def no_drift(store: Store) -> dg.AssetCheckResult:
+def segment_has_no_drift(store: Store) -> dg.AssetCheckResult:
     """Fails for a model with the verdict `drift` on a segment and warns for `watch`, unless the panel's `severity` sets other levels.
 
     It covers all rounds, so running another round does not hide a finding.

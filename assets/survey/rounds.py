@@ -39,8 +39,8 @@ _NAME = SPACE.name
 survey_files = dg.AssetSpec(
     "survey_files",
     description="The survey in the file or folder of its round: one partition per segment, observed when a round is registered (`dtef add`, or "
-    "the sensor `new_round`). Its data version is a hash of the segment's rows. If it changes, the partition of `survey_responses` becomes "
-    "stale, and then each later stage. The observation says what changed.",
+    "the sensor `new_round`). Its data version is a hash of the segment's rows; if it changes, the partition of `survey_responses` becomes "
+    "stale at once. The observation says what changed.",
     group_name="survey",
     owners=OWNERS,
     kinds={"file"},
@@ -56,14 +56,6 @@ class RegistrationResult(NamedTuple):
     source: Source
     changes: Changes | None
     """Changes from the rows in the warehouse; None if the round has none yet."""
-
-
-def observe_usable(survey: Survey, *, min_n: int, design_effect: float) -> ObservedRound:
-    """Return the survey's tables. Raises SurveyError with the reasons if no (segment, question) pair can be used."""
-    observed = observe(survey, min_n=min_n, design_effect=design_effect)
-    if not len(observed.responses):
-        raise _nothing_usable(survey, observed)
-    return observed
 
 
 def _nothing_usable(survey: Survey, observed: ObservedRound) -> SurveyError:
@@ -97,7 +89,9 @@ def check_round(
     """Return the tables of a round. Raises SurveyError if it is incomplete or unusable or would lose data; see `register_round`."""
     survey = require_whole_survey(remove_multi_select(survey), allowed)
     effect = sources.find_design_effect(survey.round, design_effect)
-    observed = observe_usable(survey, min_n=min_n, design_effect=effect)
+    observed = observe(survey, min_n=min_n, design_effect=effect)
+    if not len(observed.responses):
+        raise _nothing_usable(survey, observed)
     if not replace:
         refuse_losses(sources, survey, observed, min_n, allowed, design_effect)
     return observed

@@ -16,9 +16,10 @@ from typing import Literal, NamedTuple
 import click
 from packaging.specifiers import SpecifierSet
 
+from dtef_pipeline.documents import find_existing_parent
 from dtef_pipeline.errors import DtefError, StoreError
 from dtef_pipeline.text.number_words import format_count
-from resources.failures import format_one_line, links
+from resources.failures import format_one_line, is_damaged, links
 from resources.settings import Settings, find_shipped
 
 State = Literal["ok", "warning", "problem"]
@@ -36,11 +37,11 @@ class Diagnosis(NamedTuple):
 
 def diagnose_absent(check: str, path: Path, variable: str, maker: str = "the first command that needs it") -> Diagnosis:
     """Check whether a file or folder that does not exist yet can be created."""
-    parent = find_nearest_path(path)
+    parent = find_existing_parent(path.absolute())
     problem = f"{path} cannot be made: "
     if not parent.is_dir():
         problem += f"{parent} is a file, where a folder is needed"
-    elif not is_disk_present(parent):
+    elif not shutil.disk_usage(parent).total:  # /proc claims to be writable but is not
         problem += f"{parent} cannot hold files of users"
     elif not os.access(parent, os.W_OK | os.X_OK):
         problem += f"{parent} is not writable"
@@ -65,21 +66,9 @@ def suggest_other_place(variable: str) -> str:
     return f"{usual}choose another place: export {variable}=PATH"
 
 
-def is_disk_present(folder: Path) -> bool:
-    """Return whether a disk is behind a folder. /proc claims to be writable but is not."""
-    return shutil.disk_usage(folder).total > 0
-
-
-def find_nearest_path(path: Path) -> Path:
-    """Return the path, or its nearest existing parent."""
-    path = path.absolute()
-    return next(place for place in (path, *path.parents) if os.path.lexists(place))
-
-
 _PACKAGE = "dtef-pipeline"
 _SERVER_S = 5.0
 """Seconds to wait for a response server. Runs wait longer for a server that restarts."""
-_DAMAGE_SEARCH_S = 10.0
 _UNSET = re.compile(r"environment variable (\S+) is not set")
 _START_DAEMON = "start it, on a server with `systemctl restart dtef-daemon`, elsewhere with: dtef ui"
 _MEND_CODE = "see `journalctl -u dtef-code`, or the terminal of `dtef ui`; correct the reported error, and start it again"
@@ -98,7 +87,6 @@ def check_responses(settings: Settings) -> Diagnosis:
     """Check the response store: a readable and writable file, or a server that answers."""
     from resources.responses.database import ResponseDatabase
     from resources.responses.engines import parse_database_url
-    from resources.responses.store import find_damage
 
     check = "response store"
     url = parse_database_url(settings.responses_url)
@@ -108,12 +96,6 @@ def check_responses(settings: Settings) -> Diagnosis:
         return diagnose_absent(check, path, "DTEF_RESPONSES")
     if is_file and path.is_dir():
         return Diagnosis(check, "problem", f"{path} is a folder, where a file is needed", suggest_other_place("DTEF_RESPONSES"))
-    if is_file and path.stat().st_size and (damage := find_damage(path, _DAMAGE_SEARCH_S)):
-        file = shlex.quote(str(path))
-        remedy = (
-            f"replace it with a backup, or start a new store, for which all requests are sent again: mv {file} {file}.broken"
-        )
-        return Diagnosis(check, "problem", f"{path} cannot be read: {damage}", remedy)
     try:
         database = ResponseDatabase(settings.responses_url, prepare=False, patience_s=_SERVER_S)
         try:
@@ -122,6 +104,9 @@ def check_responses(settings: Settings) -> Diagnosis:
             database.close()
     except StoreError as error:
         remedy = f"correct the reported error, start the server, or {suggest_other_place('DTEF_RESPONSES')}"
+        if is_file and is_damaged(str(error)):
+            file = shlex.quote(str(path))
+            remedy = f"replace it with a backup, or start a new store, for which all requests are sent again: mv {file} {file}.broken"
         return Diagnosis(check, "problem", str(error), remedy)
     message = f"{address}: {f'schema version {version}' if version else 'no responses yet'}"
     return diagnose_writable(check, path, message, "DTEF_RESPONSES") if is_file else Diagnosis(check, "ok", message)
@@ -199,7 +184,7 @@ def check_panel(settings: Settings) -> Diagnosis:
     from resources.warehouse import Warehouse
 
     if settings.panel is None:
-        return Diagnosis("panel", "ok", "none (DTEF_PANEL is not set): `nightly_drift` runs the baselines only")
+        return Diagnosis("panel", "ok", "none (DTEF_PANEL is not set): `survey_nightly` runs the baselines only")
     try:
         models = load_known_models(settings, BASELINES)
         warehouse = None if "://" in settings.warehouse else Warehouse(settings.warehouse)
@@ -223,7 +208,7 @@ def check_sandbox(settings: Settings) -> Diagnosis:
     from resources.sandbox.run import choose_level
 
     choice = choose_level(settings.sandbox)
-    if choice.level is not None and not choice.is_weak:
+    if choice.level is not None:
         return Diagnosis("sandbox", "ok", choice.words)
     best = choose_level("auto").level
     is_held_back = settings.sandbox != "auto" and best not in (None, choice.level)
@@ -238,7 +223,7 @@ def check_sandbox(settings: Settings) -> Diagnosis:
 def check_home(settings: Settings) -> Diagnosis:
     """Check DAGSTER_HOME and its dagster.yaml."""
     from assets.stage.dagster_internals import read_storage_settings
-    from dtef_pipeline.cli.stage_runs import describe_outdated_home, describe_start_problem
+    from dtef_pipeline.cli.stage_runs import describe_start_problem
     from resources.failures import describe_start_failure
 
     check, home = "Dagster's home", settings.dagster_home
@@ -255,7 +240,6 @@ def check_home(settings: Settings) -> Diagnosis:
         )
     template = f"cp {shlex.quote(str(find_shipped('dagster.yaml')))} {shlex.quote(str(file))}"
     try:
-        earlier = describe_outdated_home(file)
         # Its settings may name the variable.
         os.environ["DAGSTER_HOME"] = str(home)
         read_storage_settings(home)
@@ -267,8 +251,6 @@ def check_home(settings: Settings) -> Diagnosis:
             text,
             describe_start_problem(error, f"correct it, or use the template for one machine: {template}"),
         )
-    if earlier:
-        return Diagnosis(check, "warning", earlier, f"take the template: {template}")
     return diagnose_writable(check, home, str(home), "DAGSTER_HOME")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -111,7 +111,7 @@ def _show_verdicts(
         scored_rounds = list_scored_rounds(warehouse, rounds) if rounds or by != "model" else ()
     except ConfigError as error:
         return _handle_no_series(str(error), fail_on)
-    judgements = warehouse.rows(subject.anchors.table) if subject.anchors else pa.table({})
+    judgements = warehouse.rows("anchors", family=subject.family)
     if by == "model":
         checks = _model_checks(warehouse, subject, rounds, judgements, options)
     else:
@@ -122,8 +122,10 @@ def _show_verdicts(
         return _handle_no_series(_explain_no_series(warehouse, family, options), fail_on)
     code = _print_verdicts(checks, family, fail_on, output)
     if output == "table" and by == "model":
-        judges = _judges_lines(subject, judgements, options, checks.to_pylist()) if subject.anchors else ()
-        for line in (*judges, *family.drift_lines(warehouse)):
+        rows = checks.to_pylist()
+        notes = [f"{format_series(row, subject.keys)}: {row['judges_note']}" for row in rows if row["judges_note"]]
+        moved = list_moved_judges(judge_drift(subject, judgements, options).to_pylist()) if subject.anchors else ()
+        for line in (*notes, *moved, *family.drift_lines(warehouse)):
             say(line)
     return code
 
@@ -187,41 +189,23 @@ def _verdicts_as_data(rows: Sequence[Row], schema: pa.Schema, output: str) -> st
     return render(frame, output)
 
 
-def _judges_lines(subject: Subject, judgements: pa.Table, options: WatchOptions, rows: Sequence[Row]) -> Iterator[str]:
-    """Yield notes on judges' drift in the series of models, and the judges that changed."""
-    yield from (f"{format_series(row, subject.keys)}: {row['judges_note']}" for row in rows if row["judges_note"])
-    yield from list_moved_judges(judge_drift(subject, judgements, options).to_pylist())
-
-
 def _drift_options(warehouse: Warehouse, family: CommandFamily, since: Sequence[str]) -> WatchOptions:
+    """Return the panel's settings, with the dates of a command, `[MODEL=]DATE` each, in place of the panel's.
+
+    Raises ConfigError if a date is invalid, or a model neither has scores nor judged anchors.
+    """
     record = family.record
     if not warehouse.values(record.scores_table, record.space.first):
         raise WarehouseError(
             f"no {record.scores_table} in {warehouse.root} yet: `{family.run} --snapshot LABEL` asks and scores"
         )
-    options = panel_drift(Settings.read_environment(), warehouse)
-    return options_since(
-        options, since, partial(list_family_scored_models, warehouse, record), partial(list_family_judges, warehouse, record)
-    )
-
-
-def options_since(
-    options: WatchOptions,
-    since: Sequence[str],
-    models: Callable[[], Iterable[tuple[str, str]]],
-    judges: Callable[[], Iterable[tuple[str, str]]] = tuple,
-) -> WatchOptions:
-    """Return the settings with the dates of a command, `[MODEL=]DATE` each, in place of the panel's; unchanged without dates.
-
-    `models` returns names and variants of the models with scores, `judges` of those that judged anchors. Raises ConfigError if a date is
-    invalid or a model is neither.
-    """
+    options: WatchOptions = panel_drift(Settings.read_environment(), warehouse)
     if not since:
         return options
     if nameless := [entry for entry in since if entry.startswith("=")]:
         raise ConfigError(f"--since {nameless[0]!r} names no model; write MODEL=DATE, or DATE for all models")
     options = options.replace_dates({model: day for model, _, day in (entry.rpartition("=") for entry in since)})
-    options.require_known(models(), judges())
+    options.require_known(list_family_scored_models(warehouse, record), list_family_judges(warehouse, record))
     return options
 
 

@@ -23,6 +23,14 @@ ACCOUNTS = "dtef-errors.log"
 """The file in DAGSTER_HOME with the traceback of every unexpected error."""
 
 
+_MOST_OPTIONS_LISTED = 10
+_PLAIN_ERRORS = {
+    r"is not a valid (?:integer|float)(?: range)?": "is not a number",
+    r"does not match the formats? .*": "is not a date such as 2026-03-01 or 2026-03-01T12:30",
+}
+"""Click's wording of a wrong value, and ours."""
+
+
 class UsageProblem(click.ClickException):
     """An error of click in the arguments, reported in one line like every other error."""
 
@@ -58,7 +66,13 @@ def _describe_usage_error(error: click.UsageError) -> str:
         name, choices = _name_parameter(error.param), getattr(error.param.type, "choices", ())
         if isinstance(error, click.MissingParameter):
             return f"missing {name}" + (f", one of {', '.join(choices)}" if choices else "")
-        text = f"{name}: {_shorten_value_error(error.message.rstrip('.'))}"
+        text = f"{name}: {error.message.rstrip('.')}"
+        for pattern, plain in _PLAIN_ERRORS.items():
+            text = re.sub(pattern, plain, text)
+    if isinstance(error, click.NoSuchOption) and error.ctx is not None:
+        options = [_name_parameter(item) for item in error.ctx.command.params if isinstance(item, click.Option)]
+        if len(options) <= _MOST_OPTIONS_LISTED:  # of more, click names the nearest
+            text = f"no such option {error.option_name!r}; there are: {', '.join(options)}"
     return text if text[1:2].isupper() else f"{text[:1].lower()}{text[1:]}"  # VOTE stays as it is
 
 
@@ -67,25 +81,6 @@ def _name_parameter(parameter: click.Parameter) -> str:
     if isinstance(parameter, click.Option):
         return max(parameter.opts, key=len)
     return (parameter.metavar or parameter.name or "").upper().strip("[].")
-
-
-def _shorten_value_error(message: str) -> str:
-    """Return `'x' is not one of a, b`, `'x' does not exist` or `0 is not at least 1` for click's messages."""
-    for pattern, plain in _PLAIN_VALUE_ERRORS.items():
-        message = re.sub(pattern, plain, message)
-    value, is_not, choices = message.partition(" is not one of ")
-    return f"{value}{is_not}{choices.replace(chr(39), '')}"
-
-
-_PLAIN_VALUE_ERRORS = {
-    r"^(?:Path|File|Directory) (?='.*' (?:does not exist|is a ))": "",
-    r"is not a valid integer(?: range)?": "is not a whole number",
-    r"is not a valid float(?: range)?": "is not a number",
-    r"is not in the range (\S+)<=x<=(\S+)": r"is not between \1 and \2",
-    r"does not match the formats? '%Y-%m-%d'.*": "is not a date such as 2026-03-01 or 2026-03-01T12:30",
-    r"is not in the range x>=(\S+)": r"is not at least \1",
-}
-"""Click's wording of a wrong value, and ours."""
 
 
 def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,7 +13,7 @@ import pandas as pd
 import sqlalchemy as sa
 
 from dtef_pipeline.asking.call_plan import PLANNED_ROLES, PlannedCalls
-from dtef_pipeline.asking.models import Budget, ModelSpec
+from dtef_pipeline.asking.models import Budget
 from dtef_pipeline.asking.request import EMBEDDER
 from dtef_pipeline.cli.terminal import print_table, say
 from dtef_pipeline.errors import GatewayError
@@ -21,7 +21,7 @@ from dtef_pipeline.family.run_settings import RunSettings
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.text.number_words import format_count, list_first_names
 from resources.gateway.prices import Price, price
-from resources.gateway.request_settings import describe_altered_settings, find_sent_problem, refuse_same_sent
+from resources.gateway.request_settings import describe_altered_settings, refuse_same_sent
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
 
@@ -46,12 +46,10 @@ def describe_budget(prefix: str, budget: Budget, expected: Mapping[str, tuple[fl
         yield f"{prefix}{bound} {most_allowed:,} {verdict}"
 
 
-def describe_sent_settings(specs: Sequence[ModelSpec]) -> Iterator[str]:
-    """Yield a line for each setting that providers are not sent as given, and for each reason why a run would be refused."""
+def _describe_sent_settings(rows: Iterable[PlannedCalls]) -> Iterator[str]:
+    """Yield a line for each setting that providers are not sent as given, and for two models that a run would refuse."""
+    specs = list({row.model.variant: row.model for row in rows if row.calls and row.role != EMBEDDER}.values())
     yield from describe_altered_settings(specs)
-    for spec in specs:
-        if problem := find_sent_problem(spec):
-            yield f"a run would refuse {spec.name}: {problem}"
     try:
         refuse_same_sent(specs, specs)
     except GatewayError as error:
@@ -103,7 +101,7 @@ def print_estimate(
         explained_as,
         kept=["role", "model", "calls", *DOLLARS],
         first_out=["planned", "calls_most", *TOKEN_COUNTS[::-1], "replayed"],
-        lines=[*lines, *_describe_assumed_lengths(plan), *budgets, *list_sent_lines(rows)],
+        lines=[*lines, *_describe_assumed_lengths(plan), *budgets, *_describe_sent_settings(rows)],
     )
 
 
@@ -137,12 +135,6 @@ def _compare_daily_budgets(daily: Mapping[str, float | None], rows: Sequence[Pla
         if dollars is not None and role_rows:
             for line in describe_budget("", Budget(max_cost_usd=dollars), sum_expected_usage(role_rows)):
                 yield line.replace("max_cost_usd", f"daily_budget of {role}s", 1)
-
-
-def list_sent_lines(rows: Iterable[PlannedCalls]) -> list[str]:
-    """Return the lines of `describe_sent_settings` for the models that are called."""
-    specs = {row.model.variant: row.model for row in rows if row.calls and row.role != EMBEDDER}
-    return list(describe_sent_settings(list(specs.values())))
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from dtef_pipeline.cli.families import family_commands
 from dtef_pipeline.cli.options import exit_after, refuse_estimate_of_judging
 from dtef_pipeline.cli.settings_command import RunFlags
 from dtef_pipeline.cli.stage_runs import (
-    StagesRun,
+    StageRuns,
     apply_budgets,
     check_home_path,
     describe_unanswered,
@@ -93,11 +93,6 @@ def stage_config(options: Any, stages: Sequence[Stage]) -> Mapping[str, Mapping[
     return run_config(options, {stage.name: stage.settings for stage in stages})
 
 
-def roll_up_all(context: RunContextOfCommand, running: StagesRun) -> None:
-    """Update all roll-ups of the family."""
-    running.roll_up(context.warehouse)
-
-
 @dataclass(frozen=True)
 class FamilyRun:
     """The record of a family's runs."""
@@ -122,8 +117,8 @@ class FamilyRun:
     config: Callable[[Any, Sequence[Stage]], Mapping[str, Mapping[str, Any]]] = stage_config
     introduce: Callable[[RunContextOfCommand, RunSelection], Iterable[str]] = lambda context, selection: ()
     """Lines that describe the selection, shown before a run and above an estimate."""
-    roll_up: Callable[[RunContextOfCommand, StagesRun], None] = roll_up_all
-    after: Callable[[RunContextOfCommand, Sequence[str], StagesRun], AfterRun] = lambda context, keys, running: AfterRun()
+    roll_up: Callable[[RunContextOfCommand, StageRuns], None] = lambda context, running: running.roll_up(context.warehouse)
+    after: Callable[[RunContextOfCommand, Sequence[str], StageRuns], AfterRun] = lambda context, keys, running: AfterRun()
     makes_warehouse: bool = False
     """Whether a run may create the warehouse."""
     sized_by: tuple[str, str] = ("", "")
@@ -178,7 +173,7 @@ def list_failed_calls(record: FamilyRun, context: RunContextOfCommand, keys: Seq
     yield from describe_unanswered(calls, noun)
 
 
-def start(record: FamilyRun, context: RunContextOfCommand, selection: RunSelection) -> tuple[RunContextOfCommand, StagesRun]:
+def start(record: FamilyRun, context: RunContextOfCommand, selection: RunSelection) -> tuple[RunContextOfCommand, StageRuns]:
     """Check everything that can be refused, run the stages and update the boards. Returns the context with its budgets, and the run."""
     check_home_path(context.environment)
     options, flags = context.options, context.flags

@@ -32,7 +32,6 @@ from resources.warehouse import Warehouse
 from resources.warehouse_site import write_site
 
 if TYPE_CHECKING:
-    from assets.launch import LaunchResult
     from assets.stage.file_notes import AddResult
 
 
@@ -42,8 +41,8 @@ class Addition(Protocol):
     def register(self, instance: Any) -> Sequence[str]:
         """Register their partitions, and return the keys."""
 
-    def lines(self, outcome: LaunchResult | None) -> Iterable[str]:
-        """Return the results in sentences. `outcome`: the run that made the tables, or None if nothing was to be made."""
+    def lines(self) -> Iterable[str]:
+        """Return the results in sentences, after the tables were made."""
 
     def problems(self) -> Iterable[str]:
         """Return the files and parts that were not read."""
@@ -68,7 +67,7 @@ class AddedParts:
         self.added = self.add(instance)
         return self.added.keys
 
-    def lines(self, outcome: LaunchResult | None) -> Iterable[str]:
+    def lines(self) -> Iterable[str]:
         return self.lines_of(self.added) if self.added else ()
 
     def problems(self) -> Iterable[str]:
@@ -148,13 +147,13 @@ def _store_addition(
     instance: Any, warehouse: Warehouse, family: str, files: FamilyFiles, addition: Addition, output: str
 ) -> dict[str, Any]:
     """Store an addition and print the results. Returns them for other programs."""
-    from assets.launch import FAMILY_RUNS, materialize
+    from assets.launch import materialize
 
     keys = list(addition.register(instance))
-    outcome = materialize(instance, [files.stage], keys, {}, space=FAMILY_RUNS[family]) if keys and files.stage else None
+    outcome = materialize(instance, [files.stage], keys, {}, family=family) if keys and files.stage else None
     if outcome is not None:
         warn_skipped(outcome, warehouse)
-    lines = list(addition.lines(outcome))
+    lines = list(addition.lines())
     for line in lines if output != "json" else ():
         say(line)
     failures = outcome.failures if outcome else ()
@@ -257,16 +256,14 @@ def _find_known_parts(instance: Any, warehouse: Warehouse, family: Family, files
 def _describe_removal(warehouse: Warehouse, family: Family, files: FamilyFiles, name: str) -> str:
     """Return `removed compass__a: 12 responses, 24 judgements, of base, night-2`."""
     levels = {family.space.first: name} if files.by_first else family.space.levels(name)
-    rows = {noun: _read_row_snapshots(warehouse, table, levels) for table, noun in files.counted_rows.items()}
+    rows: dict[str, list[str]] = {
+        noun: warehouse.rows(table, columns=["snapshot"], **levels)["snapshot"].to_pylist()
+        for table, noun in files.counted_rows.items()
+    }
     snapshots = sorted({snapshot for labels in rows.values() for snapshot in labels})
     if not snapshots:
         return f"removed {name}, which was never run"
     return f"removed {name}: {', '.join(format_count(len(labels), noun) for noun, labels in rows.items())}, of {', '.join(snapshots)}"
-
-
-def _read_row_snapshots(warehouse: Warehouse, table: str, levels: Mapping[str, str]) -> list[str]:
-    snapshots: list[str] = warehouse.rows(table, columns=["snapshot"], **levels)["snapshot"].to_pylist()
-    return snapshots
 
 
 def describe_board_update(warehouse: Warehouse, family: Family) -> str:

@@ -13,6 +13,7 @@ from pyarrow.fs import LocalFileSystem
 
 from dtef_pipeline.cli.terminal import compute_terminal_fit
 from dtef_pipeline.cli.warehouse_access import reads_tables
+from dtef_pipeline.documents import explain_missing_folder
 from dtef_pipeline.errors import ConfigError, DtefError, WarehouseError
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.blueprint.export import write_weval_yaml
@@ -113,6 +114,11 @@ def report(warehouse: Warehouse, out: Path) -> None:
         return
     if out.is_file():
         raise ConfigError(f"--out {out} is a file; name a folder, or a file whose name ends in .zip")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        problem = explain_missing_folder(out, error)
+        raise ConfigError(f"--out {out} cannot be created: {problem}; name another folder with --out") from error
     with waiting("writing pages"):
         site = warehouse.query(lambda connection: _write_folder(out, pages(connection)), only=list_site_tables())
     click.echo(f"{out / FRONT_PAGE} ({format_count(len(site.sizes), 'file')})")

@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,7 +88,7 @@ def describe_start_problem(error: Exception, template: str) -> str:
 
 
 def prepare_home() -> Path:
-    """Return the folder of Dagster's state, with its `dagster.yaml`. Raises ConfigError if it cannot be created."""
+    """Return the folder of Dagster's state, with its `dagster.yaml`. Raises ConfigError if it cannot be created or read."""
     state = Settings.read_environment()
     check_home_path(state)
     home = state.dagster_home
@@ -99,20 +100,11 @@ def prepare_home() -> Path:
     except OSError as error:
         hint = "; choose another folder with DAGSTER_HOME" if not home.is_dir() else ""
         raise ConfigError(f"cannot make the home of Dagster {home}: {explain_missing_folder(home, error)}{hint}") from error
-    if earlier := describe_outdated_home(settings):
-        click.echo(f"warning: {earlier}; replace it with {find_shipped('dagster.yaml')}", err=True)
+    read_document(settings, "settings file of Dagster", ("storage", "run_launcher", "concurrency"))
     os.environ["DAGSTER_HOME"] = str(home)
     # Number of materialization events written together.
     os.environ.setdefault("DAGSTER_EVENT_BATCH_SIZE", "50")
     return home
-
-
-def describe_outdated_home(settings: Path) -> str | None:
-    """Return what an earlier version's `dagster.yaml` lacks, or None if it is current. Raises ConfigError if it cannot be read."""
-    some_keys = ("storage", "run_launcher", "concurrency")
-    if "run_launcher" in read_document(settings, "settings file of Dagster", some_keys).values:
-        return None
-    return f"{settings} is of an earlier version: Dagster does not detect killed workers"
 
 
 def _copy_whole(source: Path, target: Path) -> None:
@@ -125,19 +117,21 @@ def _copy_whole(source: Path, target: Path) -> None:
         part.unlink(missing_ok=True)
 
 
-def make_roll_ups(instance: Any, names: Sequence[str], config: Mapping[str, Mapping[str, Any]]) -> LaunchResult:
-    """Run these roll-ups, in a run of their own, over all stored data. `config`: run configuration by name."""
+def make_roll_ups(instance: Any, family: str, names: Sequence[str], config: Mapping[str, Mapping[str, Any]]) -> LaunchResult:
+    """Run these roll-ups of a family, in a run of their own, over all stored data. `config`: run configuration by name."""
     from assets.launch import materialize
 
     progress, start = PartsProgress("roll-ups:", len(names), lambda line: None), time.monotonic()
     progress.announce(f"roll-ups: updating {format_count(len(names), 'table')}")
 
+    numbers = count(1)
+
     def begin(step: str) -> None:
         if step in names:  # checks are steps too
-            progress.begin(step)
+            progress(next(numbers), step)
 
     try:
-        result = materialize(instance, list(names), [], config, on_step=begin)
+        result = materialize(instance, list(names), [], config, on_step=begin, family=family)
         progress.announce(f"roll-ups: done, {time.monotonic() - start:.1f} s")
         return result
     finally:
@@ -147,7 +141,7 @@ def make_roll_ups(instance: Any, names: Sequence[str], config: Mapping[str, Mapp
 def roll_up(instance: Any, family: str, metric: str | None = None) -> LaunchResult:
     """Run all roll-ups of a family. `metric`: the score, if the family has several metrics."""
     return make_roll_ups(
-        instance, FAMILY_ROLL_UPS[family], {name: {"metric": metric} for name in BOARD_NAMES} if metric else {}
+        instance, family, FAMILY_ROLL_UPS[family], {name: {"metric": metric} for name in BOARD_NAMES} if metric else {}
     )
 
 
@@ -178,7 +172,7 @@ def report_run_end(warehouse: Warehouse, outcome: LaunchResult) -> int:
 
 
 @dataclass
-class StagesRun:
+class StageRuns:
     """The stages of a family run by a command, and their outcome."""
 
     family: str
@@ -204,7 +198,7 @@ class StagesRun:
         from assets.stage.partitions import SNAPSHOT_TAG
 
         tags = {**self.command.tags, SNAPSHOT_TAG: self.snapshot}
-        outcome = launch.materialize(self.instance, names, keys, config, tags, space=launch.FAMILY_RUNS[self.family])
+        outcome = launch.materialize(self.instance, names, keys, config, tags, family=self.family)
         self.outcome, self.done = self.outcome + outcome, outcome.done
 
     def roll_up(self, warehouse: Warehouse, metric: str | None = None) -> None:
@@ -215,25 +209,21 @@ class StagesRun:
     def report(self, warehouse: Warehouse, noun: str) -> None:
         """Print skipped files, calls, and how many partitions are complete. `noun`: the noun for a partition."""
         warn_skipped(self.outcome, warehouse)
-        self.say_used()
+        print_usage(self.command.gateway.usage_by_role if self.command.gateway else {})
         done_text = f"{len(self.done):,} of " if len(self.done) < len(self.keys) else ""
         seconds = time.monotonic() - self.started
         click.echo(f"{done_text}{format_count(len(self.keys), noun)}, snapshot {self.snapshot}, {seconds:.1f} s")
 
-    def say_used(self) -> None:
-        """Print a line per role that was called."""
-        print_usage(self.command.gateway.usage_by_role if self.command.gateway else {})
-
 
 @contextmanager
-def start_stages(family: str, keys: Sequence[str], snapshot: str) -> Iterator[StagesRun]:
+def start_stages(family: str, keys: Sequence[str], snapshot: str) -> Iterator[StageRuns]:
     """Open a run of the family's stages, with one gateway and its budgets."""
     with keep_terminal():
         from assets.launch import LaunchResult
         from assets.stage.resources import command
 
         with open_dagster_instance() as instance, command(list(keys)) as running:
-            yield StagesRun(family, instance, running, keys, snapshot, LaunchResult((), ()))
+            yield StageRuns(family, instance, running, keys, snapshot, LaunchResult((), ()))
 
 
 def refuse_unaskable(

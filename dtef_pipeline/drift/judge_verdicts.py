@@ -6,7 +6,7 @@ The evidence is that of drift of models: an item is an anchor, and a series is a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from dtef_pipeline.asking.snapshot_order import sort_labels
 from dtef_pipeline.drift.rule import apply_drift_rule
 from dtef_pipeline.drift.settings import WatchOptions
 from dtef_pipeline.drift.shared_shift import Scores
-from dtef_pipeline.drift.subject import Subject
+from dtef_pipeline.drift.subject import AnchorSubject, Subject
 from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 from dtef_pipeline.drift.verdict_tables import JUDGE_DRIFT
 from dtef_pipeline.drift.verdict_text import NEWS
@@ -37,7 +37,7 @@ class JudgeDrift:
 
     judge: str
     row: dict[str, Any]
-    """The judge's columns, `n_anchors`, `latest_snapshot`, the rule's columns, and those of EVIDENCE if there is a verdict."""
+    """The judge's columns, `latest_snapshot`, the rule's columns, and those of EVIDENCE if there is a verdict."""
     verdict: Verdict | None
 
     @property
@@ -61,28 +61,30 @@ class JudgeDrift:
 
 
 def judge_drift(subject: Subject, anchors: pa.Table, options: WatchOptions) -> pa.Table:
-    """Return the verdicts on a family's judges, in the schema JUDGE_DRIFT. `anchors`: the rows of its table of judged anchors."""
+    """Return the verdicts on a family's judges, in the schema JUDGE_DRIFT. `anchors`: its rows of ANCHORS."""
     if subject.anchors is None:
         return JUDGE_DRIFT.empty_table()
-    points = subject.anchors.points(anchors)
-    drifts = compute_judge_drifts(points, sort_snapshot_times(points["snapshot"].tolist()), options)
+    drifts = compute_judge_drifts(read_anchors(anchors), options)
     return pa.Table.from_pylist([{**drift.row, "family": subject.family} for drift in drifts], JUDGE_DRIFT)
 
 
-def compute_judge_drifts(
-    points: pd.DataFrame, times: Mapping[str, datetime | None], options: WatchOptions | None = None
-) -> list[JudgeDrift]:
+def read_anchors(anchors: pa.Table) -> pd.DataFrame:
+    """Return rows of ANCHORS for `compute_judge_drifts`."""
+    frame: pd.DataFrame = anchors.to_pandas().astype({"snapshot": "str"})
+    return frame
+
+
+def compute_judge_drifts(anchors: pd.DataFrame, options: WatchOptions | None = None) -> list[JudgeDrift]:
     """Return one verdict per judge and evaluator, sorted by name.
 
-    `points`: one row per judgement of an anchor, with `snapshot`, `item` (the anchor), `cluster` (of related anchors), `point`
-    (0-1; NaN: none) and the columns of the judge: `judge`, `judge_variant`, `evaluator` (empty: there are none). A shift below 0 means that
-    the judge became stricter. `times`: of all snapshots, in chronological order (`sort_snapshot_times`). The chance of a false `drift` anywhere
-    is `options.alpha`, split evenly over the judges with two snapshots or more; controls of a judge are judges by other models. Snapshots before
-    a date of `options.since` for the judge, or for all unnamed ones, are left out. Dates may name a judge by variant, by label, or by its
-    model if `points` has a column `judge_model`: with settings or without.
+    `anchors`: rows of ANCHORS. A shift below 0 means that the judge became stricter. The chance of a false `drift` anywhere is
+    `options.alpha`, split evenly over the judges with two snapshots or more; controls of a judge are judges by other models. Anchors of one
+    item are a cluster. Snapshots before a date of `options.since` for the judge, or for all unnamed ones, are left out. Dates may name a
+    judge by variant, by label, or by its model: with settings or without.
     """
     options = options or WatchOptions()
-    groups = points.groupby([*_BY], sort=True)
+    times = sort_snapshot_times(anchors["snapshot"].unique().tolist())
+    groups = anchors.groupby([*_BY], sort=True)
     names = {key: _list_judge_names(str(key[0]), group) for key, group in groups}
     series = {
         key: _build_grid(group, [label for label, time in times.items() if options.is_any_counted(time, names[key])])
@@ -101,7 +103,7 @@ def compute_judge_drifts(
             else None
         )
         latest = str(values.columns[-1]) if len(values.columns) else None
-        row = {**dict(zip(_BY, key, strict=True)), "n_anchors": len(values), "latest_snapshot": latest, **asdict(rule)}
+        row = {**dict(zip(_BY, key, strict=True)), "latest_snapshot": latest, **asdict(rule)}
         if verdict:
             row |= {**verdict.row(), "reason": "; ".join([rule.reason, *verdict.notes])}
         verdicts.append(JudgeDrift(str(key[0]), row, verdict))
@@ -120,10 +122,12 @@ def _list_judge_names(label: str, rows: pd.DataFrame) -> list[str]:
 
 
 def _build_grid(rows: pd.DataFrame, labels: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
-    """Return the (items, snapshots) points of these snapshots, draws averaged, and each item's cluster."""
-    values = rows.pivot_table(index="item", columns="snapshot", values="point", aggfunc="mean", dropna=False)
+    """Return the (anchors, snapshots) scores of these snapshots, and each anchor's cluster."""
+    values = rows.pivot_table(index="anchor", columns="snapshot", values="score", aggfunc="mean", dropna=False)
     values = values[[label for label in labels if label in values.columns]]
-    clusters = rows.drop_duplicates("item").set_index("item")["cluster"]
+    clusters = (
+        rows.assign(cluster=rows["partition"] + "/" + rows["item"]).drop_duplicates("anchor").set_index("anchor")["cluster"]
+    )
     return values, clusters.reindex(values.index).tolist()
 
 
@@ -138,11 +142,31 @@ class NetDrift(NamedTuple):
     net_shift: float | None
     """The model's shift minus the judges' part, in units of the score; null if unknown."""
     judges_note: str
-    """Whether the shift is the model's or the judges'; empty if the model did not move."""
+    """Whether the shift is the model's or the judges'."""
+
+
+def subtract_judges(
+    rows: Iterable[Mapping[str, Any]], subject: AnchorSubject, anchors: pa.Table, options: WatchOptions
+) -> Iterator[dict[str, Any]]:
+    """Yield each series' row (`ModelDrift.rows`) with the judges' part of its shift, if it has one.
+
+    `anchors`: the family's rows of ANCHORS. Judges are compared before the first snapshot of the model's shift and from it on.
+    """
+    frame = read_anchors(anchors)
+    for row in rows:
+        judged = subject.judgements(row, frame) if row["verdict"] in NEWS and row["shift"] else None
+        if judged is None:
+            yield dict(row)
+            continue
+        judges = compute_judge_drifts(judged, options.settings_for_judges(row["model"], row["model_variant"]))
+        net = subtract_judges_of_row(row, judges, subject.weight)
+        note = subject.note if net.net_shift is not None else ""
+        yield {**row, "net_shift": net.net_shift, "judges_note": f"{net.judges_note}{note}"}
 
 
 def subtract_judges_of_row(row: Mapping[str, Any], judges: Sequence[JudgeDrift], weight: float = 1.0) -> NetDrift:
-    """Attribute a model's drift to the model, its judges or both. `row`: of `ModelDrift`. `judges`: those whose mean scored the model.
+    """Attribute a model's drift to the model, its judges or both. `row`: of `ModelDrift`, with a shift. `judges`: those whose mean
+    scored the model.
 
     The judges' part is the mean shift of their stored answers, times `weight`: the change of a score when all its judged points change by
     1. The shift is the mean of their snapshots from the first snapshot of the model's drift on, less the mean of those before it, without the
@@ -150,8 +174,6 @@ def subtract_judges_of_row(row: Mapping[str, Any], judges: Sequence[JudgeDrift],
     and is at least two thirds of the model's shift, and as both's when it is more than a third. If the model's shift has no first snapshot,
     the judges' part is not computed.
     """
-    if row.get("verdict") not in NEWS or not row.get("shift"):
-        return NetDrift(None, "")
     first = row.get("first_snapshot")
     if first is None and judges:
         if all(judge.verdict is not None and not judge.has_shifted for judge in judges):

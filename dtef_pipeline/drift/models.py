@@ -32,6 +32,7 @@ from dtef_pipeline.drift.changes import (
     parse_changes,
 )
 from dtef_pipeline.drift.history import Histories, History
+from dtef_pipeline.drift.judge_verdicts import subtract_judges
 from dtef_pipeline.drift.paired import Paired, pair_with_baseline
 from dtef_pipeline.drift.rule import DriftVerdict, apply_drift_rule
 from dtef_pipeline.drift.settings import WatchOptions
@@ -137,11 +138,10 @@ class ModelDrift:
     rows: tuple[Mapping[str, Any], ...] = ()
 
     def subtract_judge_shifts(self, subject: Subject, anchors: pa.Table, options: WatchOptions) -> ModelDrift:
-        """Return the drift with the judges' part of each shift. `anchors`: the rows of the family's table of judged anchors."""
+        """Return the drift with the judges' part of each shift. `anchors`: the family's rows of ANCHORS."""
         if subject.anchors is None:
             return self
-        pairs = zip(self.rows, subject.anchors.net(self.rows, anchors, options), strict=True)
-        rows = tuple({**row, **net} for row, net in pairs)
+        rows = tuple(subtract_judges(self.rows, subject.anchors, anchors, options))
         return replace(self, checks=pa.Table.from_pylist(rows, DRIFT), rows=rows)
 
 

@@ -171,7 +171,7 @@ class DriftSettings(WatchOptions):
     """The settings of drift verdicts and of their notification."""
 
     severity: Severity = Severity()
-    """Severity of the `no_drift` checks by verdict: WARN, ERROR or OFF."""
+    """Severity of the `has_no_drift` checks by verdict: WARN, ERROR or OFF."""
     notify: list[Literal["watch", "drift"]] = ["drift"]
     """Verdicts that are sent to the webhook: drift, watch. Sooner or later most series get `watch`, whether or not they changed."""
 

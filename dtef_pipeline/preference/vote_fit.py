@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -15,11 +15,9 @@ from pydantic import Field
 from dtef_pipeline.documents import Part, read_document
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
-from dtef_pipeline.preference.pair_verdicts import is_own_vote, matches_judge, parse_judge_model
+from dtef_pipeline.preference.pair_verdicts import is_own_vote
 from dtef_pipeline.preference.response_lengths import (
-    Lengths,
     LongerShare,
-    collect_vote_lengths,
     compute_doublings,
     compute_longer_share,
     find_missing_interval_reasons,
@@ -48,7 +46,7 @@ PREFERENCE_SECTION = "preference"
 
 
 class VoteSettings(Part):
-    """The selection and counting of votes in `dtef preference board --now` and in the table `preference_scores`."""
+    """The selection and counting of votes in `dtef preference board FILE` and in the table `preference_scores`."""
 
     ties: Literal["half", "davidson", "drop"] = "half"
     """How a tie counts: as half a win for each, as an outcome with its own parameter (davidson), or not at all."""
@@ -137,7 +135,7 @@ class PreferenceFit:
     length: LengthEffect | None
 
     def document(self) -> dict[str, Any]:
-        """Return the output of `dtef preference board --now --json`."""
+        """Return the output of `dtef preference board FILE --json`."""
         values = asdict(self)
         settings = values.pop("settings")
         values["components"] = [list(players) for players in self.components]
@@ -151,17 +149,14 @@ class PreferenceFit:
         return values
 
 
-def fit_votes(
-    votes: VoteColumns, settings: VoteSettings | None = None, lengths: Lengths | Floats | None = None
-) -> PreferenceFit:
+def fit_votes(votes: VoteColumns, settings: VoteSettings | None = None, lengths: Floats | None = None) -> PreferenceFit:
     """Return the scores of votes. Control by length needs `lengths`; without control they show the effect of length.
 
-    `lengths`: of the response to each (prompt id, player), or (rows, 2) of the left and right one of each vote. Raises ConfigError for
-    weights without confidences, and for control without lengths.
+    `lengths`: (rows, 2) characters of the left and the right response of each vote. Raises ConfigError for weights without confidences,
+    and for control without lengths.
     """
     settings = settings or VoteSettings()
-    vote_lengths = collect_vote_lengths(votes, lengths) if isinstance(lengths, Mapping) else lengths
-    rows = _build_outcomes(votes, settings, vote_lengths)
+    rows = _build_outcomes(votes, settings, lengths)
     fit = fit_strengths(rows, ties=settings.ties, l2=settings.prior_l2)
     errors = estimate_errors(fit)
     ends = compute_bounds(fit, errors)
@@ -182,7 +177,7 @@ def fit_votes(
         nu_low=low_nu,
         nu_high=high_nu,
         scores=_build_scores(votes, counts, fit, errors, ends),
-        length=None if vote_lengths is None else _build_length_effect(fit, ends, compute_longer_share(vote_lengths, rows)),
+        length=None if lengths is None else _build_length_effect(fit, ends, compute_longer_share(lengths, rows)),
     )
 
 
@@ -196,16 +191,16 @@ def _build_outcomes(votes: VoteColumns, settings: VoteSettings, lengths: Floats 
             )
         weight = votes.confidence / MOST_CONFIDENT
     if settings.control and lengths is None:
-        raise ConfigError("control by length needs the lengths of the responses: give --responses FILE")
-    reviewer, prompt = map(_encode_names, (votes.reviewer_ids, votes.prompt_ids))
+        raise ConfigError(
+            "control: length, in the panel file, needs the responses, which the store has; leave it out for a file"
+        )
+    reviewer, prompt = (
+        None if names is None else np.unique(names, return_inverse=True)[1] for names in (votes.reviewer_ids, votes.prompt_ids)
+    )
     control = compute_doublings(lengths) if settings.control and lengths is not None else np.zeros((n, 0))
     return PairedOutcomes(
         len(votes.players), votes.left, votes.right, votes.outcome, weight, votes.counts, reviewer, control, prompt
     )
-
-
-def _encode_names(names: tuple[str, ...] | None) -> Codes | None:
-    return None if names is None else np.unique(names, return_inverse=True)[1]
 
 
 def _find_note(fit: StrengthFit, ends: Bounds, prompts: int | None) -> str | None:
@@ -327,21 +322,8 @@ def filter_by_item(votes: Iterable[PlayersVote], patterns: Sequence[str]) -> lis
     return [vote for vote in votes if not patterns or any(fnmatchcase(vote.item_id, pattern) for pattern in patterns)]
 
 
-def filter_by_reviewer(votes: Iterable[PlayersVote], reviewers: Sequence[str], judges: Sequence[str] = ()) -> list[PlayersVote]:
-    """Return the votes of reviewers whose id matches any pattern, and of selected judges (`matches_judge`), or all without patterns."""
-    return [
-        vote
-        for vote in votes
-        if (not reviewers or any(vote.reviewer_id == glob or fnmatchcase(vote.reviewer_id, glob) for glob in reviewers))
-        and (not judges or matches_judge(vote.reviewer_id, judges))
-    ]
-
-
 def build_vote_columns(where: str, votes: Sequence[PlayersVote]) -> VoteColumns:
-    """Return the votes as columns, without confidences unless every vote has one. `where`: the store's name in errors.
-
-    A model is one reviewer, regardless of temperature and prompt, since its votes share its preferences.
-    """
+    """Return the votes as columns, without confidences unless every vote has one. `where`: the store's name in errors."""
     confidence = [vote.confidence for vote in votes]
     confidences = [value for value in confidence if value is not None]
     return vote_columns(
@@ -349,9 +331,7 @@ def build_vote_columns(where: str, votes: Sequence[PlayersVote]) -> VoteColumns:
         [(vote.left, vote.right) for vote in votes],
         np.array([_SIGN_OF[vote.preferred_side] for vote in votes], dtype=np.int64),
         np.ones(len(votes)),
-        reviewer_ids=tuple(
-            parse_judge_model(vote.reviewer_id) if vote.reviewer_kind == "judge" else vote.reviewer_id for vote in votes
-        ),
+        reviewer_ids=tuple(vote.reviewer_id for vote in votes),
         confidence=np.array(confidences, dtype=np.float64) if votes and len(confidences) == len(votes) else None,
         prompt_ids=tuple(vote.item_id for vote in votes),
     )

@@ -28,7 +28,7 @@ from dtef_pipeline.qa.answering import (
     build_qa_requests,
     build_qa_response_rows,
     explain_failed_look_ups,
-    list_never_asked,
+    list_unsent_requests,
     merge_qa_responses,
     select_condition_prompts,
 )
@@ -113,7 +113,7 @@ class _PartRequests:
 
     def rows(self, responses: pa.Table, failures: Mapping[str, Failure]) -> Tables:
         draws, snapshot = self.settings.draws, self.settings.snapshot
-        skips = list_never_asked(self.failed_look_ups, self.specs, draws, snapshot)
+        skips = list_unsent_requests(self.failed_look_ups, self.specs, draws, snapshot)
         table = build_qa_response_rows(self.prompts, self.specs, draws, snapshot, responses, {**failures, **skips})
         return {"qa_responses": table}
 
@@ -138,7 +138,7 @@ QA_RESPONSES_STAGE = Stage(
     asks=True,
     checks=(
         make_uniqueness_check(
-            "qa_responses_unique",
+            "qa_responses_are_unique",
             "Each draw of an item under a condition by a model variant has only one row per snapshot.",
             "qa_responses",
             (*QA_RESPONSE_KEY, "snapshot"),
@@ -213,7 +213,7 @@ QA_SCORES_STAGE = Stage(
     version="3",
     checks=(
         make_uniqueness_check(
-            "qa_scores_unique",
+            "qa_scores_are_unique",
             "Each response has only one score per scorer and metric.",
             "qa_scores",
             (*QA_RESPONSE_KEY, "scorer", "metric", "measured_by", "snapshot"),
@@ -227,7 +227,7 @@ QA_SCORES_STAGE = Stage(
             blocking=True,
         ),
         Check(
-            "qa_responses_readable",
+            "qa_responses_are_readable",
             "Warns if more than a tenth of a model's responses could not be read.",
             "qa_scores",
             ("model", "metric", "status"),

@@ -82,7 +82,6 @@ RUBRIC_PROMPTS = pa.schema(
         field("ideal", pa.string(), "Ideal answer that responses are compared with; null: none"),
         field("description", pa.string(), "Description in the file; null: none"),
         field("citation", pa.string(), "Source of the prompt; null: none"),
-        field("render_as", pa.string(), "Format that responses are shown in: markdown, html or plaintext; null: not given"),
         _TAGS,
         TEST_HASH,
     ]
@@ -241,9 +240,6 @@ RUBRIC_SCORES = pa.schema(
         field("hybrid", pa.float64(), "Hybrid score, 0-1: higher is better; null: unscored"),
         field("intercept", pa.float64(), "Hybrid score if similarity had weight 0, 0-1"),
         field("slope", pa.float64(), "Change of the hybrid score as the weight of similarity goes from 0 to 1, -1 to 1"),
-        field(
-            "components", pa.string(), "Components of the hybrid score that are defined: coverage, similarity, both, or none"
-        ),
         field("weight", pa.float64(), "Weight of the prompt in means over its blueprint; null: a row of a variant or model"),
         field("n_planned", pa.int64(), "Planned points (level cell), prompts (variant) or variants (model)"),
         field("n_scored", pa.int64(), "Planned points, prompts or variants with a score"),
@@ -313,7 +309,7 @@ RUBRIC_RUNS = pa.schema(
         TEST_HASH,
         field("judge_hash", pa.string(), "Hash of the judges, their prompts, the scale and how replies are read"),
         field("policy_hash", pa.string(), "Hash of the weight of similarity, the rules for paths and the embedder"),
-        field("run_label", pa.string(), "Hash of the three other hashes: runs with the same hash can be compared for drift"),
+        field("run_hash", pa.string(), "Hash of the three other hashes: runs with the same hash can be compared for drift"),
         field(
             "judges",
             _LIST_OF_TEXTS,
@@ -351,3 +347,6 @@ ITEM_KEYS = (
     "path",
     "position",
 )
+"""A criterion of a response."""
+JUDGED_UNIT = (*ITEM_KEYS, "judge_draw")
+"""What several judges judge."""

@@ -25,7 +25,7 @@ class FamilyEntry:
 
     site: FamilySite
     content: FamilyContent
-    part_titles: Mapping[str, str]
+    partition_titles: Mapping[str, str]
 
     @property
     def name(self) -> str:
@@ -54,7 +54,7 @@ class FamilyEntry:
 
     def part_title(self, part: str) -> str:
         """Return the title of a partition or of a first-level value."""
-        return self.site.title_part(self.part_titles, part)
+        return self.site.title_partition(self.partition_titles, part)
 
 
 class SiteContents:
@@ -63,7 +63,7 @@ class SiteContents:
     def __init__(self, connection: duckdb.DuckDBPyConnection, families: Sequence[FamilySite]) -> None:
         self.rows = StoredRows(connection)
         self.families = [
-            FamilyEntry(site, site.read(connection), site.read_part_titles(connection))
+            FamilyEntry(site, site.read(connection), site.read_partition_titles(connection))
             for site in choose_shown_sites(connection, families)
         ]
         self._tables: dict[tuple[str, str], pd.DataFrame] = {}

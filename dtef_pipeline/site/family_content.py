@@ -146,9 +146,9 @@ class FamilySite:
     """The subject of the drift tests."""
     documents: str = ""
     """A digest of shown documents that are not in tables, such as the rules of scenarios."""
-    part_words: Callable[[str], str] = str
+    partition_words: Callable[[str], str] = str
     """Returns the title of a partition, or of a value of its first level: `GD4, Kenya` for `GD4/country:kenya`."""
-    read_part_titles: Callable[[duckdb.DuckDBPyConnection], Mapping[str, str]] = lambda connection: {}
+    read_partition_titles: Callable[[duckdb.DuckDBPyConnection], Mapping[str, str]] = lambda connection: {}
     """Reads titles of values of the first level of partitions from tables, such as titles of blueprints by id."""
     metric_words: Callable[[str], str] = str
     """Returns the title of a metric: one of its scores, or one that votes are compared with."""
@@ -159,6 +159,6 @@ class FamilySite:
     responses: str = ""
     """The table of candidates' responses, with `model_variant` and, where it is known, `latency_s`."""
 
-    def title_part(self, titles: Mapping[str, str], part: str) -> str:
-        """Return the title of a partition, or of a value of its first level. `titles`: see `read_part_titles`."""
-        return titles.get(part) or self.part_words(part)
+    def title_partition(self, titles: Mapping[str, str], part: str) -> str:
+        """Return the title of a partition, or of a value of its first level. `titles`: see `read_partition_titles`."""
+        return titles.get(part) or self.partition_words(part)

@@ -69,13 +69,13 @@ SCORES_STAGE = Stage(
     snapshot=lambda settings: settings.only_snapshot,
     checks=(
         make_uniqueness_check(
-            "scores_unique",
+            "scores_are_unique",
             "Each (prompt, context level, model variant, draw, snapshot) is scored once.",
             "scores",
             ("prompt_id", "question_id", "context_level", "condition", "model_variant", "draw", "snapshot"),
         ),
         Check(
-            "responses_can_be_read",
+            "survey_responses_are_readable",
             "Warns of models with fewer than 90 % readable responses.",
             "scores",
             ("model", "status"),
@@ -137,7 +137,7 @@ RESULTS_STAGE = Stage(
     snapshot=lambda settings: settings.only_snapshot,
     checks=(
         make_uniqueness_check(
-            "results_unique",
+            "results_are_unique",
             "A (model variant, context level, condition, targets, snapshot) has one row.",
             "segment_results",
             ("model_variant", "model", "context_level", "condition", "targets", "snapshot"),

@@ -13,7 +13,7 @@ import dagster as dg
 import pytest
 
 from assets.engine.roll_up_names import ROLL_UP_NAMES
-from assets.launch import STAGE_NAMES, LaunchResult, materialize
+from assets.launch import LaunchResult, materialize
 from assets.stage.file_notes import list_partitions
 from assets.survey.rounds import ROUND_SEGMENT, register_round
 from dtef_pipeline.identity import split_partition_key
@@ -21,6 +21,7 @@ from dtef_pipeline.survey.adapters import read_survey, read_surveys
 from dtef_pipeline.survey.identity import SPACE
 from resources.sources import Sources
 from resources.warehouse import Warehouse
+from tests.assets.stage_names import STAGE_NAMES
 from tests.made_once import made_once
 
 ROUNDS, COUNTRIES, OPTIONS = ("T1", "T2"), ("Chile", "India", "Kenya"), ("Yes", "No", "Maybe")

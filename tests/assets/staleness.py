@@ -6,15 +6,14 @@ Dagster says so in public by GraphQL alone, which needs a server with the defini
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import dagster as dg
 from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
-from dagster._core.loader import LoadingContext
+from dagster._core.loader import LoadingContextForTest
 
 from assets.definitions import defs
-from assets.launch import STAGE_NAMES
 from tests.assets.conftest import Pipeline
+from tests.assets.stage_names import STAGE_NAMES
 
 
 def stale(pipeline: Pipeline, definitions: dg.Definitions = defs) -> dict[str, set[str]]:
@@ -26,32 +25,8 @@ def stale_partitions(
     instance: dg.DagsterInstance, stages: Sequence[str], keys: Sequence[str], definitions: dg.Definitions = defs
 ) -> dict[str, set[str]]:
     """Stale partitions of each stage that has any."""
-    graph = definitions.resolve_asset_graph()
-    with CachingInstance(instance) as loading:
-        resolver = CachingStaleStatusResolver(instance, graph, loading)
-        found = {
-            stage: {key for key in keys if resolver.get_status(dg.AssetKey(stage), key) == StaleStatus.STALE}
-            for stage in stages
-        }
+    resolver = CachingStaleStatusResolver(instance, definitions.resolve_asset_graph(), LoadingContextForTest(instance))
+    found = {
+        stage: {key for key in keys if resolver.get_status(dg.AssetKey(stage), key) == StaleStatus.STALE} for stage in stages
+    }
     return {stage: keys for stage, keys in found.items() if keys}
-
-
-class CachingInstance(LoadingContext):
-    """What the UI's requests keep while one is answered."""
-
-    def __init__(self, instance: dg.DagsterInstance) -> None:
-        self._instance, self._loaders = instance, dict[Any, Any]()
-
-    def __enter__(self) -> CachingInstance:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._loaders.clear()
-
-    @property
-    def instance(self) -> dg.DagsterInstance:
-        return self._instance
-
-    @property
-    def loaders(self) -> dict[Any, Any]:
-        return self._loaders

@@ -54,29 +54,23 @@ def models(state: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_every_task_and_form_is_scored_as_intended(pipeline: Pipeline, models: Path) -> None:
+def test_every_task_and_form_is_scored_as_intended_and_asked_once(pipeline: Pipeline, models: Path) -> None:
     with FakeLLM(reply=honest) as server:
         models.write_text(f"models: {{fake: {{model: openai/fake, api_base: '{server.base_url}'}}}}")
         keys = [key for key in pipeline.keys if key.endswith("kenya")]
         how = {"conditions": CONDITIONS, "context_levels": ["0", "1"]}
-        outcome = pipeline.run(keys=keys, blueprints=how, predictions={"models": ["fake"], **how})
-    assert outcome.failures == ()
+        assert pipeline.run(keys=keys, blueprints=how, predictions={"models": ["fake"], **how}).failures == ()
+        first = server.answered
+        assert pipeline.run(["predictions"], keys=keys, predictions={"models": ["fake"], **how}).failures == ()
+        # Without context narrative and labels are one prompt; the batch of the three questions is one as well.
+        assert server.answered == first == len(server.calls)
+        assert len({json.dumps(call.body["messages"]) for call in server.calls}) == first
     rows = [row for row in pipeline.house.read("scores").to_pylist() if row["model"] == "fake"]
     unread = {(row["condition"], row["status"], row["reason"]) for row in rows if row["status"] != "ok"}
     assert not unread
     assert {row["condition"] for row in rows} == set(CONDITIONS)
     assert {tuple(round(share, 9) for share in row["predicted"]) for row in rows} == {(0.5, 0.3, 0.2)}
     assert len(rows) == len(CONDITIONS) * 2 * 3 * len(keys)
-
-
-def test_a_rerun_of_every_task_asks_nothing(pipeline: Pipeline, models: Path) -> None:
-    with FakeLLM(reply=honest) as server:
-        models.write_text(f"models: {{fake: {{model: openai/fake, api_base: '{server.base_url}'}}}}")
-        keys, how = pipeline.keys[:1], {"conditions": CONDITIONS}
-        for _ in range(2):
-            assert pipeline.run(keys=keys, blueprints=how, predictions={"models": ["fake"], **how}).failures == ()
-        # Without context narrative and labels are one prompt; the batch of the three questions is one as well.
-        assert server.answered == len({call.body["messages"][-1]["content"] for call in server.calls}) == len(server.calls)
 
 
 def test_what_is_asked_about_everyone_is_paid_once_and_scored_in_every_segment(pipeline: Pipeline, models: Path) -> None:

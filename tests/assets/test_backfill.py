@@ -5,11 +5,10 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import dagster as dg
-import pyarrow.parquet as pq
 import pytest
 from dagster._core.execution.backfill import BulkActionStatus
 from dagster._core.remote_origin import InProcessCodeLocationOrigin
@@ -22,14 +21,13 @@ from dagster_graphql.client.query import LAUNCH_PARTITION_BACKFILL_MUTATION
 from dagster_graphql.test.utils import execute_dagster_graphql
 
 from assets.engine.roll_up_names import ROLL_UP_NAMES
-from assets.launch import STAGE_NAMES
 from resources.warehouse import Warehouse
-from tests.assets.conftest import Pipeline, write_survey
+from tests.assets.conftest import GREEN, Pipeline, write_survey
+from tests.assets.stage_names import STAGE_NAMES
 from tests.conftest import ROOT
-from tests.dtef_pipeline.cli.commands import distribution, serve_as, use
+from tests.dtef_pipeline.cli.commands import distribution, serve_as, skip_site, use
 from tests.fake_llm_server import FakeLLM
 
-GREEN, RED = "MATERIALIZED", "FAILED"
 INSTANCE = """
 telemetry: {enabled: false}
 run_coordinator: {module: dagster.core.run_coordinator, class: DefaultRunCoordinator}
@@ -74,11 +72,6 @@ class UI:
         assert answer["__typename"] == "LaunchBackfillSuccess", answer
         return str(answer["backfillId"])
 
-    def turn(self) -> None:
-        """One turn of the backfill daemon."""
-        faults = [fault for fault in execute_backfill_iteration(self.workspace, _log) if fault]
-        assert faults == []
-
     def follow(self) -> list[dg.DagsterRun]:
         """One turn of the sensor daemon, a minute later; the roll-ups of surveys that it launched."""
         boards = dg.RunsFilter(job_name="survey_roll_ups")
@@ -90,42 +83,15 @@ class UI:
         assert faults == []
         return [run for run in self.instance.get_runs(boards) if run.run_id not in before]
 
-    def finish(self, *ids: str) -> list[dg.DagsterRun]:
-        """Turn until the backfills have ended; their runs, oldest first."""
-
-        def ended() -> bool:
-            self.turn()
-            going = (BulkActionStatus.REQUESTED, BulkActionStatus.CANCELING, BulkActionStatus.FAILING)
-            return all(self._backfill(one).status not in going for one in ids)
-
-        self.until(ended)
-        return [run for one in ids for run in self.runs(one)]
-
-    def runs(self, backfill: str) -> list[dg.DagsterRun]:
-        return list(reversed(self.instance.get_runs(dg.RunsFilter(tags={"dagster/backfill": backfill}))))
-
-    def status_of(self, backfill: str) -> str:
-        return str(self._backfill(backfill).status.value)
-
-    def until(self, reached: Callable[[], bool]) -> None:
+    def finish(self, backfill: str) -> list[dg.DagsterRun]:
+        """Let the backfill daemon turn until the backfill has ended; its runs, oldest first."""
         deadline = time.monotonic() + 240
-        while not reached():
-            assert time.monotonic() < deadline, "not reached in four minutes"
-            time.sleep(0.1)
-
-    def asked(self, keys: Sequence[str]) -> int:
-        """Answers of the server that the partitions hold."""
-        return sum(row["model"] == "fake" for key in keys for row in self.rows("predictions", key))
-
-    def rows(self, table: str, key: str) -> list[dict[str, Any]]:
-        round_id, segment = key.split("/")
-        return list(self.pipeline.house.read(table, round=round_id, segment=segment).to_pylist())
-
-    def colours(self, keys: Sequence[str], names: Sequence[str] = STAGE_NAMES) -> dict[str, dict[str, str | None]]:
-        return {name: {key: status for key, status in self.pipeline.status(name).items() if key in keys} for name in names}
-
-    def _backfill(self, backfill: str) -> Any:
-        return self.instance.get_backfill(backfill)
+        while (found := self.instance.get_backfill(backfill)) and found.status is BulkActionStatus.REQUESTED:
+            assert time.monotonic() < deadline, "not ended in four minutes"
+            assert [fault for fault in execute_backfill_iteration(self.workspace, _log) if fault] == []
+        assert found is not None
+        assert found.status is BulkActionStatus.COMPLETED_SUCCESS
+        return list(reversed(self.instance.get_runs(dg.RunsFilter(tags={"dagster/backfill": backfill}))))
 
 
 @pytest.fixture(scope="module")
@@ -135,6 +101,7 @@ def ui(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UI]:
     target = InProcessWorkspaceLoadTarget(InProcessCodeLocationOrigin(code, location_name="dtef"))
     with pytest.MonkeyPatch.context() as patch, FakeLLM(reply=lambda call: distribution(call, 40.0)) as server:
         use(folder, patch)
+        skip_site(patch)
         serve_as(server, folder, patch)
         (folder / "dagster").mkdir()
         (folder / "dagster" / "dagster.yaml").write_text(INSTANCE, encoding="utf-8")
@@ -148,17 +115,8 @@ def test_a_round_is_one_run_and_its_boards_another(ui: UI) -> None:
     keys, before = ui.pipeline.keys, ui.server.answered
     backfill = ui.backfill(keys, [*STAGE_NAMES, *ROLL_UP_NAMES])
     stages, boards = ui.finish(backfill)
-    assert ui.status_of(backfill) == "COMPLETED_SUCCESS"
     assert {key.to_user_string() for key in stages.asset_selection or ()} == set(STAGE_NAMES)
     assert {key.to_user_string() for key in boards.asset_selection or ()} == set(ROLL_UP_NAMES)
-    assert ui.colours(keys) == dict.fromkeys(STAGE_NAMES, dict.fromkeys(keys, GREEN))
-    assert ui.server.answered - before == ui.asked(keys) == 3 * 3
+    assert {name: ui.pipeline.status(name) for name in STAGE_NAMES} == dict.fromkeys(STAGE_NAMES, dict.fromkeys(keys, GREEN))
+    assert ui.server.answered - before == ui.pipeline.house.read("predictions")["model"].to_pylist().count("fake") == 3 * 3
     assert ui.follow() == [], "the backfill made the boards itself"
-
-
-def test_roll_ups_go_on_without_a_file_that_cannot_be_read_and_name_it(done: Pipeline) -> None:
-    file = done.file("scores", done.keys[0], snapshot="base")
-    file.write_bytes(pq.ParquetFile(file).read().to_string().encode())
-    made = done.roll_up()
-    assert made.failures == ()
-    assert str(file) in dict(made.skipped)

@@ -6,15 +6,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import dagster as dg
 import pytest
-import yaml
 
 from assets.definitions import defs
+from assets.stage.partitions import build_freshness_policy
 from dtef_pipeline.cli.serving.serve_ui import PLACES_IN_THE_UI
-from tests.conftest import ROOT
+from resources.settings import Settings
 
 EXPECTED = Path(__file__).with_name("graph.txt")
 SIX = ["survey_responses", "blueprints", "predictions", "scores", "segment_results", "drift_checks"]
@@ -100,9 +101,10 @@ def test_dtef_ui_names_the_groups_of_all_families() -> None:
     assert {place.rpartition("/")[2] for place in PLACES_IN_THE_UI.values()} == {*groups, "runs"}
 
 
-def test_the_code_location_is_pinned() -> None:
-    (entry,) = yaml.safe_load((ROOT / "workspace.yaml").read_text(encoding="utf-8"))["load_from"]
-    assert entry == {"python_module": {"module_name": "assets.definitions", "working_directory": ".", "location_name": "dtef"}}
+def test_nightly_tables_are_late_after_one_missed_night_where_there_is_a_panel() -> None:
+    assert build_freshness_policy(Settings.read_environment({})) is None
+    policy = build_freshness_policy(Settings.read_environment({"DTEF_PANEL": "panel.yaml"}))
+    assert policy == dg.FreshnessPolicy.time_window(warn_window=timedelta(hours=36), fail_window=timedelta(hours=60))
 
 
 def test_unknown_configuration_is_refused() -> None:

@@ -59,7 +59,7 @@ def jobs(launcher: WatchedK8sRunLauncher, monkeypatch: pytest.MonkeyPatch) -> Jo
 
 @pytest.fixture
 def run(instance: dg.DagsterInstance) -> dg.DagsterRun:
-    return instance.run_storage.add_run(dg.DagsterRun(job_name="nightly_drift", status=dg.DagsterRunStatus.STARTED))
+    return instance.run_storage.add_run(dg.DagsterRun(job_name="survey_nightly", status=dg.DagsterRunStatus.STARTED))
 
 
 SILENT = {

@@ -9,22 +9,16 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets import launch, plugin_assets
+from assets import plugin_assets
 from assets.definitions import defs
 from assets.engine import roll_up_names
-from assets.games.roll_ups import GAMES_ROLL_UPS, GAMES_STAGES
-from assets.games.stages import games_stage_assets
+from assets.games.roll_ups import GAMES_ROLL_UPS
 from assets.preference.score_assets import PREFERENCE_ROLL_UPS
-from assets.qa.roll_ups import QA_ROLL_UPS, QA_STAGES
-from assets.qa.stages import DATASET_PART
-from assets.rubric.roll_ups import RUBRIC_ROLL_UPS, RUBRIC_STAGES
-from assets.rubric.stages import RUBRIC_BLUEPRINT
+from assets.qa.roll_ups import QA_ROLL_UPS
+from assets.rubric.roll_ups import RUBRIC_ROLL_UPS
 from assets.survey.landing import BOARDS, SURVEY_ROLL_UPS
-from assets.survey.rounds import ROUND_SEGMENT
-from assets.survey.stages import SURVEY_STAGES
-from dtef_pipeline.family.stage import Stage
+from tests.assets.conftest import write_survey
 from tests.conftest import ROOT
-from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE
 
 WHOLE = defs.resolve_asset_graph()
 PROGRAM = """
@@ -39,37 +33,23 @@ print(*sorted(name for name in sys.modules if name.split('.')[0] in ('assets', '
 
 def test_names_that_commands_start_are_those_of_the_assets() -> None:
     stated = {
-        "STAGE_NAMES": SURVEY_STAGES,
         "BOARD_NAMES": BOARDS,
         "ROLL_UP_NAMES": SURVEY_ROLL_UPS,
-        "RUBRIC_STAGE_NAMES": RUBRIC_STAGES,
         "RUBRIC_ROLL_UP_NAMES": RUBRIC_ROLL_UPS,
-        "QA_STAGE_NAMES": QA_STAGES,
         "QA_ROLL_UP_NAMES": QA_ROLL_UPS,
-        "GAMES_STAGE_NAMES": GAMES_STAGES,
         "GAMES_ROLL_UP_NAMES": GAMES_ROLL_UPS,
         "PREFERENCE_ROLL_UP_NAMES": PREFERENCE_ROLL_UPS,
     }
-    found = {
-        name: [one.name if isinstance(one, Stage) else one.key.to_user_string() for one in assets]
-        for name, assets in stated.items()
-    }
-    assert {name: getattr(launch if "STAGE" in name else roll_up_names, name) for name in stated} == found
-
-
-def test_partitions_of_commands_are_those_of_the_assets() -> None:
-    spaces = (launch.OF_ROUNDS, launch.OF_BLUEPRINTS, launch.OF_PARTS, launch.OF_SCENARIOS)
-    definitions = (ROUND_SEGMENT, RUBRIC_BLUEPRINT, DATASET_PART, games_stage_assets[0].partitions_def)
-    assert [space.name for space in spaces] == [one.name for one in definitions]
+    found = {name: [asset.key.to_user_string() for asset in assets] for name, assets in stated.items()}
+    assert {name: getattr(roll_up_names, name) for name in stated} == found
 
 
 @pytest.mark.parametrize("family", plugin_assets.EVERY_FAMILY)
 def test_a_family_is_loaded_by_itself_as_within_the_whole(family: str) -> None:
     """A run of a command and one that the UI starts are of the same assets, checks included."""
     alone = dg.Definitions(**plugin_assets.collect_plugin_assets(family)).resolve_asset_graph()
-    own = [dg.AssetKey(name) for name in launch._ASSETS_BY_FAMILY[family]]
-    assert set(own) <= alone.materializable_asset_keys
-    for key in own:
+    assert alone.materializable_asset_keys
+    for key in alone.materializable_asset_keys:
         here, there = alone.get(key), WHOLE.get(key)
         assert here.to_asset_spec() == there.to_asset_spec()
         assert here.check_keys == there.check_keys
@@ -77,8 +57,7 @@ def test_a_family_is_loaded_by_itself_as_within_the_whole(family: str) -> None:
 
 def test_commands_of_surveys_load_no_assets_of_other_families(state: Path) -> None:
     """They imported the assets of every family: a second of each command's start."""
-    asked = ["--model", "baseline/uniform", "--context", "0", "--questions", "2"]
-    commands = [["add", str(SAMPLE)], ["run", "--round", "S1", *CHOSEN, *asked, "--no-roll-ups"], ["board", "--refresh"]]
+    commands = [["add", str(write_survey(state / "survey.csv", ["T1"]))], ["run", "--round", "T1", "--no-roll-ups"]]
     done = subprocess.run([sys.executable, "-c", PROGRAM.format(commands=commands)], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     rooms = {name.split(".")[1] for name in done.stdout.splitlines()[-1].split() if name.startswith("assets.")}

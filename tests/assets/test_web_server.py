@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
 import pytest
+from click.testing import CliRunner
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
@@ -10,7 +16,8 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from assets.web_server import ForeignPageGuard, guard
+from assets.stage.dagster_internals import dev_command
+from assets.web_server import ForeignPageGuard, command, guard
 from dtef_pipeline.errors import ConfigError
 
 JSON = {"Content-Type": "application/json"}
@@ -129,3 +136,33 @@ def test_hosts_are_those_of_this_computer_of_the_address_and_of_the_setting(monk
         monkeypatch.setenv("DTEF_ALLOWED_HOSTS", wrong)
         with pytest.raises(ConfigError, match=r"DTEF_ALLOWED_HOSTS is '.*'; allowed: names of hosts"):
             guard(Starlette(), "127.0.0.1")
+
+
+def test_dagsters_application_is_served_behind_the_guard(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (state / "dagster").mkdir()
+    answers: list[Any] = []
+
+    def serve(app: Any, **_: Any) -> None:
+        own, query = TestClient(app, base_url="http://127.0.0.1:3000"), {"query": "{ version }"}
+        answers.append(own.post("/graphql", json=query).json()["data"]["version"])
+        answers.append(own.post("/graphql", json=query, headers={"Origin": "http://127.0.0.1:3001"}).status_code)
+        answers.append(own.get("/graphql?query={version}", headers=FOREIGN_FETCH).status_code)
+
+    monkeypatch.setattr("dagster_webserver.cli.uvicorn.run", serve)
+    CliRunner().invoke(command(), ["--empty-workspace", "--port", "3000"], catch_exceptions=False)
+    assert answers == [dg.__version__, 403, 405]
+
+
+def test_dagster_dev_starts_this_server_in_place_of_dagsters(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dagster._cli import dev
+
+    started: list[list[str]] = []
+
+    def open_ipc_subprocess(parts: list[str], **_: object) -> None:
+        started.append(parts)
+
+    assert '"dagster_webserver"' in inspect.getsource(dev), "what it is given"
+    monkeypatch.setattr(dev, "open_ipc_subprocess", open_ipc_subprocess)
+    dev_command(web_server="assets.web_server")
+    vars(dev)["open_ipc_subprocess"](["python", "-m", "dagster_webserver"])
+    assert started == [["python", "-m", "assets.web_server"]]

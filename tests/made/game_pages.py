@@ -40,7 +40,7 @@ _OUT_OF_BUDGET = Failure("a" * 64, "the budget of <i>steady</i> has ended", 0, "
 
 def _texts(player: Player, legal: Sequence[str], text: int) -> str:
     """What a model writes: one plays, the other first writes what is no move."""
-    command = legal[-1] if legal else "bid 40"
+    command = legal[-1] if legal else "pass"
     if player.model is HOSTILE and text % 2 == 0:
         return HOSTILE_TEXT
     return PLANNED_MOVE.format(command)
@@ -66,7 +66,7 @@ def _episodes(own: Pack, seeds: Sequence[int], most: int) -> pa.Table:
     models = [Player(model, role) for model in (STEADY, HOSTILE) for role in (None, CALM)]
     opponents = {name: Player(baseline=name.removeprefix("baseline/")) for name in names}
     plan = LeaguePlan(own, items, [*baselines, *models], opponents, 1, "base")
-    columns, games = EpisodeColumns(plan, {}), BaselineGames(own)
+    columns, games = EpisodeColumns(plan), BaselineGames(own)
     for match in plan.matches():
         if match.needs_no_model:
             columns.add(match, games.trace(match.item.seed, match.list_seated_players(plan.n_seats)))

@@ -20,7 +20,7 @@ from dtef_pipeline.api.pages.evaluation_text import (
     format_calls,
     format_calls_by_stage,
     main_values,
-    part_words,
+    partition_words,
     persona_words,
     steps,
 )
@@ -75,20 +75,14 @@ def _find_wait_reason(views: Sequence[EvaluationView], look: HealthMonitor) -> s
 
 
 def _build_row(view: EvaluationView) -> dict[str, Any]:
-    calls = view.progress.calls
+    calls, personas = view.progress.calls, describe_personas(view.evaluation)
     return {
         **_state_values(view),
-        "subject": describe_subject(view.evaluation, partial(part_words, view.evaluation.family)),
-        "personas": _describe_personas(view),
+        "subject": describe_subject(view.evaluation, partial(partition_words, view.evaluation.family)),
+        "personas": "" if personas == ["none"] else list_first_names(persona_words(personas), _KEYS_NAMED),
         "models": describe_models(view.evaluation),
         "calls": format_calls(calls) if calls else None,
     }
-
-
-def _describe_personas(view: EvaluationView) -> str:
-    """Describe the personas; empty if there are none."""
-    names = describe_personas(view.evaluation)
-    return "" if names == ["none"] else list_first_names(persona_words(names), _KEYS_NAMED)
 
 
 def _state_values(view: EvaluationView) -> dict[str, Any]:
@@ -115,8 +109,8 @@ def _evaluation_values(services: ServicesDep, queue_id: QueueId, look: HealthDep
     runs = [
         {
             "run": run,
-            "part": progress.runs[run.run_id],
-            "words": part_words(evaluation.family, run.key),
+            "progress": progress.runs[run.run_id],
+            "words": partition_words(evaluation.family, run.key),
             "asked": describe_run_request(evaluation.family, run.asks),
         }
         for run in evaluation.runs
@@ -142,7 +136,7 @@ def _group_failures(view: EvaluationView) -> list[tuple[str, str]]:
     for run in view.evaluation.runs:
         outcome = view.progress.runs[run.run_id]
         if outcome.status == "failed":
-            words = part_words(view.evaluation.family, run.key)
+            words = partition_words(view.evaluation.family, run.key)
             keys.setdefault(outcome.reason or "no reason was given", []).append(words)
     return [(list_first_names(list(dict.fromkeys(names)), _KEYS_NAMED), reason) for reason, names in keys.items()]
 

@@ -27,7 +27,7 @@ from dtef_pipeline.games.site.game_labels import (
     format_metric_title,
     format_scenario_title,
     format_unit,
-    part_words,
+    partition_words,
     ranked_metric_words,
 )
 from dtef_pipeline.games.site.league_rows import (
@@ -256,26 +256,27 @@ def read_games(connection: duckdb.DuckDBPyConnection, documents: GameDocuments =
     board_pages = sort_boards(page for group in boards.values() for page in group)
     names = scenarios[0].labels.names if scenarios else {}
     episodes = {scenario.name: choose_listed_episodes(scenario) for scenario in scenarios}
+    n = len(scenarios)
+    no_models = f"No model has played yet; {format_count(n, 'scenario')} {'has' if n == 1 else 'have'} results of baselines."
+    metrics = [
+        f"{format_metric_title(metric.name)} ({metric.unit}, {metric.direction}): {metric.description}"
+        for metric in list_general_metrics("unit of the game")
+    ]
     return FamilyContent(
-        verdict(board_pages) if board_pages else _describe_no_models(scenarios),
+        verdict(board_pages) if board_pages else no_models,
         [page.board for page in board_pages],
         [
             _build_scenarios_section(scenarios, boards, documents),
-            _build_personas_section(scenarios),
+            personas_section([row for scenario in scenarios for row in build_persona_rows(scenario)]),
         ],
         GameModelSections(scenarios, episodes),
         _compute_item_scores(scenarios),
         item_note="An item is a game: a seed, seen from one seat, against one opponent. Rewards have the unit of their scenario.",
         pages=lambda: _build_pages(scenarios, boards, episodes, documents),
         data=[_build_counts_section(scenarios), _build_unplayed_section(scenarios), _build_missing_values_section(scenarios)],
-        method=[*_GAME_METHOD, *_describe_metrics()],
+        method=[*_GAME_METHOD, *metrics],
         variants={name: variant for variant, name in names.items()},
     )
-
-
-def _describe_no_models(scenarios: Sequence[ScenarioResults]) -> str:
-    n = len(scenarios)
-    return f"No model has played yet; {format_count(n, 'scenario')} {'has' if n == 1 else 'have'} results of baselines."
 
 
 GAMES_SITE = FamilySite(
@@ -285,7 +286,7 @@ GAMES_SITE = FamilySite(
     "persona_results",
     read_games,
     GAMES_WATCHED,
-    part_words=part_words,
+    partition_words=partition_words,
     metric_words=ranked_metric_words,
     describe_watched_setting=describe_watched_setting,
     responses="episode_turns",
@@ -303,13 +304,6 @@ def _build_pages(
 ) -> Iterator[Page | DataFile]:
     for scenario in scenarios:
         yield from build_scenario_pages(scenario, boards[scenario.name], episodes[scenario.name], documents.personas)
-
-
-def _describe_metrics() -> list[str]:
-    return [
-        f"{format_metric_title(metric.name)} ({metric.unit}, {metric.direction}): {metric.description}"
-        for metric in list_general_metrics("unit of the game")
-    ]
 
 
 def _build_scenarios_section(scenarios: Sequence[ScenarioResults], boards: Boards, documents: GameDocuments) -> Section:
@@ -345,10 +339,6 @@ def _build_scenario_row(scenario: ScenarioResults, boards: Sequence[BoardPage]) 
         "seeds": int(players["n_clusters"].max()) if len(players) else None,
         "version": scenario.version,
     }
-
-
-def _build_personas_section(scenarios: Sequence[ScenarioResults]) -> Section:
-    return personas_section([row for scenario in scenarios for row in build_persona_rows(scenario)])
 
 
 def _compute_item_scores(scenarios: Sequence[ScenarioResults]) -> pd.DataFrame:

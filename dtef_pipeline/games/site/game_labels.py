@@ -54,7 +54,7 @@ def format_scenario_title(name: str) -> str:
     return f"{scenario.replace('-', ' ').capitalize()} ({league})"
 
 
-def part_words(key: str) -> str:
+def partition_words(key: str) -> str:
     """Format the partition `poker/limit-holdem` as `Limit holdem (poker)`; a league as `Poker`."""
     return format_scenario_title(key) if "/" in key else key.capitalize()
 

@@ -24,7 +24,7 @@ from dtef_pipeline.qa.site.qa_labels import (
     format_part_title,
     format_qa_condition,
     format_suite_title,
-    part_words,
+    partition_words,
     ranked_metric_words,
 )
 from dtef_pipeline.qa.site.suite_page import build_item_address, build_suites_section, suite_page
@@ -165,7 +165,7 @@ QA_SITE = FamilySite(
     "qa_scores",
     read,
     QA_WATCHED,
-    part_words=part_words,
+    partition_words=partition_words,
     metric_words=ranked_metric_words,
     describe_asking=lambda level, condition: format_qa_condition(condition),
     describe_watched_setting=describe_watched_setting,

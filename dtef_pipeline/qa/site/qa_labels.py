@@ -119,7 +119,7 @@ def _scorer_note(words: str) -> str:
     return f"synonyms of {value.partition('/')[0]}" if name == "lexicon" else words
 
 
-def part_words(key: str) -> str:
+def partition_words(key: str) -> str:
     """Format the partition `demo-mmlu/kitchen_science` as `Demo MMLU, Kitchen science`, a suite as `Demo MMLU`."""
     suite, _, part = key.partition("/")
     return f"{format_suite_title(suite)}, {format_part_title(part)}" if part else format_suite_title(suite)

@@ -14,7 +14,7 @@ from dtef_pipeline.boards.reliability import compute_reliability
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
-from dtef_pipeline.survey.boards.conditions import compare_all_conditions
+from dtef_pipeline.survey.boards.conditions import compare_conditions
 from dtef_pipeline.survey.boards.consistency import (
     add_segment_cautions,
     build_consistency_board,
@@ -117,20 +117,18 @@ def _compute_segment_gaps(connection: Connection, options: BoardOptions, evidenc
     return compute_segment_gaps(cells, options, noise.score if noise else None)
 
 
-def _compute_reliability(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
-    return compute_reliability(connection, options, evidence.cells if evidence else None)
-
-
-def _view_conditions(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
+def _compute_conditions(connection: Connection, options: BoardOptions, _: BoardEvidence | None) -> pd.DataFrame:
     assert isinstance(options, SurveyBoardOptions)
-    return compare_all_conditions(connection, options)
+    return compare_conditions(connection, options)
 
 
 _MAKERS: Mapping[str, Callable[[Connection, BoardOptions, BoardEvidence | None], pd.DataFrame]] = {
     "comparisons": _compute_comparisons,
-    "conditions": _view_conditions,
+    "conditions": _compute_conditions,
     "context": _compute_responsiveness,
     "gaps": _compute_segment_gaps,
-    "reliability": _compute_reliability,
+    "reliability": lambda connection, options, evidence: compute_reliability(
+        connection, options, evidence.cells if evidence else None
+    ),
 }
 """The functions that compute the boards that are not rankings, by name."""

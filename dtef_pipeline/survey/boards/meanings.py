@@ -36,14 +36,7 @@ FIRST_OUT = (
         "n_draws",
         "worth",
     ),
-    *(
-        "parse_rate",
-        "n_questions",
-        "n_batteries",
-        "n_segments",
-        "note",
-        "consistency_note",
-    ),
+    *("parse_rate", "n_questions", "n_batteries", "n_segments", "note", "consistency_note"),
     *(
         "n_pairs",
         "n_cells",

@@ -110,10 +110,7 @@ class PairPages:
             f"SELECT s, q FROM {PAIRS} ORDER BY md5('{SEED}/' || s || '/' || q)"
         ).fetchall()
         places.sort(key=lambda pair: pair not in self.texts)
-        return {
-            "segment": {s: (s, q) for s, q in reversed(places)},
-            "question": {q: (s, q) for s, q in reversed(places)},
-        }
+        return {"segment": {s: (s, q) for s, q in reversed(places)}, "question": {q: (s, q) for s, q in reversed(places)}}
 
     @cached_property
     def _sample_rows(self) -> dict[Place, list[dict[str, Any]]]:

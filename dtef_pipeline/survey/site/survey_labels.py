@@ -124,7 +124,7 @@ def format_segment_label(attribute: str, value: str) -> str:
     return value if attribute == "country" else f"{format_attribute(attribute)}: {value}"
 
 
-def part_words(key: str) -> str:
+def partition_words(key: str) -> str:
     """Return `GD4, Kenya` for the partition `GD4/country:kenya`, and `GD4` for a round."""
     round, _, segment = key.partition("/")
     attribute, _, value = segment.partition(":")

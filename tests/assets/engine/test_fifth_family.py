@@ -23,8 +23,8 @@ from tests.fake_llm_server import Call, FakeLLM
 
 NIGHTS = ("2026-01-01", "2026-01-02", "2026-01-03")
 LANGUAGES = ("de", "en")
-WORDS = 40
-RIGHT = {"good": (0.9, 0.9, 0.2), "bad": (0.5, 0.5, 0.5)}
+WORDS = 24
+RIGHT = {"good": (0.9, 0.9, 0.1), "bad": (0.6, 0.6, 0.6)}
 """By model, the share of words that it knows in each snapshot."""
 CALLS_OF_COMMANDS = len(NIGHTS) * len(LANGUAGES) * WORDS * len(RIGHT)
 STORY = """
@@ -54,7 +54,7 @@ told["dagster"] = {
     "sensors": [sensor.name for sensor in defs.sensors if "spelling" in sensor.name],
 }
 with dg.DagsterInstance.get() as instance:
-    schedule = next(one for one in defs.schedules if one.name == "nightly_spelling")
+    schedule = next(one for one in defs.schedules if one.name == "spelling_nightly")
     from datetime import datetime, UTC
     context = dg.build_schedule_context(instance, datetime(2026, 1, 4, 4, tzinfo=UTC), resources=defs.resources)
     request = schedule.evaluate_tick(context).run_requests[0]
@@ -120,7 +120,7 @@ def commands(folder: Path) -> dict[str, list[str]]:
         "estimate": [*asked, "--snapshot", NIGHTS[0], "--estimate", "--json"],
         "run": [*asked, "--snapshot", NIGHTS[0], "--no-roll-ups", "--json"],
         "estimate after": [*asked, "--snapshot", NIGHTS[0], "--estimate", "--json"],
-        "budget": [*asked, "--snapshot", NIGHTS[1], "--no-roll-ups", "--max-calls", "100"],
+        "budget": [*asked, "--snapshot", NIGHTS[1], "--no-roll-ups", "--max-calls", "60"],
         "continued": [*asked, "--snapshot", NIGHTS[1], "--no-roll-ups"],
         "night 3": [*asked, "--snapshot", NIGHTS[2]],
         "again": [*asked, "--snapshot", NIGHTS[2], "--no-roll-ups"],
@@ -222,8 +222,8 @@ def test_its_estimate_is_what_is_asked_and_then_what_is_replayed(story: Told) ->
 
 
 def test_nothing_is_asked_twice_and_a_budget_is_continued(story: Told) -> None:
-    assert "100 calls" in story.out("budget")
-    assert "60 calls" in story.out("continued")
+    assert "60 calls" in story.out("budget")
+    assert "36 calls" in story.out("continued")
     assert "sent as" not in story.out("again")
     assert story.calls == CALLS_OF_COMMANDS + WORDS  # one list by HTTP
 
@@ -287,7 +287,7 @@ def test_dagster_has_its_assets_checks_jobs_sensor_and_night(story: Told) -> Non
     assert found["parents"]["spelling_words"] == ["spelling_files"]
     assert found["parents"]["spelling_board"] == ["spelling_scores"]
     assert set(roll_ups) < set(found["parents"]["report"])
-    assert {"spelling_words_unique", "spelling_scores_unique", "spelling_no_drift"} <= set(found["checks"])
+    assert {"spelling_words_are_unique", "spelling_scores_are_unique", "spelling_has_no_drift"} <= set(found["checks"])
     assert found["jobs"] == ["spelling_pipeline", "spelling_roll_ups"]
     assert found["sensors"] == ["spelling_boards_after_run"]
     assert found["materialized"] == ["de/common", "en/common"]

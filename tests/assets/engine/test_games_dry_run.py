@@ -48,12 +48,6 @@ def test_a_run_asks_no_more_than_the_most_and_afterwards_all_of_it_is_replayed(p
     assert (after.requests, after.replayed, after.calls, after.calls_most) == (place.asked.total(), place.asked.total(), 0, 0)
 
 
-def test_an_estimate_counts_seeds_in_both_seats_and_asks_for_no_items(place: PlainRun) -> None:
-    found = planned(place)
-    assert found.sizes["episodes"] == 2 * 4
-    assert not place.house.tables(["scenario_items", "episodes"])
-
-
 def test_opponents_that_play_alike_share_requests(place: PlainRun) -> None:
     one, both = (sums(planned(place, opponents=names))["candidate"] for names in (["random"], ["random", "nash"]))
     assert both.planned == pytest.approx(2 * one.planned, rel=0.5)

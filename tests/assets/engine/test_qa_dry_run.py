@@ -77,16 +77,6 @@ def test_a_run_asks_what_was_estimated_and_afterwards_all_of_it_is_replayed(plac
     assert {who: row[0] for who, row in after.items()} == {who: row[0] for who, row in before.items()}
 
 
-def test_prompts_and_responses_are_counted_in_tokens(place: PlainRun) -> None:
-    add(place)
-    before = planned(place).counts.rows["candidate", "mini"]
-    place.run(KEY, settings(models=["mini"]), said, [PROMPTS, RESPONSES])
-    asked = [one for one in place.requests.values() if one.role == "candidate"]
-    assert before.prompt_tokens == sum(estimate_tokens(message.text) for one in asked for message in one.conversation)
-    assert before.response_tokens_most == sum(one.max_tokens or 0 for one in asked)
-    assert before.response_tokens == sum(min(400, one.max_tokens or 0) for one in asked)
-
-
 def test_stored_answers_are_judged_by_the_requests_that_the_run_sends(place: PlainRun) -> None:
     add(place)
     given = settings(models=["mini"])

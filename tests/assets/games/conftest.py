@@ -15,12 +15,13 @@ import yaml
 
 from assets.engine.roll_up_names import GAMES_ROLL_UP_NAMES
 from assets.games.scenarios import add_scenarios
-from assets.launch import GAMES_STAGE_NAMES, OF_SCENARIOS, LaunchResult, materialize
+from assets.launch import LaunchResult, materialize
 from dtef_pipeline.games import packs
 from dtef_pipeline.games.tables import GAMES_TABLES, LEAGUE_SPACE
 from resources.gateway.retries import Backoff
 from resources.settings import Settings
 from resources.warehouse import Warehouse
+from tests.assets.stage_names import GAMES_STAGE_NAMES
 from tests.fake_llm_server import Call, FakeLLM
 from tests.made.made_games import ShowCards, show_pack
 
@@ -66,10 +67,10 @@ class League:
             "episodes": {**entered, **snapshot, **asking},
             "episode_scores": snapshot,
         }
-        return materialize(self.instance, names, [SHOW_CARDS], {name: by_asset[name] for name in names}, space=OF_SCENARIOS)
+        return materialize(self.instance, names, [SHOW_CARDS], {name: by_asset[name] for name in names}, family="games")
 
     def roll_up(self, *names: str) -> LaunchResult:
-        return materialize(self.instance, list(names) or GAMES_ROLL_UP_NAMES, [], {})
+        return materialize(self.instance, list(names) or GAMES_ROLL_UP_NAMES, [], {}, family="games")
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         return self.table(table).to_pylist()

@@ -1,4 +1,4 @@
-"""The schedule `nightly_games`: which games a night has, how it is configured, and what two nights of a run tell of drift."""
+"""The schedule `games_nightly`: which games a night has, how it is configured, and what two nights of a run tell of drift."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from assets.definitions import defs
-from assets.games.nightly import nightly_games
-from assets.games.roll_ups import baselines_are_unchanged, games_drift, games_no_drift
+from assets.games.nightly import games_nightly
+from assets.games.roll_ups import baselines_are_unchanged, games_drift, games_has_no_drift
 from assets.stage.resources import Store
 from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from dtef_pipeline.errors import ConfigError
@@ -47,7 +47,7 @@ def night(league: League, state: Path, monkeypatch: pytest.MonkeyPatch) -> Night
 
     def asked(panel: str, day: int = 1) -> Any:
         place.write_text(panel, encoding="utf-8")
-        return tick(nightly_games, league.instance, datetime(2026, 3, day, 3, 30, tzinfo=UTC))
+        return tick(games_nightly, league.instance, datetime(2026, 3, day, 3, 30, tzinfo=UTC))
 
     return asked
 
@@ -106,7 +106,7 @@ def test_a_player_that_got_worse_is_seen_and_so_is_a_baseline_that_moved(
     run_of(night(PANEL_OF_LEAGUE, 2), league)
     checks = checks_of_drift()
     assert {name: check.passed for name, check in checks.items()} == {
-        "games_no_drift": False,
+        "games_has_no_drift": False,
         "baselines_are_unchanged": True,
     }
     (row,) = league.rows("drift")
@@ -143,7 +143,7 @@ def run_of(request: dg.RunRequest, league: League) -> None:
 
 
 def checks_of_drift() -> dict[str, dg.AssetCheckEvaluation]:
-    assets = [games_drift, games_no_drift, baselines_are_unchanged]
+    assets = [games_drift, games_has_no_drift, baselines_are_unchanged]
     result = dg.materialize(assets, resources={"store": Store()})
     return {str(one.check_name): one for one in result.get_asset_check_evaluations()}
 

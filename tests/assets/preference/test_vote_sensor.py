@@ -8,6 +8,7 @@ from typing import Any
 import dagster as dg
 import pytest
 from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
+from dagster._core.loader import LoadingContextForTest
 
 from assets.engine.site_report import report
 from assets.preference import score_assets
@@ -16,7 +17,6 @@ from assets.stage.resources import Store
 from dtef_pipeline.preference.votes import Ballot, make_paired_response, vote_pair
 from resources.settings import Settings
 from resources.votes.vote_store import VoteStore
-from tests.assets.staleness import CachingInstance
 from tests.made.stored_votes import store_votes
 
 _OF_VOTES = dg.Definitions(
@@ -81,9 +81,8 @@ def test_scores_are_stale_when_votes_were_added_since(state: Path) -> None:
             return job.execute_in_process(instance=instance, asset_selection=[dg.AssetKey(asset)])
 
         def status() -> StaleStatus:
-            with CachingInstance(instance) as loading:
-                resolver = CachingStaleStatusResolver(instance, both.resolve_asset_graph(), loading)
-                return resolver.get_status(preference_scores.key)
+            resolver = CachingStaleStatusResolver(instance, both.resolve_asset_graph(), LoadingContextForTest(instance))
+            return resolver.get_status(preference_scores.key)
 
         store_votes(12)
         run("preference_votes")

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from assets.engine.roll_up_names import QA_ROLL_UP_NAMES
-from assets.launch import OF_PARTS, QA_STAGE_NAMES, LaunchResult, materialize
+from assets.launch import LaunchResult, materialize
 from assets.qa.suite_catalog import load_known_suites
 from assets.stage.file_notes import add_noted, list_partitions
 from dtef_pipeline.cli.stage_runs import open_dagster_instance
@@ -27,6 +27,7 @@ from resources.item_files import ITEM_NOTES, QaSource, source_hash
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 from tests.assets.rubric.run_stages import StageRunner, stage_runner
+from tests.assets.stage_names import QA_STAGE_NAMES
 from tests.fake_llm_server import FakeLLM, FaultPlan
 from tests.made.qa_replies import QaPlayers
 
@@ -64,10 +65,10 @@ class QaPipeline:
     ) -> LaunchResult:
         """Materialize stages, by default all six, for all parts; `config` by asset name, over that of every run."""
         given = {name: {**self.config.get(name, {}), **config.get(name, {})} for name in names}
-        return materialize(self.instance, names, self.keys if keys is None else keys, given, space=OF_PARTS)
+        return materialize(self.instance, names, self.keys if keys is None else keys, given, family="qa")
 
     def roll_up(self, *names: str) -> LaunchResult:
-        return materialize(self.instance, list(names) or QA_ROLL_UP_NAMES, [], {})
+        return materialize(self.instance, list(names) or QA_ROLL_UP_NAMES, [], {}, family="qa")
 
     def rows(self, table: str, key: str | None = None) -> list[dict[str, Any]]:
         return self.table(table, key).to_pylist()

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from assets.engine.roll_up_names import RUBRIC_ROLL_UP_NAMES
-from assets.launch import OF_BLUEPRINTS, RUBRIC_STAGE_NAMES, LaunchResult, materialize
+from assets.launch import LaunchResult, materialize
 from assets.rubric.stages import RUBRIC_BLUEPRINT
 from assets.stage.file_notes import add_noted, list_partitions
 from dtef_pipeline.cli.stage_runs import open_dagster_instance
@@ -31,6 +31,7 @@ from tests.assets.rubric.reviews import scored as scored
 from tests.assets.rubric.reviews import scored_once as scored_once
 from tests.assets.rubric.reviews import two_nights as two_nights
 from tests.assets.rubric.run_stages import StageRunner, stage_runner
+from tests.assets.stage_names import RUBRIC_STAGE_NAMES
 from tests.assets.staleness import stale_partitions
 from tests.fake_llm_server import FakeLLM, FaultPlan
 from tests.made.rubric_documents import ONE, ONE_PROMPTS
@@ -92,10 +93,10 @@ class RubricPipeline:
         """Materialize stages, by default all six, for all blueprints; `config` by asset name, over that of every run."""
         given = {name: {**self.config.get(name, {}), **config.get(name, {})} for name in names}
         chosen = self.keys if keys is None else keys
-        return materialize(self.instance, names, chosen, given, space=OF_BLUEPRINTS)
+        return materialize(self.instance, names, chosen, given, family="rubric")
 
     def roll_up(self, names: Sequence[str] = RUBRIC_ROLL_UP_NAMES) -> LaunchResult:
-        return materialize(self.instance, names, [], {})
+        return materialize(self.instance, names, [], {}, family="rubric")
 
     def rows(self, table: str, key: str | None = None) -> list[dict[str, Any]]:
         return self.table(table, key).to_pylist()

@@ -16,12 +16,13 @@ import pytest
 import yaml
 
 from assets.engine.roll_up_names import RUBRIC_ROLL_UP_NAMES
-from assets.launch import OF_BLUEPRINTS, RUBRIC_STAGE_NAMES, LaunchResult, materialize
+from assets.launch import LaunchResult, materialize
 from assets.stage.file_notes import add_noted
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.rubric.summaries.analyst_report import DIMENSIONS, INSIGHT_KINDS
 from resources.blueprint_files import BLUEPRINT_NOTES, RubricFile, content_hash
 from resources.warehouse import Warehouse
+from tests.assets.stage_names import RUBRIC_STAGE_NAMES
 from tests.fake_llm_server import Call, FakeLLM
 from tests.made_once import made_once
 
@@ -101,16 +102,15 @@ class Reviews:
     ) -> LaunchResult:
         """The stages, by default all, for these blueprints; `config` by asset name, beside the snapshot."""
         of_snapshot: dict[str, dict[str, Any]] = {name: {"snapshot": snapshot} for name in RUBRIC_STAGE_NAMES[1:]}
-        of_snapshot["rubric_embeddings"] |= {"every_prompt": False}
         for name, given in config.items():
             of_snapshot[name] |= given
         with FakeLLM(reply=self.reply) as self.server:
             self.models(self.server.base_url)
             given = {name: of_snapshot[name] for name in stages if name in of_snapshot}
-            return materialize(self.instance, stages, list(keys), given, space=OF_BLUEPRINTS)
+            return materialize(self.instance, stages, list(keys), given, family="rubric")
 
     def roll_up(self, *names: str, **config: dict[str, Any]) -> LaunchResult:
-        return materialize(self.instance, list(names), [], config)
+        return materialize(self.instance, list(names), [], config, family="rubric")
 
     def rows(self, table: str, **levels: str) -> pd.DataFrame:
         rows = self.house.read(table, **levels).to_pylist()

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assets.launch import RUBRIC_STAGE_NAMES
 from assets.stage.partitions import split_batches
 from dtef_pipeline.errors import DtefError
 from tests.assets.rubric.conftest import RubricPipeline
+from tests.assets.stage_names import RUBRIC_STAGE_NAMES
 from tests.made.rubric_documents import ONE, ONE_PROMPTS
 
 

@@ -1,4 +1,4 @@
-"""The schedule `nightly_rubrics`: which blueprints a night has, and how it is configured."""
+"""The schedule `rubric_nightly`: which blueprints a night has, and how it is configured."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from assets.definitions import defs
-from assets.rubric.nightly import nightly_rubrics
+from assets.rubric.nightly import rubric_nightly_schedule
 from assets.stage.file_notes import add_noted
 from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from dtef_pipeline.errors import ConfigError
@@ -36,7 +36,7 @@ def night(state: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         def asked(panel: str) -> Any:
             (state / "panel.yaml").write_text(panel, encoding="utf-8")
             monkeypatch.setenv("DTEF_PANEL", str(state / "panel.yaml"))
-            return tick(nightly_rubrics, instance, datetime(2026, 3, 1, 2, 30, tzinfo=UTC))
+            return tick(rubric_nightly_schedule, instance, datetime(2026, 3, 1, 2, 30, tzinfo=UTC))
 
         yield asked
 
@@ -49,7 +49,7 @@ def test_a_night_is_one_run_from_the_responses_on_in_a_snapshot_of_the_date(nigh
     told = {name: given["config"] for name, given in request.run_config["ops"].items()}
     assert told["rubric_responses"] == {"snapshot": "2026-03-01", "max_cost_usd": 1.5, "models": ["m"], "draws": 2}
     assert {config["snapshot"] for config in told.values()} == {"2026-03-01"}
-    dg.validate_run_config(defs.resolve_job_def("rubric_night"), request.run_config)
+    dg.validate_run_config(defs.resolve_job_def("rubric_nightly"), request.run_config)
 
 
 def test_judges_are_shown_anchors_in_the_run_of_the_night_and_within_its_budgets(night: Any, state: Path) -> None:
@@ -63,7 +63,7 @@ def test_judges_are_shown_anchors_in_the_run_of_the_night_and_within_its_budgets
     assert bounds.items() <= told["rubric_judgements"].items()
     assert dg.AssetKey("rubric_anchors") in request.asset_selection
     assert request.run_key == "rubrics 2026-03-01"
-    dg.validate_run_config(defs.resolve_job_def("rubric_night"), request.run_config)
+    dg.validate_run_config(defs.resolve_job_def("rubric_nightly"), request.run_config)
 
 
 def test_a_panel_can_have_key_points_extracted_first(night: Any) -> None:

@@ -17,7 +17,7 @@ def test_stages_and_roll_ups_go_well(two_nights: Nights) -> None:
     reviews, outcomes = two_nights
     assert [one.failures for one in outcomes] == [(), (), ()]
     # It warns of the models to watch.
-    assert reviews.checks(outcomes[-1]) == {"rubric_no_drift": False}
+    assert reviews.checks(outcomes[-1]) == {"rubric_has_no_drift": False}
 
 
 def test_the_latest_grades_of_each_blueprint_are_averaged_and_two_blueprints_make_no_champion(two_nights: Nights) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from assets.launch import RUBRIC_STAGE_NAMES
 from dtef_pipeline.identity import digest
 from tests.assets.conftest import GREEN, RED
 from tests.assets.rubric.conftest import RubricPipeline, rubric_pipeline, state_in
+from tests.assets.stage_names import RUBRIC_STAGE_NAMES
 from tests.made.rubric_by_hand import ByHand, scored_by_hand
 from tests.made.rubric_documents import BROKEN_PROMPTS, EDITED_PROMPTS, ONE, ONE_PROMPTS, PATHS, PATHS_PROMPTS
 from tests.made.rubric_replies import READABLE_FORMS, UNREADABLE_FORMS
@@ -105,11 +105,11 @@ class TestTables:
 
 class TestEditing:
     def test_each_edit_asks_for_what_it_changes_alone(self, one: RubricPipeline) -> None:
-        scores, label = one.table("rubric_scores"), one.rows("rubric_runs")[0]["run_label"]
+        scores, label = one.table("rubric_scores"), one.rows("rubric_runs")[0]["run_hash"]
         assert one.write("one", [{**ONE, "title": "Another", "description": "Of what?", "tags": ["other"]}, ONE_PROMPTS])
         assert self.asked(one) == {}
         assert one.rows("rubric_blueprints")[0]["tags"] == ["other"]
-        assert (one.table("rubric_scores"), one.rows("rubric_runs")[0]["run_label"]) == (scores, label)
+        assert (one.table("rubric_scores"), one.rows("rubric_runs")[0]["run_hash"]) == (scores, label)
 
         heavier = [{**ONE_PROMPTS[0], "should": [{"text": "It is right.", "weight": 5.0}, "It is kind."]}, ONE_PROMPTS[1]]
         one.write("one", [ONE, heavier])

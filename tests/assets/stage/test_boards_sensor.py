@@ -8,14 +8,10 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.games.roll_ups import games_boards_after_run
-from assets.qa.roll_ups import qa_boards_after_run
-from assets.rubric.roll_ups import rubric_boards_after_run
 from assets.stage import boards_sensor
 from assets.stage.boards_sensor import LONGEST_PATIENCE_S, boards_after_run
 from assets.stage.partitions import PROCESS_TAG
 from assets.stage.resources import Store
-from assets.survey.landing import survey_boards_after_run
 from resources.responses.processes import Process
 
 KEYS = dg.StaticPartitionsDefinition([f"s{place}" for place in range(9)])
@@ -127,14 +123,6 @@ def test_boards_that_failed_wait_for_something_newer(home: Home) -> None:
     assert home.tick() == ALL
 
 
-def test_a_partition_that_failed_makes_nothing_newer_and_the_others_do(home: Home) -> None:
-    home.make(scores, key="s1", broken="yes")
-    assert isinstance(home.tick(), str)
-    home.land("s2")
-    home.make(scores, key="s1", broken="yes")
-    assert home.tick() == ALL
-
-
 def test_only_what_reads_the_newer_asset_is_made_again(home: Home) -> None:
     home.land("s1")
     home.roll_up()
@@ -200,31 +188,6 @@ def test_a_copied_tag_of_an_earlier_run_is_replaced_when_the_run_begins(home: Ho
     home.land("s1")
     home.roll_up(**{boards_sensor.READ_AFTER_TAG: "0"})
     assert isinstance(home.tick(), str)
-
-
-@pytest.mark.parametrize(
-    ("family", "inputs"),
-    [
-        (survey_boards_after_run, {"segment_results", "predictions", "drift_checks"}),
-        (
-            rubric_boards_after_run,
-            {"rubric_scores", "rubric_judgements", "rubric_summaries", "rubric_responses"},
-        ),
-        (qa_boards_after_run, {"qa_scores"}),
-        (games_boards_after_run, {"episode_scores"}),
-    ],
-)
-def test_each_family_has_one_that_is_on_by_default(family: dg.SensorDefinition, inputs: set[str]) -> None:
-    assert family.default_status == dg.DefaultSensorStatus.RUNNING
-    (boards,) = [
-        cell.cell_contents for cell in family._raw_fn.__closure__ if isinstance(cell.cell_contents, boards_sensor._Boards)
-    ]
-    assert {key.to_user_string() for key in boards.all_inputs} == inputs
-    with dg.DagsterInstance.ephemeral() as instance:
-        for key in inputs:
-            instance.report_runless_asset_event(dg.AssetMaterialization(key))
-        with dg.build_sensor_context(instance) as context:
-            assert len(family.evaluate_tick(context).run_requests or ()) == 1
 
 
 def _last_event(instance: dg.DagsterInstance) -> int:

@@ -57,28 +57,14 @@ def test_a_broken_partition_holds_up_its_own_run_and_stays_red_in_those_of_other
     assert pipeline.checks(mended)["distributions_sum_to_one"] is True
 
 
-def test_checks_run_by_themselves_look_at_every_partition(done: Pipeline) -> None:
-    """*Execute* on an asset's checks starts a run without partitions, which failed."""
-    from assets.definitions import defs
-
-    selection = dg.AssetSelection.checks_for_assets("scores")
-    job = dg.define_asset_job("checks_of_scores", selection=selection)
-    found = dg.Definitions.merge(defs, dg.Definitions(jobs=[job])).resolve_job_def("checks_of_scores")
-    result = found.execute_in_process(instance=done.instance)
-    seen = {one.check_name: one for one in result.get_asset_check_evaluations()}
-    assert set(seen) == {"scores_unique", "responses_can_be_read"}
-    assert all(one.passed for one in seen.values())
-    assert seen["scores_unique"].metadata["checked"].value == len(done.house.read("scores"))
-
-
 def test_a_partition_that_cannot_be_read_turns_the_check_red_and_holds_up_no_other(done: Pipeline) -> None:
     path = next(Path(file) for file in done.house.files("scores") if "kenya" in file)
     path.write_bytes(path.read_bytes()[:500])
     other = done.run(["scores"], keys=[OTHER])
-    (found,) = evaluations(done, "scores_unique", other.run_ids)
+    (found,) = evaluations(done, "scores_are_unique", other.run_ids)
     assert (found.passed, found.blocking) == (False, False)
     assert found.metadata["partitions"].value == [BAD]
     assert str(path) in found.metadata["first"].value[0]
     assert other.failures == ()
 
-    assert done.checks(done.run(["scores"], keys=[BAD]))["scores_unique"] is True
+    assert done.checks(done.run(["scores"], keys=[BAD]))["scores_are_unique"] is True

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -42,16 +41,6 @@ def until(true: Callable[[], bool]) -> bool:
 
 
 class TestClaims:
-    def test_a_pool_without_a_limit_holds_up_no_run(self, instance: dg.DagsterInstance) -> None:
-        said: list[str] = []
-        unlimited = ModelSpec(name="c", model="mistral/c")
-        with (
-            provider_pools(instance, a_run(instance), [unlimited], said.append),
-            provider_pools(instance, a_run(instance), [unlimited], said.append),
-        ):
-            pass
-        assert said == []
-
     def test_a_limit_of_one_lets_in_one_run_of_a_provider_and_another_of_another_provider(
         self, instance: dg.DagsterInstance
     ) -> None:
@@ -124,21 +113,6 @@ class TestClaims:
         assert entered.wait(PATIENCE_S)
         thread.join(PATIENCE_S)
         assert storage.get_concurrency_info("openai").active_slot_count == 0
-
-    def test_a_default_limit_is_that_of_every_pool_that_has_none_of_its_own(self, tmp_path: Path) -> None:
-        class Waits(Exception): ...
-
-        def wait(_: str) -> None:
-            raise Waits
-
-        pools = {"concurrency": {"pools": {"granularity": "op", "default_limit": 1}}}
-        with dg.DagsterInstance.local_temp(str(tmp_path), overrides=pools) as limited:
-            limited.event_log_storage.set_concurrency_slots("anthropic", 2)
-            for model, is_held_up in ((OPENAI, True), (ANTHROPIC, False)):
-                with provider_pools(limited, a_run(limited), [model], wait):
-                    held_up: AbstractContextManager[object] = pytest.raises(Waits) if is_held_up else nullcontext()
-                    with held_up, provider_pools(limited, a_run(limited), [model], wait):
-                        pass
 
     def test_an_interrupted_wait_leaves_nothing_behind(self, instance: dg.DagsterInstance) -> None:
         storage = instance.event_log_storage

@@ -24,5 +24,5 @@ def test_a_run_without_a_job_is_tagged_with_rounds_snapshot_and_models(pipeline:
     ]
     assert all("mean_score_baselines" in one.metadata and "mean_score" not in one.metadata for one in made)
     steps = {event.step_key for event in result.all_events if event.step_key}
-    assert {"scores_unique", "predictions_are_unique"} <= steps
+    assert {"scores_are_unique", "predictions_are_unique"} <= steps
     assert [step for step in steps if "scores_scores" in step or "predictions_predictions" in step] == []

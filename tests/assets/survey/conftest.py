@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from assets.definitions import defs
-from assets.survey.nightly import nightly_drift_schedule
+from assets.survey.nightly import survey_nightly_schedule
 from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from resources.warehouse import Warehouse
 from tests.assets.conftest import Pipeline, write_survey
@@ -46,7 +46,7 @@ class Nights:
         self.patch.setenv("DTEF_MODELS", str(self.folder / "models.yaml"))
 
     def ask(self, night: int = 0) -> dg.RunRequest | dg.SkipReason:
-        result = tick(nightly_drift_schedule, self.pipeline.instance, FIRST + timedelta(days=night))
+        result = tick(survey_nightly_schedule, self.pipeline.instance, FIRST + timedelta(days=night))
         assert isinstance(result, dg.RunRequest | dg.SkipReason)
         return result
 
@@ -57,7 +57,7 @@ class Nights:
 
     def run(self, night: int = 0) -> dg.ExecuteInProcessResult:
         asked = self.request(night)
-        return defs.resolve_job_def("nightly_drift").execute_in_process(
+        return defs.resolve_job_def("survey_nightly").execute_in_process(
             instance=self.pipeline.instance, run_config={**asked.run_config, **QUIET}, tags=asked.tags, raise_on_error=False
         )
 

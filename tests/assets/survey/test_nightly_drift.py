@@ -73,14 +73,17 @@ class TestDrift:
         assert weeks.nights.pipeline.house.values("scores", "snapshot", round="T2", segment="country:kenya") == ["base"]
 
     def test_the_check_of_a_night_fails_from_the_first_changed_one_on(self, weeks: Weeks) -> None:
-        found = [next(one for one in run.get_asset_check_evaluations() if one.check_name == "no_drift") for run in weeks.runs]
+        found = [
+            next(one for one in run.get_asset_check_evaluations() if one.check_name == "segment_has_no_drift")
+            for run in weeks.runs
+        ]
         assert [one.passed for one in found] == [True] * 3 + [False] * 6
         first = found[-1].metadata["first"].value
         assert isinstance(first, list)
         assert re.match(r"(drift|watch): mine on T1/country:\w+, context 0: ", str(first[0]))
 
     def test_what_a_night_found_stays_when_a_run_of_another_round_follows(self, weeks: Weeks) -> None:
-        assert weeks.of_another_round == {"no_drift": False}
+        assert weeks.of_another_round == {"segment_has_no_drift": False}
 
     def test_the_model_drifts_from_the_first_changed_night_on(self, weeks: Weeks) -> None:
         assert re.match(
@@ -88,7 +91,7 @@ class TestDrift:
         )
         assert (weeks.said(0, "drift"), weeks.said(0, "watch")) == (1, 0)
         assert weeks.said(0, "timeline").startswith("![")
-        check = weeks.check(0, "survey_no_drift")
+        check = weeks.check(0, "survey_has_no_drift")
         assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.ERROR)
         (said,) = check.metadata["first"].value
         assert re.search(r"mine, context 0: down by 0\.\d+ .*since 2026-03-05; .*largest changes: T1/q", str(said))
@@ -96,4 +99,4 @@ class TestDrift:
     def test_a_drift_is_accepted_by_a_later_beginning(self, weeks: Weeks) -> None:
         """The nights that are left are alike."""
         assert weeks.said(1, "drift") == 0
-        assert weeks.check(1, "survey_no_drift").passed
+        assert weeks.check(1, "survey_has_no_drift").passed

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.boards.costs import costs, count_calls_once, load_costs, sum_usage, sum_usage_by_model
 from dtef_pipeline.boards.family_calls import Calls, FamilyCalls
-from dtef_pipeline.qa.tables import QA_ANCHORS, QA_CALL_TABLES, QA_JUDGEMENTS, QA_RESPONSES
+from dtef_pipeline.drift.verdict_tables import ANCHORS
+from dtef_pipeline.qa.tables import QA_CALL_TABLES, QA_JUDGEMENTS, QA_RESPONSES
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CALL_TABLES
 from dtef_pipeline.rubric.tables import RUBRIC_RESPONSES
 from dtef_pipeline.survey.identity import SPACE
@@ -86,7 +87,7 @@ def of_qa(
     responses: Sequence[Row], judgements: Sequence[Row] = (), anchors: Sequence[Row] = (), unknown: pa.Table | None = None
 ) -> list[dict[str, Any]]:
     tables = {"qa_responses": (responses, QA_RESPONSES), "qa_judgements": (judgements, QA_JUDGEMENTS)}
-    connection = connected(**tables, **({"qa_anchors": (anchors, QA_ANCHORS)} if anchors else {}))
+    connection = connected(**tables, **({"anchors": (anchors, ANCHORS)} if anchors else {}))
     return list(costs(connection, "qa", QA_CALL_TABLES, stored, unknown=unknown).to_pylist())
 
 
@@ -194,10 +195,13 @@ def test_a_judgement_that_shares_its_first_reply_with_another_is_counted_by_call
 
 
 def test_what_the_judge_says_of_anchors_is_paid_for_too() -> None:
-    rows = of_qa([response("a")], [judgement("j1")], [judgement("j2", snapshot=night) for night in ("n1", "n1", "n2")])
-    assert [(row["role"], row["snapshot"], row["calls"], row["cost_usd"]) for row in rows[1:]] == [
-        ("judge", "base", 1, pytest.approx(0.01)),
-        ("judge", "n1", 1, pytest.approx(0.01)),
+    place = {"family": "qa", "partition": "gsm8k/all"}
+    anchors = [judgement("j2", snapshot=night, **place) for night in ("n1", "n1", "n2")]
+    anchors.append(judgement("j3", **{**place, "family": "rubric"}))
+    rows = of_qa([response("a")], [judgement("j1")], anchors)
+    assert [(row["role"], row["second_level"], row["snapshot"], row["calls"], row["cost_usd"]) for row in rows[1:]] == [
+        ("judge", "all", "base", 1, pytest.approx(0.01)),
+        ("judge", "all", "n1", 1, pytest.approx(0.01)),
     ]
 
 

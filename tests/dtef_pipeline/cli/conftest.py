@@ -65,6 +65,8 @@ def score_two_nights(base: Base, folder: Path) -> None:
                 printed = run_stages("--round", "S1", *CHOSEN, *what)
                 assert server.answered == 2 * 2 * 3
             assert "2 partitions, snapshot " in printed
+            assert "no roll-ups: `dtef board --refresh`" in printed
+            assert not (folder / "warehouse" / "leaderboard").exists()
             assert f"in snapshot {night}, S1" in printed
             for level in ("0", "2"):
                 over = f"all models on S1: {', '.join(SEGMENTS)}; 3 of 16 questions; context {level}; snapshot {night}:"

@@ -81,6 +81,7 @@ def test_a_reader_goes_on_without_a_broken_file_names_it_and_ends_with_1(damaged
         assert "1 file in" in result.stdout
 
 
+@pytest.mark.usefixtures("without_site")
 def test_roll_ups_go_on_without_a_broken_file_and_mend_their_own(damaged: Path) -> None:
     file = damaged / "scores" / NIGHT / "part-0.parquet"
     empty(file)
@@ -131,16 +132,6 @@ def test_a_board_whose_only_file_is_damaged_says_nothing_but_that(board: str, ta
     assert result.exit_code == 1, result.output
     assert list(named(result.stderr)) == [str(state / "warehouse" / table / "part-0.parquet")]
     assert "error" not in result.stderr
-
-
-def test_answers_of_a_round_that_was_never_run_are_made_again_by_the_named_command(ingested: Path) -> None:
-    """It made them again, and ended with 1, as no condition was known in which to ask."""
-    (file,) = (ingested / "warehouse" / f"survey_responses/{AT}").glob("*.parquet")
-    before = file.read_bytes()
-    truncate(file)
-    (command,) = named(dtef("sql", "SELECT * FROM survey_responses").stderr).values()
-    ok(*command, "--no-roll-ups")
-    assert file.read_bytes() == before
 
 
 def test_a_table_of_which_nothing_can_be_read_is_empty_and_no_traceback(damaged: Path) -> None:

@@ -5,26 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from dtef_pipeline.cli.families import family_record, find_columns, list_board_names
 from dtef_pipeline.families import FAMILIES
 from dtef_pipeline.survey.boards.meanings import list_board_columns
 from dtef_pipeline.survey.boards.survey_boards import PUBLISHED
 from tests.dtef_pipeline.cli.commands import ok, refused
 from tests.strict_json import strict
-
-
-@pytest.mark.parametrize("by", ["segment", "comparisons"])
-def test_every_view_ends_with_one_line_that_says_where_its_columns_are_explained(reading: Path, by: str) -> None:
-    printed = ok("board", "--by", by)
-    assert printed.splitlines()[-1] == f"Columns: dtef explain survey/{by}"
-    assert "Columns:" not in ok("board", "--by", by, "--csv")
-
-
-@pytest.mark.parametrize("command", ["board", "drift", "costs"])
-def test_the_help_of_a_command_says_where_its_columns_are_explained(command: str) -> None:
-    assert re.search(r"^ *Columns: dtef explain \w+", ok(command, "--help"), re.MULTILINE)
 
 
 def test_every_column_of_every_board_is_explained() -> None:

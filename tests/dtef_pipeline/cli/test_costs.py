@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.dtef_pipeline.cli.commands import CHOSEN, distribution, ok, query, refused, run_stages, serve_as
+from tests.dtef_pipeline.cli.commands import CHOSEN, distribution, ok, query, refused, serve_as
 from tests.fake_llm_server import Call, FakeLLM, Fault
 from tests.strict_json import strict
 
@@ -46,12 +46,3 @@ def test_snapshots_and_rounds_can_be_chosen(reading: Path) -> None:
         "costs", "--family", "survey", "--snapshot", "base"
     )
     assert "no costs of round S9; there are: S1" in refused("costs", "--round", "S9")
-
-
-@pytest.mark.thorough
-def test_baselines_cost_nothing_and_before_any_run_it_says_what_to_do(ingested: Path) -> None:
-    assert "no costs in" in refused("costs")
-    run_stages("--round", "S1", *CHOSEN)
-    ok("board", "--refresh")
-    assert "baselines cost nothing" in ok("costs")
-    assert strict(ok("costs", "--family", "survey", "--json")) == []

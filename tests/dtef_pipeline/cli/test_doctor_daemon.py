@@ -1,21 +1,18 @@
-"""`dtef doctor` on Dagster's daemon: whether it lives, and whether that is needed."""
+"""`dtef doctor` on Dagster's daemon: whether it lives, and whether that is needed. tests/assets/test_daemon_state.py has its states."""
 
 from __future__ import annotations
 
-import time
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import dagster as dg
 import pytest
-from dagster._daemon.types import DaemonHeartbeat
 
-from assets.daemon_state import DaemonState
+from assets.daemon_state import DaemonState, SensorTicks
 from resources.evaluations.evaluation_store import EvaluationStore
 from tests.dtef_pipeline.cli.test_doctor import looks, state_of
 
-DAEMON = "Dagster's daemon"
+NOW = datetime.now(UTC)
 
 
 def with_evaluation(folder: Path) -> None:
@@ -23,43 +20,31 @@ def with_evaluation(folder: Path) -> None:
         store.submit("qa", {}, {"keys": []}, [], "me")
 
 
-def heard_of(folder: Path, ago_s: float) -> None:
-    with dg.DagsterInstance.from_config(str(folder / "dagster")) as instance:
-        instance.add_daemon_heartbeat(DaemonHeartbeat(time.time() - ago_s, "SENSOR", "one", []))
-
-
-def test_a_daemon_that_stopped_is_a_warning_with_the_command_that_starts_it(ingested: Path) -> None:
-    heard_of(ingested, 3 * 3600)
-    state, said = state_of(DAEMON)
-    assert (state, said.startswith("last seen 3 hours ago"), said.endswith("dtef ui")) == ("warning", True, True)
-
-
 def test_evaluations_that_wait_are_a_warning_also_where_dagster_was_never_started(state: Path) -> None:
     """It was "ok": evaluations need the daemon, though nothing was switched on by hand."""
-    assert state_of(DAEMON)[0] == "ok"
+    assert state_of("Dagster's daemon")[0] == "ok"
     with_evaluation(state)
     before = looks(state)
-    found, said = state_of(DAEMON)
+    found, said = state_of("Dagster's daemon")
     assert (found, "evaluations that wait or run: 1" in said) == ("warning", True)
     assert looks(state) == before
 
 
-def test_sensors_that_do_nothing_though_the_daemon_runs_are_a_warning(ingested: Path) -> None:
-    heard_of(ingested, 0)
-    state, said = state_of(DAEMON)
-    assert (state, "had no tick" in said, "journalctl -u dtef-code" in said) == ("warning", True, True)
-
-
-def test_evaluations_that_wait_for_a_sensor_that_is_off_are_a_warning(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assets.daemon_state.daemon_state", lambda *_: DaemonState(datetime.now(UTC), False))
-    assert state_of(DAEMON)[0] == "ok"
-    with_evaluation(ingested)
-    state, said = state_of(DAEMON)
-    assert (state, "switched off" in said) == ("warning", True)
-
-
-def test_a_storage_in_postgresql_that_is_away_is_a_problem(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    away = DaemonState(None, True, "OperationalError: connection refused")
-    monkeypatch.setattr("assets.daemon_state.daemon_state", lambda *_: away)
-    state, said = state_of(DAEMON)
-    assert (state, "connection refused" in said) == ("problem", True)
+@pytest.mark.parametrize(
+    ("daemon", "waits", "expected", "words"),
+    [
+        (DaemonState(NOW, False), False, "ok", "running"),
+        (DaemonState(NOW, False), True, "warning", "switched off"),
+        (DaemonState(NOW - timedelta(hours=3), True), False, "warning", "last seen 3 hours ago"),
+        (DaemonState(NOW, True, ticks=SensorTicks(None)), False, "warning", "had no tick"),
+        (DaemonState(None, True, "OperationalError: connection refused"), False, "problem", "connection refused"),
+    ],
+)
+def test_a_state_of_the_daemon_is_as_loud_as_it_is_bad(
+    ingested: Path, monkeypatch: pytest.MonkeyPatch, daemon: DaemonState, waits: bool, expected: str, words: str
+) -> None:
+    monkeypatch.setattr("assets.daemon_state.daemon_state", lambda *_: daemon)
+    if waits:
+        with_evaluation(ingested)
+    found, said = state_of("Dagster's daemon")
+    assert (found, words in said) == (expected, True), said

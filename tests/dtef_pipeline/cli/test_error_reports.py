@@ -22,19 +22,6 @@ def test_a_command_interrupted_anywhere_ends_with_130() -> None:
     assert (result.exit_code, result.stderr) == (130, "\ninterrupted\n")
 
 
-def test_a_path_that_cannot_be_used_is_named(tmp_path: Path) -> None:
-    @click.command()
-    @reports_errors
-    def writes() -> None:
-        (tmp_path / "missing" / "report.html").write_text("")
-
-    result = CliRunner().invoke(writes)
-    assert (result.exit_code, result.stderr) == (
-        2,
-        f"error: cannot use {tmp_path}/missing/report.html: No such file or directory\n",
-    )
-
-
 def test_sentences_are_as_wide_as_the_terminal_and_a_command_stays_in_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -141,14 +128,6 @@ def test_a_warehouse_that_is_a_file_or_not_there_is_the_reason_that_is_reported(
     monkeypatch.setenv("DTEF_WAREHOUSE", str(tmp_path / "new"))
     said = f"error: there is no warehouse {tmp_path}/new: `dtef add PATH` creates it, or name another one in DTEF_WAREHOUSE\n"
     assert {refused(*command) for command in readers} == {said}
-
-
-def test_a_response_store_that_is_no_database_is_reported_with_a_remedy(state: Path) -> None:
-    (state / "responses.sqlite").write_bytes(b"rubbish" * 99)
-    assert refused("responses") == (
-        f"error: cannot open the response store sqlite:///{state}/responses.sqlite: file is not a database; "
-        "replace it with a backup, or choose another place with DTEF_RESPONSES\n"
-    )
 
 
 def test_a_models_file_that_holds_nothing_is_named_where_a_model_is_not_found(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.dtef_pipeline.cli.commands import CHOSEN, SEGMENTS, dtef, ok, query, refused, run_stages, serve_as
+from tests.dtef_pipeline.cli.commands import CHOSEN, dtef, ok, query, run_stages, serve_as
 from tests.fake_llm_server import FakeLLM
 from tests.strict_json import strict
 
@@ -53,12 +51,6 @@ class TestSays:
         assert row["cost_usd_most"] == pytest.approx((row["prompt_tokens"] * 1.0 + row["response_tokens_most"] * 2.0) / 1e6)
         assert server.calls == []
 
-    def test_what_a_condition_needs_for_its_answer_is_allowed_for(self, server: FakeLLM) -> None:
-        (short,) = estimated("--model", "fake", "--questions", "3")
-        (long,) = estimated("--model", "fake", "--questions", "3", "--condition", "distribution+cot")
-        assert long["response_tokens"] > short["response_tokens"]
-        assert long["response_tokens_most"] == long["calls"] * 1024
-
     def test_an_unknown_price_is_unknown_and_not_zero_and_the_total_says_so(
         self, ingested: Path, server: FakeLLM, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -95,12 +87,6 @@ class TestSays:
         total = next(line for line in table.splitlines() if line.startswith(" total"))
         assert total.split()[1:4] == ["8", "0", "8"]
 
-    def test_csv_is_the_rows_at_full_precision(self, server: FakeLLM) -> None:
-        text = ok("run", "--estimate", *ROUND, "--model", "fake", "--questions", "2", "--csv")
-        (row,) = csv.DictReader(io.StringIO(text))
-        (same,) = estimated("--model", "fake", "--questions", "2")
-        assert float(row["cost_usd"]) == same["cost_usd"]
-
     def test_baselines_ask_no_model(self, ingested: Path) -> None:
         assert "no language model is called" in ok("run", "--estimate", *ROUND)
         assert estimated("--model", "baselines") == []
@@ -133,13 +119,6 @@ class TestBudgets:
         text = ok("run", "--estimate", *ROUND, "--model", "fake", "--questions", "3")
         assert "fake: max_calls 3 would be reached: 6 expected" in text
         assert "fake: max_cost_usd 1.0 cannot be kept: the price is unknown" in text
-
-
-def test_the_same_options_are_refused_as_by_the_run(ingested: Path) -> None:
-    assert "round S7 is not ingested; ingested: S1" in refused("run", "--estimate", "--round", "S7")
-    assert "no segment country:atlantis" in refused("run", "--estimate", "--round", "S1", "--segment", "country:atlantis")
-    assert "no model or collection 'gpt'" in refused("run", "--estimate", *ROUND, "--model", "gpt")
-    assert len(SEGMENTS) == 2
 
 
 def test_what_the_questions_can_tell_is_stated_before_anything_is_asked(server: FakeLLM) -> None:

@@ -104,21 +104,6 @@ def test_costs_of_all_families_stand_side_by_side(house: Warehouse) -> None:
     assert "no costs of qa in" in refused("costs", "--family", "qa")
 
 
-def test_costs_of_rubrics_tell_attempts_of_unknown_cost(house: Warehouse) -> None:
-    row = {
-        "role": "judge",
-        "model": "k",
-        "model_variant": "k",
-        "answered": 2,
-        "calls": 2,
-        "prompt_tokens": 1,
-        "completion_tokens": 1,
-    }
-    lost = {"cost_usd": 0.5, "unpriced": 0, "unknown_cost_attempts": 12, "unknown_cost_usd_most": 0.017}
-    write_costs(house, [row | lost])
-    assert "$0.5000 and 12 attempts of unknown cost, at most $0.0170" in ok("costs", "--family", "rubric")
-
-
 def test_a_model_at_several_temperatures_costs_one_row_and_its_variants_are_shown_when_asked_for(house: Warehouse) -> None:
     """A model at several temperatures stood in as many rows that nothing told apart."""
     names = ("role", "model", "model_variant", "answered", "calls", "cost_usd", "unpriced")
@@ -181,28 +166,6 @@ def test_drift_of_rubrics_ends_with_exit_code_5_where_nothing_was_compared_and_3
     assert "Drift needs a second snapshot" in dtef("drift", "--family", "rubric").stdout
 
 
-def test_drift_of_rubrics_leaves_out_what_is_before_a_date_of_the_panel_or_of_the_command(
-    house: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The section `drift` of the panel was read for surveys alone, so that a drift of another family could not be accepted."""
-
-    def compared(*options: str) -> set[int]:
-        return {row["n_snapshots"] for row in strict(ok("drift", "--family", "rubric", "--json", *options))}
-
-    assert max(compared()) == 2
-    assert max(compared("--since", "2026-01-02")) == 1
-    (tmp_path / "panel.yaml").write_text("drift: {since: 2026-01-02}\n", encoding="utf-8")
-    monkeypatch.setenv("DTEF_PANEL", str(tmp_path / "panel.yaml"))
-    assert max(compared()) == 1
-    assert max(compared("--since", "2026-01-01")) == 2
-    assert "since: no scores of a model nobody; models and judges with scores: " in refused(
-        "drift", "--family", "rubric", "--since", "nobody=2026-01-02"
-    )
-    assert "no snapshot of a language model since 2027-01-01" in refused("drift", "--family", "rubric", "--since", "2027-01-01")
-    (tmp_path / "panel.yaml").write_text("drift: {since: {nobody: 2026-01-02}}\n", encoding="utf-8")
-    assert "panel.yaml:1: drift.since.nobody: not a model of the panel" in refused("drift", "--family", "rubric")
-
-
 def test_options_of_another_family_are_refused_with_those_that_are_allowed(house: Warehouse) -> None:
     assert "--round works with --family survey only" in refused("costs", "--family", "rubric", "--round", "x")
     allowed = "does not work with --family rubric; choose from family, role, model, snapshot, variant, blueprint"
@@ -246,13 +209,6 @@ def test_responses_are_distinguished_by_what_the_tables_of_each_family_rest_on(h
     ]
     assert strict(ok("responses", "--family", "survey", "--json")) == []
     assert sum(row["responses"] for row in strict(ok("responses", "--json"))) == 4
-
-
-def test_responses_of_surveys_are_all_that_there_are_where_only_they_were_asked(reading: Path) -> None:
-    whole = strict(ok("responses", "--json"))
-    assert whole
-    assert strict(ok("responses", "--family", "survey", "--json")) == whole
-    assert strict(ok("responses", "--family", "rubric", "--json")) == []
 
 
 def test_every_family_says_which_of_its_tables_have_the_keys_of_its_responses() -> None:

@@ -62,27 +62,10 @@ class TestHelp:
         words = ShellComplete(main, {}, "dtef", "_DTEF_COMPLETE").get_completions(["qa", "board", "--by"], "ov")
         assert [word.value for word in words] == ["overall"]
 
-    @pytest.mark.parametrize(
-        "words", [(), *(words for words, command in all_commands(main) if isinstance(command, click.Group))]
-    )
-    def test_no_summary_of_a_command_is_cut(self, words: tuple[str, ...]) -> None:
-        summaries = ok(*words, "--help").partition("Commands:\n")[2].splitlines()
-        assert summaries
-        assert [line for line in summaries if not line.endswith(".") or line.endswith("...")] == []
-
     def test_every_option_has_a_help_text(self) -> None:
         options = list(all_options())
         assert len(options) > 50
         assert [(*words, *option.opts) for words, option in options if not option.help] == []
-
-    def test_every_option_metric_shows_the_metrics_there_are(self) -> None:
-        shown = {
-            words: option.metavar or "|".join(option.type.choices)
-            for words, option in all_options()
-            if option.opts == ["--metric"] and words[0] == "survey"
-        }
-        assert set(shown) == {("survey", "run"), ("survey", "board")}
-        assert set(shown.values()) == {"|".join(METRICS)}
 
     @pytest.mark.parametrize(
         "words",

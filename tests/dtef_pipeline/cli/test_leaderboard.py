@@ -60,7 +60,7 @@ class TestLeaderboard:
         assert (js["metric"], tv["metric"]) == ("js", "tv")
         assert js["score"] != tv["score"]
         assert "metric 'kl': allowed: js" in refused("board", "--metric", "kl")
-        assert "--targets: 'some' is not one of clean, all" in refused("board", "--targets", "some")
+        assert "--targets: 'some' is not one of 'clean', 'all'" in refused("board", "--targets", "some")
 
     def test_a_round_without_scores_is_named_with_those_that_have_some(self, reading: Path) -> None:
         assert "no scores of round S9; scored so far: S1" in refused("board", "--round", "S9")

@@ -98,7 +98,7 @@ def made_tables() -> dict[str, list[dict[str, Any]]]:
         "qa_scores": [*scores, *judged_scores()],
         "qa_responses": responses,
         "qa_judgements": judgements,
-        "qa_anchors": anchors(),
+        "anchors": anchors(),
     }
 
 
@@ -113,12 +113,20 @@ def judged_scores() -> list[dict[str, Any]]:
 
 def anchors() -> list[dict[str, Any]]:
     """What the judge said of the same stored answers: .2 less from the fifth night on."""
-    judge = {"judge_model": "j", "judge_variant": "j[temperature=0]", "evaluator": "semantic", "raw": [], "request_keys": []}
+    judge = {
+        "judge": "j",
+        "judge_model": "j",
+        "judge_variant": "j[temperature=0]",
+        "evaluator": "semantic",
+        "raw": [],
+        "request_keys": [],
+    }
     return [
         {
             **judge,
-            "suite": "sums",
-            "item_id": f"sum{item}",
+            "family": "qa",
+            "partition": "sums/s0",
+            "item": f"sum{item}",
             "anchor": f"a{item}",
             "snapshot": night(at)["snapshot"],
             "score": (0.5 if at > 4 else 0.7) + item % 5 / 50,
@@ -130,9 +138,9 @@ def anchors() -> list[dict[str, Any]]:
 
 def roll_up() -> dg.ExecuteInProcessResult:
     assert defs  # importing it turns Dagster's warnings about single-run backfills off
-    from assets.qa.roll_ups import qa_board, qa_costs, qa_drift, qa_no_drift, qa_scores_are_valid, qa_validity
+    from assets.qa.roll_ups import qa_board, qa_costs, qa_drift, qa_has_no_drift, qa_scores_are_valid, qa_validity
 
-    assets = [qa_board, qa_drift, qa_costs, qa_validity, qa_no_drift, qa_scores_are_valid]
+    assets = [qa_board, qa_drift, qa_costs, qa_validity, qa_has_no_drift, qa_scores_are_valid]
     return dg.materialize(assets, resources={"store": Store()}, raise_on_error=False)
 
 
@@ -162,9 +170,11 @@ def test_roll_ups_write_every_table_and_checks_say_what_drifted(
     assert result.success
     assert {name for name in QA_ROLLED_UP if len(house.read(name))} == {*QA_ROLLED_UP}
     checks = {one.check_name: one for one in result.get_asset_check_evaluations()}
-    assert not checks["qa_no_drift"].passed
-    assert checks["qa_no_drift"].severity == dg.AssetCheckSeverity.ERROR
-    assert "drift: good, letters, exact_choice by exact_choice 1: down by" in str(checks["qa_no_drift"].metadata["first"].value)
+    assert not checks["qa_has_no_drift"].passed
+    assert checks["qa_has_no_drift"].severity == dg.AssetCheckSeverity.ERROR
+    assert "drift: good, letters, exact_choice by exact_choice 1: down by" in str(
+        checks["qa_has_no_drift"].metadata["first"].value
+    )
     assert not checks["qa_scores_are_valid"].passed
     assert checks["qa_scores_are_valid"].severity == dg.AssetCheckSeverity.WARN
     assert result.asset_materializations_for_node("qa_board")[0].metadata["comparisons_rows"].value == 1
@@ -266,7 +276,7 @@ def test_the_panel_says_how_loud_drift_is_and_from_when_on_it_is_accepted(
     made: tuple[Path, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The section `drift` of the panel was read for surveys alone."""
-    from assets.qa.roll_ups import qa_drift, qa_judge_is_stable, qa_no_drift
+    from assets.qa.roll_ups import qa_drift, qa_has_no_drift, qa_judge_is_stable
     from assets.stage.drift_webhook import build_message
 
     shutil.copytree(made[0] / "warehouse", tmp_path / "warehouse")
@@ -275,20 +285,20 @@ def test_the_panel_says_how_loud_drift_is_and_from_when_on_it_is_accepted(
     def rolled_up(panel: str, config: Mapping[str, Any] | None = None) -> dict[str, Any]:
         (tmp_path / "panel.yaml").write_text(panel, encoding="utf-8")
         monkeypatch.setenv("DTEF_PANEL", str(tmp_path / "panel.yaml"))
-        assets = [qa_drift, qa_no_drift, qa_judge_is_stable]
+        assets = [qa_drift, qa_has_no_drift, qa_judge_is_stable]
         run_config = {"ops": {"qa_drift": {"config": config or {}}}}
         result = dg.materialize(assets, resources={"store": Store()}, run_config=run_config)
         return {one.check_name: one for one in result.get_asset_check_evaluations()}
 
     checks = rolled_up("drift: {severity: {drift: WARN}}\n")
-    assert (checks["qa_no_drift"].passed, checks["qa_no_drift"].severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert (checks["qa_has_no_drift"].passed, checks["qa_has_no_drift"].severity) == (False, dg.AssetCheckSeverity.WARN)
     assert not checks["qa_judge_is_stable"].passed, "a judge alone is to watch at most, and was not told"
     checks = rolled_up("drift: {since: {good: 2026-01-08}}\nqa: {models: [nobody-yet]}\n", {"baseline": 3})
-    assert checks["qa_no_drift"].metadata["drift"].value == 0
+    assert checks["qa_has_no_drift"].metadata["drift"].value == 0
     series = Warehouse(tmp_path / "warehouse").read("drift_series", family="qa").to_pylist()
     assert max(Counter((one["model"], one["setting"]) for one in series if one["in_baseline"]).values()) == 3
     checks = rolled_up("drift: {severity: {watch: OFF, drift: OFF}}\n")
-    assert checks["qa_no_drift"].passed
+    assert checks["qa_has_no_drift"].passed
     rows = Warehouse(tmp_path / "warehouse").read("drift", family="qa").to_pylist()
     moved = [row for row in rows if row["model"] == "good" and row["verdict"] in ("watch", "drift")]
     chosen, judged = sorted(moved, key=lambda row: str(row["setting"]))
@@ -300,7 +310,7 @@ def test_the_panel_says_how_loud_drift_is_and_from_when_on_it_is_accepted(
     assert judged["judges_note"] in build_message([judged])["text"], (
         "receivers that show the text alone took it for the model's drift"
     )
-    assert any(judged["judges_note"] in told for told in checks["qa_no_drift"].metadata["first"].value)
+    assert any(judged["judges_note"] in told for told in checks["qa_has_no_drift"].metadata["first"].value)
     (tmp_path / "panel.yaml").write_text("drift: {since: 2026-01-08}\n", encoding="utf-8")
     rows = strict(ok("drift", "--family", "qa", "--json"))
     assert "drift" not in {row["verdict"] for row in rows}

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 import yaml
 
-from tests.dtef_pipeline.cli.commands import REFERENCES, ok, query, refused, serve_as
-from tests.fake_llm_server import FakeLLM
+from tests.dtef_pipeline.cli.commands import ok, query, refused
 
 
 class TestOthers:
@@ -70,16 +68,6 @@ class TestOthers:
         assert "drift.html exists already" in refused("report", "--out", folder)
         assert (folder / "drift.html").read_text(encoding="utf-8") == "my notes"
         assert "is a file; name a folder" in refused("report", "--out", folder / "drift.html")
-
-    def test_models_lists_the_shipped_and_ones_own(
-        self, reading: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        with FakeLLM() as server:
-            serve_as(server, tmp_path, monkeypatch)
-        text = ok("models")
-        for name in (*REFERENCES, "local/smollm2-135m", "gpt-4.1-mini", "OPENAI_API_KEY"):
-            assert name in text
-        assert re.search(r"fake +openai/fake\[max_tokens=256,temperature=0\] +mine", text)
 
     def test_other_tools_read_the_database_beside_the_tables(self, reading: Path) -> None:
         import duckdb

@@ -44,7 +44,7 @@ class TestRunRefuses:
                 ["--round", "S1", "--context", "some"],
                 "--context: 'some' is not a context level",
             ),
-            (["--round", "S1", "--metric", "kl"], "--metric: 'kl' is not one of js, cosine"),
+            (["--round", "S1", "--metric", "kl"], "--metric: 'kl' is not one of 'js', 'cosine'"),
             (["--round", "S1", "--limit", "gpt"], "--limit 'gpt' is not of the form MODEL=N"),
             (["--round", "S1", "--limit", "gpt-4.1=5"], "--limit gpt-4.1: not a model of this run; its models: baseline/"),
             (
@@ -101,7 +101,7 @@ class TestRunRefuses:
 
     def test_numbers_below_one_and_a_missing_round(self, ingested: Path) -> None:
         for options in (["--questions", "0"], ["--draws", "0"]):
-            assert "is not between 1 and " in refused("run", "--round", "S1", *options)
+            assert "is not in the range 1<=x<=" in refused("run", "--round", "S1", *options)
         assert "no round" in refused("run")
 
 

@@ -45,9 +45,3 @@ def test_the_error_to_expect_is_stated_before_anything_is_asked(server: FakeLLM)
     assert errors[0] > errors[1] > 0
     assert "from scores of baselines" in few
     assert server.answered == 0
-
-
-def test_too_few_batteries_get_no_error_to_expect(server: FakeLLM) -> None:
-    few = ok("run", "--estimate", "--round", "S1", "--model", "fake", "--questions", "3", "--sample-segments", "2")
-    assert "6 of 412 pairs" in few
-    assert "expected standard error" not in few

@@ -163,9 +163,9 @@ def test_of_many_leaderboards_the_first_are_in_sight_and_the_others_state_their_
 def test_data_and_preference_call_parts_by_their_names() -> None:
     connection = connected()
     connection.execute("UPDATE costs SET first_level = 'letters'")
-    named = replace(made_site(), part_words=lambda part: f"Short {part}")
+    named = replace(made_site(), partition_words=lambda part: f"Short {part}")
     assert "Short letters" in Read(files_of(connection, named)["data.html"]).text
-    titled = replace(named, read_part_titles=lambda _: {"letters": "Letters of two sentences"})
+    titled = replace(named, read_partition_titles=lambda _: {"letters": "Letters of two sentences"})
     assert "Letters of two sentences" in Read(files_of(connection, titled)["data.html"]).text
 
 

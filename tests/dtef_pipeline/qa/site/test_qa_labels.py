@@ -13,7 +13,7 @@ from dtef_pipeline.qa.site.qa_labels import (
     format_part_title,
     format_qa_condition,
     format_suite_title,
-    part_words,
+    partition_words,
     rank_metric,
     ranked_metric_words,
     scorer_words,
@@ -82,8 +82,8 @@ def test_scorers_are_words(measured_by: str, words: str) -> None:
 
 
 def test_partitions_and_metrics_of_votes_are_words() -> None:
-    assert part_words("demo-mmlu/kitchen_science") == "Demo MMLU, Kitchen science"
-    assert part_words("demo-mmlu") == "Demo MMLU"
+    assert partition_words("demo-mmlu/kitchen_science") == "Demo MMLU, Kitchen science"
+    assert partition_words("demo-mmlu") == "Demo MMLU"
     assert ranked_metric_words("mmlu: correct [letters, numeric 2]") == (
         "MMLU: correct answers, letters, by the number in the answer (version 2)"
     )

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.rubric.site.family_site import read
-from dtef_pipeline.site.content import Estimate
 from dtef_pipeline.site.family_content import FamilyContent
 from dtef_pipeline.tables import COMPARISONS
 from tests.made.read_page import ReadPage
@@ -104,21 +103,6 @@ def test_links_lead_somewhere_and_ids_are_unique(site: dict[str, str]) -> None:
             assert not anchor or "=" in anchor or anchor in read_pages[file].anchors, f"{path}: {link}"
 
 
-def test_every_blueprint_and_tag_has_a_page(site: dict[str, str]) -> None:
-    for number in range(3):
-        assert f"rubric/blueprints/health__topic-{number}.html" in site
-    tag = ReadPage(site["rubric/tags/health.html"])
-    assert tag.text.count("Advice on topic-") == 3
-    assert "3 blueprints." in tag.text
-    assert "Mean score over the blueprints tagged health" in tag.text
-
-
-def test_a_tag_of_one_blueprint_has_no_board_of_its_own() -> None:
-    tag = ReadPage(site_of(rolled_up(made_tables(1)))["rubric/tags/health.html"]).text
-    assert "Mean score over" not in tag
-    assert "Advice on topic-0" in tag
-
-
 def test_equal_tables_in_another_order_give_equal_pages(made: RubricTables, site: dict[str, str]) -> None:
     turned = {name: rows.take(list(range(len(rows)))[::-1]) if len(rows) else rows for name, rows in made.tables().items()}
     assert site_of(rolled_up(turned)) == site
@@ -146,14 +130,6 @@ def test_without_any_table_there_is_nothing_and_no_error() -> None:
     assert list(view.pages()) == []
     assert view.build_model_sections("nobody")[0].is_empty
     assert set(site_of(duckdb.connect())) >= {"index.html", "method.html"}
-
-
-def test_one_model_and_two_variants_of_one_name() -> None:
-    site = site_of(rolled_up(made_tables(1, 1, 1, temperatures=(0.0, 0.7))))
-    page = ReadPage(site[PAGE]).text
-    assert "openai/model-0, the only model, scores" in page
-    assert "2 responses." in page
-    assert sum(path.startswith("models/openai") for path in site) == 1
 
 
 def test_a_model_stands_beside_the_others(made: RubricTables, view: FamilyContent) -> None:
@@ -197,10 +173,3 @@ def test_the_worst_criteria_show_the_response_that_met_them_least(made: RubricTa
         assert one["others"] == pytest.approx(fmean(scores.values()))
         assert one["text"] == responses[(*key, "openai/model-1")]
         assert len(one["verdicts"]) == 2
-
-
-def test_an_estimate_keeps_the_interval_of_the_board() -> None:
-    connection = rolled_up(made_tables(6, 2, 1))
-    own = connection.execute("SELECT model, score, low, high FROM rubric_board WHERE cut = 'overall'").fetchall()
-    assert {row.model: row.score for row in read(connection).boards[0].rows} == {name: Estimate(*ends) for name, *ends in own}
-    assert all(low is not None for _, _, low, _ in own)

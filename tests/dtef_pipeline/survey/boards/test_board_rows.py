@@ -17,7 +17,6 @@ import pytest
 from dtef_pipeline.boards.boards import load_evidence
 from dtef_pipeline.cli.options import WIDE_META
 from dtef_pipeline.cli.survey.boards import describe_unranked, find_reasons_without_score, render_board
-from dtef_pipeline.cli.survey.survey_group import survey
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import TABLES
 from dtef_pipeline.report.terminal import heading, intervals
@@ -25,7 +24,7 @@ from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.board_rows import LEADERBOARD, compute_board
 from dtef_pipeline.survey.boards.meanings import list_subject_columns
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, CONSISTENCY, MEANINGS, METRIC_RANKS
-from dtef_pipeline.survey.boards.survey_boards import BY_NAME, GROUPED, PUBLISHED
+from dtef_pipeline.survey.boards.survey_boards import GROUPED, PUBLISHED
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.scoring.references import compute_reference_scores
 from tests.made.scores import scores_table, survey_rows
@@ -83,12 +82,6 @@ def frames(connection: duckdb.DuckDBPyConnection) -> dict[str, pd.DataFrame]:
 def board(frames: dict[str, pd.DataFrame], by: str = "overall") -> pd.DataFrame:
     frame = frames[by]
     return frame[frame["context_level"] == "0"].set_index("model") if "context_level" in frame else frame.set_index("model")
-
-
-def test_the_command_offers_every_view() -> None:
-    (offered,) = (option for option in survey.commands["board"].params if option.name == "by")
-    assert isinstance(offered.type, click.Choice)
-    assert list(offered.type.choices) == list(BY_NAME)
 
 
 def test_every_view_is_stored_under_its_table() -> None:

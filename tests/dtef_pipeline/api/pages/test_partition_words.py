@@ -8,7 +8,7 @@ from dtef_pipeline.api.pages.evaluation_text import (
     describe_run_request,
     family_title,
     metric_words,
-    part_words,
+    partition_words,
     persona_words,
     setting_words,
 )
@@ -32,13 +32,9 @@ def test_what_a_run_was_asked_is_words(family: str, asks: dict[str, object], wor
     assert describe_run_request(family, asks) == words
 
 
-def test_a_long_list_is_cut() -> None:
-    assert describe_run_request("games", {"seeds": list(range(1000))}).endswith("…")
-
-
 def test_families_parts_metrics_and_ways_are_words() -> None:
     assert (family_title("survey"), family_title("elsewhere")) == ("Surveys", "Elsewhere")
-    assert part_words("qa", "demo-mmlu/kitchen_science") == "Demo MMLU, Kitchen science"
+    assert partition_words("qa", "demo-mmlu/kitchen_science") == "Demo MMLU, Kitchen science"
     assert metric_words("survey", "js") == "Jensen-Shannon"
     asked = {"context_level": "5", "condition": "distribution"}
     assert setting_words("survey", asked) == "with 5 context questions, asked directly"
