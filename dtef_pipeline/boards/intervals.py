@@ -14,6 +14,7 @@ from dtef_pipeline.boards.board_subject import BoardSubject, Codes, Deviations, 
 from dtef_pipeline.boards.cells import BoardOptions, identify
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.statistics.cluster_robust import Estimates, Floats, estimate_ratios, explain_missing
+from dtef_pipeline.statistics.differences import sum_by_cluster
 from dtef_pipeline.statistics.shared_noise import shared_variance
 
 Mask = npt.NDArray[np.bool_]
@@ -92,12 +93,16 @@ class Grid:
         that of the noise of two items (default: the row's model's). `floor`: lower bound of the variance of the sums due to people.
         """
         mask = np.isfinite(top) & np.isfinite(bottom)
-        counts = self._sum_by_cluster(np.ones(len(mask)), mask)
-        below = counts if (bottom[mask] == 1).all() else self._sum_by_cluster(bottom, mask)
+        place, shape = (self.cluster[mask], self.row[mask]), (self.clusters, len(self.rows))
+        counts = sum_by_cluster(*place, np.ones(mask.sum()), shape)
+        below = counts if (bottom[mask] == 1).all() else sum_by_cluster(*place, bottom[mask], shape)
         shared = np.maximum(self.compute_shared_variance(terms, self.ratio(top, bottom), mask, correlation), floor)
         with np.errstate(divide="ignore", invalid="ignore"):
             return estimate_ratios(
-                self._sum_by_cluster(top, mask), below, sizes=counts, shared=np.nan_to_num(shared / below.sum(axis=0) ** 2)
+                sum_by_cluster(*place, top[mask], shape),
+                below,
+                sizes=counts,
+                shared=np.nan_to_num(shared / below.sum(axis=0) ** 2),
             )
 
     def compute_shared_variance(self, terms: NoiseTerms, value: Floats, mask: Mask, correlation: float | None = None) -> Floats:
@@ -116,12 +121,6 @@ class Grid:
             noise = noise + np.asarray(adding @ deviations) * factors[:, None]
         rho = self.correlation if correlation is None else correlation
         return shared_variance(noise, row, self.samples.place // len(self.rows), self.samples.sample, len(self.rows), rho)
-
-    def _sum_by_cluster(self, values: Floats, mask: Mask) -> Floats:
-        """Return (clusters, rows) sums over the chosen cells."""
-        flat = self.cluster[mask] * len(self.rows) + self.row[mask]
-        sums = np.bincount(flat, weights=values[mask], minlength=self.clusters * len(self.rows))
-        return np.asarray(sums.reshape(self.clusters, len(self.rows)), dtype=np.float64)
 
 
 def build_ratio_grid(options: BoardOptions, cells: pd.DataFrame, noise: Noise | None, names: Sequence[str]) -> Grid:

@@ -34,7 +34,12 @@ def rank_item_board(scores: pa.Table, names: Sequence[str], order: Sequence[str]
     """
     board = build_means_frame(scores, [*names, *MODEL])
     n_expected = add_coverage(board, scores, names)
-    return rank_boards(board.assign(note=_write_board_notes(board, n_expected)), scores, names, order)
+    rows = zip(board["note"], board["n_items"], has_enough(board), n_expected.tolist(), strict=True)
+    board["note"] = [
+        "; ".join(filter(None, (note, "" if is_ranked or not n_items else explain_unranked(n_items, total))))
+        for note, n_items, is_ranked, total in rows
+    ]
+    return rank_boards(board, scores, names, order)
 
 
 def add_coverage(board: pd.DataFrame, scores: pa.Table, names: Sequence[str], left_out: Codes | int = 0) -> Codes:
@@ -74,16 +79,6 @@ def rank_boards(board: pd.DataFrame, scores: pa.Table, names: Sequence[str], ord
     board = board.merge(_compute_rank_ranges(scores, board[enough], names), "left", keys, validate="one_to_one")
     columns = [*names, "rank", "score", *MODEL]
     return board.sort_values(columns, ascending=[name != "score" for name in columns], ignore_index=True)
-
-
-def _write_board_notes(board: pd.DataFrame, n_expected: Codes) -> list[str]:
-    """Return the note of each row, with the reason if it is not ranked."""
-    return [
-        "; ".join(filter(None, (note, "" if is_ranked or not n_items else explain_unranked(n_items, total))))
-        for note, n_items, is_ranked, total in zip(
-            board["note"], board["n_items"], has_enough(board), n_expected.tolist(), strict=True
-        )
-    ]
 
 
 def explain_unranked(items: int, total: int, details: str = "") -> str:
