@@ -175,7 +175,9 @@ def _compute_intervals(grid: Grid) -> pd.DataFrame:
     score = grid.column("score")
     has_score = np.isfinite(score)
     clusters = grid.count_distinct(["cluster"], has_score)
-    low, high = score_interval(grid)
+    low, high = np.full((2, len(grid.rows)), np.nan)
+    if not grid.is_of_items:
+        low, high = clip_to_unit(grid.estimate(score, np.ones(len(score)), lambda _, noise: [(1, noise.score, None)]))
     parsed_means = grid.mean(grid.column("parsed_score"))
     measures = subject.measures(grid)
     notes = (
@@ -192,15 +194,6 @@ def _compute_intervals(grid: Grid) -> pd.DataFrame:
         "note": np.array(["; ".join(filter(None, reasons)) for reasons in notes], dtype=object),
     }
     return pd.concat([grid.rows, pd.DataFrame({name: columns[name] for name in subject.columns})], axis=1)
-
-
-def score_interval(grid: Grid) -> tuple[Floats, Floats]:
-    """Return the 95 % interval of the mean score of each row, (rows,), within 0-1; NaN if there are too few clusters."""
-    if grid.is_of_items:
-        nans = np.full(len(grid.rows), np.nan)
-        return nans, nans
-    score = grid.column("score")
-    return clip_to_unit(grid.estimate(score, np.ones(len(score)), lambda _, noise: [(1, noise.score, None)]))
 
 
 def clip_to_unit(score: Estimates) -> tuple[Floats, Floats]:

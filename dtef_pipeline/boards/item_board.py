@@ -111,7 +111,8 @@ def _compute_rank_ranges(scores: pa.Table, ranked: pd.DataFrame, names: Sequence
         rows = board_rows.get(tuple(grid.keys[name] for name in names))
         if rows is None:
             continue
-        subgrid = grid.select_grid_models(pd.MultiIndex.from_frame(grid.rows).isin(pd.MultiIndex.from_frame(rows[list(MODEL)])))
+        mask = pd.MultiIndex.from_frame(grid.rows).isin(pd.MultiIndex.from_frame(rows[list(MODEL)]))
+        subgrid = grid._replace(rows=grid.rows[mask].reset_index(drop=True), means=grid.means[:, mask])
         pairs = compare_grid(subgrid)
         wins = pairs[pairs["verdict"] == BETTER] if len(pairs) else pd.DataFrame(columns=[*MODEL, *OTHER])
         place = pd.MultiIndex.from_frame(subgrid.rows)

@@ -35,7 +35,7 @@ from dtef_pipeline.drift.history import Histories, History
 from dtef_pipeline.drift.judge_verdicts import subtract_judges
 from dtef_pipeline.drift.paired import Paired, pair_with_baseline
 from dtef_pipeline.drift.rule import DriftVerdict, apply_drift_rule
-from dtef_pipeline.drift.settings import WatchOptions
+from dtef_pipeline.drift.settings import WatchOptions, list_names
 from dtef_pipeline.drift.shared_shift import Scores, SharedShift, compute_shared_shift
 from dtef_pipeline.drift.snapshots import Comparable, Items, Snapshot, build_panels, grid, parse_rate
 from dtef_pipeline.drift.subject import Subject
@@ -233,7 +233,7 @@ def _build_short_row(log: History, subject: Subject, options: WatchOptions) -> d
         "latest_snapshot": next(iter(log.times), None),
         "changes": [],
     }
-    since = options.find_since(log.keys["model"], log.keys["model_variant"])
+    since = options.find_since(list_names(log.keys["model"], log.keys["model_variant"]))
     return row if log.times else {**row, "reason": f"not compared: no snapshot since {since}, and earlier ones are left out"}
 
 
@@ -296,7 +296,9 @@ class _Comparison:
     def _build_notes(self) -> list[str]:
         if self.verdict is None:
             return []
-        return [*self.verdict.notes, *self._options.describe_missing_controls(self.name, self.verdict.controls)]
+        absent = list_first_names(self._options.find_absent_controls((self.name, *self.verdict.controls)), _MOST_NAMED)
+        note = f"drift.control: {absent} asked in too few of these snapshots to compare with"
+        return [*self.verdict.notes, *([note] if absent else [])]
 
     def _collect_changes(self) -> list[Change]:
         """Return the changes at a shift's first snapshot, else since the baseline; then those that made earlier snapshots another test."""
