@@ -326,11 +326,6 @@ def _build_whole_design(snapshots: int, kind: Dependence) -> _Design:
     return _Design(whiten, steps, norms, products, effective, -np.cumsum(np.log(np.diag(factor))) - 0.5 * np.log(norms))
 
 
-def _build_design(snapshots: int, kind: Dependence) -> _Design:
-    design = _build_whole_design(-(-snapshots // _DESIGN_ROWS) * _DESIGN_ROWS, kind)
-    return _Design(*(part[:snapshots, :snapshots] if part.ndim > 1 else part[:snapshots] for part in design))
-
-
 class _Regression(NamedTuple):
     """Regressions on the first n means, a row each.
 
@@ -345,7 +340,9 @@ class _Regression(NamedTuple):
 
 
 def _compute_regression(means: Floats, kind: Dependence, n: Places) -> _Regression:
-    design, index = _build_design(len(means), kind), n - 1
+    rows, index = len(means), n - 1
+    whole = _build_whole_design(-(-rows // _DESIGN_ROWS) * _DESIGN_ROWS, kind)
+    design = _Design(*(part[:rows, :rows] if part.ndim > 1 else part[:rows] for part in whole))
     white = design.whiten @ (means - means[0])
     sums = np.cumsum(white * design.steps[:, 0])
     total = (np.cumsum(white**2) - sums**2 / design.ones)[index]

@@ -172,7 +172,10 @@ def compute_model_drift(
         pairs = build_pair_codes(histories.labels, subject)
         n_late = sum(past.is_watched and not late.isdisjoint(past.times) for past in histories.all)
         threshold = options.threshold(n_watched * n_late)
-        pools = _group_by_setting(histories.all, subject)
+        by_setting: dict[tuple[str, ...], list[History]] = {}
+        for past in histories.all:
+            by_setting.setdefault(tuple(past.keys[name] for name in subject.keys.asked), []).append(past)
+        pools = by_setting.values()
         n_several = sum(len({past.keys["model"] for past in pool if past.is_watched}) > 1 for pool in pools)
         # Half of alpha: the common shift varies more than it seems.
         shared_threshold = options.threshold(2 * n_watched * n_several)
@@ -189,13 +192,6 @@ def compute_model_drift(
     table = pa.Table.from_pylist(checks, DRIFT)
     texts = subject.add_texts(table, connection) if subject.add_texts else table
     return ModelDrift(texts, pa.Table.from_pylist(series, DRIFT_SERIES), tuple(checks))
-
-
-def _group_by_setting(series: Sequence[History], subject: Subject) -> list[list[History]]:
-    pools: dict[tuple[str, ...], list[History]] = {}
-    for history in series:
-        pools.setdefault(tuple(history.keys[name] for name in subject.keys.asked), []).append(history)
-    return list(pools.values())
 
 
 def _compare_series(
