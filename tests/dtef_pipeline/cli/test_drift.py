@@ -117,7 +117,7 @@ class TestExitCodes:
     def test_it_is_accepted_of_one_model(self, drifted: Path, by: str) -> None:
         assert dtef("drift", "--by", by, "--since", "m=2026-01-07", "--fail-on", "watch").exit_code == 0
         said = refused("drift", "--by", by, "--since", "n=2026-01-07")
-        assert "since: no scores of a model n; models with scores: m" in said
+        assert "since: no scores of a model n; models and judges with scores: " in said
         assert "--since m=soon is not a date such as 2026-03-01" in refused("drift", "--by", by, "--since", "m=soon").replace(
             "'", ""
         )

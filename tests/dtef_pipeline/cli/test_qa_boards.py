@@ -204,7 +204,7 @@ def test_drift_tells_which_model_moved_and_the_rule_of_each_part(house: Warehous
     assert re.search(r"which makes -0\.20\d\d of -0\.\d+; net of the judges -0\.", said)
     assert "judge j, semantic: watch since 2026-01-06" in said
     assert "judge j, semantic:" not in " ".join(ok("drift", "--family", "qa", "--since", "j=2026-01-06").split())
-    assert "middling; judges of stored answers: j" in refused("drift", "--family", "qa", "--since", "k=2026-01-06")
+    assert "models and judges with scores: " in refused("drift", "--family", "qa", "--since", "k=2026-01-06")
     parts = strict(ok("drift", "--family", "qa", "--by", "part", "--json"))
     gaps = [row["gap"] for row in parts]
     assert gaps == sorted(gaps, reverse=True)
