@@ -54,7 +54,7 @@ demo: $(BIN)/.runs ## run the pipeline offline on the shipped samples, print the
 	$(BIN)/dtef qa run --suite 'demo-*' --model local/smollm2-135m --judge none
 	$(BIN)/dtef qa board --suite 'demo-*'
 	@echo
-	@echo "Games: baselines, which are simple rules, play six scenarios in all seats, with ten seeds each. The small local model plays two seeds of"
+	@echo "Games: baselines, which are simple rules, play five scenarios in all seats, with ten seeds each. The small local model plays two seeds of"
 	@echo "Kuhn poker against perfect play, which takes three responses. That is too few episodes to judge it, so it has no interval."
 	$(BIN)/dtef games run --player baselines --seeds 1-10 --no-roll-ups
 	$(BIN)/dtef games run --scenario poker/kuhn --player local/smollm2-135m --opponent nash --seeds 7-8

@@ -22,7 +22,7 @@ from scipy.signal import lfilter
 
 from benchmarks.coverage import GD3
 from dtef_pipeline.drift.evidence import BASELINE
-from dtef_pipeline.drift.models import JudgedPanel, Standing, build_pair_codes
+from dtef_pipeline.drift.models import JudgedPanel, build_pair_codes, choose_panel
 from dtef_pipeline.drift.rule import apply_drift_rule
 from dtef_pipeline.drift.settings import WatchOptions
 from dtef_pipeline.drift.shared_shift import Scores, compute_shared_shift
@@ -148,11 +148,9 @@ def standing(panel: Panel, rng: np.random.Generator, asked: npt.NDArray[np.bool_
     names = dict.fromkeys(("prompt_id", "name"), keys[SUBJECT.keys.item])
     labels = pd.DataFrame({**keys, **names, "cluster": panel.clusters}, index=pd.Index(codes))
     times = {label: datetime.fromisoformat(label) for label in own.columns}
-    found = build_panels(_snapshots(own, asked), BASELINE, times, build_pair_codes(labels, SUBJECT))
+    panels = build_panels(_snapshots(own, asked), BASELINE, times, build_pair_codes(labels, SUBJECT))
     others = {"m1": _snapshots(other, asked)}
-    return Standing.choose(
-        *([JudgedPanel(one, labels, SUBJECT, times, 0.0, math.log10(40), others) for one in part] for part in found)
-    ).shown.word
+    return choose_panel([JudgedPanel(panel, labels, SUBJECT, times, 0.0, math.log10(40), others) for panel in panels]).word
 
 
 def _snapshots(values: pd.DataFrame, asked: npt.NDArray[np.bool_]) -> list[Snapshot]:
@@ -219,7 +217,7 @@ def rates(panel: Panel, sets: int, seed: int, *, looks: int = 2) -> Rates:
                 pairs,
                 list(found["m0"].policy.columns),
                 baseline=BASELINE,
-                threshold=options.compute_shared_threshold(panel.ways),
+                threshold=options.threshold(2 * panel.ways),
             )
             in_parsing = verdicts["m0"].drift_kind == "parse rate"
             as_ten = any(words[name] and (one.log10_e or 0.0) >= ten for name, one in verdicts.items())

@@ -242,7 +242,7 @@ FIGURES: Mapping[str, Callable[[], str]] = {
     "demo-games": partial(demo_board, "games", "board", "--scenario", "kuhn"),
     "demo-estimate": partial(demo_board, "run", "--estimate", "--round", "S1", "--model", "gpt-4.1-mini", "--context", "0"),
     "demo-costs": partial(demo_board, "costs"),
-    "demo-votes": partial(demo_board, "preference", "board", "--now", str(ROOT / "data" / "votes_sample.csv")),
+    "demo-votes": partial(demo_board, "preference", "board", str(ROOT / "data" / "votes_sample.csv")),
 }
 PICTURES: Mapping[str, Callable[[], None]] = {
     "leaderboard.png": leaderboard_picture,

@@ -23,7 +23,7 @@ import pandas as pd
 from benchmarks.coverage import GD3, GD4, MANY, resumed
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
-from dtef_pipeline.survey.boards.conditions import compare_all_conditions
+from dtef_pipeline.survey.boards.conditions import compare_conditions
 from dtef_pipeline.survey.boards.segment_results import compute_segment_results
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.observations import MIN_N
@@ -117,7 +117,7 @@ def of_conditions(world: World, survey: Survey) -> Found:
     found = {}
     for suffix, segments in (("", ()), (f" on {_OF_30} people", (_country_of_30(world),))):
         options = SurveyBoardOptions(snapshot="base", segments=segments)
-        rows = compare_all_conditions(tables, options).set_index("condition")
+        rows = compare_conditions(tables, options).set_index("condition")
         for name, condition in [*CONDITIONS.items()][1:]:
             found[f"effect of {name}{suffix}"] = [
                 float(rows.loc[condition, column]) for column in ("difference", "low", "high")

@@ -38,7 +38,7 @@ from dtef_pipeline.boards.families import BETTER, OF_REFERENCE, WORSE
 from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
-from dtef_pipeline.survey.boards.conditions import compare_all_conditions
+from dtef_pipeline.survey.boards.conditions import compare_conditions
 from dtef_pipeline.survey.boards.consistency import estimate_consistency
 from dtef_pipeline.survey.boards.responsiveness import compute_responsiveness, load_context_shown
 from dtef_pipeline.survey.boards.segment_gaps import compute_segment_gaps
@@ -159,7 +159,7 @@ def _reactions(tables: duckdb.DuckDBPyConnection) -> pd.DataFrame:
 
 
 def _conditions(tables: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-    return compare_all_conditions(tables, OPTIONS)
+    return compare_conditions(tables, OPTIONS)
 
 
 def against_the_marginal(batteries: tuple[int, ...], seed: int) -> Found:

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import yaml
 
 from dtef_pipeline.asking.episodes import Episode, EpisodeResult
@@ -23,7 +24,7 @@ from dtef_pipeline.asking.request import Response
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.judging.consensus import FIVE_CLASSES
 from dtef_pipeline.judging.judges import USUAL_APPROACHES
-from dtef_pipeline.rubric.blueprint.blueprint_rows import BlueprintTables, build_blueprint_tables
+from dtef_pipeline.rubric.blueprint.blueprint_rows import build_blueprint_tables
 from dtef_pipeline.rubric.blueprint.reading import make_blueprint_id, read_blueprint
 from dtef_pipeline.rubric.conversations import Candidates, Conversation, build_response_rows, iterate_scripts
 from dtef_pipeline.rubric.judge_requests import JudgingEpisode, choose_judges, iterate_judgings
@@ -52,22 +53,22 @@ def stored_responses() -> list[Response]:
 
 def _of_blueprint(path: Path, responses: Mapping[str, Any], verdicts: Mapping[str, Any], models: Models) -> Iterator[Response]:
     tables = _tables(path)
-    named = tables.rubric_blueprints.to_pylist()[0]
+    named = tables["rubric_blueprints"].to_pylist()[0]
     candidates = Candidates(models, named["models"])
     conversations = [
         Conversation(script, spec, 0, "base")
-        for script, temperatures in iterate_scripts(tables.rubric_prompts)
+        for script, temperatures in iterate_scripts(tables["rubric_prompts"])
         for spec in candidates.resolve_at(temperatures)
     ]
     said = [_played(one, _turns(responses[one.script.prompt][_short(one.model.name)])) for one in conversations]
     rows = build_response_rows(named["blueprint"], conversations, said)
     judges = choose_judges(named["judges"], (), models) if verdicts else ()
-    judged = iterate_judgings(rows, tables.rubric_criteria, tables.rubric_prompts, judges, 1)
+    judged = iterate_judgings(rows, tables["rubric_criteria"], tables["rubric_prompts"], judges, 1)
     for played in [*said, *(_played(one, _replies(one, verdicts)) for one in judged)]:
         yield from played.responses
 
 
-def _tables(path: Path) -> BlueprintTables:
+def _tables(path: Path) -> dict[str, pa.Table]:
     read = read_blueprint(path, make_blueprint_id(path.name))
     if read.blueprint is None:
         raise ValueError(f"{path}: {read.findings}")

@@ -17,7 +17,7 @@ import pyarrow as pa
 from assets.definitions import defs
 from docs.panel import reference_tables
 from dtef_pipeline.api.app import make_app
-from dtef_pipeline.api.description import ROLE_MEMBER, operations
+from dtef_pipeline.api.description import operations, read_role
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.tokens import Tokens
 from dtef_pipeline.asking.call_plan import PLANNED
@@ -162,7 +162,7 @@ def _boards() -> list[str]:
         lines += [f"### {', '.join(tables)}", "", "One file each." if len(tables) > 1 else _files(()), ""]
         if columns is BOARD_COLUMNS:
             lines += [
-                "Each breakdown has the columns of what it is by besides those of `leaderboard`; `tier` is of `leaderboard` alone.",
+                "Each breakdown has the columns of what it is by besides those of `leaderboard`; ranges of ranks are of `leaderboard` alone.",
                 "",
             ]
         lines += ["| column | meaning |", "| --- | --- |", *(f"| `{name}` | {text} |" for name, text in columns.items()), ""]
@@ -174,7 +174,7 @@ def _endpoints(api: dict[str, Any]) -> list[str]:
     for method, path, operation in operations(api):
         meaning = _first_paragraph(operation.get("description") or operation.get("summary") or "").replace("|", "\\|")
         statuses = ", ".join(sorted(status for status in operation["responses"] if status[0] != "4"))
-        lines.append(f"| `{method} {path}` | {operation.get(ROLE_MEMBER, '-')} | {statuses} | {meaning} |")
+        lines.append(f"| `{method} {path}` | {read_role(operation) or '-'} | {statuses} | {meaning} |")
     return lines
 
 

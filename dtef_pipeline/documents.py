@@ -13,11 +13,10 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_origin
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
-from pydantic.fields import FieldInfo
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.member_docstrings import DescribedMembers
@@ -34,10 +33,13 @@ _OF_KEY = "[key]"
 _IN_OUR_WORDS: Mapping[str, str] = {
     "string_type": "text",
     "bool_type": "true or false",
+    "list_type": "a list",
+    **dict.fromkeys(("dict_type", "model_type"), "a mapping"),
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
     **dict.fromkeys(("float_type", "float_parsing"), "a number"),
 }
 """Allowed values, by pydantic's name of the fault."""
+_LIMITS = {"ge": "{} or more", "gt": "more than {}", "le": "at most {}", "lt": "less than {}"}
 _YAML_REMEDIES = {
     "mapping values are not allowed": "put quotes around a text with `: ` in it, and check the indentation",
     "violates indentation": "indent with spaces",
@@ -59,18 +61,6 @@ _YAML_REMEDIES = {
     "expected the node content": "put quotes around the text",
 }
 """What to do, by a part of PyYAML's message."""
-_YAML_CONSTRUCTS: Mapping[str, str] = {
-    "flow sequence": "list in brackets",
-    "flow mapping": "mapping in braces",
-    "flow node": "list or mapping in brackets",
-    "block mapping": "mapping",
-    "block sequence": "list",
-    "block collection": "list",
-    "quoted scalar": "quoted text",
-}
-"""Our words for PyYAML's constructs."""
-_LIMITS = {"ge": "{} or more", "gt": "more than {}", "le": "at most {}", "lt": "less than {}"}
-_SEVERAL: Mapping[Any, str] = {str: "texts", int: "whole numbers", float: "numbers"}
 
 
 class Part(DescribedMembers):
@@ -170,7 +160,7 @@ class Reason(NamedTuple):
 
 def reasons(error: ValidationError, model: type[BaseModel]) -> Iterator[Reason]:
     """List all faults that pydantic finds in values for `model`: the value and what is allowed, or the known keys."""
-    yield from convert_pydantic_errors(error.errors(include_url=False, include_context=False), model)
+    yield from convert_pydantic_errors(error.errors(include_url=False), model)
 
 
 def convert_pydantic_errors(faults: Iterable[Mapping[str, Any]], model: type[BaseModel]) -> Iterator[Reason]:
@@ -184,11 +174,7 @@ def convert_pydantic_errors(faults: Iterable[Mapping[str, Any]], model: type[Bas
         elif kind == "value_error":  # raised by our own checks, with the value
             yield Reason(place, message.removeprefix("Value error, "))
         else:
-            choices = (
-                _describe_list(model, place)
-                if kind == "list_type"
-                else _describe_bounds(model, place, kind) or _describe_allowed(kind, message)
-            )
+            choices = _describe_allowed(kind, message, fault.get("ctx", {}))
             yield Reason(place, f"got {format_value(fault['input'])}; allowed: {choices}")
 
 
@@ -227,77 +213,15 @@ def format_value(value: Any) -> str:
     return text if len(text) <= _LONGEST_ECHO else f"{text[:_LONGEST_ECHO]}..."
 
 
-def _describe_bounds(model: type[BaseModel], place: Place, kind: str) -> str:
-    """Return `1 or more` or `more than 0 and less than 1`: both bounds of the number at a place, as `a whole number, 1 or more` if the
-    value
-    was not a number; "" if the fault is of another kind or there are no bounds.
-    """
-    field = _find_owner(model, place).model_fields.get(str(place[-1])) if place else None
-    noun = _IN_OUR_WORDS.get(kind, "") if kind.startswith(("int_", "float_")) else None
-    if field is None or (noun is None and not kind.startswith(("greater_than", "less_than"))):
-        return ""
-    bounds = _format_bounds(field)
-    return f"{noun}, {bounds}" if noun and bounds else bounds
-
-
-def _format_bounds(field: FieldInfo) -> str:
-    limits = {
-        name: getattr(limit, name)
-        for limit in _iterate_limits(field.annotation, field.metadata)
-        for name in _LIMITS
-        if hasattr(limit, name)
-    }
-    if "ge" in limits and "le" in limits:
-        return f"{_format_number(limits['ge'])} to {_format_number(limits['le'])}"
-    return " and ".join(_LIMITS[name].format(_format_number(limits[name])) for name in _LIMITS if name in limits)
-
-
-def _format_number(value: float) -> str:
-    """Return 0.5, 20, 1,000,000."""
-    return f"{value:,.12g}"
-
-
-def _iterate_limits(annotation: Any, metadata: Iterable[Any]) -> Iterator[Any]:
-    """Iterate over a field's constraints, wherever they are in its annotation: the bound of `Annotated[int, Field(ge=1)] | None`."""
-    for entry in metadata:
-        yield from entry.metadata if isinstance(entry, FieldInfo) else (entry,)
-    for argument in get_args(annotation):
-        yield from _iterate_limits(argument, getattr(argument, "__metadata__", ()))
-
-
-def _describe_allowed(kind: str, message: str) -> str:
-    """Describe what is allowed, in plain words in place of pydantic's."""
-    if kind in _IN_OUR_WORDS:
-        return _IN_OUR_WORDS[kind]
-    text = re.sub(r"^\w+ should (be |have |(?=match ))", "", message)
+def _describe_allowed(kind: str, message: str, limits: Mapping[str, Any]) -> str:
+    """Describe what is allowed, by pydantic's message if it has no words of ours. `limits`: pydantic's context of the fault."""
+    bounds = [words.format(f"{limits[name]:,.12g}") for name, words in _LIMITS.items() if name in limits]
+    if bounds or kind in _IN_OUR_WORDS:
+        return bounds[0] if bounds else _IN_OUR_WORDS[kind]
+    text = re.sub(r"^\w+ should (be |have |match )?", "", message)
     if kind == "literal_error":
         return text.replace("'", "").replace(" or ", ", ")
-    if kind == "string_pattern_mismatch":
-        return f"text that {text.replace('match pattern', 'matches')}"
-    if kind in ("dict_type", "model_type"):
-        return "a mapping"
     return re.sub(r"( after validation)?,.*", "", text)
-
-
-def _describe_list(model: type[BaseModel], place: Place) -> str:
-    """Return `a list of texts`: what the list at a place may contain."""
-    field = _find_owner(model, place).model_fields.get(str(place[-1])) if place else None
-    kind = next(_iterate_list_types(field.annotation), None) if field else None
-    if get_origin(kind) is Literal:
-        return f"a list of any of {', '.join(map(str, get_args(kind)))}"
-    parts = list(_iterate_models(kind))
-    return (
-        f"a list of mappings with {', '.join(parts[0].model_fields)}" if parts else f"a list of {_SEVERAL.get(kind, 'values')}"
-    )
-
-
-def _iterate_list_types(annotation: Any) -> Iterator[Any]:
-    """Iterate over the element types of lists in an annotation: `str` of `list[str] | None`."""
-    for argument in get_args(annotation):
-        if get_origin(annotation) is list:
-            yield get_args(argument)[0] if get_origin(argument) is Annotated else argument
-        else:
-            yield from _iterate_list_types(argument)
 
 
 def _find_owner(model: type[BaseModel], place: Place) -> type[BaseModel]:
@@ -362,21 +286,11 @@ def describe_yaml_problem(error: yaml.YAMLError, text: str) -> tuple[int, str]:
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
         begins = f" that begins in line {error.context_mark.line + 1}" if error.context_mark else ""
-        line, construct = mark.line + 1 if mark else 1, _name_yaml_construct(error.context or "")
-        if " flow " in (error.context or ""):
-            return line, f"the {construct}{begins} has no end, or lacks a comma"
-        if "expected <block end>" in (error.problem or ""):
-            return line, f"the line is not indented like the {construct}{begins}"
-        return line, f"in the {construct}{begins}: {error.problem}" if construct else str(error.problem)
+        context = f"{error.context}{begins}: " if error.context else ""
+        return mark.line + 1 if mark else 1, f"{context}{error.problem}"
     if isinstance(error, yaml.reader.ReaderError):
         return text.count("\n", 0, error.position) + 1, f"the character {chr(error.character)!r} is not allowed in YAML"
     return 1, str(error)
-
-
-def _name_yaml_construct(context: str) -> str:
-    """Return `list in brackets` for PyYAML's `while parsing a flow sequence`."""
-    name = re.sub(r"^while (?:parsing|scanning|constructing) (?:an? |the |for the next token)?", "", context)
-    return _YAML_CONSTRUCTS.get(name, name)
 
 
 def describe_yaml_remedy(error: yaml.YAMLError, text: str) -> str:

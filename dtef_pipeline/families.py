@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dtef_pipeline.asking.request import ROLES
-from dtef_pipeline.drift.verdict_tables import DRIFT_SCHEMAS
+from dtef_pipeline.drift.verdict_tables import ANCHOR_TABLES, DRIFT_SCHEMAS
 from dtef_pipeline.family.plugins import load_plugin_families
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.run_settings import Door, list_settings_at
@@ -47,7 +47,6 @@ _FAMILIES_HERE = (
         "rubric_scores",
         settings=RubricSettings,
         stage_settings=RUBRIC_STAGE_SETTINGS,
-        anchors="rubric_anchors",
         pair_source=RUBRIC_PAIRED,
         roles=ROLES[1:],
     ),
@@ -59,7 +58,6 @@ _FAMILIES_HERE = (
         "qa_scores",
         settings=QaSettings,
         stage_settings=QA_STAGE_SETTINGS,
-        anchors="qa_anchors",
         pair_source=QA_PAIRED,
     ),
     Family(
@@ -85,9 +83,10 @@ SHARED_TABLES: Mapping[str, TableSpec] = {
 TABLES: Mapping[str, TableSpec] = {
     **{name: spec for family in FAMILIES for name, spec in family.all_tables.items()},
     **SHARED_TABLES,
+    **ANCHOR_TABLES,
     **PREFERENCE_TABLES,
 }
-"""The tables of all families by name, and the tables of drift and votes."""
+"""The tables of all families by name, and the tables of drift, anchors and votes."""
 COMPUTED_MODELS: Mapping[str, int | None] = {name: seed for family in FAMILIES for name, seed in family.computed_models.items()}
 """The computed models of all families."""
 PANEL_KEYS = (

@@ -17,11 +17,7 @@ canonical_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sor
 
 def digest(*parts: object) -> str:
     """Return 32 hexadecimal digits of the SHA-256 of the parts as canonical JSON, which is unique per list of parts."""
-    return _hash_text(canonical_json(parts))
-
-
-def _hash_text(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    return hashlib.sha256(canonical_json(parts).encode()).hexdigest()[:32]
 
 
 def prompt_id(

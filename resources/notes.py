@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pyarrow.fs as pafs
@@ -53,7 +54,14 @@ class Notes(Generic[Note]):
         folder = pafs.FileSelector(f"{warehouse.root}/{self.folder}", allow_not_found=True)
         infos = warehouse.fs.get_file_info(folder)
         files = [str(info.path) for info in infos if info.base_name.endswith(".json") and info.type == pafs.FileType.File]
-        notes = warehouse.map_files(lambda file: self._read_or_none(warehouse, file), files)
+
+        def read_or_none(file: str) -> Note | None:
+            try:
+                return self._read(warehouse, file)
+            except WarehouseError:
+                return None
+
+        notes = warehouse.map_files(read_or_none, files)
         return sorted((note for note in notes if note is not None), key=self.key_of)
 
     def _build_path(self, warehouse: Warehouse, key: str) -> str:
@@ -70,8 +78,16 @@ class Notes(Generic[Note]):
         except (ValueError, TypeError) as error:
             raise WarehouseError(f"{file}: cannot be read: {error}; {self._remedy}") from error
 
-    def _read_or_none(self, warehouse: Warehouse, file: str) -> Note | None:
-        try:
-            return self._read(warehouse, file)
-        except WarehouseError:
-            return None
+
+@dataclass(frozen=True, slots=True)
+class PartFile:
+    """The source of a partition of a family that the engine assembles."""
+
+    key: str
+    path: str
+    content_hash: str
+
+
+def open_part_notes(family: str) -> Notes[PartFile]:
+    """Return the notes of a family's partitions."""
+    return Notes(f"{family}_files", PartFile, attrgetter("key"), f"`dtef {family} add` writes it again")

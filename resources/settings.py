@@ -31,14 +31,10 @@ def _limits(text: str) -> dict[str, int]:
     return limits
 
 
-def _mark_secret(_: str) -> str:
-    return SOCIOSCOPE_AUTH
-
-
 class Settings(BaseModel):
     """The environment variables, each named `DTEF_` and the field in capitals; a blank one counts as not set.
 
-    `DTEF_BROKER` and `DAGSTER_POSTGRES_URL` are read by Dagster, through `dagster.yaml`.
+    `DAGSTER_POSTGRES_URL` is read by Dagster, through `dagster.yaml`.
     """
 
     model_config = ConfigDict(frozen=True, alias_generator=AliasGenerator(validation_alias=lambda name: f"DTEF_{name.upper()}"))
@@ -54,12 +50,12 @@ class Settings(BaseModel):
     personas: Path | None = Field(None, description="a folder of `*.yaml` that `dtef games add` writes to")
     webhook: str | None = Field(None, repr=False, description="the URL that verdicts on drift are sent to: a secret")
     socioscope_url: str | None = Field(None, repr=False, description="the server that looks up chunks of interviews")
-    socioscope_auth_env: Annotated[str | None, BeforeValidator(_mark_secret)] = Field(
+    socioscope_auth_env: Annotated[str | None, BeforeValidator(lambda secret: SOCIOSCOPE_AUTH)] = Field(
         None, validation_alias=SOCIOSCOPE_AUTH, description="its secret, of which only the variable's name is kept"
     )
     socioscope_model: str | None = Field(None, description="the model that the server answers with")
-    sandbox: Literal["auto", "sandlock", "bwrap", "unshare", "rlimits", "off"] = Field(
-        "auto", description="auto, sandlock, bwrap, unshare, rlimits or off: how programs that models wrote are isolated"
+    sandbox: Literal["auto", "sandlock", "bwrap", "off"] = Field(
+        "auto", description="auto, sandlock, bwrap or off: how programs that models wrote are isolated"
     )
     api_tokens: Path | None = Field(None, description="a YAML file with the hashes of the tokens that the HTTP API takes")
     api_any_model: bool = Field(False, description="1 or 0: whether the HTTP API accepts any model that LiteLLM knows")
@@ -70,7 +66,8 @@ class Settings(BaseModel):
         None, ge=1, description="a whole number from 1: the most partitions of one run of a backfill"
     )
     provider_limits: Annotated[dict[str, int], BeforeValidator(_limits)] = Field(
-        {}, description="PROVIDER=CALLS, calls in flight at once, each provider once, such as openai=60,anthropic=20"
+        {},
+        description="PROVIDER=CALLS, calls of one process in flight at once, each provider once, such as openai=60,anthropic=20",
     )
     traceback: bool = Field(False, description="1 or 0: whether commands show the traceback of every error")
 

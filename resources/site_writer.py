@@ -86,15 +86,24 @@ def make_foreign_check(fs: pafs.FileSystem, folder: str) -> Callable[[str], bool
 
 
 def _remove(fs: pafs.FileSystem, folder: str, hashes: Mapping[str, str]) -> list[str]:
-    names = [name for name, page_hash in hashes.items() if _hash_of(fs, f"{folder}/{name}") == page_hash]
-    for name in names:
-        fs.delete_file(f"{folder}/{name}")
+    """Remove the files that are as they were written; return their names."""
+    names = []
+    for name, page_hash in hashes.items():
+        path = f"{folder}/{name}"
+        if fs.get_file_info(path).type == pafs.FileType.File:
+            with fs.open_input_stream(path) as stream:
+                is_ours = _hash(stream.read()) == page_hash
+            if is_ours:
+                fs.delete_file(path)
+                names.append(name)
     return names
 
 
 def read_page_list(fs: pafs.FileSystem, folder: str) -> dict[str, str]:
     """Return the hash of each file written into a folder, by its path there; empty without a valid list."""
-    return {name: value for name, value in read_texts(fs, f"{folder}/{PAGES_LIST}").items() if _is_inside(name)}
+    pages = read_texts(fs, f"{folder}/{PAGES_LIST}")
+    # No path may lead out of the folder.
+    return {name: value for name, value in pages.items() if {"", ".", ".."}.isdisjoint(name.split("/")) and "\\" not in name}
 
 
 def read_texts(fs: pafs.FileSystem, path: str) -> dict[str, str]:
@@ -111,20 +120,8 @@ def read_texts(fs: pafs.FileSystem, path: str) -> dict[str, str]:
     return {name: value for name, value in pairs if isinstance(value, str)}
 
 
-def _is_inside(name: str) -> bool:
-    """Return whether a path stays in the folder."""
-    return not any(part in ("", ".", "..") for part in name.split("/")) and "\\" not in name
-
-
 def _list(put: Callable[[str, bytes], object], folder: str, hashes: Mapping[str, str]) -> None:
     put(f"{folder}/{PAGES_LIST}", json.dumps(hashes, indent=1).encode())
-
-
-def _hash_of(fs: pafs.FileSystem, path: str) -> str | None:
-    if fs.get_file_info(path).type != pafs.FileType.File:
-        return None
-    with fs.open_input_stream(path) as stream:
-        return _hash(stream.read())
 
 
 def _hash(content: bytes) -> str:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.identity import digest
@@ -69,12 +69,12 @@ def is_still_arriving(path: Path) -> bool:
     return any(file.name.lower().endswith(UNFINISHED) for file in list_source_files(path))
 
 
-def _parse_source(**fields: Any) -> Source:
-    return Source(**{**fields, "allowed": tuple(fields.get("allowed", ()))})
-
-
 ROUND_NOTES: Notes[Source] = Notes(
-    "sources", _parse_source, lambda source: source.round, "`dtef add PATH --round ROUND` writes it again", name=str
+    "sources",
+    lambda **fields: Source(**{**fields, "allowed": tuple(fields.get("allowed", ()))}),
+    lambda source: source.round,
+    "`dtef add PATH --round ROUND` writes it again",
+    name=str,
 )
 
 

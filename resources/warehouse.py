@@ -273,6 +273,19 @@ class Warehouse:
         space = _get_spec(table).space
         return sorted(names, key=space.order) if space and level == space.first else sorted(names)
 
+    def find_newer_values(self, table: str, level: str, output: str, family: str = "") -> list[str]:
+        """Return, sorted, the values of a level of `table` with a file newer than the table `output`; none if either has no file.
+
+        `family`: whose part of `output` counts, if that is a table over all families. File times decide: rewritten but unchanged files
+        count too.
+        """
+        folder = self.folder(output, **build_family_levels(output, family))
+        last = max((info.mtime_ns for info in self._list_infos_below(folder)), default=None)
+        if last is None:
+            return []
+        newer = (info.path for info in self._list_infos_below(self.folder(table)) if info.mtime_ns > last)
+        return sorted({self._parse_levels(path)[level] for path in newer})
+
     def drop(self, space: Space, key: str) -> None:
         """Remove a partition's rows from every table partitioned by all levels of the space."""
         for table, spec in TABLES.items():

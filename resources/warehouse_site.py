@@ -18,7 +18,7 @@ from dtef_pipeline.site.paths import board_page
 from resources.site_writer import SiteWriteResult, find_site_folder, read_page_list, read_texts, write_pages
 
 if TYPE_CHECKING:
-    from dtef_pipeline.site.family_view import FamilySite
+    from dtef_pipeline.site.family_content import FamilySite
     from resources.warehouse import Warehouse
 
 _FINGERPRINTS_FILE = ".families.json"
@@ -36,21 +36,18 @@ def write_site(warehouse: Warehouse, instead: Iterable[FamilySite] = ()) -> Site
 
     def write(connection: duckdb.DuckDBPyConnection) -> SiteWriteResult:
         now = _fingerprints(warehouse, connection, sites)
-        kept_names = {name for name in _find_unchanged(warehouse, now) if _is_whole(warehouse, name)}
+        earlier = read_texts(warehouse.fs, f"{find_site_folder(warehouse)}/{_FINGERPRINTS_FILE}")
+        kept_names = {name for name in now if earlier.get(name) == now[name] and _is_whole(warehouse, name)}
         # If writing is interrupted, the other families' pages are made again the next time.
         _store(warehouse, {name: now[name] for name in kept_names})
         pages = make_site(connection, sites, kept_names)
         result = write_pages(
-            warehouse.fs, find_site_folder(warehouse), pages, warehouse.put, lambda name: _family_of(name) in kept_names
+            warehouse.fs, find_site_folder(warehouse), pages, warehouse.put, lambda page: page.partition("/")[0] in kept_names
         )
         _store(warehouse, now)
         return result
 
     return warehouse.query(write, only=list_site_tables())
-
-
-def _family_of(page: str) -> str:
-    return page.partition("/")[0]
 
 
 def _fingerprints(warehouse: Warehouse, connection: duckdb.DuckDBPyConnection, sites: Collection[FamilySite]) -> dict[str, str]:
@@ -80,15 +77,10 @@ def _program() -> Iterator[tuple[object, ...]]:
             yield path.relative_to(root).as_posix(), stat.st_size, stat.st_mtime_ns
 
 
-def _find_unchanged(warehouse: Warehouse, now: Mapping[str, str]) -> Iterator[str]:
-    fingerprints = read_texts(warehouse.fs, f"{find_site_folder(warehouse)}/{_FINGERPRINTS_FILE}")
-    yield from (name for name in now if fingerprints.get(name) == now[name])
-
-
 def _is_whole(warehouse: Warehouse, family: str) -> bool:
     """Return whether every written page of the family still exists."""
     folder = find_site_folder(warehouse)
-    names = {name for name in read_page_list(warehouse.fs, folder) if _family_of(name) == family}
+    names = {name for name in read_page_list(warehouse.fs, folder) if name.startswith(f"{family}/")}
     selector = pafs.FileSelector(f"{folder}/{family}", allow_not_found=True, recursive=True)
     paths = {info.path for info in warehouse.fs.get_file_info(selector)}
     return board_page(family) in names and all(f"{folder}/{name}" in paths for name in names)

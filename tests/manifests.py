@@ -12,11 +12,11 @@ import kubernetes
 import pytest
 import yaml
 from dagster._core.code_pointer import ModuleCodePointer
+from dagster._core.instance.ref import InstanceRef
 from dagster._core.origin import JobPythonOrigin, RepositoryPythonOrigin
 from dagster_k8s.job import construct_dagster_k8s_job
 
 from assets.kubernetes_runs import WatchedK8sRunLauncher
-from assets.stage.dagster_internals import load_run_launcher
 from tests.conftest import ROOT
 
 MANIFESTS = sorted((ROOT / "deploy" / "kubernetes").rglob("*.yaml"))
@@ -71,7 +71,7 @@ def job_of_a_run(home: Path, namespace: str, samples: bool = False) -> tuple[str
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dagster_k8s.launcher.load_kubernetes_config", lambda **_: None)
         patch.setenv("DTEF_NAMESPACE", namespace)
-        launcher = load_run_launcher(home)
+        launcher = InstanceRef.from_dir(str(home)).run_launcher
         assert isinstance(launcher, WatchedK8sRunLauncher)
         context = launcher.get_container_context_for_run(run)
         job = construct_dagster_k8s_job(

@@ -5,21 +5,15 @@ from __future__ import annotations
 import inspect
 import json
 import re
-import shlex
-import shutil
-import subprocess
 from pathlib import Path
-from typing import Any
 
 import dagster as dg
 import kubernetes_validate
 import pytest
 import yaml
 
-from assets.celery_runs import SETTINGS, WatchedCeleryRunLauncher
-from assets.stage.dagster_internals import load_run_launcher, read_storage_settings
+from assets.stage.dagster_internals import read_storage_settings
 from resources.gateway.gateway import Gateway
-from resources.settings import Settings
 from tests.conftest import ROOT
 from tests.manifests import MANIFESTS, all_documents, documents, job_of_a_run, named, on_kubernetes, pods, values
 from tests.test_operate import unknown
@@ -75,7 +69,7 @@ class TestManifests:
     def test_no_secret_is_in_them(self) -> None:
         assert named("Secret") == {}
         environment = named("ConfigMap")["dtef-environment"]["data"]
-        assert [name for name in environment if re.search("KEY|PASSWORD|TOKEN|SECRET|RESPONSES|POSTGRES|BROKER", name)] == []
+        assert [name for name in environment if re.search("KEY|PASSWORD|TOKEN|SECRET|RESPONSES|POSTGRES", name)] == []
 
     def test_what_starts_or_ends_runs_may_do_so(self) -> None:
         """The code server could not end the run of an evaluation that was cancelled."""
@@ -126,26 +120,14 @@ class TestManifests:
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("DAGSTER_POSTGRES_URL", "postgresql+psycopg2://u:p@127.0.0.1:1/d")
-    monkeypatch.setenv("DTEF_BROKER", "redis://127.0.0.1:1/0")
     monkeypatch.setenv("DTEF_NAMESPACE", "evaluations")
     return tmp_path
 
 
 class TestSettingsOfDagster:
-    @pytest.mark.parametrize("where", ["celery", "kubernetes"])
-    def test_dagster_takes_them(self, home: Path, where: str) -> None:
-        text = on_kubernetes() if where == "kubernetes" else (DEPLOY / "celery" / "dagster.yaml").read_text(encoding="utf-8")
-        (home / "dagster.yaml").write_text(text, encoding="utf-8")
+    def test_dagster_takes_them(self, home: Path) -> None:
+        (home / "dagster.yaml").write_text(on_kubernetes(), encoding="utf-8")
         assert read_storage_settings(home)["postgres_url"]
-
-    def test_a_worker_has_the_settings_of_the_launcher(self, home: Path) -> None:
-        shutil.copyfile(DEPLOY / "celery" / "dagster.yaml", home / "dagster.yaml")
-        launcher = load_run_launcher(home)
-        assert isinstance(launcher, WatchedCeleryRunLauncher)
-        assert {name: launcher.celery.conf[name] for name in SETTINGS} == SETTINGS
-        assert launcher.celery.conf.broker_url == launcher.celery.conf.result_backend == "redis://127.0.0.1:1/0"
-        assert launcher.supports_check_run_worker_health
-        assert not launcher.supports_resume_run
 
     @pytest.mark.parametrize("samples", [False, True])
     def test_the_job_of_a_run_is_valid_and_has_what_it_needs(self, home: Path, samples: bool) -> None:
@@ -188,61 +170,9 @@ class TestImage:
         assert "--uid 10001" in text
 
 
-def compose() -> dict[str, Any]:
-    return dict(yaml.safe_load((DEPLOY / "celery" / "compose.yaml").read_text(encoding="utf-8")))
-
-
-class TestCompose:
-    def test_services_start_programs_that_exist_with_options_they_have(self) -> None:
-        services = compose()["services"]
-        ours = {name: one for name, one in services.items() if str(one["image"]).startswith("dtef:")}
-        assert set(ours) == {"api", "code", "daemon", "web", "worker"}
-        assert {name: unknown(list(one["command"])) for name, one in ours.items()} == dict.fromkeys(ours)
-        assert unknown(list(ours["code"]["healthcheck"]["test"])[1:]) is None
-        assert [name for name, one in ours.items() if "build" in one] == ["code"]
-        settings = yaml.safe_load((DEPLOY / "celery" / "dagster.yaml").read_text(encoding="utf-8"))
-        assert ours["worker"]["deploy"]["replicas"] == settings["concurrency"]["runs"]["max_concurrent_runs"]
-        for one in services.values():
-            for volume in one.get("volumes", []):
-                source = volume.partition(":")[0]
-                assert source == "./files" or source in compose()["volumes"] or (DEPLOY / "celery" / source).is_file(), source
-
-    def test_the_bucket_of_the_warehouse_is_made_and_keeps_versions(self) -> None:
-        """Nothing made the bucket, and every run failed."""
-        (script,) = compose()["services"]["bucket"]["command"]
-        place = re.findall(
-            r"^DTEF_WAREHOUSE='s3://(\w+)/", (DEPLOY / "celery" / "dtef.env").read_text(encoding="utf-8"), re.MULTILINE
-        )
-        assert re.findall(r"^mc mb --ignore-existing objects/(\w+)$", script, re.MULTILINE) == place
-        assert re.findall(r"^mc version enable objects/(\w+)$", script, re.MULTILINE) == place
-
-    def test_tokens_can_be_made_where_the_api_reads_them(self) -> None:
-        api = compose()["services"]["api"]
-        folder = str(Path(api["environment"]["DTEF_API_TOKENS"]).parent)
-        assert f"tokens:{folder}" in api["volumes"]
-        # A new volume has the owner of the folder in the image.
-        assert re.search(
-            rf"install -d .*-o dtef .*{folder}$", (DEPLOY / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE
-        )
-
-    def test_the_environment_is_read_and_names_the_servers(self) -> None:
-        """As a shell reads it, which a command is typed in. (`&` in a value ended it there: tables went to a folder, and nobody was told.)"""
-        file = DEPLOY / "celery" / "dtef.env"
-        told = subprocess.run(
-            ["sh", "-c", f"set -a; . {shlex.quote(str(file))}; env -0"], env={}, check=True, stdout=subprocess.PIPE, text=True
-        ).stdout
-        given = dict(line.split("=", 1) for line in told.split("\0") if line)
-        settings = Settings.read_environment(given)
-        assert settings.warehouse == "s3://dtef/warehouse?endpoint_override=objects:9000&scheme=http"
-        assert settings.responses.startswith("postgresql+psycopg://")
-        assert settings.partitions_per_run == 50
-        assert {"DTEF_PANEL", "DTEF_API_TOKENS"} <= {*given}, "as in deploy/dtef.env"
-        assert [name for name, value in given.items() if name.endswith("_KEY") and value] == []
-
-
 def test_messages_of_a_run_hold_no_password(home: Path) -> None:
-    """What is sent over the broker tells where databases are by the names of variables alone."""
-    shutil.copyfile(DEPLOY / "celery" / "dagster.yaml", home / "dagster.yaml")
+    """What a job is started with tells where databases are by the names of variables alone."""
+    (home / "dagster.yaml").write_text(on_kubernetes(), encoding="utf-8")
     from dagster._core.instance.ref import InstanceRef
 
     assert "u:p@" not in json.dumps(dg.serialize_value(InstanceRef.from_dir(str(home))))

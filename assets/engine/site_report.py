@@ -11,7 +11,7 @@ from assets.engine.roll_up_names import FAMILY_ROLL_UPS, PREFERENCE_ROLL_UP_NAME
 from assets.stage.partitions import roll_up
 from assets.stage.resources import Store
 from dtef_pipeline.families import FAMILIES
-from dtef_pipeline.site.family_view import FamilySite
+from dtef_pipeline.site.family_content import FamilySite
 from dtef_pipeline.sites import family_site
 from resources.settings import Settings
 from resources.site_writer import find_site_folder

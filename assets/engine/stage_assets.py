@@ -47,7 +47,7 @@ from dtef_pipeline.family.stage import (
     concatenate_tables,
     make_uniqueness_check,
 )
-from resources.part_files import open_part_notes
+from resources.notes import open_part_notes
 from resources.settings import Settings
 from resources.warehouse import TABLES
 
@@ -193,7 +193,6 @@ class _StageRun:
                 keys += part.plan.keys()
                 able.append(part)
         responses, failures = answer_calls(requests, keys, ask, self.store.responses.responses)
-        self.run.resume()
         for batch in split_into_batches(able):
             with self.store.writing(self.stage.name, [part.inputs.key for part in batch]):
                 for part in batch:

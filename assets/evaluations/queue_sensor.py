@@ -14,7 +14,7 @@ from assets.stage.resources import Store
 from dtef_pipeline.errors import DtefError
 from resources.evaluations.evaluation_calls import count_calls_left, sum_reported_calls
 from resources.evaluations.evaluation_counts import sum_call_costs_by
-from resources.evaluations.evaluation_store import QUEUE_TAG, Evaluation, EvaluationStore, has_evaluations
+from resources.evaluations.evaluation_store import QUEUE_SENSOR, QUEUE_TAG, Evaluation, EvaluationStore, has_evaluations
 from resources.failures import format_one_line, links
 from resources.responses.database import ResponseDatabase
 
@@ -43,7 +43,7 @@ def build_queue_sensor(jobs: Sequence[Any]) -> dg.SensorDefinition:
             database.close()
 
     return dg.sensor(
-        name="evaluation_queue",
+        name=QUEUE_SENSOR,
         jobs=list(jobs),
         minimum_interval_seconds=5,
         default_status=dg.DefaultSensorStatus.RUNNING,
@@ -155,7 +155,7 @@ def _handle_missing_run(tick: _Tick, evaluation: Evaluation, canceller: str | No
         tick.store.end(evaluation.queue_id, "failed", {"reason": "its run was deleted in Dagster"})
     elif requests >= MOST_REQUESTS:
         reason = (
-            f"Dagster created no run after {MOST_REQUESTS} requests; the ticks of the sensor evaluation_queue have the reason"
+            f"Dagster created no run after {MOST_REQUESTS} requests; the ticks of the sensor {QUEUE_SENSOR} have the reason"
         )
         tick.store.end(evaluation.queue_id, "failed", {"reason": reason})
     else:
@@ -165,44 +165,27 @@ def _handle_missing_run(tick: _Tick, evaluation: Evaluation, canceller: str | No
 
 def _request(context: dg.SensorEvaluationContext, evaluation: Evaluation) -> dg.RunRequest:
     """Return the run of an evaluation's plan. Raises _CannotRun."""
+    plan = evaluation.plan
     try:
-        plan = _check_plan(context, evaluation.plan)
+        stages = [dg.AssetKey(name) for name in plan["config"]]
+        config = {"ops": {name: {"config": options} for name, options in plan["config"].items()}}
+        if context.repository_def is not None:
+            job = context.repository_def.get_job(plan["job"]).get_subset(asset_selection=frozenset(stages))
+            dg.validate_run_config(job, config)
+        if not (keys := list(plan["keys"])):
+            raise DtefError("the plan names no partition")
     except Exception as error:  # faulty plans raise many types; no database is involved
         raise _CannotRun(str(error)) from error
-    known_keys = list(context.instance.get_dynamic_partitions(plan.space))
-    if new := [key for key in plan.keys if key not in set(known_keys)]:
-        if not plan.new_keys:
+    known_keys = list(context.instance.get_dynamic_partitions(plan["space"]))
+    if new := [key for key in keys if key not in set(known_keys)]:
+        if not plan["new_keys"]:
             raise _CannotRun(f"not registered with Dagster: {', '.join(new)}")
-        context.instance.add_dynamic_partitions(plan.space, new)
+        context.instance.add_dynamic_partitions(plan["space"], new)
         known_keys += new
     return dg.RunRequest(
         run_key=f"evaluation {evaluation.queue_id}",
-        job_name=plan.job,
-        tags={**build_partition_tags(known_keys, plan.keys), SNAPSHOT_TAG: plan.snapshot, QUEUE_TAG: evaluation.queue_id},
-        run_config=plan.config,
-        asset_selection=plan.stages,
+        job_name=plan["job"],
+        tags={**build_partition_tags(known_keys, keys), SNAPSHOT_TAG: plan["snapshot"], QUEUE_TAG: evaluation.queue_id},
+        run_config=config,
+        asset_selection=stages,
     )
-
-
-class _RunnablePlan(NamedTuple):
-    """A plan whose job accepts its stages and settings."""
-
-    job: str
-    space: str
-    keys: Sequence[str]
-    new_keys: bool
-    snapshot: str
-    stages: Sequence[dg.AssetKey]
-    config: Mapping[str, Any]
-
-
-def _check_plan(context: dg.SensorEvaluationContext, plan: Mapping[str, Any]) -> _RunnablePlan:
-    """Return the validated plan. Raises errors of many types if it cannot be run at present."""
-    stages = [dg.AssetKey(name) for name in plan["config"]]
-    config = {"ops": {name: {"config": options} for name, options in plan["config"].items()}}
-    if context.repository_def is not None:
-        job = context.repository_def.get_job(plan["job"]).get_subset(asset_selection=frozenset(stages))
-        dg.validate_run_config(job, config)
-    if not (keys := list(plan["keys"])):
-        raise DtefError("the plan names no partition")
-    return _RunnablePlan(plan["job"], plan["space"], keys, plan["new_keys"], plan["snapshot"], stages, config)

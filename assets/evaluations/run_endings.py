@@ -51,7 +51,7 @@ def ending(instance: dg.DagsterInstance, record: dg.RunRecord, canceller: str | 
     return Ending("cancelled", {**run_data, **_describe_canceller(canceller)})
 
 
-def add_call_counts(end: Ending, reported_calls: EvaluationCalls | None, remaining: int = 0) -> Ending:
+def add_call_counts(end: Ending, reported_calls: EvaluationCalls | None, remaining: int) -> Ending:
     """Return the ending with counts of all requests; completed becomes failed without any response. `remaining`: requests not made."""
     if reported_calls is None:
         return end
@@ -77,29 +77,20 @@ def _is_restart_pending(instance: dg.DagsterInstance, record: dg.RunRecord) -> b
 
 def find_failure_reasons(instance: dg.DagsterInstance, run: dg.DagsterRun) -> dict[str, Any]:
     """Return `reason`, and `failed`: the reason of each failed partition, by key."""
-    partition_reasons, reported_calls = dict[str, str](), list[str]()
+    partition_reasons, stage_reasons = dict[str, str](), list[str]()
     for entry in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.STEP_FAILURE):
         failure = entry.get_dagster_event().step_failure_data
         if (reasons := parse_partition_failures(failure)) is not None:
             partition_reasons.update(reasons)
         else:
-            reported_calls.append(f"{entry.step_key}: {describe_stage_failure(failure, run, instance.root_directory)}")
+            stage_reasons.append(f"{entry.step_key}: {describe_stage_failure(failure, run, instance.root_directory)}")
     if partition_reasons:
-        reported_calls.append(_summarize_partition_failures(partition_reasons))
-    reason = "; ".join(dict.fromkeys(reported_calls)) or _describe_worker_end(instance, run)
+        first, reason = min(partition_reasons.items())
+        others = f"{format_count(n, 'partition')} failed, the first: " if (n := len(partition_reasons)) > 1 else ""
+        stage_reasons.append(f"{others}{first}: {reason}")
+    reason = "; ".join(dict.fromkeys(stage_reasons)) or _describe_worker_end(instance, run)
     failures = dict(sorted(partition_reasons.items())[:MOST_TOLD_PARTITIONS])
     return {"reason": reason[:_LONGEST_TOLD_REASON], **({"failed": failures} if failures else {})}
-
-
-def _summarize_partition_failures(reasons: Mapping[str, str]) -> str:
-    """Return `poker/kuhn: no space left`, or `3 partitions failed, the first: poker/kuhn: no space left`."""
-    first, reason = min(reasons.items())
-    reported_calls = f"{first}: {reason}"
-    return (
-        reported_calls
-        if len(reasons) == 1
-        else f"{format_count(len(reasons), 'partition')} failed, the first: {reported_calls}"
-    )
 
 
 def _describe_worker_end(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:
@@ -107,10 +98,6 @@ def _describe_worker_end(instance: dg.DagsterInstance, run: dg.DagsterRun) -> st
     ends = instance.all_logs(run.run_id, of_type=dg.DagsterEventType.RUN_FAILURE)
     message = next((entry.get_dagster_event().message or entry.user_message for entry in reversed(ends)), "")
     if message.startswith(_WORKER_IS_GONE):
-        return f"its worker died, {format_count(_count_starts(run), 'time')}: it was killed, or ran out of memory"
+        n_starts = 1 + int(run.tags.get(RETRY_NUMBER_TAG, "0"))
+        return f"its worker died, {format_count(n_starts, 'time')}: it was killed, or ran out of memory"
     return message or "the run failed without a reason"
-
-
-def _count_starts(run: dg.DagsterRun) -> int:
-    number = run.tags.get(RETRY_NUMBER_TAG, "0")
-    return 1 + (int(number) if number.isdecimal() else 0)

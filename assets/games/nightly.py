@@ -12,18 +12,12 @@ from assets.stage.partitions import load_store_models
 from assets.stage.resources import Store
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.run_settings import run_config
-from dtef_pipeline.games.entrants import list_absent_by_scenario, name_opponent_item, resolve_entrants, resolve_opponent
-from dtef_pipeline.games.episode_items import NO_OPPONENT, build_game_items
+from dtef_pipeline.games.entrants import list_absent_by_scenario, plan_league
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.pack_files import check_metric_weights
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.personas import require_approved
-from dtef_pipeline.games.settings import (
-    GAMES_STAGE_SETTINGS,
-    GamesSettings,
-    list_panel_players,
-    select_scenarios,
-)
+from dtef_pipeline.games.settings import GAMES_STAGE_SETTINGS, GamesSettings, list_panel_players, select_scenarios
 from dtef_pipeline.games.tables import LEAGUE_SPACE
 
 
@@ -46,10 +40,7 @@ def _require_players(
     check_metric_weights(packs.values())
     list_absent_by_scenario(packs, panel.players)
     for game in packs.values():
-        require_approved(resolve_entrants(game, models, personas, panel.players, panel.personas))
-        items = build_game_items(game.manifest, panel.seeds, [name_opponent_item(game, name) for name in panel.opponents])
-        for name in {item.opponent for item in items} - {NO_OPPONENT}:
-            require_approved([resolve_opponent(game, models, personas, name)])
+        require_approved(plan_league(game, panel, models, personas).all_players)
 
 
 games_nightly = build_night_schedule(

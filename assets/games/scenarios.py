@@ -8,11 +8,8 @@ import dagster as dg
 from assets.games.game_catalog import find_scenario_version, load_known_scenarios
 from assets.stage.file_notes import list_partitions
 from assets.stage.resources import Store
-from dtef_pipeline.games.entrants import name_opponent_item
-from dtef_pipeline.games.episode_items import GameItem, build_game_items
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.personas import Player, require_approved
-from dtef_pipeline.games.settings import GamesSettings
 from dtef_pipeline.games.tables import LEAGUE_SPACE
 
 
@@ -27,13 +24,6 @@ def load_scenario_pack(store: Store, key: str, versions: Mapping[str, int] = Map
     if key in versions:
         return pack(key, {key: find_scenario_version(store.settings, key, versions[key])})
     return pack(key, load_known_scenarios(store.settings))
-
-
-def select_game_items(pack: Pack, settings: GamesSettings) -> list[GameItem]:
-    """Return the items of a scenario that a run plays. Raises ConfigError for invalid seeds or opponents."""
-    seeds = settings.scenario_seeds.get(pack.name, settings.seeds)
-    opponents = settings.scenario_opponents.get(pack.name, settings.opponents)
-    return build_game_items(pack.manifest, seeds, [name_opponent_item(pack, name) for name in opponents])
 
 
 def add_scenarios(instance: dg.DagsterInstance, names: Sequence[str]) -> None:

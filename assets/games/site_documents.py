@@ -2,7 +2,7 @@
 
 from assets.games.game_catalog import load_known_games
 from dtef_pipeline.games.site.family_site import build_games_site
-from dtef_pipeline.site.family_view import FamilySite
+from dtef_pipeline.site.family_content import FamilySite
 from resources.settings import Settings
 
 

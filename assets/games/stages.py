@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,8 @@ import pyarrow.compute as pc
 
 from assets.engine.stage_assets import stage_assets
 from assets.games.game_catalog import load_known_personas
-from assets.games.scenarios import load_scenario_pack, refuse_unapproved, select_game_items
+from assets.games.scenarios import load_scenario_pack, refuse_unapproved
 from dtef_pipeline.asking.episodes import EpisodeResult
-from dtef_pipeline.asking.request import Request, Response
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.stage import (
@@ -27,9 +25,9 @@ from dtef_pipeline.family.stage import (
     make_failure_check,
     make_uniqueness_check,
 )
-from dtef_pipeline.games.entrants import list_player_models, resolve_entrants, resolve_opponent
-from dtef_pipeline.games.episode import BaselineGames, GameEpisode, LeaguePlan, Match, check_replay
-from dtef_pipeline.games.episode_items import NO_OPPONENT, build_game_prompt_rows, build_item_rows
+from dtef_pipeline.games.entrants import list_player_models, plan_league, resolve_entrants, select_game_items
+from dtef_pipeline.games.episode import BaselineGames, LeaguePlan, MatchPlayed, check_replay
+from dtef_pipeline.games.episode_items import build_game_prompt_rows, build_item_rows
 from dtef_pipeline.games.episode_rows import EpisodeColumns, build_turn_table, iterate_turn_rows, merge_episodes, merge_turns
 from dtef_pipeline.games.episode_scores import compute_episode_scores, merge_episode_scores
 from dtef_pipeline.games.game_estimate import EpisodeTextLimit, write_legal_text
@@ -56,8 +54,8 @@ GAMES_ITEMS_STAGE = Stage(
     "scenario_items",
     """Items of a scenario: one row per game to play, with its seed, the seat of the player under test, and its opponent.
 
-    Every seed is played in all seats, so that both sides have the same luck with the deal; a seed is a cluster. Scenarios that can compute
-    it add the fewest moves that solve the deal. Items of earlier runs are kept as long as settings and limits are unchanged.""",
+    Every seed is played in all seats, so that both sides have the same luck with the deal; a seed is a cluster.
+    Items of earlier runs are kept as long as settings and limits are unchanged.""",
     make_items,
     settings=GAMES_STAGE_SETTINGS["scenario_items"],
     is_exclusive=True,
@@ -70,7 +68,7 @@ GAMES_ITEMS_STAGE = Stage(
             ("version", "item_id"),
         ),
     ),
-    preview=("item_id", "seed", "seat", "opponent", "max_turns", "optimum"),
+    preview=("item_id", "seed", "seat", "opponent"),
     verb="ingest",
 )
 
@@ -108,28 +106,6 @@ GAMES_PROMPTS_STAGE = Stage(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _MatchPlayed:
-    """A match between models with its episode."""
-
-    match: Match
-    episode: GameEpisode
-
-    def next(self, history: Sequence[Response]) -> Request | None:
-        return self.episode.next(history)
-
-
-class _MostCalls:
-    """`MostCalls` for the matches of a scenario."""
-
-    def __init__(self, pack: Pack) -> None:
-        self._turns = EpisodeTextLimit(pack)
-        self.total = self._turns.total
-
-    def add(self, game: _MatchPlayed, request: Request) -> None:
-        self._turns.add(game.match, game.episode.seat or 0, request)
-
-
 @dataclass(frozen=True)
 class _League:
     """The matches to play in a scenario."""
@@ -137,19 +113,12 @@ class _League:
     inputs: Inputs
     plan: LeaguePlan
 
-    @cached_property
-    def optima(self) -> Mapping[int, float | None]:
-        """The fewest moves by seed, if the scenario can compute them."""
-        items = self.inputs.read("scenario_items", ["seed", "version", "optimum"])
-        rows = items.filter(pc.equal(items["version"], self.plan.pack.manifest.version))
-        return dict(zip(rows["seed"].to_pylist(), rows["optimum"].to_pylist(), strict=True))
-
-    def episodes(self) -> Iterator[_MatchPlayed]:
+    def episodes(self) -> Iterator[MatchPlayed]:
         """Return the episodes with a model."""
-        return (_MatchPlayed(match, self.plan.episode(match)) for match in self.plan.matches() if not match.needs_no_model)
+        return (MatchPlayed(match, self.plan.episode(match)) for match in self.plan.matches() if not match.needs_no_model)
 
-    def rows(self, games: Sequence[_MatchPlayed], outcomes: Sequence[EpisodeResult]) -> Tables:
-        columns, turns = EpisodeColumns(self.plan, self.optima), list[dict[str, Any]]()
+    def rows(self, games: Sequence[MatchPlayed], outcomes: Sequence[EpisodeResult]) -> Tables:
+        columns, turns = EpisodeColumns(self.plan), list[dict[str, Any]]()
         for game, outcome in zip(games, outcomes, strict=True):
             game.episode.next(outcome.responses)
             trace = game.episode.trace()
@@ -166,7 +135,7 @@ class _League:
         return {"episodes": rows, "episode_turns": merge_turns(turns, new["episode_turns"], self.plan, rows)}
 
     def _play_baselines(self) -> pa.Table:
-        columns, games = EpisodeColumns(self.plan, self.optima), BaselineGames(self.plan.pack)
+        columns, games = EpisodeColumns(self.plan), BaselineGames(self.plan.pack)
         for match in self.plan.matches():
             if match.needs_no_model:
                 columns.add(match, games.trace(match.item.seed, match.list_seated_players(self.plan.n_seats)))
@@ -178,27 +147,20 @@ def plan_episodes(inputs: Inputs, settings: GamesSettings) -> EpisodePlan:
     pack = _load_pack(inputs, settings.scenario_versions)
     personas = load_known_personas(inputs.outside.settings, settings.persona_versions)
     check_metric_weights([pack])
-    items = select_game_items(pack, settings)
-    players = resolve_entrants(pack, inputs.models, personas, settings.players, settings.personas)
-    names = {item.opponent for item in items} - {NO_OPPONENT}
-    opponents = {name: resolve_opponent(pack, inputs.models, personas, name) for name in names}
-    all_players = [*players, *opponents.values()]
-    refuse_unapproved(all_players, is_allowed=settings.unapproved)
-    plan = LeaguePlan(pack, items, players, opponents, settings.draws, settings.snapshot)
+    plan = plan_league(pack, settings, inputs.models, personas)
+    refuse_unapproved(plan.all_players, is_allowed=settings.unapproved)
     league = _League(inputs, plan)
-    if not inputs.is_dry:
-        _ = league.optima  # raises an error without the items, before any request
     n_matches = sum(not match.needs_no_model for match in plan.matches())
     # The number of moves is unknown, and episodes share requests: expected are the requests known so far.
     return EpisodePlan(
-        list_player_models(all_players),
+        list_player_models(plan.all_players),
         {},
         n_matches,
         league.episodes,
         league.rows,
         league.merge_with_stored,
         stand_in=lambda game, request, text: write_legal_text(game.episode, request, text),
-        most_calls=lambda: _MostCalls(pack),
+        most_calls=lambda: EpisodeTextLimit(pack),
     )
 
 

@@ -378,20 +378,16 @@ def run_programs(inputs: Inputs, settings: QaSettings) -> Tables:
     executions = plan_executions(inputs.read("qa_responses"), items, settings.timeout_s)
     if not executions:
         return {"qa_executions": QA_EXECUTIONS.empty_table()}
-    options: dict[str, Any] = {
-        "level": settings.sandbox,
-        "timeout_s": settings.timeout_s,
-        "trust_answers": settings.trust_answers,
-    }
-    return {"qa_executions": _run_checks(inputs, executions, options)}
+    return {"qa_executions": _run_checks(inputs, executions, settings)}
 
 
-def _run_checks(inputs: Inputs, executions: list[Execution], options: Mapping[str, Any]) -> pa.Table:
-    level = choose_level(options["level"], trust_answers=options["trust_answers"]).level
+def _run_checks(inputs: Inputs, executions: list[Execution], settings: QaSettings) -> pa.Table:
+    level = choose_level(settings.sandbox).level
     earlier = inputs.earlier("qa_executions")
     results = {} if earlier is None else load_known_verdicts(earlier, level)
     pause, due = FIRST_PAUSE_S, 0.0
-    for key, result in run_checks_twice(select_programs_to_run(executions, results), **options):
+    tasks = select_programs_to_run(executions, results)
+    for key, result in run_checks_twice(tasks, level=settings.sandbox, timeout_s=settings.timeout_s):
         if result is not None:
             results[key] = result
         if time.monotonic() >= due:
@@ -403,8 +399,6 @@ def _run_checks(inputs: Inputs, executions: list[Execution], options: Mapping[st
 def _list_unrun_programs(_: Inputs, rows: pa.Table) -> Iterator[str]:
     undecided_rows = rows.filter(pc.is_in(rows["verdict"], pa.array(UNDECIDED_CHECKS, pa.string())))
     yield from pc.unique(undecided_rows["message"]).to_pylist()[:3]
-    if any("weak_isolation" in flags for flags in rows["flags"].to_pylist()):
-        yield "weak isolation: programs could read files on this machine"
 
 
 QA_EXECUTIONS_STAGE = Stage(
@@ -421,9 +415,9 @@ QA_EXECUTIONS_STAGE = Stage(
     checks=(
         Check(
             "qa_programs_run",
-            "Warns if code could not be run, or could read files on this machine.",
+            "Warns if code could not be run.",
             "qa_executions",
-            ("verdict", "message", "flags"),
+            ("verdict", "message"),
             _list_unrun_programs,
         ),
     ),

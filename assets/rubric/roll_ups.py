@@ -1,50 +1,36 @@
 """The roll-ups of the rubric family, its jobs, and the drift of its judges on stored responses."""
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
 import duckdb
-import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.engine.asking import asking
+from assets.engine.anchors import build_anchor_asset
 from assets.engine.family_assets import build_board_asset, family_jobs, stage_keys
-from assets.engine.settings_config import load_family_panel, takes_settings
+from assets.engine.settings_config import load_family_panel
 from assets.engine.site_report import report
 from assets.rubric.blueprint_sensor import new_blueprint
-from assets.rubric.stages import RUBRIC_GROUP, RUBRIC_STAGES
-from assets.stage.anchor_results import build_anchor_result, store_anchor_rows
+from assets.rubric.stages import RUBRIC_STAGES
 from assets.stage.family_costs import build_costs_asset
-from assets.stage.family_drift import FamilyDrift, build_drift_assets, load_drift_section
-from assets.stage.partitions import load_store_models, markdown, roll_up
+from assets.stage.family_drift import FamilyDrift, build_drift_assets
+from assets.stage.partitions import load_store_models, markdown
 from assets.stage.resources import Store
-from dtef_pipeline.asking.episodes import play, split_into_windows
-from dtef_pipeline.drift.judge_verdicts import judge_drift
-from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.drift.anchors import AnchorJudging
+from dtef_pipeline.drift.subject import Row
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.record import FamilyBoard, Preview
-from dtef_pipeline.family.stage import Limits, Tables
-from dtef_pipeline.judging.judges import JudgeConfig
+from dtef_pipeline.family.stage import Tables
 from dtef_pipeline.rubric.board import BOARD_READS
 from dtef_pipeline.rubric.board import rubric_board as board_of_all
 from dtef_pipeline.rubric.judge_requests import choose_judges
 from dtef_pipeline.rubric.labels.label_corrections import (
     CORRECTED_READS,
     build_corrected_tables,
-    load_board_runs,
-    load_label_material,
 )
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_ANCHORS
 from dtef_pipeline.rubric.rubric_boards import RUBRIC_BOARDS
-from dtef_pipeline.rubric.rubric_drift import (
-    NOTHING_TO_JUDGE_AGAIN,
-    WATCHED,
-    add_anchors,
-    build_anchor_rows,
-    list_anchor_judgings,
-)
+from dtef_pipeline.rubric.rubric_drift import WATCHED, list_anchor_judgings
 from dtef_pipeline.rubric.rubric_roll_ups import (
     CHAMPIONS_READ,
     JUDGED_READ,
@@ -54,64 +40,24 @@ from dtef_pipeline.rubric.rubric_roll_ups import (
 )
 from dtef_pipeline.rubric.run_comparison import build_comparisons_table
 from dtef_pipeline.rubric.settings import RUBRIC_ANCHOR_SETTINGS, RUBRIC_PANEL_SECTION, RubricSettings
-from dtef_pipeline.rubric.stages import RUBRIC_JUDGEMENTS_STAGE
 from dtef_pipeline.text.number_words import format_count
 
-USUAL_ANCHORS = 200
-"""Default number of pairs of a response and a criterion that judges judge again."""
-_ANCHORS_READ = ("rubric_responses", "rubric_criteria", "rubric_prompts", "rubric_scores", "rubric_runs")
 
-
-@dg.asset(
-    name="rubric_anchors",
-    deps=[dg.AssetKey("rubric_responses")],
-    **{**roll_up("rubric_anchors", code_version="2", kinds={"litellm", "parquet"}), **RUBRIC_GROUP},
-)
-@takes_settings(RubricSettings, "rubric_anchors", RUBRIC_ANCHOR_SETTINGS)
-def rubric_anchors(context: dg.AssetExecutionContext, settings: RubricSettings, store: Store) -> dg.MaterializeResult[Any]:
-    """Repeated judgements of stored responses: one row per snapshot, anchor and judge.
-
-    An anchor is a response and a criterion that never change (`rubric_anchor_items`), so any change between snapshots is due to the judge.
-    Each snapshot requests every judgement once. `dtef anchors --family rubric --results` lists the judges that have changed.
-    """
-    anchors = _fill_rubric_anchors(store, settings)
-    judges = _resolve_judges(store, settings, pc.unique(anchors["blueprint"]).to_pylist())
-    episodes = list_anchor_judgings(anchors, judges, settings.snapshot)
-    specs = list({judge.model.variant: judge.model for group in judges.values() for judge in group}.values())
-    tables = [RUBRIC_ANCHORS.empty_table()]
-    expected = Counter(episode.judge.model.name for episode in episodes)
-    with asking(context, store, settings, specs, expected, Limits()) as ask:
-        for window in split_into_windows(episodes, RUBRIC_JUDGEMENTS_STAGE.at_a_time):
-            tables.append(build_anchor_rows(window, play(window, ask, store.responses.responses)))
-    rows = pa.concat_tables(tables)
-    store_anchor_rows(store, "rubric_anchors", rows, settings.snapshot)
-    shifts = judge_drift(WATCHED, store.warehouse.read("rubric_anchors"), load_drift_section(store.settings))
-    return build_anchor_result(context, store, rows, settings.snapshot, len(anchors), shifts)
-
-
-def _fill_rubric_anchors(store: Store, settings: RubricSettings) -> pa.Table:
-    """Return the anchors, adding new ones up to the requested number. Raises WarehouseError if there are none."""
-    house, limit = store.warehouse, settings.anchors or USUAL_ANCHORS
-    anchors = house.read_or_empty("rubric_anchor_items")
-    if len(anchors) < limit and house.values("rubric_scores", "blueprint"):
-        material = store.warehouse.query(
-            lambda connection: load_label_material(connection, load_board_runs(connection)), only=_ANCHORS_READ
-        )
-        anchors = add_anchors(anchors, limit, settings.anchor_seed, material)
-        house.write("rubric_anchor_items", anchors)
-    if not len(anchors):
-        raise WarehouseError(NOTHING_TO_JUDGE_AGAIN)
-    return anchors.slice(0, limit)
-
-
-def _resolve_judges(store: Store, settings: RubricSettings, blueprints: Sequence[str]) -> dict[str, tuple[JudgeConfig, ...]]:
-    """Return the judges by blueprint: of the settings, else of its file, else the default ones."""
+def _list_anchor_judgings(store: Store, settings: RubricSettings, anchors: Sequence[Row]) -> Iterator[AnchorJudging]:
+    """Yield the judgements by the judges of the settings, else of the blueprint's file, else the default ones."""
     heads = store.warehouse.read_or_empty("rubric_blueprints", columns=["blueprint", "judges"]).to_pylist()
     named = {row["blueprint"]: row["judges"] for row in heads}
     models = load_store_models(store)
-    return {key: choose_judges(settings.judges, named.get(key) or [], models, settings.scale) for key in blueprints}
+    judges = {
+        key: choose_judges(settings.judges, named.get(key) or [], models, settings.scale)
+        for key in {row["partition"] for row in anchors}
+    }
+    return list_anchor_judgings(anchors, judges, settings.snapshot)
 
 
+rubric_anchors = build_anchor_asset(
+    WATCHED, RubricSettings, RUBRIC_ANCHOR_SETTINGS, _list_anchor_judgings, dep="rubric_responses"
+)
 RUBRIC_FAMILY = FAMILY_BY_NAME["rubric"]
 _BOARDS_SHOWN = {board.name: board for board in RUBRIC_BOARDS}
 _OF_JUDGED = ("rubric_judgements", "rubric_scores")

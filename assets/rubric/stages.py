@@ -109,7 +109,7 @@ def plan_blueprint(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | Ta
         return {"rubric_extractions": build_extraction_rows(batch, outcomes)}
 
     def written(new: Tables) -> Tables:
-        tables = build_blueprint_tables(result, add_key_points(blueprint, points), file.path)._asdict()
+        tables = build_blueprint_tables(result, add_key_points(blueprint, points), file.path)
         extractions = new["rubric_extractions"]
         is_kept = len(extractions) or len(inputs.rows("rubric_extractions"))
         return {**tables, **({"rubric_extractions": extractions} if is_kept else {})}
@@ -186,8 +186,8 @@ def embed_texts(inputs: Inputs, settings: RubricSettings) -> Tables:
     """Return the stored vectors, and new ones for other texts. Raises GatewayError if no text can be embedded."""
     spec = choose_embedder(settings.embedder, inputs.models)
     embedder = identify_embedder(spec)
-    every = spec.is_local if settings.every_prompt is None else settings.every_prompt
-    texts = select_texts_to_embed(inputs.read("rubric_responses"), inputs.read("rubric_prompts"), every_prompt=every)
+    # Where embedding is free, the matrix of similarities also has responses to prompts without an ideal answer.
+    texts = select_texts_to_embed(inputs.read("rubric_responses"), inputs.read("rubric_prompts"), every_prompt=spec.is_local)
     earlier = inputs.earlier("rubric_embeddings")
     rows = RUBRIC_EMBEDDINGS.empty_table() if earlier is None else earlier
     owners = zip(rows["embedder"].to_pylist(), rows["text_hash"].to_pylist(), strict=True)

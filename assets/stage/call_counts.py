@@ -9,7 +9,7 @@ from resources.evaluations.evaluation_calls import CallCounts, StageCalls
 from resources.gateway.progress import ModelProgress
 
 _REASON_CHARACTERS = 300
-_SENT_NO_MORE = re.compile(r"^not asked(?: again)?: ")
+_SENT_NO_MORE = re.compile(r"^not sent(?: again)?: ")
 
 
 class CallsOfStage:

@@ -67,9 +67,9 @@ from dagster._core.execution.plan.objects import ErrorSource, StepFailureData, U
 # Replaced by: a public check of the file.
 from dagster._core.instance.ref import InstanceRef
 
-# Input of a run launcher, and its answer to run monitoring on a worker's health. Replaced by: the same names in `dagster`,
+# A run launcher's answer to run monitoring on a worker's health. Replaced by: the same names in `dagster`,
 # where `DefaultRunLauncher` is already.
-from dagster._core.launcher import CheckRunHealthResult, LaunchRunContext, WorkerStatus
+from dagster._core.launcher import CheckRunHealthResult, WorkerStatus
 
 # Identifies runs of this code location, and limits how often the daemon restarts a run whose process is gone.
 # Replaced by: `execute_in_process` with the code location as an argument; a public name of the tag.
@@ -87,11 +87,8 @@ from dagster._core.storage.tags import ASSET_PARTITION_RANGE_START_TAG as RANGE_
 from dagster._core.storage.tags import GRPC_INFO_TAG, HIDDEN_TAG_PREFIX, MAX_RETRIES_TAG, RETRY_NUMBER_TAG, WILL_RETRY_TAG
 from dagster._core.workspace.load import location_origins_from_yaml_paths
 
-# Arguments of a Celery task, which contain the run's id. Replaced by: a tag of the run that is set before its task is sent.
-from dagster._grpc.types import ExecuteRunArgs
-
-# Constructor argument of classes named in `dagster.yaml`, and the reader of the above. Replaced by: the first name in `dagster`.
-from dagster._serdes import ConfigurableClassData, unpack_value
+# Constructor argument of classes named in `dagster.yaml`. Replaced by: the same name in `dagster`.
+from dagster._serdes import ConfigurableClassData
 
 # Changes a field of a record, here of a check's evaluation. Replaced by: as `make_nonblocking` below.
 from dagster_shared.record import replace
@@ -287,11 +284,6 @@ def read_storage_settings(home: Path) -> Mapping[str, Any]:
                 raise dg.DagsterInvalidConfigError(event_note, result.errors, named.config_dict)  # type: ignore[no-untyped-call]
             settings = result.value or {}
     return settings
-
-
-def load_run_launcher(home: Path) -> Any:
-    """Return the run launcher named in the `dagster.yaml` of a folder. No storage is opened. Replaced by: as `InstanceRef` above."""
-    return InstanceRef.from_dir(str(home)).run_launcher
 
 
 def build_web_server_command(guard: Callable[[Any, str], Any]) -> click.Command:

@@ -41,9 +41,8 @@ from dtef_pipeline.drift.verdict_text import (
     sort_key_of_verdict,
 )
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.families import COMPUTED_MODELS, FAMILIES, PANEL_KEYS, TABLES
+from dtef_pipeline.families import COMPUTED_MODELS, FAMILIES, PANEL_KEYS
 from dtef_pipeline.family.record import Family
-from dtef_pipeline.judging.judges import find_judging_model
 from dtef_pipeline.site.charts import render_markdown_image
 from dtef_pipeline.site.drift_page import build_series_chart
 from resources.model_catalog import load_known_models
@@ -112,14 +111,8 @@ def list_family_scored_models(warehouse: Warehouse, family: Family) -> Pairs:
 
 def list_family_judges(warehouse: Warehouse, family: Family) -> Pairs:
     """Return names and variants of a family's judges of anchors: the judge's name, and its model's."""
-    schema = TABLES[family.anchors].schema if family.anchors else None
-    if schema is None:
-        return []
-    named = [name for name in ("judge", "judge_model") if name in schema.names]
-    rows = warehouse.rows(family.anchors, columns=[*named, "judge_variant"]).to_pylist()
-    return sorted(
-        {(name, row["judge_variant"]) for row in rows for one in named for name in (row[one], find_judging_model(row[one]))}
-    )
+    rows = warehouse.rows("anchors", columns=["judge", "judge_model", "judge_variant"], family=family.name).to_pylist()
+    return sorted({(row[name], row["judge_variant"]) for row in rows for name in ("judge", "judge_model")})
 
 
 Section = TypeVar("Section")
@@ -188,7 +181,7 @@ def build_drift_assets(family: FamilyDrift) -> tuple[dg.AssetsDefinition, dg.Ass
             lambda connection: build_rule_table(connection, subject), only=subject.rule_tables or subject.reads
         )
         result = store.warehouse.query(lambda connection: compute_model_drift(connection, subject, options), only=subject.reads)
-        anchors = store.warehouse.read_or_empty(subject.anchors.table) if subject.anchors else pa.table({})
+        anchors = store.warehouse.read_or_empty("anchors", family=name)
         result, judges = result.subtract_judge_shifts(subject, anchors, options), judge_drift(subject, anchors, options)
         tables = {"drift": result.checks, "drift_series": result.series, "drift_rule": rules, "judge_drift": judges}
         for table, part in tables.items():

@@ -139,7 +139,7 @@ class PartitionRun:
         self._progress.announce(f"{self._title()}: {format_count(len(self.keys), 'partition')}")
 
     def _title(self) -> str:
-        """Return `predict (stage 3 of 6)`, since the displayed remaining time is the stage's."""
+        """Return `predict (stage 3 of 6)`."""
         asset = str(self.context.asset_key.to_user_string())
         if (stage := STAGES.get(asset)) is None:
             return asset
@@ -163,10 +163,6 @@ class PartitionRun:
     @property
     def _n_settled(self) -> int:
         return len({*self._done, *self._failures})
-
-    def resume(self) -> None:
-        """Resume after model calls, whose duration is excluded from the remaining time."""
-        self._progress.resume(self._n_settled)
 
     def done(self, key: str, metadata: Mapping[str, Any], content: str | None = None) -> None:
         """Record that the key is written. `content`: the `content_version` of its rows, if known."""
@@ -308,14 +304,14 @@ class StageEvents:
     def item(self, key: str, n_done: int, total: int, reason: str | None = None) -> None:
         """Record that a partition is done, or failed for a reason. `n_done`: the number of the stage's settled partitions."""
         status = {"status": "done"} if reason is None else {"status": "failed", "reason": reason}
-        self._emit_event(f"{key} is {status['status']}", {"key": key, "done": n_done, "of": total, **status})
+        self._emit_event(f"{key} is {status['status']}", {"key": key, "done": n_done, "n_planned": total, **status})
 
     def _report_progress(self, counts: CallCounts, total: int) -> None:
         """Report the number of answered requests, at long intervals since events are stored permanently."""
         if time.monotonic() - self._reply_places < ANSWERS_TOLD_EVERY_S:
             return
         self._reply_places = time.monotonic()
-        progress_data = {"answered": counts.answered, "failed": counts.failed, "skipped": counts.skipped, "of": total}
+        progress_data = {"answered": counts.answered, "failed": counts.failed, "skipped": counts.skipped, "n_planned": total}
         self._emit_event(f"{counts.answered:,} of {total:,} requests are answered", progress_data)
 
     def _report_calls(self, calls: StageCalls) -> None:

@@ -11,22 +11,17 @@ from assets.stage.family_costs import build_costs_asset
 from assets.stage.family_drift import FamilyDrift, build_drift_assets
 from assets.stage.partitions import build_freshness_policy, markdown, roll_up
 from assets.stage.resources import Store
-from assets.stage.roll_up import Make, clean, publish
+from assets.stage.roll_up import clean, publish
 from assets.stage.versions import column_schema
 from dtef_pipeline.boards.cells import BoardOptions
-from dtef_pipeline.boards.cuts import select_cut
 from dtef_pipeline.families import FAMILY_BY_NAME
-from dtef_pipeline.site.charts import render_markdown_image
 from dtef_pipeline.statistics.seed import SEED
-from dtef_pipeline.survey.boards.board_charts import make_board_chart, make_context_curves, make_segment_heat_map
 from dtef_pipeline.survey.boards.board_rows import CODED, HELD, build_published_tables
 from dtef_pipeline.survey.boards.question_links import build_question_batteries
-from dtef_pipeline.survey.boards.responsiveness import restrict_to_shared_pairs
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS
 from dtef_pipeline.survey.boards.survey_boards import BREAKDOWNS
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.drift_subject import SUBJECT
-from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import METRICS
 from dtef_pipeline.tables import describe_schema
 
@@ -35,7 +30,7 @@ class BoardConfig(dg.Config):
     """Settings of boards: the metric, intervals and segments."""
 
     metric: str = Field(default="js", description=f"Metric to rank by: {', '.join(METRICS)}.")
-    intervals: bool = Field(default=True, description="Whether boards have intervals, ranges of ranks and tiers.")
+    intervals: bool = Field(default=True, description="Whether boards have intervals and ranges of ranks.")
     seed: int = Field(default=SEED, ge=0, description="Seed of the resampled answers behind intervals.")
 
     non_answers: bool = Field(
@@ -52,14 +47,9 @@ class BoardConfig(dg.Config):
         return {"metric": self.metric, "intervals": self.intervals, "seed": self.seed, "non_answers": self.non_answers}
 
 
-def publish_views(store: Store, config: BoardConfig, make: Make) -> dict[str, pa.Table]:
-    """Write the tables that `make` computes from the survey's scores, and return them. Raises WarehouseError if nothing is scored yet."""
-    return publish(store, HELD, CODED, config.options, make, "survey")
-
-
-def make_views(*tables: str) -> Make:
-    """Return a function that computes these tables."""
-    return partial(build_published_tables, tables)
+def publish_views(store: Store, config: BoardConfig, *tables: str) -> dict[str, pa.Table]:
+    """Write these tables, computed from the survey's scores, and return them. Raises WarehouseError if nothing is scored yet."""
+    return publish(store, HELD, CODED, config.options, partial(build_published_tables, tables), "survey")
 
 
 @dg.asset(deps=["segment_results"], **roll_up(code_version="12"))
@@ -74,9 +64,9 @@ def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     """
     batteries = store.warehouse.query(build_question_batteries, only=["survey_responses"])
     store.warehouse.write("question_batteries", batteries)
-    rows = publish_views(store, config, make_views("leaderboard"))["leaderboard"]
+    rows = publish_views(store, config, "leaderboard")["leaderboard"]
     best = clean(rows)
-    columns = ["rank", "tier", "model", "context_level", "score", "score_low", "score_high", "skill", "n_pairs"]
+    columns = ["rank", "model", "context_level", "score", "score_low", "score_high", "skill", "n_pairs"]
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(rows),
@@ -84,8 +74,6 @@ def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: S
             **column_schema("leaderboard", describe_schema(rows.schema, BOARD_COLUMNS)),
             **config.describe_config(),
             "board": markdown(best, [name for name in columns if name in best.column_names], n=30),
-            "plot": dg.MetadataValue.md(render_markdown_image(make_board_chart(best.to_pandas()))),
-            **_context_plot(store, best),
         }
     )
 
@@ -97,14 +85,9 @@ def breakdowns(context: dg.AssetExecutionContext, config: BoardConfig, store: St
     The column `cut` names the breakdown of a row: `round`, `segment`, `attribute` or `question`. The asset also writes the tables
     `consistency` and `metric_ranks`.
     """
-    tables = publish_views(store, config, make_views(BREAKDOWNS, "consistency", "metric_ranks"))
-    segments = select_cut(clean(tables[BREAKDOWNS]).to_pandas(), "segment", KEYS.groups)
+    tables = publish_views(store, config, BREAKDOWNS, "consistency", "metric_ranks")
     return dg.MaterializeResult(
-        metadata={
-            **{f"{table}_rows": len(rows) for table, rows in tables.items()},
-            **config.describe_config(),
-            "plot": dg.MetadataValue.md(render_markdown_image(make_segment_heat_map(segments))),
-        }
+        metadata={**{f"{table}_rows": len(rows) for table, rows in tables.items()}, **config.describe_config()}
     )
 
 
@@ -115,19 +98,8 @@ def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     The test uses whole batteries, because the segments and questions of a battery are not independent. `p_adjusted` is Holm's p over the
     rows with the same `adjusted_over`. `verdict` is `better` or `no clear difference`; `parsed_verdict` uses readable responses only.
     """
-    rows = publish_views(store, config, make_views("comparisons"))["comparisons"]
-    columns = [
-        "model",
-        "other_model",
-        "context_level",
-        "difference",
-        "low",
-        "high",
-        "adjusted_over",
-        "p_adjusted",
-        "verdict",
-        "parsed_verdict",
-    ]
+    rows = publish_views(store, config, "comparisons")["comparisons"]
+    columns = ["model", "other_model", "context_level", "difference", "low", "high", "adjusted_over", "p_adjusted", "verdict"]
     return _test_table(rows, config, clean(rows), columns, better=["better"])
 
 
@@ -138,7 +110,7 @@ def responsiveness(context: dg.AssetExecutionContext, config: BoardConfig, store
     Scores are paired within (segment, question). `evidence-adapting` models do better with more context, `stereotype-holding` ones do as
     well without it. The table is empty if every model has only one context level.
     """
-    rows = publish_views(store, config, make_views("responsiveness"))["responsiveness"]
+    rows = publish_views(store, config, "responsiveness")["responsiveness"]
     columns = ["model", "condition", "levels", "slope", "difference", "low", "high", "p_adjusted", "verdict", "parsed_verdict"]
     return _test_table(rows, config, clean(rows), columns, evidence_adapting=["evidence-adapting"])
 
@@ -151,7 +123,7 @@ def segment_gaps(context: dg.AssetExecutionContext, config: BoardConfig, store: 
     attribute; `deviation` is the score minus the expected one. `verdict` is `worse`, `better` or `no clear difference`, with p adjusted
     (Holm) over the segments of the attribute for that model.
     """
-    rows = publish_views(store, config, make_views("segment_gaps"))["segment_gaps"]
+    rows = publish_views(store, config, "segment_gaps")["segment_gaps"]
     columns = ["model", "attribute", "segment", "context_level", "deviation", "low", "high", "p_adjusted", "verdict"]
     clean_rows = clean(rows).sort_by([("p_adjusted", "ascending")])
     return _test_table(rows, config, clean_rows, columns, significant=["worse", "better"])
@@ -164,20 +136,12 @@ def reliability(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     `icc` is the share of the variance of scores that is between cells and not between draws. The table is empty if every prompt has only one
     draw; `dtef run --draws 3` requests more.
     """
-    rows = publish_views(store, config, make_views("reliability"))["reliability"]
+    rows = publish_views(store, config, "reliability")["reliability"]
     columns = ["model", "context_level", "n_cells", "n_draws", "icc", "within_sd", "rerun_detectable", "model_detectable"]
     return _test_table(rows, config, clean(rows), columns)
 
 
 survey_costs = build_costs_asset(FAMILY_BY_NAME["survey"], ["predictions"], "dtef run", group="boards")
-
-
-def _context_plot(store: Store, board: pa.Table) -> dict[str, Any]:
-    """Return scores over context levels, for each model on the pairs that it has at all its levels; empty with only one level."""
-    if len(pa.compute.unique(board["context_level"])) < 2:
-        return {}
-    shared = store.warehouse.query(lambda connection: restrict_to_shared_pairs(connection, board.to_pandas()), only=["scores"])
-    return {"context_plot": dg.MetadataValue.md(render_markdown_image(make_context_curves(shared)))}
 
 
 def _test_table(

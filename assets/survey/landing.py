@@ -217,13 +217,13 @@ class Landing:
         options = {"min_n": source.min_n, "allowed": source.allowed} if source else {"min_n": MIN_N}
         path = self.folder / name
         result = register_round(self.context.instance, self.sources, survey, path, checksum=checksum, **options)
-        summary = "new" if result.changes is None else str(result.changes)
-        self.context.log.info(f"{survey.round} from {name}, {format_count(len(result.keys), 'segment')}: {summary}")
+        changes, summary = ("new", "new") if result.changes is None else (str(result.changes), result.changes.summary())
+        self.context.log.info(f"{survey.round} from {name}, {format_count(len(result.keys), 'segment')}: {changes}")
         if result.retired:
             self.context.log.warning(
                 f"{survey.round}: retired segments that are no longer in the survey: {', '.join(result.retired)}"
             )
-        tags = {LANDING_TAG: f"{survey.round}:{result.source.landing}", CHANGED_TAG: _format_changes(result.changes)}
+        tags = {LANDING_TAG: f"{survey.round}:{result.source.landing}", CHANGED_TAG: summary or "nothing"}
         # Excluded parts of the files may have changed, which only the first stage records.
         only = [_FIRST_STAGE] if result.changes == Changes() and self._has_results(survey.round, result.keys) else None
         return [
@@ -296,11 +296,6 @@ def _extract_first_clauses(trouble: str) -> str:
         got = tail.partition("; ")[0]
         clauses.append(f"{wrong}, {got}" if got.startswith("got ") and len(got) <= _FEW_WORDS else wrong)
     return "; ".join(clauses)
-
-
-def _format_changes(changes: Changes | None) -> str:
-    """Return the changes for a run's tag: `3 distributions changed, 1 segment added`."""
-    return "new" if changes is None else changes.summary() or "nothing"
 
 
 @dg.sensor(

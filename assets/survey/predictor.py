@@ -137,17 +137,15 @@ class Predictor:
         chosen_prompts = pa.concat_tables(tables.values())
         self._limited = choose_limited_prompts(chosen_prompts, self.settings.limits)
         for model in self.language_models:
-            if n_requests := self._count_model_requests(chosen_prompts, model, twins):
+            prompt_ids = set(self._select_prompts(chosen_prompts, model)["prompt_id"].to_pylist())
+            shared = self._find_shared_responses(prompt_ids, model, twins)
+            if n_requests := count_distinct_requests(prompt_ids, self.settings.draws, shared):
                 self.expected[model.name] = self.expected.get(model.name, 0) + n_requests
         self.sizes = {key: self.size(table) for key, table in tables.items()}
 
     def size(self, prompts: pa.Table) -> int:
         """Return the number of language models' rows for these prompts."""
         return sum(len(self._select_prompts(prompts, model)) for model in self.language_models) * self.settings.draws
-
-    def _count_model_requests(self, prompts: pa.Table, model: ModelSpec, twins: Mapping[str, Sequence[str]]) -> int:
-        prompt_ids = set(self._select_prompts(prompts, model)["prompt_id"].to_pylist())
-        return count_distinct_requests(prompt_ids, self.settings.draws, self._find_shared_responses(prompt_ids, model, twins))
 
     def _find_shared_responses(
         self, prompt_ids: Iterable[str], model: ModelSpec, twins: Mapping[str, Sequence[str]]
@@ -261,11 +259,7 @@ class Predictor:
         survey = self._read("survey_responses", key, None if is_computing else _CHOSEN_BY)
         blueprints = self._read("blueprints", key, columns)
         selection = select_prompts(
-            blueprints,
-            survey,
-            conditions=settings.conditions,
-            context_levels=settings.context_levels,
-            sample=settings.sample,
+            blueprints, survey, conditions=settings.conditions, context_levels=settings.context_levels, sample=settings.sample
         )
         return Prompts(survey, blueprints, selection)
 
@@ -279,10 +273,8 @@ class Predictor:
         """Return the answers of the segments of the partition's round, read once per run."""
         round_id, _ = split_partition_key(key)
         if round_id not in self._rounds:
-            tables = []
-            for segment in self.warehouse.values("survey_responses", "segment", round=round_id):
-                tables.append(self.warehouse.rows("survey_responses", columns=COLUMNS, round=round_id, segment=segment))
-            self._rounds[round_id] = RoundAnswers.build_arrays(pa.concat_tables(tables))
+            rows = self.warehouse.rows("survey_responses", columns=COLUMNS, round=round_id)
+            self._rounds[round_id] = RoundAnswers.build_arrays(rows)
         return self._rounds[round_id]
 
 
@@ -358,8 +350,10 @@ class PreviousRound:
 
     def answers(self, round_id: str, segment: str) -> Previous:
         """Return the segment's latest answer to each question in earlier rounds of the round's series."""
-        series = make_round_order(round_id)[0]
-        earlier = self._list_earlier_rounds(round_id)
+        series, *_ = place = make_round_order(round_id)
+        earlier = [name for name in self._rounds if make_round_order(name)[0] == series and make_round_order(name) < place]
+        # A copy of the round would predict it from itself.
+        earlier = [name for name in earlier if {round_id, name} not in self._copies]
         read, answers = self._read.get((series, segment), ([], {}))
         if earlier[: len(read)] != read:  # the run returned to an earlier round
             read, answers = [], {}
@@ -368,12 +362,6 @@ class PreviousRound:
             answers = {**answers, **load_previous_answers(rows, round_id)}
         self._read[series, segment] = (earlier, answers)
         return answers
-
-    def _list_earlier_rounds(self, round_id: str) -> list[str]:
-        """Return the earlier rounds of the series, without copies of the round, which would predict it from itself."""
-        place = make_round_order(round_id)
-        earlier = [name for name in self._rounds if make_round_order(name)[0] == place[0] and make_round_order(name) < place]
-        return [name for name in earlier if {round_id, name} not in self._copies]
 
     @cached_property
     def _rounds(self) -> list[str]:

@@ -58,14 +58,6 @@ class RegistrationResult(NamedTuple):
     """Changes from the rows in the warehouse; None if the round has none yet."""
 
 
-def observe_usable(survey: Survey, *, min_n: int, design_effect: float) -> ObservedRound:
-    """Return the survey's tables. Raises SurveyError with the reasons if no (segment, question) pair can be used."""
-    observed = observe(survey, min_n=min_n, design_effect=design_effect)
-    if not len(observed.responses):
-        raise _nothing_usable(survey, observed)
-    return observed
-
-
 def _nothing_usable(survey: Survey, observed: ObservedRound) -> SurveyError:
     """Return the error on a round without a usable pair: the reasons, each with its first example, and the place of the first of these."""
     rows = observed.quarantine.to_pylist()
@@ -97,7 +89,9 @@ def check_round(
     """Return the tables of a round. Raises SurveyError if it is incomplete or unusable or would lose data; see `register_round`."""
     survey = require_whole_survey(remove_multi_select(survey), allowed)
     effect = sources.find_design_effect(survey.round, design_effect)
-    observed = observe_usable(survey, min_n=min_n, design_effect=effect)
+    observed = observe(survey, min_n=min_n, design_effect=effect)
+    if not len(observed.responses):
+        raise _nothing_usable(survey, observed)
     if not replace:
         refuse_losses(sources, survey, observed, min_n, allowed, design_effect)
     return observed

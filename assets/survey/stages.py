@@ -45,7 +45,7 @@ from dtef_pipeline.survey.completeness import require_whole_survey
 from dtef_pipeline.survey.design_effects import report_design_effect
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.identity import SPACE, make_round_order
-from dtef_pipeline.survey.observations import ObservedRound, observe
+from dtef_pipeline.survey.observations import observe
 from dtef_pipeline.survey.scoring.references import CEILING_SEED, compute_reference_scores
 from dtef_pipeline.survey.settings import SURVEY_STAGE_SETTINGS, SurveySettings
 from dtef_pipeline.survey.shares import remove_multi_select
@@ -105,15 +105,11 @@ def _observe_round(inputs: Inputs, round_id: str) -> _Round:
         # The file changed after registration, so its losses are not accepted yet.
         refuse_losses(sources, survey, observed, source.min_n, source.allowed)
     if not inputs.is_dry:
-        _write_findings(inputs.outside.warehouse, round_id, observed)
+        warehouse = inputs.outside.warehouse
+        warehouse.write("survey_quarantine", observed.quarantine, round=round_id)
+        findings = pa.concat_tables([observed.findings, _merge_findings(warehouse, round_id, observed.responses)])
+        warehouse.write("survey_findings", findings, round=round_id)
     return _Round(observed.responses, compute_reference_scores(observed.responses))
-
-
-def _write_findings(warehouse: Warehouse, round_id: str, observed: ObservedRound) -> None:
-    """Write the round's quarantine and findings."""
-    warehouse.write("survey_quarantine", observed.quarantine, round=round_id)
-    findings = pa.concat_tables([observed.findings, _merge_findings(warehouse, round_id, observed.responses)])
-    warehouse.write("survey_findings", findings, round=round_id)
 
 
 def _merge_findings(warehouse: Warehouse, round_id: str, responses: pa.Table) -> pa.Table:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, cast
 
-from fastapi import Depends, Request
+from fastapi import Depends, Request, Security
+from fastapi.security import HTTPBearer, SecurityScopes
 
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.services import get_services
@@ -57,11 +57,6 @@ def find_foreign_reason(request: Request) -> str | None:
     return None
 
 
-def make_token_problem() -> Problem:
-    """Make the response to an unknown sender."""
-    return Problem(401, "a token is required; send the header Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
-
-
 def count_failure(request: Request) -> None:
     """Count and log a wrong token. Raises Problem 429 after too many from one address within a minute."""
     address = request.client.host if request.client else "unknown"
@@ -75,7 +70,8 @@ def _require_role(role: TokenRole, request: Request) -> TokenHolder:
     if holder is None:
         if "authorization" in request.headers:
             count_failure(request)
-        raise make_token_problem()
+        message = "a token is required; send the header Authorization: Bearer TOKEN"
+        raise Problem(401, message, {"WWW-Authenticate": "Bearer"})
     if not holder.may(role):
         raise Problem(403, f"this requires the role {role}; the token of {holder.name} has the role {holder.role}")
     return holder
@@ -87,21 +83,15 @@ def require_operator(request: Request) -> TokenHolder:
     return _require_role("operator", request)
 
 
-# Async, so that they need no thread: they wait for nothing.
-async def _reviewer(request: Request) -> TokenHolder:
-    return _require_role("reviewer", request)
+_bearer = HTTPBearer(scheme_name="bearer", description="A token made by `dtef tokens NAME --role ROLE`.", auto_error=False)
 
 
-async def _operator(request: Request) -> TokenHolder:
-    return _require_role("operator", request)
+# Async, so that it needs no thread: it waits for nothing. The scheme and the role are only described by the framework.
+async def _require_scope(request: Request, scopes: SecurityScopes, _: Annotated[object, Depends(_bearer)]) -> TokenHolder:
+    (role,) = scopes.scopes
+    return _require_role(cast(TokenRole, role), request)
 
 
-async def _admin(request: Request) -> TokenHolder:
-    return _require_role("admin", request)
-
-
-ReviewerToken = Annotated[TokenHolder, Depends(_reviewer)]
-OperatorToken = Annotated[TokenHolder, Depends(_operator)]
-AdminToken = Annotated[TokenHolder, Depends(_admin)]
-LOWEST_ROLE_OF: Mapping[Callable[..., Any], TokenRole] = {_reviewer: "reviewer", _operator: "operator", _admin: "admin"}
-"""Least role of a route, by its dependency."""
+ReviewerToken = Annotated[TokenHolder, Security(_require_scope, scopes=["reviewer"])]
+OperatorToken = Annotated[TokenHolder, Security(_require_scope, scopes=["operator"])]
+AdminToken = Annotated[TokenHolder, Security(_require_scope, scopes=["admin"])]

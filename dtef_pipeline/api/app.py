@@ -28,7 +28,7 @@ from dtef_pipeline.api.pages import (
     vote_pages,
 )
 from dtef_pipeline.api.pages.page_routes import handle_errors_with_pages
-from dtef_pipeline.api.problems import Problem, ProblemBody, answer_problems, is_json
+from dtef_pipeline.api.problems import Problem, answer_problems, is_json
 from dtef_pipeline.api.queue import queue_routes
 from dtef_pipeline.api.queue.event_stream import Watchers
 from dtef_pipeline.api.results import result_routes
@@ -79,7 +79,7 @@ def make_app(services: Services) -> FastAPI:
         openapi_url=None,
         redirect_slashes=False,
         dependencies=[Depends(require_storable_text)],
-        responses={"4XX": {"model": ProblemBody, "description": "The error, as problem+json (RFC 9457)."}},
+        responses=description.ERROR_RESPONSES,
     )
     use_services(app, services)
     answer_problems(app)

@@ -6,23 +6,22 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
-from fastapi.dependencies.models import Dependant
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse
-from fastapi.routing import iter_route_contexts
 
-from dtef_pipeline.api.access import LOWEST_ROLE_OF, OperatorToken
-from dtef_pipeline.api.problems import PROBLEM_TYPE
-from dtef_pipeline.api.tokens import TokenRole
+from dtef_pipeline.api.access import OperatorToken
+from dtef_pipeline.api.problems import PROBLEM_TYPE, ProblemBody
 
 router = APIRouter()
-ROLE_MEMBER = "x-dtef-role"
-"""Key of an operation for the least role that may use it."""
-_BEARER_SCHEME = "bearer"
-_ANY_CLIENT_ERROR = "4XX"
-"""Names of models whose schemas the application adds for all routes."""
+ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
+    "4XX": {"model": ProblemBody, "description": "The error, as problem+json (RFC 9457)."},
+    "503": {
+        "model": ProblemBody,
+        "description": "The server cannot do this now: its store is not available, or its configuration is invalid.",
+    },
+}
+"""Responses in the description of every route."""
 _HTTP_VERBS = ("get", "post", "put", "patch", "delete")
-_UNAVAILABLE = {"description": "The server cannot do this now: its store is not available, or its configuration is invalid."}
 
 
 @router.get("/api/openapi.json", include_in_schema=False)
@@ -36,8 +35,13 @@ def describe(app: FastAPI) -> None:
 
     def build_description() -> dict[str, Any]:
         if not app.openapi_schema:
-            plain = get_openapi(title=app.title, version=app.version, description=app.description or None, routes=app.routes)
-            app.openapi_schema = _complete_description(plain, _collect_roles(app))
+            document = get_openapi(title=app.title, version=app.version, routes=app.routes)
+            for _, _, operation in operations(document):
+                for status in ERROR_RESPONSES:
+                    answer = operation["responses"][status]
+                    # The framework can only say that a model is in application/json.
+                    answer["content"] = {PROBLEM_TYPE: answer["content"]["application/json"]}
+            app.openapi_schema = document
         return app.openapi_schema
 
     app.openapi = build_description  # type: ignore[method-assign]
@@ -51,67 +55,6 @@ def operations(document: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str
                 yield verb.upper(), path, item[verb]
 
 
-def _complete_description(document: dict[str, Any], roles: Mapping[tuple[str, str], TokenRole]) -> dict[str, Any]:
-    schemes = document.setdefault("components", {}).setdefault("securitySchemes", {})
-    schemes[_BEARER_SCHEME] = {
-        "type": "http",
-        "scheme": "bearer",
-        "description": "A token made by `dtef tokens NAME --role ROLE`.",
-    }
-    for method, path, operation in operations(document):
-        if (role := roles.get((method, path))) is not None:
-            operation[ROLE_MEMBER] = role
-            operation["security"] = [{_BEARER_SCHEME: []}]
-        answers = operation["responses"]
-        _add_headers(path, operation)
-        # The framework's descriptions of its errors, which this application replaces with problems.
-        answers.pop("422", None)
-        (problem,) = answers[_ANY_CLIENT_ERROR]["content"].values()
-        answers["503"] = dict(_UNAVAILABLE)
-        for status in (_ANY_CLIENT_ERROR, "503"):
-            answers[status]["content"] = {PROBLEM_TYPE: problem}
-    return document
-
-
-def _add_headers(path: str, operation: dict[str, Any]) -> None:
-    """Add the headers that routes read by themselves."""
-    answers, parameters = operation["responses"], operation.setdefault("parameters", [])
-    read = {
-        "If-None-Match": ("304" in answers, "ETags of the versions that the client has."),
-        "If-Match": (path.endswith("/status"), "The ETag of the version to change, as it was read."),
-        "Last-Event-ID": (
-            "text/event-stream" in answers.get("200", {}).get("content", {}),
-            "The number of the last event received.",
-        ),
-    }
-    names = {parameter["name"] for parameter in parameters}
-    for name, (is_read, header_description) in read.items():
-        if is_read and name not in names:
-            parameters.append(
-                {
-                    "name": name,
-                    "in": "header",
-                    "required": False,
-                    "schema": {"type": "string"},
-                    "description": header_description,
-                }
-            )
-    if not parameters:
-        del operation["parameters"]
-
-
-def _collect_roles(app: FastAPI) -> dict[tuple[str, str], TokenRole]:
-    roles = {}
-    for route in iter_route_contexts(app.routes):
-        dependant = getattr(route, "dependant", None)
-        if dependant is None or (role := _find_role(dependant)) is None:
-            continue
-        roles.update({(method, route.path_format or ""): role for method in route.methods or ()})
-    return roles
-
-
-def _find_role(dependant: Dependant) -> TokenRole | None:
-    for dependency in dependant.dependencies:
-        if dependency.call is not None and (role := LOWEST_ROLE_OF.get(dependency.call)) is not None:
-            return role
-    return None
+def read_role(operation: Mapping[str, Any]) -> str | None:
+    """Return the least role that may use an operation; None: it is open to all."""
+    return next((role for scheme in operation.get("security", ()) for roles in scheme.values() for role in roles), None)

@@ -11,12 +11,21 @@ from fastapi.responses import JSONResponse
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.identity import digest
 
+
+def describe_header(name: str, description: str, *, required: bool = False) -> dict[str, Any]:
+    """Return the OpenAPI parameter for a header that a route reads itself."""
+    return {"name": name, "in": "header", "required": required, "schema": {"type": "string"}, "description": description}
+
+
 ETAG_HEADER = {"ETag": {"schema": {"type": "string"}, "description": "ETag of this state, for If-None-Match."}}
-UNCHANGED: dict[int | str, dict[str, Any]] = {
-    200: {"description": "What there is.", "headers": ETAG_HEADER},
-    304: {"description": "Not modified: If-None-Match names the present state.", "headers": ETAG_HEADER},
+TAGGED: dict[str, Any] = {
+    "responses": {
+        200: {"description": "What there is.", "headers": ETAG_HEADER},
+        304: {"description": "Not modified: If-None-Match names the present state.", "headers": ETAG_HEADER},
+    },
+    "openapi_extra": {"parameters": [describe_header("If-None-Match", "ETags of the versions that the client has.")]},
 }
-"""Responses in the description of routes with an ETag."""
+"""The description of routes with an ETag."""
 # An element of a list of tags, which may be empty; a comma inside a tag is part of it. Linear: alternatives begin with other characters.
 _ENTITY_TAG = re.compile(r'[ \t]*(?:(?:W/)?"([\x21\x23-\x7e\x80-\xff]*)"[ \t]*)?(?:,|\Z)')
 

@@ -24,7 +24,6 @@ from dtef_pipeline.errors import (
     DuplicateVote,
     EvaluationEnded,
     IdempotencyConflict,
-    SourceError,
     StoreError,
     UnknownEvaluation,
     UnknownPair,
@@ -34,11 +33,6 @@ from dtef_pipeline.errors import (
 from resources.failures import is_damaged
 
 PROBLEM_TYPE = "application/problem+json"
-OVER_HTTP = "HTTP"
-"""Name of an exported or imported file in the log of actions."""
-SENT_BODY = "body"
-"""Name of the received lines in errors."""
-_LONGEST_ECHOED = 80
 _MAX_ERRORS = 100
 _LONGEST_DETAIL = 2_000
 """Largest number of characters of a detail, and of the path and the message of an error."""
@@ -75,21 +69,9 @@ def make_fault_problem(faults: Sequence[BodyFault]) -> Problem:
     return Problem(422, message, errors=[fault._asdict() for fault in faults])
 
 
-def make_line_problem(error: SourceError) -> Problem:
-    """Make a 422 with the error of a line of a body; the `path` is its place."""
-    where, _, message = str(error).partition(": ")
-    return make_fault_problem([BodyFault(where, message)])
-
-
 def is_json(request: Request) -> bool:
     """Whether the content type is JSON."""
     return _JSON_TYPE.match(request.headers.get("content-type", "")) is not None
-
-
-def make_not_json_problem(request: Request) -> Problem:
-    """Make a 422 for a body with another content type than JSON, the default of `curl -d`."""
-    kind = request.headers.get("content-type", "no Content-Type")
-    return make_fault_problem([BodyFault("header.Content-Type", f"got {kind[:_LONGEST_ECHOED]}; allowed: application/json")])
 
 
 def convert_faults(reasons: Iterable[Reason]) -> list[BodyFault]:
@@ -199,7 +181,9 @@ def _describe_invalid(request: Request, error: RequestValidationError) -> Proble
     """Describe the errors of a request that does not have the form of its route."""
     for fault in error.errors():
         if isinstance(fault.get("input"), bytes):
-            return make_not_json_problem(request)
+            # The default of `curl -d`.
+            kind = request.headers.get("content-type", "no Content-Type")[:80]
+            return make_fault_problem([BodyFault("header.Content-Type", f"got {kind}; allowed: application/json")])
         if fault["type"] == "json_invalid":
             message = f"is not JSON: {fault['ctx']['error']} at character {fault['loc'][-1]}"
             return make_fault_problem([BodyFault("body", message)])

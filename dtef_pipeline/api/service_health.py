@@ -26,8 +26,6 @@ from dtef_pipeline.text.number_words import format_count
 from resources.evaluations.evaluation_counts import count_unended, last_event_at
 from resources.evaluations.evaluation_store import QUEUE_SENSOR
 from resources.failures import is_damaged
-from resources.responses.store import find_damage
-from resources.votes.vote_queries import count_votes_since
 
 if TYPE_CHECKING:
     from assets.daemon_state import DaemonState
@@ -43,7 +41,6 @@ _DAEMON_KNOWN_S = 60.0
 """Maximum age of the daemon's state on a page that does not wait for a new check."""
 _FIRST_LOOK_WITHIN_S = 20
 """Seconds to wait until Dagster is imported, which is slow on a busy machine."""
-_DAMAGE_WITHIN_S = 0.5
 """Seconds that each check searches the store's file for damage."""
 DAMAGED_STORE = (
     "the response store is damaged: stop the service and replace the file with a backup; `dtef doctor` names the file"
@@ -53,7 +50,7 @@ NO_SENSOR = f"the sensor {QUEUE_SENSOR} is switched off, so evaluations wait; sw
 _LOOK_AT_TICKS = f"see the ticks of {QUEUE_SENSOR} and Deployment in Dagster's UI, or run `dtef doctor`"
 
 
-class HealthOfDatabase(AnswerBody):
+class DatabaseHealth(AnswerBody):
     """The database of the response store."""
 
     answers: bool
@@ -72,7 +69,7 @@ class RecentFailure(AnswerBody):
     reason: str | None
 
 
-class HealthOfEvaluations(AnswerBody):
+class EvaluationHealth(AnswerBody):
     """Evaluations, if the database answers."""
 
     open: int | None = None
@@ -83,7 +80,7 @@ class HealthOfEvaluations(AnswerBody):
     """Latest first."""
 
 
-class HealthOfDaemon(AnswerBody):
+class DaemonHealth(AnswerBody):
     """Dagster's daemon, which starts evaluations."""
 
     running: bool
@@ -95,14 +92,6 @@ class HealthOfDaemon(AnswerBody):
     """Time of the sensor's last tick; null: never, or unknown."""
 
 
-class HealthOfVotes(AnswerBody):
-    """Votes of the last days."""
-
-    days: int = FAILURES_OF_DAYS
-    number: int | None = None
-    """null: not known."""
-
-
 class HealthBody(AnswerBody):
     """Health of the service."""
 
@@ -112,10 +101,9 @@ class HealthBody(AnswerBody):
     """Time of the check."""
     problems: list[str]
     """Problems to fix, in words."""
-    database: HealthOfDatabase
-    evaluations: HealthOfEvaluations
-    daemon: HealthOfDaemon
-    votes: HealthOfVotes
+    database: DatabaseHealth
+    evaluations: EvaluationHealth
+    daemon: DaemonHealth
 
 
 class _DaemonCache:
@@ -203,34 +191,32 @@ async def _get_health_monitor(request: Request) -> HealthMonitor:
 HealthDep = Annotated[HealthMonitor, Depends(_get_health_monitor)]
 
 
-class _DatabaseHealth(NamedTuple):
+class _StoredHealth(NamedTuple):
     """Values from the database; empty if it does not answer."""
 
-    database: HealthOfDatabase
-    evaluations: HealthOfEvaluations = HealthOfEvaluations()
-    votes: HealthOfVotes = HealthOfVotes()
+    database: DatabaseHealth
+    evaluations: EvaluationHealth = EvaluationHealth()
     problems: Sequence[str] = ()
     """Further problems to fix, in words."""
 
 
-def _check_database(services: Services, now: datetime) -> _DatabaseHealth:
+def _check_database(services: Services, now: datetime) -> _StoredHealth:
     """Check the health of the database. If it does not answer, the result says so; no error is raised."""
     store, since = services.evaluations, now - timedelta(days=FAILURES_OF_DAYS)
     try:
         failures = load_evaluation_views(store, store.latest(_MAX_FAILURES, status="failed"))
-        return _DatabaseHealth(
-            HealthOfDatabase(answers=True, bytes=services.votes.database.size()),
-            HealthOfEvaluations(
+        return _StoredHealth(
+            DatabaseHealth(answers=True, bytes=services.votes.database.size()),
+            EvaluationHealth(
                 open=count_unended(store),
                 last_event_at=last_event_at(store),
                 failures=[_build_failure(view) for view in failures if view.last_at >= since],
             ),
-            HealthOfVotes(number=count_votes_since(services.votes.database, since)),
-            [*_find_damage(services), *_find_disk_problems(services), *_find_document_problems(services)],
+            [*_find_disk_problems(services), *_find_document_problems(services)],
         )
     except StoreError as error:
         _log.error("the database does not answer: %s", error)
-        return _DatabaseHealth(HealthOfDatabase(answers=False), problems=[DAMAGED_STORE] if is_damaged(str(error)) else [])
+        return _StoredHealth(DatabaseHealth(answers=False), problems=[DAMAGED_STORE] if is_damaged(str(error)) else [])
 
 
 def _build_failure(view: EvaluationView) -> RecentFailure:
@@ -244,14 +230,6 @@ def _build_failure(view: EvaluationView) -> RecentFailure:
     )
 
 
-def _find_damage(services: Services) -> list[str]:
-    """Check the file of an SQLite store for damage, as far as it can be read in a moment."""
-    if (file := services.votes.database.file) is None or not (damage := find_damage(file, _DAMAGE_WITHIN_S)):
-        return []
-    _log.error("the response store is damaged: %s", damage)
-    return [DAMAGED_STORE]
-
-
 def _find_disk_problems(services: Services) -> list[str]:
     """Check whether the disk of an SQLite store is full or almost full."""
     folder = services.votes.database.folder
@@ -263,7 +241,7 @@ def _find_disk_problems(services: Services) -> list[str]:
     )
 
 
-def _add_daemon_state(health: _DatabaseHealth, daemon: DaemonState, now: datetime) -> HealthBody:
+def _add_daemon_state(health: _StoredHealth, daemon: DaemonState, now: datetime) -> HealthBody:
     # The error message would name the server and the user.
     outages = [] if health.database.answers else ["the database does not answer; see the log"]
     problems = [*outages, *_find_daemon_problems(daemon, now, health.evaluations.open or 0), *health.problems]
@@ -273,13 +251,12 @@ def _add_daemon_state(health: _DatabaseHealth, daemon: DaemonState, now: datetim
         problems=problems,
         database=health.database,
         evaluations=health.evaluations,
-        daemon=HealthOfDaemon(
+        daemon=DaemonHealth(
             running=daemon.is_running(now),
             last_heartbeat_at=daemon.last_heartbeat_at,
             sensor_on=daemon.is_sensor_on,
             last_tick_at=daemon.ticks.last_at if daemon.ticks else None,
         ),
-        votes=health.votes,
     )
 
 

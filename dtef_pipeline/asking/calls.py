@@ -14,7 +14,7 @@ from pydantic import Field
 
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Request, Response
-from dtef_pipeline.asking.request_list import PROMPT_COLUMNS, ListOptions, RequestList, RequestsOfModel, SharedResponse
+from dtef_pipeline.asking.request_list import PROMPT_COLUMNS, ListOptions, RequestsOfModel, SharedResponse
 from dtef_pipeline.identity import request_keys
 from dtef_pipeline.tables import REPLY
 
@@ -71,20 +71,6 @@ class CallTable:
     list_options: ListOptions
     """Returns the options that a prompt offers."""
 
-    def requests(
-        self,
-        prompts: pa.Table,
-        model: ModelSpec,
-        draws: int,
-        snapshot: str,
-        sources: Mapping[str, SharedResponse] = _NOTHING_SHARED,
-    ) -> list[Request]:
-        """Return one request per (prompt, draw), in the order of `keys`; items that share a prompt share its requests.
-
-        `sources`: requests that are replaced by another one with the same text (see `request_list.sources`).
-        """
-        return list(RequestList([self.plan_calls(prompts, model, draws, snapshot, sources).requests]))
-
     def plan_calls(
         self,
         prompts: pa.Table,
@@ -93,8 +79,10 @@ class CallTable:
         snapshot: str,
         sources: Mapping[str, SharedResponse] = _NOTHING_SHARED,
     ) -> ModelCalls:
-        """Return the rows and requests of a language model. A row replaced by `sources` (see `requests`) has its own prompt id and the key
-        of the request that is sent for it.
+        """Return the rows and requests of a language model; items that share a prompt share its requests.
+
+        `sources`: requests that are replaced by another one with the same text (see `request_list.sources`). Such a row has its own prompt
+        id and the key of the request that is sent for it.
         """
         own_keys = _request_keys(prompts["prompt_id"].to_pylist(), model, draws, snapshot)
         keys = [sources[key].request_key if key in sources else key for key in own_keys] if sources else own_keys
@@ -155,10 +143,9 @@ class CallTable:
         snapshot: str,
         responses: pa.Table,
         failures: Mapping[str, Failure],
-        sources: Mapping[str, SharedResponse] = _NOTHING_SHARED,
     ) -> pa.Table:
-        """Return the rows of a language model (see `settle_rows`). `sources`: see `requests`."""
-        return self.settle_rows(self.plan_calls(prompts, model, draws, snapshot, sources).rows, responses, failures)
+        """Return the rows of a language model (see `settle_rows`)."""
+        return self.settle_rows(self.keys(prompts, model, draws, snapshot), responses, failures)
 
     def settle_rows(self, rows: pa.Table, responses: pa.Table, failures: Mapping[str, Failure]) -> pa.Table:
         """Complete the rows with the stored `responses` (any superset, columns STORED_COLUMNS); a request without one has its failure's status,

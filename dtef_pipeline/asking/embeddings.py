@@ -97,16 +97,13 @@ def split_into_pieces(text: str, limit: int = EMBEDDER_WINDOW) -> list[Piece]:
 def _split_words(text: str, limit: int) -> Iterator[str]:
     """Yield the words with their trailing white space; a word of more than `limit` tokens in parts of at most `limit` characters."""
     start = 0
-    for end in (place for place in range(1, len(text) + 1) if place == len(text) or _is_word_start(text, place)):
+    starts = [place for place in range(1, len(text)) if text[place - 1].isspace() and not text[place].isspace()]
+    for end in (*starts, len(text)):
         word, start = text[start:end], end
         if estimate_tokens(word) <= limit:
             yield word
         else:
             yield from (word[place : place + limit] for place in range(0, len(word), limit))
-
-
-def _is_word_start(text: str, place: int) -> bool:
-    return text[place - 1].isspace() and not text[place].isspace()
 
 
 def combine_piece_vectors(vectors: Vectors, tokens: Sequence[int]) -> Vectors:

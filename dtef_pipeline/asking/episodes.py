@@ -38,6 +38,11 @@ class EpisodeResult:
     failure: Failure | None = None
     """Failure of the request that ended the episode; None: the episode was completed."""
 
+    @property
+    def outcomes(self) -> list[Response | Failure]:
+        """The outcomes of all requests, in order."""
+        return [*self.responses, *([self.failure] if self.failure else [])]
+
 
 def play(episodes: Sequence[Episode], ask: Ask, lookup: ReadStored) -> list[EpisodeResult]:
     """Play the episodes to their ends and return their results, in order.
@@ -46,7 +51,7 @@ def play(episodes: Sequence[Episode], ask: Ask, lookup: ReadStored) -> list[Epis
     and the slowest holds up all episodes. A request that episodes share is sent once. Stored responses are replayed.
     """
     side_by_side = _ConcurrentEpisodes(episodes, lookup)
-    requests = side_by_side.list_first_requests()
+    requests = side_by_side.list_next_requests(range(len(episodes)))
     if isinstance(ask, AskWithFollowUps):
         if requests:
             ask.ask_until_done(requests, side_by_side.continue_settled)
@@ -64,10 +69,6 @@ class _ConcurrentEpisodes:
         self._waiting: dict[str, list[int]] = {}
         self.played = [EpisodeResult() for _ in episodes]
 
-    def list_first_requests(self) -> list[Request]:
-        """Return the first requests of all episodes, without duplicates."""
-        return self._list_next_requests(range(len(self._episodes)))
-
     def continue_settled(self, keys: Sequence[str], failures: Mapping[str, Failure]) -> list[Request]:
         """Return the next requests of the episodes that waited for `keys`, without duplicates."""
         responses = index_responses(self._stored(keys))
@@ -79,9 +80,10 @@ class _ConcurrentEpisodes:
                     places.append(at)
                 else:
                     self.played[at].failure = failures.get(key, Failure(key, "was not sent: the run ended first", 0))
-        return self._list_next_requests(sorted(places))
+        return self.list_next_requests(sorted(places))
 
-    def _list_next_requests(self, places: Iterable[int]) -> list[Request]:
+    def list_next_requests(self, places: Iterable[int]) -> list[Request]:
+        """Return the next requests of the episodes at these places, without duplicates."""
         requests: dict[str, Request] = {}
         for at in places:
             if (request := self._episodes[at].next(self.played[at].responses)) is not None:

@@ -152,9 +152,9 @@ def find_maker(model: str, *, own_server: bool = False) -> str | None:
     if not parts or provider == "baseline":
         return None
     folders, name = parts[:-1], parts[-1]
-    # As in bedrock/us.anthropic.claude-3-haiku.
+    # As in bedrock/us.anthropic.claude-3-haiku, and in a fine-tuned openai/ft:gpt-4o-mini:acme.
     prefixes = re.findall(r"[a-z][a-z0-9-]*(?=\.)", name)
-    begins = [name, name.rpartition(".")[2] if prefixes else name, _strip_account(name)]
+    begins = [name, name.rpartition(".")[2] if prefixes else name, name.removeprefix("ft:")]
     for maker in KNOWN_MAKERS:
         if any(begin.startswith(family) for begin in begins for family in maker.families):
             return maker.name
@@ -163,11 +163,6 @@ def find_maker(model: str, *, own_server: bool = False) -> str | None:
             if part in maker.folders:
                 return maker.name
     return next((part for part in reversed(folders) if part not in ("models", "accounts", "fireworks")), None)
-
-
-def _strip_account(name: str) -> str:
-    """Return a name without the prefix of fine-tuned models: `ft:gpt-4o-mini:acme` begins as `gpt-4o-mini`."""
-    return name.removeprefix("ft:")
 
 
 def find_makers_in_name(name: str, makers: Sequence[Maker] = KNOWN_MAKERS) -> tuple[Maker, ...]:

@@ -218,8 +218,8 @@ class Models:
         """Return the model with other sampling parameters, named after its selector."""
         if not settings:
             return spec
-        allowed_keys = _find_allowed_keys(spec)
-        values = {key: getattr(spec, key) for key in spec.model_fields_set if allowed_keys is None or key in allowed_keys}
+        allowed_keys = _COMPUTED_KEYS if spec.is_computed else _LOCAL_KEYS if spec.is_local else spec.model_fields_set
+        values = {key: getattr(spec, key) for key in spec.model_fields_set & allowed_keys}
         where = f"model {spec.name!r} with {format_settings(settings)}"
         if unknown := [key for key in settings if key not in SAMPLING]:
             raise ConfigError(f"{where}: unknown setting {', '.join(map(repr, unknown))}; allowed: {', '.join(SAMPLING)}")
@@ -297,13 +297,6 @@ def _parse_members(name: str, members: Any, specs: Mapping[str, ModelSpec], docu
 def _get_computed_models(info: ValidationInfo) -> Mapping[str, int | None]:
     """Return the computed models passed to `load_models`; empty if a ModelSpec is created directly."""
     return info.context or {}
-
-
-def _find_allowed_keys(spec: ModelSpec) -> frozenset[str] | None:
-    """Return the settings that a model can have, or None if it can have all."""
-    if spec.is_computed:
-        return _COMPUTED_KEYS
-    return _LOCAL_KEYS if spec.is_local else None
 
 
 def _refuse(values: Mapping[str, Any], choices: frozenset[str], because: str) -> None:

@@ -91,16 +91,12 @@ def among(order: Sequence[str], labels: Iterable[str]) -> list[str]:
 
 
 def _sort_key(label: str, first_response: datetime | None) -> tuple[Any, ...]:
-    first = None if first_response is None else _strip_zone(first_response)
+    first = first_response.astimezone(UTC).replace(tzinfo=None) if first_response and first_response.tzinfo else first_response
     named = parse_label_time(label)
     time = first if named is None else named[0]
     if named is not None and first is not None and named[0] <= first < named[0] + named[1]:
         time = first
     return time is not None, time or datetime.min, first or datetime.min, label != FIRST_LABEL, _split_numbers(label), label
-
-
-def _strip_zone(time: datetime) -> datetime:
-    return (time.astimezone(UTC) if time.tzinfo else time).replace(tzinfo=None)
 
 
 def _split_numbers(label: str) -> list[tuple[str, int, str]]:

@@ -6,7 +6,7 @@ response counts. Conditions are never mixed, so `n_pairs`, the number of cells b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ import pandas as pd
 
 from dtef_pipeline.asking.models import COMPUTED
 from dtef_pipeline.boards.board_subject import BoardSubject, Codes, Noise
-from dtef_pipeline.boards.cells import BoardOptions, identify, load_cells, load_scores_by_metric, require_current_scores
+from dtef_pipeline.boards.cells import BoardOptions, identify, load_cells, require_current_scores
 from dtef_pipeline.boards.intervals import board_intervals
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
@@ -89,26 +89,20 @@ class _Places(NamedTuple):
     is_reference: npt.NDArray[np.bool_]  # (rows,)
 
 
-def _places(cells: pd.DataFrame, group_by: Sequence[str], subject: BoardSubject) -> _Places:
+def _locate_cells(cells: pd.DataFrame, group_by: Sequence[str], subject: BoardSubject) -> _Places:
     keys = subject.keys
     row, rows = identify(cells, [*group_by, *keys.asked, *MODEL])
     group, _ = identify(rows, [*group_by, *keys.asked])
     cell, part = (identify(cells, names)[0] for names in (keys.cell, keys.space[1:]))
     model = rows["model"].astype(str)
-    return _Places(
-        row,
-        rows,
-        group,
-        cell,
-        part,
-        (~model.str.startswith(COMPUTED) | (model == subject.reference)).to_numpy(dtype=bool),
-        (model == subject.reference).to_numpy(),
-    )
+    is_reference = (model == subject.reference).to_numpy()
+    counts = is_reference | ~model.str.startswith(COMPUTED).to_numpy(dtype=bool)
+    return _Places(row, rows, group, cell, part, counts, is_reference)
 
 
 def _compute_board(cells: pd.DataFrame, group_by: Sequence[str], subject: BoardSubject) -> pd.DataFrame:
     """Compute the board of `cells` (see `load_cells`) without intervals."""
-    places, conditions = _places(cells, group_by, subject), subject.keys.asked
+    places, conditions = _locate_cells(cells, group_by, subject), subject.keys.asked
     read, n_answered = (
         np.bincount(places.row, cells[name].to_numpy(np.float64), len(places.rows)) for name in ("n_ok", "n_answered")
     )
@@ -154,10 +148,6 @@ def _count_shared_parts(places: _Places, has_score: npt.NDArray[np.bool_]) -> Co
     return np.where(parts > 0, parts, every)
 
 
-def _share_words(share: float) -> str:
-    return "less than 1%" if share < 0.01 else f"{share:.0%}"
-
-
 def _explain_unranked(
     adjusted: Floats, n_pairs: Codes, n_parts: Codes, n_needed: Codes, pairs: Codes, subject: BoardSubject
 ) -> list[str]:
@@ -171,7 +161,8 @@ def _explain_unranked(
         elif np.isnan(value):
             notes.append(f"{NO_RANK}: it shares no pair with the ranked models")
         elif size < _FEW_PAIRS * every:
-            notes.append(f"its rank rests on {_share_words(size / every)} of the pairs and assumes the same lead on the others")
+            share = "less than 1%" if size < 0.01 * every else f"{size / every:.0%}"
+            notes.append(f"its rank rests on {share} of the pairs and assumes the same lead on the others")
         else:
             notes.append("")
     return notes
@@ -255,23 +246,10 @@ def _rank_by_metrics(
     cells = evidence.cells if evidence else load_cells(connection, options)
     frame = _compute_board(cells, (), options.subject).assign(metric=options.metric)
     frame = frame[[*keys, "n_pairs", "score", "parse_rate", "metric"]]
-    for metric, ranked in _iterate_metric_ranks(connection, options):
+    for metric in options.subject.metrics:
+        of_metric = load_cells(connection, replace(options, metric=metric))
+        ranked = _compute_board(of_metric, (), options.subject)[[*keys, "score", "rank"]]
         ranks = ranked.rename(columns={"score": metric, "rank": f"{metric}_rank"})
         frame = frame.merge(ranks, on=keys, how="left", suffixes=("", "_"))
     errors = cells.astype(dict.fromkeys(keys, str)).groupby(keys)[corrected].mean()
     return frame.merge(errors, left_on=keys, right_index=True, how="left")
-
-
-def _iterate_metric_ranks(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Yield each metric with the keys of the overall board's rows and their `score` and `rank`."""
-    subject = options.subject
-    names = [*MODEL, *subject.keys.asked, "score", "rank"]
-    if options.cells == "shared":  # which cells these are depends on the metric
-        for metric in subject.metrics:
-            yield metric, _compute_board(load_cells(connection, replace(options, metric=metric)), (), subject)[names]
-        return
-    cells = load_scores_by_metric(connection, options)
-    places = _places(cells, (), subject)
-    rows = places.rows.astype(str)
-    for metric in subject.metrics:
-        yield metric, rows.assign(**_rank_rows(places, cells[metric].to_numpy(np.float64), subject))[names]

@@ -16,7 +16,6 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import pyarrow as pa
 
 from dtef_pipeline.asking.snapshot_order import build_place_sql, snapshot_order
 from dtef_pipeline.boards.board_subject import BoardSubject
@@ -76,10 +75,9 @@ class BoardOptions:
         return None
 
 
-def policy_sql(options: BoardOptions, metric: str | None = None) -> str:
-    """Return the published policy under a metric (default: the board's) as an SQL expression over `scores` columns."""
-    metric = metric or options.metric
-    similarity = f"1 - {metric}" if metric in options.subject.distances else metric
+def policy_sql(options: BoardOptions) -> str:
+    """Return the published policy under the board's metric as an SQL expression over `scores` columns."""
+    similarity = f"1 - {options.metric}" if options.metric in options.subject.distances else options.metric
     credits = options.subject.credits.items()
     fixed = " ".join(f"WHEN '{status}' THEN {score}" for status, score in credits if score is not None)
     return f"CASE status WHEN 'ok' THEN {similarity} {fixed} END"
@@ -120,7 +118,10 @@ def cells_sql(connection: duckdb.DuckDBPyConnection, options: BoardOptions, expr
     , cells AS (SELECT own.* FROM own SEMI JOIN shared USING ({cell}))"""
     descriptions = "".join(f"any_value({name}) AS {name}, " for name in keys.described)
     corrected = "".join(f"avg({name}) AS {name}, " for name in options.subject.corrected)
-    score = policy_sql(options)
+    score, place = policy_sql(options), "0"
+    if options.snapshot is None:
+        with require_current_scores(keys):
+            place = build_place_sql(snapshot_order(connection))
     return f"""
     WITH own AS (
         SELECT {cell}, {model}, snapshot, {descriptions}
@@ -129,18 +130,10 @@ def cells_sql(connection: duckdb.DuckDBPyConnection, options: BoardOptions, expr
             {", ".join((*(f"count(*) FILTER (status = '{outcome}') AS n_{outcome}" for outcome in STATUSES if outcome != "ok"), *expressions))}
         FROM scores WHERE {_cells_where_sql(options)} GROUP BY {cell}, {model}, snapshot
         QUALIFY row_number() OVER (
-            PARTITION BY {cell}, {model} ORDER BY avg({score}) IS NULL, {_snapshot_place_sql(connection, options)} DESC NULLS LAST
+            PARTITION BY {cell}, {model} ORDER BY avg({score}) IS NULL, {place} DESC NULLS LAST
         ) = 1
     ){shared if options.cells == "shared" else ", cells AS (FROM own)"}
     """
-
-
-def _snapshot_place_sql(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> str:
-    """Return the SQL by which the snapshots of a cell are sorted; constant for a single snapshot."""
-    if options.snapshot is not None:
-        return "0"
-    with require_current_scores(options.subject.keys):
-        return build_place_sql(snapshot_order(connection))
 
 
 @contextmanager
@@ -187,11 +180,14 @@ def load_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> 
         {cells_sql(connection, options)}, reference AS ({reference})
         SELECT {named}, score, parsed_score, {", ".join((*subject.corrected, *COUNTED))}, {facts}, {references}
         FROM cells LEFT JOIN reference USING ({pair})
-        ORDER BY {_order_by_sql(subject.keys)}
+        ORDER BY {", ".join((*MODEL, *reversed(subject.keys.asked), *subject.keys.pair))}
         """
     with require_current_scores(subject.keys):
         rows = connection.sql(query, params=parameters(options)).to_arrow_table()
-    return add_clusters(_make_categorical(rows, subject.keys), connection, subject)
+    for name in {*subject.keys.row, *subject.keys.described} & set(rows.column_names):
+        place = rows.schema.get_field_index(name)
+        rows = rows.set_column(place, name, rows.column(place).combine_chunks().dictionary_encode())
+    return add_clusters(rows.to_pandas(), connection, subject)
 
 
 def add_clusters(rows: pd.DataFrame, connection: duckdb.DuckDBPyConnection, subject: BoardSubject) -> pd.DataFrame:
@@ -213,43 +209,6 @@ def add_clusters(rows: pd.DataFrame, connection: duckdb.DuckDBPyConnection, subj
     same_item = items.merge(references, on=names, how="left")["same_item"].fillna(item_keys)
     cluster = items.merge(links, on=names, how="left")["cluster"].fillna(same_item)
     return rows.assign(same_item=pd.Categorical(same_item).take(code), cluster=pd.Categorical(cluster).take(code))
-
-
-def load_scores_by_metric(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
-    """Return the `score` of `load_cells` under every metric, one column per metric, with the columns that identify a row.
-
-    One row per cell and model variant, regardless of `options.cells` and `options.metric`. Under each metric the latest snapshot with a
-    score counts.
-    """
-    connection.execute("SET threads = 1")
-    subject = options.subject
-    columns = ", ".join((*subject.keys.cell, *MODEL))
-    means = ", ".join(f"avg({policy_sql(options, metric)}) AS {metric}" for metric in subject.metrics)
-    latest = ", ".join(f"arg_max({metric}, place) AS {metric}" for metric in subject.metrics)
-    place = _snapshot_place_sql(connection, options)
-    query = f"""
-        WITH of_snapshots AS (
-            SELECT {columns}, {place} AS place, {means} FROM scores WHERE {_cells_where_sql(options)} GROUP BY {columns}, snapshot
-        )
-        SELECT {columns}, {latest} FROM of_snapshots GROUP BY {columns}
-        ORDER BY {_order_by_sql(subject.keys)}
-        """
-    with require_current_scores(subject.keys):
-        return _make_categorical(connection.sql(query, params=parameters(options)).to_arrow_table(), subject.keys)
-
-
-def _order_by_sql(keys: Keys) -> str:
-    """Return the SQL of the columns that sort cells, so that equal scores are added in the same order."""
-    return ", ".join((*MODEL, *reversed(keys.asked), *keys.pair))
-
-
-def _make_categorical(rows: pa.Table, keys: Keys) -> pd.DataFrame:
-    """Return the rows with text columns as categories."""
-    for name in {*keys.row, *keys.described} & set(rows.column_names):
-        place = rows.schema.get_field_index(name)
-        rows = rows.set_column(place, name, rows.column(place).combine_chunks().dictionary_encode())
-    frame: pd.DataFrame = rows.to_pandas()
-    return frame
 
 
 def identify(cells: pd.DataFrame, columns: Sequence[str]) -> tuple[npt.NDArray[np.int64], pd.DataFrame]:

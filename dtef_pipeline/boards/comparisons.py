@@ -1,8 +1,7 @@
-"""Comparisons of every two models on the cells that both have a score for, and tiers of models that cannot be distinguished."""
+"""Comparisons of every two models on the cells that both have a score for, and the ranks that they leave."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import NamedTuple
@@ -14,44 +13,22 @@ import pandas as pd
 from dtef_pipeline.boards.board_subject import BoardSubject
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.boards.families import BETTER, OTHER, add_families
-from dtef_pipeline.boards.pairs import PairSums, add_model_columns, compare_pairs
+from dtef_pipeline.boards.pairs import PairSums, add_model_columns, compare_pairs, sum_shared_items
 from dtef_pipeline.keys import MODEL, Keys
-from dtef_pipeline.statistics.differences import (
-    Codes,
-    Floats,
-    places,
-)
+from dtef_pipeline.statistics.differences import Codes, Floats, places
 from dtef_pipeline.statistics.products import product
 from dtef_pipeline.statistics.ranks import rank_bounds
 from dtef_pipeline.statistics.shared_noise import compute_common_variance
 from dtef_pipeline.text.number_words import list_first_names
 
 _MOST_NAMED = 3
-_OF_PARSED = {
-    "n_pairs": "n_parsed_pairs",
-    "difference": "parsed_difference",
-    "p": "parsed_p",
-    "note": "parsed_note",
-}
+_OF_PARSED = {"n_pairs": "n_parsed_pairs", "difference": "parsed_difference", "p": "parsed_p", "note": "parsed_note"}
 """The columns from parsed scores only, by the name of the same number under the policy."""
 
 
 _OF_COMPARISON = (
-    *(
-        *MODEL,
-        "targets",
-        "metric",
-        *OTHER,
-        "n_pairs",
-        "n_items",
-        "n_clusters",
-        "score",
-        "other_score",
-        "difference",
-        "low",
-        "high",
-    ),
-    *("effect_size", "p", "adjusted_over", "p_adjusted", "verdict", "n_parsed_pairs", "parsed_difference"),
+    *(*MODEL, "targets", "metric", *OTHER, "n_pairs", "n_items", "n_clusters", "score", "other_score", "difference", "low"),
+    *("high", "effect_size", "p", "adjusted_over", "p_adjusted", "verdict", "n_parsed_pairs", "parsed_difference"),
     *("parsed_p", "parsed_p_adjusted", "parsed_verdict", "parsed_note", "note"),
 )
 """The columns of comparisons, except those of the setting."""
@@ -63,7 +40,7 @@ class _Grid(NamedTuple):
     models: pd.DataFrame
     scores: Floats  # (cells, models), NaN: none
     noise: npt.NDArray[np.float32] | None  # (replicates, cells, models), 0 where there is no score
-    starts: Codes  # (clusters + 1,): where the cells of each cluster begin, and the end
+    cluster: Codes  # (cells,) from 0, rising
     part: Codes  # (cells,): the item in its sample of people, in order within a cluster
     sample: Codes  # (cells,): of people
     parsed: Floats  # (cells, models): scores of only the parsed responses, NaN: none
@@ -130,55 +107,32 @@ def _build_grid(rows: pd.DataFrame, options: BoardOptions, noise: npt.NDArray[np
     if noise is not None:
         deviations = np.zeros((noise.shape[1], *scores.shape), dtype=np.float32)
         deviations[:, place, model] = np.nan_to_num(noise).T
-    starts = np.searchsorted(cluster[order], np.arange(cluster.max() + 2))
-    return _Grid(models, scores, deviations, starts, part[order], sample[order], parsed_scores, ratios, item[order])
+    return _Grid(models, scores, deviations, cluster[order], part[order], sample[order], parsed_scores, ratios, item[order])
 
 
 def _sum_pairs(grid: _Grid, left: Codes, right: Codes) -> _Pairs:
-    """Compute sums over shared cells as products of each cluster's scores with the mask of scored cells: one small matrix per cluster.
-
-    `left` and `right` (pairs,) are the models of each pair.
-    """
-    has_score = ~np.isnan(grid.scores)
-    mask, scores = has_score.astype(np.float64), np.where(has_score, grid.scores, 0.0)
-    clusters = len(grid.starts) - 1
-    sums, other_sums, counts = (np.empty((clusters, len(left))) for _ in range(3))
-    for cluster in range(clusters):
-        cells = slice(grid.starts[cluster], grid.starts[cluster + 1])
-        shared_sums = product(scores[cells].T, mask[cells])
-        sums[cluster], other_sums[cluster] = shared_sums[left, right], shared_sums[right, left]
-        counts[cluster] = product(mask[cells].T, mask[cells])[left, right]
-    items = sum(product(part.T, part)[left, right] > 0 for part in _split_by_item(mask, grid.item))
-    return _Pairs(
-        left,
-        right,
-        PairSums(sums, other_sums, counts),
-        np.asarray(items, dtype=np.int64),
-        _estimate_pair_noise(grid, mask, left, right),
-    )
+    """Compute sums over shared cells. `left` and `right` (pairs,) are the models of each pair."""
+    mask = (~np.isnan(grid.scores)).astype(np.float64)
+    sums = sum_shared_items(grid.scores, grid.cluster, left, right)
+    by_item = np.argsort(grid.item, kind="stable")
+    parts = np.split(mask[by_item], np.flatnonzero(np.diff(grid.item[by_item])) + 1)
+    items = sum(product(part.T, part)[left, right] > 0 for part in parts)
+    return _Pairs(left, right, sums, np.asarray(items, dtype=np.int64), _estimate_pair_noise(grid, mask, left, right))
 
 
 def _estimate_pair_noise(grid: _Grid, mask: Floats, left: Codes, right: Codes) -> Floats:
     """Return the noise of the pairs' differences; `mask` (cells, models) is 1 where a model has a score."""
     if grid.noise is None:
         return np.zeros(len(left))
-    has_score, clusters = mask.astype(np.float32), len(grid.starts) - 1
-    spreads = np.zeros((len(left), grid.sample.max() + 1, clusters))
-    for cluster in range(clusters):
-        bounds = grid.starts[cluster], grid.starts[cluster + 1]
-        inner = np.flatnonzero(np.diff(grid.part[slice(*bounds)])) + 1 + bounds[0]
-        for start, end in pairwise([bounds[0], *inner, bounds[1]]):
-            # (replicates, who has a score, whose noise)
-            noise = product(has_score[start:end].T, grid.noise[:, start:end])
-            part = noise[:, right, left] - noise[:, left, right]
-            spreads[:, grid.sample[start], cluster] += np.sqrt((part**2).mean(axis=0))
+    has_score = mask.astype(np.float32)
+    spreads = np.zeros((len(left), grid.sample.max() + 1, grid.cluster[-1] + 1))
+    starts = np.flatnonzero((np.diff(grid.part) != 0) | (np.diff(grid.cluster) != 0)) + 1
+    for start, end in pairwise([0, *starts, len(mask)]):
+        # (replicates, who has a score, whose noise)
+        noise = product(has_score[start:end].T, grid.noise[:, start:end])
+        part = noise[:, right, left] - noise[:, left, right]
+        spreads[:, grid.sample[start], grid.cluster[start]] += np.sqrt((part**2).mean(axis=0))
     return compute_common_variance(spreads)
-
-
-def _split_by_item(mask: Floats, item: Codes) -> list[Floats]:
-    """Split the rows (cells, models) by item."""
-    order = np.argsort(item, kind="stable")
-    return np.split(mask[order], np.flatnonzero(np.diff(item[order])) + 1)
 
 
 def _compare(grid: _Grid, options: BoardOptions, has_parsed: bool) -> pd.DataFrame:
@@ -256,48 +210,3 @@ def list_contradictions(board_rows: pd.DataFrame, pairs: pd.DataFrame, keys: Key
         for key in board_rows[[*names, *MODEL]].astype(str).itertuples(index=False, name=None)
     ]
     return pd.Series(notes, board_rows.index, dtype=object)
-
-
-def tiers(board_rows: pd.DataFrame, pairs: pd.DataFrame, keys: Keys) -> pd.Series:
-    """Return the tier of each row of an overall board, from 1, on the board's index; null for unranked models.
-
-    `pairs`: from `compare_all_pairs`, of the same scores. Each setting has its own ranking. A tier is its first model and those
-    ranked below it, down to the next model that the verdict finds worse than the first; that model opens the next tier. Models of a tier
-    cannot be distinguished from its first, but may be from each other. Null also for a model without a testable comparison in that
-    setting, because there are too few clusters.
-    """
-    testable = pairs[pairs["p"].notna()]
-    sides = [(*keys.asked, *names) for names in (MODEL, OTHER)]
-    able = {model for side in sides for model in zip(*(testable[name].astype(str) for name in side), strict=True)}
-    wins = pairs[pairs["verdict"] == BETTER]
-    better = set(zip(*(wins[name].astype(str) for name in (*keys.asked, *MODEL, *OTHER)), strict=True))
-    ranked = board_rows[board_rows["rank"].notna()].sort_values([*keys.asked, "rank", *MODEL], kind="stable")
-    result = pd.Series(pd.NA, index=board_rows.index, dtype="Int64")
-    current_condition: tuple[str, ...] = ()
-    for index, *names in ranked[[*keys.asked, *MODEL]].astype(str).itertuples(name=None):
-        condition, model = tuple(names[: len(keys.asked)]), names[len(keys.asked) :]
-        if (*condition, *model) not in able:
-            continue
-        if condition != current_condition:
-            current_condition, first, tier = condition, model, 1
-        elif (*current_condition, *first, *model) in better:
-            first, tier = model, tier + 1
-        result.loc[index] = tier
-    return result
-
-
-def explain_missing_tiers(board_rows: pd.DataFrame, pairs: pd.DataFrame, keys: Keys) -> pd.Series:
-    """Explain why each ranked row of a board with the column `tier` has none, on the board's index; empty for all others.
-
-    `pairs`: from `compare_all_pairs`, of the same scores; the reason is the most frequent note of pairs in the same setting.
-    """
-    notes = pairs[pairs["note"] != ""]
-    reasons = {
-        tuple(map(str, condition)): Counter(rows["note"]).most_common(1)[0][0]
-        for condition, rows in notes.groupby(list(keys.asked), observed=True)
-    }
-    conditions = zip(*(board_rows[name].astype(str) for name in keys.asked), strict=True)
-    reason_column = pd.Series(
-        [reasons.get(condition, "no other model to compare with") for condition in conditions], board_rows.index, dtype=object
-    )
-    return reason_column.where(board_rows["rank"].notna() & board_rows["tier"].isna(), "")

@@ -30,7 +30,7 @@ _CALL_ROWS = """
         {attempts}::BIGINT AS attempts, {unknown_cost_limit}::DOUBLE AS unknown_cost_limit,
         struct_pack(first_level := {first}::VARCHAR, second_level := {second}::VARCHAR, snapshot := {snapshot}::VARCHAR,
             purpose := {purpose}::VARCHAR, setting := {setting}::VARCHAR, model := {model}::VARCHAR) AS place
-    FROM {table} WHERE {is_asked} AND NOT starts_with({variant}, '{computed}')
+    FROM {table} WHERE {only} AND {is_asked} AND NOT starts_with({variant}, '{computed}')
 """
 # Rows of one request may have been written by different runs, so each of its values is looked for in all of them. A row that shares a
 # request with an earlier one has cost 0, also when the price is unknown; the earlier one then has none.
@@ -91,12 +91,11 @@ def requests_sql(family: FamilyCalls, tables: Collection[str] | None = None) -> 
 
 def _request_rows_sql(calls: Calls, family: FamilyCalls) -> str:
     names = {name: getattr(calls, name) for name in calls.__slots__}
+    names |= {"first": calls.first or family.space.first, "second": calls.second or family.space.second or "NULL"}
     is_single = calls.keys == "request_key"
     return _CALL_ROWS.format(
         **{**names, "keys": "[request_key]" if is_single else calls.keys},
         is_asked="request_key IS NOT NULL" if is_single else f"len({calls.keys}) > 0",
-        first=family.space.first,
-        second=family.space.second or "NULL",
         computed=COMPUTED,
     )
 

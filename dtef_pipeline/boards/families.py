@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from dtef_pipeline.asking.models import is_computed
@@ -37,33 +36,26 @@ def add_families(table: pd.DataFrame, options: BoardOptions) -> pd.DataFrame:
     `table`: as in `compare_all_pairs`, with all settings. p is adjusted by Holm over the rows of a family in the same setting;
     a verdict follows from the adjusted p and SIGNIFICANCE.
     """
-    result = table.assign(adjusted_over=_name_families(table, options.subject))
+    sides = [table[name].astype(str) for name in ("model_variant", "other_variant")]
+    is_first_computed, is_other_computed = (side.map(is_computed).astype(bool) for side in sides)
+    is_of_reference = (sides[0] == options.subject.reference) | (sides[1] == options.subject.reference)
+    cases = [~is_first_computed & ~is_other_computed, (is_first_computed ^ is_other_computed) & is_of_reference]
+    names = np.select(cases, [AMONG_MODELS, OF_REFERENCE], OF_BASELINES).astype(object)
+    result = table.assign(adjusted_over=names)
     groups = [result["adjusted_over"], *(table[name].astype(str) for name in options.subject.keys.asked)]
     for p, adjusted, difference, verdict in (
         ("p", "p_adjusted", "difference", "verdict"),
         ("parsed_p", "parsed_p_adjusted", "parsed_difference", "parsed_verdict"),
     ):
         result[adjusted] = table[p].astype(np.float64).groupby(groups).transform(lambda values: holm(values))
-        result[verdict] = _name_verdicts(result[adjusted], result[difference])
+        words = np.where(result[difference] > 0, BETTER, np.where(result[difference] < 0, WORSE, ALIKE))
+        words = np.where(result[adjusted] < SIGNIFICANCE, words, ALIKE)
+        result[verdict] = np.where(result[adjusted].isna(), UNTESTED, words).astype(object)
     # Rows of which all was read say one thing, whatever p of other rows is adjusted with theirs.
     all_read = (result["n_parsed_pairs"] == result["n_pairs"]) & (result["parsed_p"] == result["p"])
     for column in ("parsed_p_adjusted", "parsed_verdict"):
         result[column] = result[column].mask(all_read, result[column.removeprefix("parsed_")])
     return result.assign(parsed_note=describe_disagreement(result, options.subject, "both answered readably", _IN_WORDS))
-
-
-def _name_families(table: pd.DataFrame, subject: BoardSubject) -> npt.NDArray[np.object_]:
-    sides = [table[name].astype(str) for name in ("model_variant", "other_variant")]
-    flags = [side.map(is_computed).astype(bool) for side in sides]
-    has_reference = (flags[0] ^ flags[1]) & ((sides[0] == subject.reference) | (sides[1] == subject.reference))
-    no_baseline = ~flags[0] & ~flags[1]
-    return np.select([no_baseline, has_reference], [AMONG_MODELS, OF_REFERENCE], OF_BASELINES).astype(object)
-
-
-def _name_verdicts(p: pd.Series, difference: pd.Series) -> npt.NDArray[np.object_]:
-    is_significant = p < SIGNIFICANCE
-    words = np.where(is_significant & (difference > 0), BETTER, np.where(is_significant & (difference < 0), WORSE, ALIKE))
-    return np.where(p.isna(), UNTESTED, words).astype(object)
 
 
 def describe_disagreement(table: pd.DataFrame, subject: BoardSubject, where: str, words: Mapping[str, str]) -> list[str]:

@@ -47,6 +47,11 @@ class Calls:
     """Calls that may have been billed at an unknown cost; null: in the response store."""
     unknown_cost_limit: str = "NULL"
     """Upper limit in US dollars for these calls."""
+    first: str = ""
+    """First level of the partition; empty: the column of the family's space. `second` likewise."""
+    second: str = ""
+    only: str = "true"
+    """Whether a row is of this family."""
 
 
 def calls_by_key(table: str, **differs: str) -> Calls:

@@ -55,6 +55,10 @@ def _compute_intervals(grid: Grid) -> pd.DataFrame:
     low, high = score_interval(grid)
     parsed_means = grid.mean(grid.column("parsed_score"))
     measures = subject.measures(grid)
+    notes = (
+        [explain_missing(int(n), subject.keys.cluster_noun), "no answer could be read" if n and np.isnan(mean) else "", *extra]
+        for n, mean, extra in zip(clusters, parsed_means, measures.notes, strict=True)
+    )
     columns: dict[str, npt.NDArray[np.generic]] = {
         "score_low": low,
         "score_high": high,
@@ -62,7 +66,7 @@ def _compute_intervals(grid: Grid) -> pd.DataFrame:
         subject.items: grid.count_distinct(["same_item"], has_score),
         subject.independent: clusters,
         **measures.columns,
-        "note": _write_interval_notes(clusters, parsed_means, measures.notes, subject.keys.cluster_noun),
+        "note": np.array(["; ".join(filter(None, reasons)) for reasons in notes], dtype=object),
     }
     return pd.concat([grid.rows, pd.DataFrame({name: columns[name] for name in subject.columns})], axis=1)
 
@@ -80,12 +84,3 @@ def clip_to_unit(score: Estimates) -> tuple[Floats, Floats]:
     """Return the ends of 95 % intervals of scores, clipped to 0-1."""
     low, high = score.interval()
     return np.maximum(low, 0), np.minimum(high, 1)
-
-
-def _write_interval_notes(
-    clusters: npt.NDArray[np.int64], parsed_means: Floats, extras: Sequence[Sequence[str]], noun: str
-) -> npt.NDArray[np.object_]:
-    """Explain why a row has no interval or lacks a measure; empty if nothing is missing."""
-    unread = ["no answer could be read" if n and np.isnan(mean) else "" for n, mean in zip(clusters, parsed_means, strict=True)]
-    reasons = ([explain_missing(int(n), noun), note, *extra] for n, note, extra in zip(clusters, unread, extras, strict=True))
-    return np.array(["; ".join(filter(None, parts)) for parts in reasons], dtype=object)

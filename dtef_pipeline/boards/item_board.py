@@ -25,16 +25,16 @@ _RANGES = ("rank_low", "rank_high")
 _MACRO = ("macro_score", "macro_low", "macro_high")
 
 
-def rank_item_board(scores: pa.Table, names: Sequence[str], *, part: str, order: Sequence[str] = ()) -> pd.DataFrame:
+def rank_item_board(scores: pa.Table, names: Sequence[str], order: Sequence[str]) -> pd.DataFrame:
     """Return the boards that the columns `names` identify, best model first.
 
     One row per board and model variant: MEAN_COLUMNS without the means over clusters, `coverage` (see `add_coverage`), and the columns of
-    `rank_boards`. `scores`: from `select_latest_rows`, with `cluster`, `status`, `value`, `metric`, the columns of `names` and MODEL, and
-    `part`, the level that identifies partitions.
+    `rank_boards`. `scores`: from `select_latest_rows`, with `cluster`, `status`, `value`, `metric`, `part` (the partition) and the
+    columns of `names` and MODEL; `order`: all snapshots, earliest first.
     """
     board = build_means_frame(scores, [*names, *MODEL])
     n_expected = add_coverage(board, scores, names)
-    return rank_boards(board.assign(note=_write_board_notes(board, n_expected)), scores, names, part=part, order=order)
+    return rank_boards(board.assign(note=_write_board_notes(board, n_expected)), scores, names, order)
 
 
 def add_coverage(board: pd.DataFrame, scores: pa.Table, names: Sequence[str], left_out: Codes | int = 0) -> Codes:
@@ -43,7 +43,9 @@ def add_coverage(board: pd.DataFrame, scores: pa.Table, names: Sequence[str], le
     `left_out` (rows,): items of its board that do not apply to a row.
     """
     group = codes(pa.Table.from_pandas(board[list(names)], preserve_index=False), names)[0]
-    n_expected = _count_items_of_boards(scores, names, group) - left_out
+    board_of_row, first = codes(scores, names)
+    _, first_of_item = codes(scores, [*names, "item_id"])
+    n_expected = np.bincount(board_of_row[first_of_item], minlength=len(first)).astype(np.int64)[group] - left_out
     board["coverage"] = board["n_items"] / np.where(n_expected, n_expected, np.nan)
     return n_expected
 
@@ -53,9 +55,7 @@ def has_enough(board: pd.DataFrame) -> pd.Series[bool]:
     return (board["coverage"] >= RANKED_FROM) & board["score"].notna()
 
 
-def rank_boards(
-    board: pd.DataFrame, scores: pa.Table, names: Sequence[str], *, part: str, order: Sequence[str] = ()
-) -> pd.DataFrame:
+def rank_boards(board: pd.DataFrame, scores: pa.Table, names: Sequence[str], order: Sequence[str]) -> pd.DataFrame:
     """Sort the rows by board and rank, and add `rank`, `rank_low`, `rank_high`, `n_parts`, `snapshots` and `snapshot`, the last.
 
     `board`: rows from `build_means_frame` of the same scores, in its order, with a `coverage`. Models are ranked by `score`, the mean over
@@ -65,7 +65,9 @@ def rank_boards(
     enough, row = has_enough(board), codes(scores, keys)[0]
     group = codes(pa.Table.from_pandas(board[list(names)], preserve_index=False), names)[0]
     board["rank"] = pd.Series(rank_numbers(board["score"].where(enough), group)).astype("Int64")
-    board["n_parts"] = _count_distinct_scored(scores, keys, part, len(board))
+    scored_rows = np.flatnonzero(pc.is_valid(scores["score"]).to_numpy())
+    _, first = codes(scores.take(pa.array(scored_rows)), [*keys, "part"])
+    board["n_parts"] = np.bincount(row[scored_rows[first]], minlength=len(board))
     labels = _list_snapshots_of_rows(scores, row, len(board), order)
     board["snapshots"] = pd.Series(labels, board.index, dtype=object)
     board["snapshot"] = pd.Series([snapshots[-1] for snapshots in labels], board.index, dtype=object)
@@ -94,21 +96,6 @@ def build_means_frame(scores: pa.Table, names: Sequence[str], *, macro: bool = F
     rows = compute_result_means(scores, names, macro_noted=macro)
     frame = rows.to_pandas().astype(dict.fromkeys(names, "str"))
     return pd.DataFrame(frame.drop(columns=[] if macro else list(_MACRO)).assign(note=frame["note"].fillna("")))
-
-
-def _count_items_of_boards(scores: pa.Table, names: Sequence[str], group: Codes) -> Codes:
-    """Return (rows of the board,) the number of items of its board."""
-    board, first = codes(scores, names)
-    _, first_of_item = codes(scores, [*names, "item_id"])
-    return np.bincount(board[first_of_item], minlength=len(first)).astype(np.int64)[group]
-
-
-def _count_distinct_scored(scores: pa.Table, keys: Sequence[str], column: str, size: int) -> Codes:
-    """Return (rows of the board,) the number of distinct values of `column` in scored rows."""
-    row, _ = codes(scores, keys)
-    scored_rows = np.flatnonzero(pc.is_valid(scores["score"]).to_numpy())
-    _, first = codes(scores.take(pa.array(scored_rows)), [*keys, column])
-    return np.bincount(row[scored_rows[first]], minlength=size).astype(np.int64)
 
 
 def _list_snapshots_of_rows(scores: pa.Table, row: Codes, size: int, order: Sequence[str]) -> list[list[str]]:

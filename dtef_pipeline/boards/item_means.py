@@ -71,19 +71,13 @@ def compute_mean_intervals(
 _READ_COLUMNS = ("item_id", "cluster", "status", "value", "score")
 
 
-def compute_result_means(
-    scores: pa.Table,
-    group_by: Sequence[str],
-    *,
-    cluster_noun: str = "cluster",
-    macro_noted: bool = True,
-) -> pa.Table:
+def compute_result_means(scores: pa.Table, group_by: Sequence[str], *, macro_noted: bool = True) -> pa.Table:
     """Return one row per group, in order of first occurrence: the columns of `group_by`, and MEAN_COLUMNS.
 
     `scores`: rows with `item_id`, `cluster`, `status`, `value`, `score` and the columns of `group_by`, one per response of one metric; an
     optional `metric` tells right-or-wrong metrics (Wilson's interval) from graded ones. The groups must separate metrics, models and
-    conditions, which are never averaged together. Responses without a score are counted but excluded from means. `cluster_noun`: name of a
-    cluster in notes, `subject` or `transcript`; `macro_noted`: whether notes explain a missing interval of the mean over clusters.
+    conditions, which are never averaged together. Responses without a score are counted but excluded from means. `macro_noted`:
+    whether notes explain a missing interval of the mean over clusters.
     """
     group, first = codes(scores, group_by)
     table = _ScoreArrays.build_score_arrays(scores, group_by, group)
@@ -94,12 +88,16 @@ def compute_result_means(
     n_scored = np.bincount(group[~np.isnan(table.score)], minlength=groups)
     n_skipped = np.bincount(group, pc.starts_with(scores["status"], "skipped").to_numpy(), groups)
     read = np.bincount(group, (scores["status"].to_numpy() == "ok") & ~np.isnan(table.score), groups)
-    lone, two_valued = _has_single_items(items, clusters, groups), _has_two_values(scores, first)
-    micro = _compute_item_intervals(items, clusters, lone, two_valued, cluster_noun)
+    # Whether each cluster of a group is one item.
+    lone = np.bincount(items.group, minlength=groups) == np.bincount(clusters.group, minlength=groups)
+    two_valued = _has_two_values(scores, first)
+    micro = _compute_item_intervals(items, clusters, lone, two_valued)
     macro = compute_mean_intervals(
-        clusters.mean, clusters.group, groups, lone & two_valued, cluster_noun, "interval for the mean of groups"
+        clusters.mean, clusters.group, groups, lone & two_valued, "cluster", "interval for the mean of groups"
     )
     n_total = np.bincount(group, minlength=groups)
+    whys = zip(n_scored, micro.why_none, macro.why_none if macro_noted else [""] * groups, lone.tolist(), strict=True)
+    notes = (("" if n else "no response has a score", _join_reasons(*why)) for n, *why in whys)
     columns: dict[str, Any] = {
         "n_total": n_total,
         "n_scored": n_scored,
@@ -116,7 +114,7 @@ def compute_result_means(
         "macro_score": group_means(clusters.mean, clusters.group, groups),
         "macro_low": macro.low,
         "macro_high": macro.high,
-        "note": _write_mean_notes(n_scored, micro.why_none, macro.why_none if macro_noted else [""] * groups, lone),
+        "note": ["; ".join(filter(None, reasons)) or None for reasons in notes],
     }
     rows = scores.select(list(group_by)).take(pa.array(first))
     for column in MEAN_COLUMNS:
@@ -190,7 +188,6 @@ def _compute_item_intervals(
     clusters: _ClusterMeans,
     lone: npt.NDArray[np.bool_],
     two_valued: npt.NDArray[np.bool_],
-    noun: str,
 ) -> MeanIntervals:
     """Return intervals of the mean over items of each group, by whole clusters, because items of a cluster fail together.
 
@@ -206,24 +203,19 @@ def _compute_item_intervals(
         clusters.group[cluster_mask],
         len(lone),
         np.zeros_like(lone),
-        noun,
+        "cluster",
         sizes=clusters.size[cluster_mask],
     )
     low, high, kind = (np.where(together, *pair) for pair in zip(by_cluster[:3], by_item[:3], strict=True))
-    few_notes = ["" if single else describe_few_clusters(n, noun) for n, single in zip(n_clusters.tolist(), lone, strict=True)]
+    few_notes = ["" if single else describe_few_clusters(n) for n, single in zip(n_clusters.tolist(), lone, strict=True)]
     whys = zip(together, by_cluster.why_none, by_item.why_none, few_notes, strict=True)
     return MeanIntervals(low, high, kind, [reason if use else item_reason or note for use, reason, item_reason, note in whys])
 
 
-def describe_few_clusters(n_clusters: int, noun: str) -> str:
+def describe_few_clusters(n_clusters: int) -> str:
     """Describe what an interval by items covers with 2 to 4 clusters; empty for other numbers."""
     few = 1 < n_clusters < MIN_CLUSTERS
-    return f"the interval covers only other items of these {format_count(n_clusters, noun)}" if few else ""
-
-
-def _has_single_items(items: ItemMeans, clusters: _ClusterMeans, groups: int) -> npt.NDArray[np.bool_]:
-    """Return (groups,) whether each cluster is one item."""
-    return np.asarray(np.bincount(items.group, minlength=groups) == np.bincount(clusters.group, minlength=groups))
+    return f"the interval covers only other items of these {format_count(n_clusters, 'cluster')}" if few else ""
 
 
 def _has_two_values(scores: pa.Table, first: Codes) -> npt.NDArray[np.bool_]:
@@ -235,14 +227,6 @@ def _has_two_values(scores: pa.Table, first: Codes) -> npt.NDArray[np.bool_]:
         return np.ones(len(first), dtype=bool)
     metrics = scores[METRIC_FIELD.name].take(pa.array(first))
     return np.asarray(pc.is_in(metrics, pa.array([RIGHT_METRIC, PASSED_METRIC])).to_numpy(zero_copy_only=False), dtype=bool)
-
-
-def _write_mean_notes(
-    n_scored: Codes, micro: Sequence[str], macro: Sequence[str], lone: npt.NDArray[np.bool_]
-) -> list[str | None]:
-    missing_notes = ["" if n else "no response has a score" for n in n_scored]
-    whys = [_join_reasons(*pair) for pair in zip(micro, macro, lone.tolist(), strict=True)]
-    return ["; ".join(filter(None, parts)) or None for parts in zip(missing_notes, whys, strict=True)]
 
 
 def _join_reasons(micro: str, macro: str, lone: bool) -> str:
@@ -282,6 +266,12 @@ def _compute_rates_of_k(named: pa.Table, chance: Floats, draws: Codes, group: Co
     intervals = compute_mean_intervals(values, value_groups, groups, np.ones(groups, dtype=bool), "item")
     n_items = np.bincount(value_groups, minlength=groups)
     too_few = np.bincount(group[~enough & (draws > 0)], minlength=groups)
+    draws_of_k = format_count(k, "scored draw")
+    left_out = [f"{format_count(few, 'item')} with fewer than {draws_of_k} left out" if few else "" for few in too_few.tolist()]
+    notes = [
+        ("; ".join(filter(None, parts)) or None) if n else f"no item has {draws_of_k}"
+        for n, *parts in zip(n_items, left_out, intervals.why_none, strict=True)
+    ]
     columns = {
         "k": np.full(groups, k),
         "n_items": n_items,
@@ -289,18 +279,8 @@ def _compute_rates_of_k(named: pa.Table, chance: Floats, draws: Codes, group: Co
         "pass_at_k": group_means(values, value_groups, groups),
         "pass_low": intervals.low,
         "pass_high": intervals.high,
-        "note": [
-            _write_pass_note(int(n), int(few), k, reason)
-            for n, few, reason in zip(n_items, too_few, intervals.why_none, strict=True)
-        ],
+        "note": notes,
     }
     for column in PASS_COLUMNS:
         named = named.append_column(column, pa.array(columns[column.name], from_pandas=True).cast(column.type))
     return named
-
-
-def _write_pass_note(n_items: int, too_few: int, k: int, reason: str) -> str | None:
-    if not n_items:
-        return f"no item has {format_count(k, 'scored draw')}"
-    left_out = f"{format_count(too_few, 'item')} with fewer than {format_count(k, 'scored draw')} left out" if too_few else ""
-    return "; ".join(filter(None, (left_out, reason))) or None

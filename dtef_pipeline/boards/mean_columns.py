@@ -42,20 +42,16 @@ MEAN_FIELDS = {column.name: column for column in MEAN_COLUMNS}
 """By name."""
 SNAPSHOTS_FIELD = field("snapshots", pa.list_(pa.string()), "Snapshots that the responses are of, one for each part at most")
 BOARD_NOTE_FIELD = field("note", pa.string(), "Note on what is missing, and why; empty: nothing is")
+RANK_LOW = "Best rank that the tests leave: 1 plus the number of significantly better models; null: not ranked, or no test"
+RANK_HIGH = (
+    "Worst rank that the tests leave: number of ranked models minus those that are significantly worse; null: as rank_low"
+)
 RANK_COLUMNS = (
     field("rank", pa.int64(), "Rank by score, from 1; equal scores share the better rank; null: not ranked (see note)"),
     *MODEL_FIELDS,
     *(MEAN_FIELDS[name] for name in ("score", "score_low", "score_high", "interval_kind")),
-    field(
-        "rank_low",
-        pa.int64(),
-        "Best rank it may truly have: 1 and how many are significantly better; null: not ranked, or no interval",
-    ),
-    field(
-        "rank_high",
-        pa.int64(),
-        "Worst rank it may truly have: all but those it is significantly better than; null: as rank_low",
-    ),
+    field("rank_low", pa.int64(), RANK_LOW),
+    field("rank_high", pa.int64(), RANK_HIGH),
 )
 """What models are ranked by, and the range of their ranks."""
 ITEM_BOARD_COLUMNS = (

@@ -76,7 +76,7 @@ def _build_board_grid(
     order = np.argsort(item_clusters, kind="stable") if several else np.arange(len(items))
     unit = np.unique(item_clusters[order], return_inverse=True)[1] if several else order
     rows = labels.iloc[first_of_model].reset_index(drop=True)
-    note = describe_few_clusters(n_clusters, "cluster") if n_clusters < len(items) else ""
+    note = describe_few_clusters(n_clusters) if n_clusters < len(items) else ""
     return BoardGrid(named, rows, means[order], unit.astype(np.int64), "cluster" if several else "item", note)
 
 

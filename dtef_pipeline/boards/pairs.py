@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -12,10 +13,10 @@ from dtef_pipeline.boards.families import BETTER, OTHER, WORSE
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.statistics.differences import MARGIN, Codes, Floats, compute_paired_statistics, remove_rounding, verdicts
 from dtef_pipeline.statistics.multiplicity import holm
+from dtef_pipeline.statistics.products import product
 from dtef_pipeline.tables import COMPARISONS
 
 EQUIVALENT, UNDECIDED = "equivalent", "undecided"
-_PAIRS_AT_A_TIME = 256
 
 
 class PairSums(NamedTuple):
@@ -42,23 +43,20 @@ class PairSums(NamedTuple):
 def sum_shared_items(scores: Floats, cluster: Codes, left: Codes, right: Codes, weight: Floats | None = None) -> PairSums:
     """Sum `scores` (items, models), NaN if unscored, by `cluster` (items,), from 0, for the model positions `left`, `right` (pairs,).
 
-    `weight` (items,): of each item; None for equal weights.
+    `weight` (items,): of each item; None for equal weights. Sums are products of a cluster's scores with the mask of scored items.
     """
-    weights = np.ones(len(scores)) if weight is None else weight
-    parts = [
-        _sum_pairs_by_cluster(scores, weights, cluster, left[i : i + _PAIRS_AT_A_TIME], right[i : i + _PAIRS_AT_A_TIME])
-        for i in range(0, len(left), _PAIRS_AT_A_TIME)
-    ]
-    return PairSums(*(np.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True)))
-
-
-def _sum_pairs_by_cluster(scores: Floats, weights: Floats, cluster: Codes, left: Codes, right: Codes) -> PairSums:
     has_score = ~np.isnan(scores)
-    values, counts = np.where(has_score, scores, 0.0), weights[:, None] * (has_score[:, left] & has_score[:, right])
-    sums = [np.zeros((int(cluster.max()) + 1, len(left))) for _ in PairSums._fields]
-    for target, part in zip(sums, (counts * values[:, left], counts * values[:, right], counts), strict=True):
-        np.add.at(target, cluster, part)
-    return PairSums(*sums)
+    mask, values = has_score.astype(np.float64), np.where(has_score, scores, 0.0)
+    weighted = mask if weight is None else mask * weight[:, None]
+    order = np.argsort(cluster, kind="stable")
+    starts = np.searchsorted(cluster[order], np.arange(cluster.max() + 2))
+    sums = PairSums(*np.empty((3, len(starts) - 1, len(left))))
+    for place, (start, end) in enumerate(pairwise(starts)):
+        rows = order[start:end]
+        shared = product(values[rows].T, weighted[rows])
+        sums.scores[place], sums.other_scores[place] = shared[left, right], shared[right, left]
+        sums.counts[place] = product(mask[rows].T, weighted[rows])[left, right]
+    return sums
 
 
 def compare_pairs(

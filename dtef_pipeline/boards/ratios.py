@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,6 @@ from dtef_pipeline.boards.board_subject import BoardSubject, Codes, Deviations, 
 from dtef_pipeline.boards.cells import BoardOptions, identify
 from dtef_pipeline.statistics.cluster_robust import Estimates, Floats, estimate_ratios
 from dtef_pipeline.statistics.shared_noise import shared_variance
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
 
 Mask = npt.NDArray[np.bool_]
 NoiseTerm = tuple[Floats | float, Deviations, Codes | None]
@@ -104,6 +101,8 @@ class Grid:
 
     def compute_shared_variance(self, terms: NoiseTerms, value: Floats, mask: Mask, correlation: float | None = None) -> Floats:
         """Return (rows,) the variance of sums over the chosen cells due to shared people; 0 if their answers are unknown."""
+        from scipy.sparse import csr_matrix
+
         if self.noise is None:
             return np.zeros(len(self.rows))
         row = self.samples.place % len(self.rows)
@@ -111,7 +110,8 @@ class Grid:
         for factor, deviations, place in terms(np.nan_to_num(value), self.noise):
             factors = np.broadcast_to(np.asarray(factor, dtype=np.float32), len(self.rows))[row]
             columns = self.order if place is None else place[self.order]
-            adding = _make_sum_matrix(mask[self.order].astype(np.float32), columns, self.samples.starts, len(deviations))
+            values, shape = mask[self.order].astype(np.float32), (len(row), len(deviations))
+            adding = csr_matrix((values, columns, self.samples.starts), shape=shape)
             noise = noise + np.asarray(adding @ deviations) * factors[:, None]
         rho = self.correlation if correlation is None else correlation
         return shared_variance(noise, row, self.samples.place // len(self.rows), self.samples.sample, len(self.rows), rho)
@@ -137,10 +137,3 @@ def build_ratio_grid(options: BoardOptions, cells: pd.DataFrame, noise: Noise | 
     first = np.flatnonzero(np.diff(part[order], prepend=-1))
     parts = Samples(np.append(first, len(order)), flat[order[first]], sample[order[first]])
     return Grid(subject, cells, noise, rows, row, cluster, len(clusters), order, parts)
-
-
-def _make_sum_matrix(values: npt.NDArray[np.floating], columns: Codes, starts: Codes, width: int) -> csr_matrix:
-    """Return the matrix (rows, width) that sums entries at `columns` times `values`; `starts`: the start of each row, and the end."""
-    from scipy.sparse import csr_matrix
-
-    return csr_matrix((values, columns, starts), shape=(len(starts) - 1, width))

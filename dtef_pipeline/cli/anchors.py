@@ -57,12 +57,6 @@ Options = Mapping[str, Any]
 class FamilyAnchors:
     """The anchor settings of a family."""
 
-    usual_n: int
-    """The default number of anchors."""
-    anchor: str
-    """The column of its table of anchors that identifies the judged response."""
-    judged: str
-    """The column that is null if a judge gave no verdict."""
     with_panel: Callable[[Options, Settings], Options]
     """Returns the options, completed with the panel file's judge settings."""
     judges: Callable[[Options, Settings, Warehouse], set[str]]
@@ -74,7 +68,9 @@ def run(family: str, options: Options) -> int:
     warehouse, settings = open_warehouse(), Settings.read_environment()
     check_home_path(settings)
     require_safe(options["snapshot"])
-    options = ANCHORED[family].with_panel({**options, "anchors": options["anchors"] or ANCHORED[family].usual_n}, settings)
+    source = family_record(family).subject.anchors
+    assert source is not None, f"{family} has no anchors"
+    options = ANCHORED[family].with_panel({**options, "anchors": options["anchors"] or source.n}, settings)
     names = ANCHORED[family].judges(options, settings, warehouse)
     costs, calls = (
         resolve_budget_owners(options[name], names, load_known_models(settings, COMPUTED_MODELS))
@@ -89,7 +85,7 @@ def run(family: str, options: Options) -> int:
 
 def _judge_again(warehouse: Warehouse, family: str, config: Options) -> bool:
     """Run the stage, and print its failures or what the snapshot now holds. Return whether it succeeded."""
-    stage, record, snapshot = f"{family}_anchors", ANCHORED[family], config["snapshot"]
+    stage, snapshot = f"{family}_anchors", config["snapshot"]
     with keep_terminal():
         from assets.launch import materialize
         from assets.stage.partitions import SNAPSHOT_TAG
@@ -103,9 +99,9 @@ def _judge_again(warehouse: Warehouse, family: str, config: Options) -> bool:
     report_run_end(warehouse, outcome)
     if outcome.failures:
         return False
-    rows = warehouse.read(stage, columns=[record.anchor, record.judged], snapshot=snapshot)
-    n_anchors, empty = len(set(rows[record.anchor].to_pylist())), rows[record.judged].null_count
-    missing = f", {empty:,} without a {record.judged}" if empty else ""
+    rows = warehouse.read("anchors", columns=["anchor", "score"], family=family, snapshot=snapshot)
+    n_anchors, empty = len(set(rows["anchor"].to_pylist())), rows["score"].null_count
+    missing = f", {empty:,} without a score" if empty else ""
     click.echo(f"{format_count(n_anchors, 'anchor')}, {format_count(len(rows), 'judgement')} in snapshot {snapshot}{missing}")
     return True
 
@@ -113,9 +109,9 @@ def _judge_again(warehouse: Warehouse, family: str, config: Options) -> bool:
 @reads_tables
 def show(warehouse: Warehouse, family: str, output: str) -> None:
     """Print a row per judge. Raises WarehouseError if nothing was judged again."""
-    judgements, subject = warehouse.rows(f"{family}_anchors"), family_record(family).subject
+    judgements, subject = warehouse.rows("anchors", family=family), family_record(family).subject
     if not len(judgements):
-        raise WarehouseError(f"no {family}_anchors in {warehouse.root} yet: `dtef anchors --family {family}` makes them")
+        raise WarehouseError(f"no anchors of {family} in {warehouse.root} yet: `dtef anchors --family {family}` makes them")
     options = panel_drift(Settings.read_environment(), warehouse)
     frame = judge_drift(subject, judgements, options).to_pandas().drop(columns="family")
     print_rows(_JUDGES_LAYOUT, frame, output, (), "judge_drift")
@@ -131,7 +127,8 @@ def _add_scale(options: Options, settings: Settings) -> Options:
 
 def _find_rubric_judges(options: Options, settings: Settings, warehouse: Warehouse) -> set[str]:
     models = load_known_models(settings, COMPUTED_MODELS)
-    keys = warehouse.read_or_empty("rubric_anchor_items", columns=["blueprint"])["blueprint"].to_pylist()[: options["anchors"]]
+    rows = warehouse.read_or_empty("anchor_items", columns=["partition"], family="rubric")
+    keys = rows["partition"].to_pylist()[: options["anchors"]]
     blueprints = warehouse.values("rubric_scores", "blueprint") if len(keys) < options["anchors"] else []
     names: set[str] = set()
     refusal = None
@@ -167,7 +164,7 @@ def _add_judge_settings(options: Options, settings: Settings) -> Options:
 def _find_qa_judges(options: Options, settings: Settings, warehouse: Warehouse) -> set[str]:
     if options["judge"] == JUDGING_OFF:
         raise ConfigError("--judge none: anchors need a judge; name a model")
-    if not warehouse.values("qa_judgements", "suite") and not len(warehouse.read_or_empty("qa_anchor_items")):
+    if not warehouse.values("qa_judgements", "suite") and not warehouse.values("anchor_items", "family").count("qa"):
         raise WarehouseError("nothing to judge again: no answer was judged yet; `dtef qa run` with a judge does it")
     models = load_known_models(settings, COMPUTED_MODELS)
     if options["judge"]:
@@ -176,6 +173,6 @@ def _find_qa_judges(options: Options, settings: Settings, warehouse: Warehouse) 
 
 
 ANCHORED = {
-    "rubric": FamilyAnchors(200, "item", "class", _add_scale, _find_rubric_judges),
-    "qa": FamilyAnchors(50, "anchor", "score", _add_judge_settings, _find_qa_judges),
+    "rubric": FamilyAnchors(_add_scale, _find_rubric_judges),
+    "qa": FamilyAnchors(_add_judge_settings, _find_qa_judges),
 }

@@ -19,7 +19,7 @@ from packaging.specifiers import SpecifierSet
 from dtef_pipeline.documents import find_existing_parent
 from dtef_pipeline.errors import DtefError, StoreError
 from dtef_pipeline.text.number_words import format_count
-from resources.failures import format_one_line, links
+from resources.failures import format_one_line, is_damaged, links
 from resources.settings import Settings, find_shipped
 
 State = Literal["ok", "warning", "problem"]
@@ -69,7 +69,6 @@ def suggest_other_place(variable: str) -> str:
 _PACKAGE = "dtef-pipeline"
 _SERVER_S = 5.0
 """Seconds to wait for a response server. Runs wait longer for a server that restarts."""
-_DAMAGE_SEARCH_S = 10.0
 _UNSET = re.compile(r"environment variable (\S+) is not set")
 _START_DAEMON = "start it, on a server with `systemctl restart dtef-daemon`, elsewhere with: dtef ui"
 _MEND_CODE = "see `journalctl -u dtef-code`, or the terminal of `dtef ui`; correct the reported error, and start it again"
@@ -88,7 +87,6 @@ def check_responses(settings: Settings) -> Diagnosis:
     """Check the response store: a readable and writable file, or a server that answers."""
     from resources.responses.database import ResponseDatabase
     from resources.responses.engines import parse_database_url
-    from resources.responses.store import find_damage
 
     check = "response store"
     url = parse_database_url(settings.responses_url)
@@ -98,12 +96,6 @@ def check_responses(settings: Settings) -> Diagnosis:
         return diagnose_absent(check, path, "DTEF_RESPONSES")
     if is_file and path.is_dir():
         return Diagnosis(check, "problem", f"{path} is a folder, where a file is needed", suggest_other_place("DTEF_RESPONSES"))
-    if is_file and path.stat().st_size and (damage := find_damage(path, _DAMAGE_SEARCH_S)):
-        file = shlex.quote(str(path))
-        remedy = (
-            f"replace it with a backup, or start a new store, for which all requests are sent again: mv {file} {file}.broken"
-        )
-        return Diagnosis(check, "problem", f"{path} cannot be read: {damage}", remedy)
     try:
         database = ResponseDatabase(settings.responses_url, prepare=False, patience_s=_SERVER_S)
         try:
@@ -112,6 +104,9 @@ def check_responses(settings: Settings) -> Diagnosis:
             database.close()
     except StoreError as error:
         remedy = f"correct the reported error, start the server, or {suggest_other_place('DTEF_RESPONSES')}"
+        if is_file and is_damaged(str(error)):
+            file = shlex.quote(str(path))
+            remedy = f"replace it with a backup, or start a new store, for which all requests are sent again: mv {file} {file}.broken"
         return Diagnosis(check, "problem", str(error), remedy)
     message = f"{address}: {f'schema version {version}' if version else 'no responses yet'}"
     return diagnose_writable(check, path, message, "DTEF_RESPONSES") if is_file else Diagnosis(check, "ok", message)
@@ -213,7 +208,7 @@ def check_sandbox(settings: Settings) -> Diagnosis:
     from resources.sandbox.run import choose_level
 
     choice = choose_level(settings.sandbox)
-    if choice.level is not None and not choice.is_weak:
+    if choice.level is not None:
         return Diagnosis("sandbox", "ok", choice.words)
     best = choose_level("auto").level
     is_held_back = settings.sandbox != "auto" and best not in (None, choice.level)

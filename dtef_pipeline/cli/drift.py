@@ -111,7 +111,7 @@ def _show_verdicts(
         scored_rounds = list_scored_rounds(warehouse, rounds) if rounds or by != "model" else ()
     except ConfigError as error:
         return _handle_no_series(str(error), fail_on)
-    judgements = warehouse.rows(subject.anchors.table) if subject.anchors else pa.table({})
+    judgements = warehouse.rows("anchors", family=subject.family)
     if by == "model":
         checks = _model_checks(warehouse, subject, rounds, judgements, options)
     else:

@@ -28,9 +28,8 @@ from dtef_pipeline.cli.options import (
 )
 from dtef_pipeline.cli.plugin.plugin_group import MainCommands
 from dtef_pipeline.cli.preference.preference_group import preference
-from dtef_pipeline.cli.qa.qa_group import of_named_part, qa, resolve_documented_models
+from dtef_pipeline.cli.qa.qa_group import qa
 from dtef_pipeline.cli.rubric.rubric_group import rubric
-from dtef_pipeline.cli.settings_command import TakesSettings
 from dtef_pipeline.cli.store_commands import export_file, import_file, responses
 from dtef_pipeline.cli.survey.survey_group import survey
 from dtef_pipeline.site.paths import SITE_FOLDER
@@ -226,12 +225,7 @@ def doctor(output: str) -> None:
     sys.exit(doctor.doctor(output))
 
 
-@main.command(
-    cls=TakesSettings,
-    settings="dtef_pipeline.qa.settings.QaSettings",
-    chosen=("k", "retriever", "filter", "judges", "judge", "rejudge", "trust_answers"),
-    short_help="Score the answers in a file.",
-)
+@main.command(short_help="Score the answers in a file.")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
 @choice("--family", choices=["survey", "qa"], default="survey", help="What FILE answers.")
 @existing_path(
@@ -242,22 +236,13 @@ def doctor(output: str) -> None:
     help="FILE has questions about these interviews: a JSON file of documents, or a folder with interviews/*.csv and metadata.csv.",
 )
 @click.option(
-    "--model",
-    "models",
-    multiple=True,
-    callback=resolve_documented_models,
-    help="With --corpus: model to ask, as `dtef qa run` takes it; may be repeated.  [default: score what FILE holds]",
-)
-@snapshot_or_base("With --corpus: label to store responses under.")
-@of_named_part
-@click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path(),
     help="With --corpus: folder to write to.  [default: the current one]",
 )
 @reports_errors
-def score(file: Path, family: str, tasks: Path | None, trust_answers: bool, corpus: Path | None, **given: Any) -> None:
+def score(file: Path, family: str, tasks: Path | None, corpus: Path | None, out: Path) -> None:
     """Score the answers in FILE, which has one JSON object per line; FILE may be - for standard input.
 
     \b
@@ -280,23 +265,22 @@ def score(file: Path, family: str, tasks: Path | None, trust_answers: bool, corp
     `task`, the name of a program in the file of --tasks, or with a reference of prompt, entry_point and test, whose status is the verdict;
     verbatim, with context and citations. An answer of a type without a scorer has the status no_scorer, and a line at the end counts these.
 
-    With --corpus, FILE is a JSON file with `qa_pairs` about interviews. Its answers, or with --model those of models, are scored, and every
-    quotation is looked up in the documents. The results are `results-TIME.json` (per model: `results-TIME-MODEL.json`) and two bar charts by
-    interview, of scores and of quotations found; both averages are printed. No file is replaced. A judge reads only answers of models to
-    questions of the type `Yes/No with Rationale` whose metric says {"judge": true}. Without --model the command makes no calls, and of the
-    other options only --part and --out are allowed.
+    With --corpus, FILE is a JSON file with `qa_pairs` about interviews. Its answers are scored, and every quotation is looked up in the
+    documents. The results are `results-TIME.json` and two bar charts by interview, of scores and of quotations found; both averages are
+    printed. No file is replaced, and no model is called: `dtef qa run` asks models the same questions.
 
     \b
-    Exit code: 0 done; 1 a line of a survey or a question was left out, or asking failed; 2 a line or an option is wrong.
+    Exit code: 0 done; 1 a line of a survey or a question was left out; 2 a line or an option is wrong.
     """
     from dtef_pipeline.cli import score_files
 
     if corpus is not None:
-        refuse_others((*given, "corpus"), "--corpus", exempt=("family",))
-        sys.exit(score_files.score_interviews(file, corpus, **given))
-    names = ("tasks", "trust_answers") if family == "qa" else ()
-    refuse_others(names, f"--family {family}", exempt=("family",))
-    sys.exit(score_files.score_file(family, file, tasks, trust_answers))
+        from dtef_pipeline.cli.qa.qa_socioscope import score_interviews
+
+        refuse_others(("corpus", "out"), "--corpus", exempt=("family",))
+        sys.exit(score_interviews(file, corpus, out))
+    refuse_others(("tasks",) if family == "qa" else (), f"--family {family}", exempt=("family",))
+    sys.exit(score_files.score_file(family, file, tasks))
 
 
 @main.command(short_help="Judge stored responses again, to see if judges changed.")

@@ -22,7 +22,7 @@ from dtef_pipeline.family.run_settings import RunSettings
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.text.number_words import format_count, list_first_names
 from resources.gateway.prices import Price, price
-from resources.gateway.request_settings import describe_altered_settings, find_sent_problem, refuse_same_sent
+from resources.gateway.request_settings import describe_altered_settings, refuse_same_sent
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
 
@@ -48,12 +48,9 @@ def describe_budget(prefix: str, budget: Budget, expected: Mapping[str, tuple[fl
 
 
 def _describe_sent_settings(rows: Iterable[PlannedCalls]) -> Iterator[str]:
-    """Yield a line for each setting that providers are not sent as given, and for each reason why a run would be refused."""
+    """Yield a line for each setting that providers are not sent as given, and for two models that a run would refuse."""
     specs = list({row.model.variant: row.model for row in rows if row.calls and row.role != EMBEDDER}.values())
     yield from describe_altered_settings(specs)
-    for spec in specs:
-        if problem := find_sent_problem(spec):
-            yield f"a run would refuse {spec.name}: {problem}"
     try:
         refuse_same_sent(specs, specs)
     except GatewayError as error:

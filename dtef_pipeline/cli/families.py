@@ -25,7 +25,6 @@ from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import FAMILY_BY_NAME, TABLES
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.run_settings import build_command_settings
-from dtef_pipeline.report.columns import split_description
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.boards.meanings import list_meanings
 from dtef_pipeline.survey.boards.schemas import MEANINGS
@@ -171,9 +170,9 @@ def explain(name: str | None, output: str) -> None:
     if name is None:
         click.echo(render(pd.DataFrame({"name": list_board_names()}), output))
         return
-    rows = pd.DataFrame(split_description(*column) for column in find_columns(name).items())
-    columns = [str(name) for name in rows if (rows[name] != "").any() and name != "title"]
-    click.echo(render(rows, output, columns=columns, fit=compute_terminal_fit(["column", "meaning"])))
+    rows = pd.DataFrame(find_columns(name).items(), columns=["column", "meaning"])
+    rows["meaning"] = rows["meaning"].str.replace("null: ", "- means ")
+    click.echo(render(rows, output, fit=compute_terminal_fit(["column", "meaning"])))
 
 
 def find_columns(name: str) -> Mapping[str, str]:

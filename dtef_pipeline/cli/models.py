@@ -47,7 +47,7 @@ def list_models(output: str) -> None:
             "variant": spec.variant,
             "collections": ", ".join(name for name, members in models.collections.items() if spec.name in members),
             "key": spec.api_key_env or "",
-            **resolve_route(spec, os.environ)._asdict(),
+            **dict(zip(("transport", "address"), resolve_route(spec, os.environ), strict=True)),
         }
         for spec in models.specs.values()
     ]

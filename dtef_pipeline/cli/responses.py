@@ -124,9 +124,10 @@ def _collect_family_keys(store: ResponseStore, name: str) -> set[str]:
 
 def _read_table_keys(family: Family) -> set[str]:
     warehouse = open_warehouse()
-    keys = {call.table: "request_key" if call.keys == "request_key" else f"unnest({call.keys})" for call in family.calls.tables}
-    tables = warehouse.tables(keys)
-    union = " UNION ".join(f"SELECT {keys[table]} AS key FROM {table}" for table in tables)
+    calls = {call.table: call for call in family.calls.tables}
+    tables = warehouse.tables(calls)
+    keys = {table: "request_key" if calls[table].keys == "request_key" else f"unnest({calls[table].keys})" for table in tables}
+    union = " UNION ".join(f"SELECT {keys[table]} AS key FROM {table} WHERE {calls[table].only}" for table in tables)
     rows = warehouse.query(lambda connection: connection.execute(union).fetchall(), only=tables) if tables else []
     return {key for (key,) in rows}
 

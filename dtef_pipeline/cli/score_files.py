@@ -1,37 +1,41 @@
-"""`dtef score`: score answers in a file by line, or to questions about interviews."""
+"""`dtef score`: score answers in a file by line."""
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import click
 
+from dtef_pipeline.errors import DtefError
 from dtef_pipeline.text.number_words import format_count
 
 
-def score_file(family: str, file: Path, tasks: Path | None, trust_answers: bool) -> int:
+def score_file(family: str, file: Path, tasks: Path | None) -> int:
     """Score a file. Returns 1 for a malformed line of a survey's responses."""
     with click.open_file(str(file), encoding="utf-8-sig", errors="replace") as lines:
+        where = "<stdin>" if str(file) == "-" else str(file)
         if family == "survey":
-            return _score_responses(lines)
-        _score_answers(lines, "<stdin>" if str(file) == "-" else str(file), tasks, trust_answers)
+            return _score_responses(_require_objects(lines, where))
+        _score_answers(lines, where, tasks)
     return 0
 
 
-def score_interviews(questions: Path, corpus: Path, out: Path, part: str | None, replace: bool, **options: Any) -> int:
-    """Score interviews. Returns 1 if a question was left out or the run failed."""
-    from dtef_pipeline.cli.families import family_settings
-    from dtef_pipeline.cli.qa import qa_socioscope
-    from dtef_pipeline.cli.settings_command import split_given
+def _require_objects(lines: Iterable[str], where: str) -> Iterator[str]:
+    """Yield the lines. Raises DtefError if the first one with text is not the beginning of an object: a CSV file has no good line."""
+    is_first = True
+    for line in lines:
+        if is_first and line.strip():
+            is_first = False
+            if not line.lstrip().startswith("{"):
+                raise DtefError(f"{where} is not JSON Lines; write one object per line, as `dtef score --help` shows")
+        yield line
 
-    source = qa_socioscope.SocioscopeInput(questions, corpus, out, part, replace)
-    return qa_socioscope.socioscope(source, family_settings("qa", split_given(options)[0]))
 
-
-def _score_responses(lines: IO[str]) -> int:
+def _score_responses(lines: Iterator[str]) -> int:
     from dtef_pipeline.survey.scoring.json_lines import score_lines
 
     n_malformed = 0
@@ -41,12 +45,12 @@ def _score_responses(lines: IO[str]) -> int:
     return 1 if n_malformed else 0
 
 
-def _score_answers(file: IO[str], where: str, tasks: Path | None, trust_answers: bool) -> None:
+def _score_answers(file: IO[str], where: str, tasks: Path | None) -> None:
     from dtef_pipeline.cli.qa.external_scorers import build_outside_scorers
     from dtef_pipeline.qa.score_lines import describe_unknown_scorers, read_answer_lines, score_answer_lines
 
     stream = sys.stdout
-    outside = build_outside_scorers(tasks, trust_answers)
+    outside = build_outside_scorers(tasks)
     lines = read_answer_lines(file, where, outside)
     if not lines:
         click.echo(f"{where}: nothing to score", err=True)

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,9 +114,11 @@ def make_roll_ups(instance: Any, family: str, names: Sequence[str], config: Mapp
     progress, start = PartsProgress("roll-ups:", len(names), lambda line: None), time.monotonic()
     progress.announce(f"roll-ups: updating {format_count(len(names), 'table')}")
 
+    numbers = count(1)
+
     def begin(step: str) -> None:
         if step in names:  # checks are steps too
-            progress.begin(step)
+            progress(next(numbers), step)
 
     try:
         result = materialize(instance, list(names), [], config, on_step=begin, family=family)

@@ -18,7 +18,6 @@ from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.documents import find_existing_parent
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.text.number_words import format_count
-from resources.newer_files import find_newer_values
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
@@ -137,7 +136,7 @@ def warn_stale(warehouse: Warehouse, table: str, scores: str, roll_up: str, fami
 
     `family`: the family of a table over all families.
     """
-    if newer := find_newer_values(warehouse, scores, "snapshot", table, family):
+    if newer := warehouse.find_newer_values(scores, "snapshot", table, family):
         say(
             f"note: scores of {format_count(len(newer), 'snapshot')} are newer than this table; update it with `{roll_up}`",
             err=True,

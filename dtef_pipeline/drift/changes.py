@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from dtef_pipeline.drift.evidence import RESOLUTION
+from dtef_pipeline.drift.paired import compute_known_means
 from dtef_pipeline.drift.snapshots import Floats, Snapshot, parse_rate
 from dtef_pipeline.drift.subject import Subject
-from dtef_pipeline.keys import Keys
 from dtef_pipeline.text.number_words import format_count, list_first_names
 
 PARSE_RATE_CHANGE = 0.01
@@ -60,7 +60,7 @@ class AnswerShares(NamedTuple):
 def find_answer_changes(shares: AnswerShares, first: int) -> list[Change]:
     """Return whether responses or their parse rate changed at snapshot `first`, each over the items known on both sides."""
     changes = []
-    before, after = _compute_means(shares.parsed[:, :first]), _compute_means(shares.parsed[:, first:])
+    before, after = (compute_known_means(part, axis=1) for part in (shares.parsed[:, :first], shares.parsed[:, first:]))
     is_shared = np.isfinite(before) & np.isfinite(after)
     if is_shared.any():
         was, now = float(before[is_shared].mean()), float(after[is_shared].mean())
@@ -76,15 +76,6 @@ def parse_changes(shares: AnswerShares, first: int) -> list[Change]:
     if was is None or now is None or abs(now - was) < PARSE_RATE_CHANGE:
         return []
     return [Change("parse_rate", shares.labels[first], f"parsed {100 * was:.1f} %", f"parsed {100 * now:.1f} %")]
-
-
-def _compute_means(values: Floats) -> Floats:
-    """Return the (rows,) means of known values, NaN for rows without any."""
-    is_known = np.isfinite(values)
-    counts = is_known.sum(axis=1)
-    return np.asarray(
-        np.divide(np.where(is_known, values, 0.0).sum(axis=1), counts, out=np.full(len(values), np.nan), where=counts > 0)
-    )
 
 
 def find_provider_changes(snapshots: Sequence[Snapshot], first: int | None) -> list[Change]:
@@ -149,13 +140,13 @@ def find_differences(before: Snapshot, after: Snapshot, labels: pd.DataFrame, su
         metrics = [f"scored by {', '.join(sorted(set(part['metric'])))}" for part in (was, now)]
         differences.append(("metric", metrics[0], metrics[1]))
     if len(cells) < max(len(part.drop_duplicates(pair)) for part in (was, now)):
-        differences.append(
-            (
-                "panel",
-                describe_scope(was, subject),
-                f"{describe_scope(now, subject)}{_describe_space_changes(was, now, subject.keys)}",
-            )
-        )
+        # What was added to or dropped from the space's first level; if nothing, from its second, and which items.
+        spaces = _list_space_changes(was, now, subject.keys.space[:1]) or [
+            *_list_space_changes(was, now, subject.keys.space),
+            *_list_space_changes(was, now, subject.keys.shared_item),
+        ]
+        note = f" ({'; '.join(spaces)})" if spaces else ""
+        differences.append(("panel", describe_scope(was, subject), f"{describe_scope(now, subject)}{note}"))
     return [Change(kind, after.label, *words) for kind, *words in differences]
 
 
@@ -179,13 +170,6 @@ def describe_scope(prompts: pd.DataFrame, subject: Subject) -> str:
     seconds = len(prompts[[first, second]].drop_duplicates())
     where = ", ".join(values) if len(values) <= _MOST_NAMED else f"{len(values)} {first}s"
     return f"{format_count(items, subject.keys.noun)} in {format_count(seconds, second)} of {where}, {format_count(len(prompts), 'prompt')}"
-
-
-def _describe_space_changes(was: pd.DataFrame, now: pd.DataFrame, keys: Keys) -> str:
-    """Return what was added to or dropped from the space's first level; if nothing, from its second, and which items."""
-    parts = _list_space_changes(was, now, keys.space[:1])
-    parts = parts or _list_space_changes(was, now, keys.space) + _list_space_changes(was, now, keys.shared_item)
-    return f" ({'; '.join(parts)})" if parts else ""
 
 
 def _list_space_changes(was: pd.DataFrame, now: pd.DataFrame, columns: Sequence[str]) -> list[str]:

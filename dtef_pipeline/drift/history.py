@@ -16,7 +16,7 @@ import pandas as pd
 from dtef_pipeline.asking.snapshot_label import snapshot_time
 from dtef_pipeline.asking.snapshot_order import among, convert_microseconds, snapshot_order
 from dtef_pipeline.boards.cells import has_table
-from dtef_pipeline.drift.settings import WatchOptions
+from dtef_pipeline.drift.settings import WatchOptions, list_names
 from dtef_pipeline.drift.snapshots import Snapshot
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.tables import ANSWERED
@@ -96,7 +96,7 @@ class Histories:
         temperatures = set[float | None]()
         for label, low, high, is_set, first in snapshots:
             time = snapshot_time(label, convert_microseconds(first))
-            if options.counts_snapshot(time, keys["model"], keys["model_variant"]):
+            if options.is_any_counted(time, list_names(keys["model"], keys["model_variant"])):
                 times[label] = time
                 temperatures |= {low, high} if is_set else {None}
         temperature = temperatures.pop() if len(temperatures) == 1 else None

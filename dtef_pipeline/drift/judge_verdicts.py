@@ -6,7 +6,7 @@ The evidence is that of drift of models: an item is an anchor, and a series is a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -18,11 +18,10 @@ import pyarrow as pa
 from dtef_pipeline.asking.models import strip_settings
 from dtef_pipeline.asking.snapshot_label import snapshot_time
 from dtef_pipeline.asking.snapshot_order import sort_labels
-from dtef_pipeline.drift.paired import Paired
 from dtef_pipeline.drift.rule import apply_drift_rule
 from dtef_pipeline.drift.settings import WatchOptions
 from dtef_pipeline.drift.shared_shift import Scores
-from dtef_pipeline.drift.subject import Subject
+from dtef_pipeline.drift.subject import AnchorSubject, Subject
 from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 from dtef_pipeline.drift.verdict_tables import JUDGE_DRIFT
 from dtef_pipeline.drift.verdict_text import NEWS
@@ -32,83 +31,82 @@ _BY = ("judge", "judge_variant", "evaluator")
 """Columns that identify a judge, its label first."""
 
 
-class Sides(NamedTuple):
-    """The places of a judge's snapshots before a given one and from it on, in chronological order; neither is empty."""
-
-    before: list[int]
-    after: list[int]
-
-
 @dataclass(frozen=True, slots=True)
 class JudgeDrift:
-    """The verdict on one judge. `verdict`, `pairs`: None without anything to compare."""
+    """The verdict on one judge. `verdict`: None without anything to compare."""
 
     judge: str
     row: dict[str, Any]
-    """The judge's columns, `n_anchors`, `latest_snapshot`, the rule's columns, and those of EVIDENCE if there is a verdict."""
+    """The judge's columns, `latest_snapshot`, the rule's columns, and those of EVIDENCE if there is a verdict."""
     verdict: Verdict | None
-    pairs: Paired | None
 
     @property
     def has_shifted(self) -> bool:
         """Whether its range reaches the rule's thresholds. A judge without a control has at most the verdict watch."""
         return self.verdict is not None and self.verdict.verdict in NEWS
 
-    def sides(self, first: str, exclusions: Collection[str] = ()) -> Sides | None:
-        """Return its snapshots before the snapshot `first` and from it on, by time, or None if one side is empty.
+    def compute_shift_since(self, first: str, exclusions: Collection[str] = ()) -> float | None:
+        """Return the mean difference of its points from the snapshot `first` on, less that before, by time; None if a side is empty.
 
         The judge need not have `first`. `exclusions`: snapshots that count on neither side.
         """
-        if self.pairs is None:
+        if self.verdict is None:
             return None
-        labels = self.pairs.snapshots
+        labels, means = self.verdict.pairs.snapshots, self.verdict.pairs.means
         order = list(sort_snapshot_times([*labels, first]))
-        earlier = set(order[: order.index(first)])
-        places = [i for i, label in enumerate(labels) if label not in exclusions]
-        result = Sides([i for i in places if labels[i] in earlier], [i for i in places if labels[i] not in earlier])
-        return result if result.before and result.after else None
-
-    def compute_shift_since(self, first: str, exclusions: Collection[str] = ()) -> float | None:
-        """Return the mean difference of its points from the snapshot `first` on, less that before; None if `sides` is None."""
-        sides = self.sides(first, exclusions)
-        if self.pairs is None or sides is None:
-            return None
-        return float(self.pairs.means[sides.after].mean() - self.pairs.means[sides.before].mean())
+        is_later = np.array([order.index(label) >= order.index(first) for label in labels])
+        counts = np.array([label not in exclusions for label in labels])
+        before, after = means[counts & ~is_later], means[counts & is_later]
+        return float(after.mean() - before.mean()) if len(before) and len(after) else None
 
 
 def judge_drift(subject: Subject, anchors: pa.Table, options: WatchOptions) -> pa.Table:
-    """Return the verdicts on a family's judges, in the schema JUDGE_DRIFT. `anchors`: the rows of its table of judged anchors."""
+    """Return the verdicts on a family's judges, in the schema JUDGE_DRIFT. `anchors`: its rows of ANCHORS."""
     if subject.anchors is None:
         return JUDGE_DRIFT.empty_table()
-    points = subject.anchors.points(anchors)
-    drifts = compute_judge_drifts(points, sort_snapshot_times(points["snapshot"].tolist()), options)
+    drifts = compute_judge_drifts(read_anchors(anchors), options)
     return pa.Table.from_pylist([{**drift.row, "family": subject.family} for drift in drifts], JUDGE_DRIFT)
 
 
-def compute_judge_drifts(
-    points: pd.DataFrame, times: Mapping[str, datetime | None], options: WatchOptions | None = None
-) -> list[JudgeDrift]:
+def read_anchors(anchors: pa.Table) -> pd.DataFrame:
+    """Return rows of ANCHORS for `compute_judge_drifts`."""
+    frame: pd.DataFrame = anchors.to_pandas().astype({"snapshot": "str"})
+    return frame
+
+
+def compute_judge_drifts(anchors: pd.DataFrame, options: WatchOptions | None = None) -> list[JudgeDrift]:
     """Return one verdict per judge and evaluator, sorted by name.
 
-    `points`: one row per judgement of an anchor, with `snapshot`, `item` (the anchor), `cluster` (of related anchors), `point`
-    (0-1; NaN: none) and the columns of the judge: `judge`, `judge_variant`, `evaluator` (empty: there are none). A shift below 0 means that
-    the judge became stricter. `times`: of all snapshots, in chronological order (`sort_snapshot_times`). The chance of a false `drift` anywhere
-    is `options.alpha`, split evenly over the judges with two snapshots or more; controls of a judge are judges by other models. Snapshots before
-    a date of `options.since` for the judge, or for all unnamed ones, are left out. Dates may name a judge by variant, by label, or by its
-    model if `points` has a column `judge_model`: with settings or without.
+    `anchors`: rows of ANCHORS. A shift below 0 means that the judge became stricter. The chance of a false `drift` anywhere is
+    `options.alpha`, split evenly over the judges with two snapshots or more; controls of a judge are judges by other models. Anchors of one
+    item are a cluster. Snapshots before a date of `options.since` for the judge, or for all unnamed ones, are left out. Dates may name a
+    judge by variant, by label, or by its model: with settings or without.
     """
     options = options or WatchOptions()
-    groups = points.groupby([*_BY], sort=True)
+    times = sort_snapshot_times(anchors["snapshot"].unique().tolist())
+    groups = anchors.groupby([*_BY], sort=True)
     names = {key: _list_judge_names(str(key[0]), group) for key, group in groups}
-    series = {key: _build_grid(group, _select_snapshots(times, names[key], options)) for key, group in groups}
+    series = {
+        key: _build_grid(group, [label for label, time in times.items() if options.is_any_counted(time, names[key])])
+        for key, group in groups
+    }
     threshold = options.threshold(sum(len(values.columns) > 1 for values, _ in series.values()))
     verdicts = []
     for key, (values, clusters) in series.items():
         # Other settings or evaluators are the same model.
         peers = [candidate for candidate in series if names[candidate][-1] != names[key][-1]]
         peer_scores = {f"{peer[0]} {peer[2]}".strip(): Scores(series[peer][0]) for peer in peers}
-        named = dict(zip(_BY, key, strict=True))
-        verdicts.append(_judge_one(named, values, clusters, times, options, threshold, peer_scores))
+        rule = apply_drift_rule(values, times, temperature=0.0)
+        verdict = (
+            compute_verdict(values, clusters, baseline=options.baseline, threshold=threshold, peers=peer_scores, peer="judge")
+            if rule.is_comparable
+            else None
+        )
+        latest = str(values.columns[-1]) if len(values.columns) else None
+        row = {**dict(zip(_BY, key, strict=True)), "latest_snapshot": latest, **asdict(rule)}
+        if verdict:
+            row |= {**verdict.row(), "reason": "; ".join([rule.reason, *verdict.notes])}
+        verdicts.append(JudgeDrift(str(key[0]), row, verdict))
     return verdicts
 
 
@@ -123,40 +121,14 @@ def _list_judge_names(label: str, rows: pd.DataFrame) -> list[str]:
     return [variant, label, model, *(strip_settings(name.partition("[")[0]) for name in (label, model))]
 
 
-def _select_snapshots(
-    times: Mapping[str, datetime | None], names: Sequence[str], options: WatchOptions
-) -> dict[str, datetime | None]:
-    """Return the counted snapshots of a judge with these names."""
-    return {label: time for label, time in times.items() if options.is_any_counted(time, names)}
-
-
-def _build_grid(rows: pd.DataFrame, times: Mapping[str, datetime | None]) -> tuple[pd.DataFrame, list[str]]:
-    """Return the (items, snapshots) points, draws averaged, and each item's cluster."""
-    values = rows.pivot_table(index="item", columns="snapshot", values="point", aggfunc="mean", dropna=False)
-    values = values[[label for label in times if label in values.columns]]
-    clusters = rows.drop_duplicates("item").set_index("item")["cluster"]
+def _build_grid(rows: pd.DataFrame, labels: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
+    """Return the (anchors, snapshots) scores of these snapshots, and each anchor's cluster."""
+    values = rows.pivot_table(index="anchor", columns="snapshot", values="score", aggfunc="mean", dropna=False)
+    values = values[[label for label in labels if label in values.columns]]
+    clusters = (
+        rows.assign(cluster=rows["partition"] + "/" + rows["item"]).drop_duplicates("anchor").set_index("anchor")["cluster"]
+    )
     return values, clusters.reindex(values.index).tolist()
-
-
-def _judge_one(
-    named: Mapping[str, Any],
-    values: pd.DataFrame,
-    clusters: Sequence[str],
-    times: Mapping[str, datetime | None],
-    options: WatchOptions,
-    threshold: float,
-    peers: Mapping[str, Scores],
-) -> JudgeDrift:
-    judge = str(next(iter(named.values())))
-    rule = apply_drift_rule(values, times, temperature=0.0)
-    latest = str(values.columns[-1]) if len(values.columns) else None
-    row = {**named, "n_anchors": len(values), "latest_snapshot": latest, **asdict(rule)}
-    if not rule.is_comparable:
-        return JudgeDrift(judge, row, None, None)
-    verdict = compute_verdict(values, clusters, baseline=options.baseline, threshold=threshold, peers=peers, peer="judge")
-    row |= verdict.row()
-    row["reason"] = "; ".join([rule.reason, *verdict.notes])
-    return JudgeDrift(judge, row, verdict, verdict.pairs)
 
 
 _MOSTLY, _HARDLY = 2 / 3, 1 / 3
@@ -170,11 +142,31 @@ class NetDrift(NamedTuple):
     net_shift: float | None
     """The model's shift minus the judges' part, in units of the score; null if unknown."""
     judges_note: str
-    """Whether the shift is the model's or the judges'; empty if the model did not move."""
+    """Whether the shift is the model's or the judges'."""
+
+
+def subtract_judges(
+    rows: Iterable[Mapping[str, Any]], subject: AnchorSubject, anchors: pa.Table, options: WatchOptions
+) -> Iterator[dict[str, Any]]:
+    """Yield each series' row (`ModelDrift.rows`) with the judges' part of its shift, if it has one.
+
+    `anchors`: the family's rows of ANCHORS. Judges are compared before the first snapshot of the model's shift and from it on.
+    """
+    frame = read_anchors(anchors)
+    for row in rows:
+        judged = subject.judgements(row, frame) if row["verdict"] in NEWS and row["shift"] else None
+        if judged is None:
+            yield dict(row)
+            continue
+        judges = compute_judge_drifts(judged, options.settings_for_judges(row["model"], row["model_variant"]))
+        net = subtract_judges_of_row(row, judges, subject.weight)
+        note = subject.note if net.net_shift is not None else ""
+        yield {**row, "net_shift": net.net_shift, "judges_note": f"{net.judges_note}{note}"}
 
 
 def subtract_judges_of_row(row: Mapping[str, Any], judges: Sequence[JudgeDrift], weight: float = 1.0) -> NetDrift:
-    """Attribute a model's drift to the model, its judges or both. `row`: of `ModelDrift`. `judges`: those whose mean scored the model.
+    """Attribute a model's drift to the model, its judges or both. `row`: of `ModelDrift`, with a shift. `judges`: those whose mean
+    scored the model.
 
     The judges' part is the mean shift of their stored answers, times `weight`: the change of a score when all its judged points change by
     1. The shift is the mean of their snapshots from the first snapshot of the model's drift on, less the mean of those before it, without the
@@ -182,11 +174,11 @@ def subtract_judges_of_row(row: Mapping[str, Any], judges: Sequence[JudgeDrift],
     and is at least two thirds of the model's shift, and as both's when it is more than a third. If the model's shift has no first snapshot,
     the judges' part is not computed.
     """
-    if row.get("verdict") not in NEWS or not row.get("shift"):
-        return NetDrift(None, "")
     first = row.get("first_snapshot")
     if first is None and judges:
-        return NetDrift(None, _describe_not_settled(judges))
+        if all(judge.verdict is not None and not judge.has_shifted for judge in judges):
+            return NetDrift(None, "of the model: on stored answers the judges did not move")
+        return NetDrift(None, "model or judges: the first snapshot of the shift is unknown")
     shifts = [shift for j in judges if (shift := j.compute_shift_since(str(first), row.get("outage") or ())) is not None]
     if not judges or len(shifts) < len(judges):
         lacking = f"stored answers of {format_count(len(judges) - len(shifts), 'judge')} are missing"
@@ -194,16 +186,7 @@ def subtract_judges_of_row(row: Mapping[str, Any], judges: Sequence[JudgeDrift],
         return NetDrift(None, f"model or judges: {lacking} in these snapshots")
     shift, part = float(row["shift"]), float(np.mean(shifts)) * weight
     names = [judge.judge for judge in judges if judge.has_shifted]
-    return NetDrift(shift - part, f"{_describe_cause(shift, part, names)}{_describe_snapshots(judges, row)}")
-
-
-def _describe_not_settled(judges: Sequence[JudgeDrift]) -> str:
-    """Return the cause of a drift without a known first snapshot: the model if all judges have verdicts and none moved, else unsettled."""
-    if all(judge.verdict is not None and not judge.has_shifted for judge in judges):
-        return "of the model: on stored answers the judges did not move"
-    moves = [f"{judge.judge} moved by {move}" for judge in judges if (move := _format_judge_shift(judge)) is not None]
-    judge_notes = f"; on stored answers {list_first_names(moves, _JUDGES_NAMED)}" if moves else ""
-    return f"model or judges: the first snapshot of the shift is unknown{judge_notes}"
+    return NetDrift(shift - part, _describe_cause(shift, part, names))
 
 
 def _describe_cause(shift: float, part: float, judges: Sequence[str]) -> str:
@@ -217,47 +200,3 @@ def _describe_cause(shift: float, part: float, judges: Sequence[str]) -> str:
     if part / shift > _HARDLY:
         return f"model and judges moved: {words} {numbers}"
     return f"a shift of the model: {words} only {numbers}"
-
-
-def _describe_snapshots(judges: Sequence[JudgeDrift], row: Mapping[str, Any]) -> str:
-    """Return the judges' snapshots that differ from the model's, as the end of the text about its shift; empty if none differ."""
-    notes = {drift.judge: _describe_other_snapshots(drift, row) for drift in judges}
-    if len(set(notes.values())) == 1:
-        return f"; judges shown answers {next(iter(notes.values()))}" if any(notes.values()) else ""
-    judge_notes = [f"{judge} {note}" for judge, note in notes.items() if note]
-    return f"; judges shown answers: {list_first_names(judge_notes, _JUDGES_NAMED)}"
-
-
-def _describe_other_snapshots(judge: JudgeDrift, row: Mapping[str, Any]) -> str:
-    """Return the snapshots of a judge, or an empty text if they are the model's: `in 2026-11-04 to 2026-11-06 and from 2026-11-07 on`.
-
-    `row`: of MODEL_DRIFT, with a first snapshot of the shift.
-    """
-    sides = judge.sides(row["first_snapshot"])
-    if judge.pairs is None or sides is None:
-        return ""
-    labels, latest = judge.pairs.snapshots, row.get("latest_snapshot")
-    first, begin = labels[sides.after[0]], (row.get("baseline") or [None])[0]
-    n_snapshots = row.get("n_snapshots")
-    if (
-        first == row["first_snapshot"]
-        and begin in (None, labels[0])
-        and latest in (None, labels[-1])
-        and n_snapshots in (None, len(labels))
-    ):
-        return ""
-    after = f"from {first} on" if latest in (None, labels[-1]) else f"in {_format_span(labels[sides.after[0] :])}"
-    gaps = "" if n_snapshots in (None, len(labels)) else f" ({format_count(len(labels), 'snapshot')}, the model {n_snapshots})"
-    return f"in {_format_span(labels[: sides.after[0]])} and {after}{gaps}"
-
-
-def _format_span(labels: Sequence[str]) -> str:
-    return labels[0] if len(labels) == 1 else f"{labels[0]} to {labels[-1]}"
-
-
-def _format_judge_shift(judge: JudgeDrift) -> str | None:
-    """Return a judge's shift on stored answers by its own verdict: `-0.2003 since 2026-11-06`, or None if unknown."""
-    verdict = judge.verdict
-    if verdict is None or verdict.shift is None:
-        return None
-    return f"{verdict.shift:+.4f} since {verdict.first_snapshot or 'its first snapshots'}"

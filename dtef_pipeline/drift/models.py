@@ -32,15 +32,16 @@ from dtef_pipeline.drift.changes import (
     parse_changes,
 )
 from dtef_pipeline.drift.history import Histories, History
+from dtef_pipeline.drift.judge_verdicts import subtract_judges
 from dtef_pipeline.drift.paired import Paired, pair_with_baseline
-from dtef_pipeline.drift.rule import TOO_CLOSE, DriftVerdict, apply_drift_rule
+from dtef_pipeline.drift.rule import DriftVerdict, apply_drift_rule
 from dtef_pipeline.drift.settings import WatchOptions
 from dtef_pipeline.drift.shared_shift import Scores, SharedShift, compute_shared_shift
 from dtef_pipeline.drift.snapshots import Comparable, Items, Snapshot, build_panels, grid, parse_rate
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 from dtef_pipeline.drift.verdict_tables import DRIFT, DRIFT_SERIES, PARTITION_DRIFT
-from dtef_pipeline.drift.verdict_text import NEWS, VERDICTS
+from dtef_pipeline.drift.verdict_text import VERDICTS
 from dtef_pipeline.keys import Keys
 from dtef_pipeline.text.number_words import list_first_names
 
@@ -101,19 +102,13 @@ class JudgedPanel:
         return self.verdict.verdict if self.verdict else None
 
     @property
-    def is_close(self) -> bool:
-        """Whether only time between its snapshots is missing."""
-        return self.rule.reason.startswith(TOO_CLOSE)
-
-    @property
     def labels(self) -> list[str]:
         return [snapshot.label for snapshot in self.comparable.snapshots]
 
     def words(self) -> str:
         """Return `2026-12-02, 2026-12-03 had too few comparable prompts (1 task in 1 blueprint, 1 prompt), compared with each other: none`."""
         snapshots, scope = list_first_names(self.labels, _MOST_NAMED), describe_scope(self.asked, self._subject)
-        comparison = self.rule.reason if self.is_close else f"compared with each other: {self.word or 'not compared'}"
-        return f"{snapshots} {self._subject.reason_left_out} ({scope}), {comparison}"
+        return f"{snapshots} {self._subject.reason_left_out} ({scope}), compared with each other: {self.word or 'not compared'}"
 
     def since(self) -> str:
         """Return the date from which only this panel counts, in the format of the option `since`."""
@@ -121,44 +116,9 @@ class JudgedPanel:
         return self.labels[0] if time is None else time.date().isoformat()
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """The panels of a series. `shown`: the one whose verdict the series gets: the worst that counts, or the latest of equal ones.
-
-    `others`: those that also count. `aside`: panels in between that do not count. `close`: those repeated too soon.
-    """
-
-    shown: JudgedPanel
-    others: list[JudgedPanel]
-    aside: list[JudgedPanel]
-    close: list[JudgedPanel]
-    is_late: bool
-
-    @classmethod
-    def choose(cls, panels: Sequence[JudgedPanel], aside: Sequence[JudgedPanel], close: Sequence[JudgedPanel]) -> Standing:
-        """Choose the panel whose verdict the series gets, and sort the others. `panels`: those that count, the earliest first."""
-        choice = min(reversed(panels), key=lambda panel: VERDICTS.index(panel.word) if panel.word else len(VERDICTS))
-        return cls(
-            choice,
-            [panel for panel in panels if panel is not choice],
-            list(aside),
-            [panel for panel in close if panel.is_close],
-            choice is panels[-1],
-        )
-
-    def words(self) -> list[str]:
-        """Return the verdicts on the other panels, and how long the shown one stays."""
-        stays = [] if self.is_late else [f"this verdict stays until it is accepted with --since {self.others[-1].since()}"]
-        return [*(panel.words() for panel in self._list_named_panels()), *stays]
-
-    def list_named_snapshots(self) -> set[str]:
-        """Return the snapshots that `words` names."""
-        return {label for panel in self._list_named_panels() for label in panel.labels}
-
-    def _list_named_panels(self) -> list[JudgedPanel]:
-        """Return the panels to describe: without a verdict only those repeated too soon; of panels in between only those that moved."""
-        panels = [*self.others, *(panel for panel in self.aside if panel.word in NEWS)] if self.shown.word else []
-        return [*panels, *self.close]
+def choose_panel(panels: Sequence[JudgedPanel]) -> JudgedPanel:
+    """Return the panel whose verdict a series gets: the worst one, or the latest of equal ones. `panels`: the earliest first."""
+    return min(reversed(panels), key=lambda panel: VERDICTS.index(panel.word) if panel.word else len(VERDICTS))
 
 
 _MOST_NAMED = 3
@@ -178,11 +138,10 @@ class ModelDrift:
     rows: tuple[Mapping[str, Any], ...] = ()
 
     def subtract_judge_shifts(self, subject: Subject, anchors: pa.Table, options: WatchOptions) -> ModelDrift:
-        """Return the drift with the judges' part of each shift. `anchors`: the rows of the family's table of judged anchors."""
+        """Return the drift with the judges' part of each shift. `anchors`: the family's rows of ANCHORS."""
         if subject.anchors is None:
             return self
-        pairs = zip(self.rows, subject.anchors.net(self.rows, anchors, options), strict=True)
-        rows = tuple({**row, **net} for row, net in pairs)
+        rows = tuple(subtract_judges(self.rows, subject.anchors, anchors, options))
         return replace(self, checks=pa.Table.from_pylist(rows, DRIFT), rows=rows)
 
 
@@ -213,19 +172,18 @@ def compute_model_drift(
         pairs = build_pair_codes(histories.labels, subject)
         n_late = sum(past.is_watched and not late.isdisjoint(past.times) for past in histories.all)
         threshold = options.threshold(n_watched * n_late)
-        pools = _group_by_way(histories.all, subject)
+        pools = _group_by_setting(histories.all, subject)
         n_several = sum(len({past.keys["model"] for past in pool if past.is_watched}) > 1 for pool in pools)
-        shared_threshold = options.compute_shared_threshold(n_watched * n_several)
-        rows: dict[int, tuple[dict[str, Any], list[dict[str, Any]]]] = {}
+        # Half of alpha: the common shift varies more than it seems.
+        shared_threshold = options.threshold(2 * n_watched * n_several)
+        rows: dict[History, tuple[dict[str, Any], list[dict[str, Any]]]] = {}
         for pool in pools:
-            comparisons = _compare_series(
-                pool, histories, pairs, options, {id(past): None if late.isdisjoint(past.times) else threshold for past in pool}
-            )
+            comparisons = _compare_series(pool, histories, pairs, options, threshold, late)
             models = {comparison.name: comparison.pairs for comparison in comparisons.values() if comparison.verdict}
             shared = compute_shared_shift(models, histories.order, baseline=options.baseline, threshold=shared_threshold)
-            rows |= {key: (comparison.check(shared), comparison.timeline()) for key, comparison in comparisons.items()}
+            rows |= {past: (comparison.check(shared), comparison.timeline()) for past, comparison in comparisons.items()}
         for past in histories.all:
-            check, timeline = rows.get(id(past)) or (_build_short_row(past, subject, options), [])
+            check, timeline = rows.get(past) or (_build_short_row(past, subject, options), [])
             checks.append(dict.fromkeys(DRIFT.names) | check)
             series += timeline
     table = pa.Table.from_pylist(checks, DRIFT)
@@ -233,7 +191,7 @@ def compute_model_drift(
     return ModelDrift(texts, pa.Table.from_pylist(series, DRIFT_SERIES), tuple(checks))
 
 
-def _group_by_way(series: Sequence[History], subject: Subject) -> list[list[History]]:
+def _group_by_setting(series: Sequence[History], subject: Subject) -> list[list[History]]:
     pools: dict[tuple[str, ...], list[History]] = {}
     for history in series:
         pools.setdefault(tuple(history.keys[name] for name in subject.keys.asked), []).append(history)
@@ -245,24 +203,24 @@ def _compare_series(
     histories: Histories,
     pairs: Callable[[Items], Items],
     options: WatchOptions,
-    thresholds: Mapping[int, float | None],
-) -> dict[int, _Comparison]:
+    threshold: float,
+    late: set[str],
+) -> dict[History, _Comparison]:
     """Compare the series of one setting that have several snapshots, with the others as controls.
 
-    Keys are identities of histories, as in `thresholds`.
+    `late`: the latest snapshots of all models; a series without any of them is retired.
     """
-    snapshots = {id(history): histories.snapshots(history) for history in pool if len(history.times) > 1}
+    snapshots = {history: histories.snapshots(history) for history in pool if len(history.times) > 1}
     comparisons = {}
-    for history in pool:
-        if (series := snapshots.get(id(history))) is not None:
-            peers = {peer.keys["model"]: snapshots[id(peer)] for peer in pool if _is_control(history, peer, options)}
-            shared = (histories.labels, pairs, histories.subject, options)
-            comparisons[id(history)] = _Comparison(history, series, *shared, thresholds[id(history)], peers)
+    for history, series in snapshots.items():
+        model, limit = history.keys["model"], None if late.isdisjoint(history.times) else threshold
+        peers = {
+            peer.keys["model"]: others
+            for peer, others in snapshots.items()
+            if options.is_control(model, peer.keys["model"], temperature=peer.temperature)
+        }
+        comparisons[history] = _Comparison(history, series, histories.labels, pairs, histories.subject, options, limit, peers)
     return comparisons
-
-
-def _is_control(history: History, peer: History, options: WatchOptions) -> bool:
-    return len(peer.times) > 1 and options.is_control(history.keys["model"], peer.keys["model"], temperature=peer.temperature)
 
 
 def _build_short_row(log: History, subject: Subject, options: WatchOptions) -> dict[str, Any]:
@@ -311,20 +269,13 @@ class _Comparison:
         threshold: float | None,
         peers: Mapping[str, Sequence[Snapshot]],
     ) -> None:
-        self._read_entry, self._snapshots, self._labels, self._subject, self._options = (
-            history,
-            snapshots,
-            labels,
-            subject,
-            options,
-        )
-        panels = build_panels(snapshots, options.baseline, history.times, pairs)
-        groups = [
-            [JudgedPanel(part, labels, subject, history.times, history.temperature, threshold, peers) for part in parts]
-            for parts in panels
+        self._history, self._snapshots, self._labels = history, snapshots, labels
+        self._subject, self._options = subject, options
+        self._panels = [
+            JudgedPanel(part, labels, subject, history.times, history.temperature, threshold, peers)
+            for part in build_panels(snapshots, options.baseline, history.times, pairs)
         ]
-        self._standing = Standing.choose(*groups)
-        panel = self._standing.shown
+        self._panel = panel = choose_panel(self._panels)
         self._comparable, self._asked, self._values = panel.comparable, panel.asked, panel.values
         self._rule, self.verdict, self.pairs = panel.rule, panel.verdict, panel.pairs
         self.name, self._retired = history.keys["model"], threshold is None
@@ -338,9 +289,8 @@ class _Comparison:
         evidence = {**verdict.row(), **shared.row()} if verdict else {}
         changes = self._collect_changes()
         return {
-            **self._read_entry.keys,
-            **self._subject.series_columns(self._read_entry.keys),
-            "partitions": sorted(set(self._asked[self._subject.keys.space[0]]), key=self._subject.in_order),
+            **self._history.keys,
+            **self._subject.series_columns(self._history.keys),
             "n_prompts": len(self._asked),
             "latest_snapshot": self._snapshots[-1].label,
             **asdict(self._rule),
@@ -390,13 +340,16 @@ class _Comparison:
             parts.append(describe_break(since, [change.kind for change in boundary], self._subject))
         later = self._snapshots[self._snapshots.index(self._comparable.snapshots[0]) :]
         members = {snapshot.label for snapshot in self._comparable.snapshots}
-        named = {*self.pairs.snapshots, *self._standing.list_named_snapshots()}
+        others = [panel for panel in self._panels if panel is not self._panel] if self._panel.word else []
+        named = {*self.pairs.snapshots, *(label for panel in others for label in panel.labels)}
         left_out = [
             f"{snapshot.label} ({'too few answers' if snapshot.label in members else self._subject.reason_left_out})"
             for snapshot in later
             if snapshot.label not in named
         ]
-        parts += self._standing.words()
+        parts += [panel.words() for panel in others]
+        if self._panel is not self._panels[-1]:
+            parts.append(f"this verdict stays until it is accepted with --since {others[-1].since()}")
         return [*parts, f"left out: {list_first_names(left_out, _MOST_NAMED)}"] if left_out else parts
 
     def timeline(self) -> list[dict[str, Any]]:
@@ -406,7 +359,7 @@ class _Comparison:
         for snapshot in self._snapshots:
             place = places.get(snapshot.label)
             row = {
-                **self._subject.series_columns(self._read_entry.keys),
+                **self._subject.series_columns(self._history.keys),
                 "snapshot": snapshot.label,
                 "compared": place is not None,
                 "in_baseline": place is not None and place < self.pairs.baseline,

@@ -58,7 +58,10 @@ def find_outages(means: Floats, floor: float) -> Outages:
     """
     if np.ptp(means) <= MIN_GAP:
         return Outages()
-    spread = max(floor, _estimate_spread(means))
+    # From distances to the median, or between neighbours if smaller, since a run inflates the former.
+    spread = _CONSISTENT * _compute_median(np.abs(means - _compute_median(means)))
+    steps = _CONSISTENT * _compute_median(np.abs(np.diff(means))) * math.sqrt(2)
+    spread = max(floor, min(spread, steps))
     limit, limit_of_one = (max(spreads * spread, MIN_GAP) for spreads in (_SPREADS, _SPREADS_OF_ONE))
     values, over = means.tolist(), list[tuple[range, float]]()
     at = _find_first_off(values, limit)
@@ -96,13 +99,6 @@ def _is_elsewhere(values: Sequence[float], run: range, level: float, now: float)
     """Return whether a run is further than the level before it from the first snapshot, the first few beside the run, and the level now."""
     begin = median(value for place, value in enumerate(values[:_FIRST]) if place not in run)
     return all(abs(_compute_mean(values, run) - end) > abs(level - end) for end in (values[0], begin, now))
-
-
-def _estimate_spread(means: Floats) -> float:
-    """Return the spread from distances to the median, or between neighbours if smaller, since a run inflates the former."""
-    spread = _CONSISTENT * _compute_median(np.abs(means - _compute_median(means)))
-    steps = _CONSISTENT * _compute_median(np.abs(np.diff(means))) * math.sqrt(2)
-    return min(spread, steps)
 
 
 def _find_first_off(values: Sequence[float], limit: float) -> int:

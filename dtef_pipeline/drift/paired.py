@@ -99,8 +99,7 @@ def pair_with_baseline(
     values = select_answered(values)
     frozen = min(baseline, len(values.columns))
     scores = values.to_numpy(dtype=np.float64)
-    is_known = np.isfinite(scores[:, :frozen])
-    reference = _compute_ratio(np.where(is_known, scores[:, :frozen], 0.0).sum(axis=1), is_known.sum(axis=1))
+    reference = compute_known_means(scores[:, :frozen], axis=1)
     differences = scores - reference[:, None]
     shared = np.isfinite(differences)
     mask = np.asarray(shared.any(axis=0))
@@ -109,7 +108,10 @@ def pair_with_baseline(
     (item_sums, item_counts), names = _sum_by_label(parts, clusters if items is None else items)
     labels = tuple(str(label) for label, shares in zip(values.columns, mask.tolist(), strict=True) if shares)
     means = _compute_ratio(sums.sum(axis=0), counts.sum(axis=0))
-    factor = _compute_noise_factor(len(labels), frozen)
+    # Removes the noise of the baseline's mean: the variance of a later snapshot's difference is (k + 1) / k times its own, within the
+    # baseline (k - 1) / k times.
+    is_baseline = np.arange(len(labels)) < frozen
+    factor = np.sqrt(np.where(is_baseline, frozen / max(frozen - 1, 1), frozen / (frozen + 1)))
     spread, single = (_compute_standard_error(*values, means) * factor for values in ((sums, counts), (parts[0], parts[1])))
     by_item = pd.DataFrame(_compute_ratio(item_sums, item_counts), index=names, columns=list(labels))
     level = float(reference[np.isfinite(reference)].mean()) if np.isfinite(reference).any() else math.nan
@@ -137,13 +139,10 @@ def _compute_standard_error(sums: Floats, counts: Floats, means: Floats) -> Floa
     return np.asarray(np.nan_to_num(np.sqrt(_compute_ratio(n_clusters * squares, n_clusters - 1)) / counts.sum(axis=0)))
 
 
-def _compute_noise_factor(snapshots: int, baseline: int) -> Floats:
-    """Return the (snapshots,) factor that removes the noise of the baseline's mean from a difference to it.
-
-    The variance of a later snapshot's difference is (k + 1) / k times its own, within the baseline (k - 1) / k times.
-    """
-    is_baseline = np.arange(snapshots) < baseline
-    return np.asarray(np.sqrt(np.where(is_baseline, baseline / max(baseline - 1, 1), baseline / (baseline + 1))))
+def compute_known_means(values: Floats, *, axis: int) -> Floats:
+    """Return the means of known values along an axis, NaN where there are none."""
+    is_known = np.isfinite(values)
+    return _compute_ratio(np.where(is_known, values, 0.0).sum(axis=axis), is_known.sum(axis=axis))
 
 
 def _compute_ratio(above: Floats, below: npt.NDArray[np.float64] | npt.NDArray[np.int64]) -> Floats:

@@ -70,7 +70,8 @@ def apply_drift_rule(values: pd.DataFrame, times: Mapping[str, datetime | None],
     shared = values.dropna()
     labels = [str(label) for label in values.columns]
     hours = compute_hours([times.get(label) for label in labels])
-    why_not = _find_exclusion_reason(len(labels), len(shared), hours, temperature, _is_day_label(labels))
+    names_a_day = any(named is not None and named[1] for named in map(parse_label_time, labels))
+    why_not = _find_exclusion_reason(len(labels), len(shared), hours, temperature, names_a_day)
     if why_not:
         if why_not.startswith(TOO_CLOSE) and len(shared):
             why_not = f"{why_not} ({_format_extremes(shared.mean())})"
@@ -109,13 +110,8 @@ def is_large(lowest: float, gap: float) -> bool:
     return gap >= MIN_GAP - _ROUNDING and gap >= MIN_RELATIVE_GAP * lowest - _ROUNDING
 
 
-def _is_day_label(labels: Sequence[str]) -> bool:
-    """Return whether a label begins with a date without time."""
-    return any(named is not None and named[1] for named in map(parse_label_time, labels))
-
-
 def _find_exclusion_reason(
-    snapshots: int, shared: int, hours: float | None, temperature: float | None, names_a_day: bool = False
+    snapshots: int, shared: int, hours: float | None, temperature: float | None, names_a_day: bool
 ) -> str | None:
     if temperature != 0:
         return "not compared: temperature is " + ("not set" if temperature is None else f"{temperature:g}") + ", not 0"

@@ -34,7 +34,11 @@ def _read_dates(value: Any) -> Any:
 
 def _check_dates(since: Mapping[str, str]) -> Mapping[str, str]:
     for model, day in since.items():
-        if not _is_date(day):
+        try:
+            is_date = date.fromisoformat(day).isoformat() == day
+        except ValueError:
+            is_date = False
+        if not is_date:
             raise ValueError(f"{f'{model}={day}' if model else day!r} is not a date such as 2026-03-01")
     return since
 
@@ -62,27 +66,19 @@ class WatchOptions(Part):
         """Return log10 of the e-value that each of `n_series` series must reach: alpha is split evenly."""
         return math.log10(max(1, n_series) / self.alpha)
 
-    def compute_shared_threshold(self, n_settings: int) -> float:
-        """Return the `threshold` of the verdicts on shared shifts, which share half of alpha: the common shift varies more than it seems."""
-        return self.threshold(2 * n_settings)
-
     def is_control(self, model: str, peer: str, *, temperature: float | None = 0) -> bool:
         """Return whether a peer in the same snapshots at this temperature is a control of the model, not the model at other settings."""
         named = not self.control or peer in self.control or strip_settings(peer) in self.control
         return named and temperature == 0 and strip_settings(model) != strip_settings(peer)
 
-    def counts_snapshot(self, time: datetime | None, model: str, variant: str) -> bool:
-        """Return whether a model's snapshot of this time (UTC) counts; an unknown time is before all dates."""
-        return self.is_any_counted(time, _list_names(model, variant))
-
     def is_any_counted(self, time: datetime | None, names: Iterable[str]) -> bool:
-        """Return whether a snapshot counts for any of these names, the most specific first (see `takes`)."""
+        """Return whether a snapshot of this time (UTC; unknown: before all dates) counts for a model of these names, most specific first."""
         since = self._find_first_since(names)
         return since is None or (time is not None and time >= datetime.fromisoformat(since))
 
     def find_since(self, model: str, variant: str) -> str | None:
         """Return the date from which a model's snapshots count, or None if all do."""
-        return self._find_first_since(_list_names(model, variant))
+        return self._find_first_since(list_names(model, variant))
 
     def _find_first_since(self, names: Iterable[str]) -> str | None:
         return next((self.since[name] for name in (*names, ALL_OTHERS) if name in self.since), None)
@@ -107,7 +103,7 @@ class WatchOptions(Part):
 
     def absent(self, models: Iterable[tuple[str, str]]) -> list[str]:
         """Return the names in `since` that fit none of these models (names and variants)."""
-        return sorted(set(self.since) - {ALL_OTHERS, *(name for model in models for name in _list_names(*model))})
+        return sorted(set(self.since) - {ALL_OTHERS, *(name for model in models for name in list_names(*model))})
 
     def find_absent_controls(self, models: Iterable[tuple[str, str]]) -> list[str]:
         """Return the names in `control` that fit none of these models (names and variants); computed models cannot be controls."""
@@ -123,16 +119,9 @@ class WatchOptions(Part):
         return [name for name in dict.fromkeys(self.control) if name not in names]
 
 
-def _list_names(model: str, variant: str) -> tuple[str, ...]:
+def list_names(model: str, variant: str) -> tuple[str, ...]:
     """Return a model's possible names, the most specific first."""
     return variant, model, strip_settings(model)
-
-
-def _is_date(text: str) -> bool:
-    try:
-        return date.fromisoformat(text).isoformat() == text
-    except ValueError:
-        return False
 
 
 DRIFT_SECTION = "drift"

@@ -13,7 +13,7 @@ import pandas as pd
 
 from dtef_pipeline.drift.evidence import Evidence, evidence
 from dtef_pipeline.drift.outages import Outages
-from dtef_pipeline.drift.paired import Paired
+from dtef_pipeline.drift.paired import Paired, compute_known_means
 from dtef_pipeline.drift.rule import MIN_ANSWERED, is_large
 from dtef_pipeline.drift.verdict_tables import SHARED
 
@@ -65,18 +65,12 @@ def choose_control(values: pd.DataFrame, pairs: Paired, peers: Mapping[str, pd.D
         is_known = np.isfinite(path)
         if is_known.mean() >= _PRESENT and is_known[: pairs.baseline].mean() >= _PRESENT:
             excesses[model] = path
+    if not excesses:
+        return None
     paths = np.array(list(excesses.values()))
-    return Control(tuple(excesses), _compute_middle(paths), _compute_distance(paths)) if excesses else None
-
-
-def _compute_distance(paths: Floats) -> Floats:
-    """Return the (snapshots,) median distance of a series from the others.
-
-    With two others it is the distance to the nearer one, and 0 if the series is between them: one of them may have moved, and with it their
-    mean.
-    """
+    # With two others, 0 if the series is between them, else the distance to the nearer one: the middle of three.
     zeros = np.where(np.isfinite(paths).sum(axis=0) == 2, 0.0, np.nan)
-    return _compute_middle(np.vstack([paths, zeros]))
+    return Control(tuple(excesses), _compute_middle(paths), _compute_middle(np.vstack([paths, zeros])))
 
 
 def _compute_excess(differences: Floats, baseline: int) -> Floats:
@@ -84,15 +78,8 @@ def _compute_excess(differences: Floats, baseline: int) -> Floats:
     shared = np.isfinite(differences)
     mask = shared.mean(axis=0) >= MIN_ANSWERED if len(differences) else np.zeros(differences.shape[1], dtype=bool)
     differences = np.where(mask, differences, np.nan)
-    reference = _compute_means(differences[:, :baseline], axis=1)
-    return _compute_means(differences - reference[:, None], axis=0)
-
-
-def _compute_means(values: Floats, *, axis: int) -> Floats:
-    is_known = np.isfinite(values)
-    count = is_known.sum(axis=axis)
-    total = np.where(is_known, values, 0.0).sum(axis=axis)
-    return np.asarray(np.divide(total, count, out=np.full(np.shape(total), np.nan), where=count > 0))
+    reference = compute_known_means(differences[:, :baseline], axis=1)
+    return compute_known_means(differences - reference[:, None], axis=0)
 
 
 def _compute_middle(paths: Floats) -> Floats:
@@ -159,7 +146,8 @@ def compute_shared_shift(models: Mapping[str, Paired], order: Sequence[str], *, 
     is_reached = large and result.highest is not None and result.highest >= threshold
     values = frame.to_numpy(dtype=np.float64)[: result.until].T
     moves = (
-        (_compute_means(values[:, result.first :], axis=1) - _compute_means(values[:, : result.first], axis=1)) / result.shift
+        (compute_known_means(values[:, result.first :], axis=1) - compute_known_means(values[:, : result.first], axis=1))
+        / result.shift
         if result.shift
         else np.zeros(1)
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -111,23 +110,11 @@ def grid(items: Items, snapshots: Sequence[Snapshot], values: Callable[[Snapshot
     return pd.DataFrame(table, columns=[snapshot.label for snapshot in snapshots])
 
 
-class Panels(NamedTuple):
-    """The panels of a series over time, each with the snapshots comparable on it.
-
-    `counted`: those whose verdicts count, the latest last. `aside`: other comparable ones that none of these covers, used in between. `close`:
-    those repeated within fewer hours than the rule requires.
-    """
-
-    counted: list[Comparable]
-    aside: list[Comparable]
-    close: list[Comparable]
-
-
 def build_panels(
     snapshots: Sequence[Snapshot], baseline: int, times: Mapping[str, datetime | None], pairs: Callable[[Items], Items]
-) -> Panels:
-    """Return the panels of a series. `times`: when each snapshot was taken, by label. `pairs`: codes of (partition, item) pairs, regardless
-    of wording.
+) -> list[Comparable]:
+    """Return the panels of a series whose verdicts count, the latest last. `times`: when each snapshot was taken, by label. `pairs`: codes
+    of (partition, item) pairs, regardless of wording.
 
     A series changes to another panel once that is comparable (two snapshots, 23 hours apart) and either two consecutive snapshots have it
     or nothing was comparable before. Snapshots with too few answers are ignored. An earlier panel counts until a later panel of the series
@@ -135,12 +122,13 @@ def build_panels(
     longer count. If nothing is comparable, the latest repeated panel is kept: it lacks only the hours. Which panels count depends on items,
     times and whether they were answered, never on a score.
     """
-
     groups: list[Comparable] = []
     gone_over: list[Comparable] = []
     previous = None
     for snapshot in snapshots:
-        group = _find_group(groups, snapshot) or Comparable(baseline)
+        # The group that shares most with the snapshot, the newest of equal ones.
+        accepting = [candidate for candidate in reversed(groups) if candidate.accepts(snapshot)]
+        group = max(accepting, key=lambda candidate: candidate.count_shared(snapshot), default=Comparable(baseline))
         groups = [*(member for member in groups if member is not group), group]
         group.add(snapshot)
         if not snapshot.is_answered:
@@ -152,11 +140,9 @@ def build_panels(
             gone_over = _trim_groups(gone_over, group, pairs)
         previous = group
     parts = _select_uncovered(gone_over or groups[-1:], times, pairs)
-    if not any(part.is_repeated for part in parts):
-        parts = [part for part in groups if part.is_repeated][-1:] or parts
-    spare = [part for part in groups if part not in parts and part.is_repeated]
-    aside = [part for part in spare if part.is_long(times) and not any(_is_covering(member, part, pairs) for member in parts)]
-    return Panels(parts, aside, [part for part in spare if not part.is_long(times)])
+    if any(part.is_repeated for part in parts):
+        return parts
+    return [part for part in groups if part.is_repeated][-1:] or parts
 
 
 def _select_uncovered(
@@ -168,12 +154,6 @@ def _select_uncovered(
         for i, old in enumerate(gone_over, start=1)
         if i == len(gone_over) or (old.is_long(times) and not any(_is_covering(later, old, pairs) for later in gone_over[i:]))
     ]
-
-
-def _find_group(groups: Sequence[Comparable], snapshot: Snapshot) -> Comparable | None:
-    """Return the group that shares most with a snapshot, the newest of equal ones."""
-    taking = [candidate for candidate in reversed(groups) if candidate.accepts(snapshot)]
-    return max(taking, key=lambda candidate: candidate.count_shared(snapshot), default=None)
 
 
 def _trim_groups(gone_over: Sequence[Comparable], group: Comparable, pairs: Callable[[Items], Items]) -> list[Comparable]:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 import pandas as pd
 import pyarrow as pa
 
+from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.keys import Keys
-
-if TYPE_CHECKING:
-    from dtef_pipeline.drift.settings import WatchOptions
 
 Row = Mapping[str, Any]
 
@@ -22,12 +20,24 @@ Row = Mapping[str, Any]
 class AnchorSubject:
     """The stored answers that a family's judges score again in every snapshot, and their use."""
 
-    table: str
-    """The table of the judges' verdicts on them."""
-    points: Callable[[pa.Table], pd.DataFrame]
-    """Converts the rows of `table` for `judge_verdicts.compute_judge_drifts`."""
-    net: Callable[[Sequence[Row], pa.Table, WatchOptions], Iterable[Row]]
-    """Yields for each series (`ModelDrift.rows`) the columns on the judges' part of its shift, given rows of `table`, possibly none."""
+    n: int
+    """Usual number of anchors."""
+    reads: tuple[str, ...]
+    """The tables from which anchors are chosen."""
+    pool: Callable[[duckdb.DuckDBPyConnection], pd.DataFrame]
+    """Returns the answers that can become anchors, sorted, with the columns `anchor`, `partition`, `item` and `score` of ANCHOR_ITEMS."""
+    add_texts: Callable[[pd.DataFrame, duckdb.DuckDBPyConnection], pd.DataFrame]
+    """Adds `shown` to chosen rows of `pool`."""
+    stratum: Callable[[pd.DataFrame], pd.Series]
+    """Returns the stratum of each row of ANCHOR_ITEMS, over which anchors are spread."""
+    read: Callable[[Any, EpisodeResult], Row]
+    """Returns the columns of ANCHORS on the judge and its judgement, given an episode and its result."""
+    judgements: Callable[[Row, pd.DataFrame], pd.DataFrame | None]
+    """Selects from rows of ANCHORS those by the judges of a series (`ModelDrift.rows`); None: no judge scored the series."""
+    weight: float = 1.0
+    """Change of a score when all its judged points change by 1."""
+    note: str = ""
+    """Limit of the result, for `judges_note`."""
 
 
 @dataclass(frozen=True, slots=True)

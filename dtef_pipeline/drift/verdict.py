@@ -26,7 +26,7 @@ _NO_CONTROL = "at most watch without a control, since a shift that all {0}s shar
 _BEGIN_UNPARSED = (
     "fewer responses of the first snapshots could be parsed, and those that could did not move: the first snapshots were off"
 )
-_BACK = 3
+DriftKind = Literal["score and parsed", "parse rate", "score"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class Verdict:
     notes: tuple[str, ...] = ()
     shift_vs_peers: float | None
     parsed_shift: float | None = None
-    drift_kind: Literal["score and parsed", "parse rate", "score"] | None = None
+    drift_kind: DriftKind | None = None
 
     def row(self) -> dict[str, Any]:
         """Return the columns of EVIDENCE, the `top_changes`, and the snapshots of the `baseline` and of an `outage`."""
@@ -119,7 +119,10 @@ def compute_verdict(
         read = _collect_evidence(parsed_values, clusters, parsed_peers, baseline, threshold)
     pairs, signal = result.pairs, result.evidence
     parsed_shift = _compute_parsed_shift(read.pairs, pairs, signal) if read and signal.first is not None else None
-    drift_kind = _classify_drift(signal.shift, parsed_shift, read) if result.is_drift and parsed_values is not None else None
+    drift_kind: DriftKind | None = None
+    if result.is_drift and parsed_values is not None:
+        is_unparsed = parsed_shift is None or abs(parsed_shift) < abs(signal.shift or 0.0) / 2
+        drift_kind = "score and parsed" if read and read.is_drift else "parse rate" if is_unparsed else "score"
     if is_begin_unparsed := drift_kind == "parse rate" and (signal.shift or 0.0) > 0 and (signal.first or 0) < pairs.baseline:
         result, drift_kind = result._replace(verdict="watch", is_dated=False), None
     outages = find_outages(pairs.means, 0.0) if signal.first is not None else NO_OUTAGES
@@ -231,14 +234,6 @@ def _compute_parsed_shift(read: Paired, pairs: Paired, signal: Evidence) -> floa
     return float(read.means[after].mean() - read.means[before].mean()) if before.any() and after.any() else None
 
 
-def _classify_drift(
-    shift: float | None, parsed_shift: float | None, read: _ScoreEvidence | None
-) -> Literal["score and parsed", "parse rate", "score"]:
-    if read is not None and read.is_drift:
-        return "score and parsed"
-    return "parse rate" if parsed_shift is None or abs(parsed_shift) < abs(shift or 0.0) / 2 else "score"
-
-
 def _describe_scope(result: _ScoreEvidence, drift_kind: str | None, parsed_shift: float | None) -> Iterator[str]:
     """Yield which scores moved, and how far beyond the other models, if notable."""
     if drift_kind == "parse rate":
@@ -266,30 +261,14 @@ def _build_notes(result: _ScoreEvidence, outages: Outages, baseline: int, peer: 
     lasts = result.is_dated and signal.until == len(pairs.snapshots)
     if pairs.is_large and not lasts:
         notes.append(f"the latest, {pairs.snapshots[-1]}, is {pairs.means[-1]:+.4f} from the baseline")
-    if result.is_drift and _is_back(pairs.means, signal):
-        notes.append("a drift that reverted: the latest snapshots are back at the level before")
-    notes += _describe_outages(pairs, outages)
+    past, pending = ([pairs.snapshots[place] for place in part] for part in (outages.ended, outages.pending))
+    if past:
+        notes.append(f"off and back, which is an outage and no drift: {list_first_names(past, _MOST_NAMED)}")
+    if pending:
+        notes.append(f"off up to the latest, an outage or a shift: {list_first_names(pending, _MOST_NAMED)}")
     if pairs.is_large and not result.is_drift:
         notes.append(_describe_who_moved(result, result.control.models, peer) if result.control else _NO_CONTROL.format(peer))
     return tuple(notes)
-
-
-def _is_back(means: Floats, signal: Evidence) -> bool:
-    """Return whether the last three snapshots are nearer to those before the drift than to those in it."""
-    if signal.first is None or signal.until is None or signal.until + _BACK > len(means):
-        return False
-    before, during = float(np.median(means[: signal.first])), float(np.median(means[signal.first : signal.until]))
-    latest = float(np.median(means[-_BACK:]))
-    return abs(latest - before) < abs(latest - during)
-
-
-def _describe_outages(pairs: Paired, outages: Outages) -> list[str]:
-    past = [pairs.snapshots[place] for place in outages.ended]
-    pending = [pairs.snapshots[place] for place in outages.pending]
-    notes = [f"off and back, which is an outage and no drift: {list_first_names(past, _MOST_NAMED)}"] if past else []
-    return (
-        [*notes, f"off up to the latest, an outage or a shift: {list_first_names(pending, _MOST_NAMED)}"] if pending else notes
-    )
 
 
 def _describe_who_moved(result: _ScoreEvidence, models: Sequence[str], peer: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from dtef_pipeline.tables import FAMILY_FIELD, MODEL_FIELDS, PARSE_RATE_FIELD, SNAPSHOT_FIELD, field
+from dtef_pipeline.tables import FAMILY_FIELD, MODEL_FIELDS, PARSE_RATE_FIELD, SNAPSHOT_FIELD, TableSpec, field
 
 SETTING_FIELD = field(
     "setting",
@@ -100,7 +100,6 @@ DRIFT = pa.schema(
         FAMILY_FIELD,
         *MODEL_FIELDS,
         SETTING_FIELD,
-        field("partitions", pa.list_(pa.string()), "Blueprints, suites, leagues, ... whose items are compared"),
         field("n_prompts", pa.int64(), "Prompts of the baseline"),
         _N_COMPARED,
         _LATEST,
@@ -174,7 +173,6 @@ JUDGE_DRIFT = pa.schema(
         field("judge", pa.string(), "Name of the judge, such as standard(gpt-4.1), or of the model that judges"),
         field("judge_variant", pa.string(), "Model string of the judge and its sampling parameters"),
         field("evaluator", pa.string(), "Aspect of an answer that the judge scores; empty: criteria"),
-        field("n_anchors", pa.int64(), "Stored answers that the judge scored in any snapshot"),
         field("latest_snapshot", pa.string(), "Latest snapshot"),
         field("n_snapshots", pa.int64(), "Snapshots compared"),
         field("n_items", pa.int64(), "Stored answers with a score in every snapshot"),
@@ -191,3 +189,41 @@ DRIFT_SCHEMAS: Mapping[str, pa.Schema] = {
     "judge_drift": JUDGE_DRIFT,
 }
 """By table name."""
+
+ANCHOR_FIELDS = (
+    FAMILY_FIELD,
+    field("anchor", pa.string(), "Hash of everything that judges are shown of the answer"),
+    field("partition", pa.string(), "Partition of the answer: a blueprint, or suite/part"),
+    field("item", pa.string(), "Prompt or item that was answered; anchors of one item are related"),
+)
+ANCHOR_ITEMS = pa.schema(
+    [
+        *ANCHOR_FIELDS,
+        field("score", pa.float64(), "Mean score by the judge when the anchor was chosen, 0-1: higher is better; null: unused"),
+        field("shown", pa.string(), "Texts that judges are shown, as JSON"),
+    ]
+)
+"""One row per anchor: a stored answer that never changes, even if its item does, and that judges score in every snapshot."""
+ANCHORS = pa.schema(
+    [
+        *ANCHOR_FIELDS,
+        field("snapshot", pa.string(), "Snapshot of the judgement"),
+        field("judge", pa.string(), "Name of the judge, such as standard(gpt-4.1), or of the model that judges"),
+        field("judge_model", pa.string(), "Name of the model that judges"),
+        field("judge_variant", pa.string(), "Model string of the judge and its sampling parameters"),
+        field("evaluator", pa.string(), "Aspect of an answer that the judge scores; empty: a criterion"),
+        field("score", pa.float64(), "What the judgement adds to a score, 0-1: higher is better; null: see reason"),
+        field("reason", pa.string(), "Why there is no score, such as unreadable, cut, error or budget; null: there is one"),
+        field("raw", pa.list_(pa.string()), "Replies as served"),
+        field("request_keys", pa.list_(pa.string()), "Keys of the calls in the store"),
+        field("prompt_tokens", pa.int64(), "Tokens of the prompts"),
+        field("completion_tokens", pa.int64(), "Tokens of the replies"),
+        field("cost_usd", pa.float64(), "Cost of the calls in US dollars; null: unknown"),
+    ]
+)
+"""One row per family, snapshot, anchor, judge and evaluator."""
+_BY_ANCHORS = "dtef anchors {options}"
+ANCHOR_TABLES: Mapping[str, TableSpec] = {
+    "anchor_items": TableSpec(ANCHOR_ITEMS, levels=("family",), remake=_BY_ANCHORS),
+    "anchors": TableSpec(ANCHORS, levels=("family", "snapshot"), remake=_BY_ANCHORS),
+}

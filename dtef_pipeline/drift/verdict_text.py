@@ -53,11 +53,8 @@ def format_change(change: Mapping[str, Any], subject: Subject) -> str:
 
 def format_moved_items(items: Sequence[Mapping[str, Any]]) -> str:
     """Return `GD4/q26 “Do you trust …?” -0.2144, GD4/q21 “How often do you …” -0.2132`."""
-    return ", ".join(f"{item['item']}{_quote_text(item.get('text'))} {item['shift']:+.4f}" for item in items)
-
-
-def _quote_text(text: str | None) -> str:
-    return f" “{shorten(text, _QUOTED, placeholder=' …')}”" if text else ""
+    texts = [f" “{shorten(text, _QUOTED, placeholder=' …')}”" if (text := item.get("text")) else "" for item in items]
+    return ", ".join(f"{item['item']}{text} {item['shift']:+.4f}" for item, text in zip(items, texts, strict=True))
 
 
 def sort_key_of_verdict(row: Mapping[str, Any]) -> tuple[int, float, str, str]:
@@ -210,14 +207,9 @@ def group_reasons(counts: Mapping[str, int]) -> list[tuple[str, int]]:
     """
     totals, texts = Counter[str](), dict[str, str]()
     for reason, series in counts.items():
-        group = _mask_values(reason)
+        group = reason
+        for values, words in _VALUES_IN_REASONS:
+            group = values.sub(words, group)
         texts[group] = reason if group not in totals else group
         totals[group] += series
     return sorted(((texts[group], series) for group, series in totals.items()), key=lambda pair: (-pair[1], pair[0]))
-
-
-def _mask_values(reason: str) -> str:
-    """Return a reason without values: `the scores are equal in both of the snapshots: below the thresholds 0.05 and 10 %`."""
-    for values, words in _VALUES_IN_REASONS:
-        reason = values.sub(words, reason)
-    return reason

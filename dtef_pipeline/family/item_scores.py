@@ -106,7 +106,7 @@ def compute_item_boards(
     order = order_in(connection, table)
     latest = encode_columns(select_latest_rows(connection, encode_columns(rows, texts), series, order), texts)
     cuts = {OVERALL: columns.board, BY_PART: (*levels, *columns.board)}
-    boards = {name: rank_item_board(latest, names, part="part", order=order) for name, names in cuts.items()}
+    boards = {name: rank_item_board(latest, names, order) for name, names in cuts.items()}
     comparisons = compare_boards(latest, columns.board)
     return {
         f"{family}_board": stack_cuts(boards, schema, list_cuts(space)),

@@ -14,7 +14,7 @@ from dtef_pipeline.family.record import Family
 from dtef_pipeline.report.row_reader import StoredRows
 from dtef_pipeline.report.terminal import rename_variants
 from dtef_pipeline.site.content import Column, Estimate, Section, Table, convert_to_rows
-from dtef_pipeline.site.family_view import BoardRow, FamilySite, FamilyView, RankedBoard
+from dtef_pipeline.site.family_content import BoardRow, FamilyContent, FamilySite, RankedBoard
 from dtef_pipeline.site.leaderboard import describe_best_of_models
 from dtef_pipeline.text.number_words import format_count, format_plural
 
@@ -31,7 +31,6 @@ def item_site(family: Family) -> FamilySite:
     return FamilySite(
         family=family.name,
         title=family.name.capitalize(),
-        part=family.part,
         tables=tuple(family.all_tables),
         scored=family.board,
         read=partial(_read, family=family),
@@ -40,12 +39,12 @@ def item_site(family: Family) -> FamilySite:
     )
 
 
-def _read(connection: duckdb.DuckDBPyConnection, family: Family) -> FamilyView:
+def _read(connection: duckdb.DuckDBPyConnection, family: Family) -> FamilyContent:
     frame = rename_variants(StoredRows(connection).frame(family.board))
     boards = list(_build_boards(frame[frame["cut"] == OVERALL], family))
     verdict = describe_best_of_models(boards[0]) if boards else "Nothing is scored yet."
     parts = frame[frame["cut"] == BY_PART]
-    return FamilyView(
+    return FamilyContent(
         verdict,
         boards,
         sections=[_build_part_section(parts, family)],

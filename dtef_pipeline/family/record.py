@@ -82,8 +82,6 @@ class Family:
     """Its table of scores, with a column for each model's name and variant."""
     computed_models: Mapping[str, int | None] = field(default_factory=dict)
     """The models that it computes itself, such as baselines, with their default seeds: see `asking.models.load_models`."""
-    anchors: str = ""
-    """Its table of the judges' scores of stored answers, with a column for each judge's variant; empty: none."""
     pair_source: PairedSource | None = None
     """The source of responses that people compare in pairs; None: there is none."""
     settings: type[RunSettings] = RunSettings

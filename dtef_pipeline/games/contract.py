@@ -1,7 +1,7 @@
 """The interface of a game: immutable states, the observations of a seat, and the result.
 
 An episode is one game, from its beginning to its end. A scenario is a kind of game with its rules. Seats are counted from 0. An episode is
-determined by the scenario's version, the seed, the seating and the texts of the players: no code here uses a clock, the network or the
+determined by the scenario's version, the seed and the texts of the players: no code here uses a clock, the network or the
 random state of the process. Engines draw only from `random.Random(seed)`.
 """
 
@@ -100,8 +100,8 @@ class Scenario(Protocol[State]):
     baselines: Mapping[str, ChooseCommand]
     """By name, without `baseline/`; every scenario also has `random` and `first-legal`."""
 
-    def reset(self, seed: int, seating: tuple[int, ...]) -> State:
-        """Return the first state. Only the seed determines the deal, independent of `seating`, the player number of each seat."""
+    def reset(self, seed: int) -> State:
+        """Return the first state. Only the seed determines the deal."""
 
     def seat_to_move(self, state: State) -> int | None:
         """Return the seat to move, or None at the end."""
@@ -206,14 +206,11 @@ def make_baseline_rng(seed: int, seat: int) -> random.Random:
 
 def list_baselines(scenario: Scenario[Any]) -> Mapping[str, ChooseCommand]:
     """Return all baselines of a scenario by name: `random`, `first-legal`, and its own, which may replace these."""
-
-    def choose_at_random(state: Any, seat: int, rng: random.Random) -> str:
-        return rng.choice(scenario.legal(state, seat))
-
-    def choose_first_legal(state: Any, seat: int, _: random.Random) -> str:
-        return scenario.legal(state, seat)[0]
-
-    return {"random": choose_at_random, "first-legal": choose_first_legal, **scenario.baselines}
+    return {
+        "random": lambda state, seat, rng: rng.choice(scenario.legal(state, seat)),
+        "first-legal": lambda state, seat, _: scenario.legal(state, seat)[0],
+        **scenario.baselines,
+    }
 
 
 def find_baseline(scenario: Scenario[Any], name: str) -> ChooseCommand:

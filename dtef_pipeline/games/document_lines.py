@@ -23,8 +23,9 @@ _MODELS: Mapping[LineKind, type[LineDocument]] = MappingProxyType({"persona": Pe
 
 def write_document_lines(kind: LineKind, documents: Iterable[LineDocument]) -> str:
     """Write one line per version of a document, in the order of ids and versions, as canonical JSON: equal documents give equal text."""
+    encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
     lines = sorted(documents, key=lambda document: (document.id, document.version))
-    return "".join(f"{_write_line(kind, document)}\n" for document in lines)
+    return "".join(f"{encode({'kind': kind, 'schema': LINE_SCHEMA, **line.model_dump(mode='json')})}\n" for line in lines)
 
 
 def detect_line_kind(data: bytes) -> LineKind:
@@ -78,7 +79,7 @@ def find_new_documents(
     new_documents: dict[int, LineDocument] = {}
     for line, document in documents.items():
         old = versions.get(format_version_name(document))
-        fields = _list_different_fields(document, old) if old else []
+        fields = [name for name in type(document).model_fields if old and getattr(document, name) != getattr(old, name)]
         is_later = old is not None and fields == ["status"] and statuses
         if fields and not is_later:
             raise SourceError(
@@ -96,15 +97,6 @@ def find_new_documents(
 def format_version_name(document: LineDocument) -> str:
     """Return id and version, as in tables: `cautious:v2`."""
     return f"{document.id}:v{document.version}"
-
-
-def _list_different_fields(document: LineDocument, second: LineDocument) -> list[str]:
-    return [name for name in type(document).model_fields if getattr(document, name) != getattr(second, name)]
-
-
-def _write_line(kind: LineKind, document: LineDocument) -> str:
-    line_values = {"kind": kind, "schema": LINE_SCHEMA, **document.model_dump(mode="json")}
-    return json.dumps(line_values, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def _decode_lines(data: bytes, where: str) -> str:

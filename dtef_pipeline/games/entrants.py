@@ -7,10 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import find_baseline, list_baselines
+from dtef_pipeline.games.episode import LeaguePlan
+from dtef_pipeline.games.episode_items import NO_OPPONENT, GameItem, build_game_items
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.personas import BASELINE_PREFIX, Persona, Player
+from dtef_pipeline.games.settings import GamesSettings
 from dtef_pipeline.text.name_matching import list_nearest, suggest_nearest
-from dtef_pipeline.text.number_words import format_count, list_first_names
+from dtef_pipeline.text.number_words import format_count
 
 _MOST_BASELINES_LISTED = 12
 
@@ -47,7 +50,7 @@ def resolve_player_models(
         return tuple(models.resolve([name]))
     except ConfigError as error:
         before, separator, tail = name.partition("@")
-        if _is_known(models, before):
+        if is_known_model(models, before):
             raise
         if separator and "=" not in tail.partition("@")[0]:
             raise ConfigError(f"player {name}: unknown persona {before!r}; known: {list_nearest(before, personas)}") from error
@@ -55,31 +58,19 @@ def resolve_player_models(
 
 
 def _describe_unknown_name(packs: Iterable[Pack], models: Models, name: str) -> str:
-    names = {
-        key: [f"{BASELINE_PREFIX}{baseline}" for baseline in list_baselines(pack.scenario)]
-        for pack in packs
-        for key in [pack.name]
-    }
-    baseline_name = f"{BASELINE_PREFIX}{name}"
-    having = [key for key, baselines in names.items() if baseline_name in baselines]
-    if having:
-        allowed_names = f"{baseline_name}, a baseline of {' and '.join(having)}; "
-    elif not names:
-        allowed_names = ""
-    elif len(names) == 1:
-        allowed_names = f"{list_first_names(next(iter(names.values())), _MOST_BASELINES_LISTED)} of {next(iter(names))}; "
-    else:
-        allowed_names = f"{list_nearest(baseline_name, {item for baselines in names.values() for item in baselines}, _MOST_BASELINES_LISTED)}; "
+    baselines = {f"{BASELINE_PREFIX}{baseline}" for pack in packs for baseline in list_baselines(pack.scenario)}
+    allowed_names = list_nearest(f"{BASELINE_PREFIX}{name}", baselines, _MOST_BASELINES_LISTED)
     empty_files = "".join(f" ({file} holds none)" for file in models.files_of_none)
     keys = {key for key, spec in models.specs.items() if not spec.is_computed}
     players = {*keys, *(key for key, members in models.collections.items() if keys.issuperset(members))}
     return (
-        f"no model or collection {name!r}{empty_files}. {suggest_nearest(name, players)}Allowed: {allowed_names}a known one "
+        f"no model or collection {name!r}{empty_files}. {suggest_nearest(name, players)}Allowed: {allowed_names}; a known one "
         "(`dtef models` lists all), or a model string of LiteLLM, such as openai/gpt-4.1-mini"
     )
 
 
-def _is_known(models: Models, name: str) -> bool:
+def is_known_model(models: Models, name: str) -> bool:
+    """Return whether a name is that of a model or of a collection."""
     try:
         return bool(models.resolve([name]))
     except ConfigError:
@@ -175,6 +166,22 @@ def name_opponent_item(pack: Pack, name: str) -> str:
     if not name.startswith(BASELINE_PREFIX) and name in list_baselines(pack.scenario):
         return f"{BASELINE_PREFIX}{name}"
     return name
+
+
+def select_game_items(pack: Pack, settings: GamesSettings) -> list[GameItem]:
+    """Return the items of a scenario that a run plays. Raises ConfigError for invalid seeds or opponents."""
+    seeds = settings.scenario_seeds.get(pack.name, settings.seeds)
+    opponents = settings.scenario_opponents.get(pack.name, settings.opponents)
+    return build_game_items(pack.manifest, seeds, [name_opponent_item(pack, name) for name in opponents])
+
+
+def plan_league(pack: Pack, settings: GamesSettings, models: Models, personas: Mapping[str, Persona]) -> LeaguePlan:
+    """Plan the episodes of a run in one scenario. Raises ConfigError for unknown players, and as `select_game_items`."""
+    items = select_game_items(pack, settings)
+    players = resolve_entrants(pack, models, personas, settings.players, settings.personas)
+    names = dict.fromkeys(item.opponent for item in items if item.opponent != NO_OPPONENT)
+    opponents = {name: resolve_opponent(pack, models, personas, name) for name in names}
+    return LeaguePlan(pack, items, players, opponents, settings.draws, settings.snapshot)
 
 
 def list_player_models(players: Sequence[Player]) -> list[ModelSpec]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from dtef_pipeline.asking.request import Request, Response
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.contract import ChooseCommand, GameTrace, find_baseline, make_baseline_rng
+from dtef_pipeline.games.contract import ChooseCommand, GameMove, GameTrace, find_baseline, make_baseline_rng
 from dtef_pipeline.games.episode_items import GameItem
 from dtef_pipeline.games.game_in_play import GameInPlay, decode_trace, hash_trace
 from dtef_pipeline.games.packs import Pack
@@ -33,8 +33,6 @@ class GameEpisode:
     """By seat."""
     draw: int = 0
     snapshot: str = "base"
-    seating: tuple[int, ...] = ()
-    """See `Scenario.reset`; empty: players are numbered like the seats."""
     _game: GameInPlay = field(init=False, repr=False)
     _baselines: _Automatic = field(init=False, repr=False)
     _texts: list[str] = field(init=False, repr=False, default_factory=list)
@@ -96,40 +94,47 @@ class GameEpisode:
         )
 
     def _start_game(self) -> None:
-        self._game = GameInPlay(self.pack, self.seed, self.seating)
+        self._game = GameInPlay(self.pack, self.seed)
         self._baselines = _seat_baselines(self.pack, self.seed, self.players)
         self._texts = []
         _play_on(self._game, self._baselines)
 
 
-def play_baselines(pack: Pack, seed: int, players: tuple[Player, ...], seating: tuple[int, ...] = ()) -> GameTrace:
+def play_baselines(pack: Pack, seed: int, players: tuple[Player, ...]) -> GameTrace:
     """Play an episode between baselines, which costs nothing. Raises ConfigError as `GameEpisode`, and if a player is a model."""
     _check_players(pack, players)
     if models := [player.name for player in players if player.baseline is None]:
         raise ConfigError(f"{', '.join(models)}: not a baseline; allowed: only baselines, such as baseline/random")
-    game = GameInPlay(pack, seed, seating)
+    game = GameInPlay(pack, seed)
     _play_on(game, _seat_baselines(pack, seed, players))
     return game.trace()
 
 
-def replay(trace: GameTrace, pack: Pack, seed: int, seating: tuple[int, ...] = ()) -> GameTrace:
+def replay(trace: GameTrace, pack: Pack, seed: int) -> GameTrace:
     """Replay an episode from its texts and its baselines' commands: gives the same trace, byte for byte, for the same scenario and seed.
 
     Raises ValueError if the trace is of another scenario or seed, so that its moves cannot be played.
     """
-    game = GameInPlay(pack, seed, seating)
+    game = GameInPlay(pack, seed)
+    for _ in replay_moves(trace, game):
+        pass
+    if trace.result is None and game.seat is not None:
+        game.messages(game.seat)
+    return game.trace()
+
+
+def replay_moves(trace: GameTrace, game: GameInPlay) -> Iterator[GameMove]:
+    """Yield each move of a trace, and then play it in the game, which has the seed of the trace. Raises ValueError as `replay`."""
     for move in trace.moves:
-        if move.by_default:
-            continue
-        if game.seat != move.seat:
+        if not move.by_default and game.seat != move.seat:
             raise ValueError(f"turn {move.turn}: the trace has seat {move.seat} move, the game seat {game.seat}")
+        yield move
+        if move.by_default:
+            continue  # the game has played it already, after the text before it
         if move.text is not None:
             game.writes(move.text)
         elif move.command is not None:
             game.play_command(move.command)
-    if trace.result is None and game.seat is not None:
-        game.messages(game.seat)
-    return game.trace()
 
 
 def _check_players(pack: Pack, players: Sequence[Player]) -> None:
@@ -187,6 +192,17 @@ class Match(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class MatchPlayed:
+    """A match between models with its episode."""
+
+    match: Match
+    episode: GameEpisode
+
+    def next(self, history: Sequence[Response]) -> Request | None:
+        return self.episode.next(history)
+
+
+@dataclass(frozen=True, slots=True)
 class LeaguePlan:
     """The episodes to play in one scenario."""
 
@@ -209,6 +225,11 @@ class LeaguePlan:
     def episode(self, match: Match) -> GameEpisode:
         """Return the episode of a match."""
         return GameEpisode(self.pack, match.item.seed, match.list_seated_players(self.n_seats), match.draw, self.snapshot)
+
+    @property
+    def all_players(self) -> list[Player]:
+        """The players under test, then their opponents."""
+        return [*self.players, *self.opponents.values()]
 
     @property
     def n_seats(self) -> int:

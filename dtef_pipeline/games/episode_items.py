@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,14 +21,6 @@ NO_OPPONENT = ""
 """Opponent in tables for scenarios with one seat."""
 MAX_SEEDS = 100_000
 _SEED_SPAN = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?")
-
-
-@runtime_checkable
-class KnowsDeals(Protocol):
-    """Optional interface of a scenario: facts about a deal that players never see."""
-
-    def optimum(self, seed: int) -> int | None:
-        """Return the fewest moves that solve the deal, or None if unsolvable."""
 
 
 class GameItem(NamedTuple):
@@ -103,11 +95,10 @@ def truth_id(manifest: ScenarioManifest) -> str:
 
 
 def build_item_rows(pack: Pack, items: Sequence[GameItem], earlier: pa.Table | None = None) -> pa.Table:
-    """Return the rows of `scenario_items`, including those of `earlier` runs under the same rules, whose optima are reused."""
+    """Return the rows of `scenario_items`, including those of `earlier` runs under the same rules."""
     truth = truth_id(pack.manifest)
     old = SCENARIO_ITEMS.empty_table() if earlier is None else filter_still_valid(earlier, pack.manifest, truth)
-    optima = _read_optima(old, pack.manifest.version)
-    new = _build_item_columns(pack, items, truth, optima)
+    new = _build_item_columns(pack.manifest, items, truth)
     ids = new["item_id"].combine_chunks()
     is_replaced = pc.and_(pc.is_in(old["item_id"], ids), pc.equal(old["version"], pack.manifest.version))
     rows = pa.concat_tables([old.filter(pc.invert(is_replaced)), new])
@@ -120,17 +111,7 @@ def filter_still_valid(rows: pa.Table, manifest: ScenarioManifest, truth: str) -
     return rows.filter(pc.or_(pc.not_equal(rows["version"], manifest.version), pc.equal(rows["truth_id"], truth)))
 
 
-def _read_optima(rows: pa.Table, version: int) -> dict[int, float | None]:
-    version_rows = rows.filter(pc.equal(rows["version"], version))
-    return dict(zip(version_rows["seed"].to_pylist(), version_rows["optimum"].to_pylist(), strict=True))
-
-
-def _build_item_columns(pack: Pack, items: Sequence[GameItem], truth: str, cache: Mapping[int, float | None]) -> pa.Table:
-    manifest, optima = pack.manifest, dict(cache)
-    if isinstance(pack.scenario, KnowsDeals):
-        for seed in dict.fromkeys(item.seed for item in items):
-            if seed not in optima:
-                optima[seed] = pack.scenario.optimum(seed)
+def _build_item_columns(manifest: ScenarioManifest, items: Sequence[GameItem], truth: str) -> pa.Table:
     rows = len(items)
     columns: dict[str, Any] = {
         "league": [manifest.league] * rows,
@@ -140,8 +121,6 @@ def _build_item_columns(pack: Pack, items: Sequence[GameItem], truth: str, cache
         "seed": [item.seed for item in items],
         "seat": [item.seat for item in items],
         "opponent": [item.opponent for item in items],
-        "max_turns": [manifest.turn_limit] * rows,
-        "optimum": [optima.get(item.seed) for item in items],
         "cluster": [str(item.seed) for item in items],
         "truth_id": [truth] * rows,
     }

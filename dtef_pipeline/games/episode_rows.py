@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,17 +22,15 @@ from dtef_pipeline.games.tables import EPISODE_TURNS, EPISODES
 
 PLAYED_EPISODE, OUT_OF_BUDGET = "played", "skipped_budget"
 EPISODE_STATES = (PLAYED_EPISODE, OUT_OF_BUDGET, "error")
-STEP_COUNTS = ("steps", "moves")
-"""A scenario's counts under these names replace the moves of a seat."""
 _NO_REQUESTS = EpisodeResult()
-_FROM_PLAN = ("league", "scenario", "version", "snapshot", "max_turns", "truth_id")
+_FROM_PLAN = ("league", "scenario", "version", "snapshot", "truth_id")
 
 
 class EpisodeColumns:
     """Columns of `episodes` to which episodes are added one by one: a league of baselines has a hundred thousand of them."""
 
-    def __init__(self, plan: LeaguePlan, optima: Mapping[int, float | None]) -> None:
-        self._plan, self._optima = plan, optima
+    def __init__(self, plan: LeaguePlan) -> None:
+        self._plan = plan
         self._columns: dict[str, list[Any]] = {column.name: [] for column in EPISODES if column.name not in _FROM_PLAN}
         self._serialized: dict[int, tuple[GameTrace, str, str]] = {}
 
@@ -55,7 +53,6 @@ class EpisodeColumns:
             "scenario": manifest.scenario,
             "version": manifest.version,
             "snapshot": self._plan.snapshot,
-            "max_turns": manifest.turn_limit,
             "truth_id": truth_id(manifest),
         }
         arrays = [
@@ -79,14 +76,15 @@ class EpisodeColumns:
             "opponent": item.opponent,
             "cluster": str(item.seed),
             "seat": item.seat,
-            "optimum": self._optima.get(item.seed),
         }
 
     def _describe_result(self, match: Match, trace: GameTrace, play: EpisodeResult) -> dict[str, Any]:
         seat, result = match.item.seat, trace.result
+        is_stopped = play.failure is not None and play.failure.status == "budget"
+        status = PLAYED_EPISODE if result else OUT_OF_BUDGET if is_stopped else "error"
         text, trace_hash = self._serialize_trace(trace)
         return {
-            "status": find_episode_state(trace, play),
+            "status": status,
             "reason": None if result else (play.failure.message if play.failure else "it stopped before its end"),
             "outcome": result.outcomes[seat] if result else None,
             "reward": float(result.rewards[seat]) if result else None,
@@ -108,17 +106,8 @@ class EpisodeColumns:
     def _count_moves(self, match: Match, trace: GameTrace, play: EpisodeResult) -> dict[str, Any]:
         seat = match.item.seat
         counts = count_seat(trace, seat)
-        steps = next(
-            (
-                trace.metric_counts[seat][name]
-                for name in STEP_COUNTS
-                if trace.metric_counts and name in trace.metric_counts[seat]
-            ),
-            None,
-        )
-        moves = sum(move.command is not None for move in trace.moves if move.seat == seat)
+        writers = (move.seat for move in trace.moves if move.text is not None)  # in the order of the responses
         return {
-            "steps": int(steps.numerator) if steps else moves,
             "n_turns": counts.turns,
             "illegal": counts.illegal - counts.refused,
             "unparsed": counts.unparsed,
@@ -126,24 +115,13 @@ class EpisodeColumns:
             "forfeits": int(counts.forfeited),
             "defaults": counts.n_default,
             **(
-                _sum_usage_of_responses(select_own_responses(trace, play, seat))
+                _sum_usage_of_responses(
+                    response for response, writer in zip(play.responses, writers, strict=False) if writer == seat
+                )
                 if match.player.model
                 else {"tokens": None, "cost_usd": None}
             ),
         }
-
-
-def find_episode_state(trace: GameTrace, play: EpisodeResult) -> str:
-    """Return one of EPISODE_STATES."""
-    if trace.result is not None:
-        return PLAYED_EPISODE
-    return OUT_OF_BUDGET if play.failure is not None and play.failure.status == "budget" else "error"
-
-
-def select_own_responses(trace: GameTrace, play: EpisodeResult, seat: int) -> list[Response]:
-    """Return the responses of the player at a seat; texts in the trace have the order of their requests."""
-    seats = (move.seat for move in trace.moves if move.text is not None)
-    return [response for response, writer in zip(play.responses, seats, strict=False) if writer == seat]
 
 
 def merge_episodes(existing: pa.Table, new: pa.Table, plan: LeaguePlan) -> pa.Table:
@@ -279,9 +257,4 @@ def _describe_failed_request(request: Request, failure: Failure) -> dict[str, An
 
 
 def _describe_game_move(move: GameMove, reaction: str) -> dict[str, Any]:
-    return {
-        "plan": move.plan,
-        "action": move.command,
-        "reaction": reaction,
-        "legal": move.illegal is None,
-    }
+    return {"plan": move.plan, "action": move.command, "reaction": reaction, "legal": move.illegal is None}

@@ -11,19 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.games.contract import GameMetric, WinnerlessScenario
-from dtef_pipeline.games.episode_items import KnowsDeals
 from dtef_pipeline.games.episode_rows import PLAYED_EPISODE
 from dtef_pipeline.games.game_in_play import FORFEIT_FLAG
 from dtef_pipeline.games.manifest import SEVERITY_WEIGHTS
-from dtef_pipeline.games.metrics import (
-    OVER_OPTIMAL,
-    OVER_OPTIMAL_CHARGED,
-    RED_FLAG_RATE,
-    RED_FLAG_WEIGHTED,
-    is_on_unit_scale,
-    merge_metrics,
-    require_composite,
-)
+from dtef_pipeline.games.metrics import RED_FLAG_RATE, RED_FLAG_WEIGHTED, is_on_unit_scale, merge_metrics, require_composite
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.tables import EPISODE_SCORES
 
@@ -48,15 +39,10 @@ class _MetricCounts(NamedTuple):
 
 
 def select_pack_metrics(pack: Pack) -> dict[str, GameMetric]:
-    """Return the metrics of the scenario's episodes by name, without those that need optima or severities it does not have."""
+    """Return the metrics of the scenario's episodes by name; red flags only if the manifest has severities."""
     metrics = merge_metrics(pack.scenario.unit, pack.scenario.metrics)
-    names = {measure.name for measure in pack.scenario.metrics}
-    left_out: set[str] = set()
-    if not isinstance(pack.scenario, KnowsDeals):
-        left_out |= {OVER_OPTIMAL, OVER_OPTIMAL_CHARGED}
-    if not pack.manifest.severities:
-        left_out |= {RED_FLAG_RATE, RED_FLAG_WEIGHTED}
-    return {name: metric for name, metric in metrics.items() if name in names or name not in left_out}
+    left_out = () if pack.manifest.severities else (RED_FLAG_RATE, RED_FLAG_WEIGHTED)
+    return {name: metric for name, metric in metrics.items() if name not in left_out}
 
 
 def compute_episode_scores(episodes: pa.Table, pack: Pack) -> pa.Table:
@@ -127,24 +113,11 @@ def _count_metric(name: str, episodes: pa.Table, pack: Pack) -> _MetricCounts:
     if name in _OF_EPISODES:
         column, reason = _OF_EPISODES[name]
         return _MetricCounts(_convert_to_floats(episodes[column]), ones, _fill_texts(n, reason))
-    if name in (OVER_OPTIMAL, OVER_OPTIMAL_CHARGED):
-        return _compute_over_optimal(episodes, charge=name == OVER_OPTIMAL_CHARGED)
     if name in (RED_FLAG_RATE, RED_FLAG_WEIGHTED):
         return _MetricCounts(_sum_red_flags(episodes, pack, weighted=name == RED_FLAG_WEIGHTED), ones, none)
     if isinstance(pack.scenario, WinnerlessScenario):
         return _MetricCounts(np.full(n, np.nan), ones, _fill_texts(n, pack.scenario.no_winner_reason))
     return _MetricCounts(np.asarray(_convert_to_texts(episodes["outcome"]) == "win", dtype=np.float64), ones, none)
-
-
-def _compute_over_optimal(episodes: pa.Table, *, charge: bool) -> _MetricCounts:
-    optimum, steps = _convert_to_floats(episodes["optimum"]), _convert_to_floats(episodes["steps"])
-    is_solved = _convert_to_texts(episodes["outcome"]) == "win"
-    moves = np.where(is_solved, steps, _convert_to_floats(episodes["max_turns"]) if charge else np.nan)
-    total = np.maximum(moves - optimum, 0)
-    reason = np.where(
-        np.isnan(optimum), "the fewest moves are unknown, or the deal has no solution", "it was not solved"
-    ).astype(object)
-    return _MetricCounts(total, np.ones(len(total)), reason)
 
 
 def _sum_red_flags(episodes: pa.Table, pack: Pack, *, weighted: bool) -> Floats:

@@ -6,13 +6,12 @@ import random
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from dtef_pipeline.asking.call_plan import estimate_tokens_cached, prompt_tokens
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Request
 from dtef_pipeline.games.contract import find_baseline
-from dtef_pipeline.games.episode import GameEpisode, Match
+from dtef_pipeline.games.episode import GameEpisode, Match, MatchPlayed
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.small_poker import SmallPoker, count_information_sets
 
@@ -28,25 +27,6 @@ def write_legal_text(episode: GameEpisode, request: Request, text: str) -> str:
     rng = random.Random(request.key)  # noqa: S311 - a game's dice, no secret
     plays = find_baseline(scenario, rng.choice(episode.pack.manifest.opponents or [STAND_IN]))
     return f"{text}\nACTION: {plays(episode.state, seat, rng)}"
-
-
-class TextLimits(NamedTuple):
-    """The largest number of texts that one player may write at one seat."""
-
-    per_turn: int
-    per_episode: int
-    per_scenario: int | None
-    """Number of distinct texts over all episodes with one draw; None: unknown."""
-
-
-def count_most_texts(pack: Pack) -> TextLimits:
-    """Return the largest number of texts under a scenario's turn limit and retries. In a small game each information set has only one
-    conversation."""
-    manifest, scenario = pack.manifest, pack.scenario
-    turn_texts = 1 + manifest.retries
-    episode_texts = -(-manifest.turn_limit // len(manifest.seats)) * turn_texts
-    in_scenario = count_information_sets(scenario) * turn_texts if isinstance(scenario, SmallPoker) else None
-    return TextLimits(turn_texts, episode_texts, in_scenario)
 
 
 _Writer = tuple[str, str, int]
@@ -67,7 +47,14 @@ class EpisodeTextLimit:
     """The largest number of texts that a scenario's episodes may still need: up to the turn limit, each turn with all its retries."""
 
     def __init__(self, pack: Pack) -> None:
-        self._pack, self._limits = pack, count_most_texts(pack)
+        manifest, scenario = pack.manifest, pack.scenario
+        self._pack = pack
+        self._turn_texts = 1 + manifest.retries
+        self._episode_texts = -(-manifest.turn_limit // len(manifest.seats)) * self._turn_texts
+        self._scenario_texts: int | None = None
+        """Number of distinct texts over all episodes with one draw; None: unknown."""
+        if isinstance(scenario, SmallPoker):  # each information set has only one conversation
+            self._scenario_texts = count_information_sets(scenario) * self._turn_texts
         self._first_tokens = self._turn_tokens = 0
         """Tokens of the longest first prompt, and of the longest text shown to a player in a turn."""
         self._most: dict[_Writer, _WriterLimit] = {}
@@ -76,8 +63,9 @@ class EpisodeTextLimit:
         self._counted: set[tuple[str, str, str, int, int | None]] = set()
         """Episodes, and their seats."""
 
-    def add(self, match: Match, seat: int, request: Request) -> None:
+    def add(self, game: MatchPlayed, request: Request) -> None:
         """Count a request of an episode that is not stored. The number of a seat's other texts is estimated from its first request only."""
+        match, seat = game.match, game.episode.seat or 0
         self._turn_tokens = max(self._turn_tokens, estimate_tokens_cached(request.messages[-1].text))
         self._first_tokens = max(self._first_tokens, prompt_tokens(request.messages[:2]))
         episode = (match.item.item_id, match.player.persona_name, match.player.variant, match.draw)
@@ -88,14 +76,13 @@ class EpisodeTextLimit:
 
     def total(self) -> Iterator[tuple[ModelSpec, int, float, float]]:
         """See `dtef_pipeline.family.stage.MostCalls`."""
-        limits = self._limits
         instruction_tokens = max(self._turn_tokens, estimate_tokens_cached(self._pack.manifest.reply_format) + _RETRY_TOKENS)
         for writer, most in self._most.items():
             shared = len(self._begun[writer])
-            texts = most.texts + shared * limits.per_turn
-            grown = most.earlier_texts + shared * _sum_to(limits.per_turn)
-            if limits.per_scenario is not None and limits.per_scenario < texts:
-                texts, grown = limits.per_scenario, min(grown, limits.per_scenario * (limits.per_episode - 1))
+            texts = most.texts + shared * self._turn_texts
+            grown = most.earlier_texts + shared * _sum_to(self._turn_texts)
+            if self._scenario_texts is not None and self._scenario_texts < texts:
+                texts, grown = self._scenario_texts, min(grown, self._scenario_texts * (self._episode_texts - 1))
             longest = float("inf") if most.model.max_tokens is None else float(most.model.max_tokens)
             yield (
                 most.model,
@@ -114,8 +101,8 @@ class EpisodeTextLimit:
         for player in match.list_seated_players(len(self._pack.manifest.seats)):
             if player.model is not None:
                 most = self._most.setdefault((player.variant, player.persona_name, match.draw), _WriterLimit(player.model))
-                most.texts += self._limits.per_episode
-                most.earlier_texts += _sum_to(self._limits.per_episode)
+                most.texts += self._episode_texts
+                most.earlier_texts += _sum_to(self._episode_texts)
 
     def _begin(self, match: Match, seat: int, request: Request) -> None:
         """Subtract the texts that a seat already has or, before its first one, those of its first turn, which are shared."""
@@ -126,7 +113,7 @@ class EpisodeTextLimit:
         n_texts = sum(message.role == "assistant" for message in request.messages)
         if not n_texts:
             self._begun[writer].add(request.key)
-            n_texts = self._limits.per_turn
+            n_texts = self._turn_texts
         self._most[writer].texts -= n_texts
         self._most[writer].earlier_texts -= _sum_to(n_texts)
 

@@ -24,15 +24,30 @@ ACTION_WORD = "action:"
 """Word before an action, in any case."""
 
 
-def plan_of(text: str, *, is_move: bool) -> str:
-    """Return the text before the last line with `ACTION:`, without thinking. For a text without such a line: all but its last line if that
-    was played, else all of it.
-    """
-    lines = strip_thinking(text).strip().splitlines()
+@dataclass(frozen=True, slots=True)
+class TextParts:
+    """The parts of a text for readers."""
+
+    plan: str
+    """Text before the action."""
+    action: str
+    """Line that was read as the action; empty: no line."""
+    rest: str
+    has_thinking: bool
+    """Whether the whole text has thinking, which is in none of the parts."""
+
+
+def split_text_parts(text: str, *, is_move: bool) -> TextParts:
+    """Split a text: its action is the last line with `ACTION:`, else, if it was played, its last line."""
+    words = strip_thinking(text).strip()
+    lines = words.splitlines()
     last = max((index for index, line in enumerate(lines) if ACTION_WORD in line.casefold()), default=None)
+    if last is None and is_move and lines:
+        last = len(lines) - 1
     if last is None:
-        return "\n".join(lines[:-1] if is_move else lines).strip()
-    return "\n".join(lines[:last]).strip()
+        return TextParts("\n".join(lines), "", "", words != text.strip())
+    before, after = ("\n".join(part).strip() for part in (lines[:last], lines[last + 1 :]))
+    return TextParts(before, lines[last].strip(), after, words != text.strip())
 
 
 TURN_LIMIT_FLAG, FORFEIT_FLAG = "turn_limit", "forfeit"
@@ -46,8 +61,6 @@ class GameInPlay:
 
     pack: Pack
     seed: int
-    seating: tuple[int, ...] = ()
-    """Player number of each seat; empty: in the order of seats."""
     patient: frozenset[int] = frozenset()
     """Seats with an unlimited number of texts in a turn, such as that of a person at a terminal."""
     state: Any = field(init=False)
@@ -66,7 +79,7 @@ class GameInPlay:
     """Note before the next observation, by seat."""
 
     def __post_init__(self) -> None:
-        self.state = self.pack.scenario.reset(self.seed, self.seating or make_usual_seating(self.pack))
+        self.state = self.pack.scenario.reset(self.seed)
         self._check_end()
 
     @property
@@ -106,10 +119,10 @@ class GameInPlay:
         reading = self.pack.scenario.read(text, self.state, seat)
         self._reply_places.append(len(history))
         if isinstance(reading, Illegal):
-            self._moves.append(GameMove(seat, self.turn, None, text, plan_of(text, is_move=False), reading))
+            self._moves.append(GameMove(seat, self.turn, None, text, split_text_parts(text, is_move=False).plan, reading))
             self._record_failure(seat, reading)
         else:
-            self._moves.append(GameMove(seat, self.turn, reading, text, plan_of(text, is_move=True)))
+            self._moves.append(GameMove(seat, self.turn, reading, text, split_text_parts(text, is_move=True).plan))
             self._apply_command(seat, reading)
 
     @property
@@ -184,20 +197,16 @@ def _add_flag(result: GameResult, flag: str) -> GameResult:
 _PARAGRAPHS = "\n\n"
 
 
-def make_usual_seating(pack: Pack) -> tuple[int, ...]:
-    """Return the player number of each seat if no players change places."""
-    return tuple(range(len(pack.manifest.seats)))
-
-
 def write_system_text(manifest: ScenarioManifest, seat: int, persona: Persona | None) -> str:
     """Write the system message of a seat's player: persona, rules, its seat, what it must not do, and the form of a reply.
 
     It says nothing about the other seats except their names.
     """
+    seats = manifest.seats
     parts = [
         *([persona.system_prompt] if persona else []),
         manifest.rules,
-        *_list_seat_lines(manifest, seat),
+        *([f"You are seat {seats[seat]}; the seats are {', '.join(seats)}."] if len(seats) > 1 else []),
         *(["You must not:\n" + "\n".join(f"- {rule}" for rule in manifest.constraints)] if manifest.constraints else []),
         manifest.reply_format,
     ]
@@ -230,9 +239,7 @@ def write_end_text(result: GameResult, seat: int, unit: str) -> str:
     return f"The game is over: {result.outcomes[seat].replace('_', ' ')}, {result.rewards[seat]:g} {unit}{flags}"
 
 
-def build_opening_messages(
-    pack: Pack, seed: int, player: Player, seat: int, seating: tuple[int, ...] | None = None
-) -> tuple[Message, ...]:
+def build_opening_messages(pack: Pack, seed: int, player: Player, seat: int) -> tuple[Message, ...]:
     """Build the first messages of a seat in an episode; for the seat that moves first, those of its first request.
 
     The first request of another seat has the same system message, and what the seat sees when its turn comes. Raises ConfigError for a seat
@@ -242,16 +249,11 @@ def build_opening_messages(
         raise ConfigError(f"seat {seat} of {pack.name}: allowed: 0 to {len(pack.manifest.seats) - 1}")
     if player.baseline is not None:
         raise ConfigError(f"opening messages of {player.name}: a baseline has no messages; allowed: a model")
-    state = pack.scenario.reset(seed, seating or make_usual_seating(pack))
+    state = pack.scenario.reset(seed)
     return (
         Message("system", write_system_text(pack.manifest, seat, player.persona)),
         Message("user", write_turn_text(pack, state, seat)),
     )
-
-
-def _list_seat_lines(manifest: ScenarioManifest, seat: int) -> list[str]:
-    seats = manifest.seats
-    return [f"You are seat {seats[seat]}; the seats are {', '.join(seats)}."] if len(seats) > 1 else []
 
 
 NOT_SHOWN_TO_PLAYERS = "not shown to the players"
@@ -352,19 +354,21 @@ def _decode_move(data: Mapping[str, Any]) -> GameMove:
 _FIRST_SIGHT = "first sight"
 
 
-def replay_first_seen(pack: Pack, seed: int, seat: int, trace: str) -> str:
+def write_first_turn_text(pack: Pack, seed: int, seat: int, trace: str) -> str:
     """Return the text that the seat saw in its first turn.
 
     Raises ValueError, KeyError or TypeError for a trace that the scenario cannot replay.
     """
-    state = pack.scenario.reset(seed, make_usual_seating(pack))
+    state = pack.scenario.reset(seed)
     for move in takewhile(lambda move: move.seat != seat, decode_trace(trace).moves):
         if move.command is not None:
             state = pack.scenario.step(state, move.seat, move.command)
     return write_turn_text(pack, state, seat)
 
 
-def replace_first_seen(rows: Sequence[Mapping[str, Any]], manifests: Mapping[str, ScenarioManifest]) -> list[Mapping[str, Any]]:
+def replace_first_observations(
+    rows: Sequence[Mapping[str, Any]], manifests: Mapping[str, ScenarioManifest]
+) -> list[Mapping[str, Any]]:
     """Replace the user message in rows of `GAMES_PAIRED` by what the seat saw in its first turn, instead of what it would have seen if it
     had begun.
 
@@ -377,12 +381,12 @@ def replace_first_seen(rows: Sequence[Mapping[str, Any]], manifests: Mapping[str
         name = f"{row['first']}/{row['second']}"
         if name not in packs:
             packs[name] = find_pack(name, manifests)
-        if (content := _restore_first_sight(row, packs[name])) is not None:
+        if (content := _replace_first_observation(row, packs[name])) is not None:
             contents.append(content)
     return contents
 
 
-def _restore_first_sight(row: Mapping[str, Any], pack: Pack | None) -> Mapping[str, Any] | None:
+def _replace_first_observation(row: Mapping[str, Any], pack: Pack | None) -> Mapping[str, Any] | None:
     if row["trace"] is None:
         return row
     moves = decode_trace(row["trace"]).moves
@@ -391,7 +395,7 @@ def _restore_first_sight(row: Mapping[str, Any], pack: Pack | None) -> Mapping[s
     if pack is None or pack.manifest.version != row["version"]:
         return None
     try:
-        view = replay_first_seen(pack, int(row["cluster"]), row["seat"], row["trace"])
+        view = write_first_turn_text(pack, int(row["cluster"]), row["seat"], row["trace"])
     except (KeyError, TypeError, ValueError):
         return None
     content = [*row["messages"][:-1], {"role": "user", "text": view}]

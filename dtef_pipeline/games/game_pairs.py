@@ -3,7 +3,6 @@ game's replies; and the results that preference is compared with."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -15,73 +14,12 @@ from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.metrics import EXPECTED_RETURN, FORFEIT_RATE
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, PLAYED_SERIES, compute_results_of, create_latest_scores
 from dtef_pipeline.preference.paired_source import MetricSource, PairedSource
-from dtef_pipeline.preference.pairing import BlindedPair
 from dtef_pipeline.statistics.ranks import rank_numbers
 from dtef_pipeline.text.number_words import format_count
 from dtef_pipeline.text.shortfall import describe_shortfall
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-REPEATED_PARAGRAPHS = "(the same request again)"
-"""Replaces paragraphs of the game that the reader has seen word for word."""
-_FULL_LINE = 90
-"""Minimum length of a line that may be wrapped for its length; lines of boards, cards and lists are shorter."""
-_SHORTEST_REPEATED = 60
-"""Minimum length of a paragraph that is left out when it is repeated."""
-_UNJOINED_LINE = re.compile(r"[-*|>{\[]|[A-Z][^\n:>]{0,40}[:>] ")
-"""Beginnings of lines that are never joined: items of a list, `Pot: 3 chips`, `ACTION: bid 37`, and words of another party, `B > I
-offer`."""
-
-
-def format_pair(pair: BlindedPair) -> BlindedPair:
-    """Format two episodes of one item for readers. Linear in the length of the texts."""
-    prompt_parts = {part.strip() for part in pair.prompt.split("\n\n")}
-    return pair._replace(
-        prompt=run_on(pair.prompt),
-        run_a=_remove_repeated_parts(pair.run_a, prompt_parts),
-        run_b=_remove_repeated_parts(pair.run_b, prompt_parts),
-    )
-
-
-def run_on(text: str) -> str:
-    """Join lines that were wrapped for their length; all other line breaks stay."""
-    parts: list[list[str]] = []
-    before = ""
-    for line in text.split("\n"):
-        if parts and _is_continuation(before, line):
-            parts[-1].append(line)
-        else:
-            parts.append([line])
-        before = line
-    return "\n".join(" ".join(part) for part in parts)
-
-
-def _is_continuation(before: str, line: str) -> bool:
-    """Return whether a sentence of the previous line continues here."""
-    if len(before) < _FULL_LINE or not line or _UNJOINED_LINE.match(before) or _UNJOINED_LINE.match(line):
-        return False
-    return line[0].islower() if before[-1] in ".:;!?" else line[0].isalnum() or line[0] in "(`'\""
-
-
-def _remove_repeated_parts(transcript: str, prompt_parts: set[str]) -> str:
-    """Replace the game's paragraphs that repeat the prompt or an earlier one by a note, and join wrapped lines in the others.
-
-    `transcript`: paragraphs, the first of each turn with `Player: ` or `Game: `. `prompt_parts`: paragraphs of the prompt that both players got.
-    """
-    known_parts, by_game = set(prompt_parts), False
-    parts: list[str] = []
-    for part in transcript.split("\n\n"):
-        if part.startswith(("Player: ", "Game: ")):
-            by_game = part.startswith("Game: ")
-        elif by_game and len(part) >= _SHORTEST_REPEATED and part.strip() in known_parts:
-            parts += [REPEATED_PARAGRAPHS] if parts[-1] != REPEATED_PARAGRAPHS else []
-            continue
-        elif by_game:
-            known_parts.add(part.strip())
-        parts.append(run_on(part) if by_game else part)
-    return "\n\n".join(parts)
 
 
 _PLAYER_NAME = "CASE WHEN persona = '' THEN model_variant ELSE persona || '@' || model_variant END"
@@ -120,7 +58,6 @@ GAMES_PAIRED = PairedSource(
     WHERE e.status = 'played'
     """,
     (_GAMES_RESULTS,),
-    format_pair,
 )
 
 
@@ -176,9 +113,7 @@ def set_game_coverage(results: pd.DataFrame, coverage: float) -> pd.DataFrame:
 
 
 def compute_shared_results(
-    connection: duckdb.DuckDBPyConnection,
-    results: pd.DataFrame,
-    snapshot: str | None = None,
+    connection: duckdb.DuckDBPyConnection, results: pd.DataFrame, snapshot: str | None = None
 ) -> pd.DataFrame:
     """Recompute the rows of `persona_results` of the players in `results` from only the games that all of them have in a scenario.
 

@@ -97,11 +97,10 @@ def _compute_kuhn_betting(commands: tuple[str, ...]) -> Betting:
     return Betting((1, 1), seat, ("check", "bet"))
 
 
-def build_nash_strategy(alpha: float = KUHN_ALPHA) -> Strategy:
-    """Build a perfect strategy of both seats: the first bets with the jack with probability `alpha`, from 0 to 1/3, and with the king three
-    times as often; the second has only one perfect strategy. Source: Kuhn 1950. Raises ValueError for another alpha."""
-    if not 0 <= alpha <= 1 / 3:
-        raise ValueError(f"got alpha {alpha}; allowed: 0 to 1/3")
+def build_nash_strategy() -> Strategy:
+    """Build a perfect strategy of both seats: the first bets with the king three times as often as with the jack (`KUHN_ALPHA`); the second
+    has only one perfect strategy. Source: Kuhn 1950."""
+    alpha = KUHN_ALPHA
     first = {"J": (alpha, 0.0), "Q": (0.0, alpha + 1 / 3), "K": (3 * alpha, 1.0)}
     second = {"J": (1 / 3, 0.0), "Q": (0.0, 1 / 3), "K": (1.0, 1.0)}
     strategy: dict[str, dict[str, float]] = {}

@@ -67,7 +67,7 @@ class ScenarioManifest(Part):
     adapter: ScenarioName | None = None
     """Id of another scenario whose engine is used, such as `negotiation/allocation`; none: the scenario's own."""
     settings: dict[str, str | int | float | bool] = {}
-    """Settings of the engine, such as `price: second`."""
+    """Settings of the engine, such as `items: 4`."""
     evaluation: EvaluationWeights = EvaluationWeights()
 
     @field_validator("seats")

@@ -39,7 +39,7 @@ class PackFiles:
 
 
 def check_packs(folder: Path, manifest_folder: Path | None = None) -> list[PackFiles]:
-    """Check all packs of a checkout, by name: those with a manifest, an entry point in its pyproject.toml, or only a playbook.
+    """Check all packs of a checkout, by name: those with a manifest or an entry point in its pyproject.toml.
 
     `manifest_folder`: a folder <league>/<scenario>.yaml of manifests outside the checkout. A manifest there replaces one with the same id;
     a scenario that the checkout does not have needs no tests and playbook. Raises ConfigError if there is no scenario.
@@ -50,12 +50,7 @@ def check_packs(folder: Path, manifest_folder: Path | None = None) -> list[PackF
     packs |= outside
     entries = _read_declared_adapters(folder)
     for name in entries:
-        packs.setdefault(name, PackFiles(name, faults=[_describe_missing_manifest(name)]))
-    scenarios = {name.rpartition("/")[2] for name in packs}
-    for playbook in sorted((folder / PLAYBOOKS).glob("*.md")):
-        if playbook.stem not in scenarios and playbook.stem != "README":
-            name = f"*/{playbook.stem}"
-            packs[name] = PackFiles(name, faults=[_describe_missing_manifest(name)])
+        packs.setdefault(name, PackFiles(name, faults=[f"the manifest is missing: {MANIFEST_FOLDERS[0]}/{name}.yaml"]))
     if not packs:
         raise ConfigError(f"{folder}: no scenario; allowed: a folder with {MANIFEST_FOLDERS[0]}/<league>/<scenario>.yaml")
     tests = {path: path.read_text(encoding="utf-8", errors="replace") for path in sorted((folder / "tests").rglob("test_*.py"))}
@@ -88,10 +83,6 @@ def _read_declared_adapters(folder: Path) -> Mapping[str, str]:
         raise ConfigError(f"{path}: not readable: {error}") from error
     points: Mapping[str, str] = document.get("project", {}).get("entry-points", {}).get(ADAPTERS_GROUP, {})
     return points
-
-
-def _describe_missing_manifest(name: str) -> str:
-    return f"the manifest is missing: {MANIFEST_FOLDERS[0]}/{name}.yaml"
 
 
 def _check_adapter(files: PackFiles, entries: Mapping[str, str]) -> Iterator[str]:
@@ -131,21 +122,13 @@ def _check_playbook(name: str, folder: Path) -> Iterator[str]:
         yield f"the playbook is missing: {path}"
 
 
-FLAGS_OF_EVERY_GAME = (FORFEIT_FLAG, TURN_LIMIT_FLAG)
-
-
-def flags_of(pack: Pack) -> tuple[str, ...]:
-    """Return all flags that an episode may have: those of every game, then those in the scenario's attribute `flags`, if it has one."""
-    return tuple(dict.fromkeys((*FLAGS_OF_EVERY_GAME, *getattr(pack.scenario, "flags", ()))))
-
-
 def check_weighing(pack: Pack) -> Iterator[str]:
     """Return a sentence per metric of the composite score, and per flag with a severity, that the scenario does not have."""
     try:
         require_composite("evaluation, algorithmic", pack.manifest.evaluation.algorithmic, select_pack_metrics(pack))
     except ConfigError as error:
         yield str(error)
-    flags = flags_of(pack)
+    flags = dict.fromkeys((FORFEIT_FLAG, TURN_LIMIT_FLAG, *getattr(pack.scenario, "flags", ())))
     for name in pack.manifest.severities:
         if name not in flags:
             yield f"severities: {name}: not a flag of the scenario; allowed: {', '.join(flags)}"

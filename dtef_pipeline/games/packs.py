@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from types import TracebackType
+from traceback import walk_tb
 from typing import Any
 
 from dtef_pipeline.errors import ConfigError, DtefError
@@ -59,15 +59,10 @@ def describe_adapter(entry_point: EntryPoint) -> str:
     return f"the adapter {entry_point.value}{package}"
 
 
-def list_contract_names() -> tuple[str, ...]:
-    """Return the attributes and methods that the contract requires of every scenario."""
-    methods = (name for name, member in vars(Scenario).items() if not name.startswith("_") and callable(member))
-    return (*Scenario.__annotations__, *methods)
-
-
 def list_lacking_names(scenario: object) -> list[str]:
     """Return the attributes and methods of the contract that the scenario lacks."""
-    return [name for name in list_contract_names() if not hasattr(scenario, name)]
+    methods = (name for name, member in vars(Scenario).items() if not name.startswith("_") and callable(member))
+    return [name for name in (*Scenario.__annotations__, *methods) if not hasattr(scenario, name)]
 
 
 def _make_scenario(manifest: ScenarioManifest, maker: MakeScenario) -> Scenario[Any]:
@@ -128,22 +123,14 @@ def find_adapter_at_fault(error: BaseException) -> str | None:
 
     The adapter is the cause if any frame of the traceback is code of its package, or if one of its objects lacks an attribute.
     """
-    packages = set(_list_packages_in_traceback(error.__traceback__))
+    frames = (frame for frame, _ in walk_tb(error.__traceback__))
+    packages = {_take_package_name(str(frame.f_globals.get("__name__", ""))) for frame in frames}
     if isinstance(error, AttributeError) and error.obj is not None:
         packages.add(_take_package_name(type(error.obj).__module__))
-    foreign = (point for point in entry_points(group=ADAPTERS_GROUP) if _take_package_name(point.module) != _OWN_PACKAGE)
-    return next((_describe_entry_point(point) for point in foreign if _take_package_name(point.module) in packages), None)
-
-
-def _list_packages_in_traceback(traceback: TracebackType | None) -> Iterator[str]:
-    while traceback is not None:
-        yield _take_package_name(str(traceback.tb_frame.f_globals.get("__name__", "")))
-        traceback = traceback.tb_next
+    packages.discard(_OWN_PACKAGE)
+    points = (point for point in entry_points(group=ADAPTERS_GROUP) if _take_package_name(point.module) in packages)
+    return next((f"scenario {point.name}: {describe_adapter(point)}" for point in points), None)
 
 
 def _take_package_name(module: str) -> str:
     return module.partition(".")[0]
-
-
-def _describe_entry_point(point: EntryPoint) -> str:
-    return f"scenario {point.name}: {describe_adapter(point)}"

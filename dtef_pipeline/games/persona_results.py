@@ -184,10 +184,6 @@ def _compute_player_means(sums: pd.DataFrame) -> pd.DataFrame:
     columns = [sums[name].to_numpy(dtype=np.float64)[is_scored] for name in ("numerator", "squares", "denominator", "episodes")]
     spread, shares = (frame["metric"] == VOLATILITY).to_numpy(), frame["unit"].isin(UNIT_SCALE).to_numpy()
     means = group_means_of(SeedSums(code[is_scored], *columns), spread, shares)
-    return _add_interval_columns(frame, means)
-
-
-def _add_interval_columns(frame: pd.DataFrame, means: GroupMeans) -> pd.DataFrame:
     fallback = frame["unscored"].fillna("the metric is not defined in any episode")
     reason = np.where(means.n_seeds == 0, fallback, means.reason)
     return frame.assign(

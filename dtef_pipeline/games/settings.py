@@ -31,8 +31,7 @@ class PlaySettings(RunSettings):
     leagues: Annotated[list[str], Setting(ONLY_COMMAND, option="--league", metavar="LEAGUE|PATTERN", unset="all")] = []
     """Restrict the run to scenarios of this league."""
     scenarios: Annotated[
-        list[str],
-        Setting(option="--scenario", metavar="SCENARIO|LEAGUE/SCENARIO|PATTERN", unset="all but retired ones"),
+        list[str], Setting(option="--scenario", metavar="SCENARIO|LEAGUE/SCENARIO|PATTERN", unset="all but retired ones")
     ] = []
     """Scenario to play, by name or pattern, such as 'poker/*'."""
     personas: Annotated[list[str], Setting(option="--persona", metavar="ID", unset="none")] = []

@@ -97,8 +97,8 @@ class SmallPoker(ABC):
             hidden = [card for place, card in enumerate(self.cards) if place not in places]
             yield SmallHand((*(self.cards[place] for place in places), *hidden))
 
-    def reset(self, seed: int, seating: tuple[int, ...]) -> SmallHand:
-        """Return the first state, with the cards shuffled by `random.Random(seed)`, independent of the seating."""
+    def reset(self, seed: int) -> SmallHand:
+        """Return the first state, with the cards shuffled by `random.Random(seed)`."""
         deck = list(self.cards)
         random.Random(seed).shuffle(deck)  # noqa: S311 - a game's cards, no secret
         return SmallHand(tuple(deck))
@@ -173,7 +173,8 @@ class SmallPoker(ABC):
         now, net = self.betting(state.commands), self._rewards(state)[seat]
         if now.showdown:
             yield f"Showdown: {self.seats[1 - seat]} has the {_name_card(state.deck[1 - seat])}."
-        yield f"The hand is over. You {_describe_winnings(net)}."
+        winnings = f"{'win' if net > 0 else 'lose'} {format_count(abs(net), 'chip')}" if net else "get your chips back"
+        yield f"The hand is over. You {winnings}."
 
     def read(self, text: str, state: SmallHand, seat: int) -> str | Illegal:
         """Return the command in a text, or why there is none. The size of bets is fixed, so a number after a command is ignored."""
@@ -307,10 +308,6 @@ def make_strategy_baseline(game: SmallPoker, name: str) -> ChooseCommand:
 def _name_card(card: str) -> str:
     """Return `king of spades` for Ks, `king` for K."""
     return SMALL_CARD_NAMES[card[0]] + (f" of {SMALL_SUIT_NAMES[card[1]]}" if len(card) > 1 else "")
-
-
-def _describe_winnings(chips: int) -> str:
-    return "get your chips back" if chips == 0 else f"{'win' if chips > 0 else 'lose'} {format_count(abs(chips), 'chip')}"
 
 
 def _describe_winner(rewards: tuple[int, int], seats: tuple[str, ...]) -> str:

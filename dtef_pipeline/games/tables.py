@@ -63,8 +63,6 @@ SCENARIO_ITEMS = pa.schema(
         field("seed", pa.int64(), "Seed of the deal"),
         field("seat", pa.int32(), "Seat of the player under test, from 0"),
         GAME_OPPONENT,
-        field("max_turns", pa.int32(), "Maximum number of turns; the episode then ends without an outcome"),
-        field("optimum", pa.float64(), "Fewest moves that solve the deal; null: unsolvable or unknown"),
         GAME_CLUSTER,
         GAME_TRUTH,
     ]
@@ -108,11 +106,6 @@ EPISODE_TURNS = pa.schema(
 """One row per text of a model in an episode, the opponent's too."""
 
 _EPISODE_COUNTS = (
-    field(
-        "steps",
-        pa.int32(),
-        "Moves of the player under test, with those that the game made for it; a scenario may count differently",
-    ),
     field("n_turns", pa.int32(), "Turns of the player under test"),
     field("illegal", pa.int32(), "Texts of the player that were not a legal move, without refusals"),
     field("unparsed", pa.int32(), "Illegal texts of the player without any command"),
@@ -134,8 +127,6 @@ EPISODES = pa.schema(
         field("rewards", _GAME_NUMBERS, "Rewards of all seats, from seat 0; empty: see status"),
         field("flags", _GAME_WORDS, "Flags: turn_limit, forfeit, resigned, ..."),
         *_EPISODE_COUNTS,
-        field("optimum", pa.float64(), "Fewest moves that solve the deal; null: unsolvable or unknown"),
-        field("max_turns", pa.int32(), "Maximum number of turns; the episode then ends without an outcome"),
         field("metric_counts", _METRIC_COUNTS, "Counts for the scenario's metrics, of the player under test"),
         field("trace", pa.string(), "Moves that led to the result, as JSON: [seat, command] of each"),
         field("trace_hash", pa.string(), "Hash of moves, rewards, outcomes and flags: equal in a replay"),

@@ -35,14 +35,12 @@ class CheckResult:
     detail: str = ""
     """The status in words: the error that ended the check, or why the program did not run; at most 300 characters."""
     level: str | None = None
-    """Isolation of the program: `sandlock`, `bwrap`, `unshare` or `rlimits`; None: it was not run."""
+    """Isolation of the program: `sandlock` or `bwrap`; None: it was not run."""
     python: str | None = None
     """Version of the interpreter that ran it."""
     seconds: float = 0.0
     """Seconds from the moment both processes were ready to the verdict."""
     calls: int = 0
     """How often the tests called the function."""
-    flags: tuple[str, ...] = ()
-    """`weak_isolation`: at this level a program could read files of this machine."""
     cpu_seconds: float = 0.0
     """For a `timeout`: processor seconds that the program used; 0: it was waiting, or the time is unknown."""

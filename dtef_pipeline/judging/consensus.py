@@ -40,7 +40,6 @@ CONSENSUS_COLUMNS = (
         pa.bool_(),
         "Flag: true where there is a score although a draw of a judge is missing, also of one that answered in another draw",
     ),
-    field("spread", pa.float64(), "Highest less lowest number of the judges that answered, 0-1; null: fewer than two did"),
     field("inverted", pa.bool_(), "Flag: true where the criterion is unwanted, so that the score is 1 less the mean"),
     field("reason", pa.string(), "Reasons why there is no score; null: there is one"),
 )
@@ -58,7 +57,7 @@ def compute_consensus(judgements: pa.Table, keys: Sequence[str]) -> pa.Table:
 
     Args:
         judgements: one row per planned (point, judge, draw), with the columns `judge` (its name), `score` (0 to 1; null: no
-            class), `reason` (null: there is a score) and, if any criterion is unwanted, `inverted` (one value per point).
+            class), `reason` (null: there is a score) and `inverted` (whether the criterion is unwanted, one value per point).
         keys: the columns that identify points; null is a value like any other.
     """
     point, first = _group_by_code(_encode_rows(judgements, keys))
@@ -70,26 +69,20 @@ def compute_consensus(judgements: pa.Table, keys: Sequence[str]) -> pa.Table:
     n_answered = np.bincount(vote_points, ~np.isnan(means), points).astype(np.int64)
     low, mean, high = (_mean_by_group(values, vote_points, points) for values in (minima, means, best))
     missing = np.bincount(point, np.isnan(score), points) > 0
-    is_inverted = _collect_flags(judgements, first)
+    is_inverted = judgements["inverted"].to_numpy()[first].astype(bool)
     columns = {
-        "score": _invert_means(mean, is_inverted),
+        "score": np.where(is_inverted, 1 - mean, mean),
         "low": np.where(is_inverted, 1 - high, low),
         "high": np.where(is_inverted, 1 - low, high),
         "n_judges": np.bincount(vote_points, minlength=points),
         "n_answered": n_answered,
         "partial": missing & (n_answered > 0),
-        "spread": _measure_spread(means, vote_points, points),
         "inverted": is_inverted,
         "reason": _collect_reasons(judgements["reason"], point, n_answered == 0),
     }
-    return _append_columns(judgements.select(list(keys)).take(pa.array(first)), columns)
-
-
-def _append_columns(rows: pa.Table, columns: dict[str, object]) -> pa.Table:
-    """Append the computed columns to the rows; NaN becomes null."""
+    rows = judgements.select(list(keys)).take(pa.array(first))
     for column in CONSENSUS_COLUMNS:
-        values = columns[column.name]
-        rows = rows.append_column(column, pa.array(values, column.type, from_pandas=True))
+        rows = rows.append_column(column, pa.array(columns[column.name], column.type, from_pandas=True))
     return rows
 
 
@@ -125,28 +118,6 @@ def _mean_by_group(values: _Floats, group: _Places, groups: int) -> _Floats:
     means = np.full(groups, np.nan)
     np.divide(sums, counts, out=means, where=counts > 0)
     return means
-
-
-def _measure_spread(means: _Floats, group: _Places, groups: int) -> _Floats:
-    is_known = ~np.isnan(means)
-    low, high = np.full(groups, np.inf), np.full(groups, -np.inf)
-    np.minimum.at(low, group[is_known], means[is_known])
-    np.maximum.at(high, group[is_known], means[is_known])
-    enough = np.bincount(group[is_known], minlength=groups) > 1
-    spread = np.full(groups, np.nan)
-    np.subtract(high, low, out=spread, where=enough)
-    return spread
-
-
-def _invert_means(mean: _Floats, is_inverted: npt.NDArray[np.bool_]) -> _Floats:
-    return np.where(is_inverted, 1 - mean, mean)
-
-
-def _collect_flags(judgements: pa.Table, first: _Places) -> npt.NDArray[np.bool_]:
-    if "inverted" not in judgements.column_names:
-        return np.zeros(len(first), dtype=bool)
-    flags: npt.NDArray[np.bool_] = judgements["inverted"].to_numpy()[first].astype(bool)
-    return flags
 
 
 def _collect_reasons(reason: pa.ChunkedArray, point: _Places, is_unscored: npt.NDArray[np.bool_]) -> list[str | None]:

@@ -11,15 +11,12 @@ from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.judging.consensus import FIVE_CLASSES, ClassScale
 from dtef_pipeline.judging.judges import JudgeConfig, replace_sampling
 from dtef_pipeline.judging.prompts import Case, build_correction, judge_messages
-from dtef_pipeline.judging.replies import DECLINED, EMPTY, UNREADABLE, JudgeReply, read_reply
+from dtef_pipeline.judging.replies import DECLINED, JudgeReply, read_reply
 
 JUDGE_ROLE = "judge"
 USUAL_JUDGEMENT_TOKENS = 120
 """Default estimate of a judgement's tokens for a judge without earlier ones: one or two sentences and a class."""
 CUT_SHORT, CALL_FAILED, OVER_BUDGET = "cut", "error", "budget"
-UNJUDGED_REASONS = (UNREADABLE, CUT_SHORT, EMPTY, DECLINED, CALL_FAILED, OVER_BUDGET)
-"""Why a judgement has no class: the last reply could not be read, was cut off by the token limit, was blank or declined to judge; a call
-failed; a budget was reached. A rerun repeats requests for the last two reasons."""
 _LENGTH, _FILTERED = "length", "content_filter"
 
 
@@ -34,15 +31,15 @@ class Judgement:
     reflection: str | None
     """The judge's explanation in the reply that counts."""
     reason: str | None
-    """One of UNJUDGED_REASONS; None: there is a class."""
+    """Why there is no class: the last reply was unreadable, cut (by the token limit), empty or declined to judge; error: a call failed; budget:
+    a budget was reached. A rerun repeats requests for the last two reasons. None: there is a class.
+    """
     attempts: int
     """Number of requests, 1 or 2; 0: none was sent."""
     raws: tuple[str, ...]
     """The replies, unchanged, in order."""
     request_keys: tuple[str, ...]
     """Keys of all requests, including failed ones."""
-    cost: float | None
-    """US dollars of all replies with a known cost; None: no cost is known."""
 
 
 def build_first_request(case: Case, judge: JudgeConfig, draw: int, snapshot: str) -> Request:
@@ -69,7 +66,6 @@ def resolve_judgement(outcomes: Sequence[Response | Failure], scale: ClassScale 
     responses = [outcome for outcome in outcomes if isinstance(outcome, Response)]
     last = outcomes[-1] if outcomes else None
     reply = _read(last, scale) if isinstance(last, Response) else JudgeReply(None, last.status if last else CALL_FAILED, None)
-    costs = [response.cost_usd for response in responses if response.cost_usd is not None]
     return Judgement(
         name=reply.name,
         score=None if reply.name is None else scale.numbers[reply.name],
@@ -78,7 +74,6 @@ def resolve_judgement(outcomes: Sequence[Response | Failure], scale: ClassScale 
         attempts=len(outcomes),
         raws=tuple(response.text for response in responses),
         request_keys=tuple(outcome.request_key for outcome in outcomes),
-        cost=sum(costs) if costs else None,
     )
 
 

@@ -86,12 +86,6 @@ def default_judges(models: Models) -> tuple[JudgeConfig, ...]:
     return remove_repeated_judges(judge for approach, member in members for judge in configure_judges(approach, member, models))
 
 
-def find_judging_model(name: str) -> str:
-    """Return the model of a judge's name: `gpt-4.1-mini` for `standard(gpt-4.1-mini)`; a name without an approach is the model's."""
-    approach, _, tail = name.partition("(")
-    return tail.rpartition(")")[0] if approach in APPROACHES and ")" in tail else name
-
-
 def consensus_id(names: Iterable[str]) -> str | None:
     """Return the source of a point's score, from the names of judges that gave a class: `consensus(standard(a), prompt-aware(b))`.
 
@@ -101,19 +95,11 @@ def consensus_id(names: Iterable[str]) -> str | None:
     return f"consensus({', '.join(judges)})" if len(judges) > 1 else next(iter(judges), None)
 
 
-def judge_hash(judges: Sequence[JudgeConfig]) -> str:
+def judge_hash(judges: Iterable[tuple[str, str]], scale: ClassScale) -> str:
     """Return the hash of everything that decides how a text is judged: judges in any order, their prompts, the scale, the reading rules.
 
-    Model names, prices and addresses are not included. Raises ValueError for judges of several scales.
+    `judges`: (approach, model variant) of each, as in a table of judgements; model names, prices and addresses are not included.
     """
-    scale, *scales = {judge.scale for judge in judges} or {FIVE_CLASSES}
-    if scales:
-        raise ValueError(f"judges of {1 + len(scales)} scales; allowed: one scale, since their numbers cannot be compared")
-    return judge_hash_of(((judge.approach, judge.model.variant) for judge in judges), scale)
-
-
-def judge_hash_of(judges: Iterable[tuple[str, str]], scale: ClassScale = FIVE_CLASSES) -> str:
-    """Return the `judge_hash` of judges given as (approach, model variant), as in a table of judgements."""
     judge_entries = sorted((approach, variant, hash_template(approach, scale)) for approach, variant in judges)
     class_entries = [[entry.name, entry.number] for entry in scale.classes]
     return digest("judges", judge_entries, class_entries, REPLY_CONTRACT)

@@ -110,7 +110,7 @@ Reply in exactly this form, with nothing before or after it:
 _PAIR_CONTRACT = 1
 """Part of the id of a judge's votes. Must not change, or judges would vote on pairs again."""
 _LONGEST_MODEL_SHOWN = 200
-"""The limit of `find_judging_model`."""
+"""Characters of a model's name that are shown."""
 _PAIR_CLOSING = "Which text is the better reply? Answer in the form that was described."
 _ORDER_VERDICTS = re.compile(r"\[(shown|swapped) (A|B|tie) by ([0-9a-f]{32})\] \[(shown|swapped) (A|B|tie) by ([0-9a-f]{32})\]")
 

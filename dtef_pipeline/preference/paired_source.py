@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from dtef_pipeline.errors import SourceError
 from dtef_pipeline.judging.hidden_names import list_names_of_model
-from dtef_pipeline.preference.pairing import BlindedPair
 from dtef_pipeline.preference.vote_files import FileVote, iterate_file_votes, iterate_json_lines, require_id, require_text
 from dtef_pipeline.preference.votes import (
     LONGEST_ID,
@@ -53,8 +52,6 @@ class PairedSource:
     """SQL over the tables that returns `SOURCE_COLUMNS`, one row per answered response."""
     metrics: tuple[MetricSource, ...] = ()
     """Metrics to compare preference with; missing tables are skipped."""
-    layout: Callable[[BlindedPair], BlindedPair] | None = None
-    """Converts its pairs to a layout for people, if it differs from the text. Judges, ids and lengths use the text itself."""
 
 
 def build_paired_responses(

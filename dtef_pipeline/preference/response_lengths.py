@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from dtef_pipeline.errors import ConfigError, SourceError
-from dtef_pipeline.preference.vote_files import VoteColumns, iterate_json_lines, require_id, require_text
 from dtef_pipeline.statistics.bradley_terry import (
     PairedOutcomes,
     StrengthFit,
@@ -76,8 +73,6 @@ def _find_interval_reason(effective: dict[str, float], votes: int) -> str:
 
 
 Floats = npt.NDArray[np.float64]
-Lengths = Mapping[tuple[str, str], int]
-"""Characters of the response to each (prompt id, player)."""
 
 
 class LongerShare(NamedTuple):
@@ -90,40 +85,6 @@ class LongerShare(NamedTuple):
     votes: int
     reason: str
     """Why there is no interval; empty if there is one."""
-
-
-def read_lengths(path: Path) -> Lengths:
-    """Return the lengths of the texts in a JSONL file with `prompt_id, model, text` in each line; other keys are ignored.
-
-    Raises SourceError with the line of the first fault, also for a second text of one model to one prompt.
-    """
-    lengths: dict[tuple[str, str], int] = {}
-    for line, row in iterate_json_lines(path):
-        key = require_id(path, line, row, "prompt_id"), require_text(path, line, row, "model").strip()
-        if key in lengths:
-            choices = "one text for each prompt_id and model"
-            raise SourceError("is a second response", where=str(path), line=line, arrived=" ".join(key)[:80], allowed=choices)
-        lengths[key] = len(require_text(path, line, row, "text"))
-    return lengths
-
-
-def collect_vote_lengths(votes: VoteColumns, lengths: Lengths) -> Floats:
-    """Return (rows, 2) characters of the left and the right response of each vote.
-
-    Raises ConfigError if the votes have no prompt ids, or a response is missing.
-    """
-    if votes.prompt_ids is None:
-        raise ConfigError(f"{votes.source}: no column prompt_id; length control needs to know which responses the votes are on")
-    sizes = np.empty((len(votes.left), 2))
-    for row, prompt_id in enumerate(votes.prompt_ids):
-        for side, player in enumerate((votes.left[row], votes.right[row])):
-            key = (prompt_id, votes.players[player])
-            if key not in lengths:
-                raise ConfigError(
-                    f"{votes.source}: no response of {key[1]!r} to prompt_id {prompt_id!r} in the file of responses"
-                )
-            sizes[row, side] = lengths[key]
-    return sizes
 
 
 def compute_doublings(lengths: Floats) -> Floats:

@@ -74,7 +74,5 @@ PREFERENCE_SCORES = pa.schema(
     ]
 )  # fmt: skip
 """One row per family, partition, kind of reviewers, judge and player; the columns from `separable` on describe the fit."""
-PREFERENCE_TABLES: Mapping[str, TableSpec] = {
-    "preference_scores": TableSpec(PREFERENCE_SCORES, remake=_BY_ROLL_UP_OF_VOTES),
-}
+PREFERENCE_TABLES: Mapping[str, TableSpec] = {"preference_scores": TableSpec(PREFERENCE_SCORES, remake=_BY_ROLL_UP_OF_VOTES)}
 """Votes belong to no family: they cover responses of all."""

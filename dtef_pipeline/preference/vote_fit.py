@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -10,20 +10,14 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 from pydantic import Field
 
-from dtef_pipeline.boards.comparisons import tiers
-from dtef_pipeline.boards.families import ALIKE, BETTER, OTHER
 from dtef_pipeline.documents import Part, read_document
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
-from dtef_pipeline.keys import MODEL, Keys
-from dtef_pipeline.preference.pair_verdicts import is_own_vote, matches_judge, parse_judge_model
+from dtef_pipeline.preference.pair_verdicts import is_own_vote
 from dtef_pipeline.preference.response_lengths import (
-    Lengths,
     LongerShare,
-    collect_vote_lengths,
     compute_doublings,
     compute_longer_share,
     find_missing_interval_reasons,
@@ -48,22 +42,11 @@ from dtef_pipeline.text.number_words import format_count
 Codes = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-VOTE_KEYS = Keys(
-    space=("family", "item_id"),
-    item="pair_id",
-    noun="vote",
-    asked=("component",),
-    cluster="reviewer_id",
-    cluster_noun="reviewer",
-)
-"""The keys for tiers of preference, which are computed within each component."""
-
-
 PREFERENCE_SECTION = "preference"
 
 
 class VoteSettings(Part):
-    """The selection and counting of votes in `dtef preference board --now` and in the table `preference_scores`."""
+    """The selection and counting of votes in `dtef preference board FILE` and in the table `preference_scores`."""
 
     ties: Literal["half", "davidson", "drop"] = "half"
     """How a tie counts: as half a win for each, as an outcome with its own parameter (davidson), or not at all."""
@@ -96,7 +79,7 @@ class PreferenceScore:
     rank: int | None
     """Rank within the component, 1 is best."""
     tier: int | None
-    """Within the component, from 1: see `boards.comparisons.tiers`."""
+    """Within the component, from 1: see `_compute_tiers`."""
     beta: float | None
     """Logits, 0 on average over the component; higher is preferred."""
     share: float | None
@@ -152,7 +135,7 @@ class PreferenceFit:
     length: LengthEffect | None
 
     def document(self) -> dict[str, Any]:
-        """Return the output of `dtef preference board --now --json`."""
+        """Return the output of `dtef preference board FILE --json`."""
         values = asdict(self)
         settings = values.pop("settings")
         values["components"] = [list(players) for players in self.components]
@@ -166,17 +149,14 @@ class PreferenceFit:
         return values
 
 
-def fit_votes(
-    votes: VoteColumns, settings: VoteSettings | None = None, lengths: Lengths | Floats | None = None
-) -> PreferenceFit:
+def fit_votes(votes: VoteColumns, settings: VoteSettings | None = None, lengths: Floats | None = None) -> PreferenceFit:
     """Return the scores of votes. Control by length needs `lengths`; without control they show the effect of length.
 
-    `lengths`: of the response to each (prompt id, player), or (rows, 2) of the left and right one of each vote. Raises ConfigError for
-    weights without confidences, and for control without lengths.
+    `lengths`: (rows, 2) characters of the left and the right response of each vote. Raises ConfigError for weights without confidences,
+    and for control without lengths.
     """
     settings = settings or VoteSettings()
-    vote_lengths = collect_vote_lengths(votes, lengths) if isinstance(lengths, Mapping) else lengths
-    rows = _build_outcomes(votes, settings, vote_lengths)
+    rows = _build_outcomes(votes, settings, lengths)
     fit = fit_strengths(rows, ties=settings.ties, l2=settings.prior_l2)
     errors = estimate_errors(fit)
     ends = compute_bounds(fit, errors)
@@ -197,7 +177,7 @@ def fit_votes(
         nu_low=low_nu,
         nu_high=high_nu,
         scores=_build_scores(votes, counts, fit, errors, ends),
-        length=None if vote_lengths is None else _build_length_effect(fit, ends, compute_longer_share(vote_lengths, rows)),
+        length=None if lengths is None else _build_length_effect(fit, ends, compute_longer_share(lengths, rows)),
     )
 
 
@@ -211,16 +191,16 @@ def _build_outcomes(votes: VoteColumns, settings: VoteSettings, lengths: Floats 
             )
         weight = votes.confidence / MOST_CONFIDENT
     if settings.control and lengths is None:
-        raise ConfigError("control by length needs the lengths of the responses: give --responses FILE")
-    reviewer, prompt = map(_encode_names, (votes.reviewer_ids, votes.prompt_ids))
+        raise ConfigError(
+            "control: length, in the panel file, needs the responses, which the store has; leave it out for a file"
+        )
+    reviewer, prompt = (
+        None if names is None else np.unique(names, return_inverse=True)[1] for names in (votes.reviewer_ids, votes.prompt_ids)
+    )
     control = compute_doublings(lengths) if settings.control and lengths is not None else np.zeros((n, 0))
     return PairedOutcomes(
         len(votes.players), votes.left, votes.right, votes.outcome, weight, votes.counts, reviewer, control, prompt
     )
-
-
-def _encode_names(names: tuple[str, ...] | None) -> Codes | None:
-    return None if names is None else np.unique(names, return_inverse=True)[1]
 
 
 def _find_note(fit: StrengthFit, ends: Bounds, prompts: int | None) -> str | None:
@@ -273,16 +253,24 @@ def _build_scores(
 
 
 def _compute_tiers(votes: VoteColumns, fit: StrengthFit, errors: ClusteredErrors, rank: Floats) -> list[int | None]:
-    """Return tiers as on leaderboards: a tier holds its first player and all that follow until one that the first beats."""
+    """Return tiers, from 1 in each component: a tier holds its first player and all that follow until one that the first beats.
+
+    None for players that are not ranked, or in no test because of too few clusters.
+    """
     tests = pair_tests(fit, errors)
-    names = np.array(votes.players, dtype=object)
-    board = pd.DataFrame({"component": fit.component.astype(str), "rank": rank, **dict.fromkeys(MODEL, names)})
-    sides = dict.fromkeys(MODEL, names[tests.better]) | dict.fromkeys(OTHER, names[tests.worse])
-    verdict = np.where(tests.p_adjusted < SIGNIFICANCE, BETTER, ALIKE)
-    comparisons = pd.DataFrame(
-        {"component": board["component"].to_numpy()[tests.better], **sides, "p": tests.p, "verdict": verdict}
-    )
-    return [None if pd.isna(tier) else int(tier) for tier in tiers(board, comparisons.assign(note=""), VOTE_KEYS)]
+    has_test, is_won = ~np.isnan(tests.p), tests.p_adjusted < SIGNIFICANCE
+    tested = np.isin(np.arange(len(rank)), (tests.better[has_test], tests.worse[has_test])) & ~np.isnan(rank)
+    beaten = set(zip(tests.better[is_won].tolist(), tests.worse[is_won].tolist(), strict=True))
+    result: list[int | None] = [None] * len(rank)
+    component, first, tier = -1, -1, 0
+    players = np.flatnonzero(tested).tolist()
+    for player in sorted(players, key=lambda index: (fit.component[index], rank[index], votes.players[index])):
+        if fit.component[player] != component:
+            component, first, tier = int(fit.component[player]), player, 1
+        elif (first, player) in beaten:
+            first, tier = player, tier + 1
+        result[player] = tier
+    return result
 
 
 def _count_reviewers(counts: PairedOutcomes) -> Codes | None:
@@ -334,21 +322,8 @@ def filter_by_item(votes: Iterable[PlayersVote], patterns: Sequence[str]) -> lis
     return [vote for vote in votes if not patterns or any(fnmatchcase(vote.item_id, pattern) for pattern in patterns)]
 
 
-def filter_by_reviewer(votes: Iterable[PlayersVote], reviewers: Sequence[str], judges: Sequence[str] = ()) -> list[PlayersVote]:
-    """Return the votes of reviewers whose id matches any pattern, and of selected judges (`matches_judge`), or all without patterns."""
-    return [
-        vote
-        for vote in votes
-        if (not reviewers or any(vote.reviewer_id == glob or fnmatchcase(vote.reviewer_id, glob) for glob in reviewers))
-        and (not judges or matches_judge(vote.reviewer_id, judges))
-    ]
-
-
 def build_vote_columns(where: str, votes: Sequence[PlayersVote]) -> VoteColumns:
-    """Return the votes as columns, without confidences unless every vote has one. `where`: the store's name in errors.
-
-    A model is one reviewer, regardless of temperature and prompt, since its votes share its preferences.
-    """
+    """Return the votes as columns, without confidences unless every vote has one. `where`: the store's name in errors."""
     confidence = [vote.confidence for vote in votes]
     confidences = [value for value in confidence if value is not None]
     return vote_columns(
@@ -356,9 +331,7 @@ def build_vote_columns(where: str, votes: Sequence[PlayersVote]) -> VoteColumns:
         [(vote.left, vote.right) for vote in votes],
         np.array([_SIGN_OF[vote.preferred_side] for vote in votes], dtype=np.int64),
         np.ones(len(votes)),
-        reviewer_ids=tuple(
-            parse_judge_model(vote.reviewer_id) if vote.reviewer_kind == "judge" else vote.reviewer_id for vote in votes
-        ),
+        reviewer_ids=tuple(vote.reviewer_id for vote in votes),
         confidence=np.array(confidences, dtype=np.float64) if votes and len(confidences) == len(votes) else None,
         prompt_ids=tuple(vote.item_id for vote in votes),
     )

@@ -24,10 +24,10 @@ QA_CALLS = CallTable(QA_RESPONSES, _QA_PROMPT_KEYS, ("item_id", "condition"), la
 def build_qa_requests(prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str) -> list[Request]:
     """Return one request per (prompt, draw); items with the same prompt share its requests.
 
-    `prompts`: rows of `qa_prompts`; those without messages make no request. Raises ConfigError if a prompt's id does not match its
-    messages, because its response would be stored under a key that is never looked up.
+    `prompts`: rows of `qa_prompts`; those without messages, whose look-up failed, make no request. Raises ConfigError if a prompt's id does
+    not match its messages, because its response would be stored under a key that is never looked up.
     """
-    prompts = filter_with_messages(prompts)
+    prompts = prompts.filter(pc.greater(pc.list_value_length(prompts["messages"]), 0))
     columns = [
         prompts[name].to_pylist() for name in ("prompt_id", "messages", "response_schema", "answer_tokens", "n_examples")
     ]
@@ -44,11 +44,6 @@ def build_qa_requests(prompts: pa.Table, model: ModelSpec, draws: int, snapshot:
                 raise ConfigError(f"prompt {prompt}: its messages do not match its id. Make the prompts of the part again")
             requests.append(request)
     return requests
-
-
-def filter_with_messages(prompts: pa.Table) -> pa.Table:
-    """Return the prompts that can be sent to models; those with a failed look-up have no messages."""
-    return prompts.filter(pc.greater(pc.list_value_length(prompts["messages"]), 0))
 
 
 def explain_failed_look_ups(prompts: pa.Table, context: pa.Table) -> dict[str, str]:
@@ -71,7 +66,9 @@ def explain_failed_look_ups(prompts: pa.Table, context: pa.Table) -> dict[str, s
     }
 
 
-def list_never_asked(look_ups: Mapping[str, str], models: Sequence[ModelSpec], draws: int, snapshot: str) -> dict[str, Failure]:
+def list_unsent_requests(
+    look_ups: Mapping[str, str], models: Sequence[ModelSpec], draws: int, snapshot: str
+) -> dict[str, Failure]:
     """Return by request key the failures of prompts that are not sent and have no stored response. `look_ups`: see
     `explain_failed_look_ups`."""
     failures = {}

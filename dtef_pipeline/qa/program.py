@@ -205,7 +205,9 @@ def _add_helpers(main_block: _Block, blocks: Sequence[_Block], entry_point: str)
     def is_helpful(block: _Block) -> bool:
         names = _find_names_at_margin(block.code)
         is_for_it = bool(names & references) and not names & definitions and entry_point not in _IDENTIFIER.findall(block.code)
-        return is_for_it and block.label in (*_PYTHON_LABELS, "") and _is_python(block.code)
+        if not is_for_it or block.label not in (*_PYTHON_LABELS, "") or len(block.code) > LONGEST_PROGRAM:
+            return False
+        return _Compiler().find_bad_line(block.code) is None
 
     return "\n".join(block.code for block in blocks if block is main_block or is_helpful(block))
 
@@ -213,10 +215,6 @@ def _add_helpers(main_block: _Block, blocks: Sequence[_Block], entry_point: str)
 def _find_names_at_margin(code: str) -> set[str]:
     names = (name for groups in _DEFINITION_AT_MARGIN.findall(code) for name in groups if name)
     return {word for name in names for word in _IDENTIFIER.findall(name)}
-
-
-def _is_python(code: str) -> bool:
-    return len(code) <= LONGEST_PROGRAM and _Compiler().find_bad_line(code) is None
 
 
 class _Compiler:
@@ -338,7 +336,10 @@ def plan_executions(responses: pa.Table, items: pa.Table, timeout_s: float) -> l
 
     `responses`: rows of `qa_responses`; `items`: rows of `qa_items`. Empty responses and those that are not Python get their verdict here.
     """
-    references = _load_code_references(items)
+    columns = (items[name].to_pylist() for name in ("item_id", "scorers", "reference"))
+    references = {
+        item: json.loads(reference) for item, scorers, reference in zip(*columns, strict=True) if CODE_SCORER in scorers
+    }
     mask = pc.is_in(responses["item_id"], pa.array(list(references), pa.string()))
     replies = responses.filter(pc.and_(mask, pc.equal(responses["call_status"], "answered")))
     texts = replies["response"].to_pylist()
@@ -356,7 +357,7 @@ def load_known_verdicts(earlier: pa.Table, level: str | None) -> dict[str, Check
     )
     return {
         row["program_hash"]: CheckResult(
-            row["verdict"], row["message"] or "", row["isolation"], row["python"], row["wall_s"] or 0.0, 0, tuple(row["flags"])
+            row["verdict"], row["message"] or "", row["isolation"], row["python"], row["wall_s"] or 0.0
         )
         for row in verdicts.to_pylist()
     }
@@ -381,7 +382,6 @@ def build_execution_rows(runs: Sequence[Execution], results: Mapping[str, CheckR
                 "wall_s": result.seconds,
                 "isolation": result.level,
                 "python": result.python,
-                "flags": list(result.flags),
             }
         )
     return pa.Table.from_pylist(rows, schema=QA_EXECUTIONS)
@@ -403,11 +403,6 @@ def merge_rows_so_far(runs: Sequence[Execution], results: Mapping[str, CheckResu
 
 def _response_key_of_row(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(row[name] for name in QA_RESPONSE_KEY)
-
-
-def _load_code_references(items: pa.Table) -> dict[str, Mapping[str, str]]:
-    columns = (items[name].to_pylist() for name in ("item_id", "scorers", "reference"))
-    return {item: json.loads(reference) for item, scorers, reference in zip(*columns, strict=True) if CODE_SCORER in scorers}
 
 
 def _plan_execution(row: Mapping[str, Any], text: str | None, reference: Mapping[str, str], timeout_s: float) -> Execution:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, Self
 
@@ -29,7 +29,7 @@ from dtef_pipeline.qa.transcripts.metadata import (
     read_filter,
 )
 from dtef_pipeline.qa.transcripts.remote import REMOTE, LookUp
-from dtef_pipeline.qa.transcripts.retrieval_scores import RetrievalScores, compute_retrieval_scores, find_relevant_ids
+from dtef_pipeline.qa.transcripts.retrieval_scores import compute_retrieval_scores, find_relevant_ids
 from dtef_pipeline.qa.transcripts.retriever import RETRIEVERS, EmbedTexts, Retrieval, Retriever, make_retriever, match_filter
 from dtef_pipeline.text.name_matching import list_nearest
 
@@ -165,12 +165,15 @@ def build_cited_prompts(items: Sequence[QaItem], documents: pa.Table, setup: Ask
     condition = setup.condition((), about_documents=True)
     prompts, context, score_rows = [], [], []
     mask = pa.array(match_filter(documents, check_filter(setup.filter)), pa.bool_())
-    chunks = [] if retriever.is_remote else _list_searched_chunks(documents.filter(mask))
+    searched = documents.filter(mask)
+    chunks = list(map(_Chunk, *(searched[name].to_pylist() for name in ("doc_id", "page_content", "file"))))
     for item in items:
         result = retriever.retrieve(item.text, setup.k, setup.filter)
         named = _identify_item(item, condition)
         prompts.append({**named, **_build_cited_prompt(item, result, condition)})
-        relevant = _find_relevant_chunks(item, _list_shown_chunks(result) if retriever.is_remote else chunks)
+        if retriever.is_remote:
+            chunks = [_Chunk(hit.doc_id, hit.page_content, hit.metadata.get(FILE_FIELD)) for hit in result.sources]
+        relevant = _find_relevant_chunks(item, chunks)
         context += [
             {**named, **row}
             for row in _build_context_rows(result, relevant if item.quotes else None, remote=retriever.is_remote)
@@ -179,7 +182,7 @@ def build_cited_prompts(items: Sequence[QaItem], documents: pa.Table, setup: Ask
             None if retriever.is_remote else compute_retrieval_scores([hit.doc_id for hit in result.sources], relevant, setup.k)
         )
         if scores:
-            score_rows.append({**named, **_make_retrieval_columns(scores)})
+            score_rows.append({**named, **asdict(scores)})
     return PromptTables(
         pa.Table.from_pylist(prompts, schema=QA_PROMPTS),
         pa.Table.from_pylist(context, schema=QA_CONTEXT),
@@ -210,22 +213,12 @@ def _make_messages_column(messages: Sequence[Message]) -> dict[str, Any]:
 def _build_cited_prompt(item: QaItem, retrieval: Retrieval, condition: str) -> dict[str, Any]:
     schema = build_cited_schema()
     limits = {"response_schema": schema, "answer_tokens": CITED_ANSWER_TOKENS, "n_examples": 0}
-    if retrieval.problem is not None and not retrieval.is_earlier:
+    if retrieval.problem is not None and not retrieval.sources:
         return {**_make_messages_column(()), **limits, "prompt_id": digest("not looked up", condition, item.text)}
     messages = build_cited_messages(item.text, item.type, item.options, retrieval.sources)
     turns = [(message.role, message.text) for message in messages]
     key = compute_messages_id(turns, response_schema=schema, answer_tokens=CITED_ANSWER_TOKENS)
     return {**_make_messages_column(messages), **limits, "prompt_id": key}
-
-
-def _list_searched_chunks(documents: pa.Table) -> list[_Chunk]:
-    return [
-        _Chunk(*row) for row in zip(*(documents[name].to_pylist() for name in ("doc_id", "page_content", "file")), strict=True)
-    ]
-
-
-def _list_shown_chunks(retrieval: Retrieval) -> list[_Chunk]:
-    return [_Chunk(source.doc_id, source.page_content, source.metadata.get(FILE_FIELD)) for source in retrieval.sources]
 
 
 def _find_relevant_chunks(item: QaItem, chunks: Sequence[_Chunk]) -> set[str]:
@@ -252,10 +245,6 @@ def _build_context_rows(retrieval: Retrieval, relevant: set[str] | None, *, remo
         }
         for rank, source in enumerate(retrieval.sources)
     ]
-
-
-def _make_retrieval_columns(scores: RetrievalScores) -> dict[str, Any]:
-    return asdict(scores)
 
 
 OPTION_OF_FILTER = "--filter"
@@ -288,21 +277,10 @@ def explain_unmatched(documents: pa.Table, setup: AskSettings, given_as: str = O
     """
     if not setup.filter or setup.retriever == REMOTE or not len(documents) or match_filter(documents, setup.filter).any():
         return None
-    return (
-        f"{given_as} {' '.join(_format_filter_values(setup.filter))} matches no document; "
-        f"{'; '.join(_list_filter_values(documents, setup.filter))}"
-    )
-
-
-def _format_filter_values(where: Mapping[str, str | int]) -> list[str]:
-    return [f"{name}={value}" for name, value in where.items()]
-
-
-def _list_filter_values(documents: pa.Table, where: Mapping[str, str | int]) -> Iterator[str]:
-    """List the values of each key, those similar to the given one first."""
-    for name, value in where.items():
-        values = {str(entry) for entry in documents[METADATA_COLUMNS[name]].to_pylist() if entry is not None}
-        yield f"{name} has {list_nearest(str(value), values)}"
+    spelled = " ".join(f"{name}={value}" for name, value in setup.filter.items())
+    known = {name: set(map(str, documents[METADATA_COLUMNS[name]].drop_null().to_pylist())) for name in setup.filter}
+    values = "; ".join(f"{name} has {list_nearest(str(value), known[name])}" for name, value in setup.filter.items())
+    return f"{given_as} {spelled} matches no document; {values}"
 
 
 _QA_METRICS = MetricSource(

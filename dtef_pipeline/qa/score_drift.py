@@ -6,29 +6,22 @@ another version of a scorer or another judge counts as different items.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+import json
+from collections.abc import Iterator, Sequence
 
 import duckdb
 import pandas as pd
-import pyarrow as pa
 
 from dtef_pipeline.asking.episodes import EpisodeResult
-from dtef_pipeline.drift.judge_verdicts import JudgeDrift, compute_judge_drifts, sort_snapshot_times, subtract_judges_of_row
-from dtef_pipeline.drift.settings import WatchOptions
+from dtef_pipeline.drift.anchors import AnchorJudging
 from dtef_pipeline.drift.subject import AnchorSubject, Row, Subject, build_statements
-from dtef_pipeline.drift.verdict_text import NEWS
 from dtef_pipeline.identity import digest
 from dtef_pipeline.keys import Keys
 from dtef_pipeline.qa.judging.arbiter import ARBITER_VERSION, Arbiter, judge_snapshot
-from dtef_pipeline.qa.judging.arbitration import iterate_arbitrations, make_verdict_row
-from dtef_pipeline.qa.judging.judgement_rows import JUDGE_SCORER, JudgedItem, JudgementEpisode, select_judged_items
+from dtef_pipeline.qa.judging.arbitration import Arbitration, iterate_arbitrations, make_verdict_row
+from dtef_pipeline.qa.judging.judgement_rows import JUDGE_SCORER, JudgedItem, select_judged_items
 from dtef_pipeline.qa.scoring import JUDGED_METRIC
-from dtef_pipeline.qa.tables import QA_ANCHOR_ITEMS, QA_ANCHORS
-from dtef_pipeline.tables import convert_to_schema
 
-ANCHORS_CHOSEN_FROM = ("qa_judgements", "qa_responses", "qa_items")
-"""Tables from which anchors are chosen."""
 _FIFTHS = 5
 """Number of equal intervals of the score over which anchors are spread."""
 _JUDGED_ANSWERS = """
@@ -49,11 +42,8 @@ _ANCHORED_ITEMS = """
 """
 
 
-def load_judged_answers(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-    """Return every answer with a judge's score and the texts shown to the judge: the columns of QA_ANCHOR_ITEMS.
-
-    `connection` has the tables of ANCHORS_CHOSEN_FROM. Identical answers count once.
-    """
+def _load_anchor_pool(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+    """Return every answer with a judge's score, and the texts shown to the judge."""
     frame = connection.execute(_JUDGED_ANSWERS).df()
     records: dict[tuple[str, str], JudgedItem] = {}
     for suite in frame["suite"].unique():
@@ -62,111 +52,54 @@ def load_judged_answers(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
     places = list(zip(frame["suite"], frame["item_id"], strict=True))
     frame = frame.loc[[place in records for place in places]]
     row_items = [records[place] for place in places if place in records]
-    frame = frame.assign(
-        text=[item.question for item in row_items],
-        reference=[item.reference for item in row_items],
-        response=[
-            item.extract_answer_for_judge(response or "") for item, response in zip(row_items, frame["response"], strict=True)
-        ],
-        evaluators=pd.Series([list(item.evaluators) for item in row_items], index=frame.index, dtype=object),
-    )
-    answer_texts = zip(frame["text"], frame["reference"], frame["response"], strict=True)
-    return frame.assign(anchor=[digest("anchor", *texts) for texts in answer_texts]).drop_duplicates("anchor")
-
-
-def add_answers(anchors: pa.Table, n: int, seed: int, pool: pd.DataFrame) -> pa.Table:
-    """Return `qa_anchor_items` filled up to `n` from the `pool` of `load_judged_answers`, or fewer if the pool is smaller. Existing anchors
-    stay unchanged.
-
-    New anchors are spread over the scores: one of each fifth of 0-1 in turn, in the order of a hash of the seed and the anchor. So the
-    choice does not depend on the order of rows, and any first few anchors are spread too.
-    """
-    lacking = max(0, n - len(anchors))
-    new = pool[~pool["anchor"].isin(anchors["anchor"].to_pylist())]
-    new = new.assign(place=[digest("anchor", seed, key) for key in new["anchor"]], fifth=_assign_fifth(new["score"]))
-    new = new.sort_values("place", kind="stable")
-    counts = _assign_fifth(anchors["score"].to_pandas()).value_counts()
-    turn = new.groupby("fifth").cumcount() + new["fifth"].map(counts).fillna(0)
-    additions = new.assign(turn=turn).sort_values(["turn", "place"], kind="stable").head(lacking)
-    return pa.concat_tables([anchors, convert_to_schema(additions, QA_ANCHOR_ITEMS)]) if len(additions) else anchors
-
-
-def _assign_fifth(scores: pd.Series) -> pd.Series:
-    return (scores.astype("float64") * _FIFTHS).clip(0, _FIFTHS - 1).astype("int64")
-
-
-def iterate_anchor_looks(anchors: pa.Table, arbiter: Arbiter, snapshot: str) -> Iterator[JudgementEpisode]:
-    """Yield a judgement per evaluator and anchor, with a new request in the snapshot."""
-    for row in anchors.to_pylist():
-        arguments = (row["text"], row["reference"], row["response"], arbiter, judge_snapshot(snapshot), row["evaluators"])
-        for task in iterate_arbitrations(*arguments):
-            yield JudgementEpisode(row, task, "")
-
-
-def build_qa_anchor_rows(snapshot: str, looks: Sequence[JudgementEpisode], outcomes: Sequence[EpisodeResult]) -> pa.Table:
-    """Return the rows of `qa_anchors`, in the order of `looks`."""
-    rows = [
-        {**look.response, **make_verdict_row(look.arbitration, outcome, look.response["model_variant"]), "snapshot": snapshot}
-        for look, outcome in zip(looks, outcomes, strict=True)
+    texts = [
+        (item.question, item.reference, item.extract_answer_for_judge(response or ""))
+        for item, response in zip(row_items, frame["response"], strict=True)
     ]
-    return pa.Table.from_pylist(rows, schema=QA_ANCHORS)
-
-
-def convert_anchor_points(anchors: pa.Table) -> pd.DataFrame:
-    """Convert rows of `qa_anchors` for `compute_judge_drifts`: the point is the score."""
-    frame: pd.DataFrame = anchors.to_pandas().astype({"snapshot": "str", "suite": "str"})
     return frame.assign(
-        judge=frame["judge_model"], item=frame["anchor"], point=frame["score"], cluster=frame["suite"] + "/" + frame["item_id"]
+        anchor=[digest("anchor", *answer_texts) for answer_texts in texts],
+        partition=frame["suite"] + "/" + frame["part"],
+        item=frame["item_id"],
+        shown=[json.dumps([*answer_texts, item.evaluators]) for answer_texts, item in zip(texts, row_items, strict=True)],
     )
 
 
-_UNCHANGED_JUDGEMENTS_NOTE = (
-    "an answer that did not change keeps its judgement, so this is the most that the judge can account for"
-)
+def _assign_fifth(anchors: pd.DataFrame) -> pd.Series:
+    return (anchors["score"].astype("float64") * _FIFTHS).clip(0, _FIFTHS - 1).astype("int64")
 
 
-def subtract_judge_drifts(rows: Sequence[Row], anchors: pa.Table, options: WatchOptions) -> Iterator[Row]:
-    """Split the shift of each series with a judged score into the judge's shift and the rest; `judges_note` explains the result.
-
-    `rows`: rows of `ModelDrift`. `anchors`: rows of `qa_anchors`. The judge is compared on the mean of the metric's evaluators, before the
-    first snapshot of the model's shift and from it on, without the model's outages. A shift without a first snapshot stays unchanged.
-    """
-    return (_subtract_judge_drift(row, anchors, options) for row in rows)
-
-
-def _subtract_judge_drift(row: Row, anchors: pa.Table, options: WatchOptions) -> dict[str, Any]:
-    if row["verdict"] not in NEWS or row["shift"] is None or not str(row["measured_by"]).startswith(f"{JUDGE_SCORER} "):
-        return {}
-    judge = _judge_of(row, anchors, options.settings_for_judges(row["model"], row["model_variant"]))
-    net = subtract_judges_of_row(row, [judge] if judge else [])
-    note = net.judges_note if net.net_shift is None else f"{net.judges_note}; {_UNCHANGED_JUDGEMENTS_NOTE}"
-    return {"net_shift": net.net_shift, "judges_note": note}
+def iterate_anchor_judgings(anchors: Sequence[Row], arbiter: Arbiter, snapshot: str) -> Iterator[AnchorJudging]:
+    """Yield a judgement per evaluator and anchor, with a new request in the snapshot."""
+    for anchor in anchors:
+        question, reference, response, evaluators = json.loads(anchor["shown"])
+        for task in iterate_arbitrations(question, reference, response, arbiter, judge_snapshot(snapshot), evaluators):
+            yield AnchorJudging(anchor, task.judge, task)
 
 
-def _judge_of(row: Row, anchors: pa.Table, options: WatchOptions) -> JudgeDrift | None:
-    """Measure the drift of the judge behind a judged metric, on anchors scored by all of the metric's evaluators, or return None without
-    such anchors.
-    """
-    frame = anchors.to_pandas().astype({"snapshot": "str", "suite": "str", "judge_variant": "str", "evaluator": "str"})
-    for variant in sorted(set(frame["judge_variant"])):
-        before = f"{JUDGE_SCORER} {ARBITER_VERSION}, {variant}, "
-        if not row["measured_by"].startswith(before):
-            continue
-        evaluators = row["measured_by"].removeprefix(before).split(", ")[0].split("+")
-        wanted_evaluators = evaluators if row["metric"] == JUDGED_METRIC else [row["metric"]]
-        rows = frame[(frame["judge_variant"] == variant) & frame["evaluator"].isin(wanted_evaluators) & frame["score"].notna()]
-        return _measure_judge_drift(rows, len(wanted_evaluators), options)
-    return None
+def _read_anchor_judgement(task: Arbitration, outcome: EpisodeResult) -> Row:
+    return {**make_verdict_row(task, outcome, judged_model=""), "judge": task.judge.name}
 
 
-def _measure_judge_drift(rows: pd.DataFrame, evaluators: int, options: WatchOptions) -> JudgeDrift | None:
-    keys = ["judge_variant", "snapshot", "anchor", "suite", "item_id"]
+def _select_judgements(row: Row, anchors: pd.DataFrame) -> pd.DataFrame | None:
+    """Return the mean scores of the judge behind a judged metric, on anchors that all of the metric's evaluators scored."""
+    measured_by = str(row["measured_by"])
+    if not measured_by.startswith(f"{JUDGE_SCORER} "):
+        return None
+    beginnings = {
+        variant: f"{JUDGE_SCORER} {ARBITER_VERSION}, {variant}, " for variant in sorted(set(anchors["judge_variant"]))
+    }
+    judge = next((variant for variant, beginning in beginnings.items() if measured_by.startswith(beginning)), None)
+    if judge is None:
+        return anchors.head(0)
+    evaluators = [row["metric"]]
+    if row["metric"] == JUDGED_METRIC:
+        evaluators = measured_by.removeprefix(beginnings[judge]).split(", ")[0].split("+")
+    rows = anchors[(anchors["judge_variant"] == judge) & anchors["evaluator"].isin(evaluators) & anchors["score"].notna()]
+    keys = ["judge_variant", "snapshot", "anchor", "partition", "item"]
     means = rows.groupby(keys, sort=True)["score"].agg(["mean", "count"]).reset_index()
-    means = means[means["count"] == evaluators]
-    named = means.assign(judge=means["judge_variant"], evaluator="")
-    frame = named.assign(item=means["anchor"], point=means["mean"], cluster=means["suite"] + "/" + means["item_id"])
-    drifts = compute_judge_drifts(frame, sort_snapshot_times(frame["snapshot"].tolist()), options) if len(frame) else []
-    return drifts[0] if drifts else None
+    means = means[means["count"] == len(evaluators)]
+    result: pd.DataFrame = means.assign(judge=judge, evaluator="", score=means["mean"])
+    return result
 
 
 QA_WATCHED_KEYS = Keys(
@@ -185,7 +118,7 @@ _WATCHED_ITEM_SCORES = """
 """
 
 
-def _describe_answer_condition(row: Mapping[str, Any]) -> str:
+def _describe_answer_condition(row: Row) -> str:
     return f"{row['condition']}, {row['metric']} by {row['measured_by']}"
 
 
@@ -197,7 +130,16 @@ QA_WATCHED = Subject(
     truths="expected answers",
     reads=("qa_scores", "qa_responses"),
     statements=build_statements(_WATCHED_ITEM_SCORES, "qa_responses", "suite", QA_WATCHED_KEYS.asked, ("condition",)),
-    anchors=AnchorSubject("qa_anchors", convert_anchor_points, subtract_judge_drifts),
+    anchors=AnchorSubject(
+        50,
+        reads=("qa_judgements", "qa_responses", "qa_items"),
+        pool=_load_anchor_pool,
+        add_texts=lambda chosen, _: chosen,
+        stratum=_assign_fifth,
+        read=_read_anchor_judgement,
+        judgements=_select_judgements,
+        note="; an answer that did not change keeps its judgement, so this is the most that the judge can account for",
+    ),
     reason_left_out="had too few comparable items",
 )
 """Drift of item scores, over all parts of a suite, because a part may have too few items for a verdict."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dtef_pipeline.asking.snapshot_order import order_in
 from dtef_pipeline.boards.item_board import encode_columns, select_latest_rows
@@ -51,22 +51,8 @@ ScoreOf = Callable[[int, WrittenResponse], Sequence[tuple[Measure, ItemScore]]]
 """Returns the scores of a response, one per metric, given its place in the table and its text."""
 
 
-@dataclass(slots=True)
-class _ScoreColumns:
-    """Scores by column; `place`: that of the response in its table."""
-
-    place: list[int] = field(default_factory=list)
-    measure: list[Measure] = field(default_factory=list)
-    score: list[ItemScore] = field(default_factory=list)
-
-    def add(self, place: int, measure: Measure, score: ItemScore) -> None:
-        self.place.append(place)
-        self.measure.append(measure)
-        self.score.append(score)
-
-
-def _is_never_left_out(place: int, measure: Measure) -> bool:
-    return False
+_PlacedScore = tuple[int, Measure, ItemScore]
+"""The place of a response in its table, and a score of it."""
 
 
 def score_rows(
@@ -74,7 +60,7 @@ def score_rows(
     items: pa.Table,
     list_scores: ScoreOf,
     measures: Mapping[str, Sequence[Measure]],
-    left_out: Callable[[int, Measure], bool] = _is_never_left_out,
+    left_out: Callable[[int, Measure], bool] = lambda place, measure: False,
 ) -> pa.Table:
     """Return one row per response, scorer and metric, in the order of the responses.
 
@@ -82,17 +68,15 @@ def score_rows(
     without a response: they get the status of the call instead of a score, unless `left_out` says that the judge's sample omits their
     place.
     """
-    results = _ScoreColumns()
+    results: list[_PlacedScore] = []
     names = ("item_id", "call_status", "response", "finish_reason", "error")
     for place, (item, status, text, reason, error) in enumerate(
         zip(*(responses[name].to_pylist() for name in names), strict=True)
     ):
         if (fallback := _score_without_response(status, reason, error)) is None:
-            for measure, score in list_scores(place, WrittenResponse(text, reason)):
-                results.add(place, measure, score)
+            results += [(place, *scored) for scored in list_scores(place, WrittenResponse(text, reason))]
         else:
-            for measure in measures[item]:
-                results.add(place, measure, NOT_IN_SAMPLE if left_out(place, measure) else fallback)
+            results += [(place, measure, NOT_IN_SAMPLE if left_out(place, measure) else fallback) for measure in measures[item]]
     return _build_score_table(responses, items, results)
 
 
@@ -105,40 +89,29 @@ def _score_without_response(status: str, reason: str | None, error: str | None) 
     return None
 
 
-def _build_score_table(responses: pa.Table, items: pa.Table, results: _ScoreColumns) -> pa.Table:
-    rows = responses.select(list(_FROM_RESPONSES)).take(pa.array(results.place, pa.int64()))
+def _build_score_table(responses: pa.Table, items: pa.Table, results: Sequence[_PlacedScore]) -> pa.Table:
+    rows = responses.select(list(_FROM_RESPONSES)).take(pa.array([place for place, _, _ in results], pa.int64()))
     columns: dict[str, Any] = {name: rows[name] for name in rows.column_names}
-    columns |= _take_item_columns(rows["item_id"], items)
+    place = pc.index_in(rows["item_id"], value_set=items["item_id"].combine_chunks())
+    columns |= {name: items[name].take(place) for name in _OF_THE_ITEM}
+    measures, scores = [measure for _, measure, _ in results], [score for _, _, score in results]
     columns |= {
-        "scorer": [measure.scorer for measure in results.measure],
-        "scorer_version": [measure.version for measure in results.measure],
-        "metric": [measure.metric for measure in results.measure],
-        "measured_by": [measure.measured_by for measure in results.measure],
-        "lexicon": [measure.lexicon for measure in results.measure],
-        "status": [score.status for score in results.score],
-        "value": [score.value for score in results.score],
-        "score": [score.score for score in results.score],
-        "read_by": [score.read_by for score in results.score],
-        "flags": [list(score.flags) for score in results.score],
-        "detail": [_encode_own(score.details) for score in results.score],
-        "reason": [score.reason for score in results.score],
+        name: [getattr(measure, name) for measure in measures] for name in ("scorer", "metric", "measured_by", "lexicon")
+    }
+    columns |= {name: [getattr(score, name) for score in scores] for name in ("status", "value", "score", "read_by", "reason")}
+    columns |= {
+        "scorer_version": [measure.version for measure in measures],
+        "flags": [list(score.flags) for score in scores],
+        "detail": [
+            json.dumps(score.details, ensure_ascii=False, sort_keys=True, default=str) if score.details else None
+            for score in scores
+        ],
     }
     arrays = [
         column.cast(entry.type) if isinstance(column := columns[entry.name], pa.ChunkedArray) else pa.array(column, entry.type)
         for entry in QA_SCORES
     ]
     return pa.table(arrays, schema=QA_SCORES)
-
-
-def _take_item_columns(item_ids: pa.ChunkedArray, items: pa.Table) -> dict[str, pa.ChunkedArray]:
-    import pyarrow.compute as pc
-
-    indices = pc.index_in(item_ids, value_set=items["item_id"].combine_chunks())
-    return {name: items[name].take(indices) for name in _OF_THE_ITEM}
-
-
-def _encode_own(details: Mapping[str, Any]) -> str | None:
-    return json.dumps(details, ensure_ascii=False, sort_keys=True, default=str) if details else None
 
 
 QA_BOARD_COLUMNS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import duckdb
@@ -60,16 +60,11 @@ def qa_validity(connection: duckdb.DuckDBPyConnection) -> pa.Table:
         *_iterate_findings(connection.execute(_LENGTHS_AND_SCORES).df(), LENGTH, _correlate_with_length),
     ]
     connection.unregister("latest_of_parts")
-    place = {check: index for index, check in enumerate(QA_VALIDITY_CHECKS)}
     frame = pd.DataFrame(rows, columns=QA_VALIDITY.names)
-    frame = frame.sort_values(
-        ["check", "suite", "condition", "metric", "measured_by", "model_variant"], key=_make_check_key(place)
+    frame = frame.assign(place=frame["check"].map(QA_VALIDITY_CHECKS.index))
+    return convert_to_schema(
+        frame.sort_values(["place", "suite", "condition", "metric", "measured_by", "model_variant"]), QA_VALIDITY
     )
-    return convert_to_schema(frame, QA_VALIDITY)
-
-
-def _make_check_key(place: Mapping[str, int]) -> Any:
-    return lambda column: column.map(place) if column.name == "check" else column
 
 
 def _iterate_findings(frame: pd.DataFrame, check: str, finding: Any) -> Iterator[dict[str, Any]]:

@@ -296,8 +296,8 @@ def score_execution(row: Mapping[str, Any]) -> ItemScore:
     """Return the score of a row of `qa_executions`: 1 if the tests passed, 0 if the program is at fault, else none."""
     own = {name: row[name] for name in ("verdict", "isolation", "python") if row[name]}
     if row["verdict"] in UNDECIDED_CHECKS:
-        return ItemScore(row["verdict"], None, None, tuple(row["flags"]), own, row["message"])
-    return ItemScore(OK_STATUS, float(row["verdict"] == PASSED_CHECK), row["verdict"], tuple(row["flags"]), own, row["message"])
+        return ItemScore(row["verdict"], None, None, (), own, row["message"])
+    return ItemScore(OK_STATUS, float(row["verdict"] == PASSED_CHECK), row["verdict"], (), own, row["message"])
 
 
 def load_asked_items(items: pa.Table, prompts: pa.Table) -> dict[tuple[str, str], ScoringItem]:

@@ -150,15 +150,13 @@ class QaSettings(RunSettings):
     ] = None
     """Judge everything again and store it under this label."""
     sandbox: Annotated[
-        Literal["auto", "sandlock", "bwrap", "unshare", "rlimits", "off"] | None,
+        Literal["auto", "sandlock", "bwrap", "off"] | None,
         BeforeValidator(_read_sandbox_level),
         Setting(ONLY_PANEL),
     ] = None
     """Isolation level for running code; none: the value of DTEF_SANDBOX, else auto."""
     timeout_s: Annotated[float, Field(ge=0.1), Setting(_NOT_COMMAND)] = 10.0
     """Time limit in seconds for all tests of a program."""
-    trust_answers: Annotated[bool, Setting(NOT_API)] = False
-    """Run code with resource limits only, so that it can read files and use the network."""
     strict: Annotated[bool, Setting(_NOT_COMMAND)] = False
     """Score 0 if a response has several different values where one is expected."""
     penalty: Annotated[float, Field(ge=0, le=1), Setting(_NOT_COMMAND)] = 0.0
@@ -199,7 +197,7 @@ QA_STAGE_SETTINGS = {
     "qa_prompts": _PROMPT_SETTINGS,
     "qa_responses": (*ASKING_SETTINGS, *_PROMPT_SETTINGS, "models", "draws", "limit"),
     "qa_judgements": (*ASKING_SETTINGS, *_ARBITER, "sample_rate", "rejudge"),
-    "qa_executions": ("snapshot", "sandbox", "timeout_s", "trust_answers"),
+    "qa_executions": ("snapshot", "sandbox", "timeout_s"),
     "qa_scores": ("snapshot", "strict", "penalty", "wordnet_senses"),
 }
 """Settings by stage."""

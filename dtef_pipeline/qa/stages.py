@@ -28,7 +28,7 @@ from dtef_pipeline.qa.answering import (
     build_qa_requests,
     build_qa_response_rows,
     explain_failed_look_ups,
-    list_never_asked,
+    list_unsent_requests,
     merge_qa_responses,
     select_condition_prompts,
 )
@@ -113,7 +113,7 @@ class _PartRequests:
 
     def rows(self, responses: pa.Table, failures: Mapping[str, Failure]) -> Tables:
         draws, snapshot = self.settings.draws, self.settings.snapshot
-        skips = list_never_asked(self.failed_look_ups, self.specs, draws, snapshot)
+        skips = list_unsent_requests(self.failed_look_ups, self.specs, draws, snapshot)
         table = build_qa_response_rows(self.prompts, self.specs, draws, snapshot, responses, {**failures, **skips})
         return {"qa_responses": table}
 

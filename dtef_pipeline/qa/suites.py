@@ -166,7 +166,7 @@ def build_suite_board(
     n_expected = add_coverage(board, scores, names, board["n_sampled_out"].to_numpy())
     board["note"] = _write_suite_notes(board.assign(uncited=n_uncited), has_enough(board), n_expected)
     board["exposure"] = board["suite"].map(lambda suite: (exposure or {}).get(suite, ""))
-    return rank_boards(board, scores, names, part="part", order=order)
+    return rank_boards(board, scores, names, order)
 
 
 def _write_suite_notes(board: pd.DataFrame, enough: pd.Series[bool], n_expected: Codes) -> list[str]:

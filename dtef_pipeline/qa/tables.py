@@ -122,10 +122,14 @@ QA_LOOKUPS = pa.schema(
             pa.list_(pa.struct([("doc_id", pa.string()), ("page_content", pa.string()), ("metadata", pa.string())])),
             "Chunks found, the nearest first, with the metadata of each interview in JSON",
         ),
-        field("problem", pa.string(), "Why the look-up failed; null: it succeeded, and is not repeated"),
+        field(
+            "problem",
+            pa.string(),
+            "Why the look-up failed, while sources of an earlier one stay; null: it succeeded, and is not repeated",
+        ),
     ]
 )
-"""One row per look-up at a server."""
+"""One row per look-up: the latest result."""
 
 QA_PROMPTS = pa.schema(
     [
@@ -214,9 +218,8 @@ QA_EXECUTIONS = pa.schema(
         ),
         field("message", pa.string(), "Message of the tests or the program; null: none"),
         field("wall_s", pa.float64(), "Duration until the verdict in seconds"),
-        field("isolation", pa.string(), "Level of the sandbox: sandlock, bwrap, unshare or rlimits"),
+        field("isolation", pa.string(), "Level of the sandbox: sandlock or bwrap"),
         field("python", pa.string(), "Version of Python that ran it"),
-        field("flags", _QA_TEXTS, "Flags: weak_isolation, ..."),
     ]
 )
 """One row per response whose code was run."""
@@ -373,40 +376,9 @@ QA_ROLLED_UP = {
 """The tables over all parts, by name."""
 
 
-_ANCHOR = field("anchor", pa.string(), "Hash of question, expected answer and response, as shown to the judge")
-_OF_JUDGE = tuple(QA_JUDGEMENTS.field(name) for name in ("judge_model", "judge_variant", "evaluator"))
-_ANCHOR_JUDGEMENT_COLUMNS = ("score", "reason", "raw", "request_keys", "prompt_tokens", "completion_tokens", "cost_usd")
-_SNAPSHOT_OF_ANCHOR = field("snapshot", pa.string(), "Snapshot of the judgement")
-
-QA_ANCHOR_ITEMS = pa.schema(
-    [
-        _ANCHOR,
-        *OF_ONE_RESPONSE,
-        field("text", pa.string(), "Question as shown to the judge"),
-        field("reference", pa.string(), "Expected answer as shown to the judge"),
-        field("response", pa.string(), "Response as shown to the judge"),
-        field("evaluators", pa.list_(pa.string()), "What the judge scores; empty: as in its settings"),
-        field("score", pa.float64(), "Mean score by the judge when the anchor was chosen, 0-1: higher is better"),
-    ]
-)
-"""One row per anchor: a judged response that never changes, even if its item does."""
-
-QA_ANCHORS = pa.schema(
-    [
-        _SNAPSHOT_OF_ANCHOR,
-        _ANCHOR,
-        *(entry for entry in OF_ONE_RESPONSE if entry.name not in ("temperature", "snapshot")),
-        *_OF_JUDGE,
-        *(QA_JUDGEMENTS.field(name) for name in _ANCHOR_JUDGEMENT_COLUMNS),
-    ]
-)
-"""One row per snapshot, anchor and evaluator."""
-
-
 _BY_QA_ADD = "dtef qa run {options} {models} --max-calls 0 --from ingest"
 _BY_QA_RUN = "dtef qa run {options} {models} --max-calls 0"
 _BY_QA_ROLL_UP = "dtef qa board --refresh"
-_BY_QA_ANCHORS = "dtef anchors --family qa {options}"
 _OF_PART, _OF_PART_SNAPSHOT = ("suite", "part"), ("suite", "part", "snapshot")
 QA_TABLES: Mapping[str, TableSpec] = {
     "qa_items": TableSpec(QA_ITEMS, QA_SPACE, _OF_PART, _BY_QA_ADD),
@@ -423,15 +395,15 @@ QA_TABLES: Mapping[str, TableSpec] = {
     "qa_executions": TableSpec(QA_EXECUTIONS, QA_SPACE, _OF_PART_SNAPSHOT, _BY_QA_RUN),
     "qa_citations": TableSpec(QA_CITATIONS, QA_SPACE, _OF_PART_SNAPSHOT, _BY_QA_RUN),
     "qa_scores": TableSpec(QA_SCORES, QA_SPACE, _OF_PART_SNAPSHOT, _BY_QA_RUN),
-    "qa_anchor_items": TableSpec(QA_ANCHOR_ITEMS, remake=_BY_QA_ANCHORS),
-    "qa_anchors": TableSpec(QA_ANCHORS, levels=("snapshot",), remake=_BY_QA_ANCHORS),
     **{name: TableSpec(schema, remake=_BY_QA_ROLL_UP) for name, schema in QA_ROLLED_UP.items()},
 }
 """The tables by name. The first table of the space is written by ingest and defines the partitions."""
 _JUDGE_CALLS = {"role": "'judge'", "model": "judge_model", "variant": "judge_variant", "purpose": "evaluator"}
+_ANCHOR_PLACE = {"first": "split_part(partition, '/', 1)", "second": "split_part(partition, '/', 2)"}
+_ANCHOR_CALLS = Calls("anchors", **_JUDGE_CALLS, **_ANCHOR_PLACE, only="family = 'qa'")
 QA_CALL_TABLES = FamilyCalls(
     QA_SPACE,
-    (calls_by_key("qa_responses"), Calls("qa_judgements", **_JUDGE_CALLS), Calls("qa_anchors", **_JUDGE_CALLS)),
+    (calls_by_key("qa_responses"), Calls("qa_judgements", **_JUDGE_CALLS), _ANCHOR_CALLS),
     "evaluator",
     summed_by=("role", "suite", "evaluator", "model"),
 )

@@ -25,10 +25,8 @@ from dtef_pipeline.drift.verdict_text import (
     sort_key_of_verdict,
 )
 from dtef_pipeline.report.row_reader import count_decimals, format_decimals
-from dtef_pipeline.report.terminal import Ends, Fit, rename_variant_rows, render, wrap_line
+from dtef_pipeline.report.terminal import Fit, rename_variant_rows, render, wrap_line
 
-VERDICT_ENDS: Ends = {}
-"""No column of the table of verdicts has its ends in others: the interval of a shift is a column of words."""
 _EXTREMES = ["lowest", "lowest_snapshot", "highest", "highest_snapshot"]
 
 
@@ -37,12 +35,17 @@ def format_drift(checks: pa.Table, subject: Subject, fit: Fit) -> str:
     rows = _sort_rows(checks)
     verdict_rows = [row for row in rows if row["verdict"] is not None]
     details = (_format_details(row, subject, fit.width) for row in verdict_rows)
-    verdicts = render(build_verdict_frame(checks, subject), "table", ends=VERDICT_ENDS, fit=fit) if verdict_rows else ""
-    headline, reasons = build_headline(checks, subject), _count_reasons(rows)
+    verdicts = render(build_verdict_frame(checks, subject), "table", ends={}, fit=fit) if verdict_rows else ""
+    # Of series without a verdict from evidence.
+    silent = [row for row in rows if row["verdict"] is None or (row["verdict"] == "none" and row["log10_e"] is None)]
+    headline, reasons = build_headline(checks, subject), group_reasons(Counter(row["reason"] for row in silent))
     if not verdict_rows and len(reasons) == 1:
         reason = reasons.pop()[0].removeprefix("not compared: ")
         headline = f"{headline} {reason[0].upper()}{reason[1:]}."
-    parts = [wrap_line(headline, fit.width), verdicts, *details, _render_reasons(reasons, fit)]
+    parts = [wrap_line(headline, fit.width), verdicts, *details]
+    if reasons:
+        counts = pd.DataFrame(reasons, columns=["reason", "n_series"])[["n_series", "reason"]]
+        parts.append(render(counts, "table", fit=Fit(fit.width, ("n_series", "reason"))))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -57,34 +60,24 @@ def build_verdict_frame(checks: pa.Table, subject: Subject) -> pd.DataFrame:
         return pd.DataFrame()
     where = [name for name in (*subject.keys.space, "model", "setting") if rows[0].get(name) is not None]
     extremes = [name for name in _EXTREMES if name in rows[0]]
-    frame = pd.DataFrame([{name: row[name] for name in ("verdict", *where, "n_snapshots", *extremes)} for row in rows])
-    shifts = [
+    frame = pd.DataFrame(
         {
+            "verdict": row["verdict"],
             "all models": row["shared_verdict"],
+            **{name: row[name] for name in where},
             **_format_shift(row),
             "first_snapshot": row["first_snapshot"],
             "odds for drift": format_odds(row["log10_e"]),
             "odds needed": format_odds(row["threshold"]),
+            "snapshots": row["n_snapshots"],
+            **{name: row[name] for name in extremes},
         }
         for row in rows
-    ]
+    )
     if extremes:
         equal = [row["gap"] is not None and is_equal(row["lowest"], row["highest"]) for row in rows]
         frame.loc[equal, ["lowest_snapshot", "highest_snapshot"]] = "all equal"
-    texts = pd.DataFrame(shifts)
-    frame = pd.concat(
-        [
-            frame[["verdict"]],
-            texts[["all models"]],
-            frame[where],
-            texts.drop(columns="all models"),
-            frame[["n_snapshots", *extremes]],
-        ],
-        axis=1,
-    )
-    if frame["all models"].isna().all():
-        frame = frame.drop(columns="all models")
-    return frame.rename(columns={"n_snapshots": "snapshots"})
+    return frame.drop(columns="all models") if frame["all models"].isna().all() else frame
 
 
 def _format_shift(row: Mapping[str, Any]) -> dict[str, str | None]:
@@ -104,11 +97,7 @@ def _format_details(row: Mapping[str, Any], subject: Subject, width: int | None)
     if not changes and row["verdict"] not in NEWS and not has_shared_shift(row):
         return ""
     lines = (wrap_line(f"  {line}", width, 4) for line in _format_lines(row, changes, subject))
-    return "\n".join([wrap_line(_format_title(row, subject), width, 2), *lines])
-
-
-def _format_title(row: Mapping[str, Any], subject: Subject) -> str:
-    return f"{row['verdict']}: {format_series(row, subject.keys)}"
+    return "\n".join([wrap_line(f"{row['verdict']}: {format_series(row, subject.keys)}", width, 2), *lines])
 
 
 def _format_lines(row: Mapping[str, Any], changes: Sequence[Mapping[str, Any]], subject: Subject) -> Iterator[str]:
@@ -118,16 +107,3 @@ def _format_lines(row: Mapping[str, Any], changes: Sequence[Mapping[str, Any]], 
         yield f"rule: {row['reason']}"
         if row["top_changes"]:
             yield f"{subject.keys.noun}s that moved most: {format_moved_items(row['top_changes'])}"
-
-
-def _count_reasons(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, int]]:
-    """Count the reasons why series have no verdict from evidence."""
-    silent = [row for row in rows if row["verdict"] is None or (row["verdict"] == "none" and row["log10_e"] is None)]
-    return group_reasons(Counter(row["reason"] for row in silent))
-
-
-def _render_reasons(reasons: Sequence[tuple[str, int]], fit: Fit) -> str:
-    if not reasons:
-        return ""
-    counts = pd.DataFrame(reasons, columns=["reason", "n_series"])
-    return render(counts, "table", columns=["n_series", "reason"], fit=Fit(fit.width, ("n_series", "reason")))

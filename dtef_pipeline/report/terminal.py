@@ -7,9 +7,9 @@ import json
 import math
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 from rich.box import SIMPLE_HEAD
@@ -50,19 +50,14 @@ class Fit:
 
 def choose_shown_columns(columns: Sequence[str], fit: Fit) -> list[str]:
     """Return the columns to show, in order."""
-    hidden: set[str] = set()
-    for name in _iterate_least_important(columns, fit):
-        if fit.max_columns is None or len(columns) - len(hidden) <= fit.max_columns:
-            break
-        hidden.add(name)
-    return [name for name in columns if name not in hidden]
-
-
-def _iterate_least_important(columns: Sequence[str], fit: Fit) -> Iterator[str]:
-    """Iterate over the columns that may be hidden, least important first."""
+    if fit.max_columns is None:
+        return list(columns)
     essential = fit.always_shown or columns[:1]
-    yield from (name for name in fit.hidden_first if name in columns and name not in essential)
-    yield from (name for name in reversed(columns) if name not in essential and name not in fit.hidden_first)
+    order = [
+        name for name in dict.fromkeys((*fit.hidden_first, *reversed(columns))) if name in columns and name not in essential
+    ]
+    hidden = order[: max(len(columns) - fit.max_columns, 0)]
+    return [name for name in columns if name not in hidden]
 
 
 _UNBREAKABLE = "\N{NO-BREAK SPACE}"
@@ -72,11 +67,6 @@ _COMMAND = re.compile(r"`[^`]+`|(?<=: )dtef [^;`]+")
 def heading(name: str) -> str:
     """Return a column's heading in tables for people."""
     return name.replace("_", " ")
-
-
-def format_meaning(meaning: str) -> str:
-    """Return a column's meaning for tables for people, where null is a dash."""
-    return meaning.replace("null: ", "- means ")
 
 
 def wrap_line(line: str, width: int | None, indent: int = 0) -> str:
@@ -101,9 +91,6 @@ DOLLAR_COLUMNS = ("cost_usd", "cost_low", "cost_high")
 """Columns in dollars. Four decimals would be too few for one item of a cheap model."""
 P_COLUMNS = ("p", "p_adjusted")
 _UNLIMITED = Fit()
-_GAP = 2
-"""Blanks between two columns."""
-_ZERO = re.compile(r"\$?0(\.0+)?%?")
 _WHOLE_INTERVAL = re.compile(r"\S+ to \S+")
 _INTERVAL_ENDS = (("low", "high"), ("score_low", "score_high"))
 Ends = Mapping[str, tuple[str, str]]
@@ -127,11 +114,13 @@ def render(
     if output == "json":
         return json.dumps([simplify_value(row) for row in frame.to_dict("records")], ensure_ascii=False, indent=1)
     if output == "csv":
-        nested = {str(name): frame[name].map(_convert_csv_value) for name in frame if pd.api.types.is_object_dtype(frame[name])}
+        nested = {str(name): frame[name].map(_format_list) for name in frame if pd.api.types.is_object_dtype(frame[name])}
         return frame.assign(**nested).to_csv(index=False).rstrip("\n")
     names = list(columns or map(str, frame.columns))
-    text_columns = _build_text_columns(frame, choose_shown_columns(names, fit), as_named, ends)
-    return "\n".join([_render_table(text_columns, len(frame), fit), *_describe_hidden(frame, names, fit)])
+    visible = choose_shown_columns(names, fit)
+    text = _render_table(frame, visible, as_named, ends, fit.width or WIDE)
+    hidden = ", ".join(heading(name) for name in names if name not in visible)
+    return f"{text}\n{wrap_line(f'not shown: {hidden}; {fit.hint}', fit.width)}" if hidden else text
 
 
 def rename_variants(frame: pd.DataFrame) -> pd.DataFrame:
@@ -154,7 +143,12 @@ def intervals(frame: pd.DataFrame, ends: Iterable[tuple[str, str]] = _INTERVAL_E
     sign = "+" if {"difference", "deviation"} & {*frame.columns} else ""
     notes = frame["note"] if "note" in frame else [""] * len(frame)
     rows = zip(frame[names[0]], frame[names[1]], notes, strict=True)
-    return [_format_interval(low, high, sign) if pd.notna(low) else _extract_first_reason(note) for low, high, note in rows]
+    return [
+        " to ".join(format_decimals(end, count_decimals(low, low, high), sign=sign) for end in (low, high))
+        if pd.notna(low)
+        else _extract_first_reason(note)
+        for low, high, note in rows
+    ]
 
 
 def format_column_intervals(frame: pd.DataFrame, name: str, ends: tuple[str, str]) -> list[str]:
@@ -166,11 +160,6 @@ def format_column_intervals(frame: pd.DataFrame, name: str, ends: tuple[str, str
         texts = ("∞" if end == math.inf else format_decimals(end, places, sign=sign) for end in (low, high))
         cells.append(" to ".join(texts) if pd.notna(low) else "")
     return cells
-
-
-def _format_interval(low: float, high: float, sign: str) -> str:
-    places = count_decimals(low, low, high)
-    return f"{format_decimals(low, places, sign=sign)} to {format_decimals(high, places, sign=sign)}"
 
 
 def _extract_first_reason(note: Any) -> str:
@@ -194,72 +183,34 @@ def add_ranks(frame: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
     return table
 
 
-def _convert_csv_value(value: Any) -> Any:
+def _format_list(value: Any) -> Any:
     """Return lists and mappings as JSON, everything else unchanged."""
     return json.dumps(simplify_value(value), ensure_ascii=False) if pd.api.types.is_list_like(value) else value
 
 
-class _TextColumn(NamedTuple):
-    """A column as text."""
-
-    heading: str
-    cells: list[str]
-    is_number: bool
-
-
-def _build_text_columns(frame: pd.DataFrame, columns: Sequence[str], as_named: bool, ends: Ends | None) -> list[_TextColumn]:
-    return [
-        _TextColumn(
-            name if as_named else heading(name),
-            [
-                _format_cell(name, value, places)
-                for value, places in zip(frame[name], _count_places(frame, name, ends), strict=True)
-            ],
-            pd.api.types.is_numeric_dtype(frame[name]),
-        )
-        for name in columns
-    ]
-
-
-def _render_table(columns: Sequence[_TextColumn], n_rows: int, fit: Fit) -> str:
-    table = Table(box=SIMPLE_HEAD, padding=(0, _GAP - 1, 0, 0), pad_edge=False)
-    for column, width in zip(columns, _compute_widths(columns, fit.width or WIDE), strict=True):
-        table.add_column(column.heading, justify="right" if column.is_number else "left", overflow="fold", width=width)
-    for row in range(n_rows):
-        table.add_row(*(column.cells[row] for column in columns))
-    buffer = io.StringIO()
-    Console(file=buffer, width=fit.width or WIDE, no_color=True, highlight=False, markup=False).print(table)
-    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
-
-
-def _compute_widths(columns: Sequence[_TextColumn], width: int) -> list[int]:
-    """Compute column widths that fit: the widest text columns are wrapped first, numbers and intervals never."""
-    room = width - _GAP * len(columns)
-    widths = [min(max(map(cell_len, [column.heading, *column.cells])), width) for column in columns]
-    minimums = [min(_compute_least_width(column), width) for column in columns]
-    while sum(widths) > room and widths != minimums:
+def _render_table(frame: pd.DataFrame, names: Sequence[str], as_named: bool, ends: Ends | None, width: int) -> str:
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    columns, widths, minimums = [], [], []
+    for name in names:
+        title, is_number = name if as_named else heading(name), pd.api.types.is_numeric_dtype(frame[name])
+        places = _count_places(frame, name, ends)
+        cells = [_format_cell(name, value, decimals) for value, decimals in zip(frame[name], places, strict=True)]
+        whole = cells if is_number else [cell for cell in cells if _WHOLE_INTERVAL.fullmatch(cell)]
+        table.add_column(title, justify="right" if is_number else "left", overflow="fold")
+        columns.append(cells)
+        widths.append(min(max(map(cell_len, [title, *cells])), width))
+        minimums.append(min(max(map(cell_len, [*whole, *(title.split() if whole else ()), " "])), width))
+    # The widest text columns are wrapped first, numbers and intervals never.
+    while sum(widths) + 2 * len(widths) > width and widths != minimums:
         widest = max((index for index in range(len(widths)) if widths[index] > minimums[index]), key=widths.__getitem__)
         widths[widest] -= 1
-    return widths
-
-
-def _compute_least_width(column: _TextColumn) -> int:
-    """Return the longest number or interval, or the longest heading word; a text column may be wrapped anywhere."""
-    cells = column.cells if column.is_number else [cell for cell in column.cells if _WHOLE_INTERVAL.fullmatch(cell)]
-    words = column.heading.split() if cells else []
-    return max(map(cell_len, [*cells, *words, " "]))
-
-
-def _describe_hidden(frame: pd.DataFrame, columns: Sequence[str], fit: Fit) -> list[str]:
-    """Return a line with the names of hidden columns, and of those with only zeros; none if all columns are shown."""
-    visible = choose_shown_columns(columns, fit)
-    hidden = [f"{heading(name)}{_describe_zeros(frame[name])}" for name in columns if name not in visible]
-    return [wrap_line(f"not shown: {', '.join(hidden)}; {fit.hint}", fit.width)] if hidden else []
-
-
-def _describe_zeros(values: pd.Series) -> str:
-    cells = {_format_cell(str(values.name), value, _DECIMALS_WITHOUT_ENDS) for value in values}
-    return " (0 in all rows)" if cells and all(_ZERO.fullmatch(cell) for cell in cells) else ""
+    for column, size in zip(table.columns, widths, strict=True):
+        column.width = size
+    for row in zip(*columns, strict=True):
+        table.add_row(*row)
+    buffer = io.StringIO()
+    Console(file=buffer, width=width, no_color=True, highlight=False, markup=False).print(table)
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
 
 
 def _count_places(frame: pd.DataFrame, name: str, ends: Ends | None) -> list[int]:
@@ -268,16 +219,15 @@ def _count_places(frame: pd.DataFrame, name: str, ends: Ends | None) -> list[int
         return [_DECIMALS_WITHOUT_ENDS] * len(frame)
     unknown = [math.nan] * len(frame)
     low, high = (frame.get(end, unknown) for end in ends.get(name, ("", "")))
+    rough = name in ROUGH_COLUMNS
     return [
-        _count_cell_decimals(name, *row) if pd.notna(row[0]) and math.isfinite(row[0]) else _DECIMALS_WITHOUT_ENDS
-        for row in zip(frame[name], low, high, strict=True)
+        _DECIMALS_WITHOUT_ENDS
+        if pd.isna(value) or math.isinf(value)
+        else find_first_digit(value)
+        if rough and pd.isna(bottom) and pd.isna(top) and abs(value) > 1
+        else count_decimals(value, bottom, top)
+        for value, bottom, top in zip(frame[name], low, high, strict=True)
     ]
-
-
-def _count_cell_decimals(name: str, value: float, low: float, high: float) -> int:
-    if name in ROUGH_COLUMNS and pd.isna(low) and pd.isna(high) and abs(value) > 1:
-        return find_first_digit(value)
-    return count_decimals(value, low, high)
 
 
 def _format_cell(name: str, value: Any, places: int) -> str:
@@ -292,7 +242,7 @@ def _format_cell(name: str, value: Any, places: int) -> str:
         return f"{value:,}"
     if name in P_COLUMNS or name.endswith("_p"):
         return format_p_value(value)
-    if name in ("rank", "tier") or name.startswith("n_"):
+    if name == "rank" or name.startswith("n_"):
         return f"{value:,.0f}"
     if name in DOLLAR_COLUMNS:
         return format_decimals(value, count_cost_decimals(value))

@@ -13,22 +13,13 @@ import numpy as np
 import pandas as pd
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.hybrid import (
-    BOTH_COMPONENTS,
-    COVERAGE_COMPONENT,
-    NO_COMPONENT,
-    SIMILARITY_COMPONENT,
-    ScoringPolicy,
-    compute_hybrid,
-    compute_hybrid_at,
-)
+from dtef_pipeline.rubric.hybrid import ScoringPolicy, compute_hybrid, compute_hybrid_at
 from dtef_pipeline.rubric.levels import (
     CELL_KEYS,
     MODEL_KEYS,
     PROMPT_KEYS,
     RESPONSE_KEYS,
     VARIANT_KEYS,
-    Codes,
     Floats,
     RowGroups,
     cast_keys,
@@ -48,7 +39,6 @@ SCORE_COLUMNS = (
     "level",
     *CELL_KEYS,
     *SCORE_NUMBERS,
-    "components",
     "weight",
     *_POINT_COUNTS,
     "n_responses",
@@ -75,7 +65,7 @@ def compute_blueprint_scores(
 
     `coverage`, `similarity` and `hybrid` (0-1 except the similarity, higher is better) are means: of a cell over its draws, of a variant
     over its cells by the weights of their prompts, of a model over its variants, unweighted; null if nothing is scored. `hybrid` is intercept +
-    beta slope at every level. `components`: the components that the prompts define. Keys that a level does not have are null.
+    beta slope at every level. Keys that a level does not have are null.
 
     `n_planned`, `n_scored`, `n_partial` and `n_unscored` count the points of all draws of a cell, the prompts of a variant, and the
     variants of a model. Partial ones have a score although something is missing. `n_responses` counts planned responses, each draw
@@ -89,7 +79,8 @@ def compute_blueprint_scores(
     models = _aggregate_level(variants, MODEL_KEYS, np.ones(len(variants)), response_scores)
     levels = zip((CELL_LEVEL, VARIANT_LEVEL, MODEL_LEVEL), (cells, variants, models), strict=True)
     table = pd.concat([rows.assign(level=level).reindex(columns=_WITHOUT_HYBRID) for level, rows in levels], ignore_index=True)
-    return rescore(cast_keys(table, "scores"), policy.beta)[list(SCORE_COLUMNS)]
+    scores = cast_keys(table, "scores")
+    return scores.assign(hybrid=compute_hybrid_at(scores["intercept"], scores["slope"], policy.beta))[list(SCORE_COLUMNS)]
 
 
 def weigh_prompts(prompts: pd.DataFrame, criteria: pd.DataFrame) -> pd.DataFrame:
@@ -110,15 +101,10 @@ def weigh_prompts(prompts: pd.DataFrame, criteria: pd.DataFrame) -> pd.DataFrame
 _WITHOUT_HYBRID = [name for name in SCORE_COLUMNS if name != "hybrid"]
 
 
-def rescore(table: pd.DataFrame, beta: float) -> pd.DataFrame:
-    """Return scores (see `compute_blueprint_scores`) with `hybrid` at another weight of the similarity, as the report's slider shows it."""
-    return table.assign(hybrid=compute_hybrid_at(table["intercept"], table["slope"], beta))
-
-
 class _SortedResponses(NamedTuple):
     """Planned responses, sorted by key."""
 
-    rows: pd.DataFrame  # keys, weight, numbers, counts of points, components
+    rows: pd.DataFrame  # keys, weight, numbers, counts of points
     reasons: pd.Series  # (rows,) why there is no hybrid score, null where there is one
 
 
@@ -139,7 +125,7 @@ def _score_planned(
     rows = rows.assign(n_planned=rows["n_planned"] + n_missing, n_unscored=rows["n_unscored"] + n_missing)
     rubric, ideal = rows["n_criteria"].to_numpy() > 0, rows["has_ideal"].to_numpy(dtype=bool)
     hybrid = compute_hybrid(rows["coverage"], rows["similarity"], rubric, ideal)
-    rows = rows.assign(intercept=hybrid.intercept, slope=hybrid.slope, components=hybrid.components)
+    rows = rows.assign(intercept=hybrid.intercept, slope=hybrid.slope)
     cases = [rows["reason"].notna(), ~rubric & ~ideal, rubric & rows["coverage"].isna()]
     reasons = np.select(cases, [rows["reason"].astype(object), NOTHING_DEFINED, NO_COVERAGE], NO_SIMILARITY)
     return _SortedResponses(rows, pd.Series(reasons, dtype=object).where(rows["intercept"].isna()))
@@ -167,7 +153,6 @@ def _average_cells(responses: _SortedResponses) -> pd.DataFrame:
     sums = {name: sum_by_code(cells.code, rows[name], size).astype(np.int64) for name in _POINT_COUNTS}
     return _average_groups(cells, rows, np.ones(len(rows))).assign(
         **sums,
-        components=rows["components"].to_numpy()[first],
         weight=rows["weight"].to_numpy(dtype=np.float64)[first],
         n_responses=count(cells.code, np.ones(len(rows), dtype=bool), size),
         n_responses_scored=count(cells.code, reasons.isna(), size),
@@ -187,7 +172,6 @@ def _aggregate_level(below: pd.DataFrame, names: Sequence[str], weights: Floats,
         n_scored=count(above.code, has_score, size),
         n_partial=count(above.code, has_score & ~is_complete, size),
         n_unscored=count(above.code, ~has_score, size),
-        components=_collect_components(above, below["components"]),
         weight=np.nan,
         n_responses=sum_by_code(above.code, below["n_responses"], size).astype(np.int64),
         n_responses_scored=sum_by_code(above.code, below["n_responses_scored"], size).astype(np.int64),
@@ -207,20 +191,3 @@ def _average_groups(groups: RowGroups, rows: pd.DataFrame, weights: Floats) -> p
 def _collect_group_reasons(groups: RowGroups, reasons: pd.Series) -> pd.Series:
     has_reason = reasons.notna().to_numpy()
     return pd.Series(count_reasons(groups.code[has_reason], reasons[has_reason], len(groups)), dtype=object)
-
-
-def _collect_components(groups: RowGroups, components: pd.Series) -> pd.Series:
-    """Return the components that any row of each group has."""
-    has = {
-        part: _has_any_chosen(groups.code, components.str.contains(part), len(groups))
-        for part in (COVERAGE_COMPONENT, SIMILARITY_COMPONENT)
-    }
-    rubric, ideal = has[COVERAGE_COMPONENT], has[SIMILARITY_COMPONENT]
-    names = np.select(
-        [rubric & ideal, rubric, ideal], [BOTH_COMPONENTS, COVERAGE_COMPONENT, SIMILARITY_COMPONENT], NO_COMPONENT
-    )
-    return pd.Series(names, dtype=object)
-
-
-def _has_any_chosen(code: Codes, mask: pd.Series, size: int) -> np.ndarray:
-    return count(code, mask.to_numpy(dtype=bool), size) > 0

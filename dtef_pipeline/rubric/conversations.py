@@ -41,11 +41,6 @@ class Script:
         """Hash of the messages that are sent and of the model's turns: equal scripts are one conversation."""
         return digest("script", self.system, [[turn.role, turn.text] for turn in self.turns])
 
-    @property
-    def n_generated_turns(self) -> int:
-        """Number of turns that the model writes."""
-        return sum(turn.text is None for turn in self.turns) + (self.turns[-1].role == "user")
-
     def list_messages_until(self, texts: Sequence[str]) -> tuple[list[Message], bool]:
         """Return the messages before the model's next turn, and whether there is a next turn, given the texts that the model has written."""
         sent_messages = [Message("system", self.system)] if self.system is not None else []

@@ -21,7 +21,6 @@ from dtef_pipeline.rubric.levels import (
     Floats,
     cast_keys,
     count,
-    count_reasons,
     group_rows,
     sort_unique,
     sum_by_code,
@@ -29,7 +28,6 @@ from dtef_pipeline.rubric.levels import (
 )
 
 _NUMBERS = ("weight", "score")
-_UNEXPLAINED = "unknown"
 
 
 class _Points(NamedTuple):
@@ -54,11 +52,10 @@ def compute_coverage(points: pd.DataFrame, policy: ScoringPolicy | None = None) 
     """Return one row per response that has points, sorted by its keys. `points`: one row per response and criterion.
 
     `points` has the keys of the response and of the criterion, `weight` (above 0) and `score` (0-1, already inverted for should_not; null:
-    unscored). It may have `low` and `high` (range of the score if all verdicts were known) and `reason` (why it is unscored).
+    unscored). It may have `low` and `high` (range of the score if all verdicts were known).
 
-    Columns in addition to the keys: `coverage` (0-1, higher is better; null: no point is scored), `coverage_low` and `coverage_high` (the same
-    of `low` and `high`; null if points have none), `n_planned`, `n_scored`, `n_partial` (scored although a judgement is missing: low < high),
-    `n_unscored`, and `reasons`, the count of each reason of an unscored point.
+    Columns in addition to the keys: `coverage` (0-1, higher is better; null: no point is scored), `n_planned`, `n_scored`, `n_partial`
+    (scored although a judgement is missing: low < high), and `n_unscored`.
 
     Required points of both blocks are averaged by weight, together with one point of weight 1 per block of paths: the highest mean of a
     path, of should_not the lowest. If `or_paths` is two_group, the required points and the blocks of paths are averaged separately and
@@ -73,29 +70,14 @@ def compute_coverage(points: pd.DataFrame, policy: ScoringPolicy | None = None) 
     layout = _arrange_points(frame, responses.code, len(responses), policy)
     score = _read_number_column(frame, "score")
     low, high = (_read_number_column(frame, name) for name in ("low", "high"))
-    with np.errstate(invalid="ignore"):
-        partial = ~np.isnan(score) & (low < high)
+    is_missing, size = np.isnan(score), len(responses)
     return responses.keys.assign(
         coverage=_compute_coverage(layout, score, policy),
-        coverage_low=_compute_coverage(layout, low, policy),
-        coverage_high=_compute_coverage(layout, high, policy),
-        **_count_points(frame, layout, score, partial),
+        n_planned=count(responses.code, np.ones(len(frame), dtype=bool), size),
+        n_scored=count(responses.code, ~is_missing, size),
+        n_partial=count(responses.code, ~is_missing & (low < high), size),
+        n_unscored=count(responses.code, is_missing, size),
     )
-
-
-def _count_points(
-    frame: pd.DataFrame, points: _Points, score: Floats, partial: npt.NDArray[np.bool_]
-) -> dict[str, Codes | pd.Series]:
-    size, is_missing = points.n_responses, np.isnan(score)
-    reason = frame["reason"] if "reason" in frame else pd.Series(None, frame.index, dtype=object)
-    reasons = reason[is_missing].astype(object).where(reason[is_missing].notna(), _UNEXPLAINED)
-    return {
-        "n_planned": count(points.response, np.ones(len(frame), dtype=bool), size),
-        "n_scored": count(points.response, ~is_missing, size),
-        "n_partial": count(points.response, partial, size),
-        "n_unscored": count(points.response, is_missing, size),
-        "reasons": pd.Series(count_reasons(points.response[is_missing], reasons, size), dtype=object),
-    }
 
 
 def _arrange_points(frame: pd.DataFrame, response: Codes, n_responses: int, policy: ScoringPolicy) -> _Points:

@@ -209,11 +209,6 @@ def prepare_words_between(argument: Any) -> ScoreText:
     return score
 
 
-def prepare_json_text(argument: Any) -> ScoreText:
-    """Prepare the criterion of `score_json`."""
-    return score_json
-
-
 def score_json(text: str) -> FunctionScore:
     """Return 1 if the whole text is a JSON object or array, else 0; unscored if nested too deeply for Python."""
     try:
@@ -228,15 +223,13 @@ def score_json(text: str) -> FunctionScore:
 
 def read_json(text: str) -> Any:
     """Parse JSON as JavaScript does: numbers may have any length. Raises ValueError for NaN and Infinity."""
-    return json.loads(text, parse_constant=_refuse_json_number, parse_int=_parse_long_whole)
+    return json.loads(
+        text, parse_constant=_refuse_json_number, parse_int=lambda digits: int(digits) if len(digits) < 300 else float(digits)
+    )
 
 
 def _refuse_json_number(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
-
-
-def _parse_long_whole(digits: str) -> float:
-    return int(digits) if len(digits) < 300 else float(digits)
 
 
 _MARK = "TOOL_CALL "
@@ -272,16 +265,8 @@ def _call(text: str) -> ToolCall | None:
 
 
 def _describe_calls(calls: Sequence[ToolCall]) -> str:
-    return (
-        "called " + ", ".join(call.name for call in calls[:12]) + (", ..." if len(calls) > 12 else "")
-        if calls
-        else "called no tool"
-    )
-
-
-def prepare_tool_called(argument: Any) -> ScoreText:
-    """Prepare a criterion: 1 if the tool of this name is called."""
-    return _score_calls(lambda calls: any(call.name == argument for call in calls))
+    names = ", ".join(call.name for call in calls[:12])
+    return f"called {names}{', ...' if len(calls) > 12 else ''}" if calls else "called no tool"
 
 
 def prepare_tool_call_count(argument: Any) -> ScoreText:
@@ -304,14 +289,11 @@ def prepare_tool_args_match(argument: Any) -> ScoreText:
     """Prepare {name, where, normalizeWhitespace}: 1 if a call of the tool includes the arguments `where`, a mapping or list."""
     where, ignores_blanks = argument["where"], bool(argument.get("normalizeWhitespace"))
 
-    def has_matching_call(calls: Sequence[ToolCall]) -> bool:
-        return any(call.name == argument["name"] and is_including(call.arguments, where, ignores_blanks) for call in calls)
-
     def score(text: str) -> FunctionScore:
         calls = [call for call in find_tool_calls(text) if call.name == argument["name"]]
         summary = "; ".join(quote_shortened(str(call.arguments)) for call in calls[:3])
         return FunctionScore(
-            float(has_matching_call(calls)),
+            float(any(is_including(call.arguments, where, ignores_blanks) for call in calls)),
             f"arguments of {argument['name']}: {summary}" if calls else _describe_calls(find_tool_calls(text)),
         )
 
@@ -399,20 +381,16 @@ def _score_outcome_value(outcome: Mapping[str, Any], explain: str | None) -> Fun
         return FunctionScore(0.0, "the script returned nothing")
     if kind == "boolean" and isinstance(value, bool):
         return FunctionScore(float(value), explain or f"the script returned {str(value).lower()}")
-    number = _convert_to_number(value) if kind == "number" else math.nan
+    try:
+        number = float(str(value)) if kind == "number" else math.nan
+    except ValueError:
+        number = math.nan
     if math.isnan(number):
         return make_unscored(
             SCRIPT_ERROR,
             f"the script returned {'NaN' if kind == 'number' else f'a value of type {kind}'}, which is not a score",
         )
     return FunctionScore(min(1.0, max(0.0, number)), explain or f"the script returned {value}")
-
-
-def _convert_to_number(value: object) -> float:
-    try:
-        return float(str(value))
-    except ValueError:
-        return math.nan
 
 
 ScriptContext = Mapping[str, Any]
@@ -433,8 +411,8 @@ _SEARCH_FUNCTIONS = {
 }
 _FURTHER_FUNCTIONS: dict[str, Callable[[Any], ScoreText]] = {
     "word_count_between": prepare_words_between,
-    "is_json": prepare_json_text,
-    "tool_called": prepare_tool_called,
+    "is_json": lambda argument: score_json,
+    "tool_called": lambda name: _score_calls(lambda calls: any(call.name == name for call in calls)),
     "tool_call_count_between": prepare_tool_call_count,
     "tool_call_order": prepare_tool_call_order,
     "tool_args_match": prepare_tool_args_match,
@@ -456,17 +434,17 @@ def prepare_function(
     is_own = name in FUNCTION_NAMES and name not in EXTERNAL_FUNCTIONS
     if not is_own and added_functions and name in added_functions:
         return functools.partial(_call_added_function, added_functions[name], argument)
+    unscored = None
     if name not in FUNCTION_NAMES:
-        return _ignore_context(make_constant(make_unscored(UNKNOWN_FUNCTION, f"there is no function {name!r}")))
-    if not is_own:
-        return _ignore_context(
-            make_constant(make_unscored(EXTERNAL_SERVICE, f"${name} needs an external service, which is not supported"))
-        )
-    if (fault := _check_function_argument(name, argument)) is not None:
-        return _ignore_context(make_constant(make_unscored(BAD_ARGUMENTS, fault)))
-    if name == "js":
+        unscored = make_unscored(UNKNOWN_FUNCTION, f"there is no function {name!r}")
+    elif not is_own:
+        unscored = make_unscored(EXTERNAL_SERVICE, f"${name} needs an external service, which is not supported")
+    elif (fault := _check_function_argument(name, argument)) is not None:
+        unscored = make_unscored(BAD_ARGUMENTS, fault)
+    elif name == "js":
         return lambda text, context: score_by_script(argument, text, engine, context)
-    return _ignore_context(_prepare_text_function(name, argument, engine))
+    ready = make_constant(unscored) if unscored else _prepare_text_function(name, argument, engine)
+    return lambda text, context: ready(text)
 
 
 def evaluate(
@@ -486,10 +464,6 @@ def _check_function_argument(name: str, argument: Any) -> str | None:
         return check_argument(name, argument)
     except (OverflowError, RecursionError) as error:
         return f"the argument of ${name} is too large: {error}"
-
-
-def _ignore_context(score: ScoreText) -> ReadyFunction:
-    return lambda text, context: score(text)
 
 
 def _prepare_text_function(name: str, argument: Any, engine: ScriptHost | None) -> ScoreText:

@@ -15,9 +15,6 @@ from dtef_pipeline.identity import digest
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
-COVERAGE_COMPONENT, SIMILARITY_COMPONENT = "coverage", "similarity"
-BOTH_COMPONENTS, NO_COMPONENT = "coverage+similarity", "none"
-
 
 class Hybrid(NamedTuple):
     """The hybrid score of each row at every weight of the similarity, (rows,) each; NaN: unscored."""
@@ -26,12 +23,6 @@ class Hybrid(NamedTuple):
     """The score if similarity has weight 0, 0-1."""
     slope: Floats
     """Change of the score as the weight goes from 0 to 1, -1 to 1."""
-    components: npt.NDArray[np.object_]
-    """coverage+similarity | coverage | similarity | none: the parts that the prompt defines, scored or not."""
-
-    def compute_at(self, beta: float) -> Floats:
-        """Return the score at a weight of the similarity from 0 to 1, (rows,)."""
-        return compute_hybrid_at(self.intercept, self.slope, beta)
 
 
 def compute_hybrid(
@@ -48,10 +39,7 @@ def compute_hybrid(
     intercept = np.where(rubric, coverages, np.where(ideal, similar, np.nan))
     slope = np.where(rubric & ideal, similar - coverages, 0.0)
     is_missing = np.isnan(intercept) | np.isnan(slope)
-    names = np.select(
-        [rubric & ideal, rubric, ideal], [BOTH_COMPONENTS, COVERAGE_COMPONENT, SIMILARITY_COMPONENT], NO_COMPONENT
-    ).astype(object)
-    return Hybrid(np.where(is_missing, np.nan, intercept), np.where(is_missing, np.nan, slope), names)
+    return Hybrid(np.where(is_missing, np.nan, intercept), np.where(is_missing, np.nan, slope))
 
 
 def compute_hybrid_at(intercept: npt.ArrayLike, slope: npt.ArrayLike, beta: float) -> Floats:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.models import Models, resolve_known_selector
-from dtef_pipeline.asking.request import Failure, Request, Response
+from dtef_pipeline.asking.request import Request, Response
 from dtef_pipeline.judging.consensus import USUAL_SCALE, class_scale
 from dtef_pipeline.judging.judgement import build_first_request, build_next_request, resolve_judgement
 from dtef_pipeline.judging.judges import JudgeConfig, default_judges, parse_judges
@@ -115,13 +115,19 @@ def _list_authored_turns(messages: Sequence[Mapping[str, Any]]) -> tuple[Turn, .
 
 
 def _make_judgement_row(blueprint: str, episode: JudgingEpisode, outcome: EpisodeResult) -> dict[str, Any]:
-    outcomes: list[Response | Failure] = [*outcome.responses, *([outcome.failure] if outcome.failure else [])]
-    case, judge = episode.case, episode.judge
-    judgement = resolve_judgement(outcomes, judge.scale)
     return {
         "blueprint": blueprint,
         **episode.response,
         **{name: episode.criterion[name] for name in ("block", "path", "position", "criterion_id")},
+        **read_judgement(episode, outcome),
+    }
+
+
+def read_judgement(episode: JudgingEpisode, outcome: EpisodeResult) -> dict[str, Any]:
+    """Return the columns of `rubric_judgements` on the judge, its judgement and the calls."""
+    case, judge = episode.case, episode.judge
+    judgement = resolve_judgement(outcome.outcomes, judge.scale)
+    return {
         "judge": judge.name,
         "approach": judge.approach,
         "judge_model": judge.model.name,

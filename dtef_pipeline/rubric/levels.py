@@ -60,6 +60,11 @@ def group_rows(frame: pd.DataFrame, names: Sequence[str]) -> RowGroups:
     return RowGroups(code, frame[columns].iloc[first].reset_index(drop=True))
 
 
+def number_groups(rows: pd.DataFrame, names: Sequence[str]) -> Codes:
+    """Return the number of each row's group, (rows,), in the order of first rows; null is a value like any other."""
+    return np.asarray(rows.groupby(list(names), dropna=False, sort=False).ngroup(), dtype=np.int64)
+
+
 def _rank_keys(frame: pd.DataFrame, columns: list[str]) -> Codes:
     places = frame.groupby(columns, sort=True, dropna=False, observed=True).ngroup()
     return np.asarray(places.to_numpy(), dtype=np.int64)

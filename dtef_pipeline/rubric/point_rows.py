@@ -33,19 +33,13 @@ def build_point_rows(responses: pa.Table, criteria: pa.Table, judgements: pa.Tab
     responses are ignored.
     """
     answers = responses.filter(pc.equal(responses["status"], OK))
-    plan = _plan_points(answers, criteria)
+    named_criteria = criteria.select(["prompt", *CRITERION_KEYS, *_OF_CRITERIA])
+    plan = answers.select(list(RESPONSE_KEYS)).join(named_criteria, "prompt", join_type="inner")
     judged_points = _build_judged_points(plan.filter(pc.equal(plan["kind"], TEXT_KIND)), judgements)
     function_points = _compute_function_points(answers, criteria, prepare)
     rows = pa.concat_tables([judged_points, function_points])
     place = ["prompt", "model", "model_variant", "temperature", "system_index", "draw", "block", "path", "position"]
     return rows.take(pc.sort_indices(rows.select(place), [(name, "ascending") for name in place]))
-
-
-def _plan_points(answers: pa.Table, criteria: pa.Table) -> pa.Table:
-    """Return a row per criterion and response: the key columns, and the criterion's id, kind, weight and source."""
-    named = answers.select(list(RESPONSE_KEYS))
-    columns = criteria.select(["prompt", *CRITERION_KEYS, *_OF_CRITERIA])
-    return named.join(columns, "prompt", join_type="inner")
 
 
 def _build_judged_points(plan: pa.Table, judgements: pa.Table) -> pa.Table:
@@ -65,13 +59,16 @@ def _build_judged_points(plan: pa.Table, judgements: pa.Table) -> pa.Table:
     columns["labelled"] = pa.repeat(False, len(plan))
     for name in ("n_judges", "n_answered"):
         columns[name] = pc.coalesce(matches[name], 0)
-    return _cast_to_points(plan, columns)
+    all_columns = {name: plan[name] for name in plan.column_names} | columns
+    empty = pa.nulls(len(plan))
+    return pa.table([all_columns.get(field.name, empty).cast(field.type) for field in RUBRIC_POINTS], schema=RUBRIC_POINTS)
 
 
 def _compute_function_points(answers: pa.Table, criteria: pa.Table, prepare: Prepare) -> pa.Table:
     by_prompt: dict[str, list[tuple[dict[str, Any], ReadyFunction]]] = {}
     for row in criteria.filter(pc.not_equal(criteria["kind"], TEXT_KIND)).to_pylist():
-        by_prompt.setdefault(row["prompt"], []).append((row, _prepare_criterion(row, prepare)))
+        argument = None if row["args"] is None else json.loads(row["args"])
+        by_prompt.setdefault(row["prompt"], []).append((row, prepare(row["fn"], argument)))
     texts = answers.filter(pc.is_in(answers["prompt"], pa.array(list(by_prompt), pa.string())))
     keys = texts.select(list(RESPONSE_KEYS)).to_pylist()
     rows = []
@@ -86,10 +83,6 @@ def _strip_message_thinking(message: Mapping[str, str]) -> str:
     return strip_thinking(message["text"]).strip() if message["role"] == "assistant" else message["text"]
 
 
-def _prepare_criterion(criterion: Mapping[str, Any], prepare: Prepare) -> ReadyFunction:
-    return prepare(criterion["fn"], None if criterion["args"] is None else json.loads(criterion["args"]))
-
-
 def _make_point_row(criterion: Mapping[str, Any], result: FunctionScore) -> dict[str, Any]:
     is_inverted = criterion["block"] == SHOULD_NOT
     score = result.score if result.score is None or not is_inverted else 1 - result.score
@@ -102,7 +95,6 @@ def _make_point_row(criterion: Mapping[str, Any], result: FunctionScore) -> dict
         "n_judges": 0,
         "n_answered": 0,
         "partial": False,
-        "spread": None,
         "inverted": is_inverted,
         "reason": result.reason,
         "explanation": replace_surrogates(result.explanation),
@@ -114,9 +106,3 @@ def _add_key_code(rows: pa.Table) -> pa.Table:
     names: Sequence[str] = (*_KEY, "criterion_id")
     texts = [pc.coalesce(pc.cast(rows[name], pa.string()), "\x00") for name in names]
     return rows.append_column("code", pc.binary_join_element_wise(*texts, "\x1f"))
-
-
-def _cast_to_points(rows: pa.Table, columns: Mapping[str, Any]) -> pa.Table:
-    all_columns = {name: rows[name] for name in rows.column_names} | dict(columns)
-    empty = pa.nulls(len(rows))
-    return pa.table([all_columns.get(field.name, empty).cast(field.type) for field in RUBRIC_POINTS], schema=RUBRIC_POINTS)

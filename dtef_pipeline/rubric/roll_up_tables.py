@@ -12,18 +12,18 @@ import pyarrow as pa
 from dtef_pipeline.boards.family_calls import Calls, FamilyCalls
 from dtef_pipeline.rubric import tables
 from dtef_pipeline.rubric.labels.human_labels import RUBRIC_LABELS
+from dtef_pipeline.rubric.summaries.analyst_report import DIMENSIONS
 from dtef_pipeline.rubric.summaries.anonymise import ANALYST_IDS
-from dtef_pipeline.rubric.summaries.summary import GRADES, SUMMARIES
 from dtef_pipeline.rubric.tables import (
     BLUEPRINT_FIELD,
     CALL_USAGE_FIELDS,
-    CONVERSATION,
     ITEM_KEYS,
     PROMPT_OF_BLUEPRINT,
     RUBRIC_CRITERIA,
     RUBRIC_JUDGEMENTS,
     RUBRIC_POINTS,
     RUBRIC_SPACE,
+    TEST_HASH,
 )
 from dtef_pipeline.tables import (
     MODEL_FIELDS,
@@ -38,7 +38,6 @@ _JUDGE = RUBRIC_JUDGEMENTS.field("judge")
 SCALE_FIELD = field(
     "scale", pa.int64(), "Number of classes to choose from, 5 or 10; the two are never compared; null: no judgement"
 )
-_ANCHOR_ITEM = field("item", pa.string(), "Hash of prompt, response text and criterion")
 
 RUBRIC_AGREEMENT = pa.schema(
     [
@@ -118,6 +117,7 @@ RUBRIC_SELF_PREFERENCE = pa.schema(
 
 RUBRIC_CORRECTED = pa.schema(
     [
+        field("blueprint", pa.string(), "Id of the blueprint, from its path: / is written __; null: over all blueprints"),
         field("model", pa.string(), "Model, as on the board"),
         field("judge_score", pa.float64(), "Score by judges, as on the board, 0-1: higher is better"),
         field(
@@ -159,10 +159,16 @@ RUBRIC_CORRECTED = pa.schema(
             "Prompts to label until the interval of the score on these prompts is .06 wide; null: too few labels to estimate "
             "it",
         ),
+        field(
+            "labels_needed",
+            pa.int64(),
+            "Labels to give, for all models, until the interval of the score on these prompts is .06 wide; null: too few "
+            "labels to estimate it",
+        ),
         field("reason", pa.string(), "Why there is no interval; empty: there is one"),
     ]
 )
-"""One row per board row; of a blueprint's board, with the column blueprint before it."""
+"""One row per model over all blueprints, then one per blueprint and model."""
 
 RUBRIC_KNOWN_CLASSES = pa.schema(
     [
@@ -183,35 +189,6 @@ RUBRIC_KNOWN_CLASSES = pa.schema(
 )
 """One row per judge and class that people chose."""
 
-RUBRIC_DRAWN = pa.schema(
-    [
-        BLUEPRINT_FIELD,
-        PROMPT_OF_BLUEPRINT,
-        field("probability", pa.float64(), "Probability that the draw selects the prompt, above 0, at most 1"),
-        field("drawn", pa.bool_(), "Flag: true where the prompt was drawn"),
-        field("seed", pa.int64(), "Seed of the draw"),
-    ]
-)
-"""One row per draw and prompt that could have been drawn to be labelled."""
-
-RUBRIC_ANCHORS = pa.schema(
-    [
-        SNAPSHOT_FIELD,
-        BLUEPRINT_FIELD,
-        PROMPT_OF_BLUEPRINT,
-        OF_CRITERION_FIELDS[0],
-        _ANCHOR_ITEM,
-        _JUDGE,
-        field("judge_variant", pa.string(), "Model string of the judge and its sampling parameters"),
-        field("class", pa.string(), "Class that the judge chose, such as CLASS_PARTIALLY_MET; null: none"),
-        field(
-            "score", pa.float64(), "Extent to which the criterion is met, 0-1, before should_not is inverted: higher is better"
-        ),
-        field("reason", pa.string(), "Why the class is missing: unreadable, cut, empty, declined, error or budget"),
-    ]
-)
-"""One row per judgement of an anchor in a snapshot."""
-
 _DRAW_OF_LABELS = field(
     "draw_id", pa.string(), "Hash of a draw of prompts to label: equal for the same draw from the same tables"
 )
@@ -223,7 +200,11 @@ RUBRIC_LABEL_DRAWS = pa.schema(
         _DRAW_OF_LABELS,
         field("drawn_at", pa.timestamp("us", tz="UTC"), "Time of the draw"),
         field("imported", pa.bool_(), "Flag: true if labels of the draw's sheet were imported, which makes the draw count"),
-        *RUBRIC_DRAWN,
+        BLUEPRINT_FIELD,
+        PROMPT_OF_BLUEPRINT,
+        field("probability", pa.float64(), "Probability that the draw selects the prompt, above 0, at most 1"),
+        field("drawn", pa.bool_(), "Flag: true where the prompt was drawn"),
+        field("seed", pa.int64(), "Seed of the draw"),
     ]
 )
 """One row per draw and prompt that could have been drawn to be labelled."""
@@ -231,42 +212,42 @@ RUBRIC_LABEL_DRAWS = pa.schema(
 RUBRIC_LABEL_ITEMS = pa.schema([_DRAW_OF_LABELS, *_POINT_FIELDS, _LABEL_ITEM])
 """One row per draw and point that a label of its sheet is about."""
 
-_AFTER_PROMPTS_NEEDED = RUBRIC_CORRECTED.get_field_index("prompts_needed") + 1
-RUBRIC_CORRECTED_ROWS = pa.schema(
-    [
-        field("blueprint", pa.string(), "Id of the blueprint, from its path: / is written __; null: over all blueprints"),
-        *list(RUBRIC_CORRECTED)[:_AFTER_PROMPTS_NEEDED],
-        field(
-            "labels_needed",
-            pa.int64(),
-            "Labels to give, for all models, until the interval of the score on these prompts is .06 wide; null: too few "
-            "labels to estimate it",
-        ),
-        *list(RUBRIC_CORRECTED)[_AFTER_PROMPTS_NEEDED:],
-    ]
-)
-"""One row per model over all blueprints, then one per blueprint and model."""
-
-RUBRIC_ANCHOR_ITEMS = pa.schema(
-    [
-        *_POINT_FIELDS,
-        _LABEL_ITEM,
-        field("criterion_id", pa.string(), "Hash of the criterion: kind, text, function and its argument"),
-        field("text", pa.string(), "Text of the response as shown to judges"),
-        field("criterion", pa.string(), "Criterion that is labelled, as shown to judges"),
-        field("messages", CONVERSATION, "Conversation without the system prompt; null text: a turn that the model writes"),
-        field("criteria", pa.list_(pa.string()), "All criteria in words of the prompt, for judges that see the list"),
-    ]
-)
-"""One row per anchor: a stored response and a criterion that judges judge in every snapshot, even if the blueprint has changed."""
-
-RUBRIC_CORRECTIONS = {"rubric_corrected": RUBRIC_CORRECTED_ROWS, "rubric_known_classes": RUBRIC_KNOWN_CLASSES}
+RUBRIC_CORRECTIONS = {"rubric_corrected": RUBRIC_CORRECTED, "rubric_known_classes": RUBRIC_KNOWN_CLASSES}
 """Tables computed from labels, by name."""
 
 
+_ANALYST_FIELDS = (
+    field("analyst", pa.string(), "Model that wrote the summary; null: no summary"),
+    field(
+        "analyst_variant",
+        pa.string(),
+        "Model string and sampling parameters of the analyst in the models file; a reply may be longer than its max_tokens",
+    ),
+)
 RUBRIC_SUMMARIES = pa.schema(
     [
-        *SUMMARIES,
+        BLUEPRINT_FIELD,
+        SNAPSHOT_FIELD,
+        TEST_HASH,
+        *_ANALYST_FIELDS,
+        field(
+            "status",
+            pa.string(),
+            "Status of the summary: ok, partial, unreadable, error, budget, none (no request) or name left (in the report)",
+        ),
+        field("reason", pa.string(), "Why the summary is incomplete; null: it is complete"),
+        field(
+            "findings",
+            pa.list_(pa.struct([pa.field("kind", pa.string()), pa.field("text", pa.string())])),
+            "Key findings, strengths, weaknesses, patterns and topics, with names in place of opaque ids",
+        ),
+        field("n_grades", pa.int32(), "Readable grades"),
+        field("n_dropped", pa.int32(), "Grades that do not count: of an unknown model or dimension, or given twice"),
+        field("missing", pa.list_(pa.string()), "Missing blocks, by kind, or by opaque ids and dimension"),
+        field("share", pa.float64(), "Share of each text shown to the analyst, 0-1; 1: the whole text"),
+        field("max_tokens", pa.int32(), "Token limit of the first request, enough for all grades; null: no limit"),
+        field("raw", pa.list_(pa.string()), "Replies, unchanged, with opaque ids"),
+        field("request_keys", pa.list_(pa.string()), "Keys of the requests in the response store"),
         field("text", pa.string(), "Summary as markdown, with names in place of opaque ids; null: no readable reply"),
         *CALL_USAGE_FIELDS,
     ]
@@ -274,7 +255,15 @@ RUBRIC_SUMMARIES = pa.schema(
 """One row per analyst of a blueprint in a snapshot; one row without an analyst if there was no request."""
 
 RUBRIC_GRADES = pa.schema(
-    [MODEL_FIELDS[0] if column.name == "model" else column for column in GRADES],
+    [
+        BLUEPRINT_FIELD,
+        SNAPSHOT_FIELD,
+        *_ANALYST_FIELDS,
+        MODEL_FIELDS[0],
+        field("dimension", pa.string(), f"Dimension: {', '.join(DIMENSIONS)}"),
+        field("grade", pa.float64(), "Grade by the analyst, 1-10: higher is better; null: none"),
+        field("reasoning", pa.string(), "Reason given by the analyst, with names in place of opaque ids"),
+    ]
 )
 """One row per analyst, model and dimension of a blueprint in a snapshot."""
 
@@ -307,7 +296,6 @@ _BY_ADD = "dtef rubric run {options} {models} --max-calls 0 --from ingest"
 _BY_RUBRIC_RUN = "dtef rubric run {options} {models} --max-calls 0"
 _BY_ROLL_UP = "dtef rubric board --refresh"
 _BY_DRAW, _BY_IMPORT = "dtef export labels SHEET", "dtef import labels SHEET"
-_BY_ANCHORS = "dtef anchors --family rubric {options}"
 _OF_BLUEPRINT, _OF_SNAPSHOT = ("blueprint",), ("blueprint", "snapshot")
 RUBRIC_TABLES: Mapping[str, TableSpec] = {
     "rubric_blueprints": TableSpec(tables.RUBRIC_BLUEPRINTS, RUBRIC_SPACE, _OF_BLUEPRINT, _BY_ADD),
@@ -333,8 +321,6 @@ RUBRIC_TABLES: Mapping[str, TableSpec] = {
     "rubric_label_draws": TableSpec(RUBRIC_LABEL_DRAWS, remake=_BY_DRAW),
     "rubric_label_items": TableSpec(RUBRIC_LABEL_ITEMS, remake=_BY_DRAW),
     "rubric_labels": TableSpec(RUBRIC_LABELS, remake=_BY_IMPORT),
-    "rubric_anchor_items": TableSpec(RUBRIC_ANCHOR_ITEMS, remake=_BY_ANCHORS),
-    "rubric_anchors": TableSpec(RUBRIC_ANCHORS, levels=("snapshot",), remake=_BY_ANCHORS),
     **{name: TableSpec(schema, remake=_BY_ROLL_UP) for name, schema in RUBRIC_CORRECTIONS.items()},
     **{
         name: TableSpec(schema, remake=_BY_ROLL_UP)

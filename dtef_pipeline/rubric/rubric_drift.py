@@ -6,7 +6,8 @@ under one set of judges. Items are compared only within one run label: an edited
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
@@ -14,23 +15,20 @@ from typing import Any
 import duckdb
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.snapshot_order import among
-from dtef_pipeline.drift.judge_verdicts import JudgeDrift, compute_judge_drifts, sort_snapshot_times, subtract_judges_of_row
+from dtef_pipeline.drift.anchors import AnchorJudging
 from dtef_pipeline.drift.rule import DriftVerdict, apply_drift_rule, query_first_times, select_answered
-from dtef_pipeline.drift.settings import WatchOptions
 from dtef_pipeline.drift.subject import AnchorSubject, Row, Subject
-from dtef_pipeline.identity import digest
-from dtef_pipeline.judging.judges import JudgeConfig, find_judging_model
+from dtef_pipeline.judging.judges import JudgeConfig
 from dtef_pipeline.judging.prompts import Case
 from dtef_pipeline.keys import Keys
 from dtef_pipeline.rubric.blueprint.model import SHOULD_NOT, TEXT_KIND, Turn
 from dtef_pipeline.rubric.board import load_rubric_snapshot_order
-from dtef_pipeline.rubric.judge_requests import JudgingEpisode, build_rubric_judgement_rows
-from dtef_pipeline.rubric.labels.label_sheet import build_label_items, convert_to_table
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_ANCHOR_ITEMS, RUBRIC_ANCHORS
+from dtef_pipeline.rubric.judge_requests import JudgingEpisode, read_judgement
+from dtef_pipeline.rubric.labels.label_corrections import load_board_runs, load_label_material
+from dtef_pipeline.rubric.labels.label_sheet import build_label_items
 from dtef_pipeline.rubric.tables import ITEM_KEYS
 from dtef_pipeline.text.number_words import list_first_names
 
@@ -38,80 +36,56 @@ COVERAGE_PART = 0.65
 """Part of coverage in the hybrid score: a change of the points changes a model's score by this share of it."""
 
 
-def choose_anchors(items: pd.DataFrame, n: int, *, seed: int, anchors: Collection[str] = ()) -> pd.DataFrame:
-    """Return at most `n` rows of `items` (from `build_label_items`) to judge again, one per `item`, sorted by item.
-
-    Existing `anchors` among the items are chosen first; others are added blueprint by blueprint in the order of a hash of the seed and the
-    item. So the choice does not depend on the order of rows, and later runs repeat it regardless of the rows stored in between.
-    """
-    rows = items.drop_duplicates("item")
-    place = np.array([digest("anchor", seed, item) for item in rows["item"]], dtype=object)
-    rows = rows.assign(place=place, is_new=~rows["item"].isin(list(anchors)))
-    rows = rows.sort_values(["is_new", "place"], kind="stable")
-    # The first of each blueprint, then the second of each: large blueprints do not crowd out small ones.
-    rows = rows.assign(turn=rows.groupby(["is_new", "blueprint"]).cumcount())
-    sample = rows.sort_values(["is_new", "turn", "place"], kind="stable").head(n)
-    return sample.drop(columns=["place", "is_new", "turn"]).sort_values("item").reset_index(drop=True)
-
-
-def convert_rubric_anchor_points(anchors: pa.Table) -> pd.DataFrame:
-    """Convert the rows of `rubric_anchors` for `compute_judge_drifts`.
-
-    The values are the resulting points (for should_not 1 - the class's number), because these change a model's score. Anchors of one prompt
-    are one cluster.
-    """
-    frame: pd.DataFrame = anchors.to_pandas().astype({"snapshot": "str"})
-    point = np.where(frame["block"] == SHOULD_NOT, 1 - frame["score"], frame["score"])
-    cluster = frame["blueprint"] + "/" + frame["prompt"]
-    return frame.assign(point=point, cluster=cluster, judge_model=frame["judge"].map(find_judging_model), evaluator="")
-
-
 NOTHING_TO_JUDGE_AGAIN = "no scored response has a judged criterion, so there are no anchors; `dtef rubric run` makes some"
 _PROMPT_OF_ANCHOR = ["blueprint", "prompt"]
 
 
-def add_anchors(anchors: pa.Table, n: int, seed: int, material: Mapping[str, pd.DataFrame]) -> pa.Table:
-    """Return `rubric_anchor_items` with new anchors up to `n`, if there are enough; existing ones stay even if their blueprint has changed.
-
-    `material`: `responses`, `criteria` (with `criterion_id`) and `prompts`, from `load_label_material`.
-    """
+def _load_anchor_pool(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+    """Return the judged criteria of the responses in the latest runs."""
+    material = load_label_material(connection, load_board_runs(connection))
     items = build_label_items(material["responses"], material["criteria"], material["prompts"])
-    anchor_items = set(anchors["item"].to_pylist())
-    new_anchors = choose_anchors(items[~items["item"].isin(anchor_items)], max(0, n - len(anchors)), seed=seed)
-    if new_anchors.empty:
-        return anchors
+    return items.assign(anchor=items["item"], partition=items["blueprint"], item=items["prompt"], score=None)
+
+
+def _add_anchor_texts(chosen: pd.DataFrame, connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+    material = load_label_material(connection, load_board_runs(connection), chosen[_PROMPT_OF_ANCHOR])
     criteria = material["criteria"][material["criteria"]["kind"] == TEXT_KIND].rename(columns={"text": "criterion"})
     criterion_lists = criteria.groupby(_PROMPT_OF_ANCHOR)["criterion"].agg(list).reset_index(name="criteria")
     rows = (
-        new_anchors.merge(material["responses"], on=list(ITEM_KEYS[:8]))
+        chosen.merge(material["responses"], on=list(ITEM_KEYS[:8]))
         .merge(criteria.drop(columns="kind"), on=[*_PROMPT_OF_ANCHOR, *ITEM_KEYS[8:]])
         .merge(criterion_lists, on=_PROMPT_OF_ANCHOR)
         .merge(material["prompts"][[*_PROMPT_OF_ANCHOR, "messages"]], on=_PROMPT_OF_ANCHOR)
     )
-    return pa.concat_tables([anchors, convert_to_table(rows, RUBRIC_ANCHOR_ITEMS)])
+    names = ["text", "criterion", "criteria", "block"]
+    shown = [
+        {**row, "messages": [[message["role"], message["text"]] for message in messages]}
+        for row, messages in zip(rows[names].to_dict("records"), rows["messages"], strict=True)
+    ]
+    return rows.assign(shown=[json.dumps(row) for row in shown])
 
 
-def list_anchor_judgings(anchors: pa.Table, judges: Mapping[str, Sequence[JudgeConfig]], snapshot: str) -> list[JudgingEpisode]:
-    """List the judgements of the anchors in this snapshot: each by the judges of its blueprint."""
-    episodes = []
-    for row in anchors.to_pylist():
-        turns = tuple(Turn(message["role"], message["text"]) for message in row["messages"])
-        case = Case(row["text"], row["criterion"], turns, tuple(row["criteria"]))
-        response = {name: row[name] for name in ITEM_KEYS[1:8]} | {"snapshot": snapshot}
-        episodes += [JudgingEpisode(response, row, case, judge, 0) for judge in judges[row["blueprint"]]]
-    return episodes
+def list_anchor_judgings(
+    anchors: Sequence[Row], judges: Mapping[str, Sequence[JudgeConfig]], snapshot: str
+) -> Iterator[AnchorJudging]:
+    """Yield the judgements of the anchors in this snapshot: each by the judges of its blueprint."""
+    for anchor in anchors:
+        shown = json.loads(anchor["shown"])
+        turns = tuple(Turn(role, text) for role, text in shown["messages"])
+        case = Case(shown["text"], shown["criterion"], turns, tuple(shown["criteria"]))
+        for judge in judges[anchor["partition"]]:
+            yield AnchorJudging(anchor, judge.model, JudgingEpisode({"snapshot": snapshot}, shown, case, judge, 0))
 
 
-def build_anchor_rows(episodes: Sequence[JudgingEpisode], outcomes: Sequence[EpisodeResult]) -> pa.Table:
-    """Return the rows of `rubric_anchors`, in the order of the episodes."""
-    rows = build_rubric_judgement_rows("", episodes, outcomes)
-    columns: dict[str, Any] = {
-        name: pa.array([episode.criterion[name] for episode in episodes], pa.string()) for name in ("blueprint", "item")
-    }
-    return pa.table(
-        [columns.get(field.name, rows[field.name] if field.name not in columns else None) for field in RUBRIC_ANCHORS],
-        schema=RUBRIC_ANCHORS,
-    )
+def _read_anchor_judgement(episode: JudgingEpisode, outcome: EpisodeResult) -> Row:
+    """Return the judgement with the resulting points (for should_not 1 - the class's number), because these change a model's score."""
+    row = read_judgement(episode, outcome)
+    is_inverted = episode.criterion["block"] == SHOULD_NOT and row["score"] is not None
+    return {**row, "evaluator": "", "score": 1 - row["score"] if is_inverted else row["score"]}
+
+
+def _select_judgements(row: Row, anchors: pd.DataFrame) -> pd.DataFrame | None:
+    return anchors[anchors["judge"].isin(row["judges"].split(", "))] if len(anchors) else None
 
 
 _MAX_RUNS_LISTED = 3
@@ -128,7 +102,7 @@ _WATCHED_SCORES = f"""
     CREATE OR REPLACE TEMP TABLE scores AS
     SELECT cells.blueprint::VARCHAR AS blueprint, system_index::VARCHAR AS system, prompt, {_JUDGED_BY} AS judges, model, model_variant,
         cells.snapshot::VARCHAR AS snapshot, temperature, hybrid AS score, CASE WHEN hybrid IS NULL THEN 'error' ELSE 'ok' END AS status,
-        'hybrid' AS metric, prompt AS prompt_id, run_label AS truth_id, first_answered AS answered_at
+        'hybrid' AS metric, prompt AS prompt_id, run_hash AS truth_id, first_answered AS answered_at
     FROM rubric_scores AS cells JOIN rubric_runs AS runs ON cells.blueprint = runs.blueprint AND cells.snapshot = runs.snapshot
         LEFT JOIN first_answers ON cells.blueprint::VARCHAR = first_answers.blueprint AND cells.snapshot::VARCHAR = first_answers.snapshot
     WHERE level = 'cell'
@@ -142,7 +116,7 @@ _WATCHED_SERVED = f"""
 """
 _RULED_BY = ("partition", "test", "judges", "model", "model_variant")
 _RULED_CELLS = f"""
-    SELECT cells.blueprint::VARCHAR AS partition, run_label AS test, {_JUDGED_BY} AS judges, model, model_variant, prompt,
+    SELECT cells.blueprint::VARCHAR AS partition, run_hash AS test, {_JUDGED_BY} AS judges, model, model_variant, prompt,
         coalesce(system_index, -1) AS system, cells.snapshot::VARCHAR AS snapshot, hybrid, weight
     FROM rubric_scores AS cells JOIN rubric_runs AS runs ON cells.blueprint = runs.blueprint AND cells.snapshot = runs.snapshot
     WHERE level = 'cell' AND temperature = 0 ORDER BY ALL
@@ -161,7 +135,7 @@ def apply_rule_to_runs(connection: duckdb.DuckDBPyConnection) -> Iterator[dict[s
     over the items scored in every run. A model is compared only if each run of the label has a score for half of the items and the runs
     span 23 hours.
     """
-    runs = connection.execute("SELECT blueprint::VARCHAR, run_label, list(snapshot::VARCHAR) FROM rubric_runs GROUP BY ALL")
+    runs = connection.execute("SELECT blueprint::VARCHAR, run_hash, list(snapshot::VARCHAR) FROM rubric_runs GROUP BY ALL")
     run_snapshots = {(blueprint, label): snapshots for blueprint, label, snapshots in runs.fetchall()}
     times, order = query_first_times(connection, "rubric_responses", ("blueprint",)), load_rubric_snapshot_order(connection)
     for keys, cells in connection.execute(_RULED_CELLS).df().groupby([*_RULED_BY], sort=True):
@@ -196,27 +170,16 @@ def describe_judge_condition(row: Row) -> str:
     return f"judged by {row['judges']}"
 
 
-def subtract_judges(rows: Sequence[Row], anchors: pa.Table, options: WatchOptions) -> Iterator[Row]:
-    """Yield the judges' part of the shift of each row; empty if no anchors were judged again.
-
-    `rows`: see `ModelDrift`. `anchors`: the rows of `rubric_anchors` of these snapshots.
-    """
-    frame = convert_rubric_anchor_points(anchors)
-    snapshots = sort_snapshot_times(frame["snapshot"].unique().tolist())
-    drifts: dict[str | None, list[JudgeDrift]] = {}
-    for row in rows:
-        if not len(frame):
-            yield {}
-            continue
-        since = options.find_since(row["model"], row["model_variant"])
-        if since not in drifts:
-            drifts[since] = compute_judge_drifts(
-                frame, snapshots, options.settings_for_judges(row["model"], row["model_variant"])
-            )
-        judges = [drift for drift in drifts[since] if drift.judge in row["judges"].split(", ")]
-        yield subtract_judges_of_row(row, judges, COVERAGE_PART)._asdict()
-
-
+RUBRIC_ANCHORS = AnchorSubject(
+    200,
+    reads=("rubric_responses", "rubric_criteria", "rubric_prompts", "rubric_scores", "rubric_runs"),
+    pool=_load_anchor_pool,
+    add_texts=_add_anchor_texts,
+    stratum=lambda anchors: anchors["partition"],
+    read=_read_anchor_judgement,
+    judgements=_select_judgements,
+    weight=COVERAGE_PART,
+)
 WATCHED = Subject(
     family="rubric",
     keys=WATCHED_KEYS,
@@ -226,7 +189,7 @@ WATCHED = Subject(
     reads=("rubric_scores", "rubric_runs", "rubric_responses"),
     statements=(_FIRST_ANSWERS, _WATCHED_SCORES, _WATCHED_SERVED),
     rule=apply_rule_to_runs,
-    anchors=AnchorSubject("rubric_anchors", convert_rubric_anchor_points, subtract_judges),
+    anchors=RUBRIC_ANCHORS,
     reason_left_out="had too few comparable prompts, or another test, judges or policy",
 )
 """Scores of rubrics. A blueprint has too few prompts for a verdict of its own."""

@@ -38,9 +38,7 @@ LATEST_GRADES, LEAST_STEADY, STEADY_GRADE = 5, 0.8, 5.0
 """For consistent champions: this share of this many latest blueprints must have at least this grade."""
 
 
-def rank_champions(
-    grades: pd.DataFrame, order: Sequence[str], *, consistency: bool = False, min_graded: int = MIN_GRADED
-) -> pd.DataFrame:
+def rank_champions(grades: pd.DataFrame, order: Sequence[str], *, consistency: bool = False) -> pd.DataFrame:
     """Return one row per dimension and model that is graded in it, best first.
 
     `grades`: blueprint, snapshot, analyst, model, `dimension` and `grade` (1-10, higher is better, null: not graded). `order`: snapshots
@@ -65,7 +63,7 @@ def rank_champions(
         n_steady=np.bincount(groups.code[recent & (grade >= STEADY_GRADE)], minlength=size),
         n_latest=np.bincount(groups.code[recent], minlength=size),
     )
-    table["reason"] = _explain_no_champion(table, consistency, min_graded)
+    table["reason"] = _explain_no_champion(table, consistency)
     eligible = table["mean"].where(table["reason"] == "")
     rank = pd.Series(rank_numbers(eligible, group_rows(table, ("dimension",)).code), table.index)
     table = table.assign(rank=rank.astype("Int64"), champion=rank == 1)
@@ -88,11 +86,11 @@ def _select_latest_grades(rows: pd.DataFrame, order: Sequence[str]) -> pd.DataFr
     return grade_ages.sort_values(keys, ignore_index=True)
 
 
-def _explain_no_champion(table: pd.DataFrame, consistency: bool, min_graded: int) -> list[str]:
+def _explain_no_champion(table: pd.DataFrame, consistency: bool) -> list[str]:
     reasons = []
     for n, steady, latest in zip(table["n_blueprints"], table["n_steady"], table["n_latest"], strict=True):
-        if n < min_graded:
-            reasons.append(f"graded in {format_count(n, 'blueprint')}, at least {min_graded} are needed")
+        if n < MIN_GRADED:
+            reasons.append(f"graded in {format_count(n, 'blueprint')}, at least {MIN_GRADED} are needed")
         elif consistency and steady < LEAST_STEADY * latest:
             reasons.append(f"a grade of {STEADY_GRADE:g} or more in {steady} of the latest {format_count(latest, 'blueprint')}")
         else:

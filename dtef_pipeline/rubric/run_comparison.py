@@ -40,12 +40,7 @@ _DIGITS_THAT_ORDER = 12
 """Decimals of a change by which prompts are sorted: prompts that differ only by rounding are sorted by name."""
 
 
-def compare_runs(
-    before: pd.DataFrame,
-    after: pd.DataFrame,
-    *,
-    margin: float = MARGIN,
-) -> pd.DataFrame:
+def compare_runs(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     """Return one row per model that both runs scored, the largest fall first; columns RUNS_COMPARED.
 
     `before`, `after`: scores (see `compute_blueprint_scores`) of one run each of the same blueprint. A pair is a prompt answered by one
@@ -53,14 +48,14 @@ def compare_runs(
     `after`. `low` and `high` (95 %) and `p` (t test; null with fewer than 5 prompts) treat prompts as independent; `p_adjusted` is adjusted
     over the models (Holm 1979). `score` and `other_score`: means of the pairs after and before, 0-1.
 
-    `verdict`: regression or improvement if p_adjusted is below .05, else equivalent if the 90 % interval is within +-`margin`, else
+    `verdict`: regression or improvement if p_adjusted is below .05, else equivalent if the 90 % interval is within +-MARGIN, else
     undecided. Raises ConfigError if a table has cells of several runs, or the blueprints differ.
     """
     pairs = pair_run_cells(before, after)
     if not len(pairs):
         return pd.DataFrame(columns=list(RUNS_COMPARED))
     run_columns = {name: pairs[name].iloc[0] for name in ("blueprint", "snapshot", "other_snapshot")}
-    results = _test_models(pairs, margin).assign(**run_columns)
+    results = _test_models(pairs).assign(**run_columns)
     return results.sort_values(["difference", "model"], ignore_index=True)[list(RUNS_COMPARED)]
 
 
@@ -121,7 +116,7 @@ def _run(cells: pd.DataFrame, name: str) -> tuple[str, str]:
     return runs[0][0], runs[0][1]
 
 
-def _test_models(pairs: pd.DataFrame, margin: float) -> pd.DataFrame:
+def _test_models(pairs: pd.DataFrame) -> pd.DataFrame:
     """Return one row per model of `pairs`: comparisons of the weighted sums over each prompt's pairs."""
     prompt, prompts = places(pairs, ["prompt"])
     model, models = places(pairs, ["model"])
@@ -129,11 +124,8 @@ def _test_models(pairs: pd.DataFrame, margin: float) -> pd.DataFrame:
     weight = pairs["weight"].to_numpy(dtype=np.float64)
     weights = sum_by_cluster(prompt, model, weight, shape)
     now, before = (sum_by_cluster(prompt, model, weight * pairs[name], shape) for name in ("hybrid", "hybrid_before"))
-    statistics = compute_paired_statistics(
-        remove_rounding(now - before, np.abs(now) + np.abs(before)),
-        weights,
-        noun="prompt",
-    )
+    differences = remove_rounding(now - before, np.abs(now) + np.abs(before))
+    statistics = compute_paired_statistics(differences, weights, noun="prompt")
     total = weights.sum(axis=0)
     statistics = statistics.assign(
         n_prompts=statistics["n_clusters"],
@@ -144,16 +136,10 @@ def _test_models(pairs: pd.DataFrame, margin: float) -> pd.DataFrame:
         p_adjusted=holm(statistics["p"]),
     )
     words = (IMPROVEMENT, REGRESSION, EQUIVALENT, UNDECIDED)
-    return statistics.assign(verdict=verdicts(statistics, words, margin))
+    return statistics.assign(verdict=verdicts(statistics, words, MARGIN))
 
 
-def compare_over_blueprints(
-    table: pd.DataFrame,
-    order: Sequence[str],
-    blueprints: Sequence[str],
-    *,
-    margin: float = MARGIN,
-) -> pd.DataFrame:
+def compare_over_blueprints(table: pd.DataFrame, order: Sequence[str], blueprints: Sequence[str]) -> pd.DataFrame:
     """Return one row per two models that share a prompt, better one first, largest difference first: see `compare_models`.
 
     `table` and `order`: see `board`. `blueprints`: those that count. A model's score on a prompt is the mean over its scored variants.
@@ -170,7 +156,7 @@ def compare_over_blueprints(
     blueprint = places(prompts, ["blueprint"])[0]
     several = len(np.unique(blueprint)) > 1
     cluster, noun = (blueprint, "blueprint") if several else (np.arange(len(prompts)), "prompt")
-    comparisons = compare_models(models, scores, cluster, noun=noun, weight=weight, alike=several, margin=margin)
+    comparisons = compare_models(models, scores, cluster, noun=noun, weight=weight, alike=several, margin=MARGIN)
     return sort_by_difference(comparisons) if len(comparisons) else comparisons
 
 

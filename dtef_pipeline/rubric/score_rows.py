@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +15,13 @@ from dtef_pipeline.asking.embeddings import hash_text, identify_embedder
 from dtef_pipeline.asking.models import Models, ModelSpec, resolve_known_selector
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
-from dtef_pipeline.rubric.aggregate import SCORE_COLUMNS, compute_blueprint_scores, weigh_prompts
+from dtef_pipeline.rubric.aggregate import compute_blueprint_scores, weigh_prompts
 from dtef_pipeline.rubric.conversations import OK
 from dtef_pipeline.rubric.coverage import compute_coverage
 from dtef_pipeline.rubric.hybrid import OFFLINE_EMBEDDER, ScoringPolicy
-from dtef_pipeline.rubric.levels import PROMPT_KEYS, RESPONSE_KEYS, cast_keys, group_rows, sort_unique
+from dtef_pipeline.rubric.levels import PROMPT_KEYS, RESPONSE_KEYS, cast_keys, sort_unique
 from dtef_pipeline.rubric.tables import RUBRIC_SCORES, RUBRIC_SIMILARITIES
+from dtef_pipeline.tables import convert_to_schema
 from dtef_pipeline.text.number_words import format_count
 
 Floats = npt.NDArray[np.float64]
@@ -30,25 +30,11 @@ _ROWS_AT_A_TIME = 8_192
 """Pairs of vectors that are multiplied at a time, to bound memory."""
 
 
-class PromptMatrix(NamedTuple):
-    """Similarities of the texts of one prompt: its responses, and the ideal answer if there is one."""
-
-    prompt: dict[str, str]
-    """blueprint, snapshot and prompt."""
-    texts: pd.DataFrame
-    """(texts, keys of a response): model null is the ideal answer, which is the last."""
-    matrix: Floats
-    """(texts, texts), -1 to 1, symmetric, 1 on the diagonal; NaN where a vector is missing."""
-
-
 def compute_cosine_matrix(vectors: npt.ArrayLike) -> Floats:
-    """Return the cosines of all pairs of `vectors` (texts, dimensions): (texts, texts), symmetric and 1 on the diagonal.
-
-    NaN in the row and column of a text whose vector is missing (NaN).
-    """
+    """Return the cosines of all pairs of `vectors` (texts, dimensions): (texts, texts), symmetric and 1 on the diagonal."""
     units = _scale_to_length_1(np.atleast_2d(np.asarray(vectors, dtype=np.float64)))
     left, right = np.triu_indices(len(units), k=1)
-    matrix = np.diag(np.where(np.isnan(units).any(axis=1), np.nan, 1.0))
+    matrix = np.eye(len(units))
     matrix[left, right] = matrix[right, left] = _compute_unit_cosine(units, units, left, right)
     return matrix
 
@@ -80,45 +66,24 @@ def compute_similarities_to_ideal(responses: pd.DataFrame, ideals: pd.DataFrame)
     and `vector`; one row per prompt with an ideal answer. Null if either vector is missing. Raises ConfigError if lengths of vectors
     differ.
     """
-    rows, ideal_rows, keys = _order_similarity_inputs(responses, ideals)
-    answer_vectors, ideal = _stack_columns(rows["vector"], ideal_rows["vector"])
+    rows = _sort_vectors(responses, "responses", RESPONSE_KEYS)
+    keys = [name for name in PROMPT_KEYS if name in ideals]
+    ideal_rows = _sort_vectors(ideals, "ideals", keys)
+    vectors = stack_vectors([*rows["vector"], *ideal_rows["vector"]])
+    units, ideal = np.split(_scale_to_length_1(vectors), [len(rows)])
     place = rows[keys].merge(ideal_rows[keys].assign(place=np.arange(len(ideal_rows))), "left", keys)["place"]
     has = place.notna().to_numpy()
     similarity = np.full(len(rows), np.nan)
     index = np.flatnonzero(has)
-    similarity[index] = _compute_unit_cosine(
-        _scale_to_length_1(answer_vectors), _scale_to_length_1(ideal), index, place[has].to_numpy(dtype=np.int64)
-    )
+    similarity[index] = _compute_unit_cosine(units, ideal, index, place[has].to_numpy(dtype=np.int64))
     return rows[list(RESPONSE_KEYS)].assign(similarity=similarity)
 
 
-def iterate_prompt_matrices(responses: pd.DataFrame, ideals: pd.DataFrame) -> Iterator[PromptMatrix]:
-    """Yield the matrix of each prompt that has responses, in the order of their keys; tables: see `compute_similarities_to_ideal`."""
-    rows, ideal_rows, keys = _order_similarity_inputs(responses, ideals)
-    last = rows[list(PROMPT_KEYS)].drop_duplicates().merge(ideal_rows, "inner", keys, validate="many_to_one")
-    texts = pd.concat([rows, last.reindex(columns=rows.columns)], ignore_index=True)
-    vectors = np.concatenate(_stack_columns(rows["vector"], last["vector"]))
-    prompts = group_rows(texts, PROMPT_KEYS)
-    order = np.argsort(prompts.code, kind="stable")
-    bounds = np.searchsorted(prompts.code[order], np.arange(len(prompts) + 1))
-    for index, key in enumerate(prompts.keys.to_dict("records")):
-        part = order[bounds[index] : bounds[index + 1]]
-        named = texts.iloc[part][list(RESPONSE_KEYS)].reset_index(drop=True)
-        yield PromptMatrix({str(name): str(value) for name, value in key.items()}, named, compute_cosine_matrix(vectors[part]))
-
-
-def _order_similarity_inputs(responses: pd.DataFrame, ideals: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
-    """Return both tables sorted by their keys, and the keys of a prompt that they share."""
-    rows = sort_unique(cast_keys(responses, "responses", (*RESPONSE_KEYS, "vector")), RESPONSE_KEYS, "responses")
-    ideal_rows = cast_keys(ideals, "ideals", ("blueprint", "prompt", "vector"))
-    keys = [name for name in PROMPT_KEYS if name in ideal_rows]
-    return rows[[*RESPONSE_KEYS, "vector"]], sort_unique(ideal_rows, keys, "ideals")[[*keys, "vector"]], keys
-
-
-def _stack_columns(*columns: pd.Series) -> list[Floats]:
-    """Return each column's vectors, all of one length."""
-    every = [None if vector is None or np.isscalar(vector) else vector for column in columns for vector in column]
-    return np.split(stack_vectors(every), np.cumsum([len(column) for column in columns])[:-1])
+def _sort_vectors(frame: pd.DataFrame, table: str, keys: Sequence[str]) -> pd.DataFrame:
+    """Return `keys` and `vector` of a table, sorted by the keys; a missing vector is None."""
+    rows = sort_unique(cast_keys(frame, table, (*keys, "vector")), keys, table)[[*keys, "vector"]]
+    vectors = [None if vector is None or np.isscalar(vector) else vector for vector in rows["vector"]]
+    return rows.assign(vector=pd.Series(vectors, dtype=object))
 
 
 def _scale_to_length_1(vectors: Floats) -> Floats:
@@ -130,15 +95,13 @@ def _scale_to_length_1(vectors: Floats) -> Floats:
 
 
 def _compute_unit_cosine(
-    left: Floats, right: Floats, left_at: npt.NDArray[np.int64] | None = None, right_rows: npt.NDArray[np.int64] | None = None
+    left: Floats, right: Floats, left_rows: npt.NDArray[np.int64], right_rows: npt.NDArray[np.int64]
 ) -> Floats:
-    """Return cosines of vectors of length 1, (pairs,): row by row, or of the rows `left_at` of `left` and `right_rows` of `right`."""
-    first = np.arange(len(left)) if left_at is None else left_at
-    second = np.arange(len(right)) if right_rows is None else right_rows
-    cosines = np.empty(len(first))
-    for start in range(0, len(first), _ROWS_AT_A_TIME):
+    """Return cosines of vectors of length 1, (pairs,): of the rows `left_rows` of `left` and `right_rows` of `right`."""
+    cosines = np.empty(len(left_rows))
+    for start in range(0, len(left_rows), _ROWS_AT_A_TIME):
         block = slice(start, start + _ROWS_AT_A_TIME)
-        cosines[block] = np.einsum("ij,ij->i", left[first[block]], right[second[block]])
+        cosines[block] = np.einsum("ij,ij->i", left[left_rows[block]], right[right_rows[block]])
     return np.clip(cosines, -1.0, 1.0)
 
 
@@ -150,31 +113,28 @@ _RESPONSE_NAMES = list(RESPONSE_KEYS)
 _POLICY_FIELDS = tuple(field.name for field in fields(ScoringPolicy))
 
 
-class ScoreTables(NamedTuple):
-    """The score tables of one blueprint and snapshot."""
-
-    rubric_scores: pa.Table
-    rubric_similarities: pa.Table
-
-
 def score_tables(
     responses: pa.Table, prompts: pa.Table, criteria: pa.Table, points: pa.Table, embeddings: pa.Table, policy: ScoringPolicy
-) -> ScoreTables:
-    """Return scores and similarities, from `rubric_responses`, `rubric_prompts`, `rubric_criteria`, `rubric_points` and
-    `rubric_embeddings`.
+) -> dict[str, pa.Table]:
+    """Return `rubric_scores` and `rubric_similarities` of one blueprint and snapshot, from `rubric_responses`, `rubric_prompts`,
+    `rubric_criteria`, `rubric_points` and `rubric_embeddings`.
 
     Only embeddings of the policy's embedder count. Equal rows in another order give equal bits.
     """
     vectors = _read_vectors(embeddings, policy.embedder)
     answers = responses.filter(pc.is_in(responses["prompt"], prompts["prompt"].combine_chunks()))
-    vector_rows, ideals = _add_response_vectors(answers, vectors), _read_ideals(prompts, vectors)
+    vector_rows = _add_vectors(answers.filter(pc.equal(answers["status"], OK)), "text", _RESPONSE_NAMES, vectors)
+    ideals = _add_vectors(prompts.filter(pc.is_valid(prompts["ideal"])), "ideal", ["blueprint", "prompt"], vectors)
     frame = prompts.select(["blueprint", "prompt", "weight", "ideal"]).to_pandas()
     prompt_weights = weigh_prompts(frame, criteria.select(["blueprint", "prompt"]).to_pandas())
     status = pd.Series(answers["status"].to_pylist(), dtype=object)
     plan = answers.select(_RESPONSE_NAMES).to_pandas().assign(reason=status.where(status != OK))
     similar = compute_similarities_to_ideal(vector_rows, ideals)
     scores = compute_blueprint_scores(plan, prompt_weights, compute_coverage(points.to_pandas(), policy), similar, policy)
-    return ScoreTables(_score_rows(scores), _build_similarity_rows(vector_rows, ideals, similar, policy.embedder))
+    return {
+        "rubric_scores": convert_to_schema(scores, RUBRIC_SCORES),
+        "rubric_similarities": _build_similarity_rows(vector_rows, similar, policy.embedder),
+    }
 
 
 def select_texts_to_embed(responses: pa.Table, prompts: pa.Table, *, every_prompt: bool) -> dict[str, str]:
@@ -212,7 +172,7 @@ def hash_counted(judge_hash: str, *, has_labels: bool, no_own_judge: bool) -> st
     return digest(judge_hash, *notes) if notes else judge_hash
 
 
-def run_label(test_hash: str, judge_hash: str, policy_hash: str) -> str:
+def run_hash(test_hash: str, judge_hash: str, policy_hash: str) -> str:
     """Hash what runs must share to be compared for drift (weval methodology, 5.2): test, judges and policy."""
     return digest("run", test_hash, judge_hash, policy_hash)
 
@@ -235,40 +195,27 @@ def _read_vectors(embeddings: pa.Table, embedder: str) -> dict[str, np.ndarray]:
     return dict(zip(rows["text_hash"].to_pylist(), rows["vector"].to_numpy(), strict=True)) if len(rows) else {}
 
 
-def _add_response_vectors(responses: pa.Table, vectors: dict[str, np.ndarray]) -> pd.DataFrame:
-    """Return the responses with a text, and their vectors if known."""
-    ok = responses.filter(pc.equal(responses["status"], OK))
-    text_vectors = [vectors.get(hash_text(text)) for text in ok["text"].to_pylist()]
-    rows: pd.DataFrame = ok.select(_RESPONSE_NAMES).to_pandas()
-    return rows.assign(vector=pd.Series(text_vectors, dtype=object))
+def _add_vectors(rows: pa.Table, text: str, keys: list[str], vectors: dict[str, np.ndarray]) -> pd.DataFrame:
+    """Return the keys of rows, and the vector of the column `text`, if known."""
+    text_vectors = [vectors.get(hash_text(value)) for value in rows[text].to_pylist()]
+    frame: pd.DataFrame = rows.select(keys).to_pandas()
+    return frame.assign(vector=pd.Series(text_vectors, dtype=object))
 
 
-def _read_ideals(prompts: pa.Table, vectors: dict[str, np.ndarray]) -> pd.DataFrame:
-    ideals = prompts.filter(pc.is_valid(prompts["ideal"]))
-    text_vectors = [vectors.get(hash_text(text)) for text in ideals["ideal"].to_pylist()]
-    rows: pd.DataFrame = ideals.select(["blueprint", "prompt"]).to_pandas()
-    return rows.assign(vector=pd.Series(text_vectors, dtype=object))
-
-
-def _score_rows(scores: pd.DataFrame) -> pa.Table:
-    columns = {name: scores[name] for name in SCORE_COLUMNS}
-    arrays = [pa.array(columns[field.name], field.type, from_pandas=True) for field in RUBRIC_SCORES]
-    return pa.table(arrays, schema=RUBRIC_SCORES)
-
-
-def _build_similarity_rows(answers: pd.DataFrame, ideals: pd.DataFrame, similar: pd.DataFrame, embedder: str) -> pa.Table:
+def _build_similarity_rows(answers: pd.DataFrame, similar: pd.DataFrame, embedder: str) -> pa.Table:
     """Return one row per response that has a vector: its similarity to the ideal, and to every response of its prompt."""
     vector_rows = answers[answers["vector"].notna()]
-    tables = list(_iterate_matrix_rows(vector_rows, ideals)) if len(vector_rows) else []
-    if not tables:
+    if vector_rows.empty:
         return RUBRIC_SIMILARITIES.empty_table()
-    rows = pd.concat(tables, ignore_index=True).assign(embedder=embedder)
+    rows = pd.concat(_iterate_matrix_rows(vector_rows), ignore_index=True).assign(embedder=embedder)
     rows = rows.merge(similar.rename(columns={"similarity": "ideal_similarity"}), "left", _RESPONSE_NAMES)
-    arrays = [pa.array(rows[field.name], field.type, from_pandas=True) for field in RUBRIC_SIMILARITIES]
-    return pa.table(arrays, schema=RUBRIC_SIMILARITIES)
+    return convert_to_schema(rows, RUBRIC_SIMILARITIES)
 
 
-def _iterate_matrix_rows(vector_rows: pd.DataFrame, ideals: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    for prompt_matrix in iterate_prompt_matrices(vector_rows, ideals.iloc[:0]):
-        values = prompt_matrix.matrix.astype(np.float32)
-        yield prompt_matrix.texts.assign(place=np.arange(len(values)), response_similarities=list(values))
+def _iterate_matrix_rows(vector_rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """Yield the responses to each prompt, with their places and their similarities to all of them."""
+    rows = _sort_vectors(vector_rows, "responses", RESPONSE_KEYS)
+    vectors = stack_vectors(rows["vector"].tolist())
+    for _, part in rows.groupby(list(PROMPT_KEYS), sort=True):
+        values = compute_cosine_matrix(vectors[part.index]).astype(np.float32)
+        yield part[_RESPONSE_NAMES].assign(place=np.arange(len(values)), response_similarities=list(values))

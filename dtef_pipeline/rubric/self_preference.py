@@ -19,7 +19,8 @@ import pyarrow as pa
 
 from dtef_pipeline.asking.makers import find_maker
 from dtef_pipeline.rubric.blueprint.model import SHOULD_NOT
-from dtef_pipeline.rubric.tables import ITEM_KEYS
+from dtef_pipeline.rubric.levels import number_groups
+from dtef_pipeline.rubric.tables import JUDGED_UNIT
 from dtef_pipeline.statistics.cluster_robust import estimate_ratios, explain_missing
 from dtef_pipeline.statistics.multiplicity import holm
 
@@ -36,9 +37,8 @@ _NOT_IDENTIFIABLE = (
     "cannot be separated from the judge's strictness: judges of other makers must judge the same responses, and a judge or a model of a "
     "third maker is needed"
 )
-_OF_PAIR = ("judge", "model", "maker")
 _GAMMA_NUMBERS = ("gamma", "low", "high", "p")
-_PREFERENCE = (*_OF_PAIR, *_GAMMA_NUMBERS, "p_adjusted", "n", "n_prompts", "flagged", "reason")
+_PREFERENCE = ("judge", "model", "maker", *_GAMMA_NUMBERS, "p_adjusted", "n", "n_prompts", "flagged", "reason")
 
 
 def map_makers(judgements: pd.DataFrame) -> MakerOf:
@@ -69,7 +69,7 @@ def remove_own_judges(judgements: pa.Table) -> pa.Table:
 def estimate_self_preference(judgements: pd.DataFrame, get_maker: MakerOf) -> pd.DataFrame:
     """Return one row for all judges together (`judge` and `model` are `all`), then one per judge and model of one maker.
 
-    Columns: `judge`, `model`, `maker`, `gamma` (units of the score; above 0: the own maker is favoured), `se`, `low`, `high` (95 %), `p`
+    Columns: `judge`, `model`, `maker`, `gamma` (units of the score; above 0: the own maker is favoured), `low`, `high` (95 %), `p`
     (two-sided), `p_adjusted` (over all pairs; in the first row, p), `n` (same-maker judgements used), `n_prompts` (of these), `flagged`
     (gamma above 0 and p_adjusted below .05), `reason` (why there is no estimate or interval). A pair is compared only with judgements by
     judges of other makers; other pairs of one maker are left out.
@@ -80,8 +80,8 @@ def estimate_self_preference(judgements: pd.DataFrame, get_maker: MakerOf) -> pd
     is_own = is_same_maker(rows, get_maker)
     score = rows["score"].to_numpy(dtype=np.float64)
     y = np.where(rows["block"].to_numpy() == SHOULD_NOT, 1 - score, score)
-    item = _number_groups(rows, [*ITEM_KEYS, *(["judge_draw"] if "judge_draw" in rows else [])])
-    judge, prompt = _number_groups(rows, ["judge"]), _number_groups(rows, ["blueprint", "prompt"])
+    item = number_groups(rows, JUDGED_UNIT)
+    judge, prompt = number_groups(rows, ["judge"]), number_groups(rows, ["blueprint", "prompt"])
     estimates: list[dict[str, Any]] = [
         {"judge": ALL_JUDGES, "model": ALL_JUDGES, "maker": None, **_estimate(y, is_own, item, judge, prompt)}
     ]
@@ -102,10 +102,9 @@ def estimate_self_preference(judgements: pd.DataFrame, get_maker: MakerOf) -> pd
 
 def _estimate(y: Floats, is_own: npt.NDArray[np.bool_], item: Codes, judge: Codes, prompt: Codes) -> dict[str, Any]:
     several = np.bincount(item)[item] > 1
-    y, x, item, judge, prompt = (
-        y[several],
-        is_own[several].astype(np.float64),
-        *_renumber(item[several], judge[several], prompt[several]),
+    y, x = y[several], is_own[several].astype(np.float64)
+    item, judge, prompt = (
+        np.asarray(pd.factorize(code[several], sort=True)[0], dtype=np.int64) for code in (item, judge, prompt)
     )
     row: dict[str, Any] = dict.fromkeys(_GAMMA_NUMBERS, np.nan)
     clusters = np.unique(prompt[x > 0])
@@ -129,25 +128,13 @@ def _estimate(y: Floats, is_own: npt.NDArray[np.bool_], item: Codes, judge: Code
 def _remove_judge_effects(columns: Floats, item: Codes, judge: Codes) -> Floats:
     """Return `columns` (rows, columns) minus the item and judge effects that fit each best."""
     dummies = (judge[:, None] == np.arange(1, judge.max() + 1)).astype(np.float64)
-    deviations = _subtract_item_means(np.concatenate([columns, dummies], axis=1), item)
+    sizes = np.bincount(item)
+    deviations = np.stack([column - (np.bincount(item, column) / sizes)[item] for column in (*columns.T, *dummies.T)], axis=1)
     mine, judges = deviations[:, : columns.shape[1]], deviations[:, columns.shape[1] :]
     if not judges.shape[1]:
         return mine
     slopes = np.linalg.lstsq(judges.T @ judges, judges.T @ mine, rcond=1e-10)[0]
     return np.asarray(mine - judges @ slopes)
-
-
-def _subtract_item_means(columns: Floats, item: Codes) -> Floats:
-    sizes = np.bincount(item)
-    return np.stack([column - (np.bincount(item, column) / sizes)[item] for column in columns.T], axis=1)
-
-
-def _renumber(*codes: Codes) -> list[Codes]:
-    return [np.asarray(pd.factorize(code, sort=True)[0], dtype=np.int64) for code in codes]
-
-
-def _number_groups(rows: pd.DataFrame, names: list[str]) -> Codes:
-    return np.asarray(rows.groupby(names, dropna=False, sort=False).ngroup(), dtype=np.int64)
 
 
 def _find_makers(names: pd.Series, get_maker: MakerOf) -> npt.NDArray[np.object_]:

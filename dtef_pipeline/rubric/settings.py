@@ -52,8 +52,6 @@ class RubricSettings(RunSettings):
     """Use people's labels instead of judgements if there are any; the judges' score stays in `judge_score`."""
     embedder: Annotated[str, Field(min_length=1), Setting(ONLY_PANEL)] = OFFLINE_EMBEDDER
     """Model that embeds texts for similarity: by name, or as a model string of LiteLLM."""
-    every_prompt: Annotated[bool | None, Setting(doors=())] = None
-    """Also embed responses to prompts without an ideal answer, for the matrix of similarities; null: if that is free."""
     beta: Annotated[float, Field(ge=0, le=1), Setting(ONLY_PANEL)] = 0.35
     """Weight of similarity in the hybrid score."""
     or_paths: Annotated[Literal["document", "two_group"], Setting(ONLY_PANEL)] = "document"
@@ -74,7 +72,7 @@ RUBRIC_STAGE_SETTINGS = {
     "rubric_blueprints": (*ASKING_SETTINGS, "extract_points", "analysts"),
     "rubric_responses": (*ASKING_SETTINGS, "models", "draws"),
     "rubric_judgements": (*ASKING_SETTINGS, "judges", "judge_draws", "scale"),
-    "rubric_embeddings": (*ASKING_SETTINGS, "embedder", "every_prompt"),
+    "rubric_embeddings": (*ASKING_SETTINGS, "embedder"),
     "rubric_points": ("snapshot", "no_own_judge", "with_labels"),
     "rubric_scores": ("snapshot", "beta", "or_paths", "should_not_paths", "embedder", "no_own_judge"),
     "rubric_summaries": (*ASKING_SETTINGS, "analysts", "report_characters"),

@@ -27,7 +27,7 @@ from dtef_pipeline.family.stage import (
 )
 from dtef_pipeline.judging.consensus import USUAL_SCALE, class_scale
 from dtef_pipeline.judging.judgement import USUAL_JUDGEMENT_TOKENS
-from dtef_pipeline.judging.judges import judge_hash_of
+from dtef_pipeline.judging.judges import judge_hash
 from dtef_pipeline.preference.paired_source import MetricSource, PairedSource
 from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
 from dtef_pipeline.rubric.conversations import (
@@ -47,29 +47,29 @@ from dtef_pipeline.rubric.judge_requests import (
     iterate_judgings,
     make_judgement_stand_in,
 )
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_GRADES, RUBRIC_SUMMARIES
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_GRADES
 from dtef_pipeline.rubric.score_rows import (
     choose_embedder,
     describe_counted,
     format_policy,
     hash_counted,
-    run_label,
+    run_hash,
     score_tables,
 )
 from dtef_pipeline.rubric.settings import RUBRIC_STAGE_SETTINGS, RubricSettings
 from dtef_pipeline.rubric.summaries.anonymise import ANALYST_IDS
-from dtef_pipeline.rubric.summaries.summary import NAME_LEFT, SummaryCase, prepare_case
-from dtef_pipeline.rubric.summaries.summary_rows import (
-    MaterialTables,
-    StoredSummaries,
+from dtef_pipeline.rubric.summaries.summary import (
+    NAME_LEFT,
+    SummaryCase,
     SummaryEpisode,
     build_analyst_ids,
-    build_grade_rows,
     build_not_asked_row,
     build_summary_material,
+    build_summary_request,
     build_summary_rows,
     choose_analysts,
     keep_summaries,
+    prepare_case,
 )
 from dtef_pipeline.rubric.tables import RUBRIC_JUDGEMENTS, RUBRIC_POINT, RUBRIC_RESPONSE, RUBRIC_RESPONSES, RUBRIC_RUNS
 
@@ -203,7 +203,7 @@ def score_blueprint(inputs: Inputs, settings: RubricSettings) -> Tables:
     prompts, criteria = inputs.read("rubric_prompts"), inputs.read("rubric_criteria")
     scores = score_tables(responses, prompts, criteria, points, inputs.rows("rubric_embeddings"), policy)
     runs = _run_row(inputs, settings, policy, responses, points)
-    return {"rubric_scores": scores.rubric_scores, **scores._asdict(), "rubric_runs": runs}
+    return {**scores, "rubric_runs": runs}
 
 
 def _run_row(
@@ -214,7 +214,7 @@ def _run_row(
     judge_keys = set(zip(judges["approach"].to_pylist(), judges["judge_variant"].to_pylist(), strict=True))
     scale = class_scale(pc.max(judges["scale"]).as_py() or USUAL_SCALE)  # a stage's rows are of one run, and so of one scale
     has_labels = bool(pc.any(points["labelled"]).as_py())
-    judges_hash = hash_counted(judge_hash_of(judge_keys, scale), has_labels=has_labels, no_own_judge=settings.no_own_judge)
+    judges_hash = hash_counted(judge_hash(judge_keys, scale), has_labels=has_labels, no_own_judge=settings.no_own_judge)
     notes = describe_counted(has_labels=has_labels, no_own_judge=settings.no_own_judge)
     test = inputs.read("rubric_blueprints", ["test_hash"])["test_hash"][0].as_py()
     row = {
@@ -223,7 +223,7 @@ def _run_row(
         "test_hash": test,
         "judge_hash": judges_hash,
         "policy_hash": policy.policy_hash,
-        "run_label": run_label(test, judges_hash, policy.policy_hash),
+        "run_hash": run_hash(test, judges_hash, policy.policy_hash),
         "judges": [*sorted(set(judges["judge"].to_pylist())), *notes],
         "policy": format_policy(policy),
         "embedder": policy.embedder,
@@ -236,7 +236,7 @@ def _summarise_model_scores(tables: Tables) -> Mapping[str, Any]:
     rows = tables["rubric_scores"]
     models = rows.filter(pc.equal(rows["level"], "model")).sort_by([("hybrid", "descending")])
     columns = ["model", "hybrid", "coverage", "similarity", "n_responses_scored", "n_responses"]
-    return {"run_label": tables["rubric_runs"]["run_label"][0].as_py(), "models": models.select(columns).slice(0, 15)}
+    return {"run_hash": tables["rubric_runs"]["run_hash"][0].as_py(), "models": models.select(columns).slice(0, 15)}
 
 
 def _list_scores_out_of_range(_: Inputs, rows: pa.Table) -> Iterator[str]:
@@ -281,12 +281,10 @@ def plan_summaries(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | Ta
     case = _prepare_case(inputs, settings)
     if isinstance(case, pa.Table):
         return _build_summary_tables(case)
-    episodes = [SummaryEpisode(case, analyst) for analyst in analysts]
+    episodes = [SummaryEpisode(case, build_summary_request(case, analyst)) for analyst in analysts]
 
     def rows(batch: Sequence[SummaryEpisode], outcomes: Sequence[EpisodeResult]) -> Tables:
-        if not batch:
-            return _build_summary_tables(RUBRIC_SUMMARIES.empty_table())
-        return _build_summary_tables(build_summary_rows(batch, outcomes), build_grade_rows(batch, outcomes))
+        return _build_summary_tables(*build_summary_rows(batch, outcomes))
 
     def written(new: Tables) -> Tables:
         return {**new, "analyst_ids": build_analyst_ids(case)}
@@ -304,11 +302,11 @@ def plan_summaries(inputs: Inputs, settings: RubricSettings) -> EpisodePlan | Ta
     )
 
 
-def _build_summary_tables(summaries: pa.Table, grades: pa.Table | None = None, ids: pa.Table | None = None) -> Tables:
+def _build_summary_tables(summaries: pa.Table, grades: pa.Table | None = None) -> Tables:
     return {
         "rubric_summaries": summaries,
         "rubric_grades": RUBRIC_GRADES.empty_table() if grades is None else grades,
-        "analyst_ids": ANALYST_IDS.empty_table() if ids is None else ids,
+        "analyst_ids": ANALYST_IDS.empty_table(),
     }
 
 
@@ -319,7 +317,7 @@ def _prepare_case(inputs: Inputs, settings: RubricSettings) -> SummaryCase | pa.
     if responses["text"].null_count == len(responses):
         return build_row("no response to summarise")
     head, prompts, criteria = (inputs.read(name) for name in ("rubric_blueprints", "rubric_prompts", "rubric_criteria"))
-    material = build_summary_material(MaterialTables(head, prompts, criteria, responses, scores), settings.snapshot)
+    material = build_summary_material(head, prompts, criteria, responses, scores, settings.snapshot)
     try:
         return prepare_case(material, settings.report_characters)
     except NameLeak as error:
@@ -333,8 +331,8 @@ def _keep_stored_summaries(inputs: Inputs, settings: RubricSettings) -> Tables:
     default = _build_summary_tables(build_not_asked_row(inputs.key, settings.snapshot, "no analyst"))
     inputs.read("rubric_scores", ["level"])  # a snapshot that is not scored is an error all the same
     earlier = {name: inputs.earlier(name) for name in default}
-    tables = StoredSummaries(*(default[name].schema.empty_table() if rows is None else rows for name, rows in earlier.items()))
-    if tables.summaries["analyst"].null_count == len(tables.summaries):
+    tables = {name: default[name].schema.empty_table() if rows is None else rows for name, rows in earlier.items()}
+    if tables["rubric_summaries"]["analyst"].null_count == len(tables["rubric_summaries"]):
         return default
     case = _prepare_case(inputs, settings)
     kept_tables, taken_away = keep_summaries(tables, None if isinstance(case, pa.Table) else case, inputs.models)
@@ -342,7 +340,7 @@ def _keep_stored_summaries(inputs: Inputs, settings: RubricSettings) -> Tables:
         inputs.warn(f"no analyst is named, and the summary and grades by {analyst} were removed: {reason}")
     if taken_away:
         inputs.describe(**{TAKEN_AWAY: dict(taken_away)})
-    return default if kept_tables is None else _build_summary_tables(kept_tables.summaries, kept_tables.grades, kept_tables.ids)
+    return kept_tables or default
 
 
 def _describe_summary(tables: Tables) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from dtef_pipeline.asking.embeddings import EMBEDDING_FIELDS
+from dtef_pipeline.boards.mean_columns import RANK_HIGH, RANK_LOW
 from dtef_pipeline.judging.consensus import CONSENSUS_COLUMNS
 from dtef_pipeline.keys import Space
 from dtef_pipeline.tables import CUT_FIELD, MODEL_FIELDS, REPLY, SAMPLE_FIELDS, SNAPSHOT_FIELD, field
@@ -81,7 +82,6 @@ RUBRIC_PROMPTS = pa.schema(
         field("ideal", pa.string(), "Ideal answer that responses are compared with; null: none"),
         field("description", pa.string(), "Description in the file; null: none"),
         field("citation", pa.string(), "Source of the prompt; null: none"),
-        field("render_as", pa.string(), "Format that responses are shown in: markdown, html or plaintext; null: not given"),
         _TAGS,
         TEST_HASH,
     ]
@@ -240,9 +240,6 @@ RUBRIC_SCORES = pa.schema(
         field("hybrid", pa.float64(), "Hybrid score, 0-1: higher is better; null: unscored"),
         field("intercept", pa.float64(), "Hybrid score if similarity had weight 0, 0-1"),
         field("slope", pa.float64(), "Change of the hybrid score as the weight of similarity goes from 0 to 1, -1 to 1"),
-        field(
-            "components", pa.string(), "Components of the hybrid score that are defined: coverage, similarity, both, or none"
-        ),
         field("weight", pa.float64(), "Weight of the prompt in means over its blueprint; null: a row of a variant or model"),
         field("n_planned", pa.int64(), "Planned points (level cell), prompts (variant) or variants (model)"),
         field("n_scored", pa.int64(), "Planned points, prompts or variants with a score"),
@@ -272,8 +269,8 @@ RUBRIC_BOARD = pa.schema(
         ),
         field("low", pa.float64(), "Lower end of the 95 % interval of score; null: too few blueprints or prompts"),
         field("high", pa.float64(), "Upper end of the 95 % interval of score; null: too few blueprints or prompts"),
-        field("rank_low", pa.float64(), "Best possible rank: 1 plus the number of significantly better models"),
-        field("rank_high", pa.float64(), "Worst possible rank: number of models minus those that are significantly worse"),
+        field("rank_low", pa.float64(), RANK_LOW),
+        field("rank_high", pa.float64(), RANK_HIGH),
         field("coverage", pa.float64(), "Mean share of the criteria that are met, 0-1: higher is better"),
         field("similarity", pa.float64(), "Mean cosine similarity to ideal answers, -1 to 1: higher is closer; null: no ideal"),
         field("intercept", pa.float64(), "Score if similarity had weight 0, 0-1"),
@@ -312,7 +309,7 @@ RUBRIC_RUNS = pa.schema(
         TEST_HASH,
         field("judge_hash", pa.string(), "Hash of the judges, their prompts, the scale and how replies are read"),
         field("policy_hash", pa.string(), "Hash of the weight of similarity, the rules for paths and the embedder"),
-        field("run_label", pa.string(), "Hash of the three other hashes: runs with the same hash can be compared for drift"),
+        field("run_hash", pa.string(), "Hash of the three other hashes: runs with the same hash can be compared for drift"),
         field(
             "judges",
             _LIST_OF_TEXTS,
@@ -350,3 +347,6 @@ ITEM_KEYS = (
     "path",
     "position",
 )
+"""A criterion of a response."""
+JUDGED_UNIT = (*ITEM_KEYS, "judge_draw")
+"""What several judges judge."""

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dtef_pipeline.rubric.tables import ITEM_KEYS
+from dtef_pipeline.rubric.levels import number_groups
+from dtef_pipeline.rubric.tables import JUDGED_UNIT
 from dtef_pipeline.statistics.agreement import agreement, grade_alpha
 
 Floats = npt.NDArray[np.float64]
@@ -25,44 +26,28 @@ UNREADABLE_FROM = 0.05
 DISAGREED_FROM = 0.3
 """Standard deviation of the judges of one response, as a mean over responses, above which a criterion is listed."""
 NO_TEXT = "unknown"
-_JUDGE_TABLE_COLUMNS = (
-    "judge",
-    "n",
-    "n_scored",
-    "n_unreadable",
-    "n_failed",
-    "unreadable",
-    "partial",
-    "mean",
-    "calls",
-    "cost_usd",
-    "flagged",
-)
 _AGREEMENT = ("cut", "value", "scale", "alpha", "low", "high", "reading", "n_units", "n_values", "n_clusters", "reason")
 
 
-def build_agreement_table(judgements: pd.DataFrame, criteria: pd.DataFrame | None = None) -> pd.DataFrame:
+def build_agreement_table(judgements: pd.DataFrame, criteria: pd.DataFrame) -> pd.DataFrame:
     """Return one row per `scale`, `cut` and `value`: `overall`, each `blueprint`, pair of `judges`, kind of `criterion` and `language`.
 
     Columns: see `agreement`, plus `reading` (reliable from .8, tentative from .667, else unreliable; empty: no alpha). Intervals are by
     prompts. Classes of different judges for one response, criterion and `judge_draw` are compared before should_not is inverted, so one
     judge's repeats are no agreement. The kind of a criterion is its block, and whether it is in an alternative path. The language is the
-    script of its text (`find_script`); this cut needs `criteria` (see rubric_criteria). Judgements on two scales (column `scale`, the
+    script of its text (`find_script`) in `criteria` (see rubric_criteria). Judgements on two scales (column `scale`, the
     number of classes) are never compared.
     """
     rows = judgements[judgements["score"].notna()].reset_index(drop=True)
-    scales = sorted(rows["scale"].unique()) if "scale" in rows else []
-    parts = [(scale, rows[rows["scale"] == scale].reset_index(drop=True)) for scale in scales] or [(None, rows)]
+    scales = sorted(rows["scale"].unique()) or [None]
+    parts = ((scale, rows[rows["scale"] == scale].reset_index(drop=True)) for scale in scales)
     tables = [_compute_cuts(part, criteria).assign(scale=scale) for scale, part in parts]
     return pd.concat(tables, ignore_index=True)[list(_AGREEMENT)]
 
 
-def _compute_cuts(rows: pd.DataFrame, criteria: pd.DataFrame | None) -> pd.DataFrame:
+def _compute_cuts(rows: pd.DataFrame, criteria: pd.DataFrame) -> pd.DataFrame:
     """Build the agreement table on one scale."""
-    unit, prompt = (
-        _number_value_groups(rows, [*ITEM_KEYS, *(["judge_draw"] if "judge_draw" in rows else [])]),
-        _number_value_groups(rows, ["blueprint", "prompt"]),
-    )
+    unit, prompt = number_groups(rows, JUDGED_UNIT), number_groups(rows, ["blueprint", "prompt"])
     score = rows["score"].to_numpy(dtype=np.float64)
 
     def cut(name: str, values: Iterable[object], mask: npt.NDArray[np.bool_] | None = None) -> pd.DataFrame:
@@ -73,24 +58,24 @@ def _compute_cuts(rows: pd.DataFrame, criteria: pd.DataFrame | None) -> pd.DataF
 
     kinds: pd.Series = rows["block"].astype(str) + np.where(rows["path"].isna(), "", ", alternative path")
     tables = [cut("overall", ["all"] * len(rows)), cut("blueprint", rows["blueprint"])]
-    tables += [cut("judges", [pair] * len(rows), mask) for pair, mask in _list_judge_pairs(rows["judge"])]
-    tables.append(cut("criterion", kinds))
-    if criteria is not None:
-        tables.append(cut("language", _list_scripts(rows, criteria)))
+    codes, names = pd.factorize(rows["judge"], sort=True)
+    for first, second in combinations(range(len(names)), 2):
+        mask = (codes == first) | (codes == second)
+        tables.append(cut("judges", [f"{names[first]} x {names[second]}"] * len(rows), mask))
+    scripts = [find_script(text) if isinstance(text, str) else NO_TEXT for text in _list_criterion_texts(rows, criteria)]
+    tables += [cut("criterion", kinds), cut("language", scripts)]
     table = pd.concat(tables, ignore_index=True)
     return table.assign(reading=[grade_alpha(value) for value in table["alpha"]])
 
 
-def list_disagreed_criteria(
-    judgements: pd.DataFrame, criteria: pd.DataFrame | None = None, *, threshold: float = DISAGREED_FROM
-) -> pd.DataFrame:
-    """Return one row per criterion whose judges differ by more than `threshold`, the worst first.
+def list_disagreed_criteria(judgements: pd.DataFrame, criteria: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per criterion whose judges differ by more than DISAGREED_FROM, the worst first.
 
     Columns: `blueprint`, `prompt`, `block`, `path`, `position`, `mean_sd` (mean over responses of the judges' standard deviation, 0-0.5),
-    `max_sd` (the largest), `n_responses` (with two judges or more), `text` (null without `criteria`, see rubric_criteria).
+    `max_sd` (the largest), `n_responses` (with two judges or more), `text` (from `criteria`, see rubric_criteria).
     """
     rows = judgements[judgements["score"].notna()].reset_index(drop=True)
-    unit = _number_value_groups(rows, [*ITEM_KEYS, *(["judge_draw"] if "judge_draw" in rows else [])])
+    unit = number_groups(rows, JUDGED_UNIT)
     n, score = np.bincount(unit), rows["score"].to_numpy(dtype=np.float64)
     mean = np.bincount(unit, score) / np.maximum(n, 1)
     spread = np.sqrt(np.bincount(unit, (score - mean[unit]) ** 2) / np.maximum(n, 1))
@@ -103,9 +88,8 @@ def list_disagreed_criteria(
         .agg(mean_sd="mean", max_sd="max", n_responses="size")
         .reset_index()
     )
-    items = items[items["mean_sd"] > threshold].sort_values(["mean_sd", *place[:2]], ascending=[False, True, True])
-    texts = None if criteria is None else _list_criterion_texts(items, criteria)
-    return items.assign(text=texts).reset_index(drop=True)
+    items = items[items["mean_sd"] > DISAGREED_FROM].sort_values(["mean_sd", *place[:2]], ascending=[False, True, True])
+    return items.assign(text=_list_criterion_texts(items, criteria)).reset_index(drop=True)
 
 
 def judge_table(judgements: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
@@ -121,7 +105,7 @@ def judge_table(judgements: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
     """
     has_score = judgements["score"].notna()
     unreadable = ~has_score & judgements["reason"].isin(UNREADABLE_REASONS)
-    unit = _number_value_groups(judgements, [*ITEM_KEYS, *(["judge_draw"] if "judge_draw" in judgements else [])])
+    unit = number_groups(judgements, JUDGED_UNIT)
     has_answer = np.bincount(unit, has_score)[unit] > 0
     rows = pd.DataFrame(
         {
@@ -141,7 +125,7 @@ def judge_table(judgements: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
     table = table.assign(unreadable=share, partial=groups["partial"].mean(), mean=groups["mean"].mean())
     judge_costs = costs.set_index("judge").reindex(table.index)
     table = table.assign(calls=judge_costs["calls"].fillna(0).astype(np.int64), cost_usd=judge_costs["cost_usd"])
-    return table.assign(flagged=share > UNREADABLE_FROM).reset_index()[list(_JUDGE_TABLE_COLUMNS)]
+    return table.assign(flagged=share > UNREADABLE_FROM).reset_index()
 
 
 @lru_cache(maxsize=4096)
@@ -161,10 +145,6 @@ def _name_script(letter: str) -> str:
     return unicodedata.name(letter, NO_TEXT).partition(" ")[0].title()
 
 
-def _list_scripts(rows: pd.DataFrame, criteria: pd.DataFrame) -> list[str]:
-    return [find_script(text) if isinstance(text, str) else NO_TEXT for text in _list_criterion_texts(rows, criteria)]
-
-
 def _list_criterion_texts(rows: pd.DataFrame, criteria: pd.DataFrame) -> npt.NDArray[np.object_]:
     """Return the text of each row's criterion, (rows,); None if it is not in `criteria`."""
     place = ["blueprint", "prompt", "block", "path", "position"]
@@ -178,7 +158,3 @@ def _list_judge_pairs(judges: pd.Series) -> list[tuple[str, npt.NDArray[np.bool_
     """Return each pair of judges with a mask of its rows."""
     codes, names = pd.factorize(judges, sort=True)
     return [(f"{names[a]} x {names[b]}", (codes == a) | (codes == b)) for a, b in combinations(range(len(names)), 2)]
-
-
-def _number_value_groups(rows: pd.DataFrame, names: list[str]) -> Codes:
-    return np.asarray(rows.groupby(names, dropna=False, sort=False).ngroup(), dtype=np.int64)

@@ -12,7 +12,7 @@ from dtef_pipeline.site.content import DataFile, Link, Page
 from dtef_pipeline.site.contents import SiteContents, choose_shown_sites
 from dtef_pipeline.site.data_page import build_method_page, data_page
 from dtef_pipeline.site.drift_page import drift_page
-from dtef_pipeline.site.family_view import FamilySite
+from dtef_pipeline.site.family_content import FamilySite
 from dtef_pipeline.site.front import build_front_page
 from dtef_pipeline.site.leaderboard import build_leaderboard_page
 from dtef_pipeline.site.model_pages import model_pages
@@ -58,7 +58,7 @@ def _iterate_contents(contents: SiteContents, votes: Page | None, kept_names: Co
     for family in contents.families:
         yield build_leaderboard_page(family)
         if family.name not in kept_names:
-            yield from family.view.pages()
+            yield from family.content.pages()
     yield from model_pages(contents)
     yield from compare_pages(contents)
     yield drift_page(contents)

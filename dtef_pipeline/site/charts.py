@@ -70,22 +70,6 @@ def _draw_level_lines() -> alt.Chart:
     return chart
 
 
-def heat() -> dict[str, Any]:
-    """Define cells of `row` x `column`, shaded by `value`."""
-    cells = (
-        alt.Chart(_ROW_DATA)
-        .mark_rect()
-        .encode(
-            x=alt.X("column:N", sort=None, axis=alt.Axis(title=None, orient="top", labelAngle=-40, labelLimit=160)),
-            y=alt.Y("row:N", sort=None, axis=_UNTITLED),
-            color=alt.Color("value:Q", scale=alt.Scale(scheme="cividis"), legend=alt.Legend(title=None)),
-            tooltip=["row:N", "column:N", alt.Tooltip("value:Q", format=".3f"), "note:N"],
-            href="href:N",
-        )
-    )
-    return _build_definition(cells.properties(height=alt.Step(18)))
-
-
 def curves() -> dict[str, Any]:
     """Define a line for each `label` over the numbers `x`: `value`; reference lines are horizontal."""
     base = alt.Chart(_ROW_DATA).encode(
@@ -118,7 +102,6 @@ CHARTS: Mapping[str, Callable[[], dict[str, Any]]] = {
     "intervals": intervals,
     "timeline": timeline,
     "series": series,
-    "heat": heat,
     "curves": curves,
     "bars": bars,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -14,7 +14,7 @@ from dtef_pipeline.drift.verdict_tables import DRIFT
 from dtef_pipeline.report.row_reader import StoredRow, StoredRows
 from dtef_pipeline.report.terminal import rename_variant_rows, rename_variants
 from dtef_pipeline.site.content import Link, Section
-from dtef_pipeline.site.family_view import BoardRow, FamilySite, FamilyView, RankedBoard
+from dtef_pipeline.site.family_content import BoardRow, FamilyContent, FamilySite, RankedBoard
 from dtef_pipeline.site.paths import board_page, build_model_address
 from dtef_pipeline.text.natural_order import natural_order
 
@@ -24,7 +24,7 @@ class FamilyEntry:
     """A family on the site."""
 
     site: FamilySite
-    view: FamilyView
+    content: FamilyContent
     partition_titles: Mapping[str, str]
 
     @property
@@ -38,7 +38,7 @@ class FamilyEntry:
     @property
     def board(self) -> RankedBoard | None:
         """The leaderboard for the front page."""
-        return self.view.boards[0] if self.view.boards else None
+        return self.content.boards[0] if self.content.boards else None
 
     def name_board(self, board: RankedBoard | None) -> str:
         """The family and one of its leaderboards, where that has a title."""
@@ -50,15 +50,11 @@ class FamilyEntry:
 
     def find_board_row(self, model: str) -> BoardRow | None:
         """Return a model's row of the first leaderboard that has it."""
-        return next((row for board in self.view.boards for row in board.rows if row.model == model), None)
+        return next((row for board in self.content.boards for row in board.rows if row.model == model), None)
 
     def part_title(self, part: str) -> str:
         """Return the title of a partition or of a first-level value."""
         return self.site.title_partition(self.partition_titles, part)
-
-    def filter_model_rows(self, frame: pd.DataFrame, model: str) -> pd.DataFrame:
-        """Return a model's rows of a table with `model` and `model_variant`."""
-        return frame[(frame["model"] == model) | (frame["model_variant"] == self.view.variants.get(model, model))]
 
 
 class SiteContents:
@@ -75,15 +71,9 @@ class SiteContents:
     @cached_property
     def model_paths(self) -> Mapping[str, str]:
         """The page of each model, by its name; references have none."""
-        names = sorted({row.model for row in self._iterate_board_rows() if not row.is_reference}, key=natural_order)
+        rows = (row for family in self.families for board in family.content.boards for row in board.rows)
+        names = sorted({row.model for row in rows if not row.is_reference}, key=natural_order)
         return {name: build_model_address(name) for name in names}
-
-    def _iterate_board_rows(self) -> Iterator[BoardRow]:
-        return (row for family in self.families for board in family.view.boards for row in board.rows)
-
-    def list_families(self, model: str) -> list[FamilyEntry]:
-        """Return the families that have a model on a board."""
-        return [family for family in self.families if family.find_board_row(model)]
 
     def table(self, name: str, family: FamilyEntry) -> pd.DataFrame:
         """Return a family's rows of a table over all families, models with several variants named by variant. Empty without the table."""
@@ -94,11 +84,12 @@ class SiteContents:
 
     def costs(self, model: str = "") -> pd.DataFrame:
         """The costs of all families, with the `title` of each: of all models, or of one."""
-        tables = [(family, frame) for family in self.families if len(frame := self.table("costs", family))]
-        frames = [
-            (family.filter_model_rows(frame, model) if model else frame).assign(title=family.site.title)
-            for family, frame in tables
-        ]
+        frames = []
+        for family in self.families:
+            if len(frame := self.table("costs", family)):
+                variant = family.content.variants.get(model, model)
+                rows = frame[(frame["model"] == model) | (frame["model_variant"] == variant)] if model else frame
+                frames.append(rows.assign(title=family.site.title))
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
     def comparisons(self, family: str) -> pd.DataFrame:
@@ -114,14 +105,13 @@ class SiteContents:
     @cached_property
     def drift(self) -> Mapping[str, pa.Table]:
         """The verdicts on each family's series, with the setting in words."""
-        return {family.name: self._drift_of(family) for family in self.families}
-
-    def _drift_of(self, family: FamilyEntry) -> pa.Table:
-        table = self.rows.table("drift", DRIFT.names, {"family": family.name}, ("model_variant", "setting"))
-        words = [
-            label if label is None else family.site.describe_watched_setting(label) for label in table["setting"].to_pylist()
-        ]
-        return table.set_column(table.schema.get_field_index("setting"), "setting", pa.array(words, pa.string()))
+        tables = {}
+        for family in self.families:
+            table = self.rows.table("drift", DRIFT.names, {"family": family.name}, ("model_variant", "setting"))
+            settings, describe = table["setting"].to_pylist(), family.site.describe_watched_setting
+            words = pa.array([None if setting is None else describe(setting) for setting in settings], pa.string())
+            tables[family.name] = table.set_column(table.schema.get_field_index("setting"), "setting", words)
+        return tables
 
     @cached_property
     def drift_rows(self) -> Mapping[str, Sequence[StoredRow]]:
@@ -137,7 +127,7 @@ class SiteContents:
         table = family.site.responses
         if "latency_s" not in self.rows.columns(table):
             return {}
-        aliases = [(name, alias) for name in self.model_paths for alias in {name, family.view.variants.get(name, name)}]
+        aliases = [(name, alias) for name in self.model_paths for alias in {name, family.content.variants.get(name, name)}]
         query = f"""
             WITH timed AS (SELECT model, model_variant, latency_s FROM {table} WHERE latency_s > 0),
             aliases AS (SELECT unnest(?::VARCHAR[]) AS name, unnest(?::VARCHAR[]) AS alias),

@@ -40,7 +40,7 @@ def data_page(contents: SiteContents) -> Page:
 
 
 def _build_family_sections(contents: SiteContents, family: FamilyEntry) -> Iterator[Section]:
-    yield from map(family.name_section, family.view.data)
+    yield from map(family.name_section, family.content.data)
     costs = contents.table("costs", family)
     sums = sum_costs(costs, ["model", "role", "first_level", "snapshot"])
     rows = [{**row, "first_level": family.part_title(str(row["first_level"]))} for row in sums]
@@ -51,7 +51,7 @@ def _build_family_sections(contents: SiteContents, family: FamilyEntry) -> Itera
 def build_method_page(contents: SiteContents) -> Page:
     """Build the page on reading the numbers."""
     general = Section("method", "All families", [Prose(_METHOD)])
-    family_sections = [Section(family.name, family.site.title, [Prose(family.view.method)]) for family in contents.families]
+    family_sections = [Section(family.name, family.site.title, [Prose(family.content.method)]) for family in contents.families]
     return Page(
         METHOD_PAGE,
         "Method",

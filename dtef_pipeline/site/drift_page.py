@@ -93,22 +93,18 @@ def drift_page(contents: SiteContents) -> Page:
     sections = [_build_family_section(contents, family) for family in contents.families]
     loud = [section for section, family in zip(sections, contents.families, strict=True) if _has_news(contents, family)]
     quiet = [section for section in sections if section not in loud]
-    all_sections = [*loud, *([_quiet_section(quiet, bool(loud))] if quiet else [])]
+    if quiet:
+        lines = Prose(_join_same_answers((section.title, section.answer) for section in quiet if not section.blocks))
+        folds = [Fold(f"{section.title}: {section.answer}", section.blocks) for section in quiet if section.blocks]
+        title, guide = ("Families without an alarm", "") if loud else ("All families", _DRIFT_GUIDE if folds else "")
+        loud.append(Section("quiet", title, [*folds, lines], guide=guide))
     return Page(
         DRIFT_PAGE,
         "Drift",
         describe_drifted(contents),
-        all_sections,
+        loud,
         introduction="Do models still answer the same prompts as they did before?",
     )
-
-
-def _quiet_section(sections: Sequence[Section], is_beside: bool) -> Section:
-    """Fold the families without an alarm. `is_beside`: whether others have one."""
-    lines = Prose(_join_same_answers((section.title, section.answer) for section in sections if not section.blocks))
-    folds = [Fold(f"{section.title}: {section.answer}", section.blocks) for section in sections if section.blocks]
-    title = "Families without an alarm" if is_beside else "All families"
-    return Section("quiet", title, [*folds, lines], guide=_DRIFT_GUIDE if folds and not is_beside else "")
 
 
 def _has_news(contents: SiteContents, family: FamilyEntry) -> bool:
@@ -123,7 +119,8 @@ def describe_drifted(contents: SiteContents) -> str:
     alarms = [
         f"{row['model']} in {family.site.title}, {row['setting']}"
         for family in contents.families
-        for row in _count_alarms(contents, family)
+        for row in contents.drift_rows[family.name]
+        if row["verdict"] == "drift"
     ]
     n_series = sum(len(contents.drift[family.name]) for family in contents.families)
     if not alarms:
@@ -151,10 +148,6 @@ def _describe_family(contents: SiteContents, family: FamilyEntry) -> str:
     if all(row["n_snapshots"] is None or row["n_snapshots"] < 2 for row in contents.drift_rows[family.name]):
         return _ONE_SNAPSHOT
     return build_headline(contents.drift[family.name], family.site.subject)
-
-
-def _count_alarms(contents: SiteContents, family: FamilyEntry) -> list[dict[str, Any]]:
-    return [row for row in contents.drift_rows[family.name] if row["verdict"] == "drift"]
 
 
 def _build_family_section(contents: SiteContents, family: FamilyEntry) -> Section:
@@ -207,15 +200,14 @@ def build_timelines(contents: SiteContents, family: FamilyEntry, rows: Sequence[
     series = contents.table("drift_series", family)
     if not len(series):
         return
-    pairs = [(row, points) for row in rows if len(points := _select_series(series, row)) > 1]
+    pairs = []
+    for row in rows:
+        points = series[(series["model_variant"] == row["model_variant"]) & (series["setting"] == row["setting"])]
+        if len(points) > 1:
+            pairs.append((row, points))
     for is_news in (True, False):
         charts = [_build_timeline(row, points) for row, points in pairs[:MAX_CHARTED] if (row["verdict"] in NEWS) is is_news]
         yield Fold("Timelines of models that moved" if is_news else "Timelines of the other models", charts, is_open=is_news)
-
-
-def _select_series(series: pd.DataFrame, row: Mapping[str, Any]) -> pd.DataFrame:
-    rows: pd.DataFrame = series[(series["model_variant"] == row["model_variant"]) & (series["setting"] == row["setting"])]
-    return rows
 
 
 def _build_timeline(row: Mapping[str, Any], snapshots: pd.DataFrame) -> Chart:
@@ -260,7 +252,7 @@ def _build_judge_blocks(contents: SiteContents, family: FamilyEntry) -> Iterator
         return
     rows = convert_to_rows(drifts.sort_values(["judge", "evaluator"]))
     yield Prose([f"{line[:1].upper()}{line[1:]}." for line in list_moved_judges(rows)])
-    yield Table("Judges on stored answers that they judge again every night", _DRIFT_OF_JUDGES, rows)
+    yield Table("Judges on stored answers that they judge again in every snapshot", _DRIFT_OF_JUDGES, rows)
 
 
 def _build_reasons_block(rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:

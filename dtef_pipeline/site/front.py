@@ -28,7 +28,7 @@ def build_front_page(contents: SiteContents) -> Page:
     cards = [
         {
             "link": family.link,
-            "verdict": family.view.verdict,
+            "verdict": family.content.verdict,
             "chart": build_interval_chart(family.board, family.board.measure, _CHARTED) if family.board else None,
         }
         for family in families
@@ -36,7 +36,7 @@ def build_front_page(contents: SiteContents) -> Page:
     sections = [
         _build_models_section(contents),
         _build_changes_section(contents),
-        _build_alarms_section(contents),
+        Section("drift", "Drift", [Prose(describe_families(contents))], describe_drifted(contents) if families else ""),
         _build_costs_section(contents),
     ]
     summary = f"{format_count(len(contents.model_paths), 'model')} evaluated in {format_count(len(families), 'family')}."
@@ -106,12 +106,6 @@ def _iterate_last_changes(contents: SiteContents, family: FamilyEntry) -> Iterat
                 "before": before["snapshot"],
                 "after": after["snapshot"],
             }
-
-
-def _build_alarms_section(contents: SiteContents) -> Section:
-    return Section(
-        "drift", "Drift", [Prose(describe_families(contents))], describe_drifted(contents) if contents.families else ""
-    )
 
 
 def _build_costs_section(contents: SiteContents) -> Section:

@@ -6,7 +6,7 @@ from typing import Any
 
 from dtef_pipeline.site.content import Chart, Column, Page, Section, Table, TemplateBlock, is_unknown
 from dtef_pipeline.site.contents import FamilyEntry
-from dtef_pipeline.site.family_view import BoardRow, RankedBoard
+from dtef_pipeline.site.family_content import BoardRow, RankedBoard
 from dtef_pipeline.site.number_text import show, show_with_interval
 from dtef_pipeline.site.paths import board_page
 
@@ -19,15 +19,18 @@ _COLUMNS_OF_RANK = (
 
 def build_leaderboard_page(family: FamilyEntry) -> Page:
     """Build the page of a family: its verdict, its leaderboards, and its further sections."""
-    boards = [build_board_section(board, index) for index, board in enumerate(family.view.boards)]
-    return Page(board_page(family.name), family.site.title, family.view.verdict, [*boards, *family.view.sections])
-
-
-def build_board_section(board: RankedBoard, index: int) -> Section:
-    """Build one leaderboard: chart and table side by side. `index`: its place in the family; the page's verdict is about the first."""
-    title = board.title or "Leaderboard"
-    answer = describe_best_of_models(board) if index and board.is_contest else ""
-    return Section(board.anchor, title, [board_block(board)], answer, board.guide, is_folded=index >= _BOARDS_IN_SIGHT)
+    boards = [
+        Section(
+            board.anchor,
+            board.title or "Leaderboard",
+            [board_block(board)],
+            describe_best_of_models(board) if index and board.is_contest else "",  # the page's verdict is about the first
+            board.guide,
+            is_folded=index >= _BOARDS_IN_SIGHT,
+        )
+        for index, board in enumerate(family.content.boards)
+    ]
+    return Page(board_page(family.name), family.site.title, family.content.verdict, [*boards, *family.content.sections])
 
 
 def board_block(board: RankedBoard) -> TemplateBlock:
@@ -86,13 +89,13 @@ def _build_lines(board: RankedBoard, limit: int = 3) -> list[dict[str, Any]]:
     return [{"label": label, "value": value} for label, value in list(lines.items())[:limit]]
 
 
-def describe_best_of_models(board: RankedBoard, verb: str = "scores") -> str:
+def describe_best_of_models(board: RankedBoard) -> str:
     """Return `Best of 3 models: gpt-4.1 scores 0.810 (0.780 to 0.840); next is o3, 0.790; tests do not separate the two.`"""
     models = board.models
     if not models:
         return "No model is ranked yet."
     best = models[0]
-    first = f"{best.model} {verb} {show_with_interval(best.score, 'score')}"
+    first = f"{best.model} scores {show_with_interval(best.score, 'score')}"
     if len(models) == 1:
         return f"{first}; no other model is ranked."
     second = models[1]

@@ -29,9 +29,9 @@ def compare_with_others(scores: pd.DataFrame, keys: Sequence[str]) -> pd.DataFra
     return rows.assign(lead=rows["score"] - rows["others"], of=n)
 
 
-def first_and_last(rows: Sequence[Any], n: int = _ROWS_AT_EACH_END) -> list[Any]:
-    """Return the first `n` rows and the last `n`, or all if there are no more."""
-    return [*rows[:n], *rows[max(n, len(rows) - n) :]]
+def first_and_last(rows: Sequence[Any]) -> list[Any]:
+    """Return the first five rows and the last five, or all if there are no more."""
+    return [*rows[:_ROWS_AT_EACH_END], *rows[max(_ROWS_AT_EACH_END, len(rows) - _ROWS_AT_EACH_END) :]]
 
 
 def leads_section(id: str, title: str, heading: str, rows: Sequence[Mapping[str, Any]]) -> Section:

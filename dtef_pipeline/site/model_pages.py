@@ -28,7 +28,7 @@ _COMPARISON_COLUMNS = (
     Column("verdict", "Verdict", always=True),
     Column("difference", "Difference", "signed", "Score of this model less that of the other, with its 95% interval"),
     Column("p_adjusted", "p (adjusted)", "p", more=True),
-    Column("way", "Setting"),
+    Column("setting", "Setting"),
     Column("n_pairs", "Items", "count", more=True),
     Column("note", "Note", "note"),
 )
@@ -67,7 +67,7 @@ def _list_of_models(contents: SiteContents) -> Page:
 
 
 def _build_model_page(contents: SiteContents, name: str, path: str) -> Page:
-    families = contents.list_families(name)
+    families = [family for family in contents.families if family.find_board_row(name)]
     sections = [section for family in families for section in _build_family_sections(contents, family, name)]
     answer = " ".join(_describe_places(family, name) for family in families)
     crumbs = [Link("Models", MODELS_PAGE)]
@@ -78,7 +78,7 @@ def _describe_places(family: FamilyEntry, name: str) -> str:
     row = family.find_board_row(name)
     assert row is not None, f"{name} is on no board of {family.name}"
     score = show_with_interval(row.score, "score")
-    board = next(board for board in family.view.boards if row in board.rows)
+    board = next(board for board in family.content.boards if row in board.rows)
     where = family.name_board(board)
     if row.rank is None:
         return f"{where}: {score}, not ranked."
@@ -91,7 +91,7 @@ def _describe_places(family: FamilyEntry, name: str) -> str:
 
 def _build_family_sections(contents: SiteContents, family: FamilyEntry, name: str) -> Iterator[Section]:
     places = []
-    for board in family.view.boards:
+    for board in family.content.boards:
         for row in board.rows:
             if row.model == name:
                 title = Link(board.title or family.site.title, f"{family.link.href}#{board.anchor}")
@@ -99,18 +99,21 @@ def _build_family_sections(contents: SiteContents, family: FamilyEntry, name: st
                 places.append({"board": title, **ranks, "score": row.score, "note": row.note})
     comparisons = _build_comparisons_table(contents, family, name)
     note = _VERDICT_GUIDE if comparisons.rows and "adjusted_over" in comparisons.rows[0] else ""
-    blocks = [Table("Rank and score", _PLACE_COLUMNS, places), comparisons, *_build_drift_blocks(contents, family, name)]
+    blocks: list[Block] = [Table("Rank and score", _PLACE_COLUMNS, places), comparisons]
+    pairs = zip(contents.drift[family.name]["model"].to_pylist(), contents.drift_rows[family.name], strict=True)
+    if drifts := [row for model, row in pairs if name in (model, row["model"]) and row["verdict"]]:
+        blocks += [build_verdict_table(family, drifts), *build_timelines(contents, family, drifts)]
     yield Section(family.name, family.site.title, blocks, guide=note)
-    yield from map(family.name_section, family.view.build_model_sections(name))
+    yield from map(family.name_section, family.content.build_model_sections(name))
 
 
 def _build_comparisons_table(contents: SiteContents, family: FamilyEntry, name: str) -> Table:
     """List every comparison with another model or a baseline, seen from this model."""
     rows = []
     for pair in convert_to_rows(contents.comparisons(family.name)):
-        if family.view.is_called(name, pair["model"], pair["model_variant"]):
+        if family.content.is_called(name, pair["model"], pair["model_variant"]):
             rows.append(_build_comparison_row(family, pair, "other", 1))
-        elif family.view.is_called(name, pair["other_model"], pair["other_variant"]):
+        elif family.content.is_called(name, pair["other_model"], pair["other_variant"]):
             rows.append(_build_comparison_row(family, pair, "model", -1))
     for row in rows:
         if row["verdict"] and row["other"] in contents.model_paths:
@@ -125,20 +128,14 @@ def _build_comparison_row(family: FamilyEntry, row: dict[str, Any], side: str, s
     low, high = ends[1:] if sign > 0 else ends[:0:-1]
     verdict = row["verdict"] if sign > 0 else _OPPOSITE.get(row["verdict"], row["verdict"])
     model, variant = (row["other_model"], row["other_variant"]) if side == "other" else (row["model"], row["model_variant"])
-    rival = family.view.name_of(model, variant)
+    rival = family.content.name_of(model, variant)
     return {
         **row,
         "other": rival,
-        "way": family.view.setting_text(row),
+        "setting": family.content.setting_text(row),
         "verdict": verdict,
         "difference": Estimate(ends[0], low, high),
     }
-
-
-def _build_drift_blocks(contents: SiteContents, family: FamilyEntry, name: str) -> list[Block]:
-    pairs = zip(contents.drift[family.name]["model"].to_pylist(), contents.drift_rows[family.name], strict=True)
-    rows = [row for model, row in pairs if name in (model, row["model"]) and row["verdict"]]
-    return [build_verdict_table(family, rows), *build_timelines(contents, family, rows)] if rows else []
 
 
 def _build_costs_section(contents: SiteContents, name: str) -> Section:

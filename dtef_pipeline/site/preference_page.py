@@ -144,7 +144,10 @@ def _summarize_fit(fit: pd.DataFrame, subject: str) -> str:
 
 def _fit(fit: pd.DataFrame, scores: pd.DataFrame, metrics: pd.DataFrame) -> Iterator[Block]:
     table = fit.sort_values(["component", "rank", "player"])
-    rows = [_build_strength_row(row) for row in convert_to_rows(table)]
+    rows = [
+        {**row, "strength": Estimate(row["beta"], row["low"], row["high"]), "group": row["component"] + 1}
+        for row in convert_to_rows(table)
+    ]
     yield Table("Strength of players by votes", _STRENGTHS, rows)
     points = [
         {"label": row["player"], "value": s.value, "low": s.low, "high": s.high}
@@ -153,22 +156,12 @@ def _fit(fit: pd.DataFrame, scores: pd.DataFrame, metrics: pd.DataFrame) -> Iter
     ]
     if len(points) > 1:
         yield Chart("intervals", points, "Strength in logits, with 95% intervals where there are any")
-    frame = _compare_metrics(fit, scores, metrics)
+    frame = pd.DataFrame()
+    if len(fit):  # the judges' scores are one more metric
+        partition, kind = str(fit["partition"].iloc[0]), str(fit["reviewer_kind"].iloc[0])
+        frame = compare_with_metrics(fit, add_judges(metrics, scores, partition, kind))
     lines = [_build_agreement_row(name, rows) for name, rows in frame.groupby("metric", sort=True)] if len(frame) else []
     yield Table("Compared with automated metrics", _METRIC_COLUMNS, lines)
-
-
-def _build_strength_row(row: Mapping[Any, Any]) -> dict[str, Any]:
-    strength = Estimate(row["beta"], row["low"], row["high"])
-    return {**{str(name): value for name, value in row.items()}, "strength": strength, "group": row["component"] + 1}
-
-
-def _compare_metrics(fit: pd.DataFrame, scores: pd.DataFrame, metrics: pd.DataFrame) -> pd.DataFrame:
-    """Return `compare_with_metrics` of one fit; judges' scores are one more metric."""
-    if not len(fit):
-        return pd.DataFrame()
-    partition, kind = str(fit["partition"].iloc[0]), str(fit["reviewer_kind"].iloc[0])
-    return compare_with_metrics(fit, add_judges(metrics, scores, partition, kind))
 
 
 def _build_agreement_row(metric: Any, rows: pd.DataFrame) -> dict[str, Any]:

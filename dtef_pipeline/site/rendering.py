@@ -50,7 +50,7 @@ def environment() -> Environment:
     env = Environment(
         loader=PackageLoader("dtef_pipeline.site"),
         autoescape=True,
-        finalize=_finalize,
+        finalize=lambda value: make_visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -87,10 +87,6 @@ def _format_json(value: Any) -> str:
         return write(value)
     except (TypeError, ValueError):  # something that JSON cannot hold: rare in large data
         return write(simplify_value(value))
-
-
-def _finalize(value: Any) -> Any:
-    return make_visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _format_code(text: str) -> Markup:

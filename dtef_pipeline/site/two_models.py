@@ -33,29 +33,29 @@ def _build_manifest(contents: SiteContents, family: FamilyEntry, files: dict[str
     comparisons = contents.comparisons(family.name)
     tests = [
         [
-            family.view.name_of(row["model"], row["model_variant"]),
-            family.view.name_of(row["other_model"], row["other_variant"]),
+            family.content.name_of(row["model"], row["model_variant"]),
+            family.content.name_of(row["other_model"], row["other_variant"]),
             None if is_unknown(row["difference"]) else [row["difference"], row["low"], row["high"]],
             row["verdict"],
-            family.view.setting_text(row),
+            family.content.setting_text(row),
         ]
         for row in convert_to_rows(comparisons)
     ]
-    names = sorted(set(family.view.item_scores["model"]))
+    names = sorted(set(family.content.item_scores["model"]))
     return {
         "name": family.name,
         "title": family.site.title,
         "tested": tests,
         "files": {name: f"compare/{family.name}/{files[name]}.js" for name in names if name in files},
         "items": f"compare/{family.name}.js",
-        "note": family.view.item_note,
+        "note": family.content.item_note,
         "places": {name: [row.rank, list(row.score)] for name in files if (row := family.find_board_row(name))},
     }
 
 
 def _build_data_files(family: FamilyEntry, files: dict[str, str]) -> Iterator[DataFile]:
     """Yield the items with labels and pages, once; then each model's scores by item position."""
-    scores = family.view.item_scores
+    scores = family.content.item_scores
     items = scores.drop_duplicates("item")[["item", "label", "page"]].reset_index(drop=True)
     if not len(items):
         return

@@ -24,6 +24,7 @@ def vote_page(pairs: Sequence[BlindedPair], reviewer_id: str) -> str:
     style, script = _read_static("static/site.css") + vote_style(), _read_static("templates/vote_page.js")
     key = f"dtef-votes-{digest(reviewer_id, *(pair.pair_id for pair in pairs))}"
     policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
+    texts = [{name: make_visible(text) for name, text in pair.serialize().items()} for pair in pairs]
     return (
         environment()
         .get_template("vote_page.html.j2")
@@ -36,13 +37,9 @@ def vote_page(pairs: Sequence[BlindedPair], reviewer_id: str) -> str:
             confidences=CONFIDENCE_WORDS,
             titles=VOTE_FIELD_TITLES,
             longest=LONGEST_JUSTIFICATION,
-            data={"key": key, "reviewer_id": reviewer_id, "pairs": [_make_pair_visible(pair) for pair in pairs]},
+            data={"key": key, "reviewer_id": reviewer_id, "pairs": texts},
         )
     )
-
-
-def _make_pair_visible(pair: BlindedPair) -> dict[str, str]:
-    return {name: make_visible(text) for name, text in pair.serialize().items()}
 
 
 def vote_style() -> str:

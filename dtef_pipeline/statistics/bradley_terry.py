@@ -6,7 +6,7 @@ or an outcome with a parameter of its own (Davidson 1970).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -127,8 +127,6 @@ Ties = Literal["half", "davidson", "drop"]
 _MOST_STEPS = 200
 _CLOSE = 1e-8
 """The last step of Newton's method: what is left after it is of the order of its square."""
-
-
 _FLAT = 1e-10
 """Of an information matrix with 1 on its diagonal: an eigenvalue that rounding makes of 0 is below it."""
 
@@ -156,17 +154,8 @@ class PairedOutcomes:
 
     def where(self, rows: Flags) -> PairedOutcomes:
         """Return the rows that are true in `rows` (rows,)."""
-        return PairedOutcomes(
-            self.players,
-            self.left[rows],
-            self.right[rows],
-            self.outcome[rows],
-            self.weight[rows],
-            self.times[rows],
-            None if self.cluster is None else self.cluster[rows],
-            self.covariates[rows],
-            None if self.item is None else self.item[rows],
-        )
+        arrays = {name: getattr(self, name) for name in self.__slots__ if name != "players"}
+        return replace(self, **{name: values[rows] for name, values in arrays.items() if values is not None})
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +215,11 @@ def fit_strengths(outcomes: PairedOutcomes, *, ties: Ties = "half", l2: float = 
         raise ConfigError(f"l2 {l2}: allowed: 0 or more")
     rows = outcomes.where(outcomes.outcome != 0) if ties == "drop" else outcomes
     component = number_components(rows.players, rows.left, rows.right)
-    finite = np.ones(rows.players, dtype=bool) if l2 else _has_finite_betas(rows, component)
+    finite = np.ones(rows.players, dtype=bool)
+    if not l2:  # a component has finite betas if it is strongly connected
+        group = number_strong_groups(rows.players, *list_better_and_worse(rows))
+        pairs = np.unique(np.stack([component, group]), axis=1)
+        finite = np.bincount(pairs[0], minlength=rows.players)[component] == 1
     rows = rows.where(finite[rows.left])
     has_theta = ties == "davidson" and bool((rows.outcome == 0).any())
     reasons = np.where(finite, "", "separable").astype("<U12")
@@ -244,18 +237,13 @@ def _find_fault(rows: PairedOutcomes, component: Codes, has_theta: bool, l2: flo
     if not len(rows.left) or not (has_theta or rows.covariates.size):
         return ""
     distinct = _merge_equal_rows(rows)
-    if not rows.covariates.size and _has_mutual_wins(distinct):
-        return ""
+    wins = distinct.where(distinct.outcome != 0)
+    pairs = wins.left * wins.players + wins.right
+    if not rows.covariates.size and len(np.unique(pairs)) < len(pairs):
+        return ""  # two players beat each other: wins that no score explains bound nu
     if has_growing_direction(_build_constraints(distinct, has_theta, fixed=l2 > 0)):
         return "separable"
     return "" if _Newton(rows, component, has_theta, l2).has_one_maximum() else "unidentified"
-
-
-def _has_mutual_wins(distinct: PairedOutcomes) -> bool:
-    """Return whether two players beat each other: wins that no score explains bound nu."""
-    wins = distinct.where(distinct.outcome != 0)
-    pairs = wins.left * wins.players + wins.right
-    return len(np.unique(pairs)) < len(pairs)
 
 
 def list_better_and_worse(rows: PairedOutcomes) -> tuple[Codes, Codes]:
@@ -263,13 +251,6 @@ def list_better_and_worse(rows: PairedOutcomes) -> tuple[Codes, Codes]:
     wins, losses = rows.outcome >= 0, rows.outcome <= 0
     better = np.concatenate([rows.left[wins], rows.right[losses]])
     return better, np.concatenate([rows.right[wins], rows.left[losses]])
-
-
-def _has_finite_betas(rows: PairedOutcomes, component: Codes) -> Flags:
-    """Return (players,) whether each player's component is strongly connected."""
-    group = number_strong_groups(rows.players, *list_better_and_worse(rows))
-    pairs = np.unique(np.stack([component, group]), axis=1)
-    return np.asarray(np.bincount(pairs[0], minlength=rows.players)[component] == 1)
 
 
 def _build_constraints(rows: PairedOutcomes, has_theta: bool, *, fixed: bool) -> Floats:
@@ -433,6 +414,10 @@ def _build_strength_fit(
         rows = rows.where(np.zeros(len(rows.left), dtype=bool))
     is_known, has_rows = reasons == "", len(rows.left) > 0
     beta = np.where(is_known, newton.betas - newton.means @ newton.betas, np.nan)
+    inverse = np.zeros((len(newton.at), len(newton.at)))
+    if not has_failed:
+        mask = np.concatenate([is_known & has_rows, np.full(len(inverse) - len(is_known), has_rows)])
+        inverse = np.where(mask[:, None] & mask[None, :], newton.inverse(), 0.0)
     return StrengthFit(
         beta=beta,
         share=_compute_strength_shares(beta, component),
@@ -441,9 +426,7 @@ def _build_strength_fit(
         coefficients=newton.coefficients if has_rows else np.full_like(newton.coefficients, np.nan),
         nu=(0.0 if newton.theta is None else float(np.exp(newton.theta))) if davidson and has_rows else None,
         rows=rows,
-        inverse=np.zeros((len(newton.at), len(newton.at)))
-        if has_failed
-        else _mask_inverse(newton.inverse(), is_known, any_rows=has_rows),
+        inverse=inverse,
         terms=newton.terms(rows),
     )
 
@@ -455,8 +438,3 @@ def _compute_strength_shares(beta: Floats, component: Codes) -> Floats:
     strength = np.where(is_known, np.exp(np.where(is_known, beta - highest[component], 0.0)), 0.0)
     total = np.bincount(component, weights=strength, minlength=len(beta))[component]
     return np.where(is_known, strength / np.where(is_known, total, 1.0), np.nan)
-
-
-def _mask_inverse(inverse: Floats, is_known: Flags, *, any_rows: bool) -> Floats:
-    mask = np.concatenate([is_known & any_rows, np.full(len(inverse) - len(is_known), any_rows)])
-    return np.where(mask[:, None] & mask[None, :], inverse, 0.0)

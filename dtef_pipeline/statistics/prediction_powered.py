@@ -70,7 +70,7 @@ class CorrectedMeans(NamedTuple):
 
 
 def estimate_corrected_means(
-    data: ClusterLabels, *, power: float | None = None, half_width: float = HALF_WIDTH, confidence: float = CONFIDENCE
+    data: ClusterLabels, *, power: float | None = None, half_width: float = HALF_WIDTH
 ) -> CorrectedMeans:
     """Estimate the weighted mean label over all clusters, with t intervals.
 
@@ -90,14 +90,14 @@ def estimate_corrected_means(
     parts = _estimate_variance_parts(data, has_label, power)
     freedom = np.maximum(count_effective_clusters(parts.drawn_weights) - (2 if power is None else 1), 1)
     freedom = np.where(n > 0, freedom, np.nan)
-    degrees = _satterthwaite(parts, freedom)
+    total = parts.labelled + parts.others
+    squares = parts.labelled**2 / freedom + parts.others**2 / parts.others_freedom
+    degrees = np.maximum(np.divide(total**2, squares, out=freedom.copy(), where=squares > 0), freedom)
     enough = n >= MIN_CLUSTERS
-    se, here_se = (np.where(enough, np.sqrt(part), np.nan) for part in (parts.labelled + parts.others, parts.here))
-    half, here_half = (stdtrit(df, (1 + confidence) / 2) * part for df, part in ((degrees, se), (freedom, here_se)))
+    se, here_se = (np.where(enough, np.sqrt(part), np.nan) for part in (total, parts.here))
+    half, here_half = (stdtrit(df, (1 + CONFIDENCE) / 2) * part for df, part in ((degrees, se), (freedom, here_se)))
     value = np.where(n > 1, parts.value, np.nan)
-    n_needed = np.where(
-        enough, _find_needed_clusters(parts, n, (data.weights > 0).sum(axis=0), half_width, confidence, power is None), np.nan
-    )
+    n_needed = _find_needed_clusters(parts, n, (data.weights > 0).sum(axis=0), half_width, power is None)
     return CorrectedMeans(
         value,
         se,
@@ -110,7 +110,7 @@ def estimate_corrected_means(
         parts.tuned,
         degrees,
         n,
-        n_needed,
+        np.where(enough, n_needed, np.nan),
     )
 
 
@@ -209,19 +209,11 @@ def _normalise_weights(weights: Floats) -> Floats:
     return np.asarray(np.divide(weights, total, out=np.zeros_like(weights), where=total > 0))
 
 
-def _satterthwaite(parts: _Parts, freedom: Floats) -> Floats:
-    total = parts.labelled + parts.others
-    squares = parts.labelled**2 / freedom + parts.others**2 / parts.others_freedom
-    result = np.divide(total**2, squares, out=freedom.copy(), where=squares > 0)
-    return np.asarray(np.maximum(result, freedom))
-
-
 def _find_needed_clusters(
     parts: _Parts,
     n: npt.NDArray[np.int64],
     n_clusters: npt.NDArray[np.int64],
     half_width: float,
-    confidence: float,
     estimated: bool,
 ) -> Floats:
     """Return (columns,) the fewest clusters m, of N, with t sqrt(error (1 / m - 1 / N)) <= half width; N labels have no error."""
@@ -229,7 +221,7 @@ def _find_needed_clusters(
     for column in np.flatnonzero(n >= MIN_CLUSTERS).tolist():
         every = int(n_clusters[column])
         m = np.arange(MIN_CLUSTERS, every + 1)
-        t = stdtrit(np.maximum(m - (2 if estimated else 1), 1), (1 + confidence) / 2)
+        t = stdtrit(np.maximum(m - (2 if estimated else 1), 1), (1 + CONFIDENCE) / 2)
         wide = t * np.sqrt(parts.error[column] * np.maximum(1 / m - 1 / every, 0))
         fewest[column] = m[np.argmax(wide <= half_width)]
     return fewest

@@ -49,16 +49,14 @@ def _rank_sorted(sorted_numbers: Floats, begins: npt.NDArray[np.bool_]) -> Float
     """Return the ranks of numbers that rise within each group; `begins`: start of each group but the first."""
     position = np.broadcast_to(np.arange(sorted_numbers.shape[-1]), sorted_numbers.shape)
     is_new = np.ones(sorted_numbers.shape, dtype=bool)
-    is_new[..., 1:] = begins[..., 1:] | ~_is_same(sorted_numbers[..., :-1], sorted_numbers[..., 1:])
+    below, above = sorted_numbers[..., :-1], sorted_numbers[..., 1:]
+    with np.errstate(invalid="ignore"):  # infinity less infinity
+        is_close = above - below <= SAME * np.maximum(np.abs(below), np.abs(above)) + _SAME_AS_ZERO
+    is_same = (is_close & np.isfinite(below) & np.isfinite(above)) | (below == above)
+    is_new[..., 1:] = begins[..., 1:] | ~is_same
     first = np.maximum.accumulate(np.where(is_new, position, 0), axis=-1)
     start = np.maximum.accumulate(np.where(begins, position, 0), axis=-1)
     return np.asarray(first - start + 1, dtype=np.float64)
-
-
-def _is_same(below: Floats, above: Floats) -> npt.NDArray[Any]:
-    with np.errstate(invalid="ignore"):  # infinity less infinity
-        is_close = above - below <= SAME * np.maximum(np.abs(below), np.abs(above)) + _SAME_AS_ZERO
-    return np.asarray((is_close & np.isfinite(below) & np.isfinite(above)) | (below == above))
 
 
 class RankBounds(NamedTuple):

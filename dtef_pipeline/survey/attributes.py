@@ -87,6 +87,11 @@ def clean(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", html.unescape(text)).split())
 
 
+def clean_lines(text: str) -> str:
+    """Return the text cleaned, but with its line breaks."""
+    return "\n".join(clean(line) for line in text.strip().splitlines())
+
+
 @cache
 def find_candidates(value: str) -> frozenset[str]:
     """Return the names of all attributes that have the value: none for `Martian`, several for `Other`."""

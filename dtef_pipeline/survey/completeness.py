@@ -59,7 +59,7 @@ def require_whole_survey(survey: Survey, allowances: Collection[str] = ()) -> Su
         elif finding.code in allowances:
             findings.append(replace(finding, level="warning"))
         else:
-            raise SurveyError(_describe_finding(finding, _describe_unread_columns(survey)), where=survey.path)
+            raise SurveyError(_describe_finding(survey, finding), where=survey.path)
     questions = tuple(q for q in survey.questions if q.id not in cut)
     answers = tuple(a for a in survey.answers if a.question_id not in cut)
     return replace(survey, questions=questions, answers=answers, findings=tuple(findings))
@@ -166,14 +166,11 @@ def _describe_fewest(counts: Counter[str], last: str, name: str, noun: str) -> s
     return f"{name}: {format_count(counts[last], noun)}, all others at least {min(numbers)}"
 
 
-def _describe_unread_columns(survey: Survey) -> str:
-    """Return the unrecognised columns, which may be the missing ones."""
-    items = [item for f in survey.findings if f.code in ("unknown-column", "unheard-column") for item in f.items]
-    return f"; columns that were not read: {list_names(items)}" if items else ""
-
-
-def _describe_finding(finding: Finding, unread: str) -> str:
+def _describe_finding(survey: Survey, finding: Finding) -> str:
     """Return `<message>: 68 questions: A?; B?; C? and 65 more; ...`, with the missing items and the remedy."""
+    # Unrecognised columns may be the missing ones.
+    items = [item for f in survey.findings if f.code in ("unknown-column", "unheard-column") for item in f.items]
+    unread = f"; columns that were not read: {list_names(items)}" if items else ""
     noun = finding.code.removeprefix("missing-").removesuffix("s")
     named = list_first_names(finding.items, _NAMED_FIRST, "; ")
     return f"{finding.message}: {format_count(len(finding.items), noun)}: {named}{unread}; {_WHAT_TO_DO[finding.code]}"

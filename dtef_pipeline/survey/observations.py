@@ -60,17 +60,8 @@ def check_whole_segment(n: int | None, has_data: bool, min_n: int) -> Fault | No
     return None
 
 
-def make_no_respondents_fault(min_n: int) -> Fault:
-    """Return the fault of a pair without n in a survey that must state n."""
-    return Fault("n-unknown", f"the number of respondents is unknown, also for the segment; at least {min_n} are needed")
-
-
 def pair_fault(
-    percentages: Sequence[float | Unreadable | None],
-    options: int,
-    n: int | None,
-    min_n: int,
-    tolerance: float = SUM_TOLERANCE,
+    percentages: Sequence[float | Unreadable | None], options: int, n: int | None, min_n: int, tolerance: float = SUM_TOLERANCE
 ) -> Fault | None:
     """Return the first fault of a distribution, checking the number of respondents before the percentages, or None.
 
@@ -211,7 +202,8 @@ def _split_usable(survey: Survey, min_n: int, design_effect: float) -> tuple[lis
             options = len(survey.questions[question].options)
             fault = pair_fault(a.percentages, options, n, min_n, tolerance[a.question_id])
             if n is None and survey.requires_n:
-                fault = make_no_respondents_fault(min_n)
+                needed = f"at least {min_n} are needed"
+                fault = Fault("n-unknown", f"the number of respondents is unknown, also for the segment; {needed}")
             if fault:
                 quarantine.append(_make_quarantine_row(survey, segment.key, fault.reason, fault.detail, n, a))
             else:
@@ -350,6 +342,9 @@ def _build_responses(
         for (question, row), stand_in in zip(places, pick_references("shuffled"), strict=True)
     ]
     segment_keys = {place: survey.segments[p.segment].key for place, p in zip(places, usable, strict=True)}
+    sizes = [s.n or 0 for s in survey.segments]
+    for p in usable:  # a segment is never smaller than the n of one of its questions
+        sizes[p.segment] = max(sizes[p.segment], p.n or 0)
     columns = {
         **_build_segment_columns(survey, [p.segment for p in usable]),
         **_build_question_columns(survey, references, [p.question for p in usable]),
@@ -357,7 +352,7 @@ def _build_responses(
         "n": [p.n for p in usable],
         "n_source": [None if p.n is None else "segment" if p.answer.n is None else "question" for p in usable],
         "n_effective": [p.n_effective for p in usable],
-        "segment_n": _list_sizes(survey, usable),
+        "segment_n": [sizes[p.segment] or None for p in usable],
         "circular": pick_references("circular"),
         "population": [references[question].population for question, _ in places],
         "population_n": [references[question].population_n for question, _ in places],
@@ -368,15 +363,12 @@ def _build_responses(
         "shuffled": [None if row is None else references[question].observed[row] for question, row in stand_ins],
         "shuffled_segment": [None if row is None else segment_keys[question, row] for question, row in stand_ins],
     }
-    columns["segment_order"] = draw_segment_order(survey.round, _build_draw_frame(columns))
+    names = ("battery", "question_id", "attribute", "segment")
+    frame = pd.DataFrame({name: pd.Series(columns[name], dtype=str) for name in names})
+    put_off = np.array(columns["circular"], dtype=bool) | np.array(columns["non_answer"], dtype=bool)
+    columns["segment_order"] = draw_segment_order(survey.round, frame.assign(put_off=put_off))
     arrays = [c if isinstance(c := columns[f.name], pa.Array) else pa.array(c, type=f.type) for f in SURVEY_RESPONSES]
     return pa.Table.from_arrays(arrays, schema=SURVEY_RESPONSES)
-
-
-def _build_draw_frame(columns: Mapping[str, Any]) -> pd.DataFrame:
-    names = ("battery", "question_id", "attribute", "segment")
-    put_off = np.array(columns["circular"], dtype=bool) | np.array(columns["non_answer"], dtype=bool)
-    return pd.DataFrame({name: pd.Series(columns[name], dtype=str) for name in names}).assign(put_off=put_off)
 
 
 def _build_segment_columns(survey: Survey, rows: Sequence[int]) -> dict[str, Any]:
@@ -388,14 +380,6 @@ def _build_segment_columns(survey: Survey, rows: Sequence[int]) -> dict[str, Any
         "value": [s.value for s in segments],
         "non_answer": [is_non_answer(s.key) for s in segments],
     }
-
-
-def _list_sizes(survey: Survey, usable: Sequence[_Usable]) -> list[int | None]:
-    """Return the segment's size for each pair: as stated, but never below the n of one of its questions; None if unknown."""
-    sizes = [s.n or 0 for s in survey.segments]
-    for p in usable:
-        sizes[p.segment] = max(sizes[p.segment], p.n or 0)
-    return [sizes[p.segment] or None for p in usable]
 
 
 def _build_question_columns(survey: Survey, references: Sequence[_References], rows: Sequence[int]) -> dict[str, Any]:

@@ -137,8 +137,7 @@ EVERYTHING = Sample()
 
 
 def describe_draw(questions: pd.DataFrame, number: int | None) -> str:
-    """Return the numbers of questions and batteries in the sample, and whether they suffice for intervals, tests and tiers, else the N that
-    does.
+    """Return the numbers of questions and batteries in the sample, and whether they suffice for intervals and tests, else the N that does.
 
     Args:
         questions: one row per question of the rounds: `draw_order` (infinite: asked of no sampled segment), `is_target`, and the linked
@@ -158,10 +157,10 @@ def describe_draw(questions: pd.DataFrame, number: int | None) -> str:
 def _describe_power(batteries: int, places: pd.Series[int]) -> str:
     """Return whether the batteries suffice. `places`: the place in the draw of each battery's first question, ascending."""
     if batteries >= MIN_CLUSTERS:
-        return f"enough; intervals, tests and tiers need {MIN_CLUSTERS} batteries"
+        return f"enough; intervals and tests need {MIN_CLUSTERS} batteries"
     finite_places = places[np.isfinite(places)]
     if len(finite_places) >= MIN_CLUSTERS:
         advice = f"--questions {int(finite_places.iloc[MIN_CLUSTERS - 1]) + 1} or more"
     else:
         advice = "raise --sample-segments" if len(places) >= MIN_CLUSTERS else "there are fewer"
-    return f"too few; intervals, tests and tiers need {MIN_CLUSTERS} batteries ({advice})"
+    return f"too few; intervals and tests need {MIN_CLUSTERS} batteries ({advice})"

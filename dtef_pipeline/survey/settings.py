@@ -44,10 +44,6 @@ def _validate_each(spell: Callable[[str], str]) -> AfterValidator:
     return AfterValidator(spell_all)
 
 
-def _spell_condition(text: str) -> str:
-    return text if "+system=" in text else BlueprintOptions.parse_condition(text).condition
-
-
 class SurveySettings(RunSettings):
     """Settings of runs of survey rounds. Empty lists of rounds and segments mean all."""
 
@@ -75,7 +71,7 @@ class SurveySettings(RunSettings):
     """Number of context questions: other questions, shown with the group's answers; or all."""
     conditions: Annotated[
         list[str],
-        _validate_each(_spell_condition),
+        _validate_each(lambda text: text if "+system=" in text else BlueprintOptions.parse_condition(text).condition),
         Setting(option="--condition", metavar="TASK[/FORMAT][+WORD...]", unset="distribution/attribute-label"),
     ] = [BlueprintOptions().condition]
     """Condition, such as shift/narrative+cot or batch=3+tokens=8000: a task (distribution, shift, synthetic-individuals, batch), a format of
@@ -112,16 +108,7 @@ _WAYS = ("conditions", "context_levels")
 SURVEY_STAGE_SETTINGS = {
     "survey_responses": (),
     "blueprints": (*_WAYS, "system_prompts", "keep_earlier"),
-    "predictions": (
-        *ASKING_SETTINGS,
-        *_WAYS,
-        "models",
-        "questions",
-        "sample_segments",
-        "draws",
-        "limits",
-        "from_store",
-    ),
+    "predictions": (*ASKING_SETTINGS, *_WAYS, "models", "questions", "sample_segments", "draws", "limits", "from_store"),
     "scores": ("metric", "only_snapshot"),
     "segment_results": ("only_snapshot",),
     "drift_checks": (),

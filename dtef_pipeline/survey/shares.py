@@ -86,12 +86,11 @@ def convert_to_percent(survey: Survey) -> Survey:
     rows = [a.percentages for a in survey.answers if any(_list_numbers(a.percentages))]
     if any(max(_list_numbers(shares)) > 1 for shares in rows) or 2 * sum(map(is_fractions, rows)) <= len(rows):
         return survey
-    answers = [replace(a, percentages=tuple(map(_multiply_by_100, a.percentages))) for a in survey.answers]
+    answers = [
+        replace(a, percentages=tuple(round(100 * p, 9) if isinstance(p, float | int) else p for p in a.percentages))
+        for a in survey.answers
+    ]
     return replace(survey, answers=tuple(answers), findings=(*survey.findings, Finding("warning", "fractions", _FRACTIONS)))
-
-
-def _multiply_by_100(share: float | Unreadable | None) -> float | Unreadable | None:
-    return share if share is None or isinstance(share, Unreadable) else round(100 * share, 9)
 
 
 def has_several_answers(text: str, options: Iterable[str] = ()) -> bool:
@@ -99,11 +98,9 @@ def has_several_answers(text: str, options: Iterable[str] = ()) -> bool:
 
     False if its `options` are about one item only: mentioned or not mentioned, yes or no.
     """
-    return _SEVERAL_ANSWERS.search(text) is not None and not _is_of_one_item([option.strip() for option in options])
-
-
-def _is_of_one_item(options: Sequence[str]) -> bool:
-    return {"yes", "no"} <= {option.casefold() for option in options} or any(map(_NOT_CHOSEN.fullmatch, options))
+    names = {option.strip().casefold() for option in options}
+    is_of_one_item = names >= {"yes", "no"} or any(map(_NOT_CHOSEN.fullmatch, names))
+    return _SEVERAL_ANSWERS.search(text) is not None and not is_of_one_item
 
 
 def remove_multi_select(survey: Survey) -> Survey:

@@ -21,12 +21,12 @@ _MOST_SHOWN = 12  # names listed in a message before it stops
 def find_round_name(name: str) -> str:
     """Return the round of a directory, file or survey id, or a blank, so that another name can be given."""
     try:
-        return round_id(name, where="")
+        return make_round_id(name, where="")
     except SurveyError:
         return ""
 
 
-def round_id(name: str, *, where: str) -> str:
+def make_round_id(name: str, *, where: str) -> str:
     """Return the round of a directory, file or survey id: `GD4` for gd4 and for global-dialogues-gd4."""
     text = re.sub(r"^global[-_ ]dialogues[-_ ]", "", name.strip(), flags=re.IGNORECASE)
     if match := re.search(r"(?:^|[-_ ])(gd\d+[a-z]*)\Z", text, flags=re.IGNORECASE):

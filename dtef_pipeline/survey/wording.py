@@ -58,15 +58,14 @@ class Wording:
 
         `Which statement comes closer to your view?` over two unlike lists of options is two questions.
         """
-        return self.words == wording.words and (self.has_alike_options(wording) or self._is_regrouped(wording))
+        if self.words != wording.words:
+            return False
+        words, others = ({word for option in options for word in option.split()} for options in (self.options, wording.options))
+        return self.has_alike_options(wording) or words <= others or others <= words
 
     def is_variant(self, wording: Wording) -> bool:
         """Return whether both are wordings of one question, with the same options: `SAME_SHARE` of the words are in both."""
         return self.options == wording.options and compute_word_share(self.numbered, wording.numbered) >= SAME_SHARE
-
-    def _is_regrouped(self, wording: Wording) -> bool:
-        words, second = ({word for option in options for word in option.split()} for options in (self.options, wording.options))
-        return words <= second or second <= words
 
 
 def split_words(text: str) -> tuple[str, ...]:

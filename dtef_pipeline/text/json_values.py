@@ -43,8 +43,11 @@ class Pairs(list[tuple[str, Any]]):
 
     def named(self, name: str) -> list[Any]:
         """Return the values of a key in any case, in this object and its direct children."""
-        values = [value for key, value in self if key.strip().casefold() == name]
-        return values or [value for _, inner in self if isinstance(inner, Pairs) for value in _list_values_of_key(inner, name)]
+        children = (inner for _, inner in self if isinstance(inner, Pairs))
+        values, *inner_values = (
+            [value for key, value in pairs if key.strip().casefold() == name] for pairs in (self, *children)
+        )
+        return values or [value for found in inner_values for value in found]
 
 
 class FoundObject(NamedTuple):
@@ -63,10 +66,6 @@ class Value(NamedTuple):
 
 
 _PAIRS_DECODER = json.JSONDecoder(object_pairs_hook=Pairs, strict=False)
-
-
-def _list_values_of_key(pairs: Pairs, name: str) -> list[Any]:
-    return [value for key, value in pairs if key.strip().casefold() == name]
 
 
 def format_json_value(value: Any) -> str:
@@ -126,15 +125,12 @@ def extract_answer(text: str, key: str, *, has_marker: bool = False) -> str:
     position = 0
     for match in find_objects(text):
         amid = strip_fence(text[: match.start]) and strip_fence(text[match.end :])
-        answer = "" if has_marker and amid else _find_answer(match.pairs, key)
+        try:
+            values = [] if has_marker and amid else match.pairs.named(key)
+            answer = "".join(f"\n{key.upper()}: {format_json_value(value)}\n" for value in values)
+        except RecursionError:  # deeper than any answer
+            answer = ""
         if answer:
             parts += [text[position : match.start], answer]
             position = match.end
     return "".join([*parts, text[position:]])
-
-
-def _find_answer(pairs: Pairs, key: str) -> str:
-    try:
-        return "".join(f"\n{key.upper()}: {format_json_value(value)}\n" for value in pairs.named(key))
-    except RecursionError:  # deeper than any answer
-        return ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from dtef_pipeline.errors import ConfigError
@@ -15,12 +15,11 @@ _SIMILARITY = 0.5
 """Of names that are near, from 0 to 1, as difflib measures it."""
 
 
-def find_nearest(word: str, choices: Iterable[str], limit: int = _MOST_NEAR) -> list[str]:
-    """The known names of which the word is a part (`b` of `a/b`), or else those most similar to it; at most `limit`."""
+def find_nearest(word: str, choices: Iterable[str]) -> list[str]:
+    """Return at most three known names: those of which the word is a part (`b` of `a/b`), or else those most similar to it."""
     names = sorted(choices)
-    return [name for name in names if word in name.split("/")][:limit] or difflib.get_close_matches(
-        word, names, limit, _SIMILARITY
-    )
+    parts = [name for name in names if word in name.split("/")][:_MOST_NEAR]
+    return parts or difflib.get_close_matches(word, names, _MOST_NEAR, _SIMILARITY)
 
 
 def suggest_nearest(word: str, choices: Iterable[str]) -> str:
@@ -30,15 +29,14 @@ def suggest_nearest(word: str, choices: Iterable[str]) -> str:
     return f"Did you mean {names}? " if names else ""
 
 
-def list_nearest(word: str, choices: Iterable[str], limit: int = _MOST, describe: Callable[[str], str] = str) -> str:
-    """List the known names most similar to the word, then some others: `gpt-4.1, grok-4.20, ... and 22 more`, or `none`.
-
-    At most `limit` names, each formatted by `describe`.
+def list_nearest(word: str, choices: Iterable[str], limit: int = _MOST) -> str:
+    """List the known names most similar to the word, then some others: `gpt-4.1, grok-4.20, ... and 22 more`, or `none`; at
+    most `limit` names.
     """
     names = sorted(choices)
     matches = find_nearest(word, names)
     names = [*matches, *(name for name in names if name not in matches)]
-    return list_first_names([*map(describe, names[:limit]), *names[limit:]], limit) or "none"
+    return list_first_names(names, limit) or "none"
 
 
 def filter_by_patterns(names: Sequence[str], patterns: Sequence[str], given_as: str) -> list[str]:

@@ -40,21 +40,17 @@ def read_number_at(words: Sequence[str], start: int = 0) -> NumberRun | None:
     sign, place = (-1, start + 1) if _word_at(words, start) in _SIGNS else (1, start)
     number = _read_whole(words, place)
     if number is None:
-        return _read_half(words, place, sign)
-    if _is_ordinal(words, number.end):
-        return None
+        is_half = _word_at(words, place) in _ARTICLES and _word_at(words, place + 1) == "half"
+        return NumberRun(Fraction(sign, 2), place + 2) if is_half else None
+    last, after = words[number.end - 1], _word_at(words, number.end)
+    if after in ORDINALS_BELOW_TEN and (last in TENS_OF_WORDS or last == "hundred") and after != "second":
+        return None  # an ordinal, such as `twenty first`
     result = _add_decimals(words, _add_fraction_words(words, number))
     return NumberRun(sign * result.value, result.end)
 
 
 def _word_at(words: Sequence[str], place: int) -> str:
     return words[place] if place < len(words) else ""
-
-
-def _is_ordinal(words: Sequence[str], end: int) -> bool:
-    """Whether the words continue as an ordinal, as in `twenty first`."""
-    last, after = words[end - 1], _word_at(words, end)
-    return after in ORDINALS_BELOW_TEN and (last in TENS_OF_WORDS or last == "hundred") and after != "second"
 
 
 def _read_below_hundred(words: Sequence[str], place: int) -> tuple[int, int] | None:
@@ -109,12 +105,6 @@ def _read_multiplier(words: Sequence[str], place: int) -> tuple[int, int] | None
     if _word_at(words, place) in _ARTICLES and _word_at(words, place + 1) in SCALES_OF_WORDS:
         return 1, place + 1
     return _read_below_thousand(words, place)
-
-
-def _read_half(words: Sequence[str], place: int, sign: int) -> NumberRun | None:
-    if _word_at(words, place) in _ARTICLES and _word_at(words, place + 1) == "half":
-        return NumberRun(Fraction(sign, 2), place + 2)
-    return None
 
 
 def _add_fraction_words(words: Sequence[str], number: NumberRun) -> NumberRun:

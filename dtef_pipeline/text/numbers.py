@@ -117,15 +117,11 @@ def find_numbers(text: str) -> Iterator[FoundNumber]:
         if match["words"]:
             yield from _read_number_words(text, match)
         elif match["not_clear"]:
-            yield _read_unclear_number(match)
+            is_dozen = match[0].endswith(("dozen", "dozens"))
+            value = Fraction((6 if "half" in match[0] else 12) if is_dozen else 0)
+            yield FoundNumber(value, match.start(), match.end(), in_words=is_dozen, is_clear=False)
         elif match["none"] is None:
             yield from _read_figures(text, match)
-
-
-def _read_unclear_number(match: re.Match[str]) -> FoundNumber:
-    is_dozen = match[0].endswith(("dozen", "dozens"))
-    value = Fraction(6 if "half" in match[0] else 12) if is_dozen else Fraction(0)
-    return FoundNumber(value, match.start(), match.end(), in_words=is_dozen, is_clear=False)
 
 
 def parse_exact_number(text: str) -> Fraction | None:
@@ -177,7 +173,9 @@ def _read_number_words(text: str, match: re.Match[str]) -> Iterator[FoundNumber]
             place += 1
             continue
         start, end = match.start() + tokens[place].start(), match.start() + _find_run_end(tokens, place, run)
-        value, end = _read_hyphened_part(text, run.value, end)
+        value, part = run.value, _HYPHENED_PART.match(text, end)
+        if part and 0 < abs(value) < 20 and part[1] in _PARTS_BEHIND_HYPHEN:  # such as `two-thirds`
+            value, end = value / _PARTS_BEHIND_HYPHEN[part[1]], part.end()
         if words[0] == "minus" and not _is_sign(text, start):
             value = abs(value)
         place += run.end + sum(token[0] == "," for token in tokens[place : place + run.end])
@@ -205,14 +203,6 @@ def _find_run_end(tokens: list[re.Match[str]], place: int, run: NumberRun) -> in
         if count == run.end:
             return token.end()
     return tokens[place].end()
-
-
-def _read_hyphened_part(text: str, value: Fraction, end: int) -> tuple[Fraction, int]:
-    """Read a hyphenated fraction such as `two-thirds`."""
-    part = _HYPHENED_PART.match(text, end)
-    if part is None or not 0 < abs(value) < 20 or (parts := _PARTS_BEHIND_HYPHEN.get(part[1])) is None:
-        return value, end
-    return value / parts, part.end()
 
 
 def _is_before_ordinal(text: str, end: int, last: str) -> bool:
@@ -260,10 +250,10 @@ def _read_value(match: re.Match[str]) -> Fraction | None:
     power = int(match["power"] or 0) + int(exponent[1:] or 0)
     if len(figures) > _MOST_FIGURES or abs(power) + len(figures) > _MOST_FIGURES:
         return None
-    value = _raise_to_power(Fraction(figures.translate(_WITHOUT_GROUPS)), int(match["raised"] or 1), len(figures))
-    if value is None:
+    base, raised = Fraction(figures.translate(_WITHOUT_GROUPS)), int(match["raised"] or 1)
+    if abs(raised) * len(figures) > _MOST_FIGURES or (raised < 0 and not base):
         return None
-    value *= Fraction(10) ** power
+    value = base**raised * Fraction(10) ** power
     if match["under"]:
         denominator = Fraction(match["under"])
         if not denominator:
@@ -272,10 +262,3 @@ def _read_value(match: re.Match[str]) -> Fraction | None:
     for scale in (match["scales"] or "").replace("-", " ").split():
         value *= 100 if scale == "hundred" else SCALES_OF_WORDS[scale]
     return value * 1000 if match["kilo"] else value
-
-
-def _raise_to_power(base: Fraction, power: int, digits: int) -> Fraction | None:
-    """Return the value of `10^3`, or None if it has too many digits or a zero denominator."""
-    if abs(power) * digits > _MOST_FIGURES or (power < 0 and not base):
-        return None
-    return base**power

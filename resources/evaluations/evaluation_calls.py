@@ -26,7 +26,7 @@ class CallCounts(NamedTuple):
         return sum(self)
 
     def build_json(self) -> dict[str, int]:
-        return {"asked": self.n_requests, **self._asdict()}
+        return {"n_requests": self.n_requests, **self._asdict()}
 
 
 class StageCalls(NamedTuple):
@@ -101,12 +101,12 @@ def sum_reported_calls(events: Iterable[Event]) -> EvaluationCalls | None:
 
 def count_calls_left(events: Iterable[Event]) -> int:
     """Return how many requests the last active stage still had to send, as far as known."""
-    progress: Mapping[str, Any] = {"of": 0}
-    last: Mapping[str, Any] = {"asked": 0}
+    progress: Mapping[str, Any] = {"n_planned": 0}
+    last: Mapping[str, Any] = {"n_requests": 0}
     for event in events:
         if event.kind == "item" and "answered" in event.data:
-            progress, last = event.data, {"asked": 0}
+            progress, last = event.data, {"n_requests": 0}
         elif event.kind == "item" and "calls" in event.data:
             last = event.data["calls"]
-            progress = progress if event.data["stage"] == progress.get("stage") else {"of": 0}
-    return max(0, int(progress["of"]) - int(last["asked"]))
+            progress = progress if event.data["stage"] == progress.get("stage") else {"n_planned": 0}
+    return max(0, int(progress["n_planned"]) - int(last["n_requests"]))

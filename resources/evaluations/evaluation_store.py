@@ -44,7 +44,7 @@ class RunSpec(NamedTuple):
 
 
 class EvaluationRun(NamedTuple):
-    """A part of an evaluation with its own state and results: in games a persona in a scenario, elsewhere a partition."""
+    """A run of an evaluation with its own state and results: in games a persona in a scenario, elsewhere a partition."""
 
     run_id: str
     queue_id: str
@@ -277,7 +277,7 @@ class EvaluationStore(DatabaseStore):
             if connection.execute(insert, row).rowcount == 0:
                 return False
             record_action(
-                connection, actor, now, "cancel evaluation", {"queue_id": queue_id}, {"queue_id": queue_id, "asked": True}
+                connection, actor, now, "cancel evaluation", {"queue_id": queue_id}, {"queue_id": queue_id, "requested": True}
             )
             return True
 

@@ -27,7 +27,7 @@ evaluations = sa.Table(
     sa.Column("place", sa.Integer, primary_key=True),
     sa.Column("queue_id", sa.String(32), nullable=False, unique=True),
     sa.Column("family", sa.Text, nullable=False),
-    # JSON: the request, its Dagster run, and the partition and distinguishing settings of each part.
+    # JSON: the request, its Dagster run, and the partition and distinguishing settings of each run.
     sa.Column("manifest", sa.Text, nullable=False),
     sa.Column("plan", sa.Text, nullable=False),
     sa.Column("runs", sa.Text, nullable=False),

@@ -288,7 +288,8 @@ def _estimate_tokens(request: Request) -> tuple[int, int]:
     texts = [message.text for message in request.conversation]
     # A request without a system message is counted with the markup of two messages as well.
     prompt = int(_PROMPT_MARGIN * sum(map(estimate_tokens, texts))) + _FRAME_TOKENS * max(2, len(texts))
-    return prompt, compute_response_limit(request)
+    response = request.max_tokens or max(UNBOUNDED_RESPONSE, request.answer_tokens or 0)
+    return prompt, 0 if request.role == EMBEDDER else response
 
 
 def compute_max_usage(request: Request, price: Price | None, ceiling: Ceiling | None = None) -> Usage:
@@ -306,10 +307,3 @@ def count_unknown_cost(request: Request, price: Price | None, ceiling: Ceiling |
 def _merge_limits(limits: Budget, defaults: Budget) -> Budget:
     """Return the limits, completed by the further ones."""
     return Budget(**{**defaults.model_dump(), **limits.model_dump(exclude_none=True)})
-
-
-def compute_response_limit(request: Request) -> int:
-    """Return the maximum tokens of the response; 0 for embeddings."""
-    if request.role == EMBEDDER:
-        return 0
-    return request.max_tokens or max(UNBOUNDED_RESPONSE, request.answer_tokens or 0)

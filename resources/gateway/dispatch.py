@@ -23,8 +23,9 @@ from resources.gateway.queues import (
     make_unanswered_call,
 )
 from resources.gateway.retries import Rules
-from resources.gateway.single_flight import Claiming, SingleFlight
+from resources.gateway.single_flight import SingleFlight
 from resources.gateway.transport import CallError, Reply, Scope, Scrubber, Transport
+from resources.responses.claims import Claims
 from resources.responses.writer import ResponseWriter
 
 # Maximum wait, so that a missed event delays the run for a moment only.
@@ -38,7 +39,7 @@ class Dispatch:
         self,
         queues: Sequence[ModelQueue],
         writer: ResponseWriter,
-        claims: Claiming,
+        claims: Claims,
         accounts: Accounts,
         rules: Rules,
         scrub: Scrubber,
@@ -226,8 +227,6 @@ class Dispatch:
             queue.state.learn(reply, job.request)
             usage = compute_usage(reply, job.request, queue.state.price, queue.ceiling)
             queue.state.answer(job)
-            if line := queue.state.build_host_warning(reply.host):
-                self._tell(line)
             self._end_undecided(queue)
             await self._writer.commit(make_response(job, reply, latency, self._scrub, usage))
             queue.done += 1
@@ -333,7 +332,7 @@ class Dispatch:
             self._tell(f"{queue.spec.name}: {reason}; {len(jobs):,} {are} not sent{_quote_error(last)}")
         for job in jobs:
             error = _quote_error(errors.get(job.key, last))
-            self._fail(queue, job, f"not asked{' again' if job.sent else ''}: {reason}{error}", status)
+            self._fail(queue, job, f"not sent{' again' if job.sent else ''}: {reason}{error}", status)
 
     def _fail(self, queue: ModelQueue, job: Job, message: str, status: str = "error") -> None:
         if status == "budget":

@@ -9,10 +9,8 @@ import asyncio
 import logging
 import os
 import threading
-import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -31,7 +29,6 @@ from resources.gateway.model_checks import add_stored_snapshots, refuse
 from resources.gateway.prices import price
 from resources.gateway.progress import OnProgress
 from resources.gateway.queues import (
-    FIRST_LIMIT,
     Arrival,
     Breaker,
     BreakerRules,
@@ -41,11 +38,10 @@ from resources.gateway.queues import (
     ProviderSlots,
     find_provider,
 )
-from resources.gateway.request_settings import describe_altered_settings, find_sent_problem, refuse_same_sent
+from resources.gateway.request_settings import describe_altered_settings, refuse_same_sent
 from resources.gateway.retries import Backoff, Rules
 from resources.gateway.transport import Scrubber, Transport
 from resources.responses.claims import Claims
-from resources.responses.provider_shares import ProviderShares, Report, Share
 from resources.responses.store import ResponseStore
 from resources.responses.writer import ResponseWriter
 
@@ -121,99 +117,6 @@ class LoopThread:
         await self._main()
 
 
-LOOK_EVERY_S = 1.0
-
-
-class SharedLimits:
-    """One set of requests to providers with shared limits. A local model has no such limit."""
-
-    def __init__(
-        self,
-        queues: Sequence[ModelQueue],
-        shares: ProviderShares,
-        writer: ResponseWriter,
-        on_change: Callable[[], None],
-        stop: Callable[[], None],
-    ) -> None:
-        """Args:
-        queues: may grow meanwhile.
-        shares: in the response store's database; used only in the writer's thread.
-        writer: provides its thread.
-        on_change: called when more calls may be in flight.
-        stop: called if the database fails.
-        """
-        self._queues, self._shares, self._writer, self._changed, self._stop = queues, shares, writer, on_change, stop
-        self._reported: dict[str, tuple[int, float]] = {}
-        self._paused_by_others: dict[str, float] = {}
-        self._fault: BaseException | None = None
-
-    async def around(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do the work with a share of each limit."""
-        for slots in self._collect_slots().values():
-            slots.share(slots.in_flight)  # nothing until it has its share
-        looking = asyncio.create_task(self._run_looks())
-        try:
-            await work
-        finally:
-            looking.cancel()
-            with suppress(asyncio.CancelledError):
-                await looking
-            await self._writer.run(self._shares.close)
-        if self._fault is not None:
-            raise self._fault
-
-    async def _run_looks(self) -> None:
-        while self._fault is None:
-            try:
-                await self.look()
-            except Exception as error:
-                self._fault = error
-                self._stop()
-            await asyncio.sleep(LOOK_EVERY_S)
-
-    async def look(self) -> None:
-        """Report the use of the limits since the last call, and take this run's shares."""
-        slots = self._collect_slots()
-        reports = {name: self._report(name, slot) for name, slot in slots.items()}
-        shares = await self._writer.run(self._shares.take, reports)
-        self._apply(slots, shares)
-        self._changed()
-
-    def _collect_slots(self) -> dict[str, ProviderSlots]:
-        return {find_provider(queue.spec): queue.state.slots for queue in list(self._queues) if not queue.spec.is_local}
-
-    def _report(self, name: str, slots: ProviderSlots) -> Report:
-        now = time.monotonic()
-        answers, limited_at = self._reported.get(name, (slots.answers, slots.limited_at))
-        self._reported[name] = slots.answers, slots.limited_at
-        # The number that it reports as held does not grow until it receives its new share.
-        slots.share(slots.limit)
-        return Report(
-            wants=sum(_count_wanted(queue) for queue in list(self._queues) if queue.state.slots is slots),
-            holds=max(slots.limit, slots.in_flight),
-            in_flight=slots.in_flight,
-            answered=slots.answers - answers,
-            limited_before_s=now - slots.limited_at if slots.limited_at > limited_at else None,
-            # If the pause of another run were reported as its own, each report would extend it.
-            pause_s=max(0.0, slots.paused_until - now) if slots.paused_until != self._paused_by_others.get(name) else 0.0,
-        )
-
-    def _apply(self, slots: Mapping[str, ProviderSlots], shares: Mapping[str, Share]) -> None:
-        now = time.monotonic()
-        for name, share in shares.items():
-            # Release first: the run sends nothing beyond its fair share, and calls in flight beyond it end. Then another run takes them.
-            slots[name].share(min(share.calls, share.fair))
-            if share.pause_s > 0 and now + share.pause_s > slots[name].paused_until:
-                slots[name].pause(now + share.pause_s)
-                self._paused_by_others[name] = slots[name].paused_until
-
-
-def _count_wanted(queue: ModelQueue) -> int:
-    """Count the queue's calls that could be in flight now."""
-    waiting = len(queue.ready) + len(queue.retries) + len(queue.unclaimed) + queue.claiming
-    return min(queue.spec.max_concurrency, queue.in_flight + waiting)
-
-
 _log = logging.getLogger("dtef.gateway")
 _NO_BUDGET = Budget()
 _ModelKey = tuple[str, bool]
@@ -236,7 +139,7 @@ class Gateway:
     """A client of language models that sends only requests without a stored response.
 
     One gateway per run: its knowledge of providers and models, and its spending, extend over all its `answer` calls. Make one call at a
-    time: two would each count as a run of its own where provider limits are shared.
+    time.
     """
 
     def __init__(
@@ -258,7 +161,7 @@ class Gateway:
         budget: the most the run may use over all models.
         budgets: the most that single models may use, by model name.
         environ: source of API keys; by default the process's environment.
-        provider_limits: calls in flight at once to a provider, over all runs that share the store; found by trying for other providers.
+        provider_limits: calls in flight at once to a provider, in this process; found by trying for other providers.
         max_concurrency: calls in flight at once over all models; each model and provider has its own limit below it.
         backoff: waits between attempts.
         breaker: when a failing model is paused, and when it is given up.
@@ -360,13 +263,11 @@ class Gateway:
 
         on_settled = settle if intake.is_followed else None
         dispatch = Dispatch(queues, writer, claims, self.accounts, self._rules, scrub, tell, on_settled)
-        shares = ProviderShares(self.store, claims, first=FIRST_LIMIT, most=self._provider_limits)
-        limits = SharedLimits(queues, shares, writer, partial(dispatch.enter, (), 0), dispatch.stop)
 
         async def ask() -> None:
             async with writer:
                 try:
-                    await limits.around(dispatch.run())
+                    await dispatch.run()
                 finally:
                     await writer.run(claims.close)
 
@@ -402,10 +303,10 @@ class Gateway:
         if spec.is_computed:
             raise ValueError(f"{spec.name} is refused: its answers are computed, not requested")
         if (state := self._models.get(key)) is None:
-            if (slots := self.providers.get(find_provider(spec))) is None:
-                slots = self.providers[find_provider(spec)] = ProviderSlots(self._rules.limit, self._rules.backoff)
-                if not spec.is_local:
-                    slots.share(0)  # until the run has its share of the calls that all runs may have in flight
+            provider = find_provider(spec)
+            if (slots := self.providers.get(provider)) is None:
+                cap = min(self._rules.limit, self._provider_limits.get(provider, self._rules.limit))
+                slots = self.providers[provider] = ProviderSlots(cap, self._rules.backoff)
             transport = self._local if spec.is_local else self._hosted[is_direct(spec), key[1]]
             state = self._models[key] = ModelState(spec, transport, slots, Breaker(self._breaker_rules))
         return state
@@ -421,11 +322,7 @@ class Gateway:
             self.accounts.refuse_unpriced(role_prices, role)
 
     def _check_sent(self, queues: Sequence[ModelQueue]) -> None:
-        """Report settings that are not sent as configured.
-
-        Raises GatewayError if litellm refuses what it would send, or two models would send the same request.
-        """
-        refuse({queue.spec.name: find_sent_problem(queue.spec, queue.room) for queue in queues})
+        """Report settings that are not sent as configured. Raises GatewayError if two models would send the same request."""
         for queue in queues:
             specs = self._checked[queue.role]
             if queue.spec.variant not in specs:

@@ -65,7 +65,9 @@ def make_status_error(
         is_blocked: the client knows that a content filter stopped the prompt.
         is_refused: the client knows that the key was refused, regardless of status.
     """
-    wait = _parse_wait(headers, words)
+    wait = retry_after(headers, datetime.now(UTC))
+    if wait is None and (delay := _RETRY_DELAY.search(words)):  # in Gemini's body
+        wait = float(delay.group(1))
     message = f"{spec.name}: HTTP {status}: {detail}"
     if blame := _find_prompt_fault(status, words, too_long, is_blocked):
         return CallError(f"{spec.name}: {blame} (HTTP {status}): {detail}", Scope.REQUEST, of_prompt=True)
@@ -152,11 +154,3 @@ def _is_out_of_money(words: str, wait: float | None) -> bool:
     if _NO_MONEY.search(words):
         return True
     return wait is None and bool(_MAYBE_NO_MONEY.search(words)) and not _WAITABLE.search(words)
-
-
-def _parse_wait(headers: Mapping[str, str], words: str) -> float | None:
-    """Return seconds to wait, from the Retry-After header, else from the delay in Gemini's body."""
-    seconds = retry_after(headers, datetime.now(UTC))
-    if seconds is None and (delay := _RETRY_DELAY.search(words)):
-        seconds = float(delay.group(1))
-    return seconds

@@ -64,6 +64,8 @@ class LocalTransport:
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="local-model")
         self._server: Any = None
+        weights = _find_weights()
+        self._weights_name = weights.name if weights else None
 
     def problem(self, spec: ModelSpec) -> str | None:
         if spec.model == LOCAL_EMBEDDER:
@@ -124,7 +126,7 @@ class LocalTransport:
         )
         (choice,), usage = completion["choices"], completion["usage"]
         reason = "length" if choice["finish_reason"] == "length" else "stop"
-        return Reply(choice["text"], reason, _find_weights_name(), usage["prompt_tokens"], usage["completion_tokens"], 0.0)
+        return Reply(choice["text"], reason, self._weights_name, usage["prompt_tokens"], usage["completion_tokens"], 0.0)
 
     def _answer(self, request: Request) -> Reply:
         stem = extract_stem(request.conversation[-1].text, request.choices)
@@ -152,7 +154,7 @@ class LocalTransport:
             prompt_tokens += completion["usage"]["prompt_tokens"]
             completion_tokens += completion["usage"]["completion_tokens"]
         percentages = [round(100 * total / len(offsets), 1) for total in totals]
-        return Reply(json.dumps(percentages), "stop", _find_weights_name(), prompt_tokens, completion_tokens, 0.0)
+        return Reply(json.dumps(percentages), "stop", self._weights_name, prompt_tokens, completion_tokens, 0.0)
 
     def _complete(self, text: str, **settings: int | bool | list[str]) -> dict[str, Any]:
         if self._server is None:
@@ -245,11 +247,6 @@ def _find_weights() -> Path | None:
     if spec is None or spec.origin is None:
         return None
     return next(iter(sorted(Path(spec.origin).parent.glob("*.gguf"))), None)
-
-
-def _find_weights_name() -> str | None:
-    weights = _find_weights()
-    return weights.name if weights else None
 
 
 def build_chat_prompt(messages: Sequence[Message]) -> str:

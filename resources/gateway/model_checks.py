@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple
 
 from dtef_pipeline.asking.addresses import redact_address
 from dtef_pipeline.asking.models import ModelSpec
@@ -15,7 +14,7 @@ from resources.gateway.direct_transport import is_direct
 from resources.gateway.litellm_transport import UNKNOWN_PROVIDER, LitellmTransport, find_unknown_provider
 from resources.gateway.local_model import LocalTransport
 from resources.gateway.prices import price
-from resources.gateway.request_settings import find_provider_problem, find_sent_problem, is_translated, refuse_same_sent
+from resources.gateway.request_settings import is_translated, refuse_same_sent
 from resources.gateway.transport import Scrubber
 from resources.responses.store import ResponseStore
 
@@ -41,8 +40,6 @@ def find_quick_problem(spec: ModelSpec, environ: Mapping[str, str]) -> str | Non
         return None
     if spec.is_local:
         return LocalTransport().problem(spec)
-    if problem := find_provider_problem(spec):
-        return problem
     usual = f"{spec.model.partition('/')[0].upper()}_API_KEY"
     if not spec.api_key_env and not spec.api_base and environ.get(usual, "").strip():
         return None
@@ -85,7 +82,7 @@ def refuse_early(
     prices in litellm's list, whose import takes seconds; it lacks models at their own address.
 
     Raises:
-        GatewayError: a required model cannot be called: no key, no package, settings that the provider refuses, no price under a limit in
+        GatewayError: a required model cannot be called: no key, no package, no price under a limit in
     dollars; or two models would send the same request.
     """
     specs = [spec for spec in models if not spec.is_computed]
@@ -95,26 +92,16 @@ def refuse_early(
     new = {spec.name for spec in specs if (spec.name in problems or spec in no_price) and not store.has(spec.variant, snapshot)}
     refuse({spec.name: add_stored_snapshots(spec, problems.get(spec.name), store) for spec in specs if spec.name in new})
     new_specs = [spec for spec in specs if is_translated(spec) and not store.has(spec.variant, snapshot)]
-    refuse({spec.name: find_sent_problem(spec) for spec in new_specs})
     refuse_same_sent(specs if new_specs else (), new_specs)
     accounts.refuse_unpriced((spec, None) for spec in no_price if spec.name in new)
 
 
-class ModelRoute(NamedTuple):
-    """The route to a model."""
-
-    transport: Literal["direct", "litellm", "local", ""]
-    """`local`: the model runs in this process. Empty: no model is called."""
-    address: str
-    """Address of the user's own server (`api_base`); empty: the provider's, or none."""
-
-
-def resolve_route(spec: ModelSpec, environ: Mapping[str, str]) -> ModelRoute:
-    """Return the route to a model, without passwords and keys of the environment."""
-    if spec.is_computed:
-        return ModelRoute("", "")
-    if spec.is_local:
-        return ModelRoute("local", "")
+def resolve_route(spec: ModelSpec, environ: Mapping[str, str]) -> tuple[str, str]:
+    """Return how a model is called (direct, litellm, local for a model in this process, or empty if none is called), and the address of the
+    user's own server, without passwords and keys of the environment; empty for a provider's.
+    """
+    if spec.is_computed or spec.is_local:
+        return "local" if spec.is_local else "", ""
     # Redacted before the scrubber shortens it, and again because the scrubber writes [key] for what it removes.
     address = redact_address(Scrubber(environ, [spec])(redact_address(spec.api_base))) if spec.api_base else ""
-    return ModelRoute("direct" if is_direct(spec) else "litellm", address)
+    return "direct" if is_direct(spec) else "litellm", address

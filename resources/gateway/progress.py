@@ -95,10 +95,6 @@ def display_progress(log: Callable[[str], None], stage: str = "", every: float =
         display.close(is_kept=True)
 
 
-def _choose_error_stream() -> TextIO | None:
-    return _errors or (sys.stderr if sys.stderr.isatty() else None)
-
-
 @contextmanager
 def waiting(title: str) -> Iterator[None]:
     """Show a title and the elapsed seconds during uncountable work, if a command runs on a terminal."""
@@ -117,9 +113,8 @@ class RunProgress:
     `expected`: requests of the run by model name.
     """
 
-    def __init__(self, show: OnProgress, expected: Mapping[str, int], clock: Callable[[], float] = time.monotonic) -> None:
-        self._show, self._expected, self._clock = show, expected, clock
-        self._began: dict[str, float] = {}
+    def __init__(self, show: OnProgress, expected: Mapping[str, int]) -> None:
+        self._show, self._expected = show, expected
         self._before: dict[str, ModelProgress] = {}
         self._now: dict[str, ModelProgress] = {}
         self.is_open = False
@@ -141,16 +136,8 @@ class RunProgress:
         expected = self._expected.get(line.model, 0)
         total = max(expected, line.total + earlier)
         counts = {name: getattr(line, name) + getattr(before, name, 0) for name in ("replayed", "done", "failed", "stopped")}
-        so_far = self._rate_so_far(line.model, counts["done"])
-        rate = line.rate or so_far
-        is_known = rate and not (self.is_open and line.total + earlier > expected)
-        return replace(line, total=total, **counts, rate=rate, seconds_left=(total - n_settled) / rate if is_known else None)
-
-    def _rate_so_far(self, model: str, n_done: int) -> float:
-        """Return the mean rate since the first report on a model that has not responded for half a minute."""
-        now = self._clock()
-        seconds = now - self._began.setdefault(model, now)
-        return n_done / seconds if seconds > 0 else 0.0
+        is_known = line.rate and not (self.is_open and line.total + earlier > expected)
+        return replace(line, total=total, **counts, seconds_left=(total - n_settled) / line.rate if is_known else None)
 
 
 def format_progress(head: str, n_done: int, total: int, details: Iterable[str]) -> str:
@@ -174,11 +161,9 @@ def _list_model_details(progress: ModelProgress) -> list[str]:
 
 
 def _format_pace(per_second: float) -> str:
-    """Return `208/min`, `1.5/min` or `20/h`; never 0."""
+    """Return `208/min`, `1.5/min` or `0.012/min`; never 0."""
     per_minute = per_second * 60
-    if per_minute >= 0.95:
-        return f"{per_minute:,.0f}/min" if per_minute >= 10 else f"{per_minute:.1f}/min"
-    return f"{max(1, round(per_second * 3600))}/h"
+    return f"{per_minute:,.0f}/min" if per_minute >= 10 else f"{per_minute:.2g}/min"
 
 
 def _format_duration(seconds: float) -> str:
@@ -210,7 +195,7 @@ class _Lines:
     """
 
     def __init__(self, log: Callable[[str], None], stage: str, every: float, clock: Callable[[], float]) -> None:
-        self._errors = _choose_error_stream()
+        self._errors = _errors or (sys.stderr if sys.stderr.isatty() else None)
         self._bars = _make_bars(self._errors) if self._errors is not None and self._errors.isatty() else None
         self._log, self._stage, self._every, self._clock = log, stage, every, clock
         self._last = clock()
@@ -287,7 +272,7 @@ class ModelsProgress(_Lines):
 
 
 class PartsProgress(_Lines):
-    """Progress of a stage. `head`: the stage and what is counted, such as `score: partitions`."""
+    """Progress of a stage, with the time so far. `head`: the stage and what is counted, such as `score: partitions`."""
 
     def __init__(
         self,
@@ -298,26 +283,9 @@ class PartsProgress(_Lines):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(log, "", every, clock)
-        self._head, self._total = head, total
-        self._start = self._began = self._last
-        self._parts_begun = self._done_before = 0
+        self._head, self._total, self._start = head, total, self._last
 
-    def __call__(self, n_done: int) -> None:
-        since, seconds = n_done - self._done_before, self._clock() - self._began
-        rate = since / seconds if since and seconds > 0 else 0.0
-        wait = (
-            [_format_pace(rate), f"{_format_duration((self._total - n_done) / rate)} left"]
-            if rate and n_done < self._total
-            else []
-        )
-        self._show(self._head, n_done, self._total, wait, self._check_due())
-
-    def resume(self, n_done: int) -> None:
-        """Resume after other work, which does not count in the time left."""
-        self._began, self._done_before = self._clock(), n_done
-
-    def begin(self, part: str) -> None:
-        """Begin the next part. Its name and the time so far replace the time left, because named parts take very different times."""
-        self._parts_begun += 1
+    def __call__(self, count: int, part: str | None = None) -> None:
+        """Show the count of parts done; with the name of a part, of parts begun."""
         seconds = _format_duration(self._clock() - self._start)
-        self._show(self._head, self._parts_begun, self._total, [part, seconds], self._check_due())
+        self._show(self._head, count, self._total, [part, seconds] if part else [seconds], self._check_due())

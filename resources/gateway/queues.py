@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import re
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
@@ -32,7 +31,7 @@ def find_provider(spec: ModelSpec) -> str:
     `openai`, `anthropic`, `local`; `openai/127.0.0.1:8000`.
     """
     provider = spec.model.partition("/")[0]
-    # Without user and password, like the stored name (`resources/responses/provider_shares.py`).
+    # Without user and password: pools have this name.
     return f"{provider}/{urlsplit(spec.api_base).netloc.rpartition('@')[2]}" if spec.api_base else provider
 
 
@@ -40,8 +39,8 @@ def find_provider(spec: ModelSpec) -> str:
 class ProviderSlots:
     """The calls in flight to one provider, under an adaptive limit. Times are seconds of one monotonic clock.
 
-    A 429 halves the limit, but not again for calls in flight at the last cut: they say nothing about the limit since. It grows when all
-    runs together take their shares again (`SharedLimits`).
+    The limit grows by one with each response until the first 429, then by one after as many responses as the limit. A 429 halves it, but
+    not again for calls in flight at the last cut: they say nothing about the limit since.
     """
 
     cap: int
@@ -49,10 +48,8 @@ class ProviderSlots:
     limit: int = 0
     in_flight: int = 0
     paused_until: float = -inf
-    answers: int = 0
-    """Responses so far."""
-    limited_at: float = -inf
-    """Start of the newest call that got a 429."""
+    _answers: int = field(default=0, repr=False)
+    """Responses since the limit last changed."""
     _cut_at: float = field(default=-inf, repr=False)
     _cuts: int = field(default=0, repr=False)
     """Consecutive cuts without a response in between."""
@@ -64,27 +61,24 @@ class ProviderSlots:
         """Return how many calls may start now."""
         return max(0, self.limit - self.in_flight) if now >= self.paused_until else 0
 
-    def share(self, calls: int) -> None:
-        """Set this run's share of a limit common to all runs, which adapt it together."""
-        self.cap = self.limit = calls
-
     def pause(self, end: float) -> None:
         self.paused_until = max(self.paused_until, end)
 
     def record_answer(self) -> None:
-        self.answers += 1
         self._cuts = 0
+        self._answers += 1
+        if self._cut_at == -inf or self._answers >= self.limit:
+            self.limit, self._answers = min(self.cap, self.limit + 1), 0
 
     def record_rate_limit(self, began: float, now: float, retry_after: float | None) -> None:
         """Record a 429 of a call that began at `began` and still counts as in flight."""
-        self.limited_at = max(self.limited_at, began)
         if retry_after is not None:
             self.pause(now + retry_after)
         if began <= self._cut_at:
             return
         # Half of the calls in use, because a limit that was not reached says nothing about the server.
         self.limit = min(self.cap, max(1, min(self.limit, self.in_flight) // 2))
-        self._cut_at = now
+        self._cut_at, self._answers = now, 0
         self._cuts += 1
         if retry_after is None and self._cuts > 1:
             self.pause(now + self.backoff.wait(self._cuts - 1))
@@ -249,7 +243,6 @@ class ModelState:
     ceilings: defaultdict[str, Ceiling] = field(default_factory=lambda: defaultdict(Ceiling))
     """Ceilings by role."""
     _refusals: list[str] = field(default_factory=list)
-    _has_warned_of_host: bool = False
 
     def answer(self, job: Job) -> None:
         """Record an answered call."""
@@ -277,29 +270,12 @@ class ModelState:
         current = self._bound or bound
         self._bound = self.price = Price(min(current.prompt, bound.prompt), min(current.completion, bound.completion))
 
-    def build_host_warning(self, host: str | None) -> str | None:
-        """Return a warning the first time that another host than the pinned one served the model, else None."""
-        provider = self.spec.provider
-        if self._has_warned_of_host or provider is None or host is None or _is_same_host(provider, host):
-            return None
-        self._has_warned_of_host = True
-        return (
-            f"{self.spec.name}: a response came from the host {host[:80]!r}, not from {provider}, which the models file pins; "
-            "it is kept and scored"
-        )
-
     def record_refusal(self, message: str) -> bool:
         """Record a final refusal; return whether so many had the same words, and nothing else, that the model is at fault."""
         if len(self._refusals) < SAME_REFUSALS:
             self._refusals.append(message)
         is_same = len(self._refusals) == SAME_REFUSALS and len(set(self._refusals)) == 1
         return is_same and not self.answered
-
-
-def _is_same_host(provider: str, host: str) -> bool:
-    """Return whether a reply's host (`Google AI Studio`) is the pinned one (`google-ai-studio`, `deepinfra/fp8`) by letters and digits."""
-    expected, actual = (re.sub(r"[^a-z0-9]", "", name.lower()) for name in (provider.partition("/")[0], host))
-    return expected.startswith(actual) or actual.startswith(expected)
 
 
 @dataclass
@@ -339,12 +315,6 @@ class ModelQueue:
     def ceiling(self) -> Ceiling:
         """The maximum usage of the model's calls in this role."""
         return self.state.ceilings[self.role]
-
-    @property
-    def room(self) -> int | None:
-        """The smallest response limit of the unclaimed requests, in tokens, or None if none has a limit."""
-        limits = [job.request.max_tokens for job in self.unclaimed]
-        return min((limit for limit in limits if limit is not None), default=None)
 
     @property
     def is_exhausted(self) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from importlib.util import find_spec
 from typing import Any
 
 from dtef_pipeline.asking.models import OPENAI, ModelSpec
@@ -13,26 +12,6 @@ from dtef_pipeline.errors import GatewayError
 from resources.gateway.direct_transport import is_direct
 from resources.gateway.litellm_module import load_litellm
 from resources.gateway.transport import build_sampling_body
-
-_LEAST_TOP_P = 0.95
-"""Minimum `top_p` that Anthropic accepts for models with reasoning."""
-
-
-_AT_AN_ADDRESS = ("custom", "oobabooga", "triton")
-"""LiteLLM providers that are the user's own servers, for which it has no address."""
-_IN_PROCESS = ("petals", "vllm")
-"""LiteLLM providers that run in this process, by the name of the package."""
-_INSTEAD = "allowed: a provider that litellm asks (openai/..., anthropic/..., openrouter/...), or openai/NAME with the api_base of your server"
-
-
-def find_provider_problem(spec: ModelSpec) -> str | None:
-    """Return why litellm cannot call the model's provider, as far as known without loading litellm, or None."""
-    provider, _, tail = spec.model.partition("/")
-    if provider in _AT_AN_ADDRESS and not spec.api_base and "://" not in tail:
-        return f"{spec.model!r} names no server: {provider} needs an api_base in the models file; {_INSTEAD}"
-    if provider in _IN_PROCESS and not spec.api_base and find_spec(provider) is None:
-        return f"{spec.model!r} would run in this process, and the package {provider} is not installed; {_INSTEAD}"
-    return None
 
 
 def is_translated(spec: ModelSpec) -> bool:
@@ -98,96 +77,15 @@ def refuse_same_sent(specs: Iterable[ModelSpec], models: Iterable[ModelSpec]) ->
         body = json.dumps([spec.model, spec.api_base, sent_body], sort_keys=True, default=str)
         earlier = first.setdefault(body, spec)
         if earlier is not spec and {earlier.variant, spec.variant} & new:
-            raise GatewayError(_describe_same(earlier, spec))
-
-
-def find_sent_problem(spec: ModelSpec, room: int | None = None) -> str | None:
-    """Return why the provider, or litellm, refuses every request to the model with its settings, or None if nothing is known.
-
-    `room`: the most tokens of a response, by the model's prompts; None if unknown, and reasoning that leaves none is then no problem.
-    """
-    if not is_translated(spec):
-        return None
-    if problem := find_provider_problem(spec) or _find_chat_problem(spec):
-        return problem
-    try:
-        body = build_sent_body(spec)
-    except Exception as error:
-        return _describe_untranslated(spec, error)
-    thinking = body.get("thinking")
-    if (
-        not isinstance(thinking, Mapping)
-        or thinking.get("type") not in ("enabled", "adaptive")
-        or not _is_claude(spec, thinking)
-    ):
-        return None
-    budget = int(thinking.get("budget_tokens") or 0)
-    faults = list(_find_thinking_faults(body, budget, spec.max_tokens if room is None else room, is_sure=room is not None))
-    if not faults:
-        return None
-    tokens = {} if spec.max_tokens is None or spec.max_tokens > budget else {"max_tokens": budget + spec.max_tokens}
-    remedy = ",".join(
-        f"{key}={value}" for key, value in {**tokens, "reasoning_effort": spec.reasoning_effort, "temperature": 1}.items()
-    )
-    return f"the provider refuses every request with reasoning_effort={spec.reasoning_effort}: {' and '.join(faults)}; write @{remedy}"
-
-
-def _find_chat_problem(spec: ModelSpec) -> str | None:
-    """Return a message if litellm has the provider only for embeddings, speech, images or vector stores."""
-    litellm = load_litellm()
-    try:
-        model, provider, *_ = litellm.get_llm_provider(spec.model)
-        config = litellm.utils.ProviderConfigManager.get_provider_chat_config(model, litellm.LlmProviders(provider))
-    except Exception:  # no provider, which the transport reports, or one that was added to LiteLLM by hand
-        return None
-    # LiteLLM has no settings for lemonade and calls it; it has some for openai_like and does not.
-    asks = config is not None or provider in litellm.openai_compatible_providers or provider == "lemonade"
-    return None if asks and provider != "openai_like" else f"litellm asks {provider} for no texts ({spec.model!r}); {_INSTEAD}"
-
-
-def _is_claude(spec: ModelSpec, thinking: Mapping[str, Any]) -> bool:
-    """Return whether the reasoning model is Claude; others (DeepSeek, GLM) take any temperature."""
-    return "budget_tokens" in thinking or "claude" in spec.model.lower()
-
-
-def _find_thinking_faults(body: Mapping[str, Any], budget: int, room: int | None, *, is_sure: bool) -> Iterator[str]:
-    """Yield the faults of a body that requests reasoning from Claude. `is_sure`: whether prompts request no more than `room`."""
-    temperature, top_p = body.get("temperature"), body.get("top_p", body.get("topP"))
-    if temperature not in (None, 1):
-        yield f"a reasoning model takes only temperature 1, not {temperature:g}"
-    if top_p is not None and top_p < _LEAST_TOP_P:
-        yield f"a reasoning model takes a top_p from {_LEAST_TOP_P:g} to 1, not {top_p:g}"
-    if budget and room is not None and room <= budget and (is_sure or temperature not in (None, 1)):
-        yield f"its {budget:,} tokens of reasoning do not fit into max_tokens={room:,}"
-
-
-def _describe_untranslated(spec: ModelSpec, error: Exception) -> str | None:
-    """Return litellm's message on a setting without which it translates the others, or None if it is no setting's fault."""
-    for key, value in spec.sampling.items():
-        if _try_body(spec, key) is None:
-            continue
-        words = " ".join(str(getattr(error, "message", error)).split())
-        return f"{key}={value}: {words.removeprefix(f'litellm.{type(error).__name__}: ')}"
-    return None
-
-
-def _describe_same(first: ModelSpec, second: ModelSpec) -> str:
-    names = (first.name, second.name) if first.name != second.name else (first.variant, second.variant)
-    differing = [key for key in {**first.sampling, **second.sampling} if first.sampling.get(key) != second.sampling.get(key)]
-    changes = [
-        f"{spec.name}: {key}={format_setting(spec.sampling[key])} is {'not sent' if value is None else f'sent as {value}'}"
-        for spec in (first, second)
-        for key, value in find_altered_settings(spec).items()
-        if key in differing
-    ]
-    return (
-        f"{names[0]} and {names[1]} send the provider the same request, so one model would be paid for twice and ranked as two "
-        f"({'; '.join(dict.fromkeys(changes))}); name one of them, or in the models file say `{differing[0]}: null`"
-    )
+            changes = "; ".join(describe_altered_settings([earlier, spec]))
+            raise GatewayError(
+                f"{earlier.name} and {spec.name} send the provider the same request, so one model would be paid for twice and ranked as two; "
+                f"name one of them ({changes})"
+            )
 
 
 def _try_body(spec: ModelSpec, *exclusions: str) -> dict[str, Any] | None:
-    """Return `build_sent_body`, or None if litellm cannot translate a value (`find_sent_problem` says which)."""
+    """Return `build_sent_body`, or None if litellm cannot translate a value, and each call fails."""
     try:
         return build_sent_body(spec, *exclusions)
     except Exception:  # litellm raises many types

@@ -4,31 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
 from resources.gateway.queues import Job, ModelQueue
+from resources.responses.claims import ClaimOutcome, Claims
 from resources.responses.writer import ResponseWriter
 
 _LOOK_EVERY_S = 1.0
 _BEAT_EVERY_S = 10.0
-
-
-class ClaimResult(Protocol):
-    """The result of claiming: keys that this run may send, and keys with a response. Other runs send the rest."""
-
-    @property
-    def mine(self) -> set[str]: ...
-    @property
-    def answered(self) -> set[str]: ...
-
-
-class Claiming(Protocol):
-    """The part of `resources.responses.claims.Claims` used here."""
-
-    def claim(self, keys: Sequence[str]) -> ClaimResult: ...
-    def release(self, keys: Iterable[str]) -> None: ...
-    def beat(self) -> None: ...
 
 
 class SingleFlight:
@@ -37,7 +20,7 @@ class SingleFlight:
     def __init__(
         self,
         queues: Sequence[ModelQueue],
-        claims: Claiming,
+        claims: Claims,
         writer: ResponseWriter,
         on_supply: Callable[[], None],
         on_settled: Callable[[str], None] = lambda key: None,
@@ -91,7 +74,7 @@ class SingleFlight:
             # Claiming is a sign of life as well.
             self._beat_at = now + _BEAT_EVERY_S
 
-    def _share_out(self, queue: ModelQueue, chunk: Sequence[Job], result: ClaimResult) -> None:
+    def _share_out(self, queue: ModelQueue, chunk: Sequence[Job], result: ClaimOutcome) -> None:
         for job in chunk:
             queue.claiming -= 1
             if job.key in result.mine:

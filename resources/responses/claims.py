@@ -93,12 +93,6 @@ class Claims:
     def owner(self) -> str:
         return self._owner
 
-    def read_living_owners(self, connection: sa.Connection) -> tuple[int, set[str]]:
-        """Send a heartbeat; return the time, in microseconds since 1970, and all living owners."""
-        now = self._write_sign_of_life(connection)
-        rows = connection.execute(sa.select(db.claimants)).all()
-        return now, {row.owner for row in rows if row.owner == self._owner or not self._is_gone(row, now)}
-
     def beat(self) -> None:
         """Send a heartbeat. Call several times within `ttl_s`."""
         self._database.write(self._write_sign_of_life, exclusive=True)

@@ -170,32 +170,6 @@ claims = sa.Table(
     sa.Column("owner", sa.String(32), nullable=False),
 )
 
-# Limits on calls in flight per provider over all runs, and their shares. `resources/responses/provider_shares.py` has the rules.
-provider_limits = sa.Table(
-    "provider_limits",
-    metadata,
-    sa.Column("provider", sa.Text, primary_key=True),
-    sa.Column("calls", sa.Integer, nullable=False),
-    # Responses since the last change of the limit.
-    sa.Column("clean", sa.Integer, nullable=False),
-    # Microseconds since 1970 UTC.
-    sa.Column("cut_at", sa.BigInteger, nullable=False),
-    sa.Column("paused_until", sa.BigInteger, nullable=False),
-    # Time when a run last took its share.
-    sa.Column("asked_at", sa.BigInteger, nullable=False),
-)
-provider_shares = sa.Table(
-    "provider_shares",
-    metadata,
-    sa.Column("provider", sa.Text, primary_key=True),
-    sa.Column("owner", sa.String(32), primary_key=True),
-    sa.Column("wants", sa.Integer, nullable=False),
-    sa.Column("held", sa.Integer, nullable=False),
-    sa.Column("in_flight", sa.Integer, nullable=False),
-    # Time when the owner first knew of the last cut of the limit.
-    sa.Column("cut_known_at", sa.BigInteger, nullable=False),
-)
-
 # Removed responses, which will be requested again; their cost was spent.
 forgotten_responses = sa.Table(
     "forgotten_responses",

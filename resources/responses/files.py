@@ -13,8 +13,10 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from pathlib import Path
+from types import UnionType
 from typing import Any, BinaryIO, NamedTuple, cast
 
 import pyarrow as pa
@@ -127,16 +129,14 @@ def _read_parquet_rows(path: Path) -> Iterator[tuple[str, object]]:
     number = 0
     with pq.ParquetFile(path) as file:
         for batch in file.iter_batches(PAGE):
-            for row in pa.Table.from_batches([batch]).cast(_truncate_schema_times(batch.schema)).to_pylist():
+            # Python's finest times are microseconds.
+            times = [
+                pa.timestamp("us", field.type.tz) if pa.types.is_timestamp(field.type) else field.type for field in batch.schema
+            ]
+            schema = pa.schema([field.with_type(kind) for field, kind in zip(batch.schema, times, strict=True)])
+            for row in pa.Table.from_batches([batch]).cast(schema).to_pylist():
                 number += 1
                 yield f"{path}: row {number}", row
-
-
-def _truncate_schema_times(schema: pa.Schema) -> pa.Schema:
-    """Return the schema with microseconds, Python's finest times."""
-    return pa.schema(
-        [field.with_type(pa.timestamp("us", field.type.tz)) if pa.types.is_timestamp(field.type) else field for field in schema]
-    )
 
 
 def _read_json_rows(path: Path) -> Iterator[tuple[str, object]]:
@@ -144,40 +144,27 @@ def _read_json_rows(path: Path) -> Iterator[tuple[str, object]]:
         lines = gzip.GzipFile(fileobj=file) if _find_suffix(path).endswith(".gz") else file
         for number, line in enumerate(cast(Iterable[bytes], lines), 1):
             if line.strip():
-                yield f"{path}:{number}", _parse_line(f"{path}:{number}", line)
+                try:
+                    yield f"{path}:{number}", parse_json(line)
+                except JsonFault as fault:
+                    raise StoreError(f"{path}:{number}: not JSON ({fault}); allowed: one JSON object per line") from None
 
 
-def _parse_line(where: str, line: bytes) -> object:
-    try:
-        return parse_json(line)
-    except JsonFault as fault:
-        raise StoreError(f"{where}: not JSON ({fault}); allowed: one JSON object per line") from None
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST_COUNT
-
-
-def _is_amount(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _LARGEST_AMOUNT
-
-
-def _is_hash(value: object) -> bool:
-    return isinstance(value, str) and re.fullmatch("[0-9a-f]{32}", value) is not None
-
-
-def _is_time(value: object) -> bool:
-    return isinstance(value, datetime) and value.tzinfo is not None
+def _is_number(kinds: type | UnionType, most: float, value: object) -> bool:
+    return isinstance(value, kinds) and not isinstance(value, bool) and 0 <= cast(float, value) <= most
 
 
 _Check = tuple[str, Callable[[Any], bool]]
 """Description of the allowed values, and a function that checks a value."""
 _CHECKS: Mapping[Any, _Check] = {
-    Hash: ("32 hexadecimal digits", _is_hash),
+    Hash: ("32 hexadecimal digits", lambda value: isinstance(value, str) and re.fullmatch("[0-9a-f]{32}", value) is not None),
     str: ("text", lambda value: isinstance(value, str)),
-    int: (f"a whole number from 0 to {_LARGEST_COUNT}", _is_count),
-    float: (f"a number from 0 to {_LARGEST_AMOUNT:g}", _is_amount),
-    datetime: ("a time with its zone, such as 2026-01-31T12:00:00.000000+00:00", _is_time),
+    int: (f"a whole number from 0 to {_LARGEST_COUNT}", partial(_is_number, int, _LARGEST_COUNT)),
+    float: (f"a number from 0 to {_LARGEST_AMOUNT:g}", partial(_is_number, int | float, _LARGEST_AMOUNT)),
+    datetime: (
+        "a time with its zone, such as 2026-01-31T12:00:00.000000+00:00",
+        lambda value: isinstance(value, datetime) and value.tzinfo is not None,
+    ),
 }
 _A_ROLE: _Check = (", ".join(ROLES), lambda value: value in ROLES)
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 import socket
-import sys
 import uuid
 from pathlib import Path
 from typing import NamedTuple
 
 _PROC = Path("/proc")
-_HIDDEN = uuid.uuid4().hex
-"""Replaces the id of a container that cannot be distinguished from others; unique to this process."""
 
 
 class Process(NamedTuple):
@@ -36,7 +33,8 @@ class Process(NamedTuple):
             return True
         except PermissionError:
             pass
-        if _is_zombie(self.pid):
+        # One that ended but was not collected by its parent keeps its number.
+        if (fields := _read_status(self.pid)) and fields[0] in "ZX":
             return True
         return self.started is not None and self.started != _read_start_time(self.pid)
 
@@ -67,20 +65,13 @@ def _identify_machine() -> str:
         boot = (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         numbers = (_PROC / "self/ns/pid").readlink().name
     except OSError:
-        # A container without these may share its name and network card with another one, so its processes cannot be recognized elsewhere.
-        boot, numbers = f"{uuid.getnode():x}", _HIDDEN if sys.platform == "linux" else "-"
+        boot, numbers = f"{uuid.getnode():x}", "-"
     return f"{socket.gethostname()} {boot} {numbers}"
 
 
 def _read_start_time(pid: int) -> str | None:
     fields = _read_status(pid)
     return fields[19] if fields else None
-
-
-def _is_zombie(pid: int) -> bool:
-    """Return whether the process ended but keeps its number, not yet collected by its parent."""
-    fields = _read_status(pid)
-    return bool(fields) and fields[0] in "ZX"
 
 
 def _read_status(pid: int) -> list[str]:

@@ -13,7 +13,7 @@ from typing import IO
 from dtef_pipeline.judging.code_checks import CheckResult, SandboxTask
 from dtef_pipeline.text.well_formed import replace_surrogates
 from resources.sandbox.levels import Interpreter, StartedProcess, StartWay, start
-from resources.sandbox.worker import NotPlain, decode_value, encode_value
+from resources.sandbox.worker import NotTransferable, decode_value, encode_value
 
 START_PATIENCE = 60.0
 """Seconds for a process to start; a busy machine is not the program's fault."""
@@ -77,12 +77,12 @@ class _End:
         return bool(part)
 
     def frame(self) -> _Frame | None:
-        """Return the next complete frame, or None. Raises NotPlain if it is too large."""
+        """Return the next complete frame, or None. Raises NotTransferable if it is too large."""
         if len(self.incoming) < _HEAD.size:
             return None
         letter, size = _HEAD.unpack_from(self.incoming)
         if size > LARGEST_FRAME:
-            raise NotPlain(f"a value of {size:,} bytes")
+            raise NotTransferable(f"a value of {size:,} bytes")
         if len(self.incoming) < _HEAD.size + size:
             return None
         with memoryview(self.incoming) as view:
@@ -107,7 +107,7 @@ def check(task: SandboxTask, method: StartWay, python: Interpreter, timeout_s: f
             )
         except Exception as error:  # the failure of one check never ends the others
             result = CheckResult("sandbox_error", replace_surrogates(f"{type(error).__name__}: {error}")[:300])
-    return replace(result, level=method.level, flags=method.flags)
+    return replace(result, level=method.level)
 
 
 def check_once(
@@ -141,7 +141,7 @@ class _Conversation:
         self._tester.put(b"P", encode_value((task.helpers, task.tests, task.entry_point)))
         try:
             result = self._exchange_frames(began + timeout_s)
-        except NotPlain as error:
+        except NotTransferable as error:
             result = CheckResult("exception", f"the function gave back {error}")
         if result is None:
             cpu_time = cpu_seconds(self._candidate.process.number) - cpu_time
@@ -220,14 +220,14 @@ def _decode_words(payload: bytes) -> str:
         return "what is too long to be read"
     try:
         return replace_surrogates(str(decode_value(payload)))[:300]
-    except NotPlain:
+    except NotTransferable:
         return "what cannot be read"
 
 
 def _parse_verdict(payload: bytes) -> CheckResult:
     try:
         status, detail, calls = decode_value(payload[:_LONGEST_TELLING])
-    except (NotPlain, TypeError, ValueError):
+    except (NotTransferable, TypeError, ValueError):
         return CheckResult("sandbox_error", "the verdict cannot be read")
     return CheckResult(replace_surrogates(str(status)), replace_surrogates(str(detail))[:300], calls=int(calls))
 

@@ -22,9 +22,7 @@ from typing import IO, Any, NamedTuple
 
 from resources.sandbox.worker import encode_value
 
-LEVELS = ("sandlock", "bwrap", "unshare", "rlimits")
-WEAK_LEVELS = ("unshare", "rlimits")
-"""Levels at which a program could read files of this machine."""
+LEVELS = ("sandlock", "bwrap")
 NOBODY_UID = 65534
 MOST_MEMORY = 2**30
 """Maximum bytes of a process's address space."""
@@ -34,8 +32,6 @@ _WORKER_SOURCE = Path(__file__).with_name("worker.py").read_text(encoding="utf-8
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "PYTHONSAFEPATH": "1", "PYTHONUTF8": "1"}
 _SYSTEM_PYTHONS = ("/usr/bin/python3", "/usr/local/bin/python3")
 _SYSTEM_FOLDERS = ("/lib", "/lib64", "/lib32", "/libx32", "/bin", "/sbin")
-_LEFT_VISIBLE = ("/usr", *_SYSTEM_FOLDERS, "/etc", "/proc", "/dev", "/sys")
-"""The parts of the file tree that remain visible if the process hides the rest itself."""
 _NEITHER_LANDLOCK_NOR_WE_WANT = (
     *("chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat"),
     *("utime", "utimes", "futimesat", "utimensat", "setxattr", "lsetxattr", "fsetxattr"),
@@ -69,14 +65,8 @@ class StartWay:
     """Whether the process itself must change to the user `nobody`."""
     dies_with_parent: bool = False
     """Whether the process itself must ensure that it ends with this one."""
-    hides_folders: bool = False
-    """Whether the process itself must cover all folders outside the system with empty ones and make everything read-only."""
     most_tasks: int | None = _MOST_TASKS
     """Maximum number of processes and threads of its user; None: no limit, since other processes would count."""
-
-    @property
-    def flags(self) -> tuple[str, ...]:
-        return ("weak_isolation",) if self.level in WEAK_LEVELS else ()
 
 
 class StartedProcess:
@@ -107,12 +97,9 @@ def list_ways(level: str, python: Interpreter) -> list[StartWay]:
     """Return the ways of a level, best first."""
     if level == "bwrap":
         return _list_bwrap_ways(python)
-    if level == "unshare":
-        return _list_unshare_ways()
     root = can_change_user()  # a change of user removes sandlock's guarantee that no process outlives this one
-    limit = 1 if level == "rlimits" else None
-    methods = [StartWay(level, (), own_user=True, dies_with_parent=True, most_tasks=limit or _MOST_TASKS)] if root else []
-    return [*methods, StartWay(level, (), drops_to_nobody=root, dies_with_parent=root or level == "rlimits", most_tasks=limit)]
+    methods = [StartWay(level, (), own_user=True, dies_with_parent=True)] if root else []
+    return [*methods, StartWay(level, (), drops_to_nobody=root, dies_with_parent=root, most_tasks=None)]
 
 
 def _list_bwrap_ways(python: Interpreter) -> list[StartWay]:
@@ -143,18 +130,6 @@ def _list_system_folders() -> list[str]:
     return arguments
 
 
-def _list_unshare_ways() -> list[StartWay]:
-    name, setpriv = shutil.which("unshare"), shutil.which("setpriv")
-    if name is None or setpriv is None:
-        return []
-    spaces = ["--net", "--pid", "--ipc", "--uts", "--mount", "--fork", "--mount-proc", "--kill-child"]
-    dying = [setpriv, "--pdeathsig", "KILL"]
-    as_user = ["--user", "--map-current-user", "--keep-caps"]  # the process gives them up when it has hidden the folders
-    users = StartWay("unshare", (*dying, *_build_nobody_command()[1:], name, *as_user, *spaces, "--"), hides_folders=True)
-    root_way = StartWay("unshare", (*dying, name, *spaces, "--"), own_user=True, hides_folders=True)
-    return [users, root_way] if can_change_user() else [users]
-
-
 def _build_nobody_command() -> list[str]:
     """Return the prefix with which root runs a command as nobody: root's processes are never limited."""
     if not can_change_user():
@@ -172,16 +147,9 @@ def start(
     method: StartWay, python: Interpreter, role: str, timeout_s: float, complaints: IO[bytes] | None = None
 ) -> StartedProcess:
     """Start a worker in this role. Raises OSError or RuntimeError if it cannot start. `complaints`: file for its errors."""
-    hidden = (_list_hidden_places(), python.folder or "") if method.hides_folders else None
-    setting = (role, _build_limits(method, timeout_s), _choose_user(method), method.dies_with_parent, hidden, call_filter())
+    setting = (role, _build_limits(method, timeout_s), _choose_user(method), method.dies_with_parent, call_filter())
     command = [*method.command, python.path, "-s", "-S", "-B", "-c", _WORKER_SOURCE, encode_value(setting).hex()]
     return _start_sandlock(command, python) if method.level == "sandlock" else _start_process(command, complaints)
-
-
-def _list_hidden_places() -> list[str]:
-    """Return the top-level paths outside the system: they hold the items with their solutions, and the warehouse."""
-    top = [entry.path for entry in os.scandir("/") if not entry.is_symlink() and entry.path not in _LEFT_VISIBLE]
-    return [*sorted(top), "/dev/shm"]  # noqa: S108 - it is made empty
 
 
 def _choose_user(method: StartWay) -> int:

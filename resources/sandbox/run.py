@@ -13,7 +13,6 @@ from dtef_pipeline.judging.code_checks import CheckResult, SandboxTask
 from resources.sandbox.check import NotStarted, check, check_once
 from resources.sandbox.levels import (
     LEVELS,
-    WEAK_LEVELS,
     Interpreter,
     StartWay,
     can_change_user,
@@ -42,7 +41,7 @@ _TRIED_TESTS = """
 def check(candidate):
     ordinary_user, readable = candidate("/etc/passwd")
     assert ordinary_user, "it runs as root"
-    assert readable is MAY_READ, "files can be read"
+    assert not readable, "files can be read"
 """
 
 
@@ -56,32 +55,23 @@ class SandboxLevel:
     """Why each better level is not used, or each level if none is usable."""
 
     @property
-    def is_weak(self) -> bool:
-        """Whether a program could read files of this machine."""
-        return self.level in WEAK_LEVELS
-
-    @property
     def words(self) -> str:
         """A one-line description."""
         reasons = "; ".join(f"no {level}: {reason}" for level, reason in self.reasons.items())
         return f"{self.level or 'none'}{f' ({reasons})' if reasons else ''}"
 
 
-def choose_level(level: str | None = None, *, trust_answers: bool = False) -> SandboxLevel:
+def choose_level(level: str | None = None) -> SandboxLevel:
     """Return the level that `auto` or a requested level resolves to here; None means `DTEF_SANDBOX`. Raises ConfigError for an unknown
     level.
 
-    A level is usable if a program has been run at it; this is tried once per process. Without `trust_answers` the level `rlimits` is never
-    used: it isolates a program neither from the network nor from files.
+    A level is usable if a program has been run at it; this is tried once per process.
     """
     wish = level or Settings.read_environment().sandbox
     if wish == "off":
         return SandboxLevel(None, {"sandbox": "DTEF_SANDBOX is off"})
     reasons: dict[str, str] = {}
     for name in LEVELS if wish == "auto" else (wish,):
-        if name == "rlimits" and not trust_answers:
-            reasons[name] = "it needs --trust-answers, since a program can reach the network and files at it"
-            continue
         method = find_usable_way(name)
         if isinstance(method, StartWay):
             return SandboxLevel(name, reasons)
@@ -95,14 +85,13 @@ def run_checks(
     level: str | None = None,
     timeout_s: float = CHECK_TIMEOUT,
     workers: int | None = None,
-    trust_answers: bool = False,
 ) -> Iterator[CheckResult]:
     """Yield the result of each program, in order, as soon as it is known.
 
     `level`: as for `choose_level`. `timeout_s`: seconds of wall time for one whole check. `workers`: how many checks run at once; None for
     one per core. Without a usable level every result is `sandbox_unavailable`.
     """
-    choice = choose_level(level, trust_answers=trust_answers)
+    choice = choose_level(level)
     method = find_usable_way(choice.level) if choice.level else None
     if not isinstance(method, StartWay):
         yield from (CheckResult("sandbox_unavailable", f"sandbox: {choice.words}"[:300]) for _ in tasks)
@@ -113,7 +102,7 @@ def run_checks(
 
 
 def run_checks_twice(
-    tasks: Mapping[str, SandboxTask], *, level: str | None = None, timeout_s: float = CHECK_TIMEOUT, trust_answers: bool = False
+    tasks: Mapping[str, SandboxTask], *, level: str | None = None, timeout_s: float = CHECK_TIMEOUT
 ) -> Iterator[tuple[str, CheckResult | None]]:
     """Yield the results of `run_checks` by key; a program that times out while it waits is run once more, with no check beside it.
 
@@ -121,12 +110,12 @@ def run_checks_twice(
     second result, which no other check has slowed.
     """
     late: dict[str, SandboxTask] = {}
-    results = run_checks(list(tasks.values()), level=level, timeout_s=timeout_s, trust_answers=trust_answers)
+    results = run_checks(list(tasks.values()), level=level, timeout_s=timeout_s)
     for key, result in zip(tasks, results, strict=True):
         if result.status == "timeout" and result.cpu_seconds < _LATE_BY_ITSELF * timeout_s:
             late[key] = tasks[key]
         yield key, None if key in late else result
-    repeats = run_checks(list(late.values()), level=level, timeout_s=timeout_s, trust_answers=trust_answers, workers=1)
+    repeats = run_checks(list(late.values()), level=level, timeout_s=timeout_s, workers=1)
     yield from zip(late, repeats, strict=True)
 
 
@@ -152,8 +141,7 @@ def find_usable_way(level: str) -> StartWay | str:
 
 def _try_way(method: StartWay) -> str:
     """Return why a program cannot be run in a way, or "" if it runs and is isolated as promised."""
-    tests = _TRIED_TESTS.replace("MAY_READ", str(method.level in WEAK_LEVELS))
-    task = SandboxTask(_TRIED.replace("MAY_BE_ROOT", str(not can_change_user())), "tried", tests)
+    task = SandboxTask(_TRIED.replace("MAY_BE_ROOT", str(not can_change_user())), "tried", _TRIED_TESTS)
     with open_complaints_file() as complaints:
         try:
             result = check_once(task, method, _interpreter(), 30.0, complaints)

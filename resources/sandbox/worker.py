@@ -23,7 +23,7 @@ PLAIN_TYPES = frozenset((*BASE_TYPES, bool))
 TESTS_FILE = "<tests>"
 
 
-class NotPlain(Exception):
+class NotTransferable(Exception):
     """A value that cannot cross, or invalid bytes."""
 
 
@@ -32,12 +32,12 @@ class LostCandidate(BaseException):
 
 
 def encode_value(value: Any, depth: int = 0, *, as_base: bool = False) -> bytes:
-    """Return a value as tagged bytes. Raises NotPlain unless it is plain data; `as_base`: read a subclass by its base's methods only."""
+    """Return a value as tagged bytes. Raises NotTransferable unless it is plain data; `as_base`: read a subclass by its base's methods only."""
     kind: Any = type(value)
     if as_base and kind not in PLAIN_TYPES:
         kind = next((base for base in BASE_TYPES if issubclass(kind, base)), kind)
     if depth > DEEPEST_CROSSING:
-        raise NotPlain("data nested too deeply")
+        raise NotTransferable("data nested too deeply")
     if value is None:
         return b"N"
     if kind is bool:
@@ -60,7 +60,7 @@ def encode_value(value: Any, depth: int = 0, *, as_base: bool = False) -> bytes:
         return _encode_sized(b"d", len(parts) // 2, b"".join(parts))
     letter = {list: b"l", tuple: b"t", set: b"e"}.get(kind)
     if letter is None:
-        raise NotPlain("a value of type " + str(kind.__name__)[:80] + ", which is no plain data")
+        raise NotTransferable("a value of type " + str(kind.__name__)[:80] + ", which is no plain data")
     parts = [encode_value(part, depth + 1, as_base=as_base) for part in kind.__iter__(value)]
     return _encode_sized(letter, len(parts), b"".join(parts))
 
@@ -76,13 +76,13 @@ def _encode_sized(tag: bytes, size: int, payload: bytes) -> bytes:
 
 
 def decode_value(raw: bytes) -> Any:
-    """Return the value of tagged bytes. Raises NotPlain for invalid bytes."""
+    """Return the value of tagged bytes. Raises NotTransferable for invalid bytes."""
     try:
         value, end = _decode_at(raw, 0, 0)
     except (IndexError, struct.error, UnicodeDecodeError, TypeError, MemoryError, RecursionError):
-        raise NotPlain("bytes that are no plain data") from None
+        raise NotTransferable("bytes that are no plain data") from None
     if end != len(raw):
-        raise NotPlain("bytes behind plain data")
+        raise NotTransferable("bytes behind plain data")
     return value
 
 
@@ -90,7 +90,7 @@ def _decode_at(raw: bytes, offset: int, depth: int) -> tuple[Any, ...]:
     tag = raw[offset : offset + 1]
     offset += 1
     if depth > DEEPEST_CROSSING + 1:
-        raise NotPlain("data nested too deeply")
+        raise NotTransferable("data nested too deeply")
     if tag in (b"N", b"T", b"F") and tag:
         return {b"N": None, b"T": True, b"F": False}[tag], offset
     if tag == b"f":
@@ -98,11 +98,11 @@ def _decode_at(raw: bytes, offset: int, depth: int) -> tuple[Any, ...]:
     if tag == b"c":
         return complex(*struct.unpack_from(">dd", raw, offset)), offset + 16
     if not tag or tag not in b"isbltde":
-        raise NotPlain("bytes that are no plain data")
+        raise NotTransferable("bytes that are no plain data")
     (size,) = struct.unpack_from(">I", raw, offset)
     offset += 4
     if size > len(raw) - offset:
-        raise NotPlain("bytes that are no plain data")
+        raise NotTransferable("bytes that are no plain data")
     if tag in b"isb":
         part = raw[offset : offset + size]
         if tag == b"i":
@@ -170,16 +170,12 @@ def find_failed_line(error: BaseException, tests: str) -> str:
     return "".join(tests.split("\n")[number - 1 : number]).strip() if number else ""
 
 
-def limit(
-    limits: dict[str, int], uid: int, dies_with_parent: bool, hidden: tuple[list[str], str] | None, seccomp: bytes
-) -> None:
-    """Restrict this process: hide files, change the user, die with the parent, lower limits for good, filter system calls."""
+def limit(limits: dict[str, int], uid: int, dies_with_parent: bool, seccomp: bytes) -> None:
+    """Restrict this process: change the user, die with the parent, lower limits for good, filter system calls."""
     import ctypes
     import resource
 
     system = ctypes.CDLL(None, use_errno=True)
-    if hidden:
-        shut(system, *hidden)
     if uid >= 0:
         os.setgroups([])
         os.setresgid(uid, uid, uid)
@@ -192,40 +188,12 @@ def limit(
         maximum = maximum if hard == resource.RLIM_INFINITY else min(maximum, hard)
         resource.setrlimit(number, (maximum, maximum))
     system.prctl(47, 4, 0, 0, 0)  # PR_CAP_AMBIENT
-    given_away = system.capset(struct.pack("=II", 0x20080522, 0), bytes(24))
-    if hidden:
-        did(given_away)
+    system.capset(struct.pack("=II", 0x20080522, 0), bytes(24))
     system.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
     if seccomp:
         steps = ctypes.create_string_buffer(seccomp, len(seccomp))
         # PR_SET_SECCOMP; on a kernel without it the filter is left out.
         system.prctl(22, 2, struct.pack("@HP", len(seccomp) // 8, ctypes.addressof(steps)), 0, 0)
-
-
-def shut(system: Any, hidden: list[str], visible: str) -> None:
-    """Replace these paths by empty ones in an own mount tree, except `visible` within them, and make everything read-only."""
-    from ctypes import c_long
-
-    for place in hidden:
-        if os.path.isdir(place):  # noqa: PTH112 - pathlib is not worth its loading
-            fd = os.open(visible, os.O_PATH) if visible.startswith(place + "/") else -1
-            did(system.mount(b"none", os.fsencode(place), b"tmpfs", c_long(14), b"size=64k,nr_inodes=32,mode=755"))
-            if fd >= 0:
-                os.makedirs(visible)  # noqa: PTH103
-                did(system.mount(b"/proc/self/fd/%d" % fd, os.fsencode(visible), None, c_long(4096), None))  # MS_BIND
-                os.close(fd)
-        elif os.path.isfile(place):  # noqa: PTH113
-            did(system.mount(b"/dev/null", os.fsencode(place), None, c_long(4096), None))
-    # mount_setattr: MOUNT_ATTR_RDONLY of the root and of all below it.
-    did(system.syscall(c_long(442), c_long(-100), b"/", c_long(0x8000), struct.pack("=QQQQ", 1, 0, 0, 0), c_long(32)))
-
-
-def did(status: int) -> None:
-    """Raise OSError for a failed system call."""
-    if status != 0:
-        import ctypes
-
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def candidate(pipe: Pipe, program: str, name: str) -> None:
@@ -253,7 +221,7 @@ def candidate(pipe: Pipe, program: str, name: str) -> None:
         try:
             state = encode_value((args, named), as_base=True)
             pipe.send(letter, encode_value((reply_value, None if state == payload else state), as_base=True))
-        except NotPlain as error:
+        except NotTransferable as error:
             pipe.send(b"U", encode_value(words(error)))
         except BaseException as error:
             pipe.send(b"U", encode_value("a value that cannot be encoded: " + words(error)))
@@ -269,7 +237,7 @@ class CalledFunction:
         self.calls += 1
         try:
             payload = encode_value((list(args), named))
-        except NotPlain as error:
+        except NotTransferable as error:
             raise LostCandidate("the tests hand over " + str(error)) from None
         self._pipe.send(b"C", payload)
         letter, raw = self._pipe.receive()

@@ -11,7 +11,6 @@ import json
 import zlib
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -29,7 +28,6 @@ from dtef_pipeline.preference.vote_records import (
     is_shown,
     read_record,
     record_line,
-    void_id,
     vote_of,
 )
 from dtef_pipeline.preference.votes import Ballot
@@ -240,8 +238,8 @@ def add_lines(store: VoteStore, lines: Sequence[Line], user: str, source: str) -
         by_kind[line.kind].append(line)
 
     def work(connection: sa.Connection) -> VoteImportResult:
-        own_names = map_reviewer_names(connection, store.database, store.salt, by_kind)
-        local_lines = map_pair_ids(connection, store.database, own_names)
+        new_lines = _drop_own_pseudonyms(connection, store.salt, by_kind)
+        local_lines = map_pair_ids(connection, store.database, new_lines)
         fresh = {kind: _filter_new(connection, store.database, kind, kind_lines) for kind, kind_lines in local_lines.items()}
         _check_references(connection, store.database, fresh)
         _check_judges(connection, store.database, fresh)
@@ -404,59 +402,20 @@ def _make_refusal(line: Line, problem: str, choices: str | None = None) -> Sourc
     return SourceError(problem, where=line.where, line=line.number, allowed=choices or "a record that agrees with all others")
 
 
-@dataclass(slots=True)
-class _OwnNames:
-    """A file's records under names that this store assigned."""
-
-    reviewers: set[str] = field(default_factory=set)
-    """Pseudonyms of reviewers."""
-    votes: dict[str, Record] = field(default_factory=dict)
-    """The stored votes, by their ids in the file."""
-    voided: dict[str, Record] = field(default_factory=dict)
-    """The records that void votes, by the votes' ids in this store."""
-
-
-def map_reviewer_names(connection: sa.Connection, database: ResponseDatabase, salt: str, lines: Lines) -> Lines:
-    """Return the lines with this store's ids and times of votes if they come from its own export. No vote is added twice."""
+def _drop_own_pseudonyms(connection: sa.Connection, salt: str, lines: Lines) -> Lines:
+    """Return the lines without the votes, voids and reviewers that this store's own exports show under pseudonyms: they are here already."""
     pseudonyms = {line.record["reviewer_id"] for line in lines["reviewer"] if line.record["pseudonymous"]}
-    own_names = _collect_own_names(connection, database, salt, pseudonyms) if pseudonyms else _OwnNames()
-    if not own_names.reviewers:
-        return lines
-    return {kind: [new for line in entries if (new := _restore_line(kind, line, own_names))] for kind, entries in lines.items()}
-
-
-def _restore_line(kind: str, line: Line, own_names: _OwnNames) -> Line | None:
-    """Return the line as this store has it, or None for a pseudonym of a reviewer known here by another name."""
-    if kind == "reviewer":
-        return None if line.record["reviewer_id"] in own_names.reviewers else line
-    if kind not in ("vote", "void") or (vote := own_names.votes.get(line.record["vote_id"])) is None:
-        return line
-    if kind == "vote":
-        return line.replace_values(**{name: vote[name] for name in ("vote_id", "reviewer_id", "voted_at")})
-    void = own_names.voided.get(vote["vote_id"], line.record)
-    return line.replace_values(vote_id=vote["vote_id"], void_id=void_id(vote["vote_id"]), voided_at=void["voided_at"])
-
-
-def _collect_own_names(connection: sa.Connection, database: ResponseDatabase, salt: str, pseudonyms: set[str]) -> _OwnNames:
-    result = _OwnNames()
-    reviewer_ids = {
-        reviewer_id
-        for table in (tables.votes, tables.reviewers)
-        for reviewer_id in connection.scalars(sa.select(table.c.reviewer_id).distinct())
+    own_ids: set[str] = set()
+    votes_of: dict[str, list[str]] = {}
+    if pseudonyms:
+        for vote_id, reviewer_id in connection.execute(sa.select(tables.votes.c.vote_id, tables.votes.c.reviewer_id)):
+            votes_of.setdefault(reviewer_id, []).append(vote_id)
+        exports = connection.scalars(sa.select(tables.actions.c.after).where(tables.actions.c.what == EXPORT_ACTION))
+        for names in (export_names(contents, salt) for contents in {json.loads(text)["contents"] for text in exports}):
+            for reviewer_id, vote_ids in votes_of.items():
+                if (pseudonym := names.make_pseudonym(reviewer_id)) in pseudonyms:
+                    own_ids |= {pseudonym, *map(names.vote, vote_ids)}
+    return {
+        kind: [line for line in entries if own_ids.isdisjoint((line.record.get("reviewer_id"), line.record.get("vote_id")))]
+        for kind, entries in lines.items()
     }
-    for names in _iterate_export_names(connection, salt):
-        own_names = {
-            name: reviewer_id for reviewer_id in reviewer_ids if (name := names.make_pseudonym(reviewer_id)) in pseudonyms
-        }
-        result.reviewers |= own_names.keys()
-        for vote in _read_records(connection, database, "vote", "reviewer_id", set(own_names.values())):
-            result.votes[names.vote(vote["vote_id"])] = vote
-    by_id = {vote["vote_id"] for vote in result.votes.values()}
-    result.voided = {record["vote_id"]: record for record in _read_records(connection, database, "void", "vote_id", by_id)}
-    return result
-
-
-def _iterate_export_names(connection: sa.Connection, salt: str) -> Iterator[ExportNames]:
-    exports = connection.scalars(sa.select(tables.actions.c.after).where(tables.actions.c.what == EXPORT_ACTION))
-    for contents in {json.loads(text)["contents"] for text in exports}:
-        yield export_names(contents, salt)

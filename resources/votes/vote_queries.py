@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -57,8 +57,7 @@ def build_audit_query(vote_id: str) -> sa.Select[Any]:
     judging = sa.select(sa.func.aggregate_strings(ordered_keys.c.request_key, " ")).scalar_subquery()
     side = sa.case((paired_responses.c.response_id == pairs.c.left_id, "left"), else_="right").label("side")
     request_match = sa.and_(
-        run_requests.c.response_id == paired_requests.c.response_id,
-        run_requests.c.request_key == paired_requests.c.request_key,
+        run_requests.c.response_id == paired_requests.c.response_id, run_requests.c.request_key == paired_requests.c.request_key
     )
     return (
         sa.select(
@@ -213,12 +212,6 @@ def vote_counts(database: ResponseDatabase) -> VoteCounts:
     )
 
 
-def count_votes_since(database: ResponseDatabase, since: datetime) -> int:
-    """Count votes from this time on."""
-    statement = sa.select(sa.func.count()).where(tables.votes.c.voted_at >= tables.microseconds(since))
-    return database.read(lambda connection: int(connection.execute(statement).scalar_one()))
-
-
 def count_votes_and_voids(database: ResponseDatabase) -> tuple[int, int]:
     """Return the number of votes, voided ones included, and the number of voided ones."""
 
@@ -238,12 +231,6 @@ def list_latest_actions(database: ResponseDatabase, limit: int, before: int | No
     if before is not None:
         statement = statement.where(action.place < before)
     return database.read(lambda connection: [dict(row) for row in connection.execute(statement).mappings()])
-
-
-def start_of_days(now: datetime, days: int) -> datetime:
-    """Return the midnight (UTC) that begins the last `days` days, today included."""
-    today = datetime(now.year, now.month, now.day, tzinfo=UTC)
-    return today - timedelta(days=days - 1)
 
 
 def _count_choices(rows: Sequence[Any]) -> tuple[dict[str, int], dict[str, int]]:

@@ -404,15 +404,6 @@ def list_own_pairs(store: VoteStore, reviewer_id: str, own_servers: Collection[s
     return frozenset(pair_id for pair_id, first, second in rows if is_own_pair(reviewer_id, first, second, own_servers))
 
 
-def count_impersonated_pairs(store: VoteStore, reviewer_id: str, family: str | None = None) -> int:
-    """Return how many pairs the judge does not get because another's vote is stored under its id."""
-    vote, pair = tables.votes.c, tables.pairs.c
-    statement = sa.select(sa.func.count()).where(vote.reviewer_id == reviewer_id, vote.reviewer_kind != JUDGE_KIND)
-    if family is not None:
-        statement = statement.join_from(tables.votes, tables.pairs, pair.pair_id == vote.pair_id).where(pair.family == family)
-    return int(store.database.read(lambda connection: connection.scalar(statement)) or 0)
-
-
 def store_judge_votes(store: VoteStore, ballots: Sequence[Ballot]) -> int:
     """Store a judge's votes with the current time, in one transaction; return how many are new. The first vote on each pair stays.
 

@@ -65,7 +65,7 @@ def test_a_budget_holds_over_all_stages_of_a_run(run: Callable[..., Failures], s
     three = SurveySettings(max_calls=3)
     failures = run("one", three, three)
     assert failures["predicted"] == []
-    assert messages(failures["judged"]) == ["not asked: the run's max_calls of 3 was reached"]
+    assert messages(failures["judged"]) == ["not sent: the run's max_calls of 3 was reached"]
     assert len(server.calls) == 3
 
 
@@ -78,10 +78,10 @@ def test_every_run_has_a_budget_of_its_own(run: Callable[..., Failures], server:
 
 def test_a_limit_that_a_later_stage_gives_counts_what_was_used_before(run: Callable[..., Failures]) -> None:
     assert messages(run("one", NONE, SurveySettings(max_calls=3))["judged"]) == [
-        "not asked: the run's max_calls of 3 was reached"
+        "not sent: the run's max_calls of 3 was reached"
     ]
     assert messages(run("two", NONE, SurveySettings(budgets={"m": Budget(max_calls=3)}))["judged"]) == [
-        "not asked: m's max_calls of 3 was reached"
+        "not sent: m's max_calls of 3 was reached"
     ]
 
 

@@ -32,7 +32,11 @@ def read(tmp_path: Path, text: str, members: dict[str, str] | None = None) -> Bo
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [
-        ("named:\n  a: {name: x\n  b: 1\n", 3, "the mapping in braces that begins in line 2 has no end"),
+        (
+            "named:\n  a: {name: x\n  b: 1\n",
+            3,
+            "while parsing a flow mapping that begins in line 2: expected ',' or '}', but got ':'; close the bracket",
+        ),
         ("named: {}\nballs: []\nnamed: {}\n", 3, "the key 'named' is given twice"),
         ("balls: []\n? [a, b]\n: 1\n", 2, "['a', 'b'] is not a key"),
         (

@@ -15,6 +15,7 @@ import pytest
 
 from assets.survey.predictor import choose_limited_prompts
 from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.request_list import RequestList
 from dtef_pipeline.identity import (
     compute_blueprint_hash,
     compute_messages_id,
@@ -117,7 +118,7 @@ def test_requests_and_predictions_carry_the_same_keys() -> None:
         "3fb47df85f6c9f6fb0b2a7e2d9962e9c",
         "e980856eae80540aad9d46f26573d50c",
     ]
-    assert [request.key for request in CALLS.requests(prompts, model, 2, "base")] == expected
+    assert [request.key for request in RequestList([CALLS.plan_calls(prompts, model, 2, "base").requests])] == expected
     assert CALLS.keys(prompts, model, 2, "base")["request_key"].to_pylist() == expected
 
 

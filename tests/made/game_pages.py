@@ -24,7 +24,7 @@ from dtef_pipeline.games.site.family_site import build_games_site, read_games
 from dtef_pipeline.games.site.game_labels import GameDocuments
 from dtef_pipeline.games.tables import EPISODE_TURNS
 from dtef_pipeline.site.build import build_site_files
-from dtef_pipeline.site.family_view import FamilyView
+from dtef_pipeline.site.family_content import FamilyContent
 from tests.made.made_games import response_to
 
 SCENARIOS = Path(__file__).parents[2] / "data" / "scenarios"
@@ -40,7 +40,7 @@ _OUT_OF_BUDGET = Failure("a" * 64, "the budget of <i>steady</i> has ended", 0, "
 
 def _texts(player: Player, legal: Sequence[str], text: int) -> str:
     """What a model writes: one plays, the other first writes what is no move."""
-    command = legal[-1] if legal else "bid 40"
+    command = legal[-1] if legal else "pass"
     if player.model is HOSTILE and text % 2 == 0:
         return HOSTILE_TEXT
     return PLANNED_MOVE.format(command)
@@ -66,7 +66,7 @@ def _episodes(own: Pack, seeds: Sequence[int], most: int) -> pa.Table:
     models = [Player(model, role) for model in (STEADY, HOSTILE) for role in (None, CALM)]
     opponents = {name: Player(baseline=name.removeprefix("baseline/")) for name in names}
     plan = LeaguePlan(own, items, [*baselines, *models], opponents, 1, "base")
-    columns, games = EpisodeColumns(plan, {}), BaselineGames(own)
+    columns, games = EpisodeColumns(plan), BaselineGames(own)
     for match in plan.matches():
         if match.needs_no_model:
             columns.add(match, games.trace(match.item.seed, match.list_seated_players(plan.n_seats)))
@@ -94,7 +94,7 @@ def connected_games(tables: Mapping[str, pa.Table]) -> duckdb.DuckDBPyConnection
     return connection
 
 
-def games_view(tables: Mapping[str, pa.Table], known: GameDocuments | None = None) -> FamilyView:
+def games_view(tables: Mapping[str, pa.Table], known: GameDocuments | None = None) -> FamilyContent:
     """What games show of these tables; `known`: None: the shipped scenarios."""
     return read_games(connected_games(tables), known or GameDocuments(read_manifests(SCENARIOS)))
 

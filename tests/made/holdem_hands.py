@@ -25,7 +25,7 @@ def played(seed: int, *baselines: str) -> HoldemHand:
     """A hand of two baselines, played to its end through the contract."""
     scenario = limit_holdem()
     players = [(find_baseline(scenario, name), make_baseline_rng(seed, seat)) for seat, name in enumerate(baselines)]
-    state = scenario.reset(seed, (0, 1))
+    state = scenario.reset(seed)
     while (seat := scenario.seat_to_move(state)) is not None:
         chooses, rng = players[seat]
         state = scenario.step(state, seat, chooses(state, seat, rng))
@@ -44,7 +44,7 @@ def with_cards(own: str, other: str, board: str) -> HoldemHand:
     first, second, five = (tuple(cards.split()) for cards in (own, other, board))
     scenario = limit_holdem()
     dealt = (first[0], second[0], first[1], second[1], *five)
-    rest = tuple(card for card in scenario.reset(1, (0, 1)).deck if card not in dealt)
+    rest = tuple(card for card in scenario.reset(1).deck if card not in dealt)
     return HoldemHand(dealt + rest)
 
 
@@ -61,7 +61,7 @@ def after_commands(state: Any, commands: Sequence[str]) -> Any:
 def walk(seed: int, choose: Callable[[HoldemHand, random.Random], str] | None = None) -> list[HoldemHand]:
     """All states of one hand, from the first to the last, with commands at random."""
     rng, scenario = random.Random(seed), limit_holdem()
-    states = [scenario.reset(seed, (0, 1))]
+    states = [scenario.reset(seed)]
     while (seat := scenario.seat_to_move(states[-1])) is not None:
         command = choose(states[-1], rng) if choose else rng.choice(scenario.legal(states[-1], seat))
         states.append(scenario.step(states[-1], seat, command))

@@ -46,11 +46,11 @@ def hostile_tables() -> RubricTables:
                     and value
                 ):
                     row[name] = [HOSTILE] if isinstance(value, list) else f"{HOSTILE}{value}"
-            for name in ("code", "place", "run_label", "policy"):
+            for name in ("code", "place", "run_hash", "policy"):
                 if isinstance(row.get(name), str):
                     row[name] = HOSTILE
-            if "render_as" in row:
-                row |= {"render_as": "markdown", "description": f"{HOSTILE}\n\n{LINKS}"}
+            if "ideal" in row:
+                row |= {"description": f"{HOSTILE}\n\n{LINKS}"}
             if row.get("text") and "served_model" in row:
                 row["text"] = f"{row['text']}\n\n{LINKS}"
             if "tags" in row:

@@ -44,7 +44,7 @@ class ShowCards:
     metrics = (GameMetric("show_rate", "risk", "share", "none", "Shows over all turns of the seat."),)
     baselines: Mapping[str, ChooseCommand] = {"careful": careful, "waits": lambda *_: "wait"}
 
-    def reset(self, seed: int, seating: tuple[int, ...]) -> ShowState:
+    def reset(self, seed: int) -> ShowState:
         first, second = random.Random(seed).sample(CARDS, 2)
         return ShowState((first, second))
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
-from dtef_pipeline.games.negotiation import allocation, sealed_bid
+from dtef_pipeline.games.negotiation import allocation
 from dtef_pipeline.games.negotiation.allocation import Allocation
 from dtef_pipeline.games.negotiation.bargain import Bargain
-from dtef_pipeline.games.negotiation.sealed_bid import SealedBid
 from tests.conftest import ROOT
 
 
@@ -20,10 +19,6 @@ def shipped(name: str, **changed: Any) -> ScenarioManifest:
 
 def an_allocation(n_seats: int = 2, **settings: Any) -> Allocation:
     return allocation.of_manifest(shipped("allocation", seats=list("ABCD"[:n_seats]), settings=settings))
-
-
-def an_auction(n_seats: int = 2, **settings: Any) -> SealedBid:
-    return sealed_bid.of_manifest(shipped("sealed-bid", seats=list("ABCD"[:n_seats]), settings=settings))
 
 
 def a_bargain(*values: tuple[int, ...], items: tuple[str, ...] = ("boat", "clock", "drum")) -> Bargain:

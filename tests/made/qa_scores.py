@@ -11,8 +11,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.qa.tables import QA_JUDGEMENTS, QA_RESPONSES, QA_SCORES, QA_TABLES
-from resources.warehouse import Warehouse
+from dtef_pipeline.qa.tables import QA_JUDGEMENTS, QA_RESPONSES, QA_SCORES
+from resources.warehouse import TABLES, Warehouse
 
 FIRST_DAY = datetime(2026, 1, 1, 2, tzinfo=UTC)
 _USUAL: Mapping[str, Any] = {
@@ -81,7 +81,7 @@ def keep_in(folder: Path, tables: Mapping[str, Iterable[Mapping[str, Any]]]) -> 
     """Rows of tables of the qa family in the folders of their parts and snapshots, as a run would leave them."""
     house = Warehouse(folder)
     for name, rows in tables.items():
-        spec = QA_TABLES[name]
+        spec = TABLES[name]
         assert spec.schema is not None
         whole = table_of(rows, spec.schema)
         for values in whole.select(list(spec.levels)).group_by(list(spec.levels)).aggregate([]).to_pylist():

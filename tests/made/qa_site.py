@@ -12,7 +12,7 @@ from dtef_pipeline.qa.site.family_site import QA_SITE, read
 from dtef_pipeline.qa.suites import build_qa_boards
 from dtef_pipeline.site.build import build_site_files
 from dtef_pipeline.site.content import DataFile, Page
-from dtef_pipeline.site.family_view import FamilyView
+from dtef_pipeline.site.family_content import FamilyContent
 from tests.made.qa_tables import QaMade
 
 
@@ -26,17 +26,17 @@ def connected_qa(tables: Mapping[str, pa.Table], *, boards: bool = True) -> duck
     return connection
 
 
-def view_of(made: QaMade, *, boards: bool = True) -> FamilyView:
+def view_of(made: QaMade, *, boards: bool = True) -> FamilyContent:
     """What the family shows."""
     return read(connected_qa(made.tables(), boards=boards))
 
 
-def pages_of(view: FamilyView) -> dict[str, Page]:
+def pages_of(view: FamilyContent) -> dict[str, Page]:
     """Its pages of details by path."""
     return {one.path: one for one in view.pages() if isinstance(one, Page)}
 
 
-def data_of(view: FamilyView) -> dict[str, Any]:
+def data_of(view: FamilyContent) -> dict[str, Any]:
     """The values of its data files by path."""
     return {one.path: one.value for one in view.pages() if isinstance(one, DataFile)}
 

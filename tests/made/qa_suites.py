@@ -148,7 +148,6 @@ def _programs(made: QaMade, words: str) -> None:
             wall_s=0.05,
             isolation="sandlock",
             python="3.11.2",
-            flags=["weak_isolation"],
         )
 
 
@@ -271,7 +270,6 @@ def _judge_drift(words: str) -> list[dict[str, Any]]:
         "judge": f"jury {words}",
         "judge_variant": "j",
         "evaluator": "semantic",
-        "n_anchors": 50,
         "n_items": 48,
     }
     return [

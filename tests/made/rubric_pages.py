@@ -136,7 +136,6 @@ def _prompt(made: RubricTables, name: str, prompt: str, at: int, temperatures: A
         ideal=words if at % 3 < 2 else None,
         description="A usual case." if at == 0 else None,
         citation="See https://example.org/cases?a=1&b=2 (2024)" if at == 0 else None,
-        render_as=None,
     )
     for place, criterion in enumerate(_criteria(words)):
         made.add("rubric_criteria", blueprint=name, prompt=prompt, criterion_id=f"c{place}", **criterion)
@@ -201,7 +200,7 @@ def _run(
         test_hash="t" * 32,
         judge_hash="j" * 32,
         policy_hash="p" * 32,
-        run_label="r" * 32,
+        run_hash="r" * 32,
         judges=list(JUDGES),
         policy=format_policy(ScoringPolicy()),
         embedder="local/minilm-l6-int8",
@@ -331,7 +330,6 @@ def _point(made: RubricTables, rng: np.random.Generator, key: dict[str, Any], cr
         n_judges=2,
         n_answered=len(known),
         partial=len(known) == 1,
-        spread=float(np.std(known)) if len(known) == 2 else None,
         inverted=inverted,
         reason=None if known else "unreadable",
     )

@@ -72,6 +72,7 @@ def _judged(units: pd.DataFrame, judge: str, level: np.ndarray, rng: np.random.G
         judge_model=judge[2:-1],
         judge_variant=f"{judge[2:-1]}:t=0",
         judge_draw=0,
+        scale=5,
         score=place / 4,
         reason=None,
         cost_usd=0.001,

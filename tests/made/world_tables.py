@@ -15,9 +15,9 @@ import pyarrow as pa
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
 from dtef_pipeline.survey.observations import MIN_N
 from dtef_pipeline.survey.question_draw import draw_segment_order
-from dtef_pipeline.survey.scoring.metrics import measure
+from dtef_pipeline.survey.scoring.metrics import DistributionPair, measure
 from dtef_pipeline.survey.scoring.references import DRAWS, compute_reference_scores
-from dtef_pipeline.survey.scoring.unbiased import measure_corrected
+from dtef_pipeline.survey.scoring.unbiased import compute_corrected_errors
 from dtef_pipeline.survey.tables import SCORES, SURVEY_RESPONSES
 from tests.made.worlds import Floats, Ints, Survey, World
 
@@ -143,7 +143,9 @@ def measured(predicted: Floats, observed: Floats, n: Ints, k: Ints) -> dict[str,
     for many in np.unique(k):
         rows = np.flatnonzero(k == many)
         p, q = predicted[rows, :many], observed[rows, :many]
-        for name, value in (measure(p, q) | measure_corrected(p, q, n[rows].astype(np.float64))).items():
+        for name, value in (
+            measure(p, q) | compute_corrected_errors(DistributionPair(p, q), n[rows].astype(np.float64))
+        ).items():
             found.setdefault(name, np.full(len(k), np.nan))[rows] = value
     return found
 

@@ -227,6 +227,17 @@ class TestViews:
         with house.connect() as connection:
             assert connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() == [(False,)]
 
+    def test_views_of_some_rounds_name_no_other_folder_and_meet_no_broken_file_of_another(self, house: Warehouse) -> None:
+        for round_id in ("R1", "R2"):
+            house.write("scores", scores_table([{"round": round_id}]), round=round_id, segment="country:c1", snapshot="base")
+        broken = Path(house.folder("scores", round="R2", segment="country:c1", snapshot="base"), "part-0.parquet")
+        broken.write_bytes(b"broken")
+        with house.connect(only=["scores"], first=["R1"]) as connection:
+            assert connection.execute("SELECT round FROM scores").fetchall() == [("R1",)]
+            ((sql,),) = connection.execute("SELECT sql FROM duckdb_views() WHERE NOT internal").fetchall()
+        assert sql.count("round=") == 1
+        assert len(house.read("scores", round="R1")) == 1
+
     def test_views_see_rows_written_after_them(self, house: Warehouse) -> None:
         house.write("survey_responses", survey_rows({}), **KENYA)
         with house.connect(only=["survey_responses"]) as connection:

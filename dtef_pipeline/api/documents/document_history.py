@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import Field, ValidationError
 
@@ -16,7 +16,7 @@ from dtef_pipeline.api.etags import compute_weak_etag, require_match
 from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.api.problems import Problem, convert_faults, make_fault_problem
 from dtef_pipeline.api.services import Services
-from dtef_pipeline.documents import Part, reasons
+from dtef_pipeline.documents import reasons
 from dtef_pipeline.errors import SourceError
 from dtef_pipeline.games.document_lines import find_new_documents, read_document_lines
 from dtef_pipeline.games.manifest import ScenarioManifest
@@ -34,7 +34,7 @@ _ECHOED_CHARACTERS, _MAX_FAULTS = 80, 20
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentsOfKind:
+class DocumentKind:
     """The differences between personas and scenarios."""
 
     kind: GameDocumentKind
@@ -46,8 +46,6 @@ class DocumentsOfKind:
     """Loads all versions, in order; the last argument receives errors of versions in files by id."""
     faults: Callable[[GameDocument], list[BodyFault]] = lambda _: []
     """Finds further errors of a valid document, each with `path` and `message`."""
-    max_imported: int | None = None
-    """Largest number of new versions in one import over HTTP; None: unlimited."""
     place: str = "/{document_id}"
     """Path of one document, below that of the list."""
     id_in_path: Callable[..., str] = lambda document_id: document_id
@@ -65,7 +63,7 @@ class StatusChange(AnswerBody):
     changed_at: datetime
 
 
-class VersionOfDocument(AnswerBody):
+class DocumentVersion(AnswerBody):
     """A version with its history of statuses."""
 
     version: int
@@ -80,7 +78,7 @@ class VersionOfDocument(AnswerBody):
     """History of its status, earliest first."""
 
 
-class AddedRecords(Part):
+class AddedRecords(NamedTuple):
     """The records that an import has added, by kind, and the number of those that existed already."""
 
     added: dict[str, int]
@@ -91,19 +89,19 @@ class AddedRecords(Part):
 class KnownDocuments:
     """All versions at one moment, of all documents of a kind or of one; for other documents then only those from files."""
 
-    spec: DocumentsOfKind
+    spec: DocumentKind
     versions: DocumentsByVersion
     stored: DocumentSnapshot
     conflicts: Mapping[str, str]
     """Errors by id, for a version in a file that differs from the one created earlier, which takes precedence."""
 
     @classmethod
-    def load_current(cls, of: DocumentsOfKind, services: Services, document_id: str | None = None) -> KnownDocuments:
+    def load_current(cls, of: DocumentKind, services: Services, document_id: str | None = None) -> KnownDocuments:
         return cls.load_documents(of, services.settings, services.documents, document_id)
 
     @classmethod
     def load_documents(
-        cls, spec: DocumentsOfKind, settings: Settings, store: GameDocumentStore, document_id: str | None = None
+        cls, spec: DocumentKind, settings: Settings, store: GameDocumentStore, document_id: str | None = None
     ) -> KnownDocuments:
         snapshot, conflicts = store.read_all(spec.kind, document_id), dict[str, str]()
         return cls(spec, spec.load_versions(settings, snapshot, conflicts), snapshot, conflicts)
@@ -131,13 +129,13 @@ class KnownDocuments:
     def revision(self, document_id: str) -> int:
         return self.stored.revision(self.spec.kind, document_id)
 
-    def history(self, document_id: str) -> list[VersionOfDocument]:
+    def history(self, document_id: str) -> list[DocumentVersion]:
         """Return all versions of a document, in order. A version from a file has no author and no time. Raises Problem 404."""
         self.find_version(document_id)
         entries = {entry.version: entry for entry in self.stored.select_kind(self.spec.kind) if entry.id == document_id}
         statuses = [status for status in self.stored.statuses if (status.kind, status.id) == (self.spec.kind, document_id)]
         return [
-            VersionOfDocument(
+            DocumentVersion(
                 version=version,
                 status=document.status,
                 kept_in="store" if version in entries else "file",
@@ -159,7 +157,12 @@ def build_document_body(document: GameDocument) -> dict[str, Any]:
     return document.model_dump(mode="json")
 
 
-def make(spec: DocumentsOfKind, services: Services, body: object, user: str) -> dict[str, Any]:
+def build_etag(document: GameDocument) -> str:
+    """Return the ETag of a version in its present status."""
+    return compute_weak_etag(build_document_body(document))
+
+
+def make(spec: DocumentKind, services: Services, body: object, user: str) -> dict[str, Any]:
     """Store version 1 of the received document, with the first status. Raises Problem: 422 for errors, 409 for an existing id."""
     document = _parse_document(spec, body, 1)
     docs = KnownDocuments.load_current(spec, services, document.id)
@@ -173,13 +176,13 @@ def make(spec: DocumentsOfKind, services: Services, body: object, user: str) -> 
     return build_document_body(document)
 
 
-def _make_conflict(spec: DocumentsOfKind, document_id: str) -> Problem:
+def _make_conflict(spec: DocumentKind, document_id: str) -> Problem:
     where = spec.location(document_id)
     return Problem(409, f"the {spec.kind} {document_id} already exists; allowed: another id, or PUT {where} for a new version")
 
 
 def change(
-    spec: DocumentsOfKind, services: Services, document_id: str, body: object, user: str, if_match: str | None
+    spec: DocumentKind, services: Services, document_id: str, body: object, user: str, if_match: str | None
 ) -> dict[str, Any]:
     """Store the received document as the next version, with the first status.
 
@@ -188,7 +191,7 @@ def change(
     """
     docs = KnownDocuments.load_current(spec, services, document_id)
     before = docs.find_version(document_id)
-    require_match(if_match, compute_weak_etag(build_document_body(before)))
+    require_match(if_match, build_etag(before))
     document = _parse_document(spec, body, before.version + 1)
     if document.id != document_id:
         raise make_fault_problem([BodyFault("id", f"got {document.id!r}; allowed: {document_id}, the id in the path")])
@@ -202,57 +205,42 @@ def change(
             before=build_document_body(before),
         )
     except DocumentChanged:
-        etag = compute_weak_etag(
-            build_document_body(KnownDocuments.load_current(spec, services, document_id).find_version(document_id))
-        )
+        etag = build_etag(KnownDocuments.load_current(spec, services, document_id).find_version(document_id))
         raise Problem(412, f"it has changed since: the ETag is now {etag}", {"ETag": etag}) from None
     return build_document_body(document)
 
 
 def import_documents(
-    spec: DocumentsOfKind,
+    spec: DocumentKind,
     settings: Settings,
     store: GameDocumentStore,
     data: bytes,
     where: str,
     user: str,
-    *,
-    source: str | None = None,
-    limit: int | None = None,
 ) -> AddedRecords:
     """Store the new versions and later statuses in JSON lines, all of them or none.
 
-    `where` and `source`: name of the lines in errors and in the log of actions; None: the same. `limit`: largest number of new versions;
-    None: unlimited. Raises DocumentChanged, Problem 503, and SourceError, with the line, for an invalid document, one that contradicts an
-    existing one, or one that cannot be played.
+    `where`: name of the lines in errors and in the log of actions. Raises DocumentChanged, Problem 503, and SourceError, with the line, for
+    an invalid document, one that contradicts an existing one, or one that cannot be played.
     """
     entries = read_document_lines(spec.kind, data, where)
     docs = KnownDocuments.load_documents(spec, settings, store)
     new = find_new_documents(entries, docs.versions.values(), where, spec.statuses)
     versions = {line: document for line, document in new.items() if (document.id, document.version) not in docs.versions}
-    _require_importable(spec, versions, where, limit)
-    later = [build_document_body(document) for line, document in new.items() if line not in versions]
-    bodies = [build_document_body(document) for document in versions.values()]
-    n_added = store.add_all(spec.kind, bodies, later, user, source or where, snapshot=docs.stored)
-    return AddedRecords(added=n_added, known=len(entries) - len(new))
-
-
-def _require_importable(spec: DocumentsOfKind, versions: Mapping[int, GameDocument], where: str, limit: int | None) -> None:
-    """Raise SourceError for the first line that cannot be stored or played."""
     for line, document in versions.items():
         if document.version > LARGEST_VERSION:
             raise SourceError(f"version: got {document.version}", where=where, line=line, allowed=f"at most {LARGEST_VERSION}")
-    if limit is not None and len(versions) > limit:
-        message = f"new {spec.kind} {limit + 1}; every new one is tested by its engine"
-        raise SourceError(message, where=where, line=sorted(versions)[limit], allowed=f"at most {limit} new ones per request")
-    for line, document in versions.items():
         if faults := spec.faults(document):
             message = "; ".join(f"{fault.path}: {fault.message}" for fault in faults)
             raise SourceError(message, where=where, line=line)
+    later = [build_document_body(document) for line, document in new.items() if line not in versions]
+    bodies = [build_document_body(document) for document in versions.values()]
+    n_added = store.add_all(spec.kind, bodies, later, user, where, snapshot=docs.stored)
+    return AddedRecords(added=n_added, known=len(entries) - len(new))
 
 
 def move(
-    spec: DocumentsOfKind,
+    spec: DocumentKind,
     services: Services,
     document_id: str,
     step: tuple[str, int | None],
@@ -266,7 +254,7 @@ def move(
     (status, version), docs = step, KnownDocuments.load_current(spec, services, document_id)
     before = docs.find_version(document_id, version)
     if if_match is not None:
-        require_match(if_match, compute_weak_etag(build_document_body(before)))
+        require_match(if_match, build_etag(before))
     steps = list_next_statuses(spec, before.status)
     if status not in steps:
         choices = ", ".join(steps) or "none, because this is the last"
@@ -280,13 +268,13 @@ def move(
     return after
 
 
-def list_next_statuses(spec: DocumentsOfKind, status: str) -> Sequence[str]:
+def list_next_statuses(spec: DocumentKind, status: str) -> Sequence[str]:
     """Return the statuses that may follow a status."""
     index = spec.statuses.index(status)
     return spec.statuses[index + 1 : index + 2]
 
 
-def _parse_document(spec: DocumentsOfKind, body: object, version: int) -> GameDocument:
+def _parse_document(spec: DocumentKind, body: object, version: int) -> GameDocument:
     """Parse the document of a body as `version`, with the first status. Raises Problem 422."""
     names = [name for name in spec.model.model_fields if name not in SERVER_FIELDS]
     if not isinstance(body, Mapping):
@@ -310,6 +298,6 @@ def _parse_document(spec: DocumentsOfKind, body: object, version: int) -> GameDo
     return document
 
 
-def _require_playable(spec: DocumentsOfKind, document: GameDocument) -> None:
+def _require_playable(spec: DocumentKind, document: GameDocument) -> None:
     if faults := spec.faults(document):
         raise make_fault_problem(faults)

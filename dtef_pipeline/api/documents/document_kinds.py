@@ -7,7 +7,7 @@ from typing import Annotated, get_args
 
 from fastapi import Path
 
-from dtef_pipeline.api.documents.document_history import DocumentsByVersion, DocumentsOfKind, GameDocument
+from dtef_pipeline.api.documents.document_history import DocumentKind, DocumentsByVersion, GameDocument
 from dtef_pipeline.api.documents.engine_check import check_engine
 from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.games.manifest import ScenarioManifest, ScenarioStatus
@@ -17,8 +17,6 @@ from resources.votes.game_documents import DocumentSnapshot
 
 LARGEST_FIRST_SEED = 2**31 - 1
 MAX_SEEDS = 100_000
-MAX_IMPORTED_SCENARIOS = 20
-"""Largest number of new ones in a request, because testing each with its engine takes a second."""
 _TURNING = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
@@ -29,13 +27,9 @@ def _load_personas(settings: Settings, snapshot: DocumentSnapshot, conflicts: di
 
 
 def _check_persona(persona: GameDocument) -> list[BodyFault]:
-    assert isinstance(persona, Persona)
-    return find_name_faults(persona.display_name)
-
-
-def find_name_faults(name: str) -> list[BodyFault]:
     """Find names that would reverse the text next to them on a terminal or a page."""
-    if not _TURNING.search(name):
+    assert isinstance(persona, Persona)
+    if not _TURNING.search(name := persona.display_name):
         return []
     message = f"got {name!r}; allowed: a name without control characters and characters that change the direction of writing"
     return [BodyFault("display_name", message)]
@@ -45,7 +39,7 @@ def _persona_in_path(persona_id: Annotated[str, Path(description="Id of a person
     return persona_id
 
 
-PERSONAS = DocumentsOfKind(
+PERSONAS = DocumentKind(
     "persona",
     "personas",
     Persona,
@@ -78,14 +72,13 @@ def _scenario_in_path(
     return f"{league}/{name}"
 
 
-SCENARIOS = DocumentsOfKind(
+SCENARIOS = DocumentKind(
     "scenario",
     "scenarios",
     ScenarioManifest,
     get_args(ScenarioStatus),
     _load_scenarios,
     _check_scenario,
-    MAX_IMPORTED_SCENARIOS,
-    "/{league}/{name}",
-    _scenario_in_path,
+    place="/{league}/{name}",
+    id_in_path=_scenario_in_path,
 )

@@ -8,40 +8,29 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Depends, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import Field, create_model
-from starlette.concurrency import run_in_threadpool
 
 from dtef_pipeline.api.access import OperatorToken
 from dtef_pipeline.api.answer_schemas import AnswerBody, convert_to_json
 from dtef_pipeline.api.documents.document_history import (
     LARGEST_VERSION,
     SERVER_FIELDS,
-    AddedRecords,
-    DocumentsOfKind,
+    DocumentKind,
+    DocumentVersion,
     KnownDocuments,
-    VersionOfDocument,
     build_document_body,
     change,
-    import_documents,
     make,
     move,
 )
-from dtef_pipeline.api.etags import ETAG_HEADER, UNCHANGED, build_tagged_response, compute_weak_etag, read_header
+from dtef_pipeline.api.etags import ETAG_HEADER, TAGGED, build_tagged_response, compute_weak_etag, describe_header, read_header
 from dtef_pipeline.api.plans.manifests import resolve_schema_refs
 from dtef_pipeline.api.plans.plan import BodyFault
-from dtef_pipeline.api.problems import OVER_HTTP, SENT_BODY, Problem, make_fault_problem, make_line_problem
+from dtef_pipeline.api.problems import make_fault_problem
 from dtef_pipeline.api.services import ServicesDep
 from dtef_pipeline.documents import Part
-from dtef_pipeline.errors import SourceError
-from dtef_pipeline.games.document_lines import write_document_lines
-from resources.votes.game_documents import DocumentChanged
 
-LINES_ANSWERED: dict[int | str, dict[str, Any]] = {
-    200: {"description": "JSON lines.", "content": {"application/jsonl": {"schema": {"type": "string"}}}}
-}
-LINES_SENT: dict[str, Any] = {"requestBody": {"content": {"text/plain": {"schema": {"type": "string"}}}}}
-_TAGGED: dict[str, Any] = {"headers": ETAG_HEADER}
 _CREATED = {"headers": {**ETAG_HEADER, "Location": {"schema": {"type": "string"}, "description": "Where it is."}}}
-_IF_MATCH = {"name": "If-Match", "in": "header", "required": True, "schema": {"type": "string"}}
+_VERSION_TO_CHANGE = "The ETag of the version to change, as it was read."
 VersionAsked = Annotated[int | None, Query(ge=1, le=LARGEST_VERSION, description="None: the latest.")]
 
 
@@ -53,14 +42,14 @@ class DocumentStep(Part):
     """Null or left out: the latest."""
 
 
-class VersionsOfDocument(AnswerBody):
+class DocumentVersions(AnswerBody):
     """All versions of a document."""
 
     id: str
-    versions: list[VersionOfDocument]
+    versions: list[DocumentVersion]
 
 
-def build_document_router(spec: DocumentsOfKind) -> APIRouter:
+def build_document_router(spec: DocumentKind) -> APIRouter:
     """Build the routes of a kind of document."""
     router = APIRouter(prefix=f"/api/{spec.plural}", tags=[spec.plural])
     _add_routes_of_all(router, spec)
@@ -68,11 +57,11 @@ def build_document_router(spec: DocumentsOfKind) -> APIRouter:
     return router
 
 
-def _add_routes_of_all(router: APIRouter, spec: DocumentsOfKind) -> None:
+def _add_routes_of_all(router: APIRouter, spec: DocumentKind) -> None:
     members: dict[str, Any] = {spec.plural: (list[spec.model], ...), "next": (str | None, ...)}  # type: ignore[name-defined]
-    page = create_model(f"PageOf{spec.plural.capitalize()}", __base__=AnswerBody, **members)
+    page = create_model(f"{spec.kind.capitalize()}Page", __base__=AnswerBody, **members)
 
-    @router.get("", response_model=page, responses=UNCHANGED)
+    @router.get("", response_model=page, **TAGGED)
     def list_documents(
         request: Request,
         services: ServicesDep,
@@ -102,34 +91,11 @@ def _add_routes_of_all(router: APIRouter, spec: DocumentsOfKind) -> None:
         body = make(spec, services, given, holder.name)
         return _build_changed_response(body, HTTPStatus.CREATED, {"Location": spec.location(body["id"])})
 
-    @router.get(".jsonl", response_class=Response, responses=LINES_ANSWERED)
-    def export_documents(services: ServicesDep, _: OperatorToken) -> Response:
-        """All versions of all, from files and created over HTTP, the same bytes as from `dtef export`."""
-        lines = write_document_lines(spec.kind, KnownDocuments.load_current(spec, services).versions.values())
-        headers = {"Cache-Control": "no-store", "Content-Disposition": f'attachment; filename="{spec.plural}.jsonl"'}
-        return Response(lines, headers=headers, media_type="application/jsonl")
 
-    @router.post(".jsonl", status_code=201, response_model=AddedRecords, openapi_extra=LINES_SENT)
-    async def add_documents(request: Request, services: ServicesDep, holder: OperatorToken) -> Response:
-        """Add those of JSON lines, all or none of them, each with its version and status. 422 names the first invalid line."""
-        data = await request.body()
-
-        def add() -> AddedRecords:
-            place, user = (services.settings, services.documents), holder.name
-            try:
-                return import_documents(spec, *place, data, SENT_BODY, user, source=OVER_HTTP, limit=spec.max_imported)
-            except SourceError as error:
-                raise make_line_problem(error) from None
-            except DocumentChanged as error:
-                raise Problem(409, f"{error}; send the lines again") from None
-
-        return JSONResponse((await run_in_threadpool(add)).model_dump(), 201)
-
-
-def _add_routes_of_one(router: APIRouter, spec: DocumentsOfKind) -> None:
+def _add_routes_of_one(router: APIRouter, spec: DocumentKind) -> None:
     Id = Annotated[str, Depends(spec.id_in_path)]
 
-    @router.get(spec.place, response_model=spec.model, responses=UNCHANGED)
+    @router.get(spec.place, response_model=spec.model, **TAGGED)
     def show_document(
         request: Request, services: ServicesDep, _: OperatorToken, document_id: Id, version: VersionAsked = None
     ) -> Response:
@@ -139,7 +105,7 @@ def _add_routes_of_one(router: APIRouter, spec: DocumentsOfKind) -> None:
             build_document_body(KnownDocuments.load_current(spec, services, document_id).find_version(document_id, version)),
         )
 
-    @router.get(f"{spec.place}/versions", response_model=VersionsOfDocument, responses=UNCHANGED)
+    @router.get(f"{spec.place}/versions", response_model=DocumentVersions, **TAGGED)
     def show_versions(request: Request, services: ServicesDep, _: OperatorToken, document_id: Id) -> Response:
         """All versions with their authors and the history of their statuses."""
         versions = KnownDocuments.load_current(spec, services, document_id).history(document_id)
@@ -150,8 +116,11 @@ def _add_routes_of_one(router: APIRouter, spec: DocumentsOfKind) -> None:
     @router.put(
         spec.place,
         response_model=spec.model,
-        responses={200: _TAGGED},
-        openapi_extra={"requestBody": _describe_body(spec), "parameters": [_IF_MATCH]},
+        responses={200: {"headers": ETAG_HEADER}},
+        openapi_extra={
+            "requestBody": _describe_body(spec),
+            "parameters": [describe_header("If-Match", _VERSION_TO_CHANGE, required=True)],
+        },
     )
     def change_document(
         request: Request, services: ServicesDep, holder: OperatorToken, document_id: Id, given: Annotated[Any, Body()]
@@ -161,7 +130,12 @@ def _add_routes_of_one(router: APIRouter, spec: DocumentsOfKind) -> None:
             change(spec, services, document_id, given, holder.name, read_header(request, "if-match"))
         )
 
-    @router.post(f"{spec.place}/status", response_model=spec.model, responses={200: _TAGGED})
+    @router.post(
+        f"{spec.place}/status",
+        response_model=spec.model,
+        responses={200: {"headers": ETAG_HEADER}},
+        openapi_extra={"parameters": [describe_header("If-Match", _VERSION_TO_CHANGE)]},
+    )
     def move_document(
         request: Request, services: ServicesDep, holder: OperatorToken, document_id: Id, step: DocumentStep
     ) -> Response:
@@ -177,13 +151,13 @@ def _build_changed_response(
     return JSONResponse(body, status, {**(headers or {}), "ETag": compute_weak_etag(body), "Cache-Control": "no-cache"})
 
 
-def require_status(spec: DocumentsOfKind, status: str | None, path: str) -> None:
+def require_status(spec: DocumentKind, status: str | None, path: str) -> None:
     """Raise Problem 422 for an unknown status."""
     if status is not None and status not in spec.statuses:
         raise make_fault_problem([BodyFault(path, f"got {status[:80]!r}; allowed: {', '.join(spec.statuses)}")])
 
 
-def _describe_body(spec: DocumentsOfKind) -> dict[str, Any]:
+def _describe_body(spec: DocumentKind) -> dict[str, Any]:
     """Describe a document in requests: its fields without those that are not sent."""
     schema = resolve_schema_refs(spec.model.model_json_schema())
     for name in SERVER_FIELDS:

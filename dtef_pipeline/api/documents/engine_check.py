@@ -9,8 +9,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 
 from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.api.problems import Problem
@@ -18,14 +18,12 @@ from dtef_pipeline.games.manifest import ScenarioManifest
 
 ENGINE_PATIENCE_S = 20.0
 _MAX_CONCURRENT = 2
-_MAX_WAITING = 2
-"""Largest number of waiting requests; each occupies a thread of the server, like running checks."""
-_MAX_WAIT_S = 5.0
+_MAX_WAIT_S = 2.0
+"""How long a request waits for others, which occupies a thread of the server."""
 _LONGEST_MESSAGE = 1000
 """Largest number of characters of one message."""
 _ENGINE_WORKER = (sys.executable, "-P", "-m", "dtef_pipeline.api.documents.engine_worker")
 _places = threading.BoundedSemaphore(_MAX_CONCURRENT)
-_threads = threading.BoundedSemaphore(_MAX_CONCURRENT + _MAX_WAITING)
 _log = logging.getLogger(__name__)
 
 
@@ -37,25 +35,12 @@ def check_engine(
 
     `worker`: the command that reads the manifest and writes the errors, see `engine_worker`.
     """
-    with _reserve_place():
-        return _run_check(manifest, patience_s, worker)
-
-
-@contextmanager
-def _reserve_place() -> Iterator[None]:
-    """Reserve a place for a check. Raises Problem 503 at once if too many wait, else after a time limit."""
-    busy = Problem(503, "other scenarios are being checked; try again", {"Retry-After": "5"})
-    if not _threads.acquire(blocking=False):
-        raise busy
+    if not _places.acquire(timeout=_MAX_WAIT_S):
+        raise Problem(503, "other scenarios are being checked; try again", {"Retry-After": "5"})
     try:
-        if not _places.acquire(timeout=_MAX_WAIT_S):
-            raise busy
-        try:
-            yield
-        finally:
-            _places.release()
+        return _run_check(manifest, patience_s, worker)
     finally:
-        _threads.release()
+        _places.release()
 
 
 def _run_check(manifest: ScenarioManifest, patience_s: float, worker: Sequence[str]) -> list[BodyFault]:

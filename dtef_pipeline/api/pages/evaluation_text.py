@@ -19,7 +19,7 @@ from resources.evaluations.evaluation_store import Event
 
 if TYPE_CHECKING:
     from dtef_pipeline.site.content import Table
-    from dtef_pipeline.site.family_view import FamilySite
+    from dtef_pipeline.site.family_content import FamilySite
 
 
 ITSELF = "itself"
@@ -78,12 +78,8 @@ def persona_words(names: Sequence[str]) -> list[str]:
 
 def describe_run_request(family: str, asks: Mapping[str, Any]) -> str:
     """Describe a run's request in one line: `Persona: calm:v2; seeds: 1-40`. Long lists are shortened; `–`: there is nothing to show."""
-    texts = {_label(name): words for name, value in asks.items() if (words := _value_words(family, name, value))}
-    return "; ".join(f"{name}: {words}" for name, words in texts.items()) or "–"
-
-
-def _label(name: str) -> str:
-    return name.removesuffix("_id").replace("_", " ")
+    texts = {name.removesuffix("_id"): words for name, value in asks.items() if (words := _value_words(family, name, value))}
+    return "; ".join(f"{name.replace('_', ' ')}: {words}" for name, words in texts.items()) or "–"
 
 
 def _value_words(family: str, name: str, value: Any) -> str:
@@ -140,22 +136,22 @@ def describe_state(view: EvaluationView) -> str | None:
 def steps(view: EvaluationView) -> Steps | None:
     """Return the progress; None: there is nothing to report."""
     counts = view.progress.steps
-    if not counts.of or (view.is_over and not counts.done):
+    if not counts.n_planned or (view.is_over and not counts.done):
         return None
-    is_asking = not view.is_over and counts.asked and counts.answered is not None
-    notes = [f"{counts.done:,} of {format_count(counts.of, 'part')} done"]
+    is_asking = not view.is_over and counts.n_requests and counts.answered is not None
+    notes = [f"{counts.done:,} of {format_count(counts.n_planned, 'partition')} done"]
     notes += [f"{counts.failed:,} failed"] if counts.failed else []
     notes += [f"stage {counts.stage}"] if not view.is_over and counts.stage else []
-    notes += [f"{counts.answered:,} of {format_count(counts.asked or 0, 'call')} answered"] if is_asking else []
+    notes += [f"{counts.answered:,} of {format_count(counts.n_requests or 0, 'call')} answered"] if is_asking else []
     # The stage that asks moves with its calls: the others are quick.
-    share = (counts.answered or 0) / (counts.asked or 1) if is_asking else 0.0
-    return Steps(float(f"{min(counts.done + share, counts.of):.4g}"), counts.of, "; ".join(notes))
+    share = (counts.answered or 0) / (counts.n_requests or 1) if is_asking else 0.0
+    return Steps(float(f"{min(counts.done + share, counts.n_planned):.4g}"), counts.n_planned, "; ".join(notes))
 
 
 def format_calls(calls: Mapping[str, Any]) -> str:
     """`21 of 24 calls answered, 2 failed, 1 left out`."""
     notes = [f"{calls[name]:,} {words}" for name, words in (("failed", "failed"), ("skipped", "left out")) if calls[name]]
-    return ", ".join([f"{calls['answered']:,} of {format_count(calls['asked'], 'call')} answered", *notes])
+    return ", ".join([f"{calls['answered']:,} of {format_count(calls['n_requests'], 'call')} answered", *notes])
 
 
 def format_calls_by_stage(calls: Mapping[str, Any] | None) -> list[str]:
@@ -190,11 +186,11 @@ def build_story(view: EvaluationView) -> list[TimelineEvent | StageStory]:
 
 
 def _build_stage_story(stage: str, events: Sequence[Event], view: EvaluationView) -> StageStory:
-    parts = {event.data["key"]: event.data.get("status") for event in events if "key" in event.data}
-    n_done, n_keys = sum(status == "done" for status in parts.values()), len(view.evaluation.plan.get("keys", ()))
-    n_failed = sum(status == "failed" for status in parts.values())
-    parts_in_words = [f"{n_done:,} of {format_count(max(n_keys, len(parts)), 'part')} done"] if parts else []
-    parts_in_words += [f"{n_failed:,} failed"] if n_failed else []
+    statuses = {event.data["key"]: event.data.get("status") for event in events if "key" in event.data}
+    n_done, n_keys = sum(status == "done" for status in statuses.values()), len(view.evaluation.plan.get("keys", ()))
+    n_failed = sum(status == "failed" for status in statuses.values())
+    notes = [f"{n_done:,} of {format_count(max(n_keys, len(statuses)), 'partition')} done"] if statuses else []
+    notes += [f"{n_failed:,} failed"] if n_failed else []
     family = view.evaluation.family
     calls = next(
         (_describe_event(item, family) for item in reversed(events) if "calls" in item.data or "answered" in item.data), None
@@ -202,22 +198,16 @@ def _build_stage_story(stage: str, events: Sequence[Event], view: EvaluationView
     is_left = view.progress.steps.stage != stage and not n_failed
     return StageStory(
         stage=stage,
-        summary="; ".join([*parts_in_words, *([calls] if calls else [])]),
+        summary="; ".join([*notes, *([calls] if calls else [])]),
         is_over=view.is_over or is_left or 0 < n_keys <= n_done,
         began=events[0].happened_at,
         last_at=events[-1].happened_at,
         lines=[
-            TimelineEvent(item.happened_at, _kind_of(item), _describe_event(item, family))
+            TimelineEvent(item.happened_at, str(item.data.get("status", item.kind)), _describe_event(item, family))
             for item in reversed(events[-_LINES_OF_STAGE:])
         ],
         n_left_out=max(0, len(events) - _LINES_OF_STAGE),
     )
-
-
-def _kind_of(event: Event) -> str:
-    """Return `done` or `failed` for a part, else the kind of the event."""
-    status = event.data.get("status")
-    return status if status in ("done", "failed") else event.kind
 
 
 def _describe_event(event: Event, family: str) -> str:
@@ -237,7 +227,7 @@ def _describe_event(event: Event, family: str) -> str:
         reasons = "; ".join(str(data[name]) for name in ("failure_reason", "skip_reason") if name in data)
         return format_calls(data["calls"]) + (f" ({reasons})" if reasons else "")
     if "answered" in data:
-        return f"{data['answered']:,} of {format_count(int(data.get('of') or data['answered']), 'call')} answered"
+        return f"{data['answered']:,} of {format_count(int(data.get('n_planned') or data['answered']), 'call')} answered"
     return json.dumps(data, ensure_ascii=False)
 
 
@@ -267,13 +257,13 @@ def main_values(services: Services, view: EvaluationView) -> Table | None:
         for item in _select_first_metrics(services, run.run_id):
             names = {
                 "persona": ", ".join(persona_words([run.asks["persona"]])) if "persona" in run.asks else "",
-                "way": setting_words(family, item),
+                "setting": setting_words(family, item),
                 "metric": metric_words(family, item["metric"]),
             }
             link = Link(partition_words(family, run.key), f"runs/{run.run_id}")
             row = rows.setdefault((run.run_id, *names.values()), {"run": link, **names})
             row[models.setdefault(item["model"], f"model {len(models)}")] = Estimate(item["value"], item["low"], item["high"])
-    named = [Column(*entry) for entry in (("run", "Partition"), ("persona", "Persona"), ("way", "Setting"))]
+    named = [Column(*entry) for entry in (("run", "Partition"), ("persona", "Persona"), ("setting", "Setting"))]
     named.append(Column("metric", "Metric", always=True))
     model_columns = [Column(name, model, "score", more=i >= _MODELS_SHOWN) for i, (model, name) in enumerate(models.items())]
     caption = "The first value of each model, with its 95% interval; the page of each run has all values"
@@ -303,7 +293,7 @@ def build_value_rows(family: str, metrics: Sequence[Mapping[str, Any]]) -> list[
         {
             "model": item["model"],
             "metric": metric_words(family, item["metric"]),
-            "way": setting_words(family, item),
+            "setting": setting_words(family, item),
             "value": Estimate(item["value"], item["low"], item["high"]),
             "n": f"{item['n']:,}" if item["n_requested"] in (None, item["n"]) else f"{item['n']:,} of {item['n_requested']:,}",
             "note": format_remarks(item["reason"], item["remark"]) or "",

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs
 from fastapi import Depends, Request
 
 from dtef_pipeline.api.plans.plan import BodyFault
-from dtef_pipeline.api.problems import Problem, answer_error
+from dtef_pipeline.api.problems import answer_error
 
 
 async def read_form_lists(request: Request) -> dict[str, list[str]]:
@@ -32,9 +32,7 @@ SentForm = Annotated[dict[str, list[str]], Depends(read_form_lists)]
 """All values of every field of a request."""
 TypedForm = Mapping[str, Sequence[str]]
 """All values of every field; empty: nothing was sent yet."""
-FieldKind = Literal["line", "lines", "code", "choice", "boxes", "box"]
-_QUOTED_CHARACTERS = 40
-IS_NEEDED = "this is needed"
+FieldKind = Literal["line", "lines", "choice", "boxes", "box"]
 
 
 class Choice(NamedTuple):
@@ -78,8 +76,6 @@ class Refusal(NamedTuple):
 
     status: int
     faults: Sequence[BodyFault]
-    see: tuple[str, str] | None = None
-    """Address and text of a page with details."""
 
     def list_at(self, place: str) -> list[str]:
         """Return the errors of a field, with the part if the field has several."""
@@ -88,11 +84,6 @@ class Refusal(NamedTuple):
     def list_outside(self, fields: Collection[FormField]) -> list[BodyFault]:
         """Return the errors outside these fields."""
         return [fault for fault in self.faults if not any(fault.is_of(field.place) for field in fields)]
-
-    def nest_under(self, field: str) -> Refusal:
-        """Return the same errors for a field that has the whole document."""
-        parts = {fault: "" if fault.path == "body" else fault.path for fault in self.faults}
-        return Refusal(self.status, [BodyFault(f"{field}.{part}".rstrip("."), fault.message) for fault, part in parts.items()])
 
 
 NOT_REFUSED = Refusal(200, ())
@@ -125,23 +116,3 @@ def parse_number(typed: str) -> Any:
     if re.fullmatch(r"\d{1,15}\.\d{1,15}", typed):
         return float(typed)
     return int(typed) if re.fullmatch(r"[0-9]{1,15}", typed) else typed
-
-
-def read_json(words: str) -> Any:
-    """Parse a JSON text. Raises Problem with line and column if it is invalid."""
-    if not words:
-        raise Problem(422, IS_NEEDED)
-    try:
-        value = json.loads(words)
-        json.dumps(value, ensure_ascii=False).encode()
-    except json.JSONDecodeError as error:
-        tail = words[error.pos : error.pos + _QUOTED_CHARACTERS].strip()
-        place = f"before {tail!r}" if tail else "at the end of the text"
-        raise Problem(422, f"not valid JSON in line {error.lineno}, column {error.colno}: {error.msg}, {place}") from None
-    except UnicodeEncodeError:
-        raise Problem(422, "it has an unpaired surrogate, which is not valid text") from None
-    except ValueError as error:
-        raise Problem(422, f"no JSON: {error}") from None
-    except RecursionError:
-        raise Problem(422, "not valid JSON: nested too deeply") from None
-    return value

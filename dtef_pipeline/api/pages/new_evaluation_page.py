@@ -1,4 +1,4 @@
-"""Starting an evaluation from a page: by the form of its family, or by a manifest as JSON, with the checks of the API."""
+"""Starting an evaluation from a page by the form of its family, with the checks of the API."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from dtef_pipeline.api.pages.forms import (
     build_refusal,
     parse_number,
     read_field,
-    read_json,
 )
 from dtef_pipeline.api.pages.page_routes import build_page_router, redirect_to_page
 from dtef_pipeline.api.pages.rendering import page
@@ -52,21 +51,13 @@ def start_by_form(request: Request, services: ServicesDep, holder: OperatorToken
     """Submit the form of a family."""
     family = read_field(form, "family") or FAMILY_OF_UNNAMED
     try:
-        return _start(services, holder, read_manifest_form(family, _find_plans(family), form), form)
+        values = read_manifest_form(family, _find_plans(family), form)
+        answer = post_evaluation(services, holder, values, read_field(form, "once") or None)
     except (Problem, DtefError) as error:
         return _render_new_page(
             request, services, family, form, build_refusal(request, error, tuple(_find_plans(family).form.model_fields))
         )
-
-
-@router.post("/new/manifest")
-def start_by_manifest(request: Request, services: ServicesDep, holder: OperatorToken, form: SentForm) -> Response:
-    """Submit a manifest as JSON."""
-    family = read_field(form, "family")
-    try:
-        return _start(services, holder, _parse_object(read_field(form, "manifest")), form)
-    except (Problem, DtefError) as error:
-        return _render_new_page(request, services, family, form, build_refusal(request, error, ()).nest_under("manifest"))
+    return redirect_to_page(f"/queue/{json.loads(bytes(answer.body))['queue_id']}")
 
 
 def _find_plans(family: str) -> Any:
@@ -77,31 +68,11 @@ def _find_plans(family: str) -> Any:
     return plans[family]
 
 
-def _start(services: Services, holder: OperatorToken, values: dict[str, Any], form: TypedForm) -> Response:
-    """Redirect to the page of the started evaluation."""
-    answer = post_evaluation(services, holder, values, read_field(form, "once") or None)
-    return redirect_to_page(f"/queue/{json.loads(bytes(answer.body))['queue_id']}")
-
-
-def _parse_object(words: str) -> dict[str, Any]:
-    """Parse the object of a JSON text. Raises Problem."""
-    value = read_json(words)
-    if not isinstance(value, dict):
-        raise Problem(422, f"got {words[:80]!r}; allowed: an object, such as the example")
-    return value
-
-
 def _render_new_page(request: Request, services: Services, family: str, form: TypedForm, refusal: Refusal) -> Response:
-    """Render the form of a family and, below it, a manifest as JSON; a refused one keeps the typed values."""
+    """Render the form of a family; a refused one keeps the typed values."""
     # The families bring pandas, which the API starts without.
     from dtef_pipeline.families import FAMILY_BY_NAME
 
-    family = family or FAMILY_OF_UNNAMED
-    is_manifest = "manifest" in form
-    fields = manifest_form(family, _find_plans(family), services.settings, {} if is_manifest else form)
-    example = manifest_examples(services.settings).get(family, {"family": family})
-    words = read_field(form, "manifest") if is_manifest else json.dumps(example, indent=2)
-    hint = "The manifest as a JSON object, which may have members without a field in the form, such as limits by model or role."
     return page(
         request,
         "new",
@@ -109,11 +80,8 @@ def _render_new_page(request: Request, services: Services, family: str, form: Ty
         status=refusal.status,
         family=family,
         families={name: family_title(name) for name in FAMILY_BY_NAME},
-        form=fields,
-        manifest=FormField("manifest", "Manifest (JSON)", "code", [words], hint, rows=16),
-        is_manifest=is_manifest,
-        form_refusal=NOT_REFUSED if is_manifest else refusal,
-        manifest_refusal=refusal if is_manifest else NOT_REFUSED,
+        form=manifest_form(family, _find_plans(family), services.settings, form),
+        refusal=refusal,
         once=uuid4().hex,
     )
 
@@ -294,48 +262,6 @@ def _list_games_choices(settings: Settings) -> dict[str, list[Choice]]:
     return {"persona_ids": [*personas, Choice("none", "none: the model as itself")], "scenario_ids": scenarios}
 
 
-def manifest_examples(settings: Settings) -> Mapping[str, Mapping[str, Any]]:
-    """Return example manifests by family. Their other names are shipped or added by the demo. Without a usable model: baselines, and stored
-    responses.
-
-    Raises ConfigError if a models file is invalid.
-    """
-    model = choose_askable(list_model_choices(settings))
-    models = [model.name] if model else []
-    budget = compute_default_budget([model] if model else [])
-    replay = {"models": ["stored/amber", "stored/birch"], "budget": {"max_calls": 0}}
-    return {
-        "games": {
-            "family": "games",
-            "persona_ids": ["cautious", "none"] if models else ["none"],
-            "scenario_ids": ["poker/kuhn"],
-            "models": [*models, "baselines"],
-            "seeds": "1-20",
-            "budget": {**budget, "max_calls": USUAL_CALLS},
-            "snapshot": "base",
-        },
-        "survey": {
-            "family": "survey",
-            "rounds": ["S1"],
-            "models": models or ["baselines"],
-            "context_levels": ["0"],
-            "budget": budget,
-        },
-        "rubric": {
-            "family": "rubric",
-            "blueprints": ["demo-facts"],
-            **({"models": models, "budget": budget} if models else replay),
-        },
-        "qa": {
-            "family": "qa",
-            "suites": ["demo-*"],
-            "models": models or ["local/smollm2-135m"],
-            "judge": "none",
-            "budget": budget,
-        },
-    }
-
-
 USUAL_CALLS = 2000
 """Default budget of an evaluation."""
 
@@ -363,14 +289,9 @@ def list_model_choices(settings: Settings) -> list[ModelChoice]:
     return [
         ModelChoice(spec, find_quick_problem(spec, os.environ))
         for spec in specs
-        if not (spec.is_computed or _is_embedder(spec))
+        # The models files do not say which models are embedders, and LiteLLM's list takes seconds to load.
+        if not (spec.is_computed or spec.model == LOCAL_EMBEDDER or "embed" in f"{spec.name} {spec.model}".lower())
     ]
-
-
-def choose_askable(choices: Iterable[ModelChoice]) -> ModelSpec | None:
-    """Return the first usable model, preferring one with a server over one in this process; None: there is none."""
-    askable = [choice.spec for choice in choices if choice.lacks is None]
-    return next((spec for spec in askable if not spec.is_local), next(iter(askable), None))
 
 
 def compute_default_budget(specs: Iterable[ModelSpec]) -> dict[str, int]:
@@ -378,8 +299,3 @@ def compute_default_budget(specs: Iterable[ModelSpec]) -> dict[str, int]:
     # A model at an address of its own has no price but that of the models file.
     is_priced = all(not spec.api_base or spec.input_price is not None for spec in specs)
     return {"max_cost_usd": 5} if is_priced else {"max_calls": USUAL_CALLS}
-
-
-def _is_embedder(spec: ModelSpec) -> bool:
-    """Whether the model's name is that of an embedder; the models files do not say, and LiteLLM's list takes seconds to load."""
-    return spec.model == LOCAL_EMBEDDER or "embed" in f"{spec.name} {spec.model}".lower()

@@ -7,16 +7,16 @@ import re
 from collections.abc import Callable, Coroutine, Mapping
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
-from dtef_pipeline.api.access import find_foreign_reason, find_holder, is_own_page
+from dtef_pipeline.api.access import find_foreign_reason, is_own_page
 from dtef_pipeline.api.pages.forms import read_form_lists
-from dtef_pipeline.api.pages.rendering import NAVIGATION, page
+from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.problems import Problem, answer_error, handle_problem
 
 LOGIN_PATH = "/login"
@@ -90,8 +90,7 @@ async def _render_error(request: Request, error: Exception) -> Response:
     heading = _HEADING_OF_STATUS.get(status, problem["title"])
     fields = await _collect_resend_fields(request, status)
     is_logged_out = status == HTTPStatus.UNAUTHORIZED
-    links = _list_ways_back(request)
-    response = page(request, "error", heading, status=status, words=words, kept=fields, is_logged_out=is_logged_out, ways=links)
+    response = page(request, "error", heading, status=status, words=words, kept=fields, is_logged_out=is_logged_out)
     response.headers.update({name: answer.headers[name] for name in _PROBLEM_HEADERS if name in answer.headers})
     return response
 
@@ -106,17 +105,3 @@ async def _collect_resend_fields(request: Request, status: int) -> dict[str, lis
     ):
         return None
     return await read_form_lists(request)
-
-
-def _list_ways_back(request: Request) -> dict[str, str]:
-    """List links by address: to the previous page, to the present area, and to the first page."""
-    path, holder = request.url.path, find_holder(request)
-    entries = [entry for entry in NAVIGATION if holder and holder.may(entry.role)]
-    area = next((entry for entry in entries if entry.holds(path)), entries[0] if len(entries) == 1 else None)
-    referer = urlsplit(request.headers.get("referer", ""))
-    is_own = referer.netloc == request.headers.get("host") and referer.path != path
-    return {
-        **({referer.path: "Back to the previous page"} if is_own else {}),
-        **({area.path: f"Go to {area.title}"} if area and area.path != path else {}),
-        "/": "Go to the home page",
-    }

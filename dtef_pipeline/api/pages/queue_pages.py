@@ -75,20 +75,14 @@ def _find_wait_reason(views: Sequence[EvaluationView], look: HealthMonitor) -> s
 
 
 def _build_row(view: EvaluationView) -> dict[str, Any]:
-    calls = view.progress.calls
+    calls, personas = view.progress.calls, describe_personas(view.evaluation)
     return {
         **_state_values(view),
         "subject": describe_subject(view.evaluation, partial(partition_words, view.evaluation.family)),
-        "personas": _describe_personas(view),
+        "personas": "" if personas == ["none"] else list_first_names(persona_words(personas), _KEYS_NAMED),
         "models": describe_models(view.evaluation),
         "calls": format_calls(calls) if calls else None,
     }
-
-
-def _describe_personas(view: EvaluationView) -> str:
-    """Describe the personas; empty if there are none."""
-    names = describe_personas(view.evaluation)
-    return "" if names == ["none"] else list_first_names(persona_words(names), _KEYS_NAMED)
 
 
 def _state_values(view: EvaluationView) -> dict[str, Any]:
@@ -115,7 +109,7 @@ def _evaluation_values(services: ServicesDep, queue_id: QueueId, look: HealthDep
     runs = [
         {
             "run": run,
-            "part": progress.runs[run.run_id],
+            "progress": progress.runs[run.run_id],
             "words": partition_words(evaluation.family, run.key),
             "asked": describe_run_request(evaluation.family, run.asks),
         }

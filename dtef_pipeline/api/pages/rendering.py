@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from fastapi import Request, Response
@@ -57,14 +57,9 @@ def environment() -> Environment:
     site = site_environment()
     assert site.loader is not None
     env = site.overlay(loader=ChoiceLoader([PackageLoader("dtef_pipeline.api"), site.loader]))
-    env.filters = {**site.filters, "as_json": _format_json_lines}
+    env.filters = {**site.filters, "as_json": partial(json.dumps, ensure_ascii=False, indent=2, sort_keys=True)}
     env.globals = {**site.globals, "Column": Column, "Table": Table, "counted": format_count, "longest_brief": LONGEST_BRIEF}
     return env
-
-
-def _format_json_lines(value: Any) -> str:
-    """Format a document as indented JSON."""
-    return json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True)
 
 
 def render(template: str, values: Mapping[str, Any]) -> str:

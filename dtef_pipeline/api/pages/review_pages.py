@@ -68,14 +68,14 @@ class VoteForm(NamedTuple):
 
 @router.get(REVIEW_PATH)
 def review_page(
-    request: Request, services: ServicesDep, feedback: FeedbackDep, holder: ReviewerToken, skipped: str = "", said: str = ""
+    request: Request, services: ServicesDep, feedback: FeedbackDep, holder: ReviewerToken, skipped: str = "", message: str = ""
 ) -> Response:
     """The next pair of the reviewer; if consent is missing, first the task and the consent form."""
     refuse_judge(services.votes.database, holder.name)
     review = _Review(request, services, feedback, holder)
     if review.consent is None:
         return review.page(200, skipped=read_skipped(skipped))
-    return review.next_page(read_skipped(skipped), _MESSAGES.get(said, ""))
+    return review.next_page(read_skipped(skipped), _MESSAGES.get(message, ""))
 
 
 @router.post(CONSENT_PATH)
@@ -122,13 +122,17 @@ class _Review:
             pair = self._pair(form.pair_id)
             if not (form.choice and form.confidence):
                 return self.pair_page(pair, form, _INCOMPLETE_VOTE, 422)
-            store_vote(read_ballot(_ballot_values(form, self.holder)), self.holder, self.services, self.feedback)
+            certain = int(form.confidence) if re.fullmatch(r"[0-9]{1,3}", form.confidence) else form.confidence
+            ballot = {"pair_id": form.pair_id, "reviewer_id": self.holder.name, "choice": form.choice, "confidence": certain}
+            values = ballot | {"justification": form.justification}
+            store_vote(read_ballot(values), self.holder, self.services, self.feedback)
         except UnknownPair:
             return self.next_page(form.skipped, _UNKNOWN_PAIR, 404)
         except DuplicateVote:
             return self.next_page(form.skipped, _FIRST_VOTE_STAYS, 409)
         except BallotError as error:
-            return self.pair_page(pair, form, _format_vote_error(error), 422)
+            faults = [f"{VOTE_FIELD_TITLES.get(field, field)}: {message}" for field, message in error.faults]
+            return self.pair_page(pair, form, "; ".join(faults) or str(error), 422)
         except Problem as problem:
             return self._show_refusal(pair, form, problem)
         return _redirect_to_review("voted", tuple(pair_id for pair_id in form.skipped if pair_id != form.pair_id))
@@ -137,17 +141,19 @@ class _Review:
         """Return the page of the next pair, or of none being left."""
         pair = self.feedback.waiting.choose_next(self.holder.name, later=skipped_ids)
         if pair is None:
-            return self.page(status, skipped=skipped_ids, progress=self._load_progress(), said=f"{message} {ALL_DONE}".strip())
+            return self.page(
+                status, skipped=skipped_ids, progress=self._load_progress(), message=f"{message} {ALL_DONE}".strip()
+            )
         if pair.pair_id in skipped_ids:
             message = f"{message} You skipped this pair before.".strip()
         return self.pair_page(pair, VoteForm(pair.pair_id, skipped=skipped_ids), message, status)
 
     def pair_page(self, pair: BlindedPair, form: VoteForm, message: str, status: int) -> Response:
         """Return the page of one pair with the reviewer's input."""
-        return self.page(status, pair=pair, form=form, skipped=form.skipped, progress=self._load_progress(), said=message)
+        return self.page(status, pair=pair, form=form, skipped=form.skipped, progress=self._load_progress(), message=message)
 
     def page(self, status: int, **values: Any) -> Response:
-        """Return the page. `pair` and `form`: the pair to vote on; `progress`: the reviewer's progress; `said`: the result of the previous
+        """Return the page. `pair` and `form`: the pair to vote on; `progress`: the reviewer's progress; `message`: the result of the previous
         vote."""
         return page(
             self.request,
@@ -155,7 +161,7 @@ class _Review:
             VOTE_TITLE,
             status=status,
             scripts=("review.js",),
-            **{"pair": None, "form": None, "progress": None, "said": "", **values},
+            **{"pair": None, "form": None, "progress": None, "message": "", **values},
             is_fault=status in _STAYS,
             consent=self.consent,
             choices=CHOICE_WORDS,
@@ -183,18 +189,6 @@ class _Review:
         return response
 
 
-def _ballot_values(form: VoteForm, holder: TokenHolder) -> Mapping[str, Any]:
-    certain: str | int = int(form.confidence) if re.fullmatch(r"[0-9]{1,3}", form.confidence) else form.confidence
-    values = {"pair_id": form.pair_id, "reviewer_id": holder.name, "choice": form.choice, "confidence": certain}
-    return {**values, "justification": form.justification}
-
-
-def _format_vote_error(error: BallotError) -> str:
-    """Describe the errors of a vote, with the titles of fields."""
-    field_messages = [f"{VOTE_FIELD_TITLES.get(field, field)}: {message}" for field, message in error.faults]
-    return "; ".join(field_messages) or str(error)
-
-
 def read_form(fields: Mapping[str, str]) -> VoteForm:
     """Read the form; browsers send line ends as two characters, of which one is kept."""
     return VoteForm(
@@ -219,4 +213,4 @@ def add_skipped(skipped_ids: tuple[str, ...], pair_id: str) -> tuple[str, ...]:
 
 def _redirect_to_review(message: str, skipped_ids: tuple[str, ...]) -> Response:
     later = f"&skipped={'.'.join(skipped_ids)}" if skipped_ids else ""
-    return redirect_to_page(f"{REVIEW_PATH}?said={message}{later}")
+    return redirect_to_page(f"{REVIEW_PATH}?message={message}{later}")

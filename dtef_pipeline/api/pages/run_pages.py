@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 from fastapi import Request, Response
@@ -63,7 +63,7 @@ def _format_with_rest(words: str, number: int, limit: int) -> str:
 
 
 def _format_outcomes(outcomes: Mapping[str, Any]) -> str:
-    total = "not known yet" if outcomes["asked"] is None else format_count(outcomes["asked"], outcomes["unit"])
+    total = "not known yet" if outcomes["n_planned"] is None else format_count(outcomes["n_planned"], outcomes["unit"])
     return f"requested: {total}; " + ", ".join(
         f"{outcomes[name]:,} {name}" for name in ("answered", "failed", "skipped", "scored")
     )
@@ -74,15 +74,14 @@ def trace_page(request: Request, holder: OperatorToken, context: RunDep, trace_i
     """A trace: for games a whole episode with its turns, otherwise a prompt with its response and scores."""
     run_id, trace = context.run.run_id, {**load_trace(context, trace_id)}
     del trace["run_id"]
-    members = build_trace_members(format_episode(trace) if "turns" in trace else trace)
-    return page(
-        request,
-        "trace",
-        f"Trace {trace_id[:8]}",
-        run_id=run_id,
-        members=members,
-        json_address=build_trace_uri(run_id, trace_id),
-    )
+    values = build_trace_values(trace) | {"run_id": run_id, "json_address": build_trace_uri(run_id, trace_id)}
+    return page(request, "trace", f"Trace {trace_id[:8]}", **values)
+
+
+def build_trace_values(trace: dict[str, Any]) -> dict[str, Any]:
+    """Build the values of the template: the members of the trace, and how to show them."""
+    members = format_episode(trace) if "turns" in trace else trace
+    return {"members": members, "is_long": _is_long, "format_label": _format_label, "format_value": _format_value}
 
 
 def format_episode(episode: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,51 +92,11 @@ def format_episode(episode: Mapping[str, Any]) -> dict[str, Any]:
     return {**episode, "trace": json.loads(episode["trace"] or "null"), "turns": rows}
 
 
-class TraceMembers(NamedTuple):
-    """An object for readers: short values next to their names, then long ones, each under a heading."""
-
-    short: Mapping[str, Any]
-    parts: Mapping[str, str | TraceMembers | TraceRows | list[TraceMembers]]
-
-
-class TraceRows(NamedTuple):
-    """A list of flat objects as a table."""
-
-    headings: list[str]
-    rows: list[list[Any]]
-
-
-def build_trace_members(values: Mapping[str, Any]) -> TraceMembers:
-    """Return the members of an object that have a value."""
-    fields = {name: value for name, value in values.items() if value not in (None, "", [], {})}
-    long = {name: value for name, value in fields.items() if _is_part(value)}
-    short = {_format_label(name): _format_value(name, value) for name, value in fields.items() if name not in long}
-    return TraceMembers(short, {_format_label(name): _build_part(value) for name, value in long.items()})
-
-
-def _is_part(value: Any) -> bool:
+def _is_long(value: Any) -> bool:
+    """Whether a member stands under a heading, after those next to their names."""
     if isinstance(value, str):
         return "\n" in value or len(value) > _LONGEST_INLINE_TEXT
-    return isinstance(value, dict) or _is_list_of_objects(value)
-
-
-def _is_list_of_objects(value: Any) -> bool:
-    return isinstance(value, list) and any(isinstance(entry, dict) for entry in value)
-
-
-def _build_part(value: Any) -> str | TraceMembers | TraceRows | list[TraceMembers]:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, dict):
-        return build_trace_members(value)
-    if any(_is_list_of_objects(entry) for row in value for entry in row.values()):
-        return [build_trace_members(row) for row in value]
-    names = dict.fromkeys(name for row in value for name in row)
-    columns = [column for column in names if any(row.get(column) not in (None, "", []) for row in value)] or list(names)
-    return TraceRows(
-        [_format_label(column) for column in columns],
-        [[_format_value(column, row.get(column)) for column in columns] for row in value],
-    )
+    return isinstance(value, dict) or (isinstance(value, list) and any(isinstance(entry, dict) for entry in value))
 
 
 def _format_label(name: str) -> str:

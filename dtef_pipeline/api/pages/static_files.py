@@ -49,8 +49,7 @@ def static_files() -> dict[str, StaticFile]:
     texts = {path.name: path.read_text(encoding="utf-8") for path in [*shared, *paths]}
     votes = files("dtef_pipeline.site").joinpath("templates", "vote_page.css").read_text(encoding="utf-8")
     texts[_REVIEW_STYLE] = f"{votes}\n{texts[_REVIEW_STYLE]}"
-    return {name: _make_static_file(text, PurePath(name).suffix) for name, text in texts.items()}
-
-
-def _make_static_file(text: str, ending: str) -> StaticFile:
-    return StaticFile(text.encode(), MEDIA_TYPES[ending], compute_weak_etag(text))
+    return {
+        name: StaticFile(text.encode(), MEDIA_TYPES[PurePath(name).suffix], compute_weak_etag(text))
+        for name, text in texts.items()
+    }

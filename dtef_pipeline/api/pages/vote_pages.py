@@ -7,7 +7,6 @@ import hmac
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import date, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -15,7 +14,7 @@ from fastapi import Query, Request, Response
 from pydantic import ValidationError
 
 from dtef_pipeline.api.access import AdminToken, OperatorToken
-from dtef_pipeline.api.pages.evaluation_text import family_title, site_of
+from dtef_pipeline.api.pages.evaluation_text import family_title
 from dtef_pipeline.api.pages.forms import (
     NOT_REFUSED,
     Choice,
@@ -37,12 +36,11 @@ from dtef_pipeline.api.services import Services, ServicesDep
 from dtef_pipeline.documents import reasons
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.text.number_words import format_count
-from resources.votes.vote_queries import VoteCounts, list_latest_actions, start_of_days, vote_counts
+from resources.votes.vote_queries import VoteCounts, list_latest_actions, vote_counts
 from resources.votes.vote_tables import decode_time
 
-DAYS_OF_VOTES = 60
 _REVIEWERS_SHOWN = 100
-_PAIRING_FIELDS = ("family", "most", "baselines")
+_PAIRING_FIELDS = ("family", "max_pairs", "baselines")
 _ComputedPlace = Annotated[int | None, Query(ge=1, le=LARGEST_PLACE)]
 
 router = build_page_router()
@@ -70,7 +68,6 @@ def _render_votes_page(
     request: Request, services: Services, form: TypedForm, refusal: Refusal, n_pairs: int | None = None
 ) -> Response:
     counts = vote_counts(services.votes.database)
-    first = start_of_days(services.votes.clock(), DAYS_OF_VOTES).date()
     return page(
         request,
         "votes",
@@ -78,8 +75,6 @@ def _render_votes_page(
         status=refusal.status,
         made=n_pairs,
         terms_of_votes=_describe_terms(counts),
-        chart=_build_day_chart(counts.by_day, first),
-        n_days=format_count(DAYS_OF_VOTES, "day"),
         reviewers=_build_reviewer_rows(services, counts),
         n_reviewers=format_count(len(counts.reviewers), "reviewer"),
         by_day=[{"day": day.isoformat(), "votes": number} for day, number in sorted(counts.by_day.items(), reverse=True)],
@@ -90,7 +85,7 @@ def _render_votes_page(
 
 def _parse_pairs_form(form: TypedForm) -> PairRequest:
     """Parse the form. Raises Problem."""
-    limits = {"most": parse_number(typed)} if (typed := read_field(form, "most")) else {}
+    limits = {"max_pairs": parse_number(typed)} if (typed := read_field(form, "max_pairs")) else {}
     values = {"family": read_field(form, "family"), "baselines": bool(form.get("baselines")), **limits}
     try:
         return PairRequest.model_validate(values)
@@ -107,7 +102,9 @@ def _build_pairing_fields(form: TypedForm) -> list[FormField]:
     baselines = Choice("yes", "Pair responses of baselines too")
     return [
         FormField("family", "Family", "choice", form.get("family", ()), choices=families),
-        FormField("most", "At most", values=form.get("most", ("100",)), hint="Number of pairs; empty: all possible pairs."),
+        FormField(
+            "max_pairs", "At most", values=form.get("max_pairs", ("100",)), hint="Number of pairs; empty: all possible pairs."
+        ),
         FormField("baselines", "Baselines", "box", form.get("baselines", ()), choices=[baselines]),
     ]
 
@@ -155,19 +152,8 @@ def hash_reviewer(reviewer_id: str, salt: str) -> str:
     return f"reviewer-{hmac.new(salt.encode(), f'pages {reviewer_id}'.encode('utf-8', 'surrogatepass'), hashlib.sha256).hexdigest()[:12]}"
 
 
-def _build_day_chart(by_day: Mapping[date, int], first: date) -> dict[str, Any] | None:
-    """Build the chart of votes on each of the last days; None: there are none."""
-    days = {day: by_day.get(day, 0) for day in (first + timedelta(days=n) for n in range(DAYS_OF_VOTES))}
-    if not (total := sum(days.values())):
-        return None
-    peak = max(days.values())
-    caption = f"the last {format_count(DAYS_OF_VOTES, 'day')}: {format_count(total, 'vote')}, at most {peak:,} per day"
-    return {"caption": f"Votes per day (UTC), {caption}", "days": list(days.items()), "most": peak}
-
-
 if TYPE_CHECKING:
     from dtef_pipeline.site.content import Section
-    from dtef_pipeline.site.preference_page import FamilyNames
     from resources.warehouse import Warehouse
 
 
@@ -179,6 +165,7 @@ def board_page(request: Request, services: ServicesDep, holder: OperatorToken, f
     warehouse = Warehouse(services.settings.warehouse)
     is_made = bool(warehouse.tables(["preference_scores"]))
     boards = _load_boards(warehouse) if is_made else {}
+    rows = warehouse.rows("preference_scores", columns=["votes_version"]).to_pylist() if is_made else []
     choice = family if family in boards else next(iter(boards), None)
     return page(
         request,
@@ -187,60 +174,24 @@ def board_page(request: Request, services: ServicesDep, holder: OperatorToken, f
         families={name: family_title(name) for name in boards},
         family=choice,
         sections=boards[choice] if choice is not None else [],
-        changed=_describe_vote_change(warehouse if is_made else None, services),
+        changed=find_stale_reason([row["votes_version"] for row in rows], compute_current_version(services.votes)),
     )
 
 
 def _load_boards(warehouse: Warehouse) -> dict[str, list[Section]]:
-    """Load the sections of the board by family, for families with votes."""
+    """Load the tables of the board by family, for families with votes."""
     # Pandas and DuckDB are loaded by who asks for the board, not by who starts the server.
     from dtef_pipeline.families import FAMILIES
     from dtef_pipeline.preference.paired_source import OTHER_TOOLS
-    from dtef_pipeline.site.content import drop_empty_sections
-    from dtef_pipeline.site.preference_page import PREFERENCE_READ, build_preference_sections
+    from dtef_pipeline.site.content import Table
+    from dtef_pipeline.site.preference_page import PREFERENCE_READ, FamilyNames, build_preference_sections
 
     boards: dict[str, list[Section]] = {}
-    for family, metrics in (
-        {entry.name: entry.pair_source.metrics for entry in FAMILIES if entry.pair_source} | {OTHER_TOOLS: ()}
-    ).items():
-        site = site_of(family)
-        tables = {*PREFERENCE_READ, *(name for metric in metrics for name in metric.tables)}
-        titles = warehouse.query(site.read_partition_titles, only=sorted(site.tables)) if site else {}
-        names = _names_of(family, titles)
-        sections = warehouse.query(
-            partial(build_preference_sections, family=family, metrics=metrics, names=names), only=sorted(tables)
-        )
-        boards |= {family: drop_empty_sections([_remove_charts(section) for section in sections])} if sections else {}
+    for family in (*(entry.name for entry in FAMILIES if entry.pair_source), OTHER_TOOLS):
+        build = partial(build_preference_sections, family=family, metrics=(), names=FamilyNames(family_title(family)))
+        if sections := warehouse.query(build, only=PREFERENCE_READ):
+            boards[family] = [replace(one, blocks=[item for item in one.blocks if isinstance(item, Table)]) for one in sections]
     return boards
-
-
-def _names_of(family: str, titles: Mapping[str, str]) -> FamilyNames:
-    from dtef_pipeline.site.preference_page import FamilyNames
-
-    site = site_of(family)
-    return (
-        FamilyNames(site.title, partial(site.title_partition, titles), site.metric_words)
-        if site
-        else FamilyNames(family_title(family))
-    )
-
-
-def _remove_charts(section: Section) -> Section:
-    """Remove charts, because the policy of these pages forbids evaluating their definitions; the report has them."""
-    from dtef_pipeline.site.content import Chart, Fold
-
-    blocks = [item for item in section.blocks if not isinstance(item, Chart)]
-    parts = [
-        replace(item, blocks=[part for part in item.blocks if not isinstance(part, Chart)]) if isinstance(item, Fold) else item
-        for item in blocks
-    ]
-    return replace(section, blocks=parts)
-
-
-def _describe_vote_change(warehouse: Warehouse | None, services: Services) -> str | None:
-    """Say that votes have changed after the board was computed; None if they have not."""
-    rows = warehouse.rows("preference_scores", columns=["votes_version"]).to_pylist() if warehouse else []
-    return find_stale_reason([row["votes_version"] for row in rows], compute_current_version(services.votes))
 
 
 _ACTIONS_A_PAGE = 100

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -50,7 +50,7 @@ class PlanSource(NamedTuple):
     """First table with snapshots."""
 
 
-class NamedForRun(NamedTuple):
+class ResolvedNames(NamedTuple):
     """The resolved names of a manifest."""
 
     models: Models
@@ -109,7 +109,7 @@ class FamilyPlans:
         """Raises RefusedManifest with all unknown names in the well-formed fields of a manifest."""
         self.resolve_names(values, self.source.settings.model_construct(**values), server)
 
-    def resolve_names(self, values: Mapping[str, Any], settings: Any, server: Settings) -> NamedForRun:
+    def resolve_names(self, values: Mapping[str, Any], settings: Any, server: Settings) -> ResolvedNames:
         """Raises RefusedManifest with all invalid names of models and partitions. Without names, no partition is selected."""
         refusals, keys = Refusals(), list[str]()
         with refusals.collect():
@@ -119,14 +119,18 @@ class FamilyPlans:
             with refusals.collect():
                 keys = self._choose_partitions(values, settings, server)
         refusals.raise_all()
-        return NamedForRun(models, keys)
+        return ResolvedNames(models, keys)
 
     def _choose_partitions(self, values: Mapping[str, Any], settings: Any, server: Settings) -> list[str]:
         """Return the partitions that a manifest names. Raises UnknownName, also if Dagster knows none."""
         source = self.source
         if not (keys := list_known_partitions(server, source.space)):
             partitions = list_made_partitions(server, source.items, source.space)
-            raise UnknownName(self.field, _describe_unknown_partitions(partitions) if partitions else self.nothing_added)
+            other_home = (
+                f"the warehouse of this server has {list_first_names(sorted(partitions), 3)}, but Dagster's home does not: they were "
+                "added with another DAGSTER_HOME, or it was reset. The server's operator must add them again"
+            )
+            raise UnknownName(self.field, other_home if partitions else self.nothing_added)
         try:
             return self.choose(values, settings, keys)
         except ConfigError as error:
@@ -156,7 +160,7 @@ class FamilyPlans:
         """Return the settings of a manifest's run."""
         return manifest.settings(self.source.settings)
 
-    def config(self, settings: Any, named: NamedForRun, all_made: bool) -> Mapping[str, Mapping[str, Any]]:
+    def config(self, settings: Any, named: ResolvedNames, all_made: bool) -> Mapping[str, Mapping[str, Any]]:
         """Return the configuration of the stages that run. `all_made`: whether the first stage has already made all partitions."""
         return run_config(settings, self.stages(settings, all_made))
 
@@ -165,7 +169,7 @@ class FamilyPlans:
         first, *_ = self.source.stages
         return {name: names for name, names in self.source.stages.items() if not (all_made and name == first)}
 
-    def require_askable(self, settings: Any, named: NamedForRun, server: Settings) -> list[str]:
+    def require_askable(self, settings: Any, named: ResolvedNames, server: Settings) -> list[str]:
         """Refuse models that cannot be used; returns the warnings of `manifest_base.require_askable`."""
         with rejections("models"):
             specs = named.models.resolve(list(getattr(settings, "models", ())))
@@ -183,11 +187,3 @@ class FamilyPlans:
         from resources.warehouse import Warehouse
 
         return Warehouse(server.warehouse)
-
-
-def _describe_unknown_partitions(partitions: Collection[str]) -> str:
-    """Describe unknown partitions that the warehouse has."""
-    return (
-        f"the warehouse of this server has {list_first_names(sorted(partitions), 3)}, but Dagster's home does not: they were added with "
-        "another DAGSTER_HOME, or it was reset. The server's operator must add them again"
-    )

@@ -20,12 +20,13 @@ from dtef_pipeline.api.plans.plan import (
     require_unique,
     validate_snapshot,
 )
-from dtef_pipeline.asking.models import Budget, Models
+from dtef_pipeline.asking.models import Budget
 from dtef_pipeline.documents import Part, format_value
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import run_config
 from dtef_pipeline.games.entrants import (
     AS_ITSELF,
+    is_known_model,
     list_absent_by_scenario,
     list_player_models,
     list_solo_scenarios,
@@ -139,21 +140,18 @@ class GamesPlans:
         _require_played(names, [player for entry in entries for player in entry.players])
         settings = _build_settings(manifest, names)
         pins = {key: pin_scenario(game, settings.seeds, manifest.opponents) for key, game in packs.items()}
-        runs = [
-            RunSpec(
-                scenario,
-                {
-                    "persona_id": persona,
-                    "scenario_id": scenario,
-                    "persona": record.name if record else "",
-                    **pins[scenario]._asdict(),
-                },
-            )
-            for persona, record in named.chosen.items()
-            for scenario in packs
-        ]
+        runs = []
+        for persona, record in named.chosen.items():
+            asks = {"persona_id": persona, "persona": record.name if record else ""}
+            runs += [RunSpec(key, {**asks, "scenario_id": key, **pin._asdict()}) for key, pin in pins.items()]
         personas = pin_personas([*manifest.models, *manifest.opponents], named.personas)
-        config = run_config(apply_pins(settings, pins, personas), GAMES_STAGE_SETTINGS)
+        pinned = {
+            "scenario_versions": {key: pin.scenario_version for key, pin in pins.items()},
+            "scenario_seeds": {key: pin.seeds for key, pin in pins.items()},
+            "scenario_opponents": {key: pin.opponents for key, pin in pins.items()},
+            "persona_versions": personas,
+        }
+        config = run_config(settings.model_copy(update=pinned), GAMES_STAGE_SETTINGS)
         return PlannedEvaluation(
             "games_pipeline", LEAGUE_SPACE.name, list(packs), config, manifest.snapshot, runs, new_keys=True, warnings=warnings
         )
@@ -198,15 +196,8 @@ class _NamedGames:
         packs = list(self.packs.values())
         if path == "opponents" and any(name_opponent_item(game, name).startswith(BASELINE_PREFIX) for game in packs):
             return  # each scenario reports separately whether it has the baseline
-        with rejections(path, UnfitManifest if as_persona or _is_resolvable(before, self.models) else UnknownName):
+        with rejections(path, UnfitManifest if as_persona or is_known_model(self.models, before) else UnknownName):
             refuse_unknown_models(packs, self.models, self.personas, [name])
-
-
-def _is_resolvable(name: str, models: Models) -> bool:
-    try:
-        return bool(models.resolve([name]))
-    except ConfigError:
-        return False
 
 
 def _find_persona(name: str, personas: Mapping[str, Persona]) -> Persona | None:
@@ -297,19 +288,14 @@ def _count_episodes(manifest: GamesManifest, entry: _Entry, limit: int) -> int:
     meets = [Match(GameItem(0, 0, NO_OPPONENT), player, opponent) for player in entry.players for opponent in seats]
     per_deal = sum([1 if match.needs_no_model else manifest.draws for match in meets])
     scenario = entry.pack.manifest
-    episodes = _count_seeds(manifest, scenario) * len(scenario.seats) * per_deal
+    n_seeds = len(manifest.seeds) if isinstance(manifest.seeds, list) else scenario.seeds.count
+    if isinstance(manifest.seeds, str):
+        # Range by range, so that a short text cannot expand to a list that fills the memory.
+        n_seeds = sum(last + 1 - first for first, last in parse_seed_spans(manifest.seeds))
+    episodes = n_seeds * len(scenario.seats) * per_deal
     if episodes > limit:
         raise UnfitManifest("seeds", f"too many episodes for one manifest; allowed: at most {MAX_EPISODES:,}")
     return episodes
-
-
-def _count_seeds(manifest: GamesManifest, scenario: ScenarioManifest) -> int:
-    """Count the seeds range by range, so that a short text cannot expand to a list that fills the memory."""
-    if isinstance(manifest.seeds, list):
-        return len(manifest.seeds)
-    if manifest.seeds is None:
-        return scenario.seeds.count
-    return sum(last + 1 - first for first, last in parse_seed_spans(manifest.seeds))
 
 
 def _require_askable(manifest: GamesManifest, entries: Sequence[_Entry], server: Settings) -> list[str]:
@@ -361,15 +347,3 @@ def pin_personas(named: Iterable[str], personas: Mapping[str, Persona]) -> dict[
     """
     ids = [name.partition("@")[0] for name in named if "@" in name]
     return {name: personas[name].version for name in ids if name in personas and personas[name].id == name}
-
-
-def apply_pins(settings: GamesSettings, scenarios: Mapping[str, PinnedScenario], personas: Mapping[str, int]) -> GamesSettings:
-    """Return the settings with the pinned versions."""
-    return settings.model_copy(
-        update={
-            "scenario_versions": {key: pin.scenario_version for key, pin in scenarios.items()},
-            "scenario_seeds": {key: pin.seeds for key, pin in scenarios.items()},
-            "scenario_opponents": {key: pin.opponents for key, pin in scenarios.items()},
-            "persona_versions": dict(personas),
-        }
-    )

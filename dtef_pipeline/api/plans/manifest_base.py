@@ -58,7 +58,7 @@ def load_slow_packages(settings: Settings) -> None:
         "dtef_pipeline.site.rendering",
         "assets.qa.part_checks",
         "dtef_pipeline.rubric.summaries.extractions",
-        "dtef_pipeline.rubric.summaries.summary_rows",
+        "dtef_pipeline.rubric.summaries.summary",
     ):
         import_module(name)
     from resources.gateway.litellm_module import load_litellm

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from dtef_pipeline.api.plans.family_plans import FamilyPlans, NamedForRun, PlanSource
+from dtef_pipeline.api.plans.family_plans import FamilyPlans, PlanSource, ResolvedNames
 from dtef_pipeline.api.plans.manifest_base import (
     EvaluationRequest,
     build_manifest_model,
@@ -79,7 +79,7 @@ class QaPlans(FamilyPlans):
             items = len(warehouse.read_or_empty("qa_items", columns=["item_id"], **QA_SPACE.levels(key)))
             yield items if settings.limit is None else min(items, settings.limit)
 
-    def require_askable(self, settings: QaSettings, named: NamedForRun, server: Settings) -> list[str]:
+    def require_askable(self, settings: QaSettings, named: ResolvedNames, server: Settings) -> list[str]:
         """Refuse invalid models and judges, and settings that do not fit a part whose items are known."""
         warehouse, setup, partitions = (
             self.warehouse(server),

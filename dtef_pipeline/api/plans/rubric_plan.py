@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from dtef_pipeline.api.plans.family_plans import FamilyPlans, NamedForRun, PlanSource
+from dtef_pipeline.api.plans.family_plans import FamilyPlans, PlanSource, ResolvedNames
 from dtef_pipeline.api.plans.manifest_base import EvaluationRequest, build_manifest_model, load_named_models, rejections
 from dtef_pipeline.api.plans.plan import Refusals
 from dtef_pipeline.asking.models import ModelSpec
@@ -72,12 +72,12 @@ class RubricPlans(FamilyPlans):
     def stages(self, settings: RubricSettings, all_made: bool) -> Mapping[str, Sequence[str]]:
         return super().stages(settings, all_made and not settings.extract_points)
 
-    def require_askable(self, settings: RubricSettings, named: NamedForRun, server: Settings) -> list[str]:
+    def require_askable(self, settings: RubricSettings, named: ResolvedNames, server: Settings) -> list[str]:
         with rejections("models"):
             candidates = Candidates(named.models, settings.models)
         # These bring pandas, which the API starts without.
         from dtef_pipeline.rubric.summaries.extractions import choose_extracting_model
-        from dtef_pipeline.rubric.summaries.summary_rows import choose_analysts
+        from dtef_pipeline.rubric.summaries.summary import choose_analysts
 
         with rejections("analysts"):
             analysts = choose_analysts(settings.analysts, named.models)
@@ -88,7 +88,7 @@ class RubricPlans(FamilyPlans):
         return self.require_within_budget(by_field, settings, server)
 
     def _specs(
-        self, settings: RubricSettings, named: NamedForRun, candidates: Candidates, warehouse: Warehouse
+        self, settings: RubricSettings, named: ResolvedNames, candidates: Candidates, warehouse: Warehouse
     ) -> tuple[list[ModelSpec], list[ModelSpec]]:
         """Return the models that answer the prompts of these blueprints, at their temperatures, and the judges, as far as known.
 

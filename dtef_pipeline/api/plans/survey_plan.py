@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from dtef_pipeline.api.plans.family_plans import FamilyPlans, NamedForRun, PlanSource
+from dtef_pipeline.api.plans.family_plans import FamilyPlans, PlanSource, ResolvedNames
 from dtef_pipeline.api.plans.manifest_base import EvaluationRequest, build_manifest_model, rejections, require_askable
 from dtef_pipeline.asking.models import Budget
 from dtef_pipeline.family.run_settings import make_validator
@@ -75,7 +75,7 @@ class SurveyPlans(FamilyPlans):
             survey = warehouse.read_or_empty("survey_responses", columns=["question_id", *DRAW_ORDERS], **SPACE.levels(key))
             yield n_conditions * len(settings.sample.select_questions(survey))
 
-    def require_askable(self, settings: SurveySettings, named: NamedForRun, server: Settings) -> list[str]:
+    def require_askable(self, settings: SurveySettings, named: ResolvedNames, server: Settings) -> list[str]:
         """Check the models' budgets, too."""
         with rejections("budgets"):
             panel = resolve_panel_models(settings, named.models)
@@ -84,7 +84,7 @@ class SurveyPlans(FamilyPlans):
         run_budget = Budget(max_cost_usd=settings.max_cost_usd)
         return require_askable("models", specs, settings.snapshot, server, Accounts(run_budget, budgets))
 
-    def config(self, settings: SurveySettings, named: NamedForRun, all_made: bool) -> Mapping[str, Mapping[str, Any]]:
+    def config(self, settings: SurveySettings, named: ResolvedNames, all_made: bool) -> Mapping[str, Mapping[str, Any]]:
         return build_survey_run_config(resolve_panel_models(settings, named.models))
 
 

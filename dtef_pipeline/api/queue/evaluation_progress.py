@@ -16,7 +16,6 @@ from resources.evaluations.evaluation_store import (
     EvaluationStatus,
     EvaluationStore,
     Event,
-    EventKind,
 )
 
 ProgressStatus = EvaluationStatus
@@ -29,18 +28,18 @@ class EvaluationSteps(AnswerBody):
     """Stage that reported last; null: none yet."""
     done: int
     """Partitions that the stages reported as done, counted in every stage."""
-    of: int
+    n_planned: int
     """Planned partitions, counted in every stage."""
     failed: int
     """Failed partitions, counted in every stage in which they failed."""
     answered: int | None
     """Answered requests of the present stage; null: none reported."""
-    asked: int | None
+    n_requests: int | None
     """Expected requests of the present stage; null: none reported. In games the number grows, because each move decides whether another
     follows."""
 
 
-class PartProgress(NamedTuple):
+class RunProgress(NamedTuple):
     """Progress of one run of an evaluation."""
 
     status: ProgressStatus
@@ -60,14 +59,14 @@ class EvaluationProgress(NamedTuple):
     """Why it failed or was cancelled, if a reason was reported."""
     steps: EvaluationSteps
     calls: Mapping[str, Any] | None
-    """Counts of all requests: `asked`, `answered`, `failed`, `skipped`, and the same by `stages`; None: not reported."""
+    """Counts of all requests: `n_requests`, `answered`, `failed`, `skipped`, and the same by `stages`; None: not reported."""
     call_costs: Mapping[str, Any] | None
     """At the end, the cost of the calls made for it, see `sum_call_costs_by`; None: not reported."""
     warning: str | None
     """At the end, the requests without a response, if others have one."""
     restarts: int
     """Number of times that Dagster has restarted the run."""
-    runs: Mapping[str, PartProgress]
+    runs: Mapping[str, RunProgress]
     """By run id."""
 
 
@@ -75,7 +74,8 @@ def compute_progress(evaluation: Evaluation, events: Sequence[Event]) -> Evaluat
     """Compute the progress from the events of an evaluation, in order. For a partition that was tried again, the latest report counts."""
     last = events[-1] if events else None
     end = last if last is not None and last.kind in TERMINAL else None
-    status = _choose_status(last.kind if last else "queued")
+    kind = last.kind if last else "queued"
+    status: ProgressStatus = "running" if kind in ("started", "item") else kind  # type: ignore[assignment]
     items = [event.data for event in events if event.kind == "item"]
     stage = next((item["stage"] for item in reversed(items) if "stage" in item), None)
     items_by_key = {(item.get("stage"), item["key"]): item for item in items if "key" in item}
@@ -83,7 +83,7 @@ def compute_progress(evaluation: Evaluation, events: Sequence[Event]) -> Evaluat
     by_key: dict[Any, dict[Any, Mapping[str, Any]]] = {}
     for (item_stage, key), item in items_by_key.items():
         by_key.setdefault(key, {})[item_stage] = item
-    stages = list(evaluation.plan.get("config", ()))
+    stages, reported_calls = list(evaluation.plan.get("config", ())), sum_reported_calls(events)
     n_answered, n_requests = _count_requests([item for item in items if item.get("stage") == stage])
     return EvaluationProgress(
         status=status,
@@ -94,12 +94,12 @@ def compute_progress(evaluation: Evaluation, events: Sequence[Event]) -> Evaluat
         steps=EvaluationSteps(
             stage=stage,
             done=len(items_by_key) - n_failed,
-            of=max(len(evaluation.plan.get("keys", ())) * len(stages), len(items_by_key)),
+            n_planned=max(len(evaluation.plan.get("keys", ())) * len(stages), len(items_by_key)),
             failed=n_failed,
             answered=n_answered,
-            asked=n_requests,
+            n_requests=n_requests,
         ),
-        calls=_sum_calls(end, events),
+        calls=end.data.get("calls") if end else reported_calls and reported_calls.build_json(),
         call_costs=end.data.get("call_costs") if end else None,
         warning=end.data.get("warning") if end else None,
         restarts=sum("restarted" in item for item in items),
@@ -107,28 +107,16 @@ def compute_progress(evaluation: Evaluation, events: Sequence[Event]) -> Evaluat
     )
 
 
-def _choose_status(kind: EventKind) -> ProgressStatus:
-    return "running" if kind in ("started", "item") else kind  # type: ignore[return-value]
-
-
 def _count_requests(items: Sequence[Mapping[str, Any]]) -> tuple[int | None, int | None]:
     """Return the numbers of answered and expected requests that a stage reported last."""
-    expected = max((item["of"] for item in items if "answered" in item and "of" in item), default=0)
+    expected = max((item["n_planned"] for item in items if "answered" in item and "n_planned" in item), default=0)
     for item in reversed(items):
         if "calls" in item:
             # Requests skipped by a cancellation were also expected.
-            return item["calls"]["answered"], max(item["calls"]["asked"], expected)
+            return item["calls"]["answered"], max(item["calls"]["n_requests"], expected)
         if "answered" in item:
-            return item["answered"], item.get("of")
+            return item["answered"], item.get("n_planned")
     return None, None
-
-
-def _sum_calls(end: Event | None, events: Sequence[Event]) -> Mapping[str, Any] | None:
-    """Return the counts of all requests from the last event; before it, those that the stages have reported so far."""
-    if end is not None:
-        return end.data.get("calls")
-    items_by_key = sum_reported_calls(events)
-    return items_by_key.build_json() if items_by_key else None
 
 
 def _run_progress(
@@ -137,20 +125,19 @@ def _run_progress(
     end: Event | None,
     reports: Mapping[Any, Mapping[str, Any]],
     stages: Sequence[str],
-) -> PartProgress:
+) -> RunProgress:
     """Return the state of the run's partition if known, else that of the evaluation. `reports`: the reports on its partition, by stage."""
     failures = (end.data.get("failed") or {}) if end else {}
     if run.key in failures:
-        return PartProgress("failed", str(failures[run.key]))
+        return RunProgress("failed", str(failures[run.key]))
     for item in reports.values():
         if item.get("status") == "failed":
-            return PartProgress("failed", _read_reason(item))
+            return RunProgress("failed", _read_reason(item))
     calls = (end.data.get("calls") or {}) if end else {}
-    if calls.get("asked") and not calls.get("answered"):
-        return PartProgress(status, _read_reason(end.data) if end else None)
-    if stages and all(reports.get(stage, {}).get("status") == "done" for stage in stages):
-        return PartProgress("completed")
-    return PartProgress(status, _read_reason(end.data) if end else None)
+    is_answered = bool(calls.get("answered")) or not calls.get("n_requests")
+    if is_answered and stages and all(reports.get(stage, {}).get("status") == "done" for stage in stages):
+        return RunProgress("completed")
+    return RunProgress(status, _read_reason(end.data) if end else None)
 
 
 def _read_reason(data: Mapping[str, Any]) -> str | None:

@@ -16,7 +16,6 @@ from sse_starlette.sse import AppStatus, EventSourceResponse, SendTimeoutError
 from starlette.types import Receive, Scope, Send
 
 from dtef_pipeline.api.access import require_operator
-from dtef_pipeline.api.etags import read_header
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.services import get_services
 from dtef_pipeline.errors import DtefError, StoreError
@@ -91,11 +90,6 @@ def find_resume_point(evaluations: EvaluationStore, queue_id: str, last_event_id
     if not number or all(event.seq != number for event in events):
         return 0
     return None if events[-1].seq == number and events[-1].kind in TERMINAL else number
-
-
-def last_event_id(request: Request) -> str | None:
-    """Return the header Last-Event-ID."""
-    return read_header(request, "last-event-id")
 
 
 class EventStream(EventSourceResponse):

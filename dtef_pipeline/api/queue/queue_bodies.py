@@ -9,6 +9,7 @@ from pydantic import Field
 
 from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, make_optional
 from dtef_pipeline.api.queue.evaluation_progress import EvaluationSteps, ProgressStatus
+from resources.evaluations.evaluation_store import EventKind
 
 Asks = Annotated[
     dict[str, Any],
@@ -37,7 +38,7 @@ class CallCosts(AnswerBody):
 class RequestCounts(AnswerBody):
     """Requests to models by their outcome, each counted once."""
 
-    asked: int
+    n_requests: int
     """All requests: the sum of the other counts."""
     answered: int
     """Requests with a response, stored before or now."""
@@ -101,7 +102,7 @@ class EvaluationSummary(EvaluationBody):
     run_count: int
 
 
-class PageOfEvaluations(AnswerBody):
+class EvaluationPage(AnswerBody):
     """Evaluations, newest first."""
 
     evaluations: list[EvaluationSummary]
@@ -118,8 +119,8 @@ class QueuedRun(AnswerBody):
     asks: Asks
 
 
-class RunOfEvaluation(QueuedRun):
-    """A part of an evaluation with its own state and results."""
+class RunState(QueuedRun):
+    """A run of an evaluation with its own state and results."""
 
     status: ProgressStatus
     reason: str | None
@@ -136,123 +137,65 @@ class EvaluationDetails(EvaluationBody):
     restarts: int
     """Number of times that Dagster has restarted its run."""
     progress: EvaluationSteps
-    runs: list[RunOfEvaluation]
+    runs: list[RunState]
 
 
-class ItemOfPartition(AnswerBody):
-    """A stage has finished a partition."""
+class EventData(AnswerBody):
+    """The members that the kinds of events have. A missing member does not belong to the kind, or is unknown."""
 
-    stage: str
-    key: str
-    """The partition."""
-    done: int
-    """Partitions that the stage has finished, including failed ones."""
-    of: int
-    status: Literal["done", "failed"]
-    reason: str = make_optional()
-    """The stage or partition that failed."""
-
-
-class ItemOfAnswers(AnswerBody):
-    """Number of answered requests of a stage so far."""
-
-    stage: str
-    answered: int
-    failed: int
-    skipped: int
-    of: int
-    """Number of expected requests; in games it grows."""
-
-
-class ItemOfRequests(AnswerBody):
-    """Counts of all requests of a stage so far."""
-
-    stage: str
-    calls: RequestCounts
-    failure_reason: str = make_optional()
-    """The most frequent reason, if some failed."""
-    skip_reason: str = make_optional()
-    """The budget that was used up, if some were not sent."""
-
-
-class ItemOfRestart(AnswerBody):
-    """Dagster has restarted the run."""
-
-    restarted: Literal[True]
-    dagster_run_id: str
-    reason: str
-    """Why the previous run ended."""
-
-
-class QueuedData(AnswerBody):
-    """The submitted evaluation."""
-
-    family: FamilyName
-    runs: int
-    """How many."""
-
-
-class StartedData(AnswerBody):
-    """The Dagster run that has started."""
-
-    dagster_run_id: str
-
-
-class DataOfEnd(AnswerBody):
-    """The result of an evaluation. A missing member is unknown."""
-
+    family: FamilyName = make_optional()
+    """queued: its family."""
+    runs: int = make_optional()
+    """queued: number of its runs."""
     dagster_run_id: str = make_optional()
-    calls: EvaluationRequests = make_optional()
-    """Present if requests were made."""
-    call_costs: CallCosts = make_optional()
-    """Cost of the calls made for it."""
-    warning: str = make_optional()
-    """Requests without a response."""
+    """started, restarted and the end: the Dagster run."""
+    stage: str = make_optional()
+    """item: the stage that reports."""
+    key: str = make_optional()
+    """item: the partition that the stage has finished."""
+    status: Literal["done", "failed"] = make_optional()
+    """item: how it finished the partition."""
+    done: int = make_optional()
+    """item: partitions that the stage has finished, including failed ones."""
+    n_planned: int = make_optional()
+    """item: all partitions of the stage, or its expected requests, which in games grow."""
+    answered: int = make_optional()
+    """item: answered requests of the stage so far."""
+    skipped: int = make_optional()
+    """item: requests of the stage that were not sent because a budget was used up."""
+    failed: int | dict[str, str] = make_optional()
+    """item: failed requests of the stage; at the end: the reason of each failed partition, by key."""
+    calls: RequestCounts | EvaluationRequests = make_optional()
+    """item: counts of all requests of the stage; at the end: those of the evaluation."""
+    failure_reason: str = make_optional()
+    """item: the most frequent reason, if some requests failed."""
+    skip_reason: str = make_optional()
+    """item: the budget that was used up, if some requests were not sent."""
+    restarted: Literal[True] = make_optional()
+    """item: Dagster has restarted the run."""
     reason: str = make_optional()
-    """Why it failed, or was cancelled in Dagster."""
-    failed: dict[str, str] = make_optional()
-    """Reason of each failed partition, by key."""
+    """Why the partition, the earlier run or the evaluation failed, or why the evaluation was cancelled in Dagster."""
+    call_costs: CallCosts = make_optional()
+    """The end: cost of the calls made for it."""
+    warning: str = make_optional()
+    """The end: requests without a response."""
     by: str = make_optional()
-    """Who cancelled it, if it was cancelled."""
+    """cancelled: who cancelled it."""
 
 
-class _EventBody(AnswerBody):
+class EventBody(AnswerBody):
+    """An event of an evaluation. `item`: a step was completed; completed, failed or cancelled: the last event."""
+
     seq: int
     """Number, from 1 without gaps."""
+    kind: EventKind
+    data: EventData
     happened_at: datetime
 
 
-class QueuedEvent(_EventBody):
-    """The evaluation is stored."""
-
-    kind: Literal["queued"]
-    data: QueuedData
-
-
-class StartedEvent(_EventBody):
-    """Dagster's run has started."""
-
-    kind: Literal["started"]
-    data: StartedData
-
-
-class ItemEvent(_EventBody):
-    """A step was completed."""
-
-    kind: Literal["item"]
-    data: ItemOfPartition | ItemOfAnswers | ItemOfRequests | ItemOfRestart
-
-
-class LastEvent(_EventBody):
-    """The last event."""
-
-    kind: Literal["completed", "failed", "cancelled"]
-    data: DataOfEnd
-
-
-class PageOfEvents(AnswerBody):
+class EventPage(AnswerBody):
     """Events in the order of their numbers."""
 
-    events: list[QueuedEvent | StartedEvent | ItemEvent | LastEvent]
+    events: list[EventBody]
     next: int
     """Value of `after` for the next request."""

@@ -15,14 +15,22 @@ from starlette.concurrency import run_in_threadpool
 
 from dtef_pipeline.api.access import OperatorToken, require_operator
 from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, convert_to_json
-from dtef_pipeline.api.etags import ETAG_HEADER, UNCHANGED, build_tagged_response, compute_weak_etag, matches, read_header
+from dtef_pipeline.api.etags import (
+    ETAG_HEADER,
+    TAGGED,
+    build_tagged_response,
+    compute_weak_etag,
+    describe_header,
+    matches,
+    read_header,
+)
 from dtef_pipeline.api.plans.manifests import read_manifest, use_manifest_schema
 from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.api.problems import Problem, make_fault_problem
 from dtef_pipeline.api.queue.evaluation_progress import (
     EvaluationView,
-    PartProgress,
     ProgressStatus,
+    RunProgress,
     compute_progress,
     load_evaluation_view,
     load_evaluation_views,
@@ -33,9 +41,8 @@ from dtef_pipeline.api.queue.event_stream import (
     find_resume_point,
     get_watchers,
     is_server_closing,
-    last_event_id,
 )
-from dtef_pipeline.api.queue.queue_bodies import EvaluationDetails, PageOfEvaluations, PageOfEvents, QueuedRun
+from dtef_pipeline.api.queue.queue_bodies import EvaluationDetails, EvaluationPage, EventPage, QueuedRun
 from dtef_pipeline.api.services import ServicesDep
 from dtef_pipeline.errors import UnknownEvaluation
 from dtef_pipeline.text.number_words import format_count
@@ -48,9 +55,12 @@ _QUEUE_ID = re.compile(r"[0-9a-f]{1,32}")
 _LARGEST_SEQ = 2**31 - 1
 
 router = APIRouter()
-_STREAMED: dict[int | str, dict[str, Any]] = {
-    200: {"description": "The events.", "content": {"text/event-stream": {"schema": {"type": "string"}}}},
-    204: {"description": "All events have been sent; no more will follow."},
+_STREAMED: dict[str, Any] = {
+    "responses": {
+        200: {"description": "The events.", "content": {"text/event-stream": {"schema": {"type": "string"}}}},
+        204: {"description": "All events have been sent; no more will follow."},
+    },
+    "openapi_extra": {"parameters": [describe_header("Last-Event-ID", "The number of the last event received.")]},
 }
 
 
@@ -63,7 +73,7 @@ def _queue_id(queue_id: str) -> str:
 QueueId = Annotated[str, Depends(_queue_id)]
 
 
-@router.get(QUEUE_PATH, response_model=PageOfEvaluations, responses=UNCHANGED)
+@router.get(QUEUE_PATH, response_model=EvaluationPage, **TAGGED)
 def list_evaluations(
     request: Request,
     services: ServicesDep,
@@ -79,7 +89,7 @@ def list_evaluations(
     return build_tagged_response(request, {"evaluations": evaluations, "next": next_cursor})
 
 
-@router.get(f"{QUEUE_PATH}/{{queue_id}}", response_model=EvaluationDetails, responses=UNCHANGED)
+@router.get(f"{QUEUE_PATH}/{{queue_id}}", response_model=EvaluationDetails, **TAGGED)
 async def read_evaluation(
     holder: OperatorToken,
     request: Request,
@@ -112,16 +122,16 @@ def cancel_evaluation(holder: OperatorToken, request: Request, queue_id: QueueId
     return JSONResponse(body, 202, {"ETag": compute_weak_etag(body), "Cache-Control": "no-store"})
 
 
-@router.get(f"{QUEUE_PATH}/{{queue_id}}/events", response_class=Response, responses=_STREAMED)
+@router.get(f"{QUEUE_PATH}/{{queue_id}}/events", response_class=Response, **_STREAMED)
 async def stream_events(holder: OperatorToken, request: Request, queue_id: QueueId, services: ServicesDep) -> Response:
     """The events as Server-Sent Events, after the one in the header Last-Event-ID. 204: all have been sent, and no more will follow."""
-    after = await run_in_threadpool(find_resume_point, services.evaluations, queue_id, last_event_id(request))
+    after = await run_in_threadpool(find_resume_point, services.evaluations, queue_id, read_header(request, "last-event-id"))
     if after is None:
         return Response(status_code=204, headers={"Cache-Control": "no-store"})
     return EventStream(request, queue_id, after)
 
 
-@router.get(f"{QUEUE_PATH}/{{queue_id}}/events/history", response_model=PageOfEvents, responses=UNCHANGED)
+@router.get(f"{QUEUE_PATH}/{{queue_id}}/events/history", response_model=EventPage, **TAGGED)
 def list_events(
     holder: OperatorToken,
     request: Request,
@@ -162,9 +172,9 @@ def build_evaluation_body(evaluations: EvaluationStore, queue_id: str) -> dict[s
     }
 
 
-def build_run_body(run: EvaluationRun, part: PartProgress) -> dict[str, Any]:
+def build_run_body(run: EvaluationRun, progress: RunProgress) -> dict[str, Any]:
     """Build the body of a run with its state."""
-    return {"run_id": run.run_id, "key": run.key, "asks": dict(run.asks), "status": part.status, "reason": part.reason}
+    return {"run_id": run.run_id, "key": run.key, "asks": dict(run.asks), "status": progress.status, "reason": progress.reason}
 
 
 def _build_summary(view: EvaluationView) -> dict[str, Any]:

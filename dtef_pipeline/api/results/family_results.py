@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from dtef_pipeline.api.answer_schemas import RowBody, convert_to_json
 from dtef_pipeline.api.results.run_context import RunContext, UsageTotals
 from dtef_pipeline.api.results.run_outcomes import OutcomeCounts, Unit, count_by_group, format_remarks
-from dtef_pipeline.api.results.trace_bodies import ResponseOfRun
+from dtef_pipeline.api.results.trace_bodies import RunResponse
 from dtef_pipeline.boards.costs import count_calls_once, sum_usage
 from dtef_pipeline.families import FAMILY_BY_NAME, TABLES
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, estimate_ratios
@@ -24,8 +24,6 @@ from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, estimate_ratio
 Row = dict[str, Any]
 Counts = Mapping[Hashable, OutcomeCounts]
 _USUAL_NAMES = ("item_id", "prompt_id", "model_variant", "draw")
-_LONG_TEXTS = ("response",)
-"""Columns that are not needed for the cost of a call."""
 
 
 class FamilyResults:
@@ -60,12 +58,11 @@ class FamilyResults:
     def __init__(self, run: RunContext) -> None:
         self.run, self.family = run, FAMILY_BY_NAME[run.evaluation.family]
         self.answers = self.answers or self.family.calls.tables[0].table
-        self.answer_keys = self.answer_keys or self._usual_names()
-        self.call_tables = self.call_tables or tuple(source.table for source in self.family.calls.tables)
-
-    def _usual_names(self) -> tuple[str, ...]:
         schemas = [TABLES[table].schema for table in (self.answers, self.family.scores_table)]
-        return tuple(name for name in _USUAL_NAMES if all(schema is None or name in schema.names for schema in schemas))
+        self.answer_keys = self.answer_keys or tuple(
+            name for name in _USUAL_NAMES if all(schema is None or name in schema.names for schema in schemas)
+        )
+        self.call_tables = self.call_tables or tuple(source.table for source in self.family.calls.tables)
 
     @property
     def source_tables(self) -> tuple[str, ...]:
@@ -101,7 +98,7 @@ class FamilyResults:
     def counts(self) -> dict[Hashable, OutcomeCounts]:
         """Return the outcome counts by model and condition."""
         names = self.find_scored_names()
-        rows = ((self.way_of(row), row[self.status], self.name_of(row) in names) for row in self.read_outcome_rows())
+        rows = ((self.setting_of(row), row[self.status], self.name_of(row) in names) for row in self.read_outcome_rows())
         return count_by_group(rows, self.count_planned())
 
     def read_outcome_rows(self) -> list[Row]:
@@ -117,7 +114,7 @@ class FamilyResults:
     def name_of(self, row: Mapping[Any, Any]) -> tuple[Any, ...]:
         return tuple(row[name] for name in self.answer_keys)
 
-    def way_of(self, row: Mapping[Any, Any]) -> tuple[Any, ...]:
+    def setting_of(self, row: Mapping[Any, Any]) -> tuple[Any, ...]:
         return tuple(row[name] for name in self.setting_columns)
 
     def count_planned(self) -> dict[Hashable, int] | None:
@@ -157,14 +154,14 @@ class FamilyResults:
 
     def remark(self, counts: Counts, row: Mapping[Any, Any], *remarks: str | None) -> str | None:
         """Return remarks on a model and condition: missing answers and other notes."""
-        outcomes = counts.get(self.way_of(row))
+        outcomes = counts.get(self.setting_of(row))
         return format_remarks(outcomes.describe_missing(self.unit) if outcomes else None, *remarks)
 
     def count_other_answers(self) -> Counter[tuple[Any, ...]]:
         """Count by model and condition the answers of other runs, such as further draws, which a board includes."""
         answers = filter_models(self.run.rows(self.answers, self.setting_columns), self.models)
         own_answers = self.select_rows(self.answers, self.setting_columns)
-        return Counter(map(self.way_of, answers.to_pylist())) - Counter(map(self.way_of, own_answers.to_pylist()))
+        return Counter(map(self.setting_of, answers.to_pylist())) - Counter(map(self.setting_of, own_answers.to_pylist()))
 
     def cost(self) -> UsageTotals:
         """Sum the cost of the calls behind the run's rows, each once. The usage of a request may be in a row of another run."""
@@ -180,7 +177,8 @@ class FamilyResults:
         schema, column = TABLES[table].schema, self._key_columns[table]
         if schema is None or pa.types.is_list(schema.field(column).type):
             return self.select_rows(table)
-        rows = self.run.rows(table, [name for name in schema.names if name not in _LONG_TEXTS])
+        # The texts are not needed for the cost of a call.
+        rows = self.run.rows(table, [name for name in schema.names if name != "response"])
         return rows.filter(is_in(rows[column], keys))
 
     @cached_property
@@ -225,7 +223,7 @@ class FamilyResults:
         """Return the response part of a trace. Usage is in one of the rows that share the response."""
         row = max(answers, key=lambda answer: answer["prompt_tokens"] or 0)
         members = {"status": row["call_status"], "text": row["response"], "reason": row["error"]}
-        return ResponseOfRun.select_columns(row) | members
+        return RunResponse.select_columns(row) | members
 
     def list_related_bodies(self, row: Mapping[str, Any], table: str, body: type[RowBody]) -> list[Row]:
         """Return the rows of another table about the same answer, as JSON values."""

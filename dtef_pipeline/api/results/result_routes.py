@@ -17,10 +17,10 @@ from pydantic import ConfigDict
 
 from dtef_pipeline.api.access import OperatorToken
 from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, column_schema, make_optional
-from dtef_pipeline.api.etags import UNCHANGED, build_tagged_response
+from dtef_pipeline.api.etags import TAGGED, build_tagged_response
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.queue.evaluation_progress import compute_progress
-from dtef_pipeline.api.queue.queue_bodies import CallCosts, RunOfEvaluation
+from dtef_pipeline.api.queue.queue_bodies import CallCosts, RunState
 from dtef_pipeline.api.queue.queue_routes import build_run_body
 from dtef_pipeline.api.results.run_context import RunContext, UsageTotals
 from dtef_pipeline.api.results.run_outcomes import build_outcomes_body
@@ -133,7 +133,7 @@ router = APIRouter()
 results_kept = ResultsCache()
 
 
-class MetricOfRun(AnswerBody):
+class RunMetric(AnswerBody):
     """A metric of a model. Only some families have the fields after `remark`, most of which are columns of their boards."""
 
     model_config = ConfigDict(json_schema_extra=add_board_columns)
@@ -160,7 +160,7 @@ class MetricOfRun(AnswerBody):
     """Responses with a score (rubric)."""
 
 
-class CostOfRun(CallCosts):
+class RunCost(CallCosts):
     """Cost of the calls behind the rows of a run, whoever paid for them; each counts once.
 
     If two runs of an evaluation share a call, both include its cost. Before a run has rows, `usd` is null; `call_costs` in the evaluation's
@@ -171,12 +171,12 @@ class CostOfRun(CallCosts):
     """Calls made for this evaluation while it ran; the others were stored before."""
 
 
-class OutcomesOfRun(AnswerBody):
+class OutcomeTotals(AnswerBody):
     """Outcomes of a run's planned requests, over all its models."""
 
     unit: Literal["episode", "response", "prediction"]
     """The counted unit."""
-    asked: int | None
+    n_planned: int | None
     """Planned number; null: unknown until the prompts are made."""
     answered: int
     """Finished episodes, or responses received."""
@@ -190,7 +190,7 @@ class OutcomesOfRun(AnswerBody):
     """What is missing, in words; null: nothing."""
 
 
-class PageOfTraces(AnswerBody):
+class TracePage(AnswerBody):
     """URIs of traces in the order of their ids, and the URI of the next page."""
 
     traces: list[str]
@@ -198,7 +198,7 @@ class PageOfTraces(AnswerBody):
     """Null: this is the last page."""
 
 
-class RunOutcome(PageOfTraces, RunOfEvaluation):
+class RunOutcome(TracePage, RunState):
     """Results of a run so far."""
 
     queue_id: str
@@ -206,9 +206,9 @@ class RunOutcome(PageOfTraces, RunOfEvaluation):
     family: FamilyName
     snapshot: str
     """Label of its rows."""
-    outcomes: OutcomesOfRun
-    metrics: list[MetricOfRun]
-    cost: CostOfRun
+    outcomes: OutcomeTotals
+    metrics: list[RunMetric]
+    cost: RunCost
 
 
 def run_context(run_id: str, services: ServicesDep) -> RunContext:
@@ -224,7 +224,7 @@ def run_context(run_id: str, services: ServicesDep) -> RunContext:
 RunDep = Annotated[RunContext, Depends(run_context)]
 
 
-@router.get(RUN_PATH, response_model=RunOutcome, responses=UNCHANGED)
+@router.get(RUN_PATH, response_model=RunOutcome, **TAGGED)
 def read_run(request: Request, services: ServicesDep, holder: OperatorToken, context: RunDep) -> Response:
     """Results of a run so far. `value` is null, with a reason, if nothing is scored; `traces_next` is the next page of traces."""
     evaluation, run = context.evaluation, context.run
@@ -248,7 +248,7 @@ def _build_cost_body(usage: UsageTotals) -> dict[str, Any]:
     return {**usage._asdict(), "usd": round_dollars(usage.usd)}
 
 
-@router.get(f"{RUN_PATH}/traces", response_model=PageOfTraces, responses=UNCHANGED)
+@router.get(f"{RUN_PATH}/traces", response_model=TracePage, **TAGGED)
 def list_traces(
     request: Request,
     holder: OperatorToken,
@@ -260,7 +260,7 @@ def list_traces(
     return build_tagged_response(request, _build_page(context, results_kept.get_results(context).traces, after, limit))
 
 
-@router.get(f"{RUN_PATH}/traces/{{trace_id}}", response_model=TraceBody, responses=UNCHANGED)
+@router.get(f"{RUN_PATH}/traces/{{trace_id}}", response_model=TraceBody, **TAGGED)
 def read_trace(request: Request, holder: OperatorToken, context: RunDep, trace_id: str) -> Response:
     """A trace: for games a whole episode with its turns, otherwise a prompt with its response and scores."""
     return build_tagged_response(request, load_trace(context, trace_id))

@@ -29,7 +29,7 @@ class Unit(NamedTuple):
 class OutcomeCounts(NamedTuple):
     """The planned requests and their outcomes."""
 
-    asked: int | None
+    n_planned: int | None
     """None: unknown until now."""
     answered: int = 0
     failed: int = 0
@@ -39,7 +39,7 @@ class OutcomeCounts(NamedTuple):
     def describe_missing(self, unit: Unit) -> str | None:
         """Describe how much is missing and why; None if all was answered and at least one is scored."""
         remark = f"none of {format_count(self.answered, unit.noun)} has a score" if self.answered and not self.scored else None
-        return format_remarks(describe_shortfall(self.asked or 0, self.answered, self.skipped, self.failed, unit), remark)
+        return format_remarks(describe_shortfall(self.n_planned or 0, self.answered, self.skipped, self.failed, unit), remark)
 
 
 def count_by_group(
@@ -62,17 +62,14 @@ def count_by_group(
     }
 
 
-def sum_counts(counts: Mapping[Hashable, OutcomeCounts]) -> OutcomeCounts:
-    """Return the sum of the groups."""
-    if not counts:
-        return OutcomeCounts(None)
-    return OutcomeCounts(*(sum(group[place] or 0 for group in counts.values()) for place in range(len(OutcomeCounts._fields))))
-
-
 def build_outcomes_body(counts: Mapping[Hashable, OutcomeCounts], unit: Unit) -> dict[str, Any]:
     """Build the member `outcomes` of a run."""
-    total = sum_counts(counts)
-    warning = f"no {unit.noun} is planned here: the sample or the data of the models leaves none" if total.asked == 0 else None
+    total = OutcomeCounts(None)
+    if counts:
+        total = OutcomeCounts(*(sum(number or 0 for number in column) for column in zip(*counts.values(), strict=True)))
+    warning = (
+        f"no {unit.noun} is planned here: the sample or the data of the models leaves none" if total.n_planned == 0 else None
+    )
     return {"unit": unit.noun, **total._asdict(), "warning": warning or total.describe_missing(unit)}
 
 

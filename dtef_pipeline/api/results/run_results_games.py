@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -29,19 +30,8 @@ from dtef_pipeline.games.persona_results import ALL_OPPONENTS, compute_results_o
 from dtef_pipeline.games.personas import BASELINE_PREFIX
 
 _RESULTS_COLUMNS = (
-    *(
-        "episode_id",
-        "item_id",
-        "league",
-        "scenario",
-        "model_variant",
-        "snapshot",
-        "metric",
-        "metric_family",
-        "unit",
-        "direction",
-    ),
-    *("weight", "numerator", "denominator", "status", "reason"),
+    *("episode_id", "item_id", "league", "scenario", "model_variant", "snapshot", "metric", "metric_family", "unit"),
+    *("direction", "weight", "numerator", "denominator", "status", "reason"),
 )
 _TURN_COLUMNS = ("league", "scenario", "version", "persona", "model", "model_variant", "snapshot", "cluster", "temperature")
 _EPISODE_METRICS = (
@@ -144,8 +134,8 @@ class GamesResults(FamilyResults):
 
     def _count_requested(self, row: Mapping[Any, Any], counts: Counts) -> int | None:
         """Count the planned episodes; None for a metric that is not defined in every episode."""
-        tally = counts.get(self.way_of(row))
-        return tally.asked if tally and row["metric"] in _EPISODE_METRICS and row["n_episodes"] == tally.answered else None
+        tally = counts.get(self.setting_of(row))
+        return tally.n_planned if tally and row["metric"] in _EPISODE_METRICS and row["n_episodes"] == tally.answered else None
 
     def build_trace(self, answers: Sequence[Row]) -> Row:
         """Build the episode, the messages before its first text, and its turns in order."""
@@ -156,7 +146,10 @@ class GamesResults(FamilyResults):
             for row in self.run.rows("episode_prompts").to_pylist()
             if all(row[name] == episode[name] for name in ("item_id", "version", "persona"))
         ]
-        episode_parts = {"opening": opening[0] if opening else [], "turns": sorted(turns, key=_turn_key)}
+        episode_parts = {
+            "opening": opening[0] if opening else [],
+            "turns": sorted(turns, key=itemgetter("turn", "seat", "attempt")),
+        }
         trace: Row = convert_to_json(episode | episode_parts)
         return trace
 
@@ -166,7 +159,3 @@ def _describe_form(row: Mapping[Any, Any]) -> Iterator[str]:
     for name, (words, formatter) in _FORM_IN_WORDS.items():
         if convert_to_json(row[name]):
             yield words.format(formatter(row[name]))
-
-
-def _turn_key(turn: Mapping[str, Any]) -> tuple[int, int, int]:
-    return turn["turn"], turn["seat"], turn["attempt"]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row, count_different_items, is_in, open_tables
-from dtef_pipeline.api.results.trace_bodies import JudgementOfItem, ScoreOfItem
+from dtef_pipeline.api.results.trace_bodies import QaItemJudgement, QaItemScore
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.answering import select_condition_prompts
 from dtef_pipeline.qa.judging.arbitration import SKIPPED_SAMPLE
@@ -93,8 +93,8 @@ class QaResults(FamilyResults):
             {
                 "item_id": row["item_id"],
                 "condition": row["condition"],
-                "scores": self.list_related_bodies(row, "qa_scores", ScoreOfItem),
-                "judgements": self.list_related_bodies(row, "qa_judgements", JudgementOfItem),
+                "scores": self.list_related_bodies(row, "qa_scores", QaItemScore),
+                "judgements": self.list_related_bodies(row, "qa_judgements", QaItemJudgement),
             }
             for row in answers
         ]

@@ -10,14 +10,13 @@ from typing import Any
 from dtef_pipeline.api.answer_schemas import convert_to_json
 from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row, open_tables
 from dtef_pipeline.api.results.run_outcomes import OutcomeCounts, format_other_answers
-from dtef_pipeline.api.results.trace_bodies import PointOfRubric, ResponseOfRun, VerdictOfRubric
+from dtef_pipeline.api.results.trace_bodies import RubricPoint, RubricVerdict, RunResponse
 from dtef_pipeline.asking.episodes import play
 from dtef_pipeline.asking.models import resolve_known_selector
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.consensus import USUAL_SCALE
 from dtef_pipeline.judging.judges import JudgeConfig
-from dtef_pipeline.judging.prompts import APPROACHES
 from dtef_pipeline.rubric.aggregate import MODEL_LEVEL
 from dtef_pipeline.rubric.board import board
 from dtef_pipeline.rubric.conversations import Candidates, iterate_scripts
@@ -35,7 +34,7 @@ class RubricResults(FamilyResults):
     status = "status"
     answer_keys = ("blueprint", *RUBRIC_RESPONSE, "snapshot")
     trace_columns = answer_keys
-    extra_tables = ("rubric_prompts", "rubric_blueprints", "rubric_runs", "rubric_points")
+    extra_tables = ("rubric_prompts", "rubric_blueprints", "rubric_points")
     board = "rubric_board"
     ends, known = ("low", "high"), "n_scored"
     board_columns = ("n_planned", "n_responses")
@@ -57,17 +56,9 @@ class RubricResults(FamilyResults):
         draws = dict.fromkeys((judge.name for judge in self.judges or ()), self._judge_draws)
         rows = self.run.rows("rubric_judgements", ["judge", "judge_draw"]).group_by(["judge", "judge_draw"]).aggregate([])
         counts = Counter(rows["judge"].to_pylist())
-        if not draws or not counts:
+        if not draws or not counts or counts == draws:
             return None
-        if counts != draws:
-            return (
-                f"judged by other judges: the stored judgements are by {_format_judges(counts)}, not by {_format_judges(draws)}"
-            )
-        lists = self.run.rows("rubric_runs", ["judges"])["judges"].to_pylist()
-        scorers = {name for names in lists for name in names if name.partition("(")[0] in APPROACHES}
-        if scorers and scorers != set(draws):
-            return f"judged by other judges: the scores are by {', '.join(sorted(scorers))}, not by {_format_judges(draws)}"
-        return None
+        return f"judged by other judges: the stored judgements are by {_format_judges(counts)}, not by {_format_judges(draws)}"
 
     @cached_property
     def judges(self) -> tuple[JudgeConfig, ...] | None:
@@ -84,13 +75,6 @@ class RubricResults(FamilyResults):
     def _judge_draws(self) -> int:
         return int(self.run.stage_config("rubric_judgements").get("judge_draws", 1))
 
-    def _find_judgement_keys(self) -> set[str]:
-        """Find the request keys of the run's own judgements in the response store, because their rows were replaced."""
-        tables = [self.run.rows(name) for name in ("rubric_responses", "rubric_criteria", "rubric_prompts")]
-        episodes = list(iterate_judgings(tables[0], tables[1], tables[2], self.judges or (), self._judge_draws))
-        outcomes = play(episodes, lambda requests: {}, self.run.response_finder())
-        return {response.request_key for outcome in outcomes for response in outcome.responses}
-
     def select_rows(self, table: str, columns: Sequence[str] | None = None) -> Any:
         """Select the run's rows: whole tables of analysts, and no judgements if others have judged since."""
         if table in _ANALYSTS_TABLES:
@@ -102,7 +86,7 @@ class RubricResults(FamilyResults):
         """Count by model. `totals` is read from the model rows of `rubric_scores`; 0 if other judges have judged since."""
         totals = Counter[Hashable]()
         for row in [] if self.other_judges else self._read_model_rows("n_responses_scored"):
-            totals[self.way_of(row)] += row["n_responses_scored"]
+            totals[self.setting_of(row)] += row["n_responses_scored"]
         return {key: outcome._replace(scored=totals[key]) for key, outcome in super().counts().items()}
 
     def find_scored_names(self) -> set[tuple[Any, ...]]:
@@ -139,7 +123,9 @@ class RubricResults(FamilyResults):
         additions = self.count_other_answers()
         for row in records:
             if row["model"] in self.models:
-                remarks = (_describe_gap(row), format_other_answers(additions[self.way_of(row)], "response"))
+                gap = int(row["n_responses"] - row["n_responses_scored"])
+                words = f"{gap:,} of {format_count(int(row['n_responses']), 'response')} without a score" if gap else None
+                remarks = (words, format_other_answers(additions[self.setting_of(row)], "response"))
                 yield from (part | {"remarks": remarks} for part in self._read_parts(row, reasons))
 
     def _read_parts(self, row: dict[Any, Any], reasons: Mapping[str, str]) -> Iterator[dict[Any, Any]]:
@@ -154,8 +140,13 @@ class RubricResults(FamilyResults):
             yield row | counts | ends | {"metric": part, "score": score, "reason": reason}
 
     def request_keys(self) -> set[str]:
-        """Return the request keys; if others have judged since, including those of the run's own judgements."""
-        return super().request_keys() | (self._find_judgement_keys() if self.other_judges else set())
+        """Return the request keys; if others have judged since, including those of the run's own judgements, whose rows were replaced."""
+        if not self.other_judges:
+            return super().request_keys()
+        tables = [self.run.rows(name) for name in ("rubric_responses", "rubric_criteria", "rubric_prompts")]
+        episodes = list(iterate_judgings(tables[0], tables[1], tables[2], self.judges or (), self._judge_draws))
+        outcomes = play(episodes, lambda requests: {}, self.run.response_finder())
+        return super().request_keys() | {response.request_key for outcome in outcomes for response in outcome.responses}
 
     def trace_id(self, row: Mapping[str, Any]) -> str:
         """Return a hash of the response's key."""
@@ -166,19 +157,14 @@ class RubricResults(FamilyResults):
         (row,) = answers
         response_part = {"status": row["status"], "text": row["text"], "reason": row["error"]}
         response_part |= {name: convert_to_json(row[name]) for name in ("prompt", "system_index", "transcript")}
-        bodies = {"points": ("rubric_points", PointOfRubric), "judgements": ("rubric_judgements", VerdictOfRubric)}
+        bodies = {"points": ("rubric_points", RubricPoint), "judgements": ("rubric_judgements", RubricVerdict)}
         details = {name: [] if self.other_judges else self.list_related_bodies(row, *source) for name, source in bodies.items()}
         return (
-            ResponseOfRun.select_columns({**row, "prompt_id": row["conversation_hash"]})
+            RunResponse.select_columns({**row, "prompt_id": row["conversation_hash"]})
             | response_part
             | details
             | {"remark": self.other_judges}
         )
-
-
-def _describe_gap(row: Mapping[Any, Any]) -> str | None:
-    gap = int(row["n_responses"] - row["n_responses_scored"])
-    return f"{gap:,} of {format_count(int(row['n_responses']), 'response')} without a score" if gap else None
 
 
 def _find_gap_reason(row: Mapping[Any, Any], part: str, reasons: Mapping[str, str]) -> str | None:

@@ -54,9 +54,9 @@ class SurveyResults(FamilyResults):
 
     def select_rows(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Select the rows of the plan's conditions, context levels and questions."""
-        return self._filter_drawn(self._filter_ways(super().select_rows(table, columns)))
+        return self._filter_drawn(self._filter_settings(super().select_rows(table, columns)))
 
-    def _filter_ways(self, rows: pa.Table) -> pa.Table:
+    def _filter_settings(self, rows: pa.Table) -> pa.Table:
         for column, values in (("condition", "conditions"), ("context_level", "context_levels")):
             choices = self.config.get(values)
             rows = rows.filter(is_in(rows[column], set(choices))) if choices else rows
@@ -79,19 +79,21 @@ class SurveyResults(FamilyResults):
 
     def read_outcome_rows(self) -> list[Row]:
         """Read the outcomes; a computed model without data has no planned predictions."""
-        silent = set(map(self.way_of, self.silent))
-        return [row for row in super().read_outcome_rows() if row["call_status"] != _MISSING or self.way_of(row) not in silent]
+        silent = set(map(self.setting_of, self.silent))
+        return [
+            row for row in super().read_outcome_rows() if row["call_status"] != _MISSING or self.setting_of(row) not in silent
+        ]
 
     def count_planned(self) -> dict[Hashable, int] | None:
         """Count the planned predictions: 0 if no question is drawn; None if the prompts are not made yet."""
-        blueprints = self._filter_ways(self.run.rows("blueprints", [KEYS.item, *KEYS.asked]))
+        blueprints = self._filter_settings(self.run.rows("blueprints", [KEYS.item, *KEYS.asked]))
         if not len(blueprints):
             return None
         every, sample = (
             Counter(zip(rows["condition"].to_pylist(), rows["context_level"].to_pylist(), strict=True))
             for rows in (blueprints, self._filter_drawn(blueprints))
         )
-        variants, silent = self.run.variants(self.config.get("models", ())), Counter(map(self.way_of, self.silent))
+        variants, silent = self.run.variants(self.config.get("models", ())), Counter(map(self.setting_of, self.silent))
         totals = {(name, *key): sample[key] * times * self.draws for name, times in variants.items() for key in every}
         return {key: number - silent[key] for key, number in totals.items()}
 
@@ -109,34 +111,24 @@ class SurveyResults(FamilyResults):
             & frame["condition"].isin(self.config.get("conditions") or frame["condition"])
             & frame["context_level"].isin(self.config.get("context_levels") or frame["context_level"])
         ]
-        question_counts, statuses, additions = self._count_asked_questions(), self._count_statuses(), self.count_other_answers()
-        silent = {self.way_of(row): row["error"] for row in self.silent}
+        question_counts = count_different_items(self._read_scored(KEYS.item), self.setting_columns, KEYS.item)
+        additions, statuses = self.count_other_answers(), defaultdict[Any, Counter[str]](Counter)
+        for row in self._read_scored("status").to_pylist():
+            statuses[self.setting_of(row)][row["status"]] += 1
+        silent = {self.setting_of(row): row["error"] for row in self.silent}
         for row in rows.to_dict("records"):
-            key = self.way_of(row)
+            key = self.setting_of(row)
             remarks = (_describe_unread_answers(statuses[key]), format_other_answers(additions[key], self.unit.noun))
-            reason = _find_missing_reason(row, silent.get(key))
-            yield row | {
-                "metric": options.metric,
-                "n_requested": question_counts.get(key),
-                "reason": reason,
-                "remarks": remarks,
-            }
+            reason = _TOO_FEW if convert_to_json(row["score_low"]) is None else None
+            if convert_to_json(row["score"]) is None:
+                reason = silent.get(key) or "no prediction for the segment has a score"
+            members = {"metric": options.metric, "n_requested": question_counts.get(key), "reason": reason, "remarks": remarks}
+            yield row | members
 
     def _read_scored(self, *columns: str) -> pa.Table:
         """Read columns of the scores, without questions that define the segment itself."""
         rows = self.run.rows("scores", [*self.setting_columns, *columns, str(KEYS.left_out)])
         return rows.filter(pc.invert(rows[KEYS.left_out]))
-
-    def _count_asked_questions(self) -> Counter[tuple[str, ...]]:
-        """Count the questions to score."""
-        return count_different_items(self._read_scored(KEYS.item), self.setting_columns, KEYS.item)
-
-    def _count_statuses(self) -> dict[tuple[Any, ...], Counter[str]]:
-        """Count the predictions by model, condition and status."""
-        statuses: dict[tuple[Any, ...], Counter[str]] = defaultdict(Counter)
-        for row in self._read_scored("status").to_pylist():
-            statuses[self.way_of(row)][row["status"]] += 1
-        return statuses
 
     def build_trace(self, answers: Sequence[Row]) -> Row:
         """Build the response, with the values read and the score of each question that it answers."""
@@ -149,13 +141,6 @@ class SurveyResults(FamilyResults):
             for row in answers
         ]
         return self.response_of(answers) | {"questions": questions}
-
-
-def _find_missing_reason(row: Mapping[Any, Any], silent: str | None) -> str | None:
-    """Say why there is no score or no interval. `silent`: why a computed model could not predict."""
-    if convert_to_json(row["score"]) is None:
-        return silent or "no prediction for the segment has a score"
-    return _TOO_FEW if convert_to_json(row["score_low"]) is None else None
 
 
 def _describe_unread_answers(statuses: Counter[str]) -> str | None:

@@ -19,7 +19,7 @@ _TRACED_COLUMNS = (
 )
 
 
-class _TraceOfRun(RowBody):
+class _RunTrace(RowBody):
     trace_id: str
     run_id: str
 
@@ -32,24 +32,24 @@ class ConversationMessage(AnswerBody):
     text: str
 
 
-class TurnOfGame(RowBody):
+class GameTurn(RowBody):
     """A text of a model in an episode, opponents included."""
 
     model_config = describe_row(EPISODE_TURNS, never_null=("episode_id", "seat", "turn", "attempt"))
 
 
-class TraceOfGame(_TraceOfRun):
+class GameTrace(_RunTrace):
     """A whole episode: a game as one player played it."""
 
     model_config = describe_row(EPISODES, never_null=("episode_id", "item_id", "status"))
 
     opening: list[ConversationMessage]
     """Messages before the first text of the player; empty: another seat moves first, or the messages are no longer stored."""
-    turns: list[TurnOfGame]
+    turns: list[GameTurn]
     """In the order of play."""
 
 
-class ResponseOfRun(_TraceOfRun):
+class RunResponse(_RunTrace):
     """A response of a model with its scores."""
 
     model_config = describe_row(pa.schema(CALL), _TRACED_COLUMNS, never_null=("model", "model_variant", "draw", "snapshot"))
@@ -75,13 +75,13 @@ class PredictedQuestion(RowBody):
     """Hash of everything sent to the model, and of the target."""
 
 
-class TraceOfSurvey(ResponseOfRun):
+class SurveyTrace(RunResponse):
     """A response to a prompt of a survey, which may ask several questions."""
 
     questions: list[PredictedQuestion]
 
 
-class ScoreOfItem(RowBody):
+class QaItemScore(RowBody):
     """The score of the response to an item on one metric."""
 
     model_config = describe_row(
@@ -89,7 +89,7 @@ class ScoreOfItem(RowBody):
     )
 
 
-class JudgementOfItem(RowBody):
+class QaItemJudgement(RowBody):
     """A judge's verdict on the response to an item."""
 
     model_config = describe_row(
@@ -103,17 +103,17 @@ class AnsweredItem(AnswerBody):
     item_id: str
     condition: str
     """Condition of the request."""
-    scores: list[ScoreOfItem]
-    judgements: list[JudgementOfItem]
+    scores: list[QaItemScore]
+    judgements: list[QaItemJudgement]
 
 
-class TraceOfQa(ResponseOfRun):
+class QaTrace(RunResponse):
     """A response to questions with expected answers."""
 
     items: list[AnsweredItem]
 
 
-class PointOfRubric(RowBody):
+class RubricPoint(RowBody):
     """A criterion of the response: the consensus of its judges, or the result of its function."""
 
     model_config = describe_row(
@@ -123,7 +123,7 @@ class PointOfRubric(RowBody):
     )
 
 
-class VerdictOfRubric(RowBody):
+class RubricVerdict(RowBody):
     """One judge's verdict on a criterion of the response."""
 
     model_config = describe_row(
@@ -133,7 +133,7 @@ class VerdictOfRubric(RowBody):
     )
 
 
-class TraceOfRubric(ResponseOfRun):
+class RubricTrace(RunResponse):
     """A response to a prompt of a blueprint."""
 
     prompt: str
@@ -142,20 +142,20 @@ class TraceOfRubric(ResponseOfRun):
     """Place of the system prompt in the prompt's list, from 0."""
     transcript: list[ConversationMessage] | None
     """The whole conversation, with requests and responses."""
-    points: list[PointOfRubric]
+    points: list[RubricPoint]
     """Null if other judges have judged since; see `remark`."""
-    judgements: list[VerdictOfRubric]
+    judgements: list[RubricVerdict]
     """Likewise."""
     remark: str | None
     """Why there are no points: other judges have judged the response since. Null: the verdicts of its own judges exist."""
 
 
-class ItemTrace(ResponseOfRun):
+class ItemTrace(RunResponse):
     """A response of another family."""
 
     scores: list[dict[str, Any]]
     """Its rows in the family's table of scores."""
 
 
-TraceBody = TraceOfGame | TraceOfSurvey | TraceOfQa | TraceOfRubric | ItemTrace
+TraceBody = GameTrace | SurveyTrace | QaTrace | RubricTrace | ItemTrace
 """By the family of the run."""

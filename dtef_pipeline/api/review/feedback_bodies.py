@@ -30,7 +30,7 @@ class ActionRecord(AnswerBody):
     """State after the action, or a description of the action."""
 
 
-class PageOfActions(AnswerBody):
+class ActionPage(AnswerBody):
     """Actions, earliest first."""
 
     actions: list[ActionRecord]
@@ -60,19 +60,19 @@ _Count = Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
 
 def check_family(family: str) -> str:
     """For validators. Raises ValueError for an unknown family."""
-    from dtef_pipeline.families import FAMILIES
-
-    return _require_one_of([record.name for record in FAMILIES], family)
+    return _require_family(family, ())
 
 
 def check_voted_family(family: str) -> str:
     """For validators of votes, which may also have the family of other tools' votes."""
+    return _require_family(family, (OTHER_TOOLS,))
+
+
+def _require_family(family: str, others: tuple[str, ...]) -> str:
+    # Imported here because the families load slowly.
     from dtef_pipeline.families import FAMILIES
 
-    return _require_one_of([*(record.name for record in FAMILIES), OTHER_TOOLS], family)
-
-
-def _require_one_of(names: list[str], family: str) -> str:
+    names = (*(record.name for record in FAMILIES), *others)
     if family not in names:
         raise ValueError(f"got {repr(family)[:80]}; allowed: {', '.join(names)}")
     return family
@@ -82,11 +82,11 @@ class PairRequest(Part):
     """Selection of stored responses to pair, as in `dtef preference pairs`."""
 
     family: Annotated[FamilyName, AfterValidator(check_family)]
-    only: Annotated[list[_Pattern], Field(max_length=100)] = []
+    pattern: Annotated[list[_Pattern], Field(max_length=100)] = []
     """Patterns of partitions; empty: all."""
     models: Annotated[list[_Pattern], Field(max_length=100)] = []
     """Names of models; empty: all."""
     snapshot: Annotated[str, AfterValidator(validate_snapshot)] = "base"
     baselines: Annotated[bool, Field(strict=True)] = False
-    most: _Count | None = None
+    max_pairs: _Count | None = None
     per_item: _Count | None = None

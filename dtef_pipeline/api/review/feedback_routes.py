@@ -13,11 +13,11 @@ from pydantic import AfterValidator, StringConstraints
 
 from dtef_pipeline.api.access import AdminToken, OperatorToken, ReviewerToken
 from dtef_pipeline.api.answer_schemas import VotedFamilyName
-from dtef_pipeline.api.etags import UNCHANGED, build_tagged_response
+from dtef_pipeline.api.etags import TAGGED, build_tagged_response
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.rate_limit import RateLimit
 from dtef_pipeline.api.review.feedback_bodies import (
-    PageOfActions,
+    ActionPage,
     PairRequest,
     PreferenceBoard,
     check_voted_family,
@@ -26,7 +26,6 @@ from dtef_pipeline.api.services import Services, ServicesDep, get_services
 from dtef_pipeline.api.tokens import TokenHolder
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import UnknownVote
-from dtef_pipeline.preference.pairing import BlindedPair
 from dtef_pipeline.preference.votes import Ballot, Id, SentBallot
 from dtef_pipeline.text.number_words import format_count
 from resources.votes.pair_queue import WaitingPairs
@@ -42,17 +41,10 @@ class Feedback:
     """Made once per application."""
 
     def __init__(self, votes: VoteStore) -> None:
-        self.waiting = WaitingPairs(votes, _prepare_for_people)
+        self.waiting = WaitingPairs(votes)
         self.rate = RateLimit(VOTES_A_MINUTE)
         self.pairing = threading.Lock()
         """Locked while pairs are made, so that two concurrent requests do not both count the same pairs."""
-
-
-def _prepare_for_people(family: str, pair: BlindedPair) -> BlindedPair:
-    # The families bring pandas, which the API starts without.
-    from dtef_pipeline.api.review.paired_responses import prepare_for_people
-
-    return prepare_for_people(family, pair)
 
 
 async def get_feedback(request: Request) -> Feedback:
@@ -137,18 +129,14 @@ def next_pair(
     reviewer_id: Annotated[Id, Query()],
     family: FamilyAsked = None,
 ) -> Response:
-    """The next pair for a reviewer, the same one until the reviewer votes on it."""
+    """The next pair for a reviewer: one with the fewest votes."""
     _require_own_id(holder, reviewer_id)
     refuse_judge(services.votes.database, reviewer_id)
     pair = feedback.waiting.choose_next(reviewer_id, family)
     return JSONResponse(pair.serialize(), headers=_NOT_KEPT) if pair else Response(status_code=204, headers=_NOT_KEPT)
 
 
-@router.post(
-    "/api/feedback/votes",
-    status_code=201,
-    response_model=StoredVote,
-)
+@router.post("/api/feedback/votes", status_code=201, response_model=StoredVote)
 def take_vote(ballot: SentBallot, holder: ReviewerToken, services: ServicesDep, feedback: FeedbackDep) -> Response:
     """Store a vote: pair_id, reviewer_id, choice (A, B or tie), confidence (1 to 5), and perhaps a justification."""
     return JSONResponse({"vote_id": store_vote(ballot.to_ballot(), holder, services, feedback)}, 201, _NOT_KEPT)
@@ -160,9 +148,7 @@ def store_vote(ballot: Ballot, token: TokenHolder, services: Services, feedback:
     if wait := feedback.rate.wait_s(ballot.reviewer_id):
         message = f"a reviewer may send at most {feedback.rate.most} votes per minute; send the next in {wait} s"
         raise Problem(429, message, {"Retry-After": str(wait)})
-    vote_id = services.votes.take(ballot)
-    feedback.waiting.release(ballot.pair_id, ballot.reviewer_id)
-    return vote_id
+    return services.votes.take(ballot)
 
 
 @router.post("/api/feedback/votes/{vote_id}/void", status_code=201, response_model=StoredVote)
@@ -174,7 +160,7 @@ def void_over_http(vote_id: str, body: VoidReason, holder: AdminToken, services:
     return {"vote_id": vote_id}
 
 
-@router.get("/api/feedback/actions", response_model=PageOfActions)
+@router.get("/api/feedback/actions", response_model=ActionPage)
 def list_actions_over_http(
     holder: AdminToken,
     services: ServicesDep,
@@ -197,7 +183,7 @@ def list_actions_over_http(
     return JSONResponse({"actions": action_rows, "next": action_rows[-1]["place"] if len(rows) > limit else None})
 
 
-@router.get("/api/feedback/scores", response_model=PreferenceBoard, responses=UNCHANGED)
+@router.get("/api/feedback/scores", response_model=PreferenceBoard, **TAGGED)
 def list_scores(
     request: Request, holder: OperatorToken, services: ServicesDep, family: FamilyAsked = None, partition: str = "all"
 ) -> Response:

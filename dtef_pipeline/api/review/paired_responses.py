@@ -1,8 +1,8 @@
-"""Pairs of stored responses: making them for the command and the API, and formatting them for people."""
+"""Pairs of stored responses: making them for the command and the API."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
@@ -11,9 +11,9 @@ from dtef_pipeline.api.review.feedback_bodies import PairRequest
 from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.record import Family
-from dtef_pipeline.games.game_in_play import replace_first_seen
+from dtef_pipeline.games.game_in_play import replace_first_observations
 from dtef_pipeline.preference.paired_source import build_paired_responses
-from dtef_pipeline.preference.pairing import BlindedPair, make_new_pairs
+from dtef_pipeline.preference.pairing import make_new_pairs
 from dtef_pipeline.preference.vote_records import RunManifest
 from dtef_pipeline.preference.votes import PairedResponse
 from resources.evaluations.run_manifests import code_version, config_hash
@@ -42,16 +42,12 @@ def pair_stored(store: VoteStore, warehouse: Warehouse, settings: Settings, requ
     if not responses:
         return PairingResult(0, (), 0, left_out)
     before = store.pairs(request.family)
-    pairs = make_new_pairs(responses, before, names=store.hidden_names(responses), per_item=request.per_item, most=request.most)
+    pairs = make_new_pairs(
+        responses, before, names=store.hidden_names(responses), per_item=request.per_item, most=request.max_pairs
+    )
     manifest = RunManifest(request.family, request.snapshot, code_version(), config_hash(settings))
     new = store.add_pairs(responses, pairs, manifest, user)
     return PairingResult(new, tuple(store.make_keyed(pair).pair_id for pair in pairs), len(responses), left_out)
-
-
-def prepare_for_people(family: str, pair: BlindedPair) -> BlindedPair:
-    """Format the pair in the layout of its family."""
-    source = FAMILY_BY_NAME[family].pair_source if family in FAMILY_BY_NAME else None
-    return source.layout(pair) if source and source.layout else pair
 
 
 def _read_responses(warehouse: Warehouse, settings: Settings, family: Family, request: PairRequest) -> list[PairedResponse]:
@@ -65,22 +61,15 @@ def _read_responses(warehouse: Warehouse, settings: Settings, family: Family, re
     result = warehouse.query(
         lambda connection: connection.sql(query, params=[request.snapshot]).to_arrow_table(), only=source.tables
     )
-    rows = result.to_pylist()
-    chosen_rows = [
-        row for row in rows if _is_wanted(family, row, request.only) and (not request.models or row["model"] in request.models)
-    ]
+    chosen_rows = [row for row in result.to_pylist() if _is_wanted(family, row, request)]
     if chosen_rows and "trace" in chosen_rows[0]:
-        chosen_rows = replace_first_seen(chosen_rows, load_known_scenarios(settings))
-    return build_paired_responses(family.name, chosen_rows, _display_names(settings, chosen_rows))
+        chosen_rows = replace_first_observations(chosen_rows, load_known_scenarios(settings))
+    personas = load_known_persona_versions(settings) if any(row.get("persona") for row in chosen_rows) else {}
+    display_names = {name: persona.display_name for name, persona in personas.items()}
+    return build_paired_responses(family.name, chosen_rows, display_names)
 
 
-def _display_names(settings: Settings, rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the display names of the rows' personas, by name and version; unknown ones are left out."""
-    if not any(row.get("persona") for row in rows):
-        return {}
-    return {name: persona.display_name for name, persona in load_known_persona_versions(settings).items()}
-
-
-def _is_wanted(family: Family, row: Mapping[str, Any], only: Sequence[str]) -> bool:
+def _is_wanted(family: Family, row: Mapping[str, Any], request: PairRequest) -> bool:
     key = family.space.key(row["first"], row["second"]) if family.space.second else row["first"]
-    return not only or any(fnmatchcase(key, pattern) for pattern in only)
+    is_named = not request.pattern or any(fnmatchcase(key, pattern) for pattern in request.pattern)
+    return is_named and (not request.models or row["model"] in request.models)

@@ -7,9 +7,9 @@ let isSending = false;
 
 const chosen = name => document.querySelector(`input[name=${name}]:checked`);
 const say = (text, isFault) => {
-  at("said").textContent = text;
-  at("said").classList.toggle("fault", isFault);
-  if (isFault) at("said").scrollIntoView({block: "nearest", behavior: "instant"}); // where the bar is not always in view
+  at("message").textContent = text;
+  at("message").classList.toggle("fault", isFault);
+  if (isFault) at("message").scrollIntoView({block: "nearest", behavior: "instant"}); // where the bar is not always in view
 };
 
 const toTop = () => scrollTo({top: 0, behavior: "instant"});
@@ -48,22 +48,22 @@ async function send(what) {
 const isNext = answer => answer.ok || answer.status === 409 || answer.status === 404;
 
 function take(answer, page) {
-  const said = page.getElementById("said");
-  if (!said) {
+  const message = page.getElementById("message");
+  if (!message) {
     if (answer.ok) location.assign(answer.url);
     else say("A server error occurred. Your vote is still here: vote again in a moment.", true);
   } else if (!isNext(answer)) {
-    say(said.textContent, true);
+    say(message.textContent, true);
     if (answer.status === 401) offerLogin();
   } else if (page.getElementById("ballot")) {
     showNext(page);
   } else {
     document.querySelector("header").replaceWith(page.querySelector("header"));
     at("main").replaceChildren(...page.getElementById("main").childNodes);
-    at("said").focus();
+    at("message").focus();
     toTop();
   }
-  if (answer.redirected && said) keepAddress(answer.url);
+  if (answer.redirected && message) keepAddress(answer.url);
 }
 
 function offerLogin() {
@@ -71,13 +71,13 @@ function offerLogin() {
   link.href = "/login";
   link.target = "_blank";
   link.textContent = "Log in in another tab";
-  at("said").append(" ", link, ", then vote again here.");
+  at("message").append(" ", link, ", then vote again here.");
 }
 
 // A reload keeps the skipped pairs, and does not repeat the message about the last vote.
 function keepAddress(address) {
   const url = new URL(address);
-  url.searchParams.delete("said");
+  url.searchParams.delete("message");
   history.replaceState(null, "", url);
 }
 
@@ -89,7 +89,7 @@ function showNext(page) {
   at("why").value = "";
   at("reason").open = false;
   count();
-  say(page.getElementById("said").textContent, page.getElementById("said").classList.contains("fault"));
+  say(page.getElementById("message").textContent, page.getElementById("message").classList.contains("fault"));
   at("asked").focus({preventScroll: true});
   toTop();
 }
@@ -139,5 +139,5 @@ if (at("ballot")) {
   at("why").addEventListener("input", count);
   document.addEventListener("keydown", press);
   count();
-  if (location.search.includes("said=")) keepAddress(location.href);
+  if (location.search.includes("message=")) keepAddress(location.href);
 }

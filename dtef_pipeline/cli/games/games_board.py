@@ -11,13 +11,7 @@ import pandas as pd
 
 from assets.games.game_catalog import load_known_persona_versions, load_known_scenarios
 from dtef_pipeline.boards.named_boards import TableLayout
-from dtef_pipeline.cli.families import (
-    CommandFamily,
-    ExplainedColumns,
-    filter_by_patterns,
-    fitting_rows,
-    require_rolled_up,
-)
+from dtef_pipeline.cli.families import CommandFamily, ExplainedColumns, filter_by_patterns, fitting_rows, require_rolled_up
 from dtef_pipeline.cli.terminal import print_rows, whole_frame
 from dtef_pipeline.cli.warehouse_access import NothingToShowError, reads_tables, warn_mixed
 from dtef_pipeline.errors import ConfigError, WarehouseError
@@ -85,7 +79,8 @@ def show(
     output: str,
 ) -> None:
     require_rolled_up(warehouse, "games", "persona_results", "episode_scores")
-    frame = _filter_players(_filter_scenarios(_load_results(warehouse, snapshot), leagues, scenarios), models)
+    frame = _add_player_names(_filter_scenarios(_load_results(warehouse, snapshot), leagues, scenarios))
+    frame = fitting_rows(frame, "player", models, "--player")
     selection, frame = frame, _select_games(warehouse, frame, games, snapshot)
     frame = frame[(frame["opponent"] == ALL_OPPONENTS) != by_opponent]
     frame = sort_players(_filter_metric(frame, metric))
@@ -106,11 +101,7 @@ def show(
     )
     player_columns = (*(["opponent"] if by_opponent else []), *(["metric"] if metric == EVERY_METRIC else []))
     print_rows(
-        replace(_GAMES_LAYOUT, name_columns=(*_GAMES_LAYOUT.name_columns, *player_columns)),
-        table,
-        output,
-        lines,
-        "games",
+        replace(_GAMES_LAYOUT, name_columns=(*_GAMES_LAYOUT.name_columns, *player_columns)), table, output, lines, "games"
     )
     if output == "table":
         warn_mixed(warehouse, "episode_turns", snapshot=snapshot)
@@ -182,10 +173,6 @@ def _describe_games(selection: pd.DataFrame, frame: pd.DataFrame, games: str) ->
 
 def _add_player_names(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(player=format_player_names(frame["persona"].tolist(), frame["model"].tolist()))
-
-
-def _filter_players(frame: pd.DataFrame, players: Sequence[str]) -> pd.DataFrame:
-    return fitting_rows(_add_player_names(frame), "player", players, "--player")
 
 
 def _build_notes(frame: pd.DataFrame) -> list[str]:

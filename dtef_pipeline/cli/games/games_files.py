@@ -169,17 +169,14 @@ def _write(files: dict[Path, LineDocument]) -> None:
     drafts = {path.with_suffix(".draft"): path for path in files}
     try:
         for draft, path in drafts.items():
-            draft.write_text(_format_yaml(files[path]), encoding="utf-8")
+            text = yaml.safe_dump(files[path].model_dump(), allow_unicode=True, sort_keys=False, width=120)
+            draft.write_text(text, encoding="utf-8")
         for draft, path in drafts.items():
             draft.rename(path)
     except OSError as error:
         for path in (*drafts, *files):
             path.unlink(missing_ok=True)
         raise ConfigError(f"{error.filename} cannot be written: {error.strerror}") from error
-
-
-def _format_yaml(document: LineDocument) -> str:
-    return yaml.safe_dump(document.model_dump(), allow_unicode=True, sort_keys=False, width=120)
 
 
 def _read_bytes(file: Path) -> bytes:

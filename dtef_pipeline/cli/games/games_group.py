@@ -37,9 +37,7 @@ _of_scenarios = options(
 
 
 @click.command(
-    cls=TakesSettings,
-    settings="dtef_pipeline.games.settings.GamesSettings",
-    short_help="Play scenarios and score them.",
+    cls=TakesSettings, settings="dtef_pipeline.games.settings.GamesSettings", short_help="Play scenarios and score them."
 )
 @of_asked_snapshot
 @make_budget_options("candidate")
@@ -98,7 +96,7 @@ def play(output: str, **given: Any) -> None:
 
     Responses of models are kept in the response store: the same episode requests nothing twice. Writes nothing to the tables.
 
-    The end shows what every seat learns, such as the cards of a showdown, all bids, or the agreement. If no person plays, and with --trace, it
+    The end shows what every seat learns, such as the cards of a showdown, or the agreement. If no person plays, and with --trace, it
     also shows hidden information, marked as such.
 
     With --json the object has rewards (by seat; null: the episode is not over), outcome (of the first seat), ending (sentences: shown to all

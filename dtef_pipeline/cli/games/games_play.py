@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import islice
 from types import TracebackType
 from typing import Any
 
@@ -88,9 +88,8 @@ def _describe_move(move: GameMove, seat: str, name: str) -> Iterator[str]:
         yield from (f"       > {line}" for line in move.reaction.splitlines() if line.strip())
 
 
-_MOST_NUMBERED, _FEWEST_IN_A_RANGE = 100, 6
+_MOST_NUMBERED = 100
 _WITH_A_CHOICE = "=>"
-_ENDS_IN_NUMBER = re.compile(r"(.*?)(0|[1-9][0-9]{0,8})", re.DOTALL)
 _PART_OF_LINE = re.compile(r'[{};"]|[^{};"]+')
 _QUOTED_PART = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
@@ -139,15 +138,8 @@ def parse_typed_line(line: str, scenario: Scenario[object], legal: Sequence[str]
     return format_command_text(f"{words.strip()}\n{choice}" if mark else line, scenario)
 
 
-def describe_free_commands(commands: Sequence[str]) -> list[str]:
-    """Return a line on the commands allowed in every turn, or no line without any."""
-    return [f"  and in every turn: {', '.join(commands)}"] if commands else []
-
-
 def format_choices(scenario: Scenario[object], legal: Sequence[str]) -> list[str]:
-    """Return the choices for people, one numbered choice per line. Runs of numbers become ranges, without line numbers."""
-    if not _is_numbered(legal):
-        return [f"  {move}" for move in _collapse_ranges(legal)]
+    """Return the choices for people, one numbered choice per line."""
     width = len(str(min(len(legal), _MOST_NUMBERED)))
     lines = [
         f"  {number:>{width}}  {_format_words(scenario, move)}" for number, move in enumerate(islice(legal, _MOST_NUMBERED), 1)
@@ -166,12 +158,10 @@ def describe_input(scenario: Scenario[object]) -> str:
             "A line is your message, in words. ? lists the offers and answers: a number plays one without words,\n"
             f"and WORDS {_WITH_A_CHOICE} NUMBER says words with it. quit ends the game."
         )
-    return "? lists the commands, which may be given by their numbers where the list has some. quit ends the game."
+    return "? lists the commands, which may be given by their numbers. quit ends the game."
 
 
 def _find_choice(choice: str, scenario: Scenario[object], legal: Sequence[str]) -> str | None:
-    if not _is_numbered(legal):
-        return None
     if choice.isdecimal() and choice.isascii():
         number = int(choice) if len(choice) < 9 else 0
         if not 1 <= number <= len(legal):
@@ -188,31 +178,6 @@ def _normalize_words(words: str) -> str:
 
 def _format_words(scenario: Scenario[object], command: str) -> str:
     return scenario.describe_choice(command) if isinstance(scenario, SpokenScenario) else command
-
-
-def _is_numbered(legal: Sequence[str]) -> bool:
-    """Return whether choices are numbered: not if they contain ranges of numbers, so that an entered number is unambiguous."""
-    return len(_collapse_ranges(legal)) == len(legal)
-
-
-def _collapse_ranges(legal: Sequence[str]) -> list[str]:
-    """Return the commands, with `bid 0 .. bid 100` for commands that differ only in a final number that goes up by 1."""
-    return [
-        line for key, run in groupby(enumerate(legal), _parse_range_place) for line in _format_range([move for _, move in run])
-    ]
-
-
-def _parse_range_place(entry: tuple[int, str]) -> tuple[str, int]:
-    place, command = entry
-    match = _ENDS_IN_NUMBER.fullmatch(command)
-    return (match[1], int(match[2]) - place) if match else (f"{command} at {place}", 0)
-
-
-def _format_range(run: list[str]) -> Iterator[str]:
-    if len(run) >= _FEWEST_IN_A_RANGE:
-        yield f"{run[0]} .. {run[-1]}"
-    else:
-        yield from run
 
 
 _ASKS_FOR_COMMANDS, _STOPS_PLAYING = "?", ("quit", "exit")
@@ -233,7 +198,8 @@ def ask_person(game: GameInPlay, seat: int, *, to_stderr: bool) -> str:
         legal = scenario.legal(game.state, seat)
         if line == _ASKS_FOR_COMMANDS:
             free = scenario.list_always_legal(game.state, seat) if isinstance(scenario, FreeCommands) else ()
-            _print_text("\n".join(["", *format_choices(scenario, legal), *describe_free_commands(free)]), to_stderr)
+            in_every_turn = [f"  and in every turn: {', '.join(free)}"] if free else []
+            _print_text("\n".join(["", *format_choices(scenario, legal), *in_every_turn]), to_stderr)
         elif line.casefold() in _STOPS_PLAYING:
             raise PlayerQuit
         elif line:
@@ -417,10 +383,6 @@ def _play(game: GameInPlay, seating: Seating, options: PlayOptions, settings: Se
                     return
                 game.writes(format_command_text(command, game.pack.scenario))
             else:
-                _flush()
+                sys.stdout.flush()
+                sys.stderr.flush()
                 game.writes(ask_person(game, seat, to_stderr=options.as_json))
-
-
-def _flush() -> None:
-    sys.stdout.flush()
-    sys.stderr.flush()

@@ -20,22 +20,17 @@ from dtef_pipeline.games.entrants import (
     list_absent_by_scenario,
     list_player_models,
     list_solo_scenarios,
-    name_opponent_item,
+    plan_league,
     refuse_unknown_models,
-    resolve_entrants,
-    resolve_opponent,
 )
 from dtef_pipeline.games.episode import LeaguePlan
-from dtef_pipeline.games.episode_items import NO_OPPONENT, build_game_items
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.pack_files import check_metric_weights
 from dtef_pipeline.games.packs import Pack, pack
-from dtef_pipeline.games.personas import BASELINE_PREFIX, Persona, require_approved
+from dtef_pipeline.games.personas import BASELINE_PREFIX, require_approved
 from dtef_pipeline.games.settings import GamesSettings
 from dtef_pipeline.text.name_matching import filter_by_patterns
 from resources.settings import Settings
-
-OR_UNAPPROVED = ", or any with --unapproved"
 
 
 def build_league_plans(options: GamesSettings, settings: Settings, models: Models) -> dict[str, LeaguePlan]:
@@ -58,11 +53,9 @@ def build_league_plans(options: GamesSettings, settings: Settings, models: Model
     for key, names in absent.items():
         say(f"{key}: left out, because it has no {' and no '.join(names)}", err=True)
     empty = [key for key, names in absent.items() if len(names) == len(set(options.players))]
-    plans = {key: _plan(options, entry, models, personas) for key, entry in packs.items() if key not in empty}
+    plans = {key: plan_league(entry, options, models, personas) for key, entry in packs.items() if key not in empty}
     if not options.unapproved:
-        require_approved(
-            [player for plan in plans.values() for player in (*plan.players, *plan.opponents.values())], OR_UNAPPROVED
-        )
+        require_approved([player for plan in plans.values() for player in plan.all_players], ", or any with --unapproved")
     return plans
 
 
@@ -93,14 +86,6 @@ def choose_scenarios(manifests: Mapping[str, ScenarioManifest], leagues: Sequenc
     return filter_by_patterns(matches, [pattern if "/" in pattern else f"*/{pattern}" for pattern in scenarios], "--scenario")
 
 
-def _plan(options: GamesSettings, entry: Pack, models: Models, personas: Mapping[str, Persona]) -> LeaguePlan:
-    items = build_game_items(entry.manifest, options.seeds, [name_opponent_item(entry, name) for name in options.opponents])
-    players = resolve_entrants(entry, models, personas, options.players, options.personas)
-    names = dict.fromkeys(item.opponent for item in items if item.opponent != NO_OPPONENT)
-    opponents = {name: resolve_opponent(entry, models, personas, name) for name in names}
-    return LeaguePlan(entry, items, players, opponents, options.draws, options.snapshot)
-
-
 LEAGUE_ESTIMATE = {
     **PLANNED,
     "planned": "Texts to be written, in all episodes",
@@ -118,7 +103,7 @@ HIGHEST_ASSUMES = (
 
 def _choose(context: RunContextOfCommand) -> RunSelection:
     plans = build_league_plans(context.options, context.environment, context.models)
-    specs = list_player_models([player for plan in plans.values() for player in (*plan.players, *plan.opponents.values())])
+    specs = list_player_models([player for plan in plans.values() for player in plan.all_players])
     return RunSelection(list(plans), {spec.name for spec in specs}, specs)
 
 

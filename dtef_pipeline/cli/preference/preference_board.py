@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -13,29 +13,16 @@ import click
 import pandas as pd
 
 from assets.preference.preference_panel import vote_settings
-from dtef_pipeline.asking.models import Models
 from dtef_pipeline.boards.named_boards import TableLayout
 from dtef_pipeline.cli.stage_runs import check_home_path, make_roll_ups, open_dagster_instance, report_run_end
 from dtef_pipeline.cli.terminal import print_rows, say, whole_frame
 from dtef_pipeline.cli.warehouse_access import NothingToShowError, open_warehouse, reads_tables
-from dtef_pipeline.errors import ConfigError, StoreError, WarehouseError
+from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.preference.metric_agreement import add_judges, compare_with_metrics, read_metrics
 from dtef_pipeline.preference.pair_verdicts import matches_judge
-from dtef_pipeline.preference.response_lengths import read_lengths
-from dtef_pipeline.preference.score_publishing import build_score_rows, describe_selection
+from dtef_pipeline.preference.score_publishing import build_score_rows
 from dtef_pipeline.preference.vote_files import count_repeated_votes, read_votes
-from dtef_pipeline.preference.vote_fit import (
-    PreferenceFit,
-    VoteSettings,
-    build_vote_columns,
-    compute_votes_version,
-    filter_by_item,
-    filter_by_reviewer,
-    filter_votes,
-    find_unweighted_reason,
-    fit_votes,
-    measure_text_lengths,
-)
+from dtef_pipeline.preference.vote_fit import PreferenceFit, compute_votes_version, filter_by_item, fit_votes
 from dtef_pipeline.preference.votes import REVIEWER_KINDS, PlayersVote
 from dtef_pipeline.text.name_matching import list_nearest
 from dtef_pipeline.text.number_words import format_count, list_first_names
@@ -46,73 +33,12 @@ from resources.votes.vote_store import VoteStore, read_player_votes
 from resources.warehouse import Warehouse
 
 
-def resolve_judges(patterns: tuple[str, ...], judges: Collection[str]) -> tuple[str, ...]:
-    """Return the patterns, and the ids of judges that they select as names, collections or selectors of models.
-
-    `judges`: the ids of all that voted. A model with other settings is another judge; with other prompts it is the same judge.
-    """
-    if not patterns or not judges:
-        return patterns
-    named = set(_find_judge_ids(patterns, _load_models()))
-    return (*patterns, *sorted(judge for judge in judges if _strip_wording(judge) in named))
-
-
-def _find_judge_ids(patterns: Iterable[str], models: Models) -> Iterator[str]:
-    """Yield the ids, without prompt hash, of all models that the patterns name."""
-    from dtef_pipeline.preference.pair_verdicts import judge_reviewer_id, pair_judges
-
-    for pattern in patterns:
-        for name in {pattern, *(model for model in models.specs if fnmatchcase(model, pattern))}:
-            try:
-                yield from (_strip_wording(judge_reviewer_id(spec)) for spec in pair_judges((name,), models))
-            except ConfigError:
-                continue  # Names no model, or one that cannot judge.
-
-
-def _strip_wording(judge: str) -> str:
-    return judge.rpartition("#")[0]
-
-
-USUAL_REVIEWERS = "person"
-_VOTING_JUDGES_NAMED = 5
-_ITEMS_NAMED = 3
-
-
 def read_stored_votes(reviewer_kind: str, family: str | None = None) -> tuple[str, list[PlayersVote]]:
     """Return the store's name and its votes of this kind of reviewer that are not voided."""
     with VoteStore(Settings.read_environment().responses_url) as store:
         return store.name, read_player_votes(store, family=family, reviewer_kind=reviewer_kind)
 
 
-def _describe_no_votes(where: str, reviewer_kind: str, family: str | None) -> str:
-    whose = "people" if reviewer_kind == USUAL_REVIEWERS else "judges"
-    on = f" on responses of {family}" if family else ""
-    return f"nothing to fit: {where} holds no votes of {whose}{on}; `dtef preference votes` lists those there are"
-
-
-def _format_items(votes: list[PlayersVote]) -> str:
-    ids = sorted({vote.item_id for vote in votes})
-    return f"items: {list_first_names(ids, _ITEMS_NAMED)}"
-
-
-def _describe_voters(votes: list[PlayersVote]) -> str:
-    """Describe the voters. People are only counted, since their ids mean nothing to others."""
-    ids = sorted({vote.reviewer_id for vote in votes})
-    if votes[0].reviewer_kind == "judge":
-        return f"{format_count(len(ids), 'judge')} voted: {list_first_names(ids, _VOTING_JUDGES_NAMED)}"
-    return f"{format_count(len(ids), 'reviewer')} voted; `dtef preference votes` lists their ids"
-
-
-def _load_models() -> Models:
-    # Loads every family, which votes of people and patterns of ids do not need.
-    from dtef_pipeline.families import COMPUTED_MODELS
-    from resources.model_catalog import load_known_models
-
-    return load_known_models(Settings.read_environment(), COMPUTED_MODELS)
-
-
-_JUDGES_SHOWN = 3
-_FACTS_OF_JUDGES = ("self_judged", "self_judged_left_out", "flip_rate", "first_share")
 _SCORE_LAYOUT = TableLayout(
     (
         *("family", "partition", "reviewer_kind", "judge", "component", "rank", "tier", "player", "beta", "interval", "share"),
@@ -173,19 +99,21 @@ def _format_ends(low: float | None, high: float | None) -> str:
     return "" if low is None or high is None else f" ({low:.3f} to {high:.3f})"
 
 
-def fit(file: Path | None, output: str, responses: Path | None, **selection: Any) -> None:
+def fit(file: Path, output: str) -> None:
+    """Print scores of a file of votes, as selected and counted by the panel's section `preference`."""
     settings = vote_settings(Settings.read_environment())
-    if file is None:
-        if responses is not None:
-            raise click.UsageError("--responses: allowed only with FILE; the store already has the texts.")
-        _show(*_fit_of_store(settings, **selection), output)
-        return
-    if any(selection.values()):
-        raise click.UsageError("--family, --item, --reviewer and --judge choose votes of the store: give no FILE.")
-    if settings.control and responses is None:
-        raise click.UsageError("`control: length` in the panel file needs --responses FILE: how long the responses are.")
     votes = read_votes(file)
-    _show(str(file), fit_votes(votes, settings, None if responses is None else read_lengths(responses)), {}, output)
+    result = fit_votes(votes, settings)
+    if output == "json":
+        click.echo(json.dumps(result.document(), ensure_ascii=False, indent=1, allow_nan=False))
+    elif not result.scores:
+        say(f"{file} holds no votes")
+    else:
+        rows = build_score_rows(result, {})
+        frame = pd.DataFrame(rows).astype({"rank": "Int64", "tier": "Int64"})
+        for name in ("player", "reason"):
+            frame[name] = frame[name].map(escape_terminal, na_action="ignore")
+        print_scores(frame, output, [*describe_fit(rows[0]), *_describe_further(result)])
     if repeats := count_repeated_votes(votes):
         detail = "of a reviewer on a pair and prompt that the reviewer voted on before"
         click.echo(
@@ -194,56 +122,7 @@ def fit(file: Path | None, output: str, responses: Path | None, **selection: Any
         )
 
 
-def _fit_of_store(
-    settings: VoteSettings, family: str | None, items: Sequence[str], reviewers: Sequence[str], judges: tuple[str, ...]
-) -> tuple[str, PreferenceFit, dict[str, Any]]:
-    """Return the store's name, the fit of the selected votes that are not voided, and facts on judges and selection.
-
-    With `judges`, the votes are those of judges, never mixed with people's. Raises StoreError if there are no such votes, and ConfigError
-    if none matches.
-    """
-    kind = "judge" if judges else USUAL_REVIEWERS
-    where, votes = read_stored_votes(kind, family)
-    if not votes:
-        raise StoreError(_describe_no_votes(where, kind, family))
-    selection = filter_by_reviewer(votes, reviewers, resolve_judges(judges, {vote.reviewer_id for vote in votes}))
-    if not selection:
-        flags = " ".join([*(f"--reviewer {reviewer}" for reviewer in reviewers), *(f"--judge {judge}" for judge in judges)])
-        raise ConfigError(f"{flags}: got none that voted; {_describe_voters(votes)}")
-    if items:
-        settings = settings.model_copy(update={"items": list(items)})
-    counts = filter_votes(selection, settings, _load_models().own_servers if judges else ())
-    if not counts.votes:
-        raise ConfigError(
-            f"nothing to fit: none of {format_count(len(selection), 'vote')} is on such an item or pair; {_format_items(selection)}"
-        )
-    if settings.weight and (reason := find_unweighted_reason(counts.votes)):
-        raise ConfigError(
-            f"weight: confidence, in the panel file: {reason}; leave it out, or choose votes that have one by --reviewer, --family or --item"
-        )
-    result = fit_votes(build_vote_columns(where, counts.votes), settings, measure_text_lengths(counts.votes))
-    judge_ids = {"judges": sorted({vote.reviewer_id for vote in counts.votes})} if judges else {}
-    return where, result, judge_ids | describe_selection(counts, settings)
-
-
-def _show(where: str, result: PreferenceFit, facts: dict[str, Any], output: str) -> None:
-    """Print a fit. `facts`: of stored votes, their judges and the result of `describe_selection`."""
-    judges = facts.pop("judges", [])
-    if output == "json":
-        judge_facts = {"judges": judges} | {name: facts[name] for name in _FACTS_OF_JUDGES} if judges else {}
-        click.echo(json.dumps(result.document() | judge_facts, ensure_ascii=False, indent=1, allow_nan=False))
-        return
-    if not result.scores:
-        say(f"{where} holds no votes")
-        return
-    rows = build_score_rows(result, facts)
-    frame = pd.DataFrame(rows).astype({"rank": "Int64", "tier": "Int64"})
-    for name in ("player", "reason"):
-        frame[name] = frame[name].map(escape_terminal, na_action="ignore")
-    print_scores(frame, output, [*describe_fit(rows[0]), *_describe_further(result, judges)])
-
-
-def _describe_further(result: PreferenceFit, judges: Sequence[str]) -> Iterator[str]:
+def _describe_further(result: PreferenceFit) -> Iterator[str]:
     if result.note:
         yield result.note
     if left_out := result.votes - result.n_counted:
@@ -251,8 +130,6 @@ def _describe_further(result: PreferenceFit, judges: Sequence[str]) -> Iterator[
     if result.nu is not None:
         chance, ends = result.nu / (2 + result.nu), _format_ends(result.nu_low, result.nu_high)
         yield f"nu {result.nu:.3f}{ends}: two equal players tie {chance:.0%} of the time"
-    if judges:
-        yield f"judged by {list_first_names([escape_terminal(judge) for judge in judges], _JUDGES_SHOWN)}"
 
 
 _EACH_AGREEMENT = ["family", "partition", "reviewer_kind", "judge", "metric"]
@@ -272,12 +149,7 @@ _BESIDE_LAYOUT = TableLayout(
 
 @reads_tables
 def compare(
-    warehouse: Warehouse,
-    family: str | None,
-    partition: str,
-    metric: str,
-    reviewer_kind: str | None,
-    output: str,
+    warehouse: Warehouse, family: str | None, partition: str, metric: str, reviewer_kind: str | None, output: str
 ) -> None:
     scores = load_score_frame(warehouse)
     scores = scores[(scores["family"] == family) | (family is None)]
@@ -383,8 +255,7 @@ def load_score_frame(warehouse: Warehouse) -> pd.DataFrame:
         raise NothingToShowError("nothing to show: there were no votes when `dtef preference board --refresh` ran")
     if frame["votes_version"].iloc[0] != compute_votes_version(_read_current_votes()):
         say(
-            "note: the votes have changed since this table was made; update it with `dtef preference board --refresh`",
-            err=True,
+            "note: the votes have changed since this table was made; update it with `dtef preference board --refresh`", err=True
         )
     return frame
 
@@ -405,7 +276,6 @@ def filter_reviewers(frame: pd.DataFrame, reviewer_kind: str | None, judges: tup
     """Return the rows of this kind of reviewers, and of judges that match a pattern or name. Raises WarehouseError if none is left."""
     voters = sorted({judge for judge in frame["judge"] if isinstance(judge, str)})
     if judges:
-        judges = resolve_judges(judges, voters)
         frame = frame[[isinstance(judge, str) and matches_judge(judge, judges) for judge in frame["judge"]]]
     if not len(frame) and judges:
         names = list_first_names(voters, _JUDGES_THAT_VOTED) if voters else "none"

@@ -12,7 +12,6 @@ from dtef_pipeline.cli.error_reports import reports_errors
 from dtef_pipeline.cli.options import (
     Option,
     choice,
-    existing_path,
     family_option,
     flag,
     lines_as_json,
@@ -42,7 +41,7 @@ def preference() -> None:
         dtef preference vote --judge MODEL        let a model vote, in both orders of the texts
         dtef preference votes                     list the votes, trace a vote to its run, or void it
         dtef preference board --refresh           make the board of all votes, and show it
-        dtef preference board --now [FILE]        scores of players from the votes as they are, or from a file of votes
+        dtef preference board FILE                show scores of players from a file of votes
         dtef export votes FILE                    write pairs and votes, to keep or to move them
         dtef import votes FILE                    add them, and those of other tools
 
@@ -88,12 +87,7 @@ def pairs(**given: Any) -> None:
     help="Let this model vote: a model or collection that `dtef models` lists, or a model string of LiteLLM",
 )
 @vote_family_option("Only pairs of this family.  [default: all]")
-@whole_number(
-    "--pairs",
-    "most",
-    floor=1,
-    help="Most pairs on the page or for a judge.  [default: 50; of a judge all]",
-)
+@whole_number("--pairs", "most", floor=1, help="Most pairs on the page or for a judge.  [default: 50; of a judge all]")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
@@ -189,7 +183,7 @@ def votes(
 
 @preference.command(short_help="Show whose responses reviewers prefer, and compare with metrics.")
 @click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@vote_family_option("Only votes on responses of this family.  [default: each separately; with --now all together]")
+@vote_family_option("Only votes on responses of this family.  [default: each separately]")
 @click.option(
     "--partition",
     default="all",
@@ -203,9 +197,7 @@ def votes(
     "judges",
     multiple=True,
     metavar="PATTERN",
-    help="Only judges whose id, model or name in the models file fits, as in gpt-4.1-mini; may be repeated. With --now it is needed where "
-    "several judges voted; '*' fits all judges together and counts a model at two temperatures as one.  [default: each separately; with --now "
-    "people]",
+    help="Only judges whose id or model fits, as in gpt-4.1-mini; may be repeated.  [default: each separately]",
 )
 @click.option(
     "--metric",
@@ -213,17 +205,9 @@ def votes(
     help="Compare preference with the automated metrics that fit, such as 'expected_return*' or '*'.  [default: no metric]",
 )
 @click.option("--refresh", is_flag=True, help="First recompute the table preference_scores from all votes that are not voided.")
-@click.option("--now", is_flag=True, help="Fit scores to the votes of the store as they are now, or to those of FILE.")
-@several("--item", "items", metavar="PATTERN", help="With --now: only votes on items that fit, as in 'mmlu/*'")
-@several("--reviewer", "reviewers", metavar="PATTERN", help="With --now: only votes of reviewers whose id fits")
-@existing_path(
-    "--responses",
-    kind="file",
-    help="JSON lines with prompt_id, model and text: the lengths of the responses of FILE. Shows the effect of length, even without `control`.",
-)
 @writes_a_table
 @reports_errors
-def board(file: Path | None, now: bool, refresh: bool, output: str, **given: Any) -> None:
+def board(file: Path | None, refresh: bool, output: str, **given: Any) -> None:
     """Rank players by what reviewers prefer, with 95 % intervals by whole reviewers.
 
     Scores are those of Bradley and Terry: i is preferred to j with probability exp(beta_i) / (exp(beta_i) + exp(beta_j)). The section
@@ -233,9 +217,9 @@ def board(file: Path | None, now: bool, refresh: bool, output: str, **given: Any
     maker (self-judged). Players that were never compared, directly or through others, are in different components. If some players were never
     beaten or tied by any other, no score of that component is finite.
 
-    FILE, which implies --now, is a CSV with the columns left, right, choice (A: left, B: right, tie) and, where they are known, reviewer_id,
-    confidence (1 to 5) and prompt_id; or JSON: {"votes": [[left, right, choice], ...]} or {"wins": [[winner, loser, count], ...]}. Without
-    reviewers and prompts each vote counts as independent.
+    With FILE, scores of its votes are shown and not stored. It is a CSV with the columns left, right, choice (A: left, B: right, tie) and,
+    where they are known, reviewer_id, confidence (1 to 5) and prompt_id; or JSON: {"votes": [[left, right, choice], ...]} or
+    {"wins": [[winner, loser, count], ...]}. Without reviewers and prompts each vote counts as independent.
 
     With --metric the table has the players with both votes and a metric, and how far the two orders agree. Agreement is Kendall's tau: 1 the
     same order, 0 unrelated, -1 reversed; its 95 % interval is over other such players and needs 8 of them. Metrics for which lower is better are
@@ -245,11 +229,11 @@ def board(file: Path | None, now: bool, refresh: bool, output: str, **given: Any
     \b
     Exit code: 0 done, also where no score is finite; 1 a roll-up failed; 2 there are no such votes, or an option is wrong.
     """
-    if now or file is not None or given["items"] or given["reviewers"]:
-        refuse_others(("now", *_FIT_OPTIONS), "--now")
+    if file is not None:
+        refuse_others((), "FILE")
         from dtef_pipeline.cli.preference import preference_board
 
-        preference_board.fit(file, output, **{name: given[name] for name in _FIT_OPTIONS})
+        preference_board.fit(file, output)
         return
     names = ("family", "partition", "reviewer_kind", "refresh")
     refuse_others(
@@ -264,6 +248,3 @@ def board(file: Path | None, now: bool, refresh: bool, output: str, **given: Any
     else:
         preference_board.compare(metric=given["metric"], output=output, **filters)
     sys.exit(code)
-
-
-_FIT_OPTIONS = ("family", "items", "reviewers", "judges", "responses")

@@ -28,13 +28,7 @@ from resources.gateway.progress import RunProgress, display_progress
 from resources.model_catalog import load_known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
-from resources.votes.vote_store import (
-    VoteStore,
-    add_judge,
-    count_impersonated_pairs,
-    list_own_pairs,
-    store_judge_votes,
-)
+from resources.votes.vote_store import VoteStore, add_judge, list_own_pairs, store_judge_votes
 
 _PAIRS_JUDGED_TOGETHER = 500
 
@@ -52,11 +46,7 @@ class _Tally:
 
 
 def judge(
-    models: Sequence[str],
-    family: str | None,
-    most: int | None,
-    max_cost_usd: Sequence[str],
-    max_calls: Sequence[str],
+    models: Sequence[str], family: str | None, most: int | None, max_cost_usd: Sequence[str], max_calls: Sequence[str]
 ) -> int:
     """Judge pairs. Returns 1 if a pair got no vote."""
     settings = Settings.read_environment()
@@ -81,14 +71,9 @@ def judge(
 def _find_waiting_pairs(
     spec: ModelSpec, store: VoteStore, family: str | None, limit: int | None, own_servers: Collection[str], no_own_judge: bool
 ) -> list[str]:
-    """Return the pairs to judge.
-
-    Prints how many contain a response of the judge's own maker or were left out for it, or because a person used the judge's id.
-    """
+    """Return the pairs to judge. Prints how many contain a response of the judge's own maker, or were left out for it."""
     reviewer_id = judge_reviewer_id(spec)
     every = store.waiting(reviewer_id, len(store.pairs(family)), family)
-    if n_impersonated := count_impersonated_pairs(store, reviewer_id, family):
-        say(f"{spec.name}: {format_count(n_impersonated, 'pair')} left out: a person's vote has this judge's id, {reviewer_id}")
     own_pairs = list_own_pairs(store, reviewer_id, own_servers)
     left_out = sum(pair in own_pairs for pair in every) if no_own_judge else 0
     waiting = [pair for pair in every if not (no_own_judge and pair in own_pairs)][:limit]
@@ -127,13 +112,7 @@ def _judge_pairs(spec: ModelSpec, gateway: Gateway, store: VoteStore, waiting: S
 
 
 def _take(
-    pair_ids: Sequence[str],
-    spec: ModelSpec,
-    reviewer_id: str,
-    ask: Ask,
-    gateway: Gateway,
-    store: VoteStore,
-    tally: _Tally,
+    pair_ids: Sequence[str], spec: ModelSpec, reviewer_id: str, ask: Ask, gateway: Gateway, store: VoteStore, tally: _Tally
 ) -> None:
     """Judge the pairs in both orders, and store the votes."""
     names = store.hidden_names()

@@ -12,14 +12,13 @@ import click
 import pyarrow as pa
 
 from dtef_pipeline.api.review.feedback_bodies import PairRequest
-from dtef_pipeline.api.review.paired_responses import pair_stored, prepare_for_people
+from dtef_pipeline.api.review.paired_responses import pair_stored
 from dtef_pipeline.cli.terminal import compute_terminal_fit, whole_frame
 from dtef_pipeline.cli.warehouse_access import open_warehouse
 from dtef_pipeline.documents import format_value
 from dtef_pipeline.errors import BallotError, ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.preference.paired_source import read_pairs_csv
-from dtef_pipeline.preference.pairing import BlindedPair
 from dtef_pipeline.preference.vote_records import build_response_record, pair_record
 from dtef_pipeline.preference.votes import ID_IN_WORDS, is_id
 from dtef_pipeline.report.terminal import render
@@ -140,7 +139,7 @@ def write_page(folder: Path, reviewer: str, family: str | None, limit: int) -> N
     with _store() as store:
         _require_person(store, reviewer)
         names = store.hidden_names()
-        pairs = _lay_out_pairs(store, [store.reviewer_view(key, names) for key in store.waiting(reviewer, limit, family)])
+        pairs = [store.reviewer_view(key, names) for key in store.waiting(reviewer, limit, family)]
     if not pairs:
         raise ConfigError("no pair is left for this reviewer; `dtef preference pairs` makes pairs of stored responses")
     path = folder / "votes.html"
@@ -152,12 +151,6 @@ def write_page(folder: Path, reviewer: str, family: str | None, limit: int) -> N
     click.echo(
         f"{path}: {format_count(len(pairs), 'pair')}; `dtef import votes FILE` adds the votes that the reviewer downloads"
     )
-
-
-def _lay_out_pairs(store: VoteStore, pairs: Sequence[BlindedPair]) -> list[BlindedPair]:
-    """Return the pairs in their families' layout for people."""
-    families = {entry.pair_id: entry.family for entry in store.pairs()}
-    return [prepare_for_people(families[pair.pair_id], pair) for pair in pairs]
 
 
 def _import_csv(store: VoteStore, path: Path, responses: Path | None, prompts: Path | None, user: str) -> VoteImportResult:

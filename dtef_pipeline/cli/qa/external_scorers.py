@@ -22,12 +22,12 @@ from resources.sandbox.run import CHECK_TIMEOUT, run_checks
 _TASK_PARTS = ("prompt", "entry_point", "test")
 
 
-def build_outside_scorers(tasks: Path | None, trust_answers: bool) -> dict[str, MakeScoreWritten]:
+def build_outside_scorers(tasks: Path | None) -> dict[str, MakeScoreWritten]:
     """Return the scorers by name. `tasks`: a file in HumanEval's layout, whose programs lines name by `task`."""
     known_tasks = _load_tasks(tasks)
     return {
         CODE_SCORER: lambda line: _make_test_scorer(
-            _find_task(line, known_tasks), float(line.get("timeout_s") or CHECK_TIMEOUT), trust_answers
+            _find_task(line, known_tasks), float(line.get("timeout_s") or CHECK_TIMEOUT)
         ),
         VERBATIM_SCORER: _make_citation_scorer,
     }
@@ -59,13 +59,13 @@ def _find_task(line: Mapping[str, Any], tasks: Mapping[str, Mapping[str, str]]) 
     return tasks[name]
 
 
-def _make_test_scorer(task: Mapping[str, str], timeout_s: float, trust_answers: bool) -> ScoreResponse:
+def _make_test_scorer(task: Mapping[str, str], timeout_s: float) -> ScoreResponse:
     def score(answer: WrittenResponse) -> ItemScore:
         program = build_program(answer.text, task["prompt"], task["entry_point"])
         if program.fault:
             return _convert_check_result(CheckResult(program.fault, program.detail or ""))
         ready = SandboxTask(program.source, task["entry_point"], task["test"], build_helpers(task["prompt"]))
-        (result,) = run_checks([ready], timeout_s=timeout_s, workers=1, trust_answers=trust_answers)
+        (result,) = run_checks([ready], timeout_s=timeout_s, workers=1)
         return _convert_check_result(result)
 
     return score
@@ -74,7 +74,7 @@ def _make_test_scorer(task: Mapping[str, str], timeout_s: float, trust_answers: 
 def _convert_check_result(result: CheckResult) -> ItemScore:
     value = None if result.status in UNDECIDED_CHECKS else float(result.status == PASSED_CHECK)
     details = {"level": result.level, "python": result.python}
-    return ItemScore(result.status, value, None, result.flags, details, result.detail or None)
+    return ItemScore(result.status, value, None, (), details, result.detail or None)
 
 
 def _make_citation_scorer(line: Mapping[str, Any]) -> ScoreResponse:

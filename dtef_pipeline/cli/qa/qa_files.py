@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.cli.warehouse_access import list_stored_keys
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import FAMILY_BY_NAME
-from dtef_pipeline.qa.item_files.item_log import ANSWERS_CODE, ERROR_LEVEL, ItemFinding
+from dtef_pipeline.qa.item_files.item_log import ANSWERS_CODE, ERROR_LEVEL, WARNING_LEVEL, ItemFinding
 from dtef_pipeline.qa.item_files.item_rows import truth_id
 from dtef_pipeline.qa.item_files.socioscope import INTERVIEW_LAYOUT
 from dtef_pipeline.qa.item_files.suite_files import AddedFiles, read_added
@@ -91,28 +91,20 @@ def find_lost_items(warehouse: Warehouse, files: AddedFiles, sources: Sequence[Q
     """
     new = {(item.part, item.item_id, item.text, truth_id(item)) for item in files.loaded_items.items}
     for source in sources:
-        old_source = _read_known_source(warehouse, source.key)
-        if old_source is None or _is_one_place(Path(old_source.path), Path(source.path)):
+        try:
+            old_source = ITEM_NOTES.read(warehouse, source.key)
+        except WarehouseError:
+            continue  # adding rewrites the note
+        if old_source is None:
+            continue
+        old, new_path = Path(old_source.path).resolve(), Path(source.path).resolve()
+        if old.is_relative_to(new_path) or new_path.is_relative_to(old):
             continue
         columns = ["item_id", "text", "truth_id"]
         rows = warehouse.rows("qa_items", columns=columns, **QA_SPACE.levels(source.key))
         items = [row["item_id"] for row in rows.to_pylist() if (source.part, *(row[name] for name in columns)) not in new]
         if items:
             yield ItemLoss(source, old_source.path, items, _count_scored(warehouse, source.key, items))
-
-
-def _read_known_source(warehouse: Warehouse, key: str) -> QaSource | None:
-    """Return the noted source, or None if there is no note or it cannot be read; adding rewrites it."""
-    try:
-        return ITEM_NOTES.read(warehouse, key)
-    except WarehouseError:
-        return None
-
-
-def _is_one_place(old: Path, new: Path) -> bool:
-    """Return whether one path equals or contains the other."""
-    old, new = old.resolve(), new.resolve()
-    return old.is_relative_to(new) or new.is_relative_to(old)
 
 
 def _count_scored(warehouse: Warehouse, key: str, items: Sequence[str]) -> int:
@@ -130,14 +122,9 @@ def _check(suite: str, path: Path, corpus: Path | None, suites: Path | None) -> 
     content = files.loaded_items
     types = dict(Counter(item.type for item in content.items))
     document = {"items": len(content.items), "types": types, "findings": [asdict(finding) for finding in content.findings]}
-    return CheckReport(document, [*_format_findings(content.findings), _summarize_added(files)], not content.errors)
-
-
-def _format_findings(findings: Sequence[ItemFinding]) -> Iterator[str]:
-    for finding, alike in _group_findings(findings):
-        yield f"{finding.level}: {finding}"
-        if alike:
-            yield f"{finding.level}: {_format_more_alike(alike)}; --json lists them all"
+    levels = {ERROR_LEVEL: ERROR_LEVEL, WARNING_LEVEL: WARNING_LEVEL}
+    lines = _format_groups(_group_findings(content.findings), levels, "; --json lists them all")
+    return CheckReport(document, [*lines, _summarize_added(files)], not content.errors)
 
 
 def _read(
@@ -219,11 +206,7 @@ def _summarize_added(files: AddedFiles) -> str:
 def _describe_left_out(findings: Sequence[ItemFinding]) -> Iterator[str]:
     """Yield a line per finding, errors first, and the number of further ones."""
     groups = list(_group_findings(sorted(findings, key=lambda finding: finding.level != ERROR_LEVEL)))
-    for finding, alike in groups[:_FINDINGS_NAMED]:
-        level = "left out" if finding.level == ERROR_LEVEL else "warning"
-        yield f"{level}: {finding}"
-        if alike:
-            yield f"{level}: {_format_more_alike(alike)}"
+    yield from _format_groups(groups[:_FINDINGS_NAMED], {ERROR_LEVEL: "left out", WARNING_LEVEL: WARNING_LEVEL})
     if remaining := sum(1 + alike for _, alike in groups[_FINDINGS_NAMED:]):
         yield f"and {remaining:,} more; `dtef qa check` lists them"
 
@@ -238,8 +221,12 @@ def _group_findings(findings: Sequence[ItemFinding]) -> Iterator[tuple[ItemFindi
             yield finding, total[kind] - _ALIKE_NAMED if counts[kind] == _ALIKE_NAMED else 0
 
 
-def _format_more_alike(number: int) -> str:
-    return f"and {format_count(number, 'more row')} like it"
+def _format_groups(groups: Iterable[tuple[ItemFinding, int]], levels: Mapping[str, str], suffix: str = "") -> Iterator[str]:
+    """Yield a line per finding, and one with the number of further ones like it. `levels`: the words for the levels."""
+    for finding, alike in groups:
+        yield f"{levels[finding.level]}: {finding}"
+        if alike:
+            yield f"{levels[finding.level]}: and {format_count(alike, 'more row')} like it{suffix}"
 
 
 def _build_row(warehouse: Warehouse, key: str, suites: Callable[[str | None], Suites]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from dtef_pipeline.judging.judgement import JUDGE_ROLE
 from dtef_pipeline.qa.judging.arbiter import Arbiter, judge_snapshot
 from dtef_pipeline.qa.judging.judgement_rows import JUDGED_ITEM_COLUMNS, count_judgements_of_others, select_judged_items
 from dtef_pipeline.qa.prompt_rows import AskSettings, filter_faults
-from dtef_pipeline.qa.settings import choose_parts as fitting_parts
+from dtef_pipeline.qa.settings import choose_parts
 from dtef_pipeline.qa.tables import QA_SPACE
 from dtef_pipeline.qa.transcripts.remote import REMOTE
 from dtef_pipeline.text.number_words import format_count, list_first_names
@@ -130,17 +130,17 @@ def _refuse(context: RunContextOfCommand, selection: RunSelection) -> None:
             ) from None
 
 
-def chosen_parts(warehouse: Warehouse, suites: Sequence[str], parts: Sequence[str]) -> list[str]:
-    """Return the parts of the suites that match any pattern (see `fitting_parts`). Raises ConfigError if a pattern matches nothing."""
+def _select_stored_parts(warehouse: Warehouse, suites: Sequence[str], parts: Sequence[str]) -> list[str]:
+    """Return the parts of the suites that match any pattern (see `choose_parts`). Raises ConfigError if a pattern matches nothing."""
     keys = list_stored_keys(warehouse, FAMILY_BY_NAME["qa"])
     if not keys:
         raise ConfigError(f"no questions in {warehouse.root} yet: `dtef qa add SUITE PATH` adds some")
-    return fitting_parts(keys, suites, parts)
+    return choose_parts(keys, suites, parts)
 
 
 def _choose(context: RunContextOfCommand) -> RunSelection:
     options, models = context.options, context.models
-    keys = chosen_parts(context.warehouse, options.suites, options.parts)
+    keys = _select_stored_parts(context.warehouse, options.suites, options.parts)
     specs = models.resolve(options.models) if options.models else ()
     arbiter = resolve_run_arbiter(models, options)
     refuse_empty_filter(context.warehouse, keys, options.ask_settings)

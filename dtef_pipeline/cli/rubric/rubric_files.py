@@ -140,15 +140,16 @@ def _summary(files: Sequence[CheckedFile]) -> Iterator[str]:
         yield ""
     criteria_count = f"{criteria:,} {'criterion' if criteria == 1 else 'criteria'}"
     yield f"{format_count(len(files), 'file')}, {format_count(len(prompts), 'prompt')}, {criteria_count}"
-    counts = (_count_findings(level, levels[level]) for level in FINDING_LEVELS if levels[level])
+    uncountable = ("info", "unscorable")
+    counts = [
+        f"{levels[level]:,} {level if levels[level] == 1 or level in uncountable else format_plural(level)}"
+        for level in FINDING_LEVELS
+        if levels[level]
+    ]
     yield f"found: {', '.join(counts) or 'nothing'}"
     broken = sum(any(finding.level == "error" for finding in file.result.findings) for file in files)
     if broken:
         yield f"{format_count(broken, 'file')} cannot be run until the errors are corrected"
-
-
-def _count_findings(level: str, number: int) -> str:
-    return f"{number:,} {level if number == 1 or level in ('info', 'unscorable') else format_plural(level)}"
 
 
 def _read(

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from dtef_pipeline.cli.error_reports import reports_errors
-from dtef_pipeline.cli.options import choice, existing_path, flag, refuse_others, several, whole_number, writes_a_table
+from dtef_pipeline.cli.options import choice, existing_path, flag, refuse_others, several, writes_a_table
 from dtef_pipeline.cli.verbs import FamilyWords, Verb, build_family_group, run_command
 from dtef_pipeline.rubric.rubric_boards import RUBRIC_BOARDS
 
@@ -33,31 +33,14 @@ of_blueprints = several(
 @click.argument("prompt", required=False)
 @several("--model", "models", help="Only this model", usual="all")
 @click.option("--snapshot", help="Label of the run.  [default: the latest run of the blueprint]")
-@choice(
-    "--score",
-    choices=["hybrid", "coverage", "similarity"],
-    default="hybrid",
-    help="Score that the table of prompts and models shows.",
-)
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the run's whole result to this JSON file.")
 @click.option("--before", metavar="A", help="Compare two runs: the snapshot that counts as the earlier one.")
 @click.option("--after", metavar="B", help="Compare two runs: the snapshot that counts as the later one.")
-@click.option(
-    "--drift",
-    metavar="MODEL",
-    help="Compare the two runs that the drift rule compares for this model, its lowest and highest; replaces --before and --after.",
-)
 @choice(
     "--by",
     choices=["model", "prompt"],
     default="model",
     help="Of two runs: rows of --json and --csv, one per model or one per prompt.",
-)
-@whole_number(
-    "--top",
-    floor=0,
-    default=10,
-    help="Number of prompts to show when comparing two runs, those that changed most first; 0: all.",
 )
 @choice("--fail-on", choices=["regression"], help="Exit with code 3 if a model is worse in B than in A.")
 @writes_a_table
@@ -66,9 +49,7 @@ def show(
     blueprint: str,
     before: str | None,
     after: str | None,
-    drift: str | None,
     by: str,
-    top: int,
     fail_on: str | None,
     **given: Any,
 ) -> None:
@@ -76,7 +57,7 @@ def show(
 
     With PROMPT, show the prompt, each response to it, and for each criterion the score, the judges' classes and their reasons.
 
-    With --before and --after, or --drift, compare two runs: pairs are what one variant of a model answered to one prompt in both. A difference
+    With --before and --after, compare two runs: pairs are what one variant of a model answered to one prompt in both. A difference
     is B less A, its 95 % interval resamples whole prompts, and p is adjusted over the models (Holm). The verdict is regression or improvement
     if the adjusted p is below .05, else equivalent if the 90 % interval lies within 0.01 of 0, else undecided. The prompts that changed most are
     listed last. With few prompts even a large fall may be chance: --fail-on warns of the models for which this holds.
@@ -97,17 +78,17 @@ def show(
     """
     from dtef_pipeline.cli.rubric import rubric_show
 
-    if before is None and after is None and drift is None:
-        refuse_others(("models", "snapshot", "score", "out"), "one run")
+    if before is None and after is None:
+        refuse_others(("models", "snapshot", "out"), "one run")
         rubric_show.show(blueprint, **given)
         return
-    names = ("before", "after", "drift", "by", "top", "fail_on")
+    names = ("before", "after", "by", "fail_on")
     refuse_others(names, "two runs")
     if given["prompt"] is not None:
         raise click.UsageError(
-            "PROMPT does not work with --before, --after or --drift; --by prompt shows the prompts that changed most."
+            "PROMPT does not work with --before or --after; --by prompt shows the prompts that changed most."
         )
-    sys.exit(rubric_show.compare(blueprint, before, after, drift, by, top, fail_on, given["output"]))
+    sys.exit(rubric_show.compare(blueprint, before, after, by, fail_on, given["output"]))
 
 
 run = run_command(

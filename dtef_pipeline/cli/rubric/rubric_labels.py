@@ -84,7 +84,8 @@ def sample(
         say(
             f"names that would reveal an author are hidden in {format_count(n_hidden, 'row')}, as [model], [company] or [provider]"
         )
-    say(f"fill in class ({', '.join(_list_short_classes())}) and author, reason if you like; then `dtef import labels {out}`")
+    classes = ", ".join(name.removeprefix("CLASS_") for name in FIVE_CLASSES.numbers)
+    say(f"fill in class ({classes}) and author, reason if you like; then `dtef import labels {out}`")
 
 
 def import_sheet(sheet: Path, author: str | None) -> None:
@@ -93,7 +94,10 @@ def import_sheet(sheet: Path, author: str | None) -> None:
     from dtef_pipeline.rubric.labels.label_sheet import find_draws, mark_imported, merge_label_rows
 
     warehouse = open_warehouse()
-    text = _read_sheet_text(sheet)
+    try:
+        text = sheet.read_bytes().decode("utf-8")
+    except UnicodeDecodeError:
+        raise ConfigError(f"{sheet} is not UTF-8; save the sheet as CSV in UTF-8") from None
     with _lock_labels():
         items = warehouse.read_or_empty(_LABEL_ITEMS, columns=["draw_id", "item"])
         if not len(items):
@@ -132,7 +136,9 @@ def show(warehouse: Warehouse, output: str) -> None:
     labels, draws, items = (warehouse.read_or_empty(name).to_pandas() for name in (_LABELS, _LABEL_DRAWS, _LABEL_ITEMS))
     if draws.empty:
         raise WarehouseError(f"no draw in {warehouse.root} yet: `dtef export labels` draws prompts and writes a sheet")
-    classes = _read_known_classes(warehouse, labels)
+    classes = warehouse.rows("rubric_known_classes").to_pandas()
+    if len(labels) and classes.empty:
+        say("the judges' agreement with these is shown after `dtef rubric board --refresh`")
     if output != "table":
         click.echo(render(classes, output))
         return
@@ -140,11 +146,10 @@ def show(warehouse: Warehouse, output: str) -> None:
         click.echo(line)
     if len(classes):
         click.echo("\njudges against people:")
-        columns = RUBRIC_KNOWN_CLASSES.names
         print_table(
             classes,
             "rubric_known_classes",
-            columns=columns,
+            columns=RUBRIC_KNOWN_CLASSES.names,
             kept=["judge", "human_class", "n", "same_class"],
             first_out=["note"],
         )
@@ -172,14 +177,6 @@ def _load_material(
     if not blueprints:
         mask &= ~runs["blueprint"].isin(list_test_blueprints(connection))
     return dict(load_label_material(connection, runs[mask]))
-
-
-def _read_known_classes(warehouse: Warehouse, labels: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of the last roll-up, or none before the first."""
-    rows = pd.DataFrame(warehouse.rows("rubric_known_classes").to_pandas())
-    if len(labels) and rows.empty:
-        say("the judges' agreement with these is shown after `dtef rubric board --refresh`")
-    return rows
 
 
 def _draw_lines(draws: pd.DataFrame, items: pd.DataFrame, labels: pd.DataFrame) -> Iterator[str]:
@@ -212,17 +209,6 @@ def _describe_needed_labels(corrected: pd.DataFrame) -> Iterator[str]:
         )
     elif len(rows):
         yield f"how many labels are needed for +-0.03 is not known yet: {rows['reason'].iloc[0]}"
-
-
-def _read_sheet_text(sheet: Path) -> str:
-    try:
-        return sheet.read_bytes().decode("utf-8")
-    except UnicodeDecodeError:
-        raise ConfigError(f"{sheet} is not UTF-8; save the sheet as CSV in UTF-8") from None
-
-
-def _list_short_classes() -> list[str]:
-    return [name.removeprefix("CLASS_") for name in FIVE_CLASSES.numbers]
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from dtef_pipeline.rubric.judge_requests import choose_judges
 from dtef_pipeline.rubric.score_rows import choose_embedder
 from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RubricSettings
 from dtef_pipeline.rubric.summaries.extractions import FOR_KEY_POINTS, USUAL_POINTS, choose_extracting_model, is_to_be_judged
-from dtef_pipeline.rubric.summaries.summary_rows import choose_analysts
+from dtef_pipeline.rubric.summaries.summary import choose_analysts
 from dtef_pipeline.rubric.validity import UNREADABLE_FROM, UNREADABLE_REASONS
 from dtef_pipeline.text.name_matching import list_nearest
 from dtef_pipeline.text.number_words import format_count, list_first_names
@@ -140,16 +140,11 @@ def _collect_model_names(context: RunContextOfCommand, keys: Sequence[str]) -> s
     return {*names, *list_candidate_names(selectors, models)}
 
 
-def choose_blueprints(warehouse: Warehouse, patterns: Sequence[str]) -> list[str]:
-    """Return the matching blueprints (`compass__*`), or all without patterns. Raises ConfigError if a pattern matches nothing."""
-    blueprints = warehouse.values("rubric_blueprints", "blueprint")
-    if not blueprints:
-        raise ConfigError(f"no blueprint in {warehouse.root} yet: `dtef rubric add PATH` adds some")
-    return filter_by_patterns(blueprints, patterns, "--blueprint")
-
-
 def _choose(context: RunContextOfCommand) -> RunSelection:
-    keys = choose_blueprints(context.warehouse, context.options.blueprints)
+    blueprints = context.warehouse.values("rubric_blueprints", "blueprint")
+    if not blueprints:
+        raise ConfigError(f"no blueprint in {context.warehouse.root} yet: `dtef rubric add PATH` adds some")
+    keys = filter_by_patterns(blueprints, context.options.blueprints, "--blueprint")
     if context.flags.first == "judge":
         keys = choose_answered_blueprints(context.warehouse, keys, context.options.snapshot)
     return RunSelection(keys, _collect_model_names(context, keys))

@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.snapshot_order import sort_labels
 from dtef_pipeline.cli.terminal import compute_terminal_fit, print_table, say
 from dtef_pipeline.cli.warehouse_access import reads_tables
-from dtef_pipeline.drift.rule import build_rule_table
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.row_reader import StoredRows
 from dtef_pipeline.report.terminal import format_column_intervals, render
@@ -25,13 +24,12 @@ from dtef_pipeline.rubric.results.blueprint_run import (
     BlueprintRun,
     RowsByPrompt,
     describe_judges_answered,
-    group_judgements,
     make_response_key,
     read_run,
 )
 from dtef_pipeline.rubric.results.result_file import list_assessments, write_result_chunks
-from dtef_pipeline.rubric.rubric_drift import WATCHED
 from dtef_pipeline.rubric.run_comparison import compare_runs, find_moved_prompts, has_regression
+from dtef_pipeline.rubric.tables import ITEM_KEYS
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.text.json_values import simplify_value
 from dtef_pipeline.text.name_matching import list_nearest
@@ -44,7 +42,7 @@ _TABLES_OF_A_RUN = (
     *("rubric_blueprints", "rubric_prompts", "rubric_criteria", "rubric_findings", "rubric_runs", "rubric_responses"),
     *("rubric_judgements", "rubric_points", "rubric_similarities", "rubric_scores", "rubric_summaries", "rubric_grades"),
 )
-_ORDER_OF_JUDGEMENTS = ("prompt", "model", "model_variant", "temperature", "system_index", "draw", "block", "path", "position")
+_ORDER_OF_JUDGEMENTS = (*ITEM_KEYS[2:], "judge", "judge_draw")
 
 
 def require_blueprint(warehouse: Warehouse, blueprint: str) -> None:
@@ -86,20 +84,6 @@ def load_stored_run(warehouse: Warehouse, blueprint: str, snapshot: str | None) 
     return run
 
 
-def read_full_judgements(warehouse: Warehouse, blueprint: str, snapshot: str) -> RowsByPrompt:
-    """Return every judgement of a run, with unchanged replies."""
-    rows = warehouse.rows("rubric_judgements", blueprint=blueprint, snapshot=snapshot)
-    order = [(name, "ascending") for name in (*_ORDER_OF_JUDGEMENTS, "judge", "judge_draw")]
-    return RowsByPrompt(rows.take(pc.sort_indices(rows, order)))
-
-
-def require_models(models: Sequence[str], names: Sequence[str]) -> None:
-    """Raise ConfigError for a model without a response."""
-    for model in models:
-        if model not in names:
-            raise ConfigError(f"--model {model!r}: no response of it; known: {list_nearest(model, names)}")
-
-
 def escape_frame(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with texts that are safe on a terminal."""
     texts = frame.map(lambda value: escape_terminal(value) if isinstance(value, str) else value)
@@ -109,14 +93,16 @@ def escape_frame(frame: pd.DataFrame) -> pd.DataFrame:
 def _export(warehouse: Warehouse, run: BlueprintRun, blueprint: str, file: Path) -> None:
     partition = {"blueprint": blueprint, "snapshot": str(run.snapshot)}
     summaries, grades = (warehouse.rows(name, **partition).to_pylist() for name in ("rubric_summaries", "rubric_grades"))
-    write_chunks(file, write_result_chunks(run, read_full_judgements(warehouse, **partition), summaries, grades))
+    rows = warehouse.rows("rubric_judgements", **partition)
+    judgements = RowsByPrompt(rows.take(pc.sort_indices(rows, [(name, "ascending") for name in _ORDER_OF_JUDGEMENTS])))
+    write_chunks(file, write_result_chunks(run, judgements, summaries, grades))
     prompts = format_count(len(run.prompts), "prompt")
     say(f"wrote {file}: {blueprint}, snapshot {run.snapshot}, {prompts}, {format_count(len(run.models), 'model')}", err=True)
 
 
 MODEL_WORSE = 3
 """Exit code of `--fail-on regression` if a model is worse."""
-_MODELS_NAMED = 10
+_MODELS_NAMED = _PROMPTS_SHOWN = 10
 _HASHES = {"test_hash": "the prompts or criteria", "judge_hash": "the judges", "policy_hash": "the scoring policy"}
 _COLUMNS_OF_TWO_RUNS = [
     "model",
@@ -150,22 +136,20 @@ def compare(
     blueprint: str,
     before: str | None,
     after: str | None,
-    drift: str | None,
     by: str,
-    top: int,
     fail_on: str | None,
     output: str,
 ) -> int:
     """Print the comparison of two runs, and return the exit code."""
     require_blueprint(warehouse, blueprint)
     snapshots = list_scored_snapshots(warehouse, blueprint)
-    first, second = _pair(warehouse, blueprint, snapshots, before, after, drift)
+    first, second = _choose_pair(blueprint, snapshots, before, after)
     old, new = (warehouse.rows("rubric_scores", blueprint=blueprint, snapshot=label).to_pandas() for label in (first, second))
     models, prompts = compare_runs(old, new), find_moved_prompts(old, new)
     if output != "table":
         click.echo(render(models if by == "model" else prompts, output))
     else:
-        _print(warehouse, blueprint, (first, second), models, prompts.head(top or len(prompts)))
+        _print(warehouse, blueprint, (first, second), models, prompts.head(_PROMPTS_SHOWN))
     if not fail_on:
         return 0
     for line in _describe_unchecked_models(models, fail_on):
@@ -186,14 +170,7 @@ def _describe_unchecked_models(models: pd.DataFrame, fail_on: str) -> Iterator[s
         yield f"--fail-on {fail_on} does not cover {list_first_names(names, _MODELS_NAMED)}: {requirement}"
 
 
-def _pair(
-    warehouse: Warehouse, blueprint: str, snapshots: Sequence[str], before: str | None, after: str | None, drift: str | None
-) -> tuple[str, str]:
-    """Return the two snapshots, the baseline first."""
-    if drift is not None:
-        if before is not None or after is not None:
-            raise ConfigError("--drift names the two runs: allowed is either a model with --drift, or --before and --after")
-        return _find_drifted_pair(warehouse, blueprint, snapshots, drift)
+def _choose_pair(blueprint: str, snapshots: Sequence[str], before: str | None, after: str | None) -> tuple[str, str]:
     if before is None or after is None:
         raise ConfigError(
             f"two snapshots of {blueprint} are needed, --before A and --after B; known, earliest first: {', '.join(snapshots)}"
@@ -202,25 +179,6 @@ def _pair(
     if before == after:
         raise ConfigError(f"snapshot {before!r} twice: allowed are two that differ; known: {', '.join(snapshots)}")
     return pair
-
-
-def _find_drifted_pair(warehouse: Warehouse, blueprint: str, snapshots: Sequence[str], model: str) -> tuple[str, str]:
-    """Return the lowest and the highest run of the model's variant with the largest gap, the earlier one first."""
-    rows = warehouse.query(
-        lambda connection: build_rule_table(connection, WATCHED).to_pylist(), only=WATCHED.reads, first=[blueprint]
-    )
-    model_rows = [row for row in rows if model in (row["model"], row["model_variant"])]
-    if not model_rows:
-        names = sorted({row["model"] for row in rows}) or ["none at temperature 0"]
-        raise ConfigError(f"--drift {model!r}: no run of it at temperature 0; known: {list_nearest(model, names)}")
-    comparisons = [row for row in model_rows if row["gap"] is not None]
-    if not comparisons:
-        raise ConfigError(f"--drift {model!r}: the rule compares no two runs of it: {model_rows[0]['reason']}")
-    row = max(comparisons, key=lambda entry: float(entry["gap"]))
-    pair = [label for label in snapshots if label in (row["lowest_snapshot"], row["highest_snapshot"])]
-    if len(pair) != 2:
-        raise ConfigError(f"--drift {model!r}: its lowest and its highest run are the same, {pair[0]}: nothing changed")
-    return pair[0], pair[1]
 
 
 def _print(warehouse: Warehouse, blueprint: str, pair: tuple[str, str], models: pd.DataFrame, prompts: pd.DataFrame) -> None:
@@ -269,7 +227,6 @@ def show(
     prompt: str | None,
     models: Sequence[str],
     snapshot: str | None,
-    score: str,
     out: Path | None,
     output: str,
 ) -> None:
@@ -279,10 +236,12 @@ def show(
             raise ConfigError("--out does not work with PROMPT or --model, since the file has the whole run")
         _export(warehouse, run, blueprint, out)
         return
-    require_models(models, run.models)
+    for model in models:
+        if model not in run.models:
+            raise ConfigError(f"--model {model!r}: no response of it; known: {list_nearest(model, run.models)}")
     selection = list(models) or run.models
     if prompt is None:
-        _show_table(run, selection, score, output)
+        _show_table(run, selection, output)
         return
     if prompt not in run.positions:
         raise ConfigError(f"prompt {prompt!r}: {blueprint} has no such prompt; known: {list_nearest(prompt, run.positions)}")
@@ -292,20 +251,14 @@ def show(
     elif output == "csv":
         click.echo(render(pd.DataFrame(list(_flatten_responses(responses))), "csv"))
     else:
-        systems = next(len(row["systems"] or ()) for row in run.prompts if row["prompt"] == prompt)
-        click.echo(
-            escape_terminal(
-                "\n".join(
-                    [
-                        *_format_prompt(run, prompt),
-                        *(line for response in responses for line in _format_response(response, systems)),
-                    ]
-                )
-            )
-        )
+        row = next(row for row in run.prompts if row["prompt"] == prompt)
+        lines = [*_format_prompt(run, row)]
+        for response in responses:
+            lines += _format_response(response, len(row["systems"] or ()))
+        click.echo(escape_terminal("\n".join(lines)))
 
 
-def _show_table(run: BlueprintRun, models: Sequence[str], score: str, output: str) -> None:
+def _show_table(run: BlueprintRun, models: Sequence[str], output: str) -> None:
     prompts = [str(row["prompt"]) for row in run.prompts]
     empty: Mapping[str, float | None] = dict.fromkeys(_SCORES_SHOWN)
     if output != "table":
@@ -316,13 +269,13 @@ def _show_table(run: BlueprintRun, models: Sequence[str], score: str, output: st
         ]
         click.echo(render(pd.DataFrame(rows, columns=["prompt", "model", *_SCORES_SHOWN]), output))
         return
-    totals = {row["model"]: row[score] for row in run.list_scores_at("model")}
+    totals = {row["model"]: row["hybrid"] for row in run.list_scores_at("model")}
     columns: dict[str, list[Any]] = {"prompt": [*prompts, _ALL_PROMPTS]}
     for model in models:
-        prompt_scores = [run.model_means.get((prompt, model), empty)[score] for prompt in prompts]
+        prompt_scores = [run.model_means.get((prompt, model), empty)["hybrid"] for prompt in prompts]
         columns[model] = [*prompt_scores, totals.get(model)]
     click.echo(
-        f"{escape_terminal(str(run.header['title'] or run.id))}, snapshot {run.snapshot}: {score}, 0-1, higher is better\n"
+        f"{escape_terminal(str(run.header['title'] or run.id))}, snapshot {run.snapshot}: hybrid score, 0-1, higher is better\n"
     )
     frame = escape_frame(pd.DataFrame(columns))
     click.echo(render(frame, "table", as_named=True, fit=compute_terminal_fit(["prompt"], list(frame.columns[:0:-1]))))
@@ -330,28 +283,19 @@ def _show_table(run: BlueprintRun, models: Sequence[str], score: str, output: st
 
 def _collect_responses(run: BlueprintRun, prompt: str, models: Sequence[str]) -> list[dict[str, Any]]:
     """Return one mapping per response, the best model first: its text, its scores, and every criterion with every judgement."""
-    criteria, judgements = (
-        run.criteria.list_rows_of_prompt(prompt),
-        group_judgements(run.points.list_rows_of_prompt(prompt), run.judgements.list_rows_of_prompt(prompt)),
-    )
-    cells = {make_response_key(row)[:-1]: row for row in run.cells.get(prompt, [])}
+    criteria, judgements = run.criteria.list_rows_of_prompt(prompt), run.group_judgements(prompt)
     response_rows = []
     for row in run.order_by_board([row for row in run.responses.list_rows_of_prompt(prompt) if row["model"] in models]):
-        cell = cells.get(make_response_key(row)[:-1], {})
-        scores = {name: cell.get(name) for name in _SCORES_SHOWN}
-        response_rows.append(
-            simplify_value(
-                {**row, **scores, "criteria": list_assessments(make_response_key(row), criteria, judgements)},
-                datetime.isoformat,
-            )
-        )
-    return response_rows
+        key = make_response_key(row)
+        scores = {name: run.cells.get((prompt, *key[:-1]), {}).get(name) for name in _SCORES_SHOWN}
+        response_rows.append({**row, **scores, "criteria": list_assessments(key, criteria, judgements)})
+    simplified: list[dict[str, Any]] = simplify_value(response_rows, datetime.isoformat)
+    return simplified
 
 
-def _format_prompt(run: BlueprintRun, prompt: str) -> Iterator[str]:
-    row = next(entry for entry in run.prompts if entry["prompt"] == prompt)
+def _format_prompt(run: BlueprintRun, row: Mapping[str, Any]) -> Iterator[str]:
     weight = "" if row["weight"] == 1 else f", weight {row['weight']:g}"
-    yield f"{run.id}, snapshot {run.snapshot}, prompt {prompt}{weight}"
+    yield f"{run.id}, snapshot {run.snapshot}, prompt {row['prompt']}{weight}"
     systems = row["systems"] or []
     for place, system in enumerate(systems):
         if system is not None or len(systems) > 1:

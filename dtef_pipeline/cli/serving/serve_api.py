@@ -11,13 +11,10 @@ from pathlib import Path
 
 import click
 import uvicorn
-from fastapi import FastAPI
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dtef_pipeline.api.app import make_app
 from dtef_pipeline.api.plans.manifest_base import load_slow_packages
-from dtef_pipeline.api.problems import build_problem_response
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.tokens import Tokens
 from dtef_pipeline.errors import ConfigError
@@ -30,7 +27,6 @@ _LARGEST_HEADERS = 64_000
 """Bytes."""
 _MOST_CONNECTIONS = 500
 """Including event streams; a service has 1,024 open files by default."""
-_LOOPBACK_NAME = "localhost"
 _IN_THE_CLEAR = "other computers can reach this address, and tokens are sent unencrypted: put a proxy with TLS in front (docs/how-to/operate.md)"
 
 
@@ -67,7 +63,8 @@ def serve(host: str, port: int, *, is_open: bool) -> int:
     tokens = Tokens(None if is_open else settings.api_tokens)
     listening = _open_socket(host, port)
     with listening:
-        address = _format_address(host, listening.getsockname()[1])
+        name = f"[{host}]" if ":" in host else host
+        address = f"http://{name}:{listening.getsockname()[1]}"
         services = Services.open_services(settings, tokens, is_open, host)
         server = _AnnouncingServer(_make_config(services), lambda: _announce(settings, address, is_open))
         if not is_near:
@@ -91,14 +88,18 @@ def is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
-        return host == _LOOPBACK_NAME
+        return host == "localhost"
 
 
 def _make_config(services: Services) -> uvicorn.Config:
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    app = make_app(services)
+    if services.open_to_all:
+        # Prevents DNS rebinding: a foreign page whose name resolves to this computer must be rejected.
+        app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(LOOPBACK_HOSTS), www_redirect=False)
     # No access log, so that requests are not recorded.
     return uvicorn.Config(
-        _make_app(services),
+        app,
         # Only h11 limits the size of headers.
         http="h11",
         h11_max_incomplete_event_size=_LARGEST_HEADERS,
@@ -110,37 +111,6 @@ def _make_config(services: Services) -> uvicorn.Config:
         ws="none",
         timeout_graceful_shutdown=_LAST_WORDS_S,
     )
-
-
-def _make_app(services: Services) -> FastAPI:
-    app = make_app(services)
-    if services.open_to_all:
-        # Prevents DNS rebinding: a foreign page whose name resolves to this computer must be rejected.
-        app.add_middleware(_LoopbackNames)
-    return app
-
-
-class _LoopbackNames:
-    """ASGI middleware that rejects requests whose Host is not a name of this computer."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        is_own = False
-
-        async def send_as_problem(scope: Scope, receive: Receive, _: Send) -> None:
-            nonlocal is_own
-            is_own = True
-            await self.app(scope, receive, send)
-
-        async def drop_message(_: Message) -> None:
-            """Drop the framework's response, which is no problem+json."""
-
-        await TrustedHostMiddleware(send_as_problem, list(LOOPBACK_HOSTS), www_redirect=False)(scope, receive, drop_message)
-        if not is_own:
-            detail = f"Host is not an address of this computer; allowed: {', '.join(LOOPBACK_HOSTS)}"
-            await build_problem_response(400, detail)(scope, receive, send)
 
 
 def _open_socket(host: str, port: int) -> socket.socket:
@@ -158,10 +128,6 @@ def _open_socket(host: str, port: int) -> socket.socket:
         message = f"cannot serve at {host}, port {port}: {error.strerror}"
         raise ConfigError(f"{message}; is `dtef api` running already? Or choose another port with --port") from error
     return listener
-
-
-def _format_address(host: str, port: int) -> str:
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def _describe_login(address: str, tokens: Path | None, is_open: bool) -> str:

@@ -28,12 +28,6 @@ PLACES_IN_THE_UI = {
 }
 
 
-def _report_written(settings: Settings) -> dict[str, str]:
-    """Return the address of the report in a local warehouse; empty if there is none."""
-    page = Path(settings.warehouse).absolute() / SITE_FOLDER / FRONT_PAGE
-    return {"the report": page.as_uri()} if page.is_file() else {}
-
-
 def ui(host: str, port: int) -> int:
     settings = Settings.read_environment()
     open_warehouse(new=True)
@@ -56,7 +50,9 @@ def ui(host: str, port: int) -> int:
     address = f"http://{host}:{port}"
     click.echo(f"Dagster on {address} (state: {strip_secrets(settings.warehouse)}); stop with Ctrl-C")
     # The page "Lineage" opens with its groups closed.
-    places = {title: f"{address}/{place}" for title, place in PLACES_IN_THE_UI.items()} | _report_written(settings)
+    places = {title: f"{address}/{place}" for title, place in PLACES_IN_THE_UI.items()}
+    if (report := Path(settings.warehouse).absolute() / SITE_FOLDER / FRONT_PAGE).is_file():
+        places["the report"] = report.as_uri()
     for title, place in places.items():
         click.echo(f"  {title + ':':<{max(map(len, places)) + 1}} {place}")
     # The child runs in another folder, so all paths are absolute, and in its own session: Ctrl-C reaches all processes of a terminal at

@@ -27,7 +27,7 @@ def add(name: str, role: str) -> None:
     """Store the hash of a new token and print the token. Raises ConfigError for a taken or invalid name, or a faulty file."""
     token = new_token()
     with _lock_token_file() as path:
-        holders = _read_tokens_if_any(path)
+        holders = read_tokens(path) if path.exists() else []
         if any(holder.name == name for holder in holders):
             raise ConfigError(f"{path}: {name!r} has a token already; use another name, or first: dtef tokens {name} --remove")
         _write(path, [*holders, _make_holder(name, role, token)])
@@ -61,10 +61,6 @@ def _require_token_file() -> Path:
             "DTEF_API_TOKENS is not set: name the file that keeps the tokens, as in: export DTEF_API_TOKENS=$HOME/tokens.yaml"
         )
     return path
-
-
-def _read_tokens_if_any(path: Path) -> list[TokenHolder]:
-    return read_tokens(path) if path.exists() else []
 
 
 def _make_holder(name: str, role: str, token: str) -> TokenHolder:

@@ -43,7 +43,7 @@ from resources.warehouse import Warehouse
 def describe_board_scope(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions, level: str) -> str:
     """Describe the scope of a context level's board: rounds, segments, questions, level, snapshots."""
     counted_responses = f"snapshot {options.snapshot}" if options.snapshot else "the latest response to each prompt"
-    part = _describe_part(connection, options)
+    part = f"{_describe_segments(connection, options)}; {_describe_questions(connection, options)}"
     return f"all models on {', '.join(options.rounds)}: {part}; context {level}; {counted_responses}"
 
 
@@ -64,10 +64,6 @@ def describe_samples(connection: duckdb.DuckDBPyConnection, options: SurveyBoard
     for name, _, pairs, segments, questions, _, all_pairs, all_segments, all_questions in samples:
         part = f"{segments:,} of {format_count(all_segments, 'segment')}, {questions:,} of {format_count(all_questions, 'question')}"
         yield f"{name}: language models were asked {pairs:,} of {format_count(all_pairs, 'pair')} ({part})"
-
-
-def _describe_part(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
-    return f"{_describe_segments(connection, options)}; {_describe_questions(connection, options)}"
 
 
 def _describe_segments(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
@@ -257,13 +253,10 @@ def _prepare_frame(view: str, frame: pd.DataFrame) -> pd.DataFrame:
     table = table.assign(**{column: format_column_intervals(frame, name, ENDS[name]) for column, name in columns.items()})
     if "question" in table:  # shown once for neighbouring rows, as it takes several lines
         table["question"] = table["question"].where(table["question_id"] != table["question_id"].shift(), "")
-    return table.assign(questions=_count_questions(frame)) if {"n_questions", "n_batteries"} <= {*frame} else table
-
-
-def _count_questions(frame: pd.DataFrame) -> list[str]:
-    """Return `43 (13)`: the different questions of each row, and their batteries."""
-    counts = zip(frame["n_questions"], frame["n_batteries"], strict=True)
-    return [f"{questions:,} ({batteries:,})" for questions, batteries in counts]
+    if {"n_questions", "n_batteries"} <= {*frame}:
+        counts = zip(frame["n_questions"], frame["n_batteries"], strict=True)
+        table["questions"] = [f"{questions:,} ({batteries:,})" for questions, batteries in counts]
+    return table
 
 
 def _choose_columns(view: str, table: pd.DataFrame) -> list[str]:

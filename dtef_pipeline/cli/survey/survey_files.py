@@ -67,9 +67,10 @@ def summary(result: RoundTables, seconds: float) -> Iterator[str]:
     quarantine = result.quarantine.to_pylist()
     pairs, segments = ([row for row in quarantine if (row["question_id"] is None) == is_whole] for is_whole in (False, True))
     questions = {row["question_id"]: row for row in rows.select(_READ_BACK[1:]).to_pylist()}
+    aside = [format_count(len(part), noun) for part, noun in ((pairs, "pair"), (segments, "whole segment")) if part]
     yield (
         f"{round_id}: {format_count(len(pc.unique(rows['segment'])), 'segment')}, {format_count(len(questions), 'question')}, "
-        f"{format_count(len(rows), 'pair')}; {_describe_quarantine(len(pairs), len(segments))} ({seconds:.1f} s)"
+        f"{format_count(len(rows), 'pair')}; {' and '.join(aside) or 'nothing'} in quarantine ({seconds:.1f} s)"
     )
     if quarantine:
         yield f"  quarantine: {_format_reasons(pairs, 'pair')}{'; ' * bool(pairs and segments)}{_format_reasons(segments, 'whole segment')}"
@@ -86,12 +87,6 @@ def summary(result: RoundTables, seconds: float) -> Iterator[str]:
             yield f"  repeated in the round, with the same text and options: {format_count(len(items), 'question')}: {_format_names(items)}"
         elif finding["level"] == "warning":
             yield f"  warning: {str(finding['message']).rstrip('.')}{': ' * bool(items)}{_format_names(items)}"
-
-
-def _describe_quarantine(pairs: int, segments: int) -> str:
-    """Return `1 pair and 5 whole segments in quarantine`, or `nothing in quarantine`."""
-    counts = [format_count(number, noun) for number, noun in ((pairs, "pair"), (segments, "whole segment")) if number]
-    return f"{' and '.join(counts) or 'nothing'} in quarantine"
 
 
 def design_effect(before: float, now: float, value: float | None) -> Iterator[str]:
@@ -214,11 +209,7 @@ class _Round:
 
 
 def _build_options(
-    min_n: int | None,
-    design_effect: float | None,
-    allow_missing_questions: bool,
-    allow_missing_attributes: bool,
-    replace: bool,
+    min_n: int | None, design_effect: float | None, allow_missing_questions: bool, allow_missing_attributes: bool, replace: bool
 ) -> dict[str, Any]:
     from dtef_pipeline.survey.observations import MIN_N
 

@@ -57,17 +57,10 @@ def _split_levels(context: click.Context, parameter: click.Parameter, levels: tu
 
 
 _takes_limits = click.option(
-    "--limit",
-    "limits",
-    multiple=True,
-    metavar="MODEL=N",
-    help="Most prompts of this model in each condition; may be repeated.",
+    "--limit", "limits", multiple=True, metavar="MODEL=N", help="Most prompts of this model in each condition; may be repeated."
 )
 _takes_max_tokens = click.option(
-    "--max-tokens",
-    multiple=True,
-    metavar="[MODEL=]N",
-    help="Most tokens of the run or of a model; may be repeated.",
+    "--max-tokens", multiple=True, metavar="[MODEL=]N", help="Most tokens of the run or of a model; may be repeated."
 )
 run = run_command(
     "survey",
@@ -133,8 +126,7 @@ SURVEY = FamilyWords(
         _A_SURVEY,
     ),
     list=Verb(
-        "List the rounds that are known.",
-        "List rounds with their segments, questions, pairs, quarantine and source files.",
+        "List the rounds that are known.", "List rounds with their segments, questions, pairs, quarantine and source files."
     ),
     board=Verb(
         "Rank models by their mean score, overall or in groups.",
@@ -176,7 +168,7 @@ SURVEY = FamilyWords(
             click.option(
                 "--intervals/--no-intervals",
                 default=None,
-                help="Whether boards have intervals, ranges of ranks and tiers; without them a large board is faster.  [default: intervals]",
+                help="Whether boards have intervals and ranges of ranks; without them a large board is faster.  [default: intervals]",
             ),
             click.option(
                 "--seed",

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from assets.stage.partitions import require_snapshot
 from assets.survey.nightly import load_checked_panel, with_blueprints
+from dtef_pipeline.asking.models import Models
 from dtef_pipeline.cli.families import load_stages
 from dtef_pipeline.cli.family_run import AfterRun, FamilyRun, RunContextOfCommand, RunSelection, Steps
-from dtef_pipeline.cli.stage_runs import StageRuns, check_settings
+from dtef_pipeline.cli.stage_runs import StageRuns, check_settings, name_of_asked
 from dtef_pipeline.cli.survey.question_lines import question_lines
 from dtef_pipeline.cli.survey.run_summary import report_after_run
-from dtef_pipeline.cli.survey.selection import survey_settings
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.families import COMPUTED_MODELS
+from dtef_pipeline.family.run_settings import build_option_settings
 from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.identity import partition_key
+from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.identity import SPACE
-from dtef_pipeline.survey.settings import build_survey_run_config
+from dtef_pipeline.survey.settings import SurveySettings, build_survey_run_config
 from dtef_pipeline.text.name_matching import list_nearest
 from dtef_pipeline.text.number_words import format_count, list_first_names
 from resources.failures import is_full
 from resources.gateway.progress import keep_terminal
+from resources.model_catalog import load_known_models
+from resources.settings import Settings
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -34,12 +39,52 @@ SOME_MODEL_SILENT = 4
 _UNKNOWN_LENGTHS_NAMED = 5
 
 
+def survey_settings(values: Mapping[str, Any]) -> SurveySettings:
+    """Return the settings that options give, with model names resolved and conditions spelled in full. `limits`: MODEL=N each.
+
+    Raises ConfigError for conflicting options, and for an unknown model or condition.
+    """
+    models, options = load_known_models(Settings.read_environment(), COMPUTED_MODELS), dict(values)
+    limits, rounds = options.pop("limits", ()), options.get("rounds")
+    if not rounds:
+        raise ConfigError("no round: name one with --round (`dtef list` lists them)")
+    options["rounds"] = list(dict.fromkeys(rounds))
+    settings = _select_from_options(options, models)
+    return settings.model_copy(update={"limits": _parse_limits(limits, settings.models, models)})
+
+
+def _select_from_options(values: Mapping[str, Any], models: Models) -> SurveySettings:
+    """Return the options' settings. With `from_store` only named models and conditions; else baselines and context level 0 are defaults."""
+    usual = {"models": [], "conditions": []} if values.get("from_store") else {"context_levels": ["0"]}
+    settings = build_option_settings(SurveySettings, {**usual, **values})
+    levels = list(dict.fromkeys(settings.context_levels or ["0"])) if settings.conditions else []
+    conditions = (BlueprintOptions.parse_condition(text, levels).condition for text in settings.conditions)
+    names = [spec.name for spec in models.resolve(settings.models)]
+    named = {"models": names, "conditions": list(dict.fromkeys(conditions)), "context_levels": levels}
+    return settings.model_copy(update=named)
+
+
+def _parse_limits(texts: tuple[str, ...], names: Collection[str], models: Models) -> dict[str, int]:
+    limits = {}
+    for text in texts:
+        model, _, limit = text.rpartition("=")
+        if not model or not (limit.isascii() and limit.isdigit()):
+            raise ConfigError(f"--limit {text!r} is not of the form MODEL=N, such as gpt-4.1-mini=100")
+        if (name := name_of_asked(model, names, models)) is None:
+            raise ConfigError(f"--limit {model}: not a model of this run; its models: {list_nearest(model, names)}")
+        limits[name] = int(limit)
+    return limits
+
+
 def partition_keys(warehouse: Warehouse, rounds: Iterable[str], segments: Sequence[str]) -> list[str]:
     """Return the partitions of the rounds, or of the given segments. Raises ConfigError if a round or segment does not exist."""
     by_round = {round_id: warehouse.values("survey_responses", "segment", round=round_id) for round_id in rounds}
     for round_id, names in by_round.items():
         if not names:
-            raise ConfigError(_not_ingested(warehouse, round_id))
+            is_without_room = warehouse.is_local and is_full(warehouse.root)
+            full = f"; the disk of {warehouse.root} is full: make room first" if is_without_room else ""
+            ingested = ", ".join(warehouse.values("survey_responses", "round")) or "none"
+            raise ConfigError(f"round {round_id} is not ingested; ingested: {ingested}; `dtef add PATH` ingests it{full}")
     known_segments = sorted({segment for names in by_round.values() for segment in names})
     if absent := [segment for segment in segments if segment not in known_segments]:
         raise ConfigError(
@@ -47,13 +92,6 @@ def partition_keys(warehouse: Warehouse, rounds: Iterable[str], segments: Sequen
         )
     selection = segments or known_segments
     return [partition_key(round_id, one) for round_id, names in by_round.items() for one in names if one in selection]
-
-
-def _not_ingested(warehouse: Warehouse, round_id: str) -> str:
-    rounds = ", ".join(warehouse.values("survey_responses", "round")) or "none"
-    is_without_room = warehouse.is_local and is_full(warehouse.root)
-    full = f"; the disk of {warehouse.root} is full: make room first" if is_without_room else ""
-    return f"round {round_id} is not ingested; ingested: {rounds}; `dtef add PATH` ingests it{full}"
 
 
 def _choose(context: RunContextOfCommand) -> RunSelection:

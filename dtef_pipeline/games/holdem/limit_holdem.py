@@ -21,7 +21,6 @@ from dtef_pipeline.games.holdem.betting import (
     HOLDEM_RANKS,
     STREET_NAMES,
     Cards,
-    HoldemAction,
     HoldemHand,
     apply_command,
     chips_to_call,
@@ -320,28 +319,18 @@ def count_hand(hand: HoldemHand, seat: int) -> Mapping[str, Count]:
     counts = {
         "vpip": Count(float(any(before_flop)), float(bool(before_flop))),
         "aggression": Count(len(raises), sum(action.command in _PAYING_COMMANDS for action in actions)),
-        "bluff_frequency": Count(sum(is_bluff(hand, action) for action in raises), len(raises)),
+        "bluff_frequency": Count(
+            sum(is_weak_hand(take_own_cards(hand.deck, seat), hand.take_board_on(action.street)) for action in raises),
+            len(raises),
+        ),
     }
     if hand.turn is not None:
         return counts
-    return {
-        "bb_per_100": Count(100 * compute_nets(hand)[seat] / BLINDS[1]),
-        "showdown_win_rate": _count_showdown(hand, seat),
-        **counts,
-    }
-
-
-def is_bluff(hand: HoldemHand, action: HoldemAction) -> bool:
-    """Return whether a bet or raise was made with a weak hand, given the board then."""
-    return is_weak_hand(take_own_cards(hand.deck, action.seat), hand.take_board_on(action.street))
-
-
-def _count_showdown(hand: HoldemHand, seat: int) -> Count:
-    """Count 1 for a won showdown, half for a split pot; nothing without a showdown."""
-    if not hand.has_showdown:
-        return Count(0, 0)
-    result = find_showdown_winner(hand) if seat == 0 else -find_showdown_winner(hand)
-    return Count((result + 1) / 2)
+    showdown = Count(0, 0)
+    if hand.has_showdown:  # half for a split pot
+        winner = find_showdown_winner(hand)
+        showdown = Count(((winner if seat == 0 else -winner) + 1) / 2)
+    return {"bb_per_100": Count(100 * compute_nets(hand)[seat] / BLINDS[1]), "showdown_win_rate": showdown, **counts}
 
 
 def of_manifest(manifest: ScenarioManifest) -> LimitHoldem:
@@ -367,8 +356,8 @@ class LimitHoldem:
         self.name = manifest.id
         self.seats = tuple(manifest.seats)
 
-    def reset(self, seed: int, seating: tuple[int, ...]) -> HoldemHand:
-        """Return a new hand with both blinds paid, dealt from the seed, independent of the seating."""
+    def reset(self, seed: int) -> HoldemHand:
+        """Return a new hand with both blinds paid, dealt from the seed."""
         return deal_new_hand(seed)
 
     def seat_to_move(self, state: HoldemHand) -> int | None:

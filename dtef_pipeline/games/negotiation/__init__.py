@@ -1,1 +1,1 @@
-"""Negotiation: parties that divide items by messages, and bidders in a sealed-bid auction."""
+"""Negotiation: parties that divide items by messages."""

@@ -76,7 +76,8 @@ ALLOCATION_METRICS = (
 def measure_allocation(state: Bargain, seat: int, parties: tuple[str, ...], *, public: bool) -> Mapping[str, Count]:
     """Count a negotiation for each of `ALLOCATION_METRICS`, for one seat. `public`: whether all parties know all values."""
     owners = state.find_agreement()
-    moves = [move for move in state.iterate_answers() if move.seat == seat and is_decision_point(move)]
+    own_moves = (move for move in state.iterate_answers() if move.seat == seat)
+    moves = [move for move in own_moves if move.message.offer is not None or is_answer(move)]
     counts = {
         "cooperation_rate": Count(sum(is_cooperative(state, move, public=public) for move in moves), len(moves)),
         "agreement_rate": Count(int(owners is not None)),
@@ -100,11 +101,6 @@ def measure_allocation(state: Bargain, seat: int, parties: tuple[str, ...], *, p
 def judge_division(state: Bargain, owners: Owners, parties: tuple[str, ...]) -> dict[str, Any]:
     """Return the referee's numbers on a division, as JSON values."""
     return asdict(_judge_fairness(Bargain(state.items, state.values), owners, parties))
-
-
-def is_decision_point(move: BargainMove) -> bool:
-    """Return whether a message is an offer or answers one."""
-    return move.message.offer is not None or is_answer(move)
 
 
 def is_cooperative(state: Bargain, move: BargainMove, *, public: bool) -> bool:
@@ -176,8 +172,8 @@ class Allocation:
         self.baselines = make_negotiators(seats)
         self._most_messages, self._public, self._n_items = most_messages, knowledge == "public", n_items
 
-    def reset(self, seed: int, seating: tuple[int, ...]) -> Bargain:
-        """Draw items and values from `random.Random(seed)`, independent of the seating."""
+    def reset(self, seed: int) -> Bargain:
+        """Draw items and values from `random.Random(seed)`."""
         return draw_bargain(random.Random(seed), len(self.seats), self._n_items)  # noqa: S311 - a game's deal, no secret
 
     def seat_to_move(self, state: Bargain) -> int | None:
@@ -215,13 +211,10 @@ class Allocation:
 
     def step(self, state: Bargain, seat: int, command: str) -> Bargain:
         """Return the state after a message. Raises ValueError for an invalid message, or one that is not allowed now."""
-        message = self._parse_message(state, command)
+        message = parse_message(command, state.items, self.seats)
         if self.seat_to_move(state) != seat or (message.accepts and not self._can_accept(state, seat)):
             raise ValueError(f"{self.name}: seat {seat} cannot play {command!r} now")
         return replace(state, messages=(*state.messages, message))
-
-    def _parse_message(self, state: Bargain, command: str) -> NegotiationMessage:
-        return parse_message(command, state.items, self.seats)
 
     def _can_accept(self, state: Bargain, seat: int) -> bool:
         offer = state.open_offer()
@@ -232,14 +225,11 @@ class Allocation:
         if self.seat_to_move(state) is not None:
             return None
         owners = state.find_agreement()
-        return self.stop_episode(state, None) if owners is None else self._find_agreement(state, owners)
-
-    def _find_agreement(self, state: Bargain, owners: Owners) -> GameResult:
-        seats = range(len(self.seats))
+        if owners is None:
+            return self.stop_episode(state, None)
+        rewards = tuple(float(state.compute_bundle_value(owners, seat, seat)) for seat in range(len(self.seats)))
         agreement: EpisodeOutcome = "agreement"
-        return GameResult(
-            tuple(float(state.compute_bundle_value(owners, seat, seat)) for seat in seats), (agreement,) * len(seats)
-        )
+        return GameResult(rewards, (agreement,) * len(rewards))
 
     def stop_episode(self, state: Bargain, seat: int | None) -> GameResult:
         """Return the result without an agreement: nobody gets anything, and a seat that forfeits has lost."""
@@ -352,8 +342,8 @@ def make_negotiators(parties: tuple[str, ...]) -> Mapping[str, ChooseCommand]:
     speakers: Mapping[str, ChooseMessage] = {
         "equal-split": _offer_equal_split,
         "greedy": _offer_greedily,
-        "pushover": _accept_any,
-        "silent": _say_nothing,
+        "pushover": lambda state, seat, offer: ACCEPTANCE if offer else SILENCE,
+        "silent": lambda state, seat, offer: SILENCE,
     }
     return {name: _make_baseline(speaks, parties) for name, speaks in speakers.items()}
 
@@ -393,14 +383,6 @@ def _offer_greedily(state: Bargain, seat: int, offer: StandingOffer | None) -> N
     rival = (seat + 1) % len(state.values)
     owners = tuple(seat if value else rival for value in state.values[seat])
     return SILENCE if _is_waiting(state, seat) else NegotiationMessage(offer=owners)
-
-
-def _accept_any(state: Bargain, seat: int, offer: StandingOffer | None) -> NegotiationMessage:
-    return ACCEPTANCE if offer else SILENCE
-
-
-def _say_nothing(state: Bargain, seat: int, offer: StandingOffer | None) -> NegotiationMessage:
-    return SILENCE
 
 
 @lru_cache(maxsize=4096)

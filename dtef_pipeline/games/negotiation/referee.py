@@ -35,9 +35,10 @@ class Fairness:
     jain: float | None
     """1/n to 1; higher is more even; None if all utilities are 0."""
     nash: float
-    """Points, 0 or more; higher is better."""
+    """Geometric mean of the utilities, in points, 0 if one party has nothing; higher is better."""
     efficiency: float | None
-    """0 to 1; higher is better; None if all values are 0."""
+    """Sum of the utilities over the highest possible sum, in which each item goes to the party that values it most, 0 to 1; higher is better;
+    None if all values are 0."""
     pareto: bool
     """Whether no party could get more without another getting less."""
 
@@ -47,7 +48,8 @@ def measure_fairness(values: PartyValues, division: Division) -> Fairness:
     items = list(next(iter(values.values())))
     if fault := find_proposal_fault({party: list(bundle) for party, bundle in division.items()}, items, list(values)):
         raise ValueError(f"{fault}: {division}")
-    utility = compute_utilities(values, division)
+    utility = {party: sum_bundle_value(points, division.get(party, ())) for party, points in values.items()}
+    best_sum = sum(max(points[item] for points in values.values()) for item in items)
     normalised = {party: compute_share(points, sum(values[party].values())) for party, points in utility.items()}
     return Fairness(
         utility,
@@ -55,8 +57,8 @@ def measure_fairness(values: PartyValues, division: Division) -> Fairness:
         envy={party: compute_envy(values[party], division, party) for party in values},
         ef1={party: is_envy_free_but_one(values[party], division, party) for party in values},
         jain=compute_jain_index([share or 0.0 for share in normalised.values()]),
-        nash=compute_nash_welfare(list(utility.values())),
-        efficiency=compute_share(sum(utility.values()), compute_best_sum(values)),
+        nash=math.pow(math.prod(utility.values()), 1 / len(utility)),
+        efficiency=compute_share(sum(utility.values()), best_sum),
         pareto=is_pareto(values, list(utility.values())),
     )
 
@@ -86,11 +88,6 @@ def sum_bundle_value(values: Mapping[str, int], bundle: Collection[str]) -> int:
     return sum(values[item] for item in bundle)
 
 
-def compute_utilities(values: PartyValues, division: Division) -> dict[str, int]:
-    """Return the value of each party's own bundle, in points; higher is better."""
-    return {party: sum_bundle_value(points, division.get(party, ())) for party, points in values.items()}
-
-
 def compute_share(part: int, total: int) -> float | None:
     """Return part / whole, from 0 to 1; None if the whole is 0."""
     return part / total if total else None
@@ -114,17 +111,6 @@ def compute_jain_index(shares: Sequence[float]) -> float | None:
     """Return (sum u)^2 / (n sum u^2), 1/n (one has all) to 1 (all are equal); None if all are 0. (Jain, Chiu and Hawe 1984.)"""
     squares = sum(share * share for share in shares)
     return sum(shares) ** 2 / (len(shares) * squares) if squares else None
-
-
-def compute_nash_welfare(points: Sequence[int]) -> float:
-    """Return the geometric mean of the utilities, in points, 0 if one party has nothing; higher is better."""
-    return math.pow(math.prod(points), 1 / len(points))
-
-
-def compute_best_sum(values: PartyValues) -> int:
-    """Return the highest sum of all utilities, in points: each item goes to the party that values it most."""
-    items = next(iter(values.values()))
-    return sum(max(points[item] for points in values.values()) for item in items)
 
 
 def is_pareto(values: PartyValues, points: Sequence[int]) -> bool:

@@ -16,7 +16,7 @@ from dtef_pipeline.games.personas import NO_PERSONA, PERSONA_STATUS, mark_unappr
 from dtef_pipeline.games.site.game_labels import format_unit
 from dtef_pipeline.games.site.league_rows import PLAYER_KEYS, ScenarioResults, compare_on_seeds, describe_difference
 from dtef_pipeline.site.content import Column, Estimate, convert_to_rows, is_unknown
-from dtef_pipeline.site.family_view import BoardRow, RankedBoard
+from dtef_pipeline.site.family_content import BoardRow, RankedBoard
 from dtef_pipeline.site.number_text import show, show_interval
 from dtef_pipeline.text.number_words import format_count, list_first_names
 

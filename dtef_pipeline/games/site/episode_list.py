@@ -10,7 +10,15 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from dtef_pipeline.games.contract import GameEnding, GameMove, GameTrace
-from dtef_pipeline.games.game_in_play import ACTION_WORD, GameInPlay, decode_trace, format_units, write_turn_text
+from dtef_pipeline.games.episode import replay_moves
+from dtef_pipeline.games.game_in_play import (
+    GameInPlay,
+    TextParts,
+    decode_trace,
+    format_units,
+    split_text_parts,
+    write_turn_text,
+)
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.site.game_labels import format_outcome_words
 from dtef_pipeline.games.site.league_rows import ScenarioResults
@@ -19,7 +27,6 @@ from dtef_pipeline.report.row_reader import StoredRow
 from dtef_pipeline.site.content import Column, DataFile, Link, Section, Table, TemplateBlock, convert_to_rows
 from dtef_pipeline.site.paths import state_address
 from dtef_pipeline.text.number_words import format_count
-from dtef_pipeline.text.plain import strip_thinking
 
 MOST_MOVES_SHOWN, MOST_OF_A_TEXT = 400, 8_000
 """Largest number of moves of an episode, and of characters of a text."""
@@ -159,47 +166,13 @@ def _add_answers(steps: Sequence[EpisodeStep], game: GameInPlay) -> list[Episode
 
 
 def _play_again(trace: GameTrace, game: GameInPlay) -> Iterator[EpisodeStep]:
-    """Replay the trace. Raises ValueError if it is of another scenario or seed."""
-    scenario = game.pack.scenario
-    before = scenario.encode_state(game.state)
-    for move in trace.moves:
-        if move.by_default:  # the game has played it already, after the text before it
+    before = game.pack.scenario.encode_state(game.state)
+    for move in replay_moves(trace, game):
+        if move.by_default:
             yield EpisodeStep(move, before)
             continue
-        if game.seat != move.seat:
-            raise ValueError(f"turn {move.turn}: the trace has seat {move.seat} move, the game seat {game.seat}")
-        before = scenario.encode_state(game.state)
+        before = game.pack.scenario.encode_state(game.state)
         yield EpisodeStep(move, before, write_turn_text(game.pack, game.state, move.seat))
-        if move.text is not None:
-            game.writes(move.text)
-        elif move.command is not None:
-            game.play_command(move.command)
-
-
-@dataclass(frozen=True, slots=True)
-class TextParts:
-    """The parts of a text for readers."""
-
-    plan: str
-    """Text before the action."""
-    action: str
-    """Line that was read as the action; empty: no line."""
-    rest: str
-    has_thinking: bool
-    """Whether the whole text has thinking, which is in none of the parts."""
-
-
-def split_text_parts(text: str, *, is_move: bool) -> TextParts:
-    """Split a text: its action is the last line with `ACTION:`, else, if it was played, its last line."""
-    words = strip_thinking(text).strip()
-    lines = words.splitlines()
-    last = max((index for index, line in enumerate(lines) if ACTION_WORD in line.casefold()), default=None)
-    if last is None and is_move and lines:
-        last = len(lines) - 1
-    if last is None:
-        return TextParts(words, "", "", words != text.strip())
-    before, after = ("\n".join(part).strip() for part in (lines[:last], lines[last + 1 :]))
-    return TextParts(before, lines[last].strip(), after, words != text.strip())
 
 
 MAX_EPISODES = 200

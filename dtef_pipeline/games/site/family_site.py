@@ -11,7 +11,6 @@ import duckdb
 import pandas as pd
 
 from dtef_pipeline.games.game_in_play import describe_unit
-from dtef_pipeline.games.game_pairs import GAMES_PAIRED
 from dtef_pipeline.games.metrics import list_general_metrics
 from dtef_pipeline.games.personas import NO_PERSONA, PERSONA_STATUS, Persona
 from dtef_pipeline.games.play_drift import GAMES_WATCHED
@@ -63,7 +62,7 @@ from dtef_pipeline.site.content import (
     convert_to_rows,
     is_unknown,
 )
-from dtef_pipeline.site.family_view import ITEM_COLUMNS, FamilySite, FamilyView
+from dtef_pipeline.site.family_content import ITEM_COLUMNS, FamilyContent, FamilySite
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.site.paths import board_page, state_address
 from dtef_pipeline.text.number_words import format_count
@@ -249,7 +248,7 @@ Boards = Mapping[str, Sequence[BoardPage]]
 """By scenario, its boards."""
 
 
-def read_games(connection: duckdb.DuckDBPyConnection, documents: GameDocuments = _NOTHING_KNOWN) -> FamilyView:
+def read_games(connection: duckdb.DuckDBPyConnection, documents: GameDocuments = _NOTHING_KNOWN) -> FamilyContent:
     """Read the family's pages. `documents`: scenarios and personas in words; episodes of a missing scenario are shown without rules and
     table."""
     scenarios = load_scenario_results(StoredRows(connection), documents)
@@ -257,37 +256,36 @@ def read_games(connection: duckdb.DuckDBPyConnection, documents: GameDocuments =
     board_pages = sort_boards(page for group in boards.values() for page in group)
     names = scenarios[0].labels.names if scenarios else {}
     episodes = {scenario.name: choose_listed_episodes(scenario) for scenario in scenarios}
-    return FamilyView(
-        verdict(board_pages) if board_pages else _describe_no_models(scenarios),
+    n = len(scenarios)
+    no_models = f"No model has played yet; {format_count(n, 'scenario')} {'has' if n == 1 else 'have'} results of baselines."
+    metrics = [
+        f"{format_metric_title(metric.name)} ({metric.unit}, {metric.direction}): {metric.description}"
+        for metric in list_general_metrics("unit of the game")
+    ]
+    return FamilyContent(
+        verdict(board_pages) if board_pages else no_models,
         [page.board for page in board_pages],
         [
             _build_scenarios_section(scenarios, boards, documents),
-            _build_personas_section(scenarios),
+            personas_section([row for scenario in scenarios for row in build_persona_rows(scenario)]),
         ],
         GameModelSections(scenarios, episodes),
         _compute_item_scores(scenarios),
         item_note="An item is a game: a seed, seen from one seat, against one opponent. Rewards have the unit of their scenario.",
         pages=lambda: _build_pages(scenarios, boards, episodes, documents),
         data=[_build_counts_section(scenarios), _build_unplayed_section(scenarios), _build_missing_values_section(scenarios)],
-        method=[*_GAME_METHOD, *_describe_metrics()],
+        method=[*_GAME_METHOD, *metrics],
         variants={name: variant for variant, name in names.items()},
     )
-
-
-def _describe_no_models(scenarios: Sequence[ScenarioResults]) -> str:
-    n = len(scenarios)
-    return f"No model has played yet; {format_count(n, 'scenario')} {'has' if n == 1 else 'have'} results of baselines."
 
 
 GAMES_SITE = FamilySite(
     "games",
     "Games",
-    "scenario",
     tuple(GAMES_TABLES),
     "persona_results",
     read_games,
     GAMES_WATCHED,
-    metrics=GAMES_PAIRED.metrics,
     partition_words=partition_words,
     metric_words=ranked_metric_words,
     describe_watched_setting=describe_watched_setting,
@@ -306,13 +304,6 @@ def _build_pages(
 ) -> Iterator[Page | DataFile]:
     for scenario in scenarios:
         yield from build_scenario_pages(scenario, boards[scenario.name], episodes[scenario.name], documents.personas)
-
-
-def _describe_metrics() -> list[str]:
-    return [
-        f"{format_metric_title(metric.name)} ({metric.unit}, {metric.direction}): {metric.description}"
-        for metric in list_general_metrics("unit of the game")
-    ]
 
 
 def _build_scenarios_section(scenarios: Sequence[ScenarioResults], boards: Boards, documents: GameDocuments) -> Section:
@@ -348,10 +339,6 @@ def _build_scenario_row(scenario: ScenarioResults, boards: Sequence[BoardPage]) 
         "seeds": int(players["n_clusters"].max()) if len(players) else None,
         "version": scenario.version,
     }
-
-
-def _build_personas_section(scenarios: Sequence[ScenarioResults]) -> Section:
-    return personas_section([row for scenario in scenarios for row in build_persona_rows(scenario)])
 
 
 def _compute_item_scores(scenarios: Sequence[ScenarioResults]) -> pd.DataFrame:

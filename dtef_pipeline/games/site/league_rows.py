@@ -23,7 +23,7 @@ from dtef_pipeline.games.game_pairs import (
     set_game_coverage,
     sort_players,
 )
-from dtef_pipeline.games.metrics import EXPECTED_RETURN, FORM_RATES, merge_metrics
+from dtef_pipeline.games.metrics import EXPECTED_RETURN, merge_metrics
 from dtef_pipeline.games.packs import Pack, find_pack
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, GAME_RESULTS_READS
 from dtef_pipeline.games.personas import BASELINE_PREFIX, PERSONA_STATUS, list_persona_statuses
@@ -201,10 +201,8 @@ def _filter_scenario(frame: pd.DataFrame, name: str) -> pd.DataFrame:
 
 
 def _add_players(frame: pd.DataFrame, labels: PlayerLabels) -> pd.DataFrame:
-    not_yet = {name: np.nan for name in FORM_RATES if name not in frame}  # of results of an earlier version of this project
     names = list(map(labels.model, frame["model_variant"], frame["model"]))
     return frame.assign(
-        **not_yet,
         name=names,
         as_persona=[labels.persona(persona) if persona else "" for persona in frame["persona"]],
         player=list(map(labels.name_player, names, frame["persona"])),

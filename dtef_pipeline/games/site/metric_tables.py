@@ -60,13 +60,7 @@ def build_players_section(scenario: ScenarioResults) -> Section:
     players = scenario.filter_by_metric()
     seeds = _compute_seed_spread(scenario.episodes)
     rows = [
-        {
-            **row,
-            **seeds.get(row["player"], {}),
-            "won": wins,
-            "illegal": row[ILLEGAL_RATE],
-            "note": describe_mean(row),
-        }
+        {**row, **seeds.get(row["player"], {}), "won": wins, "illegal": row[ILLEGAL_RATE], "note": describe_mean(row)}
         for row, wins in zip(convert_to_rows(players), list_values(scenario, SUCCESS_RATE, players), strict=True)
     ]
     caption = f"Mean reward of an episode{_format_unit(scenario.unit)}; higher is better"

@@ -40,12 +40,6 @@ class _SearchNode(NamedTuple):
     """Command that led here from the previous table."""
 
 
-def optimum(seed: int) -> int | None:
-    """Return the fewest commands that solve the deal of a seed, or None without a solution. Takes a few milliseconds."""
-    solution = find_solution(deal_tableau(seed))
-    return None if solution is None else len(solution)
-
-
 @lru_cache(maxsize=4096)
 def find_solution(table: Tableau) -> tuple[str, ...] | None:
     """Return a shortest list of commands that solves a table, empty if it is solved, or None without a solution."""
@@ -109,13 +103,7 @@ moves that they consider."""
 _RANK_NUMBERS = {"a": "1", "t": "10", "j": "11", "q": "12", "k": "13"}
 _OF_CARDS = re.compile(rf"(?:move \d{{1,3}}->(?:foundation|c\d{{1,3}})|{DRAW}|{RECYCLE})(?!\w|->)")
 _OF_A_GAME = (
-    GameMetric(
-        "completion_rate",
-        "efficacy",
-        "share",
-        "higher",
-        "Solved games, as a share of the deals that have a solution.",
-    ),
+    GameMetric("completion_rate", "efficacy", "share", "higher", "Solved games, as a share of the deals that have a solution."),
     GameMetric(
         "steps_over_optimal",
         "efficiency",
@@ -169,15 +157,9 @@ class Thirteen:
             "optimal": _play_optimally,
         }
 
-    def reset(self, seed: int, seating: tuple[int, ...]) -> ThirteenState:
+    def reset(self, seed: int) -> ThirteenState:
         table = deal_tableau(seed)
         return ThirteenState(table, table)
-
-    def optimum(self, seed: int) -> int | None:
-        """Return the fewest commands that solve the deal of a seed, or None without a solution. Stored with the item and never shown to
-        players.
-        """
-        return optimum(seed)
 
     def seat_to_move(self, state: ThirteenState) -> int | None:
         return None if self.result(state) else 0

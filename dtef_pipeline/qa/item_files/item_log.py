@@ -80,10 +80,6 @@ class LoadedItems:
         """The findings on rows that were left out."""
         return tuple(finding for finding in self.findings if finding.level == ERROR_LEVEL)
 
-    def select_examples(self, part: str) -> tuple[QaItem, ...]:
-        """Return the examples of one part, in file order."""
-        return tuple(example for example in self.examples if example.part == part)
-
 
 class RowFault(ValueError):
     """An error of an unusable row; the file's reader adds its place."""

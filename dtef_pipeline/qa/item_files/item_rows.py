@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, fields
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from dtef_pipeline.identity import digest
-from dtef_pipeline.qa.item_files.item_log import ItemFinding, LoadedItems
+from dtef_pipeline.qa.item_files.item_log import LoadedItems
 from dtef_pipeline.qa.model import QaItem, Quote
 from dtef_pipeline.qa.tables import QA_EXAMPLES, QA_FINDINGS, QA_ITEMS
+
+_ITEM_FIELDS = tuple(member.name for member in fields(QaItem) if member.name not in ("options", "flags", "quotes"))
+_EXAMPLE_FIELDS = ("text", "options", "reference", "solution")
 
 
 class ItemTables(NamedTuple):
@@ -30,15 +34,23 @@ def build_item_tables(suite: str, part: str, source: LoadedItems, scorers: Calla
     findings = [finding for finding in source.findings if finding.part in (None, part)]
     key = {"suite": suite, "part": part}
     rows = [
-        {**key, "position": place, **_make_item_row(item), "scorers": list(scorers(item))} for place, item in enumerate(items)
+        {
+            **asdict(item),
+            "position": place,
+            "cluster": item.cluster or item.item_id,
+            "truth_id": truth_id(item),
+            "scorers": list(scorers(item)),
+        }
+        for place, item in enumerate(items)
     ]
     examples = [
-        {**key, "position": place, **_make_example_row(item)} for place, item in enumerate(source.select_examples(part))
+        {**key, "position": place, **{name: getattr(item, name) for name in _EXAMPLE_FIELDS}}
+        for place, item in enumerate(item for item in source.examples if item.part == part)
     ]
     return ItemTables(
         pa.Table.from_pylist(rows, schema=QA_ITEMS),
         pa.Table.from_pylist(examples, schema=QA_EXAMPLES),
-        pa.Table.from_pylist([{**key, **_make_finding_row(finding)} for finding in findings], schema=QA_FINDINGS),
+        pa.Table.from_pylist([{**asdict(finding), **key} for finding in findings], schema=QA_FINDINGS),
     )
 
 
@@ -51,16 +63,8 @@ def read_stored_items(rows: pa.Table) -> list[QaItem]:
     """Return the items of rows of `qa_items`, in their order."""
     return [
         QaItem(
-            item_id=row["item_id"],
-            suite=row["suite"],
-            part=row["part"],
-            type=row["type"],
-            text=row["text"],
+            **{name: row[name] for name in _ITEM_FIELDS},
             options=tuple(row["options"]),
-            reference=row["reference"],
-            solution=row["solution"],
-            cluster=row["cluster"],
-            source_line=row["source_line"],
             flags=tuple(row["flags"]),
             quotes=tuple(Quote(**quote) for quote in row["quotes"]),
         )
@@ -73,46 +77,9 @@ def read_stored_examples(rows: pa.Table, type: str) -> list[QaItem]:
     return [
         QaItem(
             item_id=f"example/{row['position']}",
-            suite=row["suite"],
-            part=row["part"],
             type=type,
-            text=row["text"],
             options=tuple(row["options"]),
-            reference=row["reference"],
-            solution=row["solution"],
+            **{name: row[name] for name in ("suite", "part", "text", "reference", "solution")},
         )
         for row in rows.sort_by("position").to_pylist()
     ]
-
-
-def _make_item_row(item: QaItem) -> dict[str, object]:
-    return {
-        "item_id": item.item_id,
-        "type": item.type,
-        "text": item.text,
-        "options": list(item.options),
-        "reference": item.reference,
-        "solution": item.solution,
-        "cluster": item.cluster or item.item_id,
-        "truth_id": truth_id(item),
-        "quotes": [{"text": quote.text, "file": quote.file, "turn": quote.turn} for quote in item.quotes],
-        "flags": list(item.flags),
-        "source_line": item.source_line,
-    }
-
-
-def _make_example_row(item: QaItem) -> dict[str, object]:
-    return {"text": item.text, "options": list(item.options), "reference": item.reference, "solution": item.solution}
-
-
-def _make_finding_row(finding: ItemFinding) -> dict[str, object]:
-    return {
-        "level": finding.level,
-        "code": finding.code,
-        "file": finding.file,
-        "line": finding.line,
-        "item_id": finding.item_id,
-        "found": finding.found,
-        "allowed": finding.allowed,
-        "text": finding.text,
-    }

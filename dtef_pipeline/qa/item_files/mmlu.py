@@ -82,7 +82,7 @@ class _ChoiceLayout:
             raise RowFault(
                 "missing", "answer is missing", found=sorted(map(str, values)), allowed=f"a row with {', '.join(_OBJECT_KEYS)}"
             )
-        part = self.part(row) or ONE_PART
+        part, working = self.part(row) or ONE_PART, values.get("cot_content")
         return QaItem(
             item_id=item_id,
             suite=self.suite,
@@ -96,7 +96,7 @@ class _ChoiceLayout:
             cluster=part,
             source_line=row.line,
             flags=flag_options(options),
-            solution=_read_solution(values),
+            solution=require_readable(working, "cot_content").strip() if isinstance(working, str) else "",
         )
 
     @property
@@ -121,7 +121,10 @@ def _read_choices(values: Mapping[str, Any]) -> object:
     for key in _LIST_KEYS:
         if key in values:
             return values[key]
-    places = {_read_option_place(match): values[key] for key in values if (match := _CHOICE_COLUMN.fullmatch(str(key).lower()))}
+    matches = {key: match for key in values if (match := _CHOICE_COLUMN.fullmatch(str(key).lower()))}
+    places = {
+        int(match[1]) if match[1] else ITEM_LETTERS.index(match[2].upper()): values[key] for key, match in matches.items()
+    }
     if sorted(places) != list(range(len(places))) or not places:
         raise RowFault(
             "missing", "there are no options", found=sorted(map(str, values)), allowed=f"choices, or a header {_CHOICE_HEADERS}"
@@ -130,13 +133,3 @@ def _read_choices(values: Mapping[str, Any]) -> object:
     while len(options) > FEWEST_OPTIONS and options[-1] in (None, ""):
         options.pop()
     return options
-
-
-def _read_option_place(match: re.Match[str]) -> int:
-    return int(match[1]) if match[1] else ITEM_LETTERS.index(match[2].upper())
-
-
-def _read_solution(values: Mapping[str, Any]) -> str:
-    """Return the working of an example, if any."""
-    working = values.get("cot_content")
-    return require_readable(working, "cot_content").strip() if isinstance(working, str) else ""

@@ -8,6 +8,7 @@ import io
 import json
 import re
 import zlib
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -23,7 +24,7 @@ LONGEST_ROW = 1_000_000
 """Largest size of one line of JSON, in bytes."""
 _MOST_PARQUET_ROWS, _PARQUET_BATCH = 1_000_000, 1_000
 _HEADER_CELLS = {"question", "answer"}
-_NEVER_IN_TEXT = re.compile("[\x00\ud800-\udfff]")
+NEVER_IN_TEXT = re.compile("[\x00\ud800-\udfff]")
 _OTHER_ENCODINGS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 
 
@@ -46,7 +47,7 @@ class DuplicateKeys(dict[str, Any]):
 
 def has_invalid_text(text: str) -> bool:
     """Return whether a text contains an unpaired surrogate, an invalid byte, or the character NUL."""
-    return bool(_NEVER_IN_TEXT.search(text))
+    return bool(NEVER_IN_TEXT.search(text))
 
 
 def read_json_lines(path: Path, log: ItemLog) -> Iterator[SourceRow]:
@@ -97,7 +98,7 @@ def read_csv_rows(path: Path, log: ItemLog) -> Iterator[SourceRow]:
     A first row with the cells `question` and `answer` is a header: each row is then a mapping by its names, in lower case.
     """
     header: list[str] = []
-    for number, (line, cells) in enumerate(_read_csv_cells(path, log)):
+    for number, (line, cells) in enumerate(read_csv_cells(path, log)):
         names = [cell.strip().lower() for cell in cells]
         if number == 0 and set(names) >= _HEADER_CELLS:
             header = names
@@ -112,13 +113,13 @@ def read_csv_rows(path: Path, log: ItemLog) -> Iterator[SourceRow]:
             yield SourceRow(number, line, cells)
 
 
-def _read_csv_cells(path: Path, log: ItemLog) -> Iterator[tuple[int, list[str]]]:
-    """Yield line and cells of each row; no cells if a row is unreadable, which is logged."""
+def read_csv_cells(path: Path, log: ItemLog, *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
+    """Yield line and cells of each row; no cells if a row is unreadable, which is logged. `strict`: also a stray quotation mark is an error."""
     with _open_rows(path) as file:
         data = file.read(MOST_UNPACKED_BYTES + 1)
     if len(data) > MOST_UNPACKED_BYTES:
         raise _make_size_fault()
-    reader = csv.reader(io.StringIO(data.decode("utf-8-sig", "surrogateescape"), newline=""))
+    reader = csv.reader(io.StringIO(data.decode("utf-8-sig", "surrogateescape"), newline=""), strict=strict)
     line = 1
     while True:
         try:
@@ -205,6 +206,34 @@ def read_whole_json(path: Path) -> JsonFile:
     if not data.strip():
         raise RowFault("empty", "the file is empty")
     return JsonFile(parse_json_value(data), data.decode("utf-8-sig"))
+
+
+_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{},:]|[^\s"\[\]{},:]+', re.DOTALL)
+
+
+def find_member_lines(text: str, key: str = "") -> list[int]:
+    """Return the first line, from 1, of each member of the outermost list, or of the list under a key of the outermost object.
+
+    The text must be JSON.
+    """
+    starts, depth, before, latest, inside, level = [], 0, "", "", False, 2 if key else 1
+    for token in _JSON_TOKEN.finditer(text):
+        mark = token[0]
+        if inside and depth == level and before in ("[", ",") and mark != "]":
+            starts.append(token.start())
+        if mark in "[{":
+            is_wanted = not key or (before == ":" and latest == f'"{key}"')
+            inside = inside or (depth == level - 1 and mark == "[" and is_wanted)
+            depth += 1
+        elif mark in "]}":
+            depth -= 1
+            if inside and depth < level:
+                break
+        elif depth == 1 and mark[0] == '"':
+            latest = mark
+        before = mark
+    ends = [match.start() for match in re.finditer("\n", text)]
+    return [bisect_right(ends, start) + 1 for start in starts]
 
 
 def make_unreadable_fault(error: Exception) -> RowFault:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +23,7 @@ from dtef_pipeline.qa.item_files.layout import (
     warn_of_flags,
 )
 from dtef_pipeline.qa.item_files.mmlu import load_mmlu
-from dtef_pipeline.qa.item_files.rows import DuplicateKeys, JsonFile, SourceRow, read_whole_json
+from dtef_pipeline.qa.item_files.rows import DuplicateKeys, JsonFile, SourceRow, find_member_lines, read_whole_json
 from dtef_pipeline.qa.model import ItemError, QaItem, Quote
 
 SOCIOSCOPE_TYPES = ("Yes/No", "ListOne", "ListMany", "PickOne", "PickMany", "Yes/No with Rationale")
@@ -297,30 +295,6 @@ def _read_answer(value: object, number: int, item_id: str) -> FileAnswer:
     if text is not None:
         text = require_readable(text if isinstance(text, str) else json.dumps(text, ensure_ascii=False), "answer")
     return FileAnswer(item_id, number, text, source, tuple(context or ()), tuple(citations or ()))
-
-
-_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{},:]|[^\s"\[\]{},:]+', re.DOTALL)
-
-
-def find_member_lines(text: str, key: str) -> list[int]:
-    """Return the first line, from 1, of each member of the list under a key of the outermost object. The text must be JSON."""
-    starts, depth, before, latest, inside = [], 0, "", "", False
-    for token in _JSON_TOKEN.finditer(text):
-        mark = token[0]
-        if inside and depth == 2 and before in ("[", ",") and mark != "]":
-            starts.append(token.start())
-        if mark in "[{":
-            inside = inside or (depth == 1 and mark == "[" and before == ":" and latest == f'"{key}"')
-            depth += 1
-        elif mark in "]}":
-            depth -= 1
-            if inside and depth < 2:
-                break
-        elif depth == 1 and mark[0] == '"':
-            latest = mark
-        before = mark
-    ends = [match.start() for match in re.finditer("\n", text)]
-    return [bisect_right(ends, start) + 1 for start in starts]
 
 
 TABLE_LAYOUTS = {"mmlu": load_mmlu, "gsm8k": load_gsm8k, "humaneval": load_humaneval}

@@ -9,10 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.item_files.item_log import ERROR_LEVEL, ItemFinding, LoadedItems, format_shortened
+from dtef_pipeline.qa.item_files.item_log import LoadedItems
 from dtef_pipeline.qa.item_files.socioscope import INTERVIEW_LAYOUT, load_items
 from dtef_pipeline.qa.judging.judgement_rows import VERBATIM_SCORER
-from dtef_pipeline.qa.model import ItemError, QaItem, ScorerSettings
+from dtef_pipeline.qa.model import QaItem, ScorerSettings
 from dtef_pipeline.qa.score_lines import OUTSIDE_SCORERS
 from dtef_pipeline.qa.scorers import find_scorer, list_scorer_names
 from dtef_pipeline.qa.suites import SuiteSpec
@@ -63,11 +63,9 @@ def read_added(
     )
     if documents is None:
         return AddedFiles(items, lambda item: spec.scorers_of(item.type))
-    corpus_findings = tuple(_make_corpus_finding(error) for error in documents.errors)
-    result = replace(items, findings=(*items.findings, *corpus_findings))
     return AddedFiles(
-        result,
-        lambda item: _add_quotation_scorer(spec.scorers_of(item.type)),
+        replace(items, findings=(*items.findings, *documents.errors)),
+        lambda item: (*scorers, VERBATIM_SCORER) if (scorers := spec.scorers_of(item.type)) else (),
         build_documents_table(split_into_chunks(documents.transcripts)),
     )
 
@@ -79,18 +77,8 @@ def _require_scorers(spec: SuiteSpec) -> None:
             raise ConfigError(f"suite {spec.name}: unknown scorer {name!r}; known: {list_nearest(name, kinds, len(kinds))}")
 
 
-def _add_quotation_scorer(scorers: Sequence[str]) -> tuple[str, ...]:
-    """Add the scorer that checks quotations, for items about documents."""
-    return (*scorers, VERBATIM_SCORER) if scorers else ()
-
-
 def _check_metric(spec: SuiteSpec, item: QaItem) -> None:
     """Raise ItemError for an item whose metric its scorer cannot read."""
     for name in spec.scorers_of(item.type):
         if scorer := find_scorer(name):
             scorer.prepare_item(item.reference, item.options, ScorerSettings())
-
-
-def _make_corpus_finding(error: ItemError) -> ItemFinding:
-    value = None if error.arrived is None else format_shortened(error.arrived)
-    return ItemFinding(ERROR_LEVEL, "corpus", str(error.where), error.line, None, value, error.allowed, error.problem)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import fsum
 from typing import Any
 
@@ -44,14 +44,18 @@ class Arbitration:
     _first_request: Request | None = None
 
     def next(self, history: Sequence[Response]) -> Request | None:
-        """Return the first request, or after an unreadable reply the same request as another draw, or None at the end."""
+        """Return the first request, or after an unreadable reply the same request as another draw (with twice the room
+        if the reply was cut off), or None at the end."""
         if self._first_request is None:
             self._first_request = self._build_judge_request(self.judge, 0)
         if not history:
             return self._first_request
         if len(history) > 1 or _read(history[0]).score is not None:
             return None
-        return self._build_judge_request(_double_room(self.judge) if _is_cut(history[0]) else self.judge, 1)
+        judge = self.judge
+        if _is_cut(history[0]) and judge.max_tokens is not None:
+            judge = replace_sampling(judge, {"max_tokens": 2 * judge.max_tokens})
+        return self._build_judge_request(judge, 1)
 
     def _build_judge_request(self, judge: ModelSpec, draw: int) -> Request:
         messages = build_arbiter_messages(self.evaluator, self.question, self.reference, self.answer)
@@ -78,55 +82,36 @@ def iterate_arbitrations(
         yield Arbitration(evaluator, question, reference, answer, arbiter.model, snapshot)
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluatorVerdict:
-    """An evaluator's verdict on an answer."""
-
-    evaluator: str
-    score: float | None
-    """0 to 1, higher is better; None: no score, see the reason."""
-    reason: str | None
-    """Why there is no score: unreadable, empty, cut, error or skipped_budget; None: there is one."""
-    explanation: str | None
-    """The judge's own reason."""
-    error: str | None
-    """Why there is no reply; None: there is a reply."""
-
-
-def read_verdict(task: Arbitration, result: EpisodeResult) -> EvaluatorVerdict:
-    """Read the verdict of a judgement from its last reply."""
-    if result.failure is not None or not result.responses:
-        budget = result.failure is not None and result.failure.status == OVER_BUDGET
-        error = result.failure.message if result.failure else "was not sent"
-        return EvaluatorVerdict(task.evaluator, None, SKIPPED_BUDGET if budget else CALL_FAILED, None, error)
-    last = result.responses[-1]
-    reply = _read(last)
-    reason = CUT_SHORT if reply.score is None and _is_cut(last) else reply.reason
-    return EvaluatorVerdict(task.evaluator, reply.score, reason, reply.explanation, None)
-
-
 def make_verdict_row(
     task: Arbitration, result: EpisodeResult, judged_model: str, own_servers: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Return the columns of `qa_judgements` that a judgement fills; `judged_model`: model string or variant of the judged model;
-    `own_servers`: see `is_self_judged`."""
-    verdict = read_verdict(task, result)
+    """Return the columns of `qa_judgements` that a judgement fills, from its last reply. `judged_model`: model string or variant of the
+    judged model; `own_servers`: see `is_self_judged`."""
+    failure = result.failure
+    reply = ArbiterReply(None, CALL_FAILED)
+    error: str | None = failure.message if failure else "was not sent"
+    if failure is not None and failure.status == OVER_BUDGET:
+        reply = ArbiterReply(None, SKIPPED_BUDGET)
+    elif failure is None and result.responses:
+        reply, error = _read(result.responses[-1]), None
+        if reply.score is None and _is_cut(result.responses[-1]):
+            reply = replace(reply, reason=CUT_SHORT)
     outcomes: list[Response | Failure] = [*result.responses, *([result.failure] if result.failure else [])]
     costs = [response.cost_usd for response in result.responses if response.cost_usd is not None]
     return {
         "evaluator": task.evaluator,
         "judge_model": task.judge.name,
         "judge_variant": task.judge.variant,
-        "score": verdict.score,
-        "reason": verdict.reason,
-        "explanation": verdict.explanation,
-        "attempts": len(outcomes) - (verdict.reason == SKIPPED_BUDGET),
+        "score": reply.score,
+        "reason": reply.reason,
+        "explanation": reply.explanation,
+        "attempts": len(outcomes) - (reply.reason == SKIPPED_BUDGET),
         "raw": [response.text for response in result.responses],
         "request_keys": [outcome.request_key for outcome in outcomes],
         "prompt_tokens": _sum([response.prompt_tokens for response in result.responses]),
         "completion_tokens": _sum([response.completion_tokens for response in result.responses]),
         "cost_usd": fsum(costs) if costs and len(costs) == len(result.responses) else None,
-        "error": verdict.error,
+        "error": error,
         "self_judged": is_self_judged(task.judge.model, judged_model, own_servers),
     }
 
@@ -177,11 +162,6 @@ def _read(response: Response) -> ArbiterReply:
 
 def _is_cut(response: Response) -> bool:
     return response.finish_reason == "length"
-
-
-def _double_room(judge: ModelSpec) -> ModelSpec:
-    """Return the judge with twice the token limit, for use after a reply that was cut off."""
-    return judge if judge.max_tokens is None else replace_sampling(judge, {"max_tokens": 2 * judge.max_tokens})
 
 
 def _sum(numbers: Sequence[int | None]) -> int | None:

@@ -72,14 +72,9 @@ def select_to_judge(responses: pa.Table, items: Collection[str], rate: float) ->
     The sample is the same in every run. `items`: ids of the judged items, see `select_judged_items`.
     """
     rows = responses.filter(pc.is_in(responses["item_id"], pa.array(list(items), pa.string())))
-    sample, left_out = split_by_sample(rows, rate)
+    mask = is_in_sample(rows["item_id"].to_pylist(), rows["model_variant"].to_pylist(), rate)
+    sample, left_out = (rows.filter(pa.array(flags, pa.bool_())) for flags in (mask, ~mask))
     return sample.filter(pc.equal(sample["call_status"], "answered")), left_out
-
-
-def split_by_sample(responses: pa.Table, rate: float) -> tuple[pa.Table, pa.Table]:
-    """Return the responses inside and outside the sample."""
-    mask = is_in_sample(responses["item_id"].to_pylist(), responses["model_variant"].to_pylist(), rate)
-    return responses.filter(pa.array(mask, pa.bool_())), responses.filter(pa.array(~mask, pa.bool_()))
 
 
 def iterate_looks(
@@ -90,11 +85,11 @@ def iterate_looks(
     named = responses.select(list(_JUDGED_NAMES)).to_pylist()
     texts, keys = responses["response"].to_pylist(), responses["request_key"].to_pylist()
     for row, response, key in zip(named, texts, keys, strict=True):
-        for task in iterate_looks_at(items[row["item_id"]], response or "", arbiter, snapshot):
+        for task in iterate_item_arbitrations(items[row["item_id"]], response or "", arbiter, snapshot):
             yield JudgementEpisode(row, task, key)
 
 
-def iterate_looks_at(item: JudgedItem, response: str, arbiter: Arbiter, snapshot: str) -> Iterator[Arbitration]:
+def iterate_item_arbitrations(item: JudgedItem, response: str, arbiter: Arbiter, snapshot: str) -> Iterator[Arbitration]:
     """Yield a judgement per evaluator of one response; none for a blank one."""
     return iterate_arbitrations(
         item.question, item.reference, item.extract_answer_for_judge(response), arbiter, snapshot, item.evaluators
@@ -107,10 +102,13 @@ def select_judged_items(items: pa.Table) -> dict[str, JudgedItem]:
     `items`: rows of `qa_items`.
     """
     records = {}
-    for item, scorers, text, solution, reference, quotes in _iterate_columns(items, *JUDGED_ITEM_COLUMNS):
+    for item, scorers, text, solution, reference, quotes in zip(
+        *(items[name].to_pylist() for name in JUDGED_ITEM_COLUMNS), strict=True
+    ):
         cites = VERBATIM_SCORER in (scorers or ())
         if JUDGE_SCORER in (scorers or ()):
-            records[item] = JudgedItem(text, format_reference(solution, reference), (), cites)
+            expected = f"{solution.strip()}\n{FINAL_MARK} {reference}" if solution.strip() else reference
+            records[item] = JudgedItem(text, expected, (), cites)
         elif YesNoRationale.name in (scorers or ()) and (metric := _read_metric(reference)) and metric.reasons is None:
             quote_text = "\n".join(quote["text"] for quote in quotes)
             expected = f"{'Yes' if metric.expects_yes else 'No'}.{f' The evidence:{chr(10)}{quote_text}' if quote_text else ''}"
@@ -138,11 +136,6 @@ def merge_with_other_judges(
         mask = pc.and_(pc.equal(earlier["judge_variant"], arbiter.model.variant), pc.equal(earlier["judge_snapshot"], snapshot))
         stands = pc.and_(stands, pc.invert(mask))
     return pa.concat_tables([new, earlier.filter(stands)])
-
-
-def format_reference(solution: str, reference: str) -> str:
-    """Return the reference as a judge sees it: with the worked answer if there is one."""
-    return f"{solution.strip()}\n{FINAL_MARK} {reference}" if solution.strip() else reference
 
 
 def build_judgement_rows(
@@ -188,10 +181,6 @@ def build_skipped_rows(
     return pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
 
 
-def _iterate_columns(rows: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
-    return zip(*(rows[name].to_pylist() for name in names), strict=True)
-
-
 def count_judgements_of_others(
     responses: pa.Table,
     judgements: pa.Table,
@@ -214,7 +203,8 @@ def count_judgements_of_others(
     rows = zip(*(remainder[name].to_pylist() for name in ("model", "item_id", "request_key", "response")), strict=True)
     for model, item, key, response in rows:
         counts[model] += sum(
-            (key, task.evaluator) not in pairs for task in iterate_looks_at(items[item], response or "", arbiter, label)
+            (key, task.evaluator) not in pairs
+            for task in iterate_item_arbitrations(items[item], response or "", arbiter, label)
         )
     return +counts
 

@@ -149,16 +149,14 @@ class _Reader:
         base = self._read_atom()
         while self._take("!"):
             base = _compute_factorial(base)
-        return _compute_power(base, self._read_exponent()) if self._take("^") else base
-
-    def _read_exponent(self) -> Fraction:
-        return self._read_signed_value()
+        return _compute_power(base, self._read_signed_value()) if self._take("^") else base
 
     def _read_atom(self) -> Fraction:
         following = self._peek()
         self._at += 1
         if isinstance(following, Fraction):
-            return self._add_fraction(following)
+            # `2\\frac{1}{2}` is two and a half.
+            return following + self._read_atom() if self._peek() == "\\frac" else following
         if following == "\\frac":
             return self._read_argument() / self._read_argument()
         if following == "\\sqrt":
@@ -167,10 +165,6 @@ class _Reader:
             self._at -= 1
             return self._read_argument()
         raise _NoValue
-
-    def _add_fraction(self, number: Fraction) -> Fraction:
-        r"""Read `2\frac{1}{2}` as two and a half."""
-        return number + self._read_atom() if self._peek() == "\\frac" else number
 
     def _read_argument(self) -> Fraction:
         bracket = self._take("(", "{")

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import islice
 from typing import NamedTuple
@@ -422,27 +422,19 @@ class NumberCue(NamedTuple):
 
 
 def find_number_cues(text: str, lower: str) -> Iterator[NumberCue]:
-    """Return the cues of a text, from left to right; `lower` is the text in lower case, of the same length."""
-    return _merge_cues(sorted(_iterate_cues(text, lower)))
+    """Return the cues of statements and corrections, from left to right; `lower` is the text in lower case, of the same length.
 
-
-def _merge_cues(cues: Iterable[NumberCue]) -> Iterator[NumberCue]:
-    """Merge `Answer: the answer is 5` into one statement: a heading gives way to the cue right after it."""
+    `Answer: the answer is 5` is one statement: a heading gives way to the cue right after it.
+    """
+    stating = sorted(_find_stating_cues(text, lower))
+    correcting = _find_correcting_cues(lower, stating[0].end) if stating else ()
     previous: NumberCue | None = None
-    for cue in cues:
+    for cue in sorted([*stating, *correcting]):
         if previous and not (previous.is_heading and cue.start - previous.end < 15):
             yield previous
         previous = cue
     if previous:
         yield previous
-
-
-def _iterate_cues(text: str, lower: str) -> Iterator[NumberCue]:
-    """Yield every cue of a statement, and every correction."""
-    cues = sorted(_find_stating_cues(text, lower))
-    yield from cues
-    if cues:
-        yield from _find_correcting_cues(lower, cues[0].end)
 
 
 def _find_stating_cues(text: str, lower: str) -> Iterator[NumberCue]:

@@ -19,7 +19,7 @@ from dtef_pipeline.qa.site.qa_labels import (
 )
 from dtef_pipeline.qa.site.suite_scores import BoardMeasure, QaScores
 from dtef_pipeline.site.content import Column, Estimate, convert_to_rows
-from dtef_pipeline.site.family_view import BoardRow, RankedBoard
+from dtef_pipeline.site.family_content import BoardRow, RankedBoard
 from dtef_pipeline.site.leaderboard import describe_best_of_models
 from dtef_pipeline.site.number_text import show, show_with_interval
 from dtef_pipeline.text.number_words import format_count

@@ -85,9 +85,7 @@ _RESPONSE_PARTS = {
         ("evaluator", "judge_variant"),
         computed=("raw=CASE WHEN score IS NULL THEN [left(one, 800) FOR one IN raw] END",),
     ),
-    "run": _StoredPart(
-        "qa_executions", f"{_NAMES_OF_RESPONSE} verdict message:{RESPONSE_CHARACTERS} wall_s isolation python flags"
-    ),
+    "run": _StoredPart("qa_executions", f"{_NAMES_OF_RESPONSE} verdict message:{RESPONSE_CHARACTERS} wall_s isolation python"),
     "quoted": _StoredPart(
         "qa_citations",
         f"{_NAMES_OF_RESPONSE} source_index:800 doc_id quote:800 exact relaxed reason begin end",
@@ -104,7 +102,7 @@ class _Places:
     """Values shared by responses: each is in the index once, and responses refer to it by its place."""
 
     models: Mapping[str, int]
-    ways: Mapping[str, int]
+    conditions: Mapping[str, int]
     measures: Mapping[BoardMeasure, int]
 
 
@@ -139,7 +137,7 @@ class ItemReader:
         for row in self._rows(_CONTEXT_ROWS):
             chunks[row["at"], row["condition"]].append(row)
         for row in self._rows(_PROMPT_ROWS):
-            if (row["condition"] or "") in self._places.ways:
+            if (row["condition"] or "") in self._places.conditions:
                 questions[row["at"]].append(self._describe_item(row, chunks[row["at"], row["condition"]]))
         rows = {row["at"]: row for row in self._rows(_ITEM_ROWS)}
         self._scores.connection.unregister(_BATCH)
@@ -179,13 +177,13 @@ class ItemReader:
             extras = {name: [_drop_names(entry) for entry in rows.get(named, ())] for name, rows in details.items()}
             responses[row["at"]].append(self._build_response(row, scores.get(named, ()), extras))
         for item_responses in responses.values():
-            item_responses.sort(key=lambda response: (response["model"], response["way"], response.get("draw", 0)))
+            item_responses.sort(key=lambda response: (response["model"], response["condition"], response.get("draw", 0)))
         return responses
 
     def _describe_item(self, row: StoredRow, chunks: Sequence[StoredRow]) -> dict[str, Any]:
         """Describe how an item was shown: the order of its options, and the passages."""
         return _drop_empty(
-            way=self._places.ways[row["condition"] or ""],
+            condition=self._places.conditions[row["condition"] or ""],
             order=row["option_order"],
             problem=next((chunk["problem"] for chunk in chunks if chunk["problem"]), None),
             chunks=[_drop_names(chunk, "part", "problem") for chunk in chunks if chunk["doc_id"] is not None],
@@ -197,7 +195,7 @@ class ItemReader:
         length = row["length"] or 0
         return _drop_empty(
             model=self._places.models[row["model_variant"]],
-            way=self._places.ways[row["condition"] or ""],
+            condition=self._places.conditions[row["condition"] or ""],
             draw=row["draw"] or None,
             snapshot=row["snapshot"],
             text=row["text"],
@@ -300,7 +298,7 @@ def is_kept(suite: str, item: str, share: float) -> bool:
 def build_explorer_files(scores: QaScores, suite: SuiteScores, share: float) -> Iterator[DataFile]:
     """Build every data file of a suite's explorer."""
     folder = f"qa/suites/{suite.file}"
-    conditions = _list_ways(scores, suite)
+    conditions = _list_conditions(scores, suite)
     firsts, first = [], 0
     for number, (entries, documents) in enumerate(_group_items(_iterate_items(scores, suite, conditions, share)), 1):
         yield DataFile(f"{folder}/items-{number}.js", {"items": entries, "documents": documents})
@@ -310,7 +308,7 @@ def build_explorer_files(scores: QaScores, suite: SuiteScores, share: float) -> 
     yield DataFile(f"{folder}/index.js", _build_index(scores, suite, conditions, firsts))
 
 
-def _list_ways(scores: QaScores, suite: SuiteScores) -> list[str]:
+def _list_conditions(scores: QaScores, suite: SuiteScores) -> list[str]:
     rows = scores.connection.execute(f"SELECT DISTINCT condition FROM {SHOWN_RUNS} WHERE suite = ?", [suite.suite]).fetchall()
     return sorted({str(row[0] or "") for row in rows} | {measure.condition for measure in suite.scores})
 
@@ -331,7 +329,7 @@ def sample_items(scores: QaScores, suite: SuiteScores, share: float) -> list[dic
     picks = sorted(items, key=lambda pick: digest("without scripts", suite.suite, pick.item_id))[:_SAMPLED_ITEMS]
     if not picks:
         return []
-    conditions, measures = _list_ways(scores, suite), list(suite.scores)
+    conditions, measures = _list_conditions(scores, suite), list(suite.scores)
     contents = ItemReader(scores, suite, conditions).read(sorted(picks))
     return [
         {
@@ -349,7 +347,7 @@ def _response(
     pairs = [(entry.get("score"), format_metric(measures[entry["measure"]].metric)) for entry in response.get("scores", ())]
     return {
         "model": scores.names[suite.models[response["model"]]],
-        "way": format_qa_condition(labels[response["way"]]),
+        "condition": format_qa_condition(labels[response["condition"]]),
         "text": response.get("text"),
         "scores": [f"{metric} {show(score, 'number')}" for score, metric in pairs],
     }
@@ -376,14 +374,14 @@ def _build_index(scores: QaScores, suite: SuiteScores, conditions: Sequence[str]
     place = {part: index for index, part in enumerate(parts)}
     return {
         "models": [scores.names[variant] for variant in suite.models],
-        "ways": [format_qa_condition(condition) for condition in conditions],
+        "conditions": [format_qa_condition(condition) for condition in conditions],
         "parts": [[part, format_part_title(part)] for part in parts],
         "measures": [
             {
                 "id": address_id(*measure),
                 "metric": format_metric(measure.metric),
                 "key": measure.metric,
-                "way": conditions.index(measure.condition),
+                "condition": conditions.index(measure.condition),
                 "by": scorer_words(measure.measured_by),
             }
             for measure in suite.scores

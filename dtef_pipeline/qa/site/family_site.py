@@ -8,7 +8,6 @@ import duckdb
 import numpy as np
 import pandas as pd
 
-from dtef_pipeline.qa.prompt_rows import QA_PAIRED
 from dtef_pipeline.qa.score_drift import QA_WATCHED
 from dtef_pipeline.qa.site.boards import (
     SuiteBoard,
@@ -33,7 +32,7 @@ from dtef_pipeline.qa.site.suite_scores import QaScores, SuiteScores
 from dtef_pipeline.qa.site.validity_sections import build_pass_section, build_validity_section
 from dtef_pipeline.qa.tables import QA_TABLES
 from dtef_pipeline.site.content import Column, DataFile, Link, Page, Prose, Section, Table, convert_to_rows
-from dtef_pipeline.site.family_view import ITEM_COLUMNS, FamilySite, FamilyView
+from dtef_pipeline.site.family_content import ITEM_COLUMNS, FamilyContent, FamilySite
 from dtef_pipeline.text.number_words import format_count
 
 _QA_METHOD = (
@@ -60,13 +59,13 @@ _FINDINGS = (
 _SHOWN_FINDINGS = 500
 
 
-def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:
+def read(connection: duckdb.DuckDBPyConnection) -> FamilyContent:
     """Read the family's pages. `connection` has `qa_scores` and optionally the family's other tables."""
     scores = QaScores(connection)
     boards = build_suite_boards(scores)
     main = choose_main_boards(boards)
     missing = list(describe_unscored(scores))
-    return FamilyView(
+    return FamilyContent(
         verdict(boards)
         if len(scores.board)
         else "Answers are scored, but there is no board yet. Run `dtef qa board --refresh` to make it.",
@@ -162,12 +161,10 @@ def _build_findings_section(scores: QaScores) -> Section:
 QA_SITE = FamilySite(
     "qa",
     "Questions",
-    "part",
     tuple(QA_TABLES),
     "qa_scores",
     read,
     QA_WATCHED,
-    QA_PAIRED.metrics,
     partition_words=partition_words,
     metric_words=ranked_metric_words,
     describe_asking=lambda level, condition: format_qa_condition(condition),

@@ -68,16 +68,13 @@ def _build_cut_sections(scores: QaScores, suite: SuiteScores, boards: Sequence[S
     """Build the tables of models by part and by transcript: on the main board, and collapsed on the others."""
     parts = {*suite.items["part"]}
     for cut, title in (("part", "By part"), ("cluster", "By transcript")):
-        pairs = [(board, frame) for board in boards if len({*(frame := _filter_cut(scores, board, cut))[cut]}) > 1]
+        frames = [(board, board.filter_alike(scores.board[scores.board["cut"] == cut])) for board in boards]
+        pairs = [(board, frame) for board, frame in frames if len({*frame[cut]}) > 1]
         if pairs and (cut == "part" or not {*pairs[0][1][cut]} <= parts):
             (main, frame), *tail = pairs
             folds = [Fold(board.board.title, [_build_heat_table(suite, board, rows, cut)]) for board, rows in tail]
             table = _build_heat_table(suite, main, frame, cut)
             yield Section(f"by-{cut}", title, [table, *folds], _describe_extremes(table.rows))
-
-
-def _filter_cut(scores: QaScores, board: SuiteBoard, cut: str) -> pd.DataFrame:
-    return board.filter_alike(scores.board[scores.board["cut"] == cut])
 
 
 def _build_heat_table(suite: SuiteScores, suite_board: SuiteBoard, frame: pd.DataFrame, column: str) -> Table:

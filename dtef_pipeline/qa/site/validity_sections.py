@@ -32,7 +32,7 @@ _COMPARISONS_HOW = (
     "The better model first, on the items scored for both. The test treats subjects or transcripts as independent units; p is adjusted "
     "over all pairs of the board (Holm)."
 )
-_CONDITION_COLUMNS = (Column("way", "Condition"), Column("metric", "Metric"))
+_CONDITION_COLUMNS = (Column("condition", "Condition"), Column("metric", "Metric"))
 _VALIDITY_COLUMNS = (
     Column("check", "Check"),
     Column("suite", "Suite"),
@@ -52,11 +52,11 @@ _PROGRAM_COLUMNS = (
     Column("value", "pass@k", "score"),
     Column("n_items", "Items", "count", always=True),
     Column("n_too_few", "Too few draws", "count", "Items with fewer scored draws than k", more=True),
-    Column("way", "Condition"),
+    Column("condition", "Condition"),
 )
 _RETRIEVAL_COLUMNS = (
     Column("part", "Part"),
-    Column("way", "Condition"),
+    Column("condition", "Condition"),
     Column("hit", "Hit", "score", "Share of the items whose passages include evidence"),
     Column("recall", "Recall", "score", "Share of the passages with evidence that were shown"),
     Column("precision", "Precision", "score", "Share of the shown passages that hold evidence"),
@@ -164,6 +164,6 @@ def _build_row(scores: QaScores, record: Mapping[str, Any], ends: tuple[str, str
     row |= {name: make(str(row[name])) for name, make in words.items() if row.get(name)}
     return {
         **row,
-        "way": format_qa_condition(str(row.get("condition") or "")),
+        "condition": format_qa_condition(str(row.get("condition") or "")),
         **({"value": Estimate(*(row[name] for name in ends))} if ends else {}),
     }

@@ -36,11 +36,9 @@ class ScoredAnswer:
     text: str | None
     score: ItemScore
     citations: tuple[Mapping[str, Any], ...] = ()
-    """Citations, each with source_index, quote, exact, relaxed and reason; those of models also have the doc_id of the source."""
+    """Citations, each with source_index, quote, exact, relaxed and reason."""
     source: str | None = None
     """The answer's transcript in its file, used if the question names none; None: unknown."""
-    model: str | None = None
-    """The model that answered; its answers to one item are draws. None: the answer is from the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +77,7 @@ class SocioscopeResults:
                 items.append(value(answers))
                 for name, group in _group_by_transcript(item, answers).items():
                     table[name].append(value(group))
-        extras = table.pop(None, [])
-        return compute_transcript_averages({name: values for name, values in table.items() if name is not None}, items, extras)
+        return compute_transcript_averages(table, items)
 
     def _build_pair(self, item: QaItem) -> dict[str, Any]:
         question = {"text": item.text, "type": item.type, "metric": item.reference}
@@ -158,10 +155,9 @@ def _describe_answer(answer: ScoredAnswer) -> dict[str, Any]:
         "flags": list(score.flags),
         "reason": score.reason,
     }
-    ids = {name: value for name, value in (("source", answer.source), ("model", answer.model)) if value is not None}
     return {
         "answer": answer.text,
-        **ids,
+        **({} if answer.source is None else {"source": answer.source}),
         **fields,
         **score.details,
         "citations": [dict(citation) for citation in answer.citations],
@@ -169,22 +165,19 @@ def _describe_answer(answer: ScoredAnswer) -> dict[str, Any]:
 
 
 def _describe_averages(means: TranscriptAverages) -> dict[str, Any]:
-    transcripts = {
-        name: {"mean": mean.value, "n": mean.n_scored, "n_skipped": mean.n_skipped} for name, mean in means.transcripts.items()
-    }
-    overall = {
+    return {
         "micro": means.micro.value,
         "macro": means.macro.value,
         "n_transcripts": means.macro.n_scored,
         "n": means.micro.n_scored,
         "n_skipped": means.micro.n_skipped,
+        "transcripts": {name: _describe_mean(mean) for name, mean in means.transcripts.items()},
+        "without_transcript": _describe_mean(means.without_transcript),
     }
-    no_transcript = {
-        "mean": means.without_transcript.value,
-        "n": means.without_transcript.n_scored,
-        "n_skipped": means.without_transcript.n_skipped,
-    }
-    return {**overall, "transcripts": transcripts, "without_transcript": no_transcript}
+
+
+def _describe_mean(mean: MeanOfScores) -> dict[str, Any]:
+    return {"mean": mean.value, "n": mean.n_scored, "n_skipped": mean.n_skipped}
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +200,7 @@ class TranscriptAverages:
     """Mean over items, so that a transcript weighs by its items."""
     macro: MeanOfScores
     """Mean over transcripts that have a mean; `n_skipped`: number of transcripts with nulls only."""
-    without_transcript: MeanOfScores = MeanOfScores(None, 0, 0)
+    without_transcript: MeanOfScores
     """Mean over items without a transcript, which count only in `micro`."""
 
 
@@ -218,18 +211,14 @@ def compute_mean_of_scores(scores: Sequence[float | None]) -> MeanOfScores:
 
 
 def compute_transcript_averages(
-    scores: Mapping[str, Sequence[float | None]],
-    items: Sequence[float | None] | None = None,
-    extras: Sequence[float | None] = (),
+    scores: Mapping[str | None, Sequence[float | None]], items: Sequence[float | None] | None = None
 ) -> TranscriptAverages:
     """Compute the means of scores, 0-1, per transcript and over all of them; a null is not scored, but its transcript is still listed.
 
-    Args:
-        scores: by transcript, one per item.
-        items: one score per item, if an item can belong to several transcripts. None: `scores` and `extras` have each item once.
-        without: scores of the items without a transcript.
+    `scores`: by transcript, one per item; None: without a transcript. `items`: one score per item, if an item can belong to several
+    transcripts; None: `scores` have each item once.
     """
-    means = {name: compute_mean_of_scores(values) for name, values in scores.items()}
-    every = [*(score for values in scores.values() for score in values), *extras] if items is None else items
+    means = {name: compute_mean_of_scores(values) for name, values in scores.items() if name is not None}
+    every = [score for values in scores.values() for score in values] if items is None else items
     macro = compute_mean_of_scores([mean.value for mean in means.values()])
-    return TranscriptAverages(means, compute_mean_of_scores(every), macro, compute_mean_of_scores(extras))
+    return TranscriptAverages(means, compute_mean_of_scores(every), macro, compute_mean_of_scores(scores.get(None, ())))

@@ -26,6 +26,7 @@ from dtef_pipeline.qa.transcripts.citation_reply import read_cited
 
 YES_WORDS = ("yes", "y", "yeah", "yep", "yup", "true", "correct", "affirmative")
 NO_WORDS = ("no", "n", "nope", "nah", "false", "incorrect", "negative")
+_SAYS = {**dict.fromkeys(YES_WORDS, True), **dict.fromkeys(NO_WORDS, False)}
 _FIRST_WORD = re.compile(r"[^a-z0-9]*([a-z0-9']+)")
 _SECOND_WORD = re.compile(r"(?P<gap>[^a-z0-9]*(?:\b(?:and|or)\b[^a-z0-9]*)?)(?P<word>[a-z0-9']+)(?P<goes_on>[ \t]+[a-z0-9])?")
 _NOT_APPLICABLE = re.compile(r"[^a-z0-9]*n ?/ ?a\b")
@@ -49,10 +50,6 @@ class YesNo:
     name = "yes_no"
     version = 2
 
-    def __init__(self, yes: Sequence[str] = YES_WORDS, no: Sequence[str] = NO_WORDS) -> None:
-        """`yes`, `no`: the words read as yes and as no, in lower case."""
-        self._says = {**dict.fromkeys(yes, True), **dict.fromkeys(no, False)}
-
     def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreResponse:
         """See `Scorer`; neither options nor settings matter."""
         expected = self.parse_expected(reference)
@@ -73,11 +70,9 @@ class YesNo:
         values = parse_metric(reference)
         if not values:
             return None
-        says = self._says.get(normalise(values[0].text)) if len(values) == 1 else None
+        says = _SAYS.get(normalise(values[0].text)) if len(values) == 1 else None
         if says is None:
-            raise ItemError(
-                "the expected answer is neither yes nor no", where=METRIC_PLACE, arrived=reference, allowed=self._says
-            )
+            raise ItemError("the expected answer is neither yes nor no", where=METRIC_PLACE, arrived=reference, allowed=_SAYS)
         return says
 
     def read(self, text: str) -> YesOrNo:
@@ -86,11 +81,11 @@ class YesNo:
         In `Yes, no doubt` the second word begins its own clause and does not count.
         """
         first = _FIRST_WORD.match(text)
-        says = self._says.get(first[1].replace("'", "")) if first else None
+        says = _SAYS.get(first[1].replace("'", "")) if first else None
         if first is None or says is None or _NOT_APPLICABLE.match(text):
             return YesOrNo(None, UNPARSED, 0)
         second = _SECOND_WORD.match(text, first.end())
-        opposite = second is not None and self._says.get(second["word"], says) != says
+        opposite = second is not None and _SAYS.get(second["word"], says) != says
         if second is not None and opposite and not (second["goes_on"] and _CLAUSE_END.search(second["gap"])):
             return YesOrNo(None, AMBIGUOUS, 0)
         return YesOrNo(says, None, first.end())

@@ -55,7 +55,8 @@ def build_cited_messages(text: str, type: str, options: Sequence[str], sources: 
     """
     mark = _mark(text, options, sources)
     blocks = [_format_source(number, source, mark) for number, source in enumerate(sources)]
-    parts = [f"Question\n{text.strip()}", *([_format_lettered_options(options)] if options else []), describe_answer_form(type)]
+    lines = (f"{_format_option_letters(place)}. {' '.join(option.split())}" for place, option in enumerate(options))
+    parts = [f"Question\n{text.strip()}", *(["\n".join(lines)] if options else []), describe_answer_form(type)]
     data = [_SOURCES_ARE_DATA.format(mark=mark)] if sources else []
     system = "\n\n".join([_ANSWER_BY_SOURCES, *data, _CITED_FORM])
     return Message("system", system), Message("user", "\n\n".join([*(blocks or [_NO_SOURCES]), *parts]))
@@ -78,10 +79,6 @@ def describe_answer_form(type: str) -> str:
 
 def _make_object_schema(properties: Mapping[str, object]) -> dict[str, object]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
-
-
-def _format_lettered_options(options: Sequence[str]) -> str:
-    return "\n".join(f"{_format_option_letters(place)}. {' '.join(option.split())}" for place, option in enumerate(options))
 
 
 def _format_option_letters(place: int) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -78,7 +77,7 @@ def _read_reply_object(pairs: Pairs) -> CitedReply:
         entry, (answer,) = FoundObject(0, 0, answer), inner
     reasons = next((values[0] for name in _KEYS_OF_REASONS if (values := _take_last(entry, name))), None)
     return CitedReply(
-        _format_answer(answer),
+        "" if answer is None else replace_unreadable(format_json_value(answer).strip()),
         _read_citations(citations[0] if citations else None),
         JSON_REPLY,
         rationale=replace_unreadable(_join_reasons_of(reasons)),
@@ -107,23 +106,14 @@ def _read_cut_reply(members: Pairs) -> CitedReply:
     return CitedReply("", _read_citations(citations[0] if citations else None), JSON_REPLY, (CUT_JSON,), _NO_ANSWER)
 
 
-def _format_answer(answer: Any) -> str:
-    return "" if answer is None else replace_unreadable(format_json_value(answer).strip())
-
-
 def _read_citations(value: Any) -> tuple[dict[str, Any], ...]:
     """Read the entries of a list of citations; a single citation is a list of one. An entry that is not an object has no quotation, but
     counts."""
     if value is None or isinstance(value, str):
         return ()
     entries: list[Any] = value if isinstance(value, list) and not isinstance(value, Pairs) else [value]
-    return tuple(_iterate_citation_mappings(entries[:_MOST_CITATIONS]))
-
-
-def _iterate_citation_mappings(entries: list[Any]) -> Iterator[dict[str, Any]]:
-    for entry in entries:
-        pairs = entry if isinstance(entry, Pairs) else ()
-        yield {key.strip().casefold(): _drop_lists(value) for key, value in pairs}
+    mappings = (entry if isinstance(entry, Pairs) else () for entry in entries[:_MOST_CITATIONS])
+    return tuple({key.strip().casefold(): _drop_lists(value) for key, value in pairs} for pairs in mappings)
 
 
 def _drop_lists(value: Any) -> Any:
@@ -163,7 +153,9 @@ def parse_cut_object(text: str, list_key: str) -> Pairs | None:
         if text[place : place + 1] != ",":
             return members
         place += 1
-    is_a_text = not members and _is_no_key(text, _skip_blanks(text, start + 1))
+    # A quoted text without a colon: the bracket opens no object.
+    first = decode_value_at(text, _skip_blanks(text, start + 1))
+    is_a_text = not members and first is not None and _skip_blanks(text, first.end) < len(text)
     return None if is_a_text else members
 
 
@@ -174,12 +166,6 @@ def _read_key(text: str, place: int) -> Value | None:
         return None
     colon = _skip_blanks(text, token.end)
     return Value(token.value, colon) if text[colon : colon + 1] == ":" else None
-
-
-def _is_no_key(text: str, place: int) -> bool:
-    """Return whether a quoted text ends here without a colon, so that the bracket opens no object."""
-    token = decode_value_at(text, place)
-    return token is not None and _skip_blanks(text, token.end) < len(text)
 
 
 def _is_complete(text: str, token: Value, end: str = "}") -> bool:

@@ -10,7 +10,8 @@ from types import MappingProxyType
 from typing import Any
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.model import ItemError
+from dtef_pipeline.qa.item_files.item_log import ItemFinding, RowFault
+from dtef_pipeline.qa.item_files.rows import NEVER_IN_TEXT, has_invalid_text
 from dtef_pipeline.text.shortening import shorten_to_line
 
 METADATA_FIELDS = ("PROJECT", "YEAR", "MONTH", "NAME", "COUNTRY", "GEOGRAPHY", "FILE", "TYPE", "RECORD LANG")
@@ -60,10 +61,8 @@ class Corpus:
     """The transcripts that could be read, and the errors of the others."""
 
     transcripts: tuple[Transcript, ...]
-    errors: tuple[ItemError, ...] = ()
-    """Errors of what was left out, each with file, line, the value found and the allowed values."""
-    ignored_fields: tuple[str, ...] = ()
-    """Names of metadata outside METADATA_FIELDS, which are dropped."""
+    errors: tuple[ItemFinding, ...] = ()
+    """Findings on what was left out."""
 
     @cached_property
     def turns(self) -> Mapping[tuple[str, int], SpokenTurn]:
@@ -93,31 +92,31 @@ class Corpus:
 _LATEST_YEAR = 9999
 _YEAR_DIGITS = re.compile(r"[0-9]{1,4}")
 _A_YEAR = f"a whole number, 0-{_LATEST_YEAR}"
-_UNREADABLE_CHARACTERS = re.compile("[\x00\ud800-\udfff]")
+CORPUS_CODE = "corpus"
+"""Code of findings on documents."""
 
 METADATA_COLUMNS = {name: name.lower().replace(" ", "_") for name in METADATA_FIELDS}
 """The column of each field in tables: `RECORD LANG` is in `record_lang`."""
 
 
-def check_metadata(values: Mapping[str, Any], where: str, line: int | None) -> dict[str, MetadataValue]:
-    """Return the known metadata fields of one interview. Raises ItemError for a value of the wrong kind, and without a FILE."""
+def check_metadata(values: Mapping[str, Any]) -> dict[str, MetadataValue]:
+    """Return the known metadata fields of one interview. Raises RowFault for a value of the wrong kind, and without a FILE."""
     fields = {name: value for name in METADATA_FIELDS if (value := values.get(name)) is not None}
     for name, value in fields.items():
         if form := _describe_allowed_metadata(name, value):
-            raise ItemError(f"metadata {name}", where=where, line=line, arrived=shorten_arrived_value(value), allowed=form)
+            raise RowFault(CORPUS_CODE, f"metadata {name}", found=value, allowed=form)
     if not str(fields.get(FILE_FIELD, "")).strip():
-        text = shorten_arrived_value(values.get(FILE_FIELD, ""))
-        raise ItemError("metadata without a FILE", where=where, line=line, arrived=text, allowed="the name of the interview")
+        raise RowFault(CORPUS_CODE, "metadata without a FILE", allowed="the name of the interview")
     return fields
 
 
-def read_metadata_cells(cells: Mapping[str, str], where: str, line: int | None) -> dict[str, MetadataValue]:
+def read_metadata_cells(cells: Mapping[str, str]) -> dict[str, MetadataValue]:
     """Return `check_metadata` of a table's text cells: YEAR is read as a number, and an empty cell is missing."""
     values: dict[str, Any] = {name: cell for name, cell in cells.items() if cell.strip()}
     year = values.get(YEAR_FIELD, "").strip()
     if _YEAR_DIGITS.fullmatch(year):
         values[YEAR_FIELD] = int(year)
-    return check_metadata(values, where, line)
+    return check_metadata(values)
 
 
 def check_filter(where: Any) -> dict[str, str | int]:
@@ -178,14 +177,9 @@ def shorten_arrived_value(value: Any) -> Any:
     return f"a {type(value).__name__}"
 
 
-def has_unreadable_text(text: str) -> bool:
-    """Return whether a text has an unpaired surrogate or NUL, which no table can store."""
-    return bool(_UNREADABLE_CHARACTERS.search(text))
-
-
 def replace_unreadable(text: str) -> str:
     """Replace NUL and unpaired surrogates, which no table can store, by U+FFFD."""
-    return _UNREADABLE_CHARACTERS.sub("\ufffd", text)
+    return NEVER_IN_TEXT.sub("\ufffd", text)
 
 
 def is_of_field(name: str, value: Any) -> bool:
@@ -198,4 +192,4 @@ def _describe_allowed_metadata(name: str, value: Any) -> str | None:
     if name == YEAR_FIELD:
         is_year = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LATEST_YEAR
         return None if is_year else _A_YEAR
-    return None if isinstance(value, str) and not has_unreadable_text(value) else "text"
+    return None if isinstance(value, str) and not has_invalid_text(value) else "text"

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from dtef_pipeline.qa.transcripts.metadata import replace_unreadable
@@ -98,7 +98,8 @@ class _Builder:
             if form == before == _DASH_MARK or (self._gap is None and before and self._try_join(before, form)):
                 self.ends[-1] = place + 1
             else:
-                self._write_gap(before, form)
+                if self._gap is not None and before and _DASH_MARK not in (before, form):
+                    self._write(_SPACE_MARK, self._gap, self._gap + 1)
                 for character in form:
                     self._write(character, place, place + 1)
             self._gap = None
@@ -111,10 +112,6 @@ class _Builder:
         if len(together) == 1:
             self.characters[-1] = together
         return len(together) == 1
-
-    def _write_gap(self, before: str, form: str) -> None:
-        if self._gap is not None and before and _DASH_MARK not in (before, form):
-            self._write(_SPACE_MARK, self._gap, self._gap + 1)
 
     def _write(self, character: str, start: int, end: int) -> None:
         self.characters.append(character)
@@ -189,8 +186,9 @@ def check_citations(context: Sequence[Any], citations: Iterable[Any]) -> list[Ch
         citations: mappings with `source_index` (or `source_id`) and `quote`, as a model or a file gave them; no value raises an error.
             Numbers count from 0, never from the end; true, "0" and 0.0 are not valid.
     """
-    texts = _ShownTexts([_read_content(source) for source in context])
-    return [_check_citation(texts, citation) for citation in citations]
+    texts = [_read_content(source) for source in context]
+    relax = cache(lambda index: relax_text(texts[index] or ""))
+    return [_check_citation(texts, relax, citation) for citation in citations]
 
 
 def compute_existence_rate(checks: Sequence[int]) -> float | None:
@@ -203,21 +201,10 @@ def compute_pooled_existence(answers: Iterable[Sequence[int]]) -> float | None:
     return compute_existence_rate([check for checks in answers for check in checks])
 
 
-class _ShownTexts:
-    """The texts of the sources, and their relaxed forms, each computed once if needed."""
-
-    def __init__(self, texts: Sequence[str | None]) -> None:
-        self.texts = texts
-        self._relaxed: dict[int, RelaxedText] = {}
-
-    def relax_source(self, index: int, text: str) -> RelaxedText:
-        if index not in self._relaxed:
-            self._relaxed[index] = relax_text(text)
-        return self._relaxed[index]
-
-
-def _check_citation(sources: _ShownTexts, citation: Any) -> CheckedCitation:
-    index, quote, texts = _read_source_index(citation), _quote_of(citation), sources.texts
+def _check_citation(texts: Sequence[str | None], relax: Callable[[int], RelaxedText], citation: Any) -> CheckedCitation:
+    index, quote = read_named_source(citation), citation.get("quote") if isinstance(citation, Mapping) else None
+    index = index if isinstance(index, int) and not isinstance(index, bool) else None
+    quote = quote if isinstance(quote, str) else None
     usable_index = index if index is not None and abs(index) <= _LARGEST_INDEX else None
     quoted = None if quote is None else replace_unreadable(quote)
     if index is None:
@@ -231,7 +218,7 @@ def _check_citation(sources: _ShownTexts, citation: Any) -> CheckedCitation:
         return CheckedCitation(usable_index, quoted, 0, 0, "no_content")
     if span := find_exact_span(quote, text):
         return CheckedCitation(usable_index, quoted, 1, 1, None, (span,))
-    spans = find_relaxed_spans(quote, sources.relax_source(index, text))
+    spans = find_relaxed_spans(quote, relax(index))
     elsewhere = any(candidate is not None and quote.strip() in candidate for candidate in texts)
     return CheckedCitation(usable_index, quoted, 0, int(bool(spans)), "found_elsewhere" if elsewhere else "not_found", spans)
 
@@ -239,16 +226,6 @@ def _check_citation(sources: _ShownTexts, citation: Any) -> CheckedCitation:
 def read_named_source(citation: Any) -> Any:
     """Return a citation's value for the number of its source, unchecked, or None if it has none."""
     return next((citation[key] for key in INDEX_KEYS if key in citation), None) if isinstance(citation, Mapping) else None
-
-
-def _read_source_index(citation: Any) -> int | None:
-    value = read_named_source(citation)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _quote_of(citation: Any) -> str | None:
-    quote = citation.get("quote") if isinstance(citation, Mapping) else None
-    return quote if isinstance(quote, str) else None
 
 
 def _read_content(source: Any) -> str | None:

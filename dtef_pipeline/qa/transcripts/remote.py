@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from dtef_pipeline.errors import ConfigError
@@ -12,13 +11,12 @@ from dtef_pipeline.identity import digest
 from dtef_pipeline.qa.transcripts.metadata import (
     FILE_FIELD,
     METADATA_FIELDS,
-    MetadataValue,
     check_filter,
     is_of_field,
     replace_unreadable,
     shorten_arrived_value,
 )
-from dtef_pipeline.qa.transcripts.retriever import Retrieval, Retriever, SourceText, check_k
+from dtef_pipeline.qa.transcripts.retriever import Retrieval, SourceText, check_k
 
 REMOTE = "remote"
 """Name of the retrievers that use a server."""
@@ -55,8 +53,8 @@ class RemoteRetriever:
 
     def retrieve(self, text: str, k: int, where: Mapping[str, str | int] | None = None) -> Retrieval:
         """Return the first k chunks that the server finds. Raises ConfigError for an invalid k or filter, before anything is sent."""
-        payload = RetrievalPayload(text, check_k(k), check_filter(where), self._model)
-        reply = self._post(payload.request_document)
+        named = {} if self._model is None else {"model": self._model.replace("/", ":", 1)}
+        reply = self._post({"k": check_k(k), "filter": check_filter(where), "question": text, **named})
         retrieval = Retrieval(problem=reply.problem) if reply.problem is not None else read_remote(reply.value, self._where)
         return Retrieval(retrieval.sources[:k], retrieval.problem)
 
@@ -94,7 +92,8 @@ def _read_remote_source(document: Any) -> SourceText:
     values = document if isinstance(document, Mapping) else {}
     content, fields = values.get("page_content"), values.get("metadata")
     text = replace_unreadable(content) if isinstance(content, str) else ""
-    metadata = _filter_known_fields(fields if isinstance(fields, Mapping) else {})
+    known = fields if isinstance(fields, Mapping) else {}
+    metadata = {name: known[name] for name in METADATA_FIELDS if name in known and is_of_field(name, known[name])}
     name = values.get("doc_id")
     doc_id = (
         name if isinstance(name, str) and name.strip() else f"{metadata.get(FILE_FIELD, 'remote')}@{digest(text)[:_ID_DIGITS]}"
@@ -102,81 +101,15 @@ def _read_remote_source(document: Any) -> SourceText:
     return SourceText(replace_unreadable(doc_id), text, metadata)
 
 
-def _filter_known_fields(metadata: Mapping[str, Any]) -> dict[str, MetadataValue]:
-    """Return fields of the right type."""
-    fields = {name: metadata[name] for name in METADATA_FIELDS if name in metadata}
-    return {name: value for name, value in fields.items() if is_of_field(name, value)}
-
-
-PAYLOAD_KEYS = ("k", "filter", "question", "model", "auth")
-DEFAULT_K = 10
-"""Default number of chunks."""
 _PROVIDER_AND_NAME = re.compile(r"([A-Za-z0-9_-]+):(\S+)")
 
 
-@dataclass(frozen=True, slots=True)
-class RetrievalPayload:
-    """A request. It never contains `auth`: the secret is read only where it is used."""
-
-    question: str
-    k: int = DEFAULT_K
-    filter: Mapping[str, str | int] = field(default_factory=dict)
-    model: str | None = None
-    """A LiteLLM string, or the name of a model of this project; None: not given."""
-
-    @property
-    def request_document(self) -> dict[str, Any]:
-        """The request in the server's documented form, without `auth`. The model is written as `provider:name` again."""
-        named = {} if self.model is None else {"model": self.model.replace("/", ":", 1)}
-        return {"k": self.k, "filter": dict(self.filter), "question": self.question, **named}
-
-
-def read_payload(payload: Any, models: Collection[str] = ()) -> RetrievalPayload:
-    """Check a request.
-
-    Args:
-        payload: `question` is required; `k` defaults to 10, `filter` to all chunks; `auth` is ignored.
-        models: names of models of this project, which are kept unchanged.
-
-    Raises:
-        ConfigError: for an unknown key, a k that is not a whole number of 1 or more, a filter with an unknown key or a value of the wrong
-            kind, a blank question, or a model that is neither `provider:name` nor `provider/name` nor one of `models`.
-    """
-    if not isinstance(payload, Mapping):
-        raise ConfigError(f"payload: got a {type(payload).__name__}; allowed: an object with {', '.join(PAYLOAD_KEYS)}")
-    if unknown := [key for key in payload if key not in PAYLOAD_KEYS]:
-        # Only the key: its value may be a misplaced secret.
-        raise ConfigError(f"payload: got the key {shorten_arrived_value(unknown[0])!r}; allowed: {', '.join(PAYLOAD_KEYS)}")
-    question = payload.get("question")
-    if not isinstance(question, str) or not question.strip():
-        raise ConfigError(f"question: got {shorten_arrived_value(question)!r}; allowed: text that is not blank")
-    model = payload.get("model")
-    return RetrievalPayload(
-        question,
-        check_k(payload.get("k", DEFAULT_K)),
-        check_filter(payload.get("filter")),
-        None if model is None else normalise_model_string(model, models),
-    )
-
-
-def normalise_model_string(model: Any, models: Collection[str] = ()) -> str:
-    """Return this project's name of a model: `openai:gpt-4o-mini` is LiteLLM's `openai/gpt-4o-mini`; names in `models` stay unchanged.
-
-    Raises ConfigError for anything else.
-    """
-    if isinstance(model, str):
-        if model in models:
-            return model
-        if match := _PROVIDER_AND_NAME.fullmatch(model):
-            return f"{match[1]}/{match[2]}"
-        provider, slash, name = model.partition("/")
-        if slash and provider and name and not re.search(r"\s", model):
-            return model
-    form = "provider:name (openai:gpt-4o-mini), provider/name, or the name of a model of this project"
+def normalise_model_string(model: str) -> str:
+    """Return LiteLLM's name of a model: `openai:gpt-4o-mini` is `openai/gpt-4o-mini`. Raises ConfigError for anything else."""
+    if match := _PROVIDER_AND_NAME.fullmatch(model):
+        return f"{match[1]}/{match[2]}"
+    provider, slash, name = model.partition("/")
+    if slash and provider and name and not re.search(r"\s", model):
+        return model
+    form = "provider:name (openai:gpt-4o-mini) or provider/name"
     raise ConfigError(f"model: got {shorten_arrived_value(model)!r}; allowed: {form}")
-
-
-def retrieve(payload: Any, retriever: Retriever, models: Collection[str] = ()) -> Retrieval:
-    """Return the chunks for a request: as many as requested, or all if there are fewer. Raises ConfigError as `read_payload`."""
-    read = read_payload(payload, models)
-    return retriever.retrieve(read.question, read.k, read.filter)

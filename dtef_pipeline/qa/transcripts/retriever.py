@@ -42,9 +42,7 @@ class Retrieval:
 
     sources: tuple[SourceText, ...] = ()
     problem: str | None = None
-    """Why the look-up failed, in words; None: it succeeded, even if nothing was found."""
-    is_earlier: bool = False
-    """Whether the look-up failed now, and the sources are those of an earlier one."""
+    """Why the look-up failed, in words, and sources are those of an earlier one; None: it succeeded, even if nothing was found."""
 
 
 class Retriever(Protocol):
@@ -134,7 +132,7 @@ def split_index_words(text: str) -> list[str]:
     return _INDEX_WORD.findall(anyascii(text.casefold()).lower())
 
 
-class Bm25Retriever:
+class Bm25Scores:
     """BM25 in Lucene's form: the sum over the words of the question, repeated words included, of
 
         ln(1 + (N - n + 0.5) / (n + 0.5)) * f / (f + k1 * (1 - b + b * length / mean length))
@@ -143,36 +141,31 @@ class Bm25Retriever:
     Robertson and Zaragoza (2009), The Probabilistic Relevance Framework: BM25 and Beyond.
     """
 
-    name = "bm25"
-    is_remote = False
-
-    def __init__(self, documents: pa.Table | DocumentIndex) -> None:
-        """`documents`: rows of DOCUMENT_SCHEMA. Raises ConfigError without documents."""
+    def __init__(self, texts: Sequence[str]) -> None:
         import bm25s  # type: ignore[import-untyped]
 
-        self.index = documents if isinstance(documents, DocumentIndex) else DocumentIndex(documents)
+        self._n = len(texts)
         self._model = bm25s.BM25(k1=BM25_K1, b=BM25_B, method="lucene", dtype="float64")
-        words = [split_index_words(text) for text in self.index.texts]
+        words = [split_index_words(text) for text in texts]
         self._is_wordless = not any(words)
         if not self._is_wordless:
             self._model.index(words, show_progress=False)
 
     def scores(self, text: str) -> DocumentScores:
-        """Return the score of every chunk, in the order of the index."""
         tokens = [] if self._is_wordless else self._model.get_tokens_ids(split_index_words(text))
-        if not tokens:
-            return np.zeros(self.index.documents.num_rows)
-        return np.asarray(self._model.get_scores_from_ids(tokens), np.float64)
+        return np.asarray(self._model.get_scores_from_ids(tokens), np.float64) if tokens else np.zeros(self._n)
 
-    def retrieve(self, text: str, k: int, where: Mapping[str, str | int] | None = None) -> Retrieval:
-        """Return the k nearest chunks among those whose metadata equal `where`, or all of them if there are fewer. The rarity of a word is
-        computed over all chunks.
 
-        Raises ConfigError for a k that is not a whole number of 1 or more, and for a filter with unknown keys or values of the wrong kind.
-        """
-        check_k(k)
-        rows = self.index.rows(where)
-        return self.index.nearest(self.scores(text)[rows], rows, k)
+class CosineScores:
+    """The cosine of question and chunk, -1 to 1."""
+
+    def __init__(self, texts: Sequence[str], embed: EmbedTexts) -> None:
+        self._embed, self._vectors = embed, normalize_vectors(np.asarray(embed(texts), np.float64))
+
+    def scores(self, text: str) -> DocumentScores:
+        (vector,) = normalize_vectors(np.asarray(self._embed([text]), np.float64))
+        cosines: DocumentScores = self._vectors @ vector
+        return cosines
 
 
 RETRIEVERS = ("bm25", "embedding", "hybrid")
@@ -182,68 +175,44 @@ FUSION_CONSTANT = 60
 Fusion."""
 
 
-class EmbeddingRetriever:
-    """A scorer of chunks by the cosine of question and chunk, -1 to 1."""
+class IndexRetriever:
+    """A search of a table of chunks by one scorer, or by several with reciprocal rank fusion.
 
-    name = "embedding"
+    A fused score is the sum over scorers of 1 / (60 + rank), with ranks from 1 among the chunks that match the filter. The rarity of a word
+    is computed over all chunks.
+    """
+
     is_remote = False
 
-    def __init__(self, documents: pa.Table | DocumentIndex, embed: EmbedTexts, vectors: npt.NDArray[Any] | None = None) -> None:
-        """Use `vectors` of `index.texts`, (chunks, dimensions), in that order; None: `embed` makes them.
-
-        Raises ConfigError without documents, and for vectors of another shape or numbers that are not finite.
-        """
-        self.index = documents if isinstance(documents, DocumentIndex) else DocumentIndex(documents)
-        self._embed = embed
-        texts = self.index.texts
-        self._vectors = _scale_to_unit(embed(texts) if vectors is None else vectors, len(texts))
-
-    def scores(self, text: str) -> DocumentScores:
-        """Return the cosine of every chunk with the text, in the order of the index."""
-        (vector,) = _scale_to_unit(self._embed([text]), 1, self._vectors.shape[1])
-        cosines: DocumentScores = self._vectors @ vector
-        return cosines
+    def __init__(self, name: str, index: DocumentIndex, scorers: Sequence[ScoresDocuments]) -> None:
+        self.name, self._index, self._scorers = name, index, tuple(scorers)
 
     def retrieve(self, text: str, k: int, where: Mapping[str, str | int] | None = None) -> Retrieval:
-        """Return the k nearest chunks among those whose metadata equal `where`, or all of them if there are fewer. Raises as
-        `Bm25Retriever.retrieve`."""
+        """See `Retriever`. Raises ConfigError for a k that is not a whole number of 1 or more, and for a filter with unknown keys or values
+        of the wrong kind."""
         check_k(k)
-        rows = self.index.rows(where)
-        return self.index.nearest(self.scores(text)[rows], rows, k)
-
-
-class HybridRetriever:
-    """Reciprocal rank fusion: the sum over retrievers of 1 / (60 + rank), with ranks from 1 among the chunks that match the filter."""
-
-    name = "hybrid"
-    is_remote = False
-
-    def __init__(self, index: DocumentIndex, parts: Sequence[ScoresDocuments]) -> None:
-        """Fuse the ranks of the scorers `parts`, all over this index."""
-        self.index, self._parts = index, tuple(parts)
-
-    def retrieve(self, text: str, k: int, where: Mapping[str, str | int] | None = None) -> Retrieval:
-        """Return the k chunks with the best fused ranks, or all of them if there are fewer. Raises as `Bm25Retriever.retrieve`."""
-        check_k(k)
-        rows = self.index.rows(where)
-        scores = np.zeros(len(rows))
-        for part in self._parts:
-            scores += 1.0 / (FUSION_CONSTANT + _rank_scores(part.scores(text)[rows]))
-        return self.index.nearest(scores, rows, k)
+        rows = self._index.rows(where)
+        parts = [scorer.scores(text)[rows] for scorer in self._scorers]
+        scores = (
+            parts[0] if len(parts) == 1 else np.sum([1.0 / (FUSION_CONSTANT + _rank_scores(part)) for part in parts], axis=0)
+        )
+        return self._index.nearest(scores, rows, k)
 
 
 def make_retriever(name: str, documents: pa.Table, embed: EmbedTexts | None = None) -> Retriever:
-    """Return the retriever of a name over a table of chunks. Raises ConfigError for a name that is not in RETRIEVERS, and if it needs an
-    embedder."""
+    """Return the retriever of a name over rows of DOCUMENT_SCHEMA. Raises ConfigError without documents, for a name that is not in RETRIEVERS,
+    and if it needs an embedder."""
     if name not in RETRIEVERS:
         raise ConfigError(f"retriever {name!r}: allowed: {', '.join(RETRIEVERS)}")
-    if name == Bm25Retriever.name:
-        return Bm25Retriever(documents)
-    if embed is None:
-        raise ConfigError(f"retriever {name!r} needs an embedder: allowed without one: {Bm25Retriever.name}")
+    if embed is None and name != "bm25":
+        raise ConfigError(f"retriever {name!r} needs an embedder: allowed without one: bm25")
     index = DocumentIndex(documents)
-    by_meaning = EmbeddingRetriever(index, embed)
-    return by_meaning if name == EmbeddingRetriever.name else HybridRetriever(index, (Bm25Retriever(index), by_meaning))
+    scorers: list[ScoresDocuments] = []
+    if name != "embedding":
+        scorers.append(Bm25Scores(index.texts))
+    if name != "bm25" and embed is not None:
+        scorers.append(CosineScores(index.texts, embed))
+    return IndexRetriever(name, index, scorers)
 
 
 def _rank_scores(scores: DocumentScores) -> npt.NDArray[np.intp]:
@@ -251,13 +220,3 @@ def _rank_scores(scores: DocumentScores) -> npt.NDArray[np.intp]:
     ranks = np.empty(len(scores), np.intp)
     ranks[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1)
     return ranks
-
-
-def _scale_to_unit(vectors: npt.NDArray[Any], count: int, dimensions: int | None = None) -> npt.NDArray[np.float64]:
-    """Return the vectors at length 1. Raises ConfigError if the shape is not (count, dimensions) or a number is not finite."""
-    matrix = np.asarray(vectors, np.float64)
-    if matrix.ndim != 2 or len(matrix) != count or not matrix.shape[1] or (dimensions and matrix.shape[1] != dimensions):
-        raise ConfigError(f"vectors have the shape {matrix.shape}; allowed: ({count}, {dimensions or 'dimensions'})")
-    if not np.isfinite(matrix).all():
-        raise ConfigError("vectors contain infinity or NaN; allowed: finite numbers")
-    return normalize_vectors(matrix)

@@ -4,26 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
 from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric import tables
-from dtef_pipeline.rubric.blueprint.model import Blueprint, Criterion, ParsedBlueprint, test_hash
+from dtef_pipeline.rubric.blueprint.model import Blueprint, ParsedBlueprint, test_hash
 
 
-class BlueprintTables(NamedTuple):
-    """The tables of one blueprint, by their names in the warehouse."""
-
-    rubric_blueprints: pa.Table
-    rubric_prompts: pa.Table
-    rubric_criteria: pa.Table
-    rubric_findings: pa.Table
-
-
-def build_blueprint_tables(read: ParsedBlueprint, blueprint: Blueprint, path: str) -> BlueprintTables:
-    """Return the tables of a blueprint that was read from `path`; excluded parts have only findings."""
+def build_blueprint_tables(read: ParsedBlueprint, blueprint: Blueprint, path: str) -> dict[str, pa.Table]:
+    """Return the tables of a blueprint that was read from `path`, by name; excluded parts have only findings."""
     of = {"blueprint": blueprint.id}
     findings = [
         {**of, "level": finding.level, "code": finding.code, "place": finding.place, "line": finding.line, "text": finding.text}
@@ -45,17 +36,12 @@ def build_blueprint_tables(read: ParsedBlueprint, blueprint: Blueprint, path: st
         "n_errors": sum(finding.level == "error" for finding in read.findings),
         "path": path,
     }
-    return BlueprintTables(
-        pa.Table.from_pylist([head], schema=tables.RUBRIC_BLUEPRINTS),
-        pa.Table.from_pylist(prompts, schema=tables.RUBRIC_PROMPTS),
-        pa.Table.from_pylist(criteria, schema=tables.RUBRIC_CRITERIA),
-        pa.Table.from_pylist(findings, schema=tables.RUBRIC_FINDINGS),
-    )
-
-
-def hash_criterion(criterion: Criterion) -> str:
-    """Return the hash of the text, or of the function and its argument; weight, block and position are ignored."""
-    return digest("criterion", criterion.kind, criterion.text, criterion.fn, criterion.args)
+    return {
+        "rubric_blueprints": pa.Table.from_pylist([head], schema=tables.RUBRIC_BLUEPRINTS),
+        "rubric_prompts": pa.Table.from_pylist(prompts, schema=tables.RUBRIC_PROMPTS),
+        "rubric_criteria": pa.Table.from_pylist(criteria, schema=tables.RUBRIC_CRITERIA),
+        "rubric_findings": pa.Table.from_pylist(findings, schema=tables.RUBRIC_FINDINGS),
+    }
 
 
 def _iterate_prompt_rows(blueprint: Blueprint) -> Iterator[Mapping[str, Any]]:
@@ -70,7 +56,6 @@ def _iterate_prompt_rows(blueprint: Blueprint) -> Iterator[Mapping[str, Any]]:
             "ideal": prompt.ideal,
             "description": prompt.description,
             "citation": prompt.citation,
-            "render_as": prompt.render_as,
         }
 
 
@@ -82,7 +67,7 @@ def _iterate_criterion_rows(blueprint: Blueprint) -> Iterator[Mapping[str, Any]]
                 "block": criterion.block,
                 "path": criterion.path,
                 "position": criterion.position,
-                "criterion_id": hash_criterion(criterion),
+                "criterion_id": digest("criterion", criterion.kind, criterion.text, criterion.fn, criterion.args),
                 "kind": criterion.kind,
                 "text": criterion.text,
                 "fn": criterion.fn,

@@ -23,6 +23,7 @@ MOST_CHARACTERS = 5_000_000
 """Per file."""
 DEEPEST_VALUE = 50
 """Maximum nesting depth of lists and mappings."""
+_TOO_DEEP = f"lists and mappings are nested more than {DEEPEST_VALUE} deep; allowed: {DEEPEST_VALUE}"
 MOST_EXPANDED = 20_000_000
 """Maximum characters and values of a file; those of an alias count at each use, so that a small file cannot expand to a huge one."""
 
@@ -96,7 +97,9 @@ def read_yaml(text: str) -> ParsedDocuments:
             loader.dispose()
     except yaml.YAMLError as error:
         line, problem = describe_yaml_problem(error, text)
-        raise YamlFault(f"{problem}{_describe_column(error)}{describe_yaml_remedy(error, text)}", line) from error
+        mark = getattr(error, "problem_mark", None)
+        column = f", at column {mark.column + 1}" if mark else ""
+        raise YamlFault(f"{problem}{column}{describe_yaml_remedy(error, text)}", line) from error
     return ParsedDocuments(tuple(value for value, _ in documents), loader.lines, tuple(line for _, line in documents))
 
 
@@ -114,7 +117,7 @@ def read_json(text: str) -> ParsedDocuments:
         _check_depth(value)
         json.dumps(value, ensure_ascii=False).encode()
     except RecursionError as error:
-        raise YamlFault(_describe_depth_fault(), None) from error
+        raise YamlFault(_TOO_DEEP, None) from error
     except json.JSONDecodeError as error:
         raise YamlFault(f"not JSON: {error.msg}, at column {error.colno}", error.lineno) from error
     except UnicodeEncodeError as error:
@@ -168,7 +171,7 @@ class _Loader(*_SAFE_LOADER):  # type: ignore[misc]
         is_collection = isinstance(event, yaml.CollectionStartEvent)
         self._depth += is_collection
         if self._depth > DEEPEST_VALUE:
-            raise ConstructorError(None, None, _describe_depth_fault(), event.start_mark)
+            raise ConstructorError(None, None, _TOO_DEEP, event.start_mark)
         if not isinstance(event, yaml.AliasEvent):
             self.anchors.pop(event.anchor, None)  # a name may be given again
         node: yaml.Node = super().compose_node(parent, index)
@@ -189,9 +192,6 @@ class _Loader(*_SAFE_LOADER):  # type: ignore[misc]
 
     def construct_scalar(self, node: yaml.ScalarNode) -> str:
         return str(super().construct_scalar(node)).translate(_BREAKS_OF_STAND_INS)
-
-    def construct_whole_number(self, node: yaml.ScalarNode) -> float:
-        return _parse_whole_number(self.construct_scalar(node))
 
     def construct_list(self, node: yaml.SequenceNode) -> list[Any]:
         values: list[Any] = self.construct_sequence(node, deep=True)
@@ -227,7 +227,7 @@ for _tag, (_pattern, _beginnings) in _RESOLVERS.items():
 for _tag, _construct in {
     "null": _Loader.construct_yaml_null,
     "bool": _Loader.construct_yaml_bool,
-    "int": _Loader.construct_whole_number,
+    "int": lambda loader, node: _parse_whole_number(loader.construct_scalar(node)),
     "float": _Loader.construct_yaml_float,
     "str": _Loader.construct_scalar,
     "seq": _Loader.construct_list,
@@ -247,21 +247,12 @@ def _parse_whole_number(text: str) -> float:
     return int(digits) if len(digits) < 400 else float(digits)
 
 
-def _describe_column(error: yaml.YAMLError) -> str:
-    mark = getattr(error, "problem_mark", None)
-    return f", at column {mark.column + 1}" if mark else ""
-
-
 def _check_length(text: str) -> None:
     if len(text) > MOST_CHARACTERS:
         raise YamlFault(
             f"the file has {format_count(len(text), 'character')}; allowed: {MOST_CHARACTERS:,}; split it into several files",
             None,
         )
-
-
-def _describe_depth_fault() -> str:
-    return f"lists and mappings are nested more than {DEEPEST_VALUE} deep; allowed: {DEEPEST_VALUE}"
 
 
 def _require_unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -282,4 +273,4 @@ def _check_depth(value: Any) -> None:
     for _ in range(DEEPEST_VALUE + 1):
         level = [part for v in level if isinstance(v, (dict, list)) for part in (v.values() if isinstance(v, dict) else v)]
     if level:
-        raise YamlFault(_describe_depth_fault(), None)
+        raise YamlFault(_TOO_DEEP, None)

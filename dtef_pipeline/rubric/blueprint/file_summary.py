@@ -17,20 +17,19 @@ from dtef_pipeline.rubric.blueprint.model import (
     BlueprintFinding,
     Criterion,
     ParsedBlueprint,
-    PromptItem,
 )
 
 USUAL_JUDGES = 2
 """Default number of judges per criterion in words, if a blueprint names none."""
 _OTHER_SCRIPTS = (
-    range(0x370, 0x2000),
+    range(0x370, 0x1D00),
+    range(0x1F00, 0x2000),
     range(0x2E80, 0x3000),
     range(0x3040, 0xD7B0),
     range(0xF900, 0xFB00),
     range(0x20000, 0x32000),
 )
-"""Unicode's blocks of scripts other than Latin, from Greek on; marks and signs that all scripts share lie between them."""
-_LATIN_EXTENSIONS = range(0x1D00, 0x1F00)
+"""Unicode's blocks of scripts other than Latin, from Greek on. Between them lie Latin letters, and marks and signs that all scripts share."""
 
 
 def summarise_file(path: str, identifier: str, read: ParsedBlueprint) -> dict[str, Any]:
@@ -118,26 +117,16 @@ def _count_planned(blueprint: Blueprint) -> dict[str, int]:
 
 def _count_letters(blueprint: Blueprint) -> dict[str, int]:
     """Count the letters of prompts and criteria, Latin letters beyond A to Z, and characters of other scripts, with their vowel signs."""
-    counts = Counter("".join(text for prompt in blueprint.prompts for text in _iterate_texts(prompt)))
+    texts = (part.text for prompt in blueprint.prompts for parts in (prompt.turns, prompt.criteria) for part in parts)
+    counts = Counter("".join(text or "" for text in texts))
     letters = {character: count for character, count in counts.items() if character.isalpha()}
-    return {
-        "non_latin_letters": sum(count for character, count in counts.items() if _is_of_other_script(ord(character))),
-        "accented_letters": sum(count for character, count in letters.items() if _is_accented(character)),
-        "letters": sum(letters.values()),
-    }
-
-
-def _is_of_other_script(code: int) -> bool:
-    return any(code in block for block in _OTHER_SCRIPTS) and code not in _LATIN_EXTENSIONS
-
-
-def _is_accented(character: str) -> bool:
-    return not character.isascii() and unicodedata.name(character, "").startswith("LATIN")
-
-
-def _iterate_texts(prompt: PromptItem) -> Iterable[str]:
-    yield from (turn.text for turn in prompt.turns if turn.text is not None)
-    yield from (criterion.text for criterion in prompt.criteria if criterion.text is not None)
+    others = (count for character, count in counts.items() if any(ord(character) in block for block in _OTHER_SCRIPTS))
+    accented = (
+        count
+        for character, count in letters.items()
+        if not character.isascii() and unicodedata.name(character, "").startswith("LATIN")
+    )
+    return {"non_latin_letters": sum(others), "accented_letters": sum(accented), "letters": sum(letters.values())}
 
 
 def _group_by_finding_code(findings: Iterable[BlueprintFinding]) -> dict[str, dict[str, Any]]:

@@ -81,8 +81,6 @@ class PromptItem:
     """Weight of the prompt in means over its blueprint."""
     description: str | None = None
     citation: str | None = None
-    render_as: str | None = None
-    """Display format of its responses: markdown | html | plaintext."""
 
     @property
     def n_generated_turns(self) -> int:
@@ -155,10 +153,14 @@ class ParsedBlueprint:
 def hash_prompt(prompt: PromptItem) -> str:
     """Return the hash of a prompt and its criteria: 32 hexadecimal digits.
 
-    Id, description, citations, temperatures and the display format are ignored.
+    Id, description, citations, and temperatures are ignored.
     """
     turns = [[turn.role, turn.text] for turn in prompt.turns]
-    criteria = [_list_criterion_content(criterion) for criterion in prompt.criteria]
+    # The content of criteria, independent of spelling: a repaired text equals the function that it means.
+    criteria = [
+        [part.block, part.path, part.kind, part.text, part.fn, _convert_whole_numbers(part.args), float(part.weight)]
+        for part in prompt.criteria
+    ]
     return digest("prompt", turns, list(prompt.systems), prompt.ideal, float(prompt.weight), criteria)
 
 
@@ -168,12 +170,6 @@ def test_hash(blueprint: Blueprint) -> str:
     Any change of a word, weight, ideal answer or criterion changes it; title, description, tags, citations and models are ignored.
     """
     return digest("test", sorted(map(hash_prompt, blueprint.prompts)))
-
-
-def _list_criterion_content(criterion: Criterion) -> list[Any]:
-    """Return the content to hash, independent of spelling: a repaired text equals the function that it means."""
-    args = _convert_whole_numbers(criterion.args)
-    return [criterion.block, criterion.path, criterion.kind, criterion.text, criterion.fn, args, float(criterion.weight)]
 
 
 def _convert_whole_numbers(value: Any) -> Any:

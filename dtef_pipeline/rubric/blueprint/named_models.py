@@ -56,34 +56,37 @@ def read_models(header: Mapping[str, Any], collections: Collections | None, log:
     names = header.get("models")
     names = [names] if isinstance(names, (str, dict)) else names
     if names is not None and not isinstance(names, list):
-        log.add(
+        log.add_in_header(
             "bad-header",
-            log.find_member_place(HEADER_PLACE, header, "models"),
+            header,
+            "models",
             f"models is {shorten_value(names)}; write a list",
         )
         return ()
     before = len(log.findings)
     if not names:
         names = [USUAL_COLLECTION]
-        log.add(
+        log.add_in_header(
             "no-models",
-            log.find_member_place(HEADER_PLACE, header, "models"),
+            header,
+            "models",
             f"no models are named: those of {USUAL_COLLECTION} are used",
         )
     reading = _ModelReader(header, names, collections, log)
     models: dict[str, None] = {}
     for name in reading.read_all():
         if name in models:
-            log.add(
+            log.add_in_header(
                 "model-twice",
-                log.find_member_place(HEADER_PLACE, header, "models"),
+                header,
+                "models",
                 f"{name} is named more than once and is used once",
             )
         models[name] = None
     wrong = any(finding.level == "error" or finding.code in UNKNOWN_MODEL_CODES for finding in log.findings[before:])
     if not models and not wrong:
         text = "every named collection is empty; name a model, or give --model to the run"
-        log.add("no-models-left", log.find_member_place(HEADER_PLACE, header, "models"), text)
+        log.add_in_header("no-models-left", header, "models", text)
     return tuple(convert_to_litellm_name(name) for name in models)
 
 
@@ -165,16 +168,15 @@ def read_judges(header: Mapping[str, Any], log: FindingLog) -> tuple[Judge, ...]
         return ()
     for key in coverage:
         if key in ("judgeModels", "judgeMode", "backupJudge", "backupJudges"):
-            log.add(
-                "deprecated-judges", log.find_member_place(HEADER_PLACE, coverage, key), f"`{key}` is not used; write `judges:`"
-            )
+            log.add_in_header("deprecated-judges", coverage, key, f"`{key}` is not used; write `judges:`")
     judges = coverage.get("judges")
     if judges is None:
         return ()
     if not isinstance(judges, list):
-        log.add(
+        log.add_in_header(
             "bad-judge",
-            log.find_member_place(HEADER_PLACE, coverage, "judges"),
+            coverage,
+            "judges",
             f"judges is {shorten_value(judges)}; write a list",
         )
         return ()

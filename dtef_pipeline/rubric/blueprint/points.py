@@ -148,7 +148,7 @@ class PointReader:
         if text is not None:
             return (
                 replace(criterion, text=text)
-                if _is_text(text)
+                if isinstance(text, str) and text.strip()
                 else self._report_bad_point(spot, f"{shorten_value(text)} is not text; put quotes around it")
             )
         if not isinstance(value["fn"], str):
@@ -268,10 +268,6 @@ def _strip_quotes(text: str) -> str:
     if len(text) > 1 and mark in _QUOTE_MARKS and text.endswith(mark) and mark not in text[1:-1]:
         return text[1:-1]
     return text
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip())
 
 
 def _is_reference(definition: Mapping[str, Any]) -> bool:

@@ -34,7 +34,6 @@ class SharedSettings:
     system: str | None
     """System prompt of prompts without their own."""
     temperatures: tuple[float, ...]
-    render_as: str | None
 
 
 @dataclass
@@ -88,7 +87,6 @@ class PromptReader:
             weight=weight or 1.0,
             description=self._read_prompt_text(value, ("description",), place),
             citation=format_citation(next((value[key] for key in CITATION_KEYS if value.get(key)), None)),
-            render_as=self._read_prompt_text(value, ("render_as",), place) or self.settings.render_as,
         )
 
     def _read_turns(self, value: dict[str, Any], place: str, spot: Spot) -> tuple[Turn, ...] | None:
@@ -242,12 +240,9 @@ def is_temperature(value: Any) -> bool:
 
 
 def read_shared_settings(header: Mapping[str, Any], log: FindingLog) -> SharedSettings:
-    """Read the header's settings of system prompts, temperatures and display."""
+    """Read the header's settings of system prompts and temperatures."""
     systems, system = _read_header_systems(header, log)
-    render_as = header.get("render_as")
-    return SharedSettings(
-        systems, system, _read_header_temperatures(header, log), render_as if isinstance(render_as, str) else None
-    )
+    return SharedSettings(systems, system, _read_header_temperatures(header, log))
 
 
 def _read_header_systems(header: Mapping[str, Any], log: FindingLog) -> tuple[tuple[str | None, ...] | None, str | None]:
@@ -255,9 +250,10 @@ def _read_header_systems(header: Mapping[str, Any], log: FindingLog) -> tuple[tu
     single = next((key for key in ("system", "systemPrompt") if header.get(key)), "system")
     key = "systems" if header.get("systems") else single
     if key == "systems" and header.get(single):
-        log.add(
+        log.add_in_header(
             "system-and-systems",
-            log.find_member_place(HEADER_PLACE, header, single),
+            header,
+            single,
             f"`{single}` is not used, because `systems` is given",
         )
     values = header.get(key)
@@ -271,7 +267,7 @@ def _read_header_systems(header: Mapping[str, Any], log: FindingLog) -> tuple[tu
     for place, value in enumerate(read):
         if value in earlier:
             text = f"the system prompt {shorten_value(value)} occurs twice in the list and is used once"
-            log.add("system-twice", log.find_member_place(HEADER_PLACE, values, place), text)
+            log.add_in_header("system-twice", values, place, text)
         earlier.add(value)
     return tuple(dict.fromkeys(read)) or None, None
 

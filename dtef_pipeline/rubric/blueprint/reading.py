@@ -182,13 +182,14 @@ def _check_header(identifier: str, parts: _Parts, log: FindingLog) -> None:
     for key in _ID_KEYS:
         if header.get(key) is not None:
             text = f"the {key} {shorten_value(header[key])} is not used; the blueprint gets the name {identifier} from its path"
-            log.add("ignored-id", log.find_member_place(HEADER_PLACE, header, key), text)
+            log.add_in_header("ignored-id", header, key, text)
     log.check_unknown_keys(header, _HEADER_KEYS, HEADER_PLACE)
     for key in ("title", "configTitle", "description"):
         if isinstance(header.get(key), (dict, list)):
-            log.add(
+            log.add_in_header(
                 "unknown-key",
-                log.find_member_place(HEADER_PLACE, header, key),
+                header,
+                key,
                 f"`{key}` is {shorten_value(header[key])}, not a text, and is ignored",
             )
     for names in (("title", "configTitle"), ("system", "systemPrompt"), _DEFINITION_KEYS):
@@ -200,9 +201,10 @@ def _read_definitions(header: Mapping[str, Any], log: FindingLog) -> Mapping[str
     if key is None:
         return {}
     if not isinstance(header[key], dict):
-        log.add(
+        log.add_in_header(
             "bad-header",
-            log.find_member_place(HEADER_PLACE, header, key),
+            header,
+            key,
             f"{key} is {shorten_value(header[key])}; write a mapping of names",
         )
         return {}

@@ -87,13 +87,19 @@ def merge_history(history: pd.DataFrame, additions: pd.DataFrame) -> pd.DataFram
     return labels.drop_duplicates(["item", "class", "author", "reason", "imported_at", "line"]).reset_index(drop=True)
 
 
-def select_in_force(labels: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per item: `score`, the mean of its authors' latest labels; `n_authors`; `spread`, their standard deviation (null: one
-    author).
+def select_in_force(items: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per labelled point, sorted as `items` (from `build_label_items`): ITEM_KEYS and `human`, the mean of its authors' latest
+    labels. A missing path is -1.
     """
     latest = labels.sort_values(["imported_at", "line"], kind="stable").drop_duplicates(["item", "author"], keep="last")
-    means = latest.groupby("item", sort=True)["score"].agg(score="mean", n_authors="size", spread=lambda s: s.std(ddof=0))
-    return pd.DataFrame(means.assign(spread=means["spread"].where(means["n_authors"] > 1)).reset_index())
+    means = latest.groupby("item", sort=True)["score"].mean().rename("human")
+    rows = fill_path(items[[*ITEM_KEYS, "item"]].merge(means, on="item"))
+    return rows[[*ITEM_KEYS, "human"]].drop_duplicates(list(ITEM_KEYS))
+
+
+def fill_path(points: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows with -1 in place of a missing path, so that they can be joined."""
+    return points.assign(path=points["path"].astype("Int64").fillna(-1))
 
 
 def apply_human_labels(points: pd.DataFrame, items: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
@@ -102,16 +108,8 @@ def apply_human_labels(points: pd.DataFrame, items: pd.DataFrame, labels: pd.Dat
     `points`: see rubric_points (an unscored point gets the score of its label). `items`: from `build_label_items`. A label is the extent to
     which the criterion is met; an `inverted` one scores 1 minus that.
     """
-    label_scores = (
-        items[[*ITEM_KEYS, "item"]]
-        .merge(select_in_force(labels)[["item", "score"]], on="item")
-        .rename(columns={"score": "said"})
-    )
-    keys = list(ITEM_KEYS)
-    left, right = (part.assign(path=part["path"].astype("Int64").fillna(-1)) for part in (points, label_scores))
-    label_values = (
-        left[keys].merge(right[[*keys, "said"]].drop_duplicates(keys), on=keys, how="left")["said"].to_numpy(dtype=np.float64)
-    )
+    joined = fill_path(points)[list(ITEM_KEYS)].merge(select_in_force(items, labels), on=list(ITEM_KEYS), how="left")
+    label_values = joined["human"].to_numpy(dtype=np.float64)
     score = np.where(points["inverted"].to_numpy(dtype=bool), 1 - label_values, label_values)
     has_label = np.isfinite(score)
     columns: dict[str, Any] = {

@@ -12,13 +12,15 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.rubric.board import TEST_TAG, load_rubric_snapshot_order, select_latest_runs
-from dtef_pipeline.rubric.labels.human_labels import select_in_force
+from dtef_pipeline.rubric.labels.human_labels import fill_path, select_in_force
 from dtef_pipeline.rubric.labels.label_scores import LABELLED_SCORES_READ, compare_labelled_scores
-from dtef_pipeline.rubric.labels.label_sheet import build_label_items, convert_to_table
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CORRECTED_ROWS, RUBRIC_KNOWN_CLASSES
+from dtef_pipeline.rubric.labels.label_sheet import build_label_items
+from dtef_pipeline.rubric.levels import number_groups
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CORRECTED, RUBRIC_CORRECTIONS, RUBRIC_KNOWN_CLASSES
 from dtef_pipeline.rubric.tables import ITEM_KEYS
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, explain_missing
-from dtef_pipeline.statistics.prediction_powered import HALF_WIDTH, ClusterLabels, CorrectedMeans, estimate_corrected_means
+from dtef_pipeline.statistics.prediction_powered import HALF_WIDTH, ClusterLabels, estimate_corrected_means
+from dtef_pipeline.tables import convert_to_schema, convert_to_schema_or_null
 from dtef_pipeline.text.number_words import format_count
 
 Floats = npt.NDArray[np.float64]
@@ -28,19 +30,6 @@ BOARD_ROW = ("model",)
 BLUEPRINT_ROW = ("blueprint", "model")
 _OF_ONE_VARIANT = ("model_variant", "temperature", "system_index")
 _DRAWN_KEY = ["blueprint", "prompt"]
-CORRECTED_COLUMNS = (
-    "judge_score",
-    "corrected",
-    "corrected_low",
-    "corrected_high",
-    "same_prompts_low",
-    "same_prompts_high",
-    "power",
-    "n_prompts",
-    "n_prompts_labelled",
-    "prompts_needed",
-    "reason",
-)
 
 
 def parts(responses: pd.DataFrame, row: Sequence[str] = BOARD_ROW) -> Floats:
@@ -51,21 +40,16 @@ def parts(responses: pd.DataFrame, row: Sequence[str] = BOARD_ROW) -> Floats:
     """
     rows, blueprint_keys = list(row), list(dict.fromkeys([*row, "blueprint"]))
     variant = [*blueprint_keys, *_OF_ONE_VARIANT]
-
-    def groups(names: list[str]) -> Codes:
-        return np.asarray(responses.groupby(names, dropna=False, sort=False).ngroup(), dtype=np.int64)
-
-    portion = 1 / _count_members(groups(rows), groups(blueprint_keys)) / _count_members(groups(blueprint_keys), groups(variant))
-    cell, code = groups([*variant, "prompt"]), groups(variant)
+    board_row, blueprint, code = (number_groups(responses, names) for names in (rows, blueprint_keys, variant))
+    portion = 1 / _count_members(board_row, blueprint) / _count_members(blueprint, code)
+    cell = number_groups(responses, [*variant, "prompt"])
     draws = np.bincount(cell)[cell]
     share = responses["weight"].to_numpy(dtype=np.float64) / draws
     return np.asarray(portion * share / np.bincount(code, share)[code])
 
 
-def compute_corrected(
-    responses: pd.DataFrame, draws: pd.DataFrame, row: Sequence[str] = BOARD_ROW, *, half_width: float = HALF_WIDTH
-) -> pd.DataFrame:
-    """Return one row per board row: its columns `row` and CORRECTED_COLUMNS.
+def compute_corrected(responses: pd.DataFrame, draws: pd.DataFrame, row: Sequence[str] = BOARD_ROW) -> pd.DataFrame:
+    """Return one row per board row: its columns `row` and those of `rubric_corrected` except labels_needed.
 
     `responses`: one row per scored response with the keys of a response, the prompt's `weight`, `judge_score` (its score by judges) and
     `labelled` (its score with labels in place of all judged points; NaN if a label is missing). `draws`: as in `LabelSample`, of one
@@ -73,17 +57,13 @@ def compute_corrected(
 
     `corrected_low` to `corrected_high` treats the prompts as a sample of their kind, as the board's interval does; `same_prompts_low` to
     `same_prompts_high` is for these prompts only. `power` is the lambda of PPI++ (`tuned` of `CorrectedMeans`), 0-1. `prompts_needed`: prompts
-    to label for a half-width of `half_width`. Null, with a `reason`, if fewer than 5 prompts have labels.
+    to label for a half-width of HALF_WIDTH. Null, with a `reason`, if fewer than 5 prompts have labels.
     """
-    if "blueprint" in row:
-        tables = [_compute_corrected_rows(df, draws, row, half_width) for _, df in responses.groupby("blueprint", sort=True)]
-        return pd.concat(tables, ignore_index=True)
-    return _compute_corrected_rows(responses, draws, row, half_width)
+    groups = [part for _, part in responses.groupby("blueprint", sort=True)] if "blueprint" in row else [responses]
+    return pd.concat([_compute_corrected_rows(part, draws, row) for part in groups], ignore_index=True)
 
 
-def _compute_corrected_rows(
-    responses: pd.DataFrame, draws: pd.DataFrame, row: Sequence[str], half_width: float
-) -> pd.DataFrame:
+def _compute_corrected_rows(responses: pd.DataFrame, draws: pd.DataFrame, row: Sequence[str]) -> pd.DataFrame:
     rows = responses.assign(part=parts(responses, row)).reset_index(drop=True)
     names = list(row)
     code = np.asarray(rows.groupby(names, sort=True, dropna=False).ngroup(), dtype=np.int64)
@@ -95,11 +75,23 @@ def _compute_corrected_rows(
         .to_numpy(dtype=np.float64)
     )
     has_label = np.isfinite(rows["labelled"].to_numpy(dtype=np.float64)) & np.isfinite(chance[unit])
-    means = estimate_corrected_means(_build_label_matrices(rows, unit, code, has_label, chance), half_width=half_width)
+    means = estimate_corrected_means(_build_label_matrices(rows, unit, code, has_label, chance), half_width=HALF_WIDTH)
     labels = rows.groupby(names, sort=True, dropna=False).size().reset_index()[names]
     judge_scores = np.asarray(np.bincount(code, rows["part"] * rows["judge_score"]), dtype=np.float64)
     n_prompts: Codes = np.bincount(np.unique(np.stack([code, unit]), axis=1)[0])
-    return labels.assign(**_make_corrected_columns(means, judge_scores, n_prompts))
+    return labels.assign(
+        judge_score=judge_scores,
+        corrected=np.clip(means.value, 0, 1),
+        corrected_low=np.clip(means.low, 0, 1),
+        corrected_high=np.clip(means.high, 0, 1),
+        same_prompts_low=np.clip(means.here_low, 0, 1),
+        same_prompts_high=np.clip(means.here_high, 0, 1),
+        power=means.tuned,
+        n_prompts=n_prompts,
+        n_prompts_labelled=means.n_labelled,
+        prompts_needed=means.needed,
+        reason=[explain_missing(int(n), "labelled prompt") for n in means.n_labelled],
+    )
 
 
 def _combine_chances(draws: pd.DataFrame) -> pd.DataFrame:
@@ -108,14 +100,6 @@ def _combine_chances(draws: pd.DataFrame) -> pd.DataFrame:
         draws.assign(missed=1 - draws["probability"]).groupby(_DRAWN_KEY).agg(missed=("missed", "prod"), drawn=("drawn", "any"))
     )
     return chances[chances["drawn"]].assign(probability=1 - chances["missed"])[["probability"]].reset_index()
-
-
-def _make_corrected_columns(means: CorrectedMeans, judge_scores: Floats, n_prompts: Codes) -> dict[str, Any]:
-    reasons = [explain_missing(int(n), "labelled prompt") for n in means.n_labelled]
-    numbers = (means.value, means.low, means.high, means.here_low, means.here_high)
-    unit_values = [np.clip(number, 0, 1) for number in numbers]
-    values = (judge_scores, *unit_values, means.tuned, n_prompts, means.n_labelled, means.needed, reasons)
-    return dict(zip(CORRECTED_COLUMNS, values, strict=True))
 
 
 def _build_label_matrices(
@@ -152,22 +136,14 @@ def measure_known_classes(judgements: pd.DataFrame, items: pd.DataFrame, labels:
     with the same number, the judge's sensitivity, 0-1: higher is better), `within_one_class` (share within a quarter), `bias` (mean judge's
     number minus people's, above 0: too generous), `note` (fewer than 5 prompts).
     """
-    keys = list(ITEM_KEYS)
-    label_scores = (
-        items[[*keys, "item"]]
-        .merge(select_in_force(labels)[["item", "score"]], on="item")
-        .rename(columns={"score": "human_class"})
-    )
-    left, right = (part.assign(path=part["path"].astype("Int64").fillna(-1)) for part in (judgements, label_scores))
-    join = left[left["score"].notna()].merge(right[[*keys, "human_class"]].drop_duplicates(keys), on=keys)
-    gap = join["score"] - join["human_class"]
-    unit = join["blueprint"] + "/" + join["prompt"]
+    join = fill_path(judgements[judgements["score"].notna()]).merge(select_in_force(items, labels), on=list(ITEM_KEYS))
+    gap = join["score"] - join["human"]
     join = join.assign(
-        human_class=(join["human_class"] * 4).round() / 4,
+        human_class=(join["human"] * 4).round() / 4,
         same_class=gap.abs() < 1 / 8,
         within_one_class=gap.abs() < 3 / 8,
         bias=gap,
-        unit=unit,
+        unit=join["blueprint"] + "/" + join["prompt"],
     )
     groups = join.groupby(["judge", "human_class"], sort=True)
     rows = groups.agg(
@@ -186,7 +162,6 @@ CORRECTED_READS = (*LABELLED_SCORES_READ, "rubric_scores", "rubric_blueprints", 
 OUTSIDE_DRAWS = 0.05
 """Largest part of a score that may be due to prompts that no draw included, such as newer ones. Beyond it a row is not corrected, because
 the labels say nothing about these prompts."""
-_DRAWN_NAME = ["blueprint", "prompt"]
 _OF_INTERVALS = ["corrected_low", "corrected_high", "same_prompts_low", "same_prompts_high", "prompts_needed", "labels_needed"]
 _IN_LATEST = "SEMI JOIN latest ON {table}.blueprint = latest.blueprint AND {table}.snapshot = latest.snapshot"
 _RESPONSE_COLUMNS = ", ".join(
@@ -205,22 +180,19 @@ def build_corrected_tables(
     """
     counting = draws[draws["imported"]]
     if labels.empty or counting.empty:
-        return {
-            "rubric_corrected": RUBRIC_CORRECTED_ROWS.empty_table(),
-            "rubric_known_classes": RUBRIC_KNOWN_CLASSES.empty_table(),
-        }
+        return {name: schema.empty_table() for name, schema in RUBRIC_CORRECTIONS.items()}
     runs = load_board_runs(connection)
-    prompts = counting.loc[counting["drawn"], _DRAWN_NAME].drop_duplicates()
-    items = load_label_items(connection, runs, prompts)
+    prompts = counting.loc[counting["drawn"], _DRAWN_KEY].drop_duplicates()
+    items = build_label_items(*load_label_material(connection, runs, prompts).values())
     scores = compare_labelled_scores(connection, runs, items, labels)
-    per_prompt = items[items["item"].isin(set(labels["item"]))].groupby(_DRAWN_NAME)["item"].nunique().mean()
+    per_prompt = items[items["item"].isin(set(labels["item"]))].groupby(_DRAWN_KEY)["item"].nunique().mean()
     judgements = connection.execute(
         f"SELECT {_RESPONSE_COLUMNS}, {_POINT_NAMES}, judge, score FROM rubric_judgements {_IN_LATEST.format(table='rubric_judgements')}"
     ).df()
     classes = measure_known_classes(judgements, items, labels)
     return {
         "rubric_corrected": build_corrected_rows(scores, counting, list_test_blueprints(connection), float(per_prompt)),
-        "rubric_known_classes": convert_to_table(classes, RUBRIC_KNOWN_CLASSES),
+        "rubric_known_classes": convert_to_schema(classes, RUBRIC_KNOWN_CLASSES),
     }
 
 
@@ -230,8 +202,8 @@ def build_corrected_rows(scores: pd.DataFrame, draws: pd.DataFrame, tests: Seque
     `scores`: from `compare_labelled_scores`. `draws`: the draws that count. `tests`: blueprints with the tag `test`. A prompt without
     judged criteria is included as known for certain, and is not counted as labelled.
     """
-    certain_prompts = scores.loc[~scores["can_be_labelled"], _DRAWN_NAME].drop_duplicates()
-    all_draws = pd.concat([draws[[*_DRAWN_NAME, "probability", "drawn"]], certain_prompts.assign(probability=1.0, drawn=True)])
+    certain_prompts = scores.loc[~scores["can_be_labelled"], _DRAWN_KEY].drop_duplicates()
+    all_draws = pd.concat([draws[[*_DRAWN_KEY, "probability", "drawn"]], certain_prompts.assign(probability=1.0, drawn=True)])
     over_all = scores[~scores["blueprint"].isin(list(tests))]
     tables = [
         _correct_board_rows(part, all_draws, row, labels_per_prompt)
@@ -239,10 +211,8 @@ def build_corrected_rows(scores: pd.DataFrame, draws: pd.DataFrame, tests: Seque
         if len(part)
     ]
     if not tables:
-        return RUBRIC_CORRECTED_ROWS.empty_table()
-    return pa.concat_tables(
-        [convert_to_table(rows.reindex(columns=RUBRIC_CORRECTED_ROWS.names), RUBRIC_CORRECTED_ROWS) for rows in tables]
-    )
+        return RUBRIC_CORRECTED.empty_table()
+    return pa.concat_tables([convert_to_schema_or_null(rows, RUBRIC_CORRECTED) for rows in tables])
 
 
 def _correct_board_rows(
@@ -277,8 +247,8 @@ def _explain_no_correction(n_labelled: int, n_outside: int, outside: bool) -> st
 
 def _count_certain(scores: pd.DataFrame, draws: pd.DataFrame, row: tuple[str, ...]) -> pd.DataFrame:
     """Count per board row the prompts known for certain, and those outside every draw, with their part of the score."""
-    prompts = draws[_DRAWN_NAME].drop_duplicates().assign(listed=True)
-    rows = scores.assign(part=parts(scores, row)).merge(prompts, "left", _DRAWN_NAME)
+    prompts = draws[_DRAWN_KEY].drop_duplicates().assign(listed=True)
+    rows = scores.assign(part=parts(scores, row)).merge(prompts, "left", _DRAWN_KEY)
     unit = rows["blueprint"] + "/" + rows["prompt"]
     rows = rows.assign(unlisted=rows["listed"].isna(), sure=unit.where(~rows["can_be_labelled"]))
     rows = rows.assign(missed=unit.where(rows["unlisted"]), lost=rows["part"].where(rows["unlisted"], 0.0))
@@ -298,11 +268,6 @@ def list_test_blueprints(connection: duckdb.DuckDBPyConnection) -> list[str]:
     return [blueprint for blueprint, tags in rows if TEST_TAG in (tags or ())]
 
 
-def load_label_items(connection: duckdb.DuckDBPyConnection, runs: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
-    """Return `build_label_items` of the responses of these runs to these prompts (`blueprint`, `prompt`)."""
-    return build_label_items(*load_label_material(connection, runs, prompts).values())
-
-
 def load_label_material(
     connection: duckdb.DuckDBPyConnection, runs: pd.DataFrame, prompts: pd.DataFrame | None = None
 ) -> Mapping[str, Any]:
@@ -314,7 +279,7 @@ def load_label_material(
         else "SEMI JOIN of_prompts ON {table}.blueprint = of_prompts.blueprint AND {table}.prompt = of_prompts.prompt"
     )
     if prompts is not None:
-        connection.register("of_prompts", prompts[_DRAWN_NAME])
+        connection.register("of_prompts", prompts[_DRAWN_KEY])
     responses, criteria = (semi_join.format(table=table) for table in ("rubric_responses", "rubric_criteria"))
     blueprint_filter = "WHERE blueprint::VARCHAR IN (SELECT blueprint FROM latest)"
     return {

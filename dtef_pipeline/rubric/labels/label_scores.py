@@ -14,12 +14,13 @@ import pyarrow.compute as pc
 from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
 from dtef_pipeline.rubric.conversations import OK
 from dtef_pipeline.rubric.coverage import compute_coverage
-from dtef_pipeline.rubric.hybrid import ScoringPolicy, compute_hybrid
+from dtef_pipeline.rubric.hybrid import ScoringPolicy, compute_hybrid, compute_hybrid_at
 from dtef_pipeline.rubric.labels.human_labels import apply_human_labels
-from dtef_pipeline.rubric.labels.label_sheet import build_label_items, convert_to_table
+from dtef_pipeline.rubric.labels.label_sheet import build_label_items
 from dtef_pipeline.rubric.levels import RESPONSE_KEYS, sort_unique
 from dtef_pipeline.rubric.score_rows import parse_policy
 from dtef_pipeline.rubric.tables import ITEM_KEYS
+from dtef_pipeline.tables import convert_to_schema
 
 Floats = npt.NDArray[np.float64]
 
@@ -113,7 +114,7 @@ def apply_labels(points: pa.Table, responses: pa.Table, criteria: pa.Table, prom
     rows = points.to_pandas()
     points_with_labels = apply_human_labels(rows, labelled_items, labels.to_pandas())
     has_label = points_with_labels["labelled"]
-    return convert_to_table(
+    return convert_to_schema(
         points_with_labels.assign(
             judge_score=rows["score"].where(has_label), partial=points_with_labels["partial"] & ~has_label
         ),
@@ -157,4 +158,4 @@ def _compute_hybrids(responses: pd.DataFrame, points: pd.DataFrame, policy: Scor
         responses["has_criteria"],
         responses["has_ideal"],
     )
-    return hybrid.compute_at(policy.beta)
+    return compute_hybrid_at(*hybrid, policy.beta)

@@ -25,6 +25,7 @@ from dtef_pipeline.rubric.labels.human_labels import RUBRIC_LABELS, merge_histor
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_LABEL_DRAWS, RUBRIC_LABEL_ITEMS
 from dtef_pipeline.rubric.tables import ITEM_KEYS
 from dtef_pipeline.statistics.prediction_powered import compute_chances, draw_sample
+from dtef_pipeline.tables import convert_to_schema
 from dtef_pipeline.text.number_words import format_count
 
 SHEET_COLUMNS = ("item", "prompt", "text", "hidden", "criterion", "class", "reason", "author")
@@ -219,9 +220,9 @@ def add_draw(draws: pa.Table, items: pa.Table, sample: LabelSample, drawn_at: da
     name = draw_id(sample)
     if name not in set(draws["draw_id"].to_pylist()):
         rows = sample.draws.assign(draw_id=name, drawn_at=drawn_at, imported=False)
-        draws = pa.concat_tables([draws, convert_to_table(rows, RUBRIC_LABEL_DRAWS)])
+        draws = pa.concat_tables([draws, convert_to_schema(rows, RUBRIC_LABEL_DRAWS)])
     if name not in set(items["draw_id"].to_pylist()):  # also where their file was lost
-        items = pa.concat_tables([items, convert_to_table(sample.items.assign(draw_id=name), RUBRIC_LABEL_ITEMS)])
+        items = pa.concat_tables([items, convert_to_schema(sample.items.assign(draw_id=name), RUBRIC_LABEL_ITEMS)])
     return draws, items
 
 
@@ -260,12 +261,7 @@ def select_new_labels(history: pd.DataFrame, additions: pd.DataFrame) -> pd.Data
 def merge_label_rows(history: pa.Table, additions: pd.DataFrame) -> pa.Table:
     """Return `rubric_labels` with the new labels of `additions`; unchanged if there are none."""
     new = select_new_labels(history.to_pandas(), additions)
-    return convert_to_table(merge_history(history.to_pandas(), new), RUBRIC_LABELS) if len(new) else history
-
-
-def convert_to_table(rows: pd.DataFrame, schema: pa.Schema) -> pa.Table:
-    """Return the columns of the schema; NaN becomes null."""
-    return pa.table([pa.array(rows[field.name], field.type, from_pandas=True) for field in schema], schema=schema)
+    return convert_to_schema(merge_history(history.to_pandas(), new), RUBRIC_LABELS) if len(new) else history
 
 
 def _select_latest_labels(labels: pd.DataFrame) -> pd.DataFrame:

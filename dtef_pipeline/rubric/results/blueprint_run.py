@@ -26,16 +26,7 @@ from dtef_pipeline.text.number_words import format_count
 _OF_RESPONSE_KEY = ("model", "model_variant", "temperature", "system_index", "draw")
 _OF_CRITERION_KEY = ("block", "path", "position")
 _PROMPT_COLUMNS = (
-    "prompt",
-    "position",
-    "weight",
-    "messages",
-    "systems",
-    "temperatures",
-    "ideal",
-    "description",
-    "citation",
-    "render_as",
+    *("prompt", "position", "weight", "messages", "systems", "temperatures", "ideal", "description", "citation"),
 )
 _CRITERION_COLUMNS = (*("prompt", *_OF_CRITERION_KEY, "kind", "text", "fn", "args", "weight", "citation", "source", "fault"),)
 _RESPONSE_COLUMNS = (
@@ -43,7 +34,7 @@ _RESPONSE_COLUMNS = (
     *("prompt_tokens", "completion_tokens", "cost_usd", "latency_s"),
 )
 _POINT_COLUMNS = (
-    *("prompt", *_OF_RESPONSE_KEY, *_OF_CRITERION_KEY, "score", "low", "high", "n_judges", "n_answered", "partial", "spread"),
+    *("prompt", *_OF_RESPONSE_KEY, *_OF_CRITERION_KEY, "score", "low", "high", "n_judges", "n_answered", "partial"),
     *("inverted", "reason", "explanation", "labelled", "judge_score"),
 )
 _JUDGEMENT_COLUMNS = (
@@ -64,30 +55,12 @@ _JUDGEMENT_COLUMNS = (
 _SIMILARITY_COLUMNS = ("prompt", *_OF_RESPONSE_KEY, "place", "ideal_similarity", "response_similarities")
 _SCORE_COLUMNS = (
     *("level", "prompt", "model", "model_variant", "temperature", "system_index", "coverage", "similarity", "hybrid"),
-    *("components", "n_planned", "n_scored", "n_partial", "n_unscored", "n_responses", "n_responses_scored", "reasons"),
+    *("n_planned", "n_scored", "n_partial", "n_unscored", "n_responses", "n_responses_scored", "reasons"),
 )
 _RUN_COLUMNS = (
-    "snapshot",
-    "test_hash",
-    "judge_hash",
-    "policy_hash",
-    "run_label",
-    "judges",
-    "policy",
-    "embedder",
-    "answered_at",
+    *("snapshot", "test_hash", "judge_hash", "policy_hash", "run_hash", "judges", "policy", "embedder", "answered_at"),
 )
-_HEADER_COLUMNS = (
-    "title",
-    "description",
-    "author",
-    "tags",
-    "references",
-    "test_hash",
-    "path",
-    "n_prompts",
-    "n_criteria",
-)
+_HEADER_COLUMNS = ("title", "description", "tags", "references", "path")
 
 ResponseKey = tuple[Any, ...]
 """Model, variant, temperature, place of the system prompt, draw."""
@@ -139,12 +112,9 @@ class BlueprintRun:
         return {**strings, **{name: name for name in self.models}}
 
     @cached_property
-    def cells(self) -> dict[str, list[StoredRow]]:
-        """The scores of each prompt's cells."""
-        by_prompt: dict[str, list[StoredRow]] = {}
-        for row in self.list_scores_at(CELL_LEVEL):
-            by_prompt.setdefault(row["prompt"], []).append(row)
-        return by_prompt
+    def cells(self) -> dict[tuple[Any, ...], StoredRow]:
+        """The scores of each cell, by prompt and the key of a response without its draw."""
+        return {(row["prompt"], *make_response_key(row)[:-1]): row for row in self.list_scores_at(CELL_LEVEL)}
 
     @cached_property
     def variants(self) -> list[StoredRow]:
@@ -159,6 +129,10 @@ class BlueprintRun:
         names = ("hybrid", "coverage", "similarity")
         return {key: {name: mean(row[name] for row in rows) for name in names} for key, rows in groups.items()}
 
+    def group_judgements(self, prompt: str) -> JudgedPoints:
+        """Return the points and judgements of a prompt."""
+        return group_judgements(self.points.list_rows_of_prompt(prompt), self.judgements.list_rows_of_prompt(prompt))
+
     @cached_property
     def positions(self) -> dict[str, int]:
         """The number of each prompt, from 1."""
@@ -170,7 +144,8 @@ class BlueprintRun:
 
         def order(row: Mapping[str, Any]) -> tuple[Any, ...]:
             model, variant, *settings = make_response_key(row)
-            return (place.get(model, len(place)), *_make_sort_key((model, *settings, variant)))
+            # Missing values come first.
+            return (place.get(model, len(place)), *((value is not None, value or 0) for value in (model, *settings, variant)))
 
         return sorted(rows, key=order)
 
@@ -186,24 +161,16 @@ def make_criterion_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return (row["block"], row["path"], row["position"])
 
 
-def _make_sort_key(key: ResponseKey) -> tuple[Any, ...]:
-    return tuple((value is not None, value if value is not None else 0) for value in key)
-
-
 def read_run(rows: StoredRows, blueprint: str, snapshot: str | None) -> BlueprintRun:
     """Read the rows of one blueprint; of its results only those of the snapshot."""
     blueprint_key = {"blueprint": blueprint}
     run_key = {**blueprint_key, "snapshot": snapshot}
     key = ("prompt", *_OF_RESPONSE_KEY)
     transcript = "transcript=CASE WHEN turns > 1 THEN transcript END"
-    has_transcript = {"turns", "transcript"} <= rows.columns("rubric_responses")
     raw = "raw=CASE WHEN class IS NULL THEN raw END"
-    has_raw = {"class", "raw"} <= rows.columns("rubric_judgements")
-    response_columns = (*_RESPONSE_COLUMNS, *([transcript] if has_transcript else ["transcript"]))
-    judgement_columns = (*_JUDGEMENT_COLUMNS, *([raw] if has_raw else ["raw"]))
-    responses = rows.table("rubric_responses", response_columns, run_key, key)
+    responses = rows.table("rubric_responses", (*_RESPONSE_COLUMNS, transcript), run_key, key)
     points = rows.table("rubric_points", _POINT_COLUMNS, run_key, key)
-    judgements = rows.table("rubric_judgements", judgement_columns, run_key, (*key, "judge", "judge_draw"))
+    judgements = rows.table("rubric_judgements", (*_JUDGEMENT_COLUMNS, raw), run_key, (*key, "judge", "judge_draw"))
     varying = ("temperature", "system_index", "draw")
     return BlueprintRun(
         id=blueprint,
@@ -299,6 +266,7 @@ class JudgedPoints(NamedTuple):
 
 
 def group_judgements(points: Sequence[StoredRow], judgements: Sequence[StoredRow]) -> JudgedPoints:
+    """Return the points and judgements of one prompt by response and criterion."""
     by_point: dict[tuple[ResponseKey, tuple[Any, ...]], list[StoredRow]] = {}
     for row in judgements:
         by_point.setdefault((make_response_key(row), make_criterion_key(row)), []).append(row)

@@ -28,7 +28,7 @@ from dtef_pipeline.rubric.results.blueprint_run import (
 from dtef_pipeline.text.json_values import simplify_value
 
 RESULT_FORMAT = "dtef-rubric-result/1"
-_OF_POINT = ("score", "low", "high", "n_judges", "n_answered", "partial", "spread", "inverted", "reason", "explanation")
+_OF_POINT = ("score", "low", "high", "n_judges", "n_answered", "partial", "inverted", "reason", "explanation")
 _OF_JUDGEMENT = (
     *("judge", "approach", "judge_model", "judge_variant", "judge_draw", "class", "score", "reflection", "reason", "error"),
     *("attempts", "list_order", "raw", "request_keys", "prompt_tokens", "completion_tokens", "cost_usd"),
@@ -65,13 +65,17 @@ def write_result_chunks(
     yield from _write_json_list(
         {
             **convert_to_camel_case(row),
-            "criteria": [_describe_criterion_row(c) for c in run.criteria.list_rows_of_prompt(str(row["prompt"]))],
+            "criteria": [_convert_part_of_prompt(c) for c in run.criteria.list_rows_of_prompt(str(row["prompt"]))],
         }
         for row in run.prompts
     )
     yield ',\n"responses": '
     yield from _write_json_object(
-        (prompt, [_describe_response_row(run, row) for row in run.responses.list_rows_of_prompt(prompt)]) for prompt in prompts
+        (
+            prompt,
+            [{"modelId": run.label(row), **_convert_part_of_prompt(row)} for row in run.responses.list_rows_of_prompt(prompt)],
+        )
+        for prompt in prompts
     )
     yield ',\n"similarityMatrices": '
     yield from _write_json_object((prompt, _describe_similarities(run, prompt)) for prompt in prompts)
@@ -107,15 +111,8 @@ def _describe_run(run: BlueprintRun) -> dict[str, Any]:
     }
 
 
-def _describe_criterion_row(row: StoredRow) -> dict[str, Any]:
+def _convert_part_of_prompt(row: StoredRow) -> dict[str, Any]:
     return convert_to_camel_case({name: value for name, value in row.items() if name != "prompt"})
-
-
-def _describe_response_row(run: BlueprintRun, row: StoredRow) -> dict[str, Any]:
-    return {
-        "modelId": run.label(row),
-        **convert_to_camel_case({name: value for name, value in row.items() if name != "prompt"}),
-    }
 
 
 def _describe_similarities(run: BlueprintRun, prompt: str) -> dict[str, Any] | None:
@@ -145,11 +142,11 @@ def _describe_coverage(run: BlueprintRun, prompt: str, judgements: RowsByPrompt)
     """Return one mapping per response: the scores of its cell, and its points."""
     criteria = run.criteria.list_rows_of_prompt(prompt)
     index = group_judgements(run.points.list_rows_of_prompt(prompt), judgements.list_rows_of_prompt(prompt))
-    cells = {make_response_key(row)[:-1]: row for row in run.cells.get(prompt, [])}
     json_entries = []
     for row in run.responses.list_rows_of_prompt(prompt):
-        points = list_assessments(make_response_key(row), criteria, index)
-        cell: Mapping[str, Any] = cells.get(make_response_key(row)[:-1]) or {}
+        key = make_response_key(row)
+        points = list_assessments(key, criteria, index)
+        cell: Mapping[str, Any] = run.cells.get((prompt, *key[:-1])) or {}
         json_entries.append(
             {
                 "modelId": run.label(row),

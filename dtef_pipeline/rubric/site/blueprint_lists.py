@@ -15,7 +15,7 @@ from dtef_pipeline.rubric.run_comparison import describe_unlike_runs, select_ave
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
 from dtef_pipeline.rubric.site.small_boards import describe_best_model, ranked_board
 from dtef_pipeline.site.content import Column, Fold, Link, Page, Section, Table, TemplateBlock, convert_to_rows, is_unknown
-from dtef_pipeline.site.family_view import RankedBoard
+from dtef_pipeline.site.family_content import RankedBoard
 from dtef_pipeline.site.leaderboard import board_block
 from dtef_pipeline.site.paths import board_page
 from dtef_pipeline.text.number_words import format_count

@@ -39,7 +39,7 @@ from dtef_pipeline.site.content import (
     convert_to_rows,
     is_unknown,
 )
-from dtef_pipeline.site.family_view import RankedBoard
+from dtef_pipeline.site.family_content import RankedBoard
 from dtef_pipeline.site.leaderboard import board_block
 from dtef_pipeline.site.matrix import Cell, MatrixRow, matrix
 from dtef_pipeline.text.number_words import format_count
@@ -82,8 +82,8 @@ def build_history_section(rows: RubricRows, run: BlueprintRun) -> Section:
 
 
 def _format_labels(rows: RubricRows, run: BlueprintRun) -> dict[str, str]:
-    run_rows = rows.rows.rows("rubric_runs", ("snapshot", "run_label"), {"blueprint": run.id})
-    return {str(row["snapshot"]): str(row["run_label"]) for row in run_rows}
+    run_rows = rows.rows.rows("rubric_runs", ("snapshot", "run_hash"), {"blueprint": run.id})
+    return {str(row["snapshot"]): str(row["run_hash"]) for row in run_rows}
 
 
 def _build_chart(grid: pd.DataFrame, labels: dict[str, str], latest: str | None) -> Chart:
@@ -253,11 +253,7 @@ def _build_page(rows: RubricRows, run: BlueprintRun, data: Mapping[str, DataFile
     """Build a page. `data`: responses by prompt, of all `n_answered` prompts with any, or of a sample."""
     ranked = _rank_models(rows, run)
     sections = [
-        Section(
-            "scores",
-            "Models",
-            [board_block(ranked), *_build_unscored_block(run)],
-        ),
+        Section("scores", "Models", [board_block(ranked), *_build_unscored_block(run)]),
         _build_summary_section(rows, run),
         _build_prompts_section(rows, run, data, n_answered),
         build_history_section(rows, run),
@@ -420,7 +416,7 @@ def _build_about_section(rows: RubricRows, run: BlueprintRun) -> Section:
         "Judges": "\n".join(judge_words(str(judge)) for judge in run_row["judges"] or ()),
         "Embedder": run_row["embedder"],
         "Scoring": _format_policy(run_row["policy"]),
-        "Run label": run_row["run_label"],
+        "Run hash": run_row["run_hash"],
     }
     items = [{"fact": name, "value": value} for name, value in facts.items() if not is_unknown(value)]
     lines, introduction = str(details["description"] or "").splitlines(), _extract_introduction(details["description"])

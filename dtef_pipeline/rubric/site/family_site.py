@@ -25,9 +25,8 @@ from dtef_pipeline.rubric.site.judges import build_data_sections, judge_sections
 from dtef_pipeline.rubric.site.model_sections import RubricsOfModel
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
 from dtef_pipeline.rubric.site.small_boards import ranked_board
-from dtef_pipeline.rubric.stages import RUBRIC_PAIRED
 from dtef_pipeline.site.content import DataFile, Page, convert_to_rows
-from dtef_pipeline.site.family_view import ITEM_COLUMNS, FamilySite, FamilyView, RankedBoard
+from dtef_pipeline.site.family_content import FamilyContent, FamilySite, RankedBoard
 from dtef_pipeline.site.number_text import show_with_interval
 from dtef_pipeline.site.paths import address_id, state_address
 from dtef_pipeline.text.number_words import format_count, list_first_names
@@ -56,11 +55,11 @@ _RUBRIC_METHOD = (
 _MAX_NAMED = 3
 
 
-def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:
+def read(connection: duckdb.DuckDBPyConnection) -> FamilyContent:
     """Return the view of rubrics."""
     rows = RubricRows(connection)
     board = _build_board(rows)
-    return FamilyView(
+    return FamilyContent(
         _describe_best(rows, board),
         [board] if board.rows else [],
         sections=[
@@ -123,13 +122,11 @@ def _compute_item_scores(rows: RubricRows) -> pd.DataFrame:
     prompt_rows = rows.cut("prompt").dropna(subset=["score"])
     places = list(zip(prompt_rows["blueprint"].astype(str), prompt_rows["prompt"].astype(str), strict=True))
     items = {place: _format_item(rows, *place) for place in dict.fromkeys(places) if place[0] in rows.about}
-    blank = ("", "", "")
-    columns = dict(
-        zip(("item", "label", "page"), zip(*(items.get(place, blank) for place in places), strict=True), strict=False)
-    )
-    if not len(prompt_rows):
-        return pd.DataFrame(columns=list(ITEM_COLUMNS))
-    return pd.DataFrame({"model": prompt_rows["model"].to_list(), **columns, "score": prompt_rows["score"].to_list()})
+    item_rows = [
+        (model, *items.get(place, ("", "", "")), score)
+        for model, place, score in zip(prompt_rows["model"], places, prompt_rows["score"], strict=True)
+    ]
+    return pd.DataFrame(item_rows, columns=["model", "item", "label", "page", "score"])
 
 
 def _format_item(rows: RubricRows, blueprint: str, prompt: str) -> tuple[str, str, str]:
@@ -154,12 +151,10 @@ def _read_titles(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
 RUBRIC_SITE = FamilySite(
     "rubric",
     "Rubrics",
-    "blueprint",
     tuple(RUBRIC_TABLES),
     "rubric_scores",
     read,
     WATCHED,
-    RUBRIC_PAIRED.metrics,
     responses="rubric_responses",
     read_partition_titles=_read_titles,
 )

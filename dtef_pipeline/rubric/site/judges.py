@@ -11,7 +11,6 @@ from dtef_pipeline.rubric.blueprint.findings import FINDING_LEVELS
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows, judge_words
 from dtef_pipeline.site.content import Block, Column, Estimate, Fold, Section, Table, convert_to_rows, is_unknown
 from dtef_pipeline.site.number_text import show, show_with_interval
-from dtef_pipeline.statistics.ranks import rank_numbers
 from dtef_pipeline.text.number_words import format_count, list_first_names
 
 AGREEMENT_HOW = (
@@ -117,10 +116,11 @@ def _build_agreement_section(rows: RubricRows) -> Section:
     if not len(agreement):
         return Section("agreement", "Do judges agree?", [])
     place = agreement["cut"].map({name: index for index, name in enumerate(_CUT_ORDER)}).fillna(len(_CUT_ORDER))
-    sorted_rows = agreement.assign(place=place).sort_values(["place", "value", *(["scale"] if "scale" in agreement else [])])
+    sorted_rows = agreement.assign(place=place).sort_values(["place", "value", "scale"])
     table_rows = [_build_agreement_row(rows, record) for record in convert_to_rows(sorted_rows)]
     overall = [row for row in table_rows if row["cut"] == "all" and not is_unknown(row["alpha"])]
-    answer = " ".join(f"{format_agreement(row)}{_format_scale(row, len(overall))}." for row in overall)
+    on_scale = " on {scale:.0f} classes" if len(overall) > 1 else ""
+    answer = " ".join(f"{format_agreement(row)}{on_scale.format(**row)}." for row in overall)
     return Section(
         "agreement",
         "Do judges agree?",
@@ -136,10 +136,6 @@ def format_agreement(row: dict[Any, Any]) -> str:
     return f"Judges agree with alpha {alpha}: {row['reading'] or 'no reading'}"
 
 
-def _format_scale(row: dict[str, Any], n: int) -> str:
-    return f" on {row['scale']:.0f} classes" if n > 1 and not is_unknown(row.get("scale")) else ""
-
-
 def _build_agreement_row(rows: RubricRows, row: dict[Any, Any]) -> dict[str, Any]:
     value: Any = row["value"]
     if row["cut"] == "blueprint" and value in rows.about:
@@ -148,11 +144,7 @@ def _build_agreement_row(rows: RubricRows, row: dict[Any, Any]) -> dict[str, Any
         value = judge_words(value)
     elif row["cut"] == "criterion":
         value = value.replace("_", " ")
-    return {
-        **row,
-        "value": value,
-        "cut": _CUT_WORDS.get(row["cut"], row["cut"]),
-    }
+    return {**row, "value": value, "cut": _CUT_WORDS.get(row["cut"], row["cut"])}
 
 
 def _build_self_preference_section(rows: RubricRows) -> Section:
@@ -188,8 +180,7 @@ def _build_champions_section(rows: RubricRows) -> Section:
 
 def _build_champion_row(dimension: Any, group: pd.DataFrame) -> dict[str, Any]:
     """Return the champion and the next best model of a dimension; if no model is eligible, why the best is not."""
-    rank = group["rank"] if "rank" in group else pd.Series(rank_numbers(group["mean"]), group.index)
-    eligible = convert_to_rows(group.assign(rank=rank)[rank.notna()].sort_values(["rank", "model"]))
+    eligible = convert_to_rows(group[group["rank"].notna()].sort_values(["rank", "model"]))
     best = eligible[0] if eligible else {}
     second = eligible[1] if len(eligible) > 1 else {}
     row = {

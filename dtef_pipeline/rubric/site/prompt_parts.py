@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,6 @@ from dtef_pipeline.rubric.results.blueprint_run import (
     ResponseKey,
     describe_criterion,
     describe_judges_answered,
-    group_judgements,
     iterate_counts,
     make_criterion_key,
     make_response_key,
@@ -56,15 +56,13 @@ def build_prompt_part(
         "matrix": _build_criteria_matrix(rows, run, name),
         "n_responses": len(responses),
         "path": data and data.path,
-        "data": data and is_sampled and {**data.value, "sample": _ends(data.value["responses"])},
+        "data": data
+        and is_sampled
+        and {**data.value, "sample": [*data.value["responses"][:1], *data.value["responses"][1:][-1:]]},
         "blueprint": run.id,
         "is_open": is_open,
     }
     return TemplateBlock("rubric/prompt.html.j2", values)
-
-
-def _ends(responses: Sequence[Any]) -> list[Any]:
-    return [*responses[:1], *responses[1:][-1:]]
 
 
 def _describe_prompt(prompt: StoredRow) -> dict[str, str]:
@@ -79,10 +77,7 @@ def _describe_prompt(prompt: StoredRow) -> dict[str, str]:
 
 def _build_criteria_matrix(rows: RubricRows, run: BlueprintRun, prompt: str) -> TemplateBlock | None:
     """Build the matrix of criteria and scores against models. Cells are means over responses."""
-    criteria, index = (
-        run.criteria.list_rows_of_prompt(prompt),
-        group_judgements(run.points.list_rows_of_prompt(prompt), run.judgements.list_rows_of_prompt(prompt)),
-    )
+    criteria, index = run.criteria.list_rows_of_prompt(prompt), run.group_judgements(prompt)
     keys: dict[str, list[ResponseKey]] = {}
     for response in run.responses.list_rows_of_prompt(prompt):
         keys.setdefault(response["model"], []).append(make_response_key(response))
@@ -92,7 +87,10 @@ def _build_criteria_matrix(rows: RubricRows, run: BlueprintRun, prompt: str) -> 
     for number, row in enumerate(criteria, 1):
         if (row["block"], row["path"]) != group:
             group = (row["block"], row["path"])
-            matrix_rows.append(MatrixRow(_group_words(row)))
+            heading = "Should not (1: avoided in full)" if row["block"] == SHOULD_NOT else "Should"
+            matrix_rows.append(
+                MatrixRow(heading if is_unknown(row["path"]) else f"{heading}, alternative {int(row['path']) + 1}")
+            )
         cells = [_build_point_cell(keys[model], row, index) for model in models]
         matrix_rows.append(
             MatrixRow(
@@ -106,11 +104,6 @@ def _build_criteria_matrix(rows: RubricRows, run: BlueprintRun, prompt: str) -> 
     used_marks = {cell.mark for row in matrix_rows for cell in row.cells if cell}
     legend = "".join(f"; {sign} {words}" for sign, words in marks.items() if any(sign in mark for mark in used_marks))
     return matrix(f"Criteria against models{legend}.", "Criterion", models, matrix_rows, POINT_ENDS)
-
-
-def _group_words(row: Mapping[str, Any]) -> str:
-    heading = "Should not (1: avoided in full)" if row["block"] == SHOULD_NOT else "Should"
-    return heading if is_unknown(row["path"]) else f"{heading}, alternative {int(row['path']) + 1}"
 
 
 def _list_criterion_notes(row: Mapping[str, Any]) -> list[str]:
@@ -146,12 +139,8 @@ def _score_rows(run: BlueprintRun, prompt: str, models: Sequence[str]) -> list[M
 def build_prompt_data(run: BlueprintRun, prompt: StoredRow, path: str) -> DataFile:
     """Return the responses with their verdicts for the page's script."""
     name = prompt["prompt"]
-    criteria, index = (
-        run.criteria.list_rows_of_prompt(name),
-        group_judgements(run.points.list_rows_of_prompt(name), run.judgements.list_rows_of_prompt(name)),
-    )
+    criteria, index = run.criteria.list_rows_of_prompt(name), run.group_judgements(name)
     responses = _choose_shown_responses(run.order_by_board(run.responses.list_rows_of_prompt(name)))
-    cells = {make_response_key(row)[:-1]: row for row in run.cells.get(name, ())}
     alike = _find_most_alike(run, name)
     judges = sorted({row["judge"] for rows in index.judgements.values() for row in rows})
     value = {
@@ -159,7 +148,7 @@ def build_prompt_data(run: BlueprintRun, prompt: StoredRow, path: str) -> DataFi
         "judges": [judge_words(judge) for judge in judges],
         "responses": [
             {
-                **_build_response(run, row, cells.get(make_response_key(row)[:-1], {})),
+                **_build_response(run, row, run.cells.get((name, *make_response_key(row)[:-1]), {})),
                 "alike": alike.get(make_response_key(row), ""),
                 "points": _build_verdicts(make_response_key(row), criteria, index, judges),
             }
@@ -171,10 +160,10 @@ def build_prompt_data(run: BlueprintRun, prompt: StoredRow, path: str) -> DataFi
 
 def _choose_shown_responses(responses: Sequence[StoredRow]) -> list[StoredRow]:
     """Return at most MOST_RESPONSES, the first of each model, in their order."""
-    turns: dict[str, int] = {}
+    turns: Counter[str] = Counter()
     turn = []
     for row in responses:
-        turns[row["model"]] = turns.get(row["model"], 0) + 1
+        turns[row["model"]] += 1
         turn.append(turns[row["model"]])
     sample = sorted(sorted(range(len(responses)), key=lambda index: (turn[index], index))[:MAX_RESPONSES])
     return [responses[index] for index in sample]

@@ -82,15 +82,8 @@ class RubricRows:
 
     def select_part_rows(self, cut: str, value: str) -> pd.DataFrame:
         """Return the rows of one tag or blueprint, from the cut of that name."""
-        return (self._tags_of_board if cut == "tag" else self._blueprints_of_board).get(value, self._nothing)
-
-    @cached_property
-    def _tags_of_board(self) -> dict[Any, pd.DataFrame]:
-        return dict(list(self.cut("tag").groupby("tag")))
-
-    @cached_property
-    def _blueprints_of_board(self) -> dict[Any, pd.DataFrame]:
-        return dict(list(self.cut("blueprint").groupby("blueprint")))
+        rows = self.cut(cut)
+        return rows[rows[cut] == value]
 
     @cached_property
     def _cuts(self) -> dict[Any, pd.DataFrame]:

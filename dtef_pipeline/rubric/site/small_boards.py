@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dtef_pipeline.site.content import Column, Estimate, is_unknown
-from dtef_pipeline.site.family_view import BoardRow, RankedBoard
+from dtef_pipeline.site.family_content import BoardRow, RankedBoard
 from dtef_pipeline.site.number_text import show, show_with_interval
 from dtef_pipeline.text.number_words import format_count
 

@@ -11,15 +11,14 @@ import pyarrow as pa
 
 from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.models import Models, ModelSpec
-from dtef_pipeline.asking.request import Failure, Message, Request, Response
+from dtef_pipeline.asking.request import Message, Request, Response
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.judging.judges import replace_sampling
 from dtef_pipeline.judging.prompts import JUDGE_TAGS, NOTHING_WAS_WRITTEN, AuthoredTurn, escape_tags, format_prompt
 from dtef_pipeline.judging.replies import EMPTY, UNREADABLE
 from dtef_pipeline.rubric.blueprint.model import EXTRACTED, SHOULD, TEXT_KIND, Blueprint, Criterion, PromptItem
 from dtef_pipeline.rubric.conversations import sum_response_usage
-from dtef_pipeline.rubric.summaries.summary import ANALYST_ROLE
-from dtef_pipeline.rubric.summaries.summary_rows import ANALYSTS, choose_analysts
+from dtef_pipeline.rubric.summaries.summary import ANALYST_ROLE, ANALYSTS, choose_analysts
 from dtef_pipeline.rubric.tables import RUBRIC_EXTRACTIONS
 from dtef_pipeline.text.number_words import format_count
 from dtef_pipeline.text.plain import strip_thinking
@@ -200,7 +199,6 @@ def build_extraction_rows(episodes: Sequence[ExtractionEpisode], outcomes: Seque
 
 def _make_extraction_row(episode: ExtractionEpisode, result: EpisodeResult) -> dict[str, Any]:
     extraction = read_extraction(result)
-    outcomes: list[Response | Failure] = [*result.responses, *([result.failure] if result.failure else [])]
     return {
         "blueprint": episode.blueprint,
         "prompt": episode.prompt,
@@ -208,9 +206,9 @@ def _make_extraction_row(episode: ExtractionEpisode, result: EpisodeResult) -> d
         "analyst_variant": episode.first.model.variant,
         "n_points": len(extraction.points),
         "reason": extraction.reason,
-        "attempts": len(outcomes),
+        "attempts": len(result.outcomes),
         "raw": [response.text for response in result.responses],
-        "request_keys": [outcome.request_key for outcome in outcomes],
+        "request_keys": [outcome.request_key for outcome in result.outcomes],
         **sum_response_usage(result.responses),
         "error": result.failure.message if result.failure else None,
     }

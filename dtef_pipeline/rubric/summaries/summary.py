@@ -1,92 +1,56 @@
-"""The executive summary of a blueprint in one snapshot: the request, a second request for missing parts, and the result."""
+"""The executive summary of a blueprint in one snapshot: the material, the requests to analysts, the rows, and which stored ones stay."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
+from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.episodes import EpisodeResult
+from dtef_pipeline.asking.models import Models, ModelSpec, resolve_known_selector
 from dtef_pipeline.asking.request import Failure, Message, Request, Response
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.family.stage import Tables
 from dtef_pipeline.judging.hidden_names import collect_hidden_names
+from dtef_pipeline.rubric.aggregate import CELL_LEVEL
+from dtef_pipeline.rubric.blueprint.model import SHOULD
+from dtef_pipeline.rubric.conversations import OK, sum_response_usage
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_GRADES, RUBRIC_SUMMARIES
 from dtef_pipeline.rubric.settings import REPORT_CHARACTERS
 from dtef_pipeline.rubric.summaries.analyst_report import (
     DIMENSIONS,
     AnalystReply,
     AnalystReport,
+    ReportedPrompt,
+    ReportedResponse,
     SummaryMaterial,
     build_analyst_messages,
     build_analyst_report,
     build_missing_messages,
+    format_markdown,
     format_summary_text,
     read_replies,
     replace_refs,
 )
-from dtef_pipeline.rubric.summaries.anonymise import Pseudonyms, derive_summary_seed, draw_pseudonyms
-from dtef_pipeline.tables import SNAPSHOT_FIELD, field
+from dtef_pipeline.rubric.summaries.anonymise import Participant, Pseudonyms, derive_summary_seed, draw_pseudonyms
+from dtef_pipeline.rubric.tables import RUBRIC_CELL
 from dtef_pipeline.text.number_words import list_first_names
 
 ANALYST_ROLE = "analyst"
-SUMMARY_STATUSES = ("ok", "partial", "unreadable", "error", "budget")
-"""All blocks are there; some are; none is; a call failed for good; a budget was reached before it."""
-STATUSES_WITHOUT_REQUEST, NAME_LEFT = "none", "name left"
+ANALYSTS = "analyst"
+"""Collection in the models files with the default analysts."""
+NO_REQUEST, NAME_LEFT = "none", "name left"
 """Statuses of a row without a request: there is no analyst or no response, or a name was still in the report."""
 
 _FINDING_TOKENS = 2_000
 _GRADE_TOKENS = 80
 _MOST_REPLY_TOKENS = 16_000
 """Many models accept no larger limit. What a reply has no room for is requested once more."""
-
-_BLUEPRINT_COLUMN = field("blueprint", pa.string(), "Blueprint of the summary")
-_ANALYST_COLUMNS = (
-    field("analyst", pa.string(), "Model that wrote the summary; null: no summary"),
-    field(
-        "analyst_variant",
-        pa.string(),
-        "Model string and sampling parameters of the analyst in the models file; a reply may be longer than its max_tokens",
-    ),
-)
-SUMMARIES = pa.schema(
-    [
-        _BLUEPRINT_COLUMN,
-        SNAPSHOT_FIELD,
-        field("test_hash", pa.string(), "Hash of the prompts and criteria of the summary"),
-        *_ANALYST_COLUMNS,
-        field(
-            "status",
-            pa.string(),
-            "Status of the summary: ok, partial, unreadable, error, budget, none (no request) or name left (in the report)",
-        ),
-        field("reason", pa.string(), "Why the summary is incomplete; null: it is complete"),
-        field(
-            "findings",
-            pa.list_(pa.struct([pa.field("kind", pa.string()), pa.field("text", pa.string())])),
-            "Key findings, strengths, weaknesses, patterns and topics, with names in place of opaque ids",
-        ),
-        field("n_grades", pa.int32(), "Readable grades"),
-        field("n_dropped", pa.int32(), "Grades that do not count: of an unknown model or dimension, or given twice"),
-        field("missing", pa.list_(pa.string()), "Missing blocks, by kind, or by opaque ids and dimension"),
-        field("share", pa.float64(), "Share of each text shown to the analyst, 0-1; 1: the whole text"),
-        field("max_tokens", pa.int32(), "Token limit of the first request, enough for all grades; null: no limit"),
-        field("raw", pa.list_(pa.string()), "Replies, unchanged, with opaque ids"),
-        field("request_keys", pa.list_(pa.string()), "Keys of the requests in the response store"),
-    ]
-)
-"""One row per analyst of a blueprint in a snapshot."""
-GRADES = pa.schema(
-    [
-        _BLUEPRINT_COLUMN,
-        SNAPSHOT_FIELD,
-        *_ANALYST_COLUMNS,
-        field("model", pa.string(), "Model string without settings; all variants of a model share a grade"),
-        field("dimension", pa.string(), f"Dimension: {', '.join(DIMENSIONS)}"),
-        field("grade", pa.float64(), "Grade by the analyst, 1-10: higher is better; null: none"),
-        field("reasoning", pa.string(), "Reason given by the analyst, with names in place of opaque ids"),
-    ]
-)
-"""One row per analyst, model and dimension that was graded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +63,139 @@ class SummaryCase:
 
 
 @dataclass(frozen=True, slots=True)
-class ExecutiveSummary:
+class SummaryEpisode:
+    """An episode that yields the summary of one analyst."""
+
+    case: SummaryCase
+    first: Request
+
+    def next(self, history: Sequence[Response]) -> Request | None:
+        """Return the first request, then one for missing blocks if needed, or None at the end."""
+        texts = [response.text for response in history]
+        return build_further_summary_request(self.case, self.first, texts) if history else self.first
+
+
+class ExecutiveSummary(NamedTuple):
     """The summary of one analyst."""
 
     status: str
-    """One of `SUMMARY_STATUSES`."""
+    """ok: all blocks are there; partial: some are; unreadable: none is; error: a call failed for good; budget: one was reached before it."""
     reason: str | None
     """Why it is not whole; None: it is."""
     reply: AnalystReply
-    raws: tuple[str, ...]
-    """Replies as they came."""
-    request_keys: tuple[str, ...]
+
+
+def choose_analysts(named: Sequence[str], models: Models) -> tuple[ModelSpec, ...]:
+    """Return the analysts in `named`, or else the members of the collection `analyst`, if any.
+
+    `named`: names, collections and litellm strings, which select a model of the models file if one has that string. Raises ConfigError if a
+    name is unknown or a model writes no text.
+    """
+    selectors = list(named) or ([ANALYSTS] if models.collections.get(ANALYSTS) else [])
+    specs = models.resolve([resolve_known_selector(selector, models) for selector in selectors]) if selectors else ()
+    for spec in specs:
+        if spec.is_computed or spec.is_local:
+            raise ConfigError(f"analyst {spec.name}: it writes no text; allowed: a language model")
+    return tuple(specs)
+
+
+def build_summary_material(
+    blueprints: pa.Table, prompts: pa.Table, criteria: pa.Table, responses: pa.Table, scores: pa.Table, snapshot: str
+) -> SummaryMaterial:
+    """Return a blueprint in one snapshot, before names are hidden. Coverage and similarity of a response are those of its cell."""
+    (head,) = blueprints.to_pylist()
+    named = _map_model_names(responses)
+    systems = _find_shared_systems(prompts)
+    strings = {_strip_settings(variant) for variant in pc.unique(responses["model_variant"]).to_pylist()}
+    served_models = pc.unique(responses["served_model"]).to_pylist()
+    # Models without an answer are not graded, unless no model has one.
+    answering = pc.unique(responses.filter(pc.equal(responses["status"], OK))["model"])
+    graded = responses.filter(pc.is_in(responses["model"], answering)) if len(answering) else responses
+    by_prompt = _group_responses(graded, scores, named, bool(systems))
+    return SummaryMaterial(
+        blueprint=head["blueprint"],
+        snapshot=snapshot,
+        test_hash=head["test_hash"],
+        prompts=tuple(
+            _make_reported_prompt(row, criteria, by_prompt.get(row["prompt"], []), shows_system=not systems)
+            for row in prompts.to_pylist()
+        ),
+        systems=systems,
+        model_aliases=tuple(sorted({*named, *strings, *(model for model in served_models if model)})),
+        names={string: name for name, string in named.items()},
+    )
+
+
+def _map_model_names(responses: pa.Table) -> dict[str, str]:
+    """Map each model name in tables to its model string, or to itself if several names share the string."""
+    pairs = responses.select(["model", "model_variant"]).group_by(["model", "model_variant"]).aggregate([]).to_pylist()
+    strings = {
+        row["model"]: _strip_settings(row["model_variant"]) for row in sorted(pairs, key=lambda row: row["model_variant"])
+    }
+    shared = list(strings.values())
+    return {name: string if shared.count(string) == 1 else name for name, string in strings.items()}
+
+
+def _strip_settings(variant: str) -> str:
+    return variant.partition("[")[0]
+
+
+def _find_shared_systems(prompts: pa.Table) -> tuple[str | None, ...]:
+    """Return the system prompts that all prompts share; none if there is no such list of two or more."""
+    lists = {tuple(systems) for systems in prompts["systems"].to_pylist()}
+    return next(iter(lists)) if len(lists) == 1 and len(next(iter(lists))) > 1 else ()
+
+
+def _group_responses(
+    responses: pa.Table, scores: pa.Table, named: Mapping[str, str], has_systems: bool
+) -> dict[str, list[ReportedResponse]]:
+    """Return the responses by prompt. `has_systems`: all prompts share a list of system prompts, whose index identifies the variant."""
+    cell_scores = scores.filter(pc.equal(scores["level"], CELL_LEVEL)).select(
+        [*RUBRIC_CELL, "coverage", "similarity", "reasons"]
+    )
+    cells = {tuple(row[name] for name in RUBRIC_CELL): row for row in cell_scores.to_pylist()}
+    by_prompt: dict[str, list[ReportedResponse]] = {}
+    for row in responses.select([*RUBRIC_CELL, "text", "status", "error"]).to_pylist():
+        cell = cells.get(tuple(row[name] for name in RUBRIC_CELL), {})
+        participant = Participant(named[row["model"]], row["temperature"], row["system_index"] if has_systems else None)
+        reasons = ", ".join(name for name, _ in cell.get("reasons") or ())
+        by_prompt.setdefault(row["prompt"], []).append(
+            ReportedResponse(
+                participant,
+                row["text"],
+                cell.get("coverage"),
+                cell.get("similarity"),
+                None if row["status"] == OK and cell.get("coverage") is not None else row["error"] or reasons or row["status"],
+            )
+        )
+    return by_prompt
+
+
+def _make_reported_prompt(
+    row: Mapping[str, Any], criteria: pa.Table, responses: Sequence[ReportedResponse], *, shows_system: bool
+) -> ReportedPrompt:
+    criterion_rows = criteria.filter(pc.equal(criteria["prompt"], row["prompt"])).to_pylist()
+    return ReportedPrompt(
+        row["prompt"],
+        _format_reported_conversation(row, shows_system),
+        tuple(responses),
+        row["ideal"],
+        tuple(map(_format_reported_criterion, criterion_rows)),
+    )
+
+
+def _format_reported_conversation(row: Mapping[str, Any], shows_system: bool) -> str:
+    role_texts = [("system", system) for system in row["systems"] if system] if shows_system else []
+    role_texts += [
+        (turn["role"], turn["text"] if turn["text"] is not None else "(a turn that the model writes)")
+        for turn in row["messages"]
+    ]
+    return role_texts[0][1] if len(role_texts) == 1 else "\n\n".join(f"[{role}] {text}" for role, text in role_texts)
+
+
+def _format_reported_criterion(row: Mapping[str, Any]) -> str:
+    prefix = "" if row["block"] == SHOULD else "(not wanted) "
+    return prefix + (row["text"] or f"{row['fn']}({row['args'] or ''})")
 
 
 def prepare_case(material: SummaryMaterial, size: int = REPORT_CHARACTERS) -> SummaryCase:
@@ -159,65 +245,145 @@ def resolve_summary(case: SummaryCase, outcomes: Sequence[Response | Failure]) -
     responses = [outcome for outcome in outcomes if isinstance(outcome, Response)]
     reply = _read(case, [response.text for response in responses])
     failure = next((outcome for outcome in reversed(outcomes) if isinstance(outcome, Failure)), None)
-    status, reason = _find_summary_state(reply, responses, failure)
-    keys = tuple(outcome.request_key for outcome in outcomes)
-    return ExecutiveSummary(status, reason, reply, tuple(response.text for response in responses), keys)
-
-
-def _find_summary_state(reply: AnalystReply, responses: Sequence[Response], failure: Failure | None) -> tuple[str, str | None]:
     if not responses:
-        return (failure.status, failure.message) if failure else ("error", "was not sent")
+        status, reason = (failure.status, failure.message) if failure else ("error", "was not sent")
+        return ExecutiveSummary(status, reason, reply)
     if not reply.missing_blocks:
-        return "ok", None
+        return ExecutiveSummary("ok", None, reply)
     cut = "; the last reply was cut off by its token limit" if responses[-1].finish_reason == "length" else ""
     retry_note = f"; second request: {failure.message}" if failure else ""
-    few = list_first_names(reply.missing_blocks, 5)
     if reply.findings or reply.grades:
-        return "partial", f"without {few}{cut}{retry_note}"
-    return "unreadable", f"no block in the requested form{cut}{retry_note}"
+        return ExecutiveSummary("partial", f"without {list_first_names(reply.missing_blocks, 5)}{cut}{retry_note}", reply)
+    return ExecutiveSummary("unreadable", f"no block in the requested form{cut}{retry_note}", reply)
 
 
-def build_summaries_table(case: SummaryCase, summaries: Mapping[ModelSpec, ExecutiveSummary]) -> pa.Table:
-    """Return `SUMMARIES`: one row per analyst, in their order."""
-    rows = [
-        {
-            **_identify_summary(case, analyst),
-            "test_hash": case.material.test_hash,
-            "status": summary.status,
-            "reason": summary.reason,
-            "findings": [
-                {"kind": finding.kind, "text": format_summary_text(finding.text, case.material.names)}
-                for finding in summary.reply.findings
-            ],
-            "n_grades": sum(grade.score is not None for grade in summary.reply.grades),
-            "n_dropped": sum(summary.reply.dropped_grades.values()),
-            "missing": list(summary.reply.missing_blocks),
-            "share": case.report.share,
-            "max_tokens": build_summary_request(case, analyst).max_tokens,
-            "raw": list(summary.raws),
-            "request_keys": list(summary.request_keys),
+def build_not_asked_row(blueprint: str, snapshot: str, reason: str, status: str = NO_REQUEST) -> pa.Table:
+    """Return the row of a blueprint without a request to an analyst."""
+    row = {"blueprint": blueprint, "snapshot": snapshot, "status": status, "reason": reason}
+    return pa.Table.from_pylist([row], schema=RUBRIC_SUMMARIES)
+
+
+def build_summary_rows(episodes: Sequence[SummaryEpisode], outcomes: Sequence[EpisodeResult]) -> tuple[pa.Table, pa.Table]:
+    """Return the rows of `rubric_summaries` and `rubric_grades` of one case, in the order of its analysts, with the models' names in tables."""
+    summaries, grades = [], []
+    for episode, outcome in zip(episodes, outcomes, strict=True):
+        material, analyst = episode.case.material, episode.first.model
+        summary = resolve_summary(episode.case, outcome.outcomes)
+        key = {
+            "blueprint": material.blueprint,
+            "snapshot": material.snapshot,
+            "analyst": analyst.name,
+            "analyst_variant": analyst.variant,
         }
-        for analyst, summary in summaries.items()
-    ]
-    return pa.Table.from_pylist(rows, schema=SUMMARIES)
+        summaries.append({**key, **_make_summary_row(episode, summary, outcome)})
+        grades += [{**key, **row} for row in _iterate_grade_rows(episode.case, summary)]
+    return pa.Table.from_pylist(summaries, schema=RUBRIC_SUMMARIES), pa.Table.from_pylist(grades, schema=RUBRIC_GRADES)
 
 
-def build_grades_table(case: SummaryCase, summaries: Mapping[ModelSpec, ExecutiveSummary]) -> pa.Table:
-    """Return `GRADES`: one row per analyst, model and dimension, in this order."""
-    rows = [
-        {
-            **_identify_summary(case, analyst),
-            "model": case.material.names.get(grade.model, grade.model),
+def _make_summary_row(episode: SummaryEpisode, summary: ExecutiveSummary, outcome: EpisodeResult) -> dict[str, Any]:
+    names, reply = episode.case.material.names, summary.reply
+    return {
+        "test_hash": episode.case.material.test_hash,
+        "status": summary.status,
+        "reason": summary.reason,
+        "findings": [{"kind": finding.kind, "text": format_summary_text(finding.text, names)} for finding in reply.findings],
+        "n_grades": sum(grade.score is not None for grade in reply.grades),
+        "n_dropped": sum(reply.dropped_grades.values()),
+        "missing": list(reply.missing_blocks),
+        "share": episode.case.report.share,
+        "max_tokens": episode.first.max_tokens,
+        "raw": [response.text for response in outcome.responses],
+        "request_keys": [settled.request_key for settled in outcome.outcomes],
+        "text": _format_summary_markdown(reply, names),
+        **sum_response_usage(outcome.responses),
+    }
+
+
+def _iterate_grade_rows(case: SummaryCase, summary: ExecutiveSummary) -> Iterator[dict[str, Any]]:
+    """Yield one row per model and dimension, in this order."""
+    names, dimensions = case.material.names, list(DIMENSIONS)
+    for grade in sorted(summary.reply.grades, key=lambda grade: (grade.model, dimensions.index(grade.dimension))):
+        reasoning = replace_refs(grade.reasoning, case.ids, case.report.prompts)
+        yield {
+            "model": names.get(grade.model, grade.model),
             "dimension": grade.dimension,
             "grade": grade.score,
-            "reasoning": format_summary_text(replace_refs(grade.reasoning, case.ids, case.report.prompts), case.material.names),
+            "reasoning": format_summary_text(reasoning, names),
         }
-        for analyst, summary in summaries.items()
-        for grade in sorted(summary.reply.grades, key=lambda grade: (grade.model, list(DIMENSIONS).index(grade.dimension)))
-    ]
-    return pa.Table.from_pylist(rows, schema=GRADES)
 
 
-def _identify_summary(case: SummaryCase, analyst: ModelSpec) -> dict[str, str]:
-    names = {"analyst": analyst.name, "analyst_variant": analyst.variant}
-    return {"blueprint": case.material.blueprint, "snapshot": case.material.snapshot, **names}
+_HEADINGS = {
+    "key_finding": "Key findings",
+    "strength": "Strengths",
+    "weakness": "Weaknesses",
+    "pattern": "Patterns",
+    "topic": "Topics",
+}
+
+
+def _format_summary_markdown(reply: AnalystReply, names: Mapping[str, str]) -> str | None:
+    sections = {
+        heading: [format_markdown(finding.text, names) for finding in reply.findings if finding.kind == kind]
+        for kind, heading in _HEADINGS.items()
+    }
+    parts = [f"## {heading}\n\n" + "\n".join(f"- {text}" for text in texts) for heading, texts in sections.items() if texts]
+    return "\n\n".join(parts) or None
+
+
+OF_ANOTHER_REPORT = "it was made from other responses, scores, criteria, model names or limits"
+BY_NO_KNOWN_ANALYST = "the models file no longer has this analyst"
+GRADES_LACKING = "some of its grades are no longer stored"
+_HAS_WORDS = ("ok", "partial")
+"""Statuses of summaries with findings or grades."""
+
+
+def keep_summaries(tables: Tables, case: SummaryCase | None, models: Models) -> tuple[Tables | None, Mapping[str, str]]:
+    """Return the stored summaries whose first request would be the same now, None if there are none, and why others are removed, by analyst
+    whose findings or grades were read.
+
+    `tables`: `rubric_summaries`, `rubric_grades` and `analyst_ids` of one blueprint and snapshot. `case`: of the current report; None: remove
+    all summaries.
+    """
+    summaries, grades, ids = (tables[name] for name in ("rubric_summaries", "rubric_grades", "analyst_ids"))
+    rows = summaries.filter(pc.is_valid(summaries["analyst"]))
+    stored_rows = rows.select(["analyst", "analyst_variant", "test_hash", "status", "request_keys", "n_grades"]).to_pylist()
+    grade_counts = Counter(grades.filter(pc.is_valid(grades["grade"]))["analyst_variant"].to_pylist())
+    same_names = case is not None and ids.to_pylist() == build_analyst_ids(case).to_pylist()
+    reasons = {
+        variant: _explain_discarded_summary(row, case if same_names else None, models)
+        or (GRADES_LACKING if grade_counts[variant] != row["n_grades"] else None)
+        for row in stored_rows
+        for variant in [row["analyst_variant"]]
+    }
+    removals = {
+        row["analyst"]: reason
+        for row in stored_rows
+        if (reason := reasons[row["analyst_variant"]]) and row["status"] in _HAS_WORDS
+    }
+    variants = pa.array([variant for variant, reason in reasons.items() if reason is None], pa.string())
+    if not len(variants):
+        return None, removals
+    # Parquet has a name of its own for the items of a list, by which rows would seem to be others.
+    kept, kept_grades = (
+        table.filter(pc.is_in(table["analyst_variant"], variants)).cast(schema)
+        for table, schema in ((rows, RUBRIC_SUMMARIES), (grades, RUBRIC_GRADES))
+    )
+    return {"rubric_summaries": kept, "rubric_grades": kept_grades, "analyst_ids": ids}, removals
+
+
+def build_analyst_ids(case: SummaryCase) -> pa.Table:
+    """Return `ANALYST_IDS` of a case, with the models' names in tables."""
+    return case.ids.table(case.material.blueprint, case.material.snapshot, case.material.names)
+
+
+def _explain_discarded_summary(row: Mapping[str, Any], case: SummaryCase | None, models: Models) -> str | None:
+    """Return why a summary is removed, or None if it is kept."""
+    try:
+        analysts = choose_analysts([row["analyst"]], models)
+    except ConfigError:
+        return BY_NO_KNOWN_ANALYST
+    if [analyst.variant for analyst in analysts] != [row["analyst_variant"]]:
+        return BY_NO_KNOWN_ANALYST
+    if case is None or case.material.test_hash != row["test_hash"]:
+        return OF_ANOTHER_REPORT
+    return None if row["request_keys"][:1] == [build_summary_request(case, analysts[0]).key] else OF_ANOTHER_REPORT

@@ -16,22 +16,22 @@ document.addEventListener("DOMContentLoaded", () => {
   const cell = (text, kind, key) => make("td", {class: kind || "score", "data-key": key ?? text}, text);
 
   function tested(family, a, b) {
-    const rows = family.tested.flatMap(([one, other, ends, verdict, way]) => {
-      if (one === a && other === b) return [[way, ends, verdict]];
+    const rows = family.tested.flatMap(([one, other, ends, verdict, setting]) => {
+      if (one === a && other === b) return [[setting, ends, verdict]];
       if (one === b && other === a) {
         const turned = ends && [-ends[0], ends[2] === null ? null : -ends[2], ends[1] === null ? null : -ends[1]];
-        return [[way, turned, {better: "worse", worse: "better"}[verdict] || verdict]];
+        return [[setting, turned, {better: "worse", worse: "better"}[verdict] || verdict]];
       }
       return [];
     });
     if (!rows.length) return make("p", {class: "soft"}, "The difference between these two is not tested.");
-    const words = (ends, verdict, way) => {
+    const words = (ends, verdict, setting) => {
       const interval = ends && ends[1] !== null ? ` (${number(ends[1], true)} to ${number(ends[2], true)})` : "";
       const said = {better: `${a} is better than ${b}`, worse: `${a} is worse than ${b}`, equivalent: `${a} and ${b} are equivalent`,
         undecided: `The data do not decide between ${a} and ${b}`, "no clear difference": `There is no clear difference between ${a} and ${b}`};
-      return `${said[verdict] || `The difference between ${a} and ${b} is not tested`}: ${number(ends && ends[0], true)}${interval}${way ? " · " + way : ""}`;
+      return `${said[verdict] || `The difference between ${a} and ${b} is not tested`}: ${number(ends && ends[0], true)}${interval}${setting ? " · " + setting : ""}`;
     };
-    return make("ul", {}, ...rows.map(([way, ends, verdict]) => make("li", {}, make("bdi", {}, words(ends, verdict, way)))));
+    return make("ul", {}, ...rows.map(([setting, ends, verdict]) => make("li", {}, make("bdi", {}, words(ends, verdict, setting)))));
   }
 
   async function items(family, a, b) {

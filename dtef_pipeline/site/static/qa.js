@@ -98,7 +98,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   }
   function options(item) {
     const asked = (item.asked || []).filter((one) => one.order);
-    const shown = (at) => asked.map((one) => `${LETTERS[one.order.indexOf(at)] ?? "–"} in “${index.ways[one.way]}”`).join(", ");
+    const shown = (at) => asked.map((one) => `${LETTERS[one.order.indexOf(at)] ?? "–"} in “${index.conditions[one.condition]}”`).join(", ");
     return item.options ? make("ol", {type: "A"}, ...item.options.map((text, at) => make("li", {}, bdi(text),
       item.type === "choice" && item.expected === LETTERS[at] ? make("strong", {}, " ✓ expected") : null, asked.length ? soft(` (shown as ${shown(at)})`) : null))) : null;
   }
@@ -120,14 +120,14 @@ document.addEventListener("DOMContentLoaded", async () => {
   function context(asked, responses, documents) {
     if (!asked.chunks && !asked.problem) return null;
     const passages = (asked.chunks || []).map((chunk) => {
-      const spans = responses.filter((one) => one.way === asked.way).flatMap((one) => (one.quoted || [])
+      const spans = responses.filter((one) => one.condition === asked.condition).flatMap((one) => (one.quoted || [])
         .filter((quote) => quote.doc_id === chunk.doc_id && quote.begin !== undefined).map((quote) => ({begin: quote.begin, end: quote.end, who: index.models[one.model]})));
       const known = documents[chunk.doc_id] || {}, text = chunk.page_content ?? known.text;
       const notes = [chunk.contains_quote ? "contains evidence" : "", spans.length ? "quoted" : ""].filter(Boolean).join(" · ");
       return fold(make("span", {}, `${chunk.rank ?? 0}: `, bdi(chunk.doc_id), soft(notes ? ` ${notes} ` : " ", known.about ? bdi(known.about) : null)),
         text === undefined ? make("p", {class: "soft"}, "Its text is not stored.") : make("div", {class: "said", dir: "auto", tabindex: "0"}, ...marked(text, spans)));
     });
-    return make("div", {}, make("h4", {}, "Passages shown", index.ways.length > 1 ? soft(` ${index.ways[asked.way]}`) : null),
+    return make("div", {}, make("h4", {}, "Passages shown", index.conditions.length > 1 ? soft(` ${index.conditions[asked.condition]}`) : null),
       asked.problem ? make("p", {class: "alarm"}, `Retrieval failed: ${asked.problem}`) : null, ...passages);
   }
 
@@ -157,11 +157,11 @@ document.addEventListener("DOMContentLoaded", async () => {
     return make("li", {}, one.quote === undefined ? make("em", {}, "nothing quoted") : make("q", {}, bdi(one.quote)), soft(` ${state} · source ${one.source_index ?? "none"}`));
   }
   function run(one) {
-    const facts = [one.isolation, one.python ? `Python ${one.python}` : "", one.wall_s === undefined ? "" : `${number(one.wall_s)} s`, ...(one.flags || []).map(plain)];
+    const facts = [one.isolation, one.python ? `Python ${one.python}` : "", one.wall_s === undefined ? "" : `${number(one.wall_s)} s`];
     return make("div", {}, make("strong", {}, plain(one.verdict || "no verdict")), soft(` ${facts.filter(Boolean).join(" · ")}`), said(one.message));
   }
   function response(one, item, several) {
-    const facts = [index.ways.length > 1 ? index.ways[one.way] : "", several ? one.snapshot : "", one.draw ? `draw ${one.draw}` : "", one.ended ? `ended: ${one.ended}` : ""];
+    const facts = [index.conditions.length > 1 ? index.conditions[one.condition] : "", several ? one.snapshot : "", one.draw ? `draw ${one.draw}` : "", one.ended ? `ended: ${one.ended}` : ""];
     const rows = (title, values, shown) => values ? make("div", {}, make("h6", {}, title), make("ul", {}, ...values.map(shown))) : null;
     return make("div", {class: "card"}, make("h5", {}, bdi(index.models[one.model])), make("p", {class: "soft"}, facts.filter(Boolean).join(" · ")),
       one.state ? make("p", {class: "alarm"}, `${plain(one.state)}: no response`) : said(one.text, item.type),
@@ -187,7 +187,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   }
   fill(field.part, index.parts);
   fill(field.model, index.models.map((name) => [name, name]));
-  fill(field.measure, index.measures.map((one) => [one.id, [one.metric, index.ways[one.way], index.measures.filter((other) => other.metric === one.metric && other.way === one.way).length > 1 ? one.by : ""].filter(Boolean).join(", ")]));
+  fill(field.measure, index.measures.map((one) => [one.id, [one.metric, index.conditions[one.condition], index.measures.filter((other) => other.metric === one.metric && other.condition === one.condition).length > 1 ? one.by : ""].filter(Boolean).join(", ")]));
   for (const name in field) field[name].addEventListener("input", choose);
   more.addEventListener("click", () => { listed += LISTED; showList(); });
   window.addEventListener("hashchange", () => { if (location.hash.includes("=")) restore(); });

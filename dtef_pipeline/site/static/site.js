@@ -170,7 +170,9 @@ const dtef = (() => {
     const text = {labelColor: of("--ink"), titleColor: of("--soft"), labelFontSize: 12, titleFontSize: 12};
     return {
       background: "transparent", font: "system-ui, sans-serif", view: {stroke: null},
-      axis: {...text, gridColor: of("--rule"), domainColor: of("--soft"), tickColor: of("--soft")}, legend: text, header: text,
+      axis: {...text, gridColor: of("--rule"), domainColor: of("--soft"), tickColor: of("--soft")}, header: text,
+      // On a phone the labels of the axis leave the legend no room to its right.
+      legend: {...text, layout: {bottom: {anchor: window.innerWidth < 500 ? "end" : "start", direction: "vertical"}}},
       mark: {color: of("--accent")}, text: {color: of("--soft")}, rule: {color: of("--soft")},
       range: {category: [of("--warm"), of("--good"), of("--accent"), of("--bad"), of("--soft")]},
     };

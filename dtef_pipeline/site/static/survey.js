@@ -38,10 +38,10 @@ document.addEventListener("DOMContentLoaded", () => {
 
   const shareCell = (share, below) => make("td", {class: "share", style: `--share: ${share}`, "data-key": String(share)}, percent(share), below ? make("span", {class: "interval"}, below) : null);
 
-  function table(shared, question, row, way) {
+  function table(shared, question, row, setting) {
     const [, n, size, ceiling, others, circular, seen, codes] = row, [, , options] = question, none = () => make("td", {class: "text soft"}, "–");
     const observed = sharesOf(seen);
-    const said = codes.map((code, at) => ({code, name: shared.series[at][0], way: shared.series[at][1], reference: shared.series[at][2]})).filter((one) => one.code && one.way === way).map((one) => ({...one, ...read(one.code, shared.statuses)}));
+    const said = codes.map((code, at) => ({code, name: shared.series[at][0], setting: shared.series[at][1], reference: shared.series[at][2]})).filter((one) => one.code && one.setting === setting).map((one) => ({...one, ...read(one.code, shared.statuses)}));
     said.sort((a, b) => (b.value ?? -1) - (a.value ?? -1));
     const body = said.map((one) => make("tr", {class: one.reference ? "reference" : "model"}, make("th", {scope: "row"}, make("bdi", {}, one.name), one.note ? make("span", {class: "interval"}, one.note) : null),
       make("td", {class: "score", "data-key": String(one.value ?? "")}, score(one.value)), ...options.map((_, at) => one.shares ? shareCell(one.shares[at]) : none())));
@@ -58,8 +58,8 @@ document.addEventListener("DOMContentLoaded", () => {
     return box;
   }
 
-  function texts(shared, held, q, way) {
-    const own = (held.said[q] || []).filter(([at]) => shared.series[at][1] === way), said = dtef.comparedFirst(own, ([at]) => shared.series[at][0]), prompts = [...new Set(said.map((one) => one[1]))];
+  function texts(shared, held, q, setting) {
+    const own = (held.said[q] || []).filter(([at]) => shared.series[at][1] === setting), said = dtef.comparedFirst(own, ([at]) => shared.series[at][0]), prompts = [...new Set(said.map((one) => one[1]))];
     if (!said.length) return [];
     const block = (text, label) => make("div", {class: "said", tabindex: "0", role: "group", "aria-label": label}, text || "(empty)");
     const written = said.map(([at, , words, status, reason, snapshot, draw]) => make("div", {}, make("h4", {}, make("bdi", {}, shared.series[at][0])),
@@ -81,13 +81,13 @@ document.addEventListener("DOMContentLoaded", () => {
       if (mine !== turn) return;
       dtef.remember(isSegment ? "question" : "segment", isSegment ? questionName(shared.questions[q]) : segmentName(shared.segments[s]));
       if (!row) { out.replaceChildren(make("p", {}, "This segment was not asked this question.")); return; }
-      const ways = [...new Set(row[7].flatMap((code, at) => code ? [shared.series[at][1]] : []))].sort((a, b) => a - b);
-      choices(field.way, ways.map((at) => [at, shared.ways[at][0]]), field.way.value || placeOf(shared.ways, dtef.recall("way"), ([, name]) => name));
-      form.querySelector("[data-ways]").hidden = ways.length < 2;
-      if (ways.length > 1) dtef.remember("way", shared.ways[field.way.value][1]);
-      const [round, text, , questionPage] = shared.questions[q], way = Number(field.way.value);
+      const settings = [...new Set(row[7].flatMap((code, at) => code ? [shared.series[at][1]] : []))].sort((a, b) => a - b);
+      choices(field.setting, settings.map((at) => [at, shared.settings[at][0]]), field.setting.value || placeOf(shared.settings, dtef.recall("setting"), ([, name]) => name));
+      form.querySelector("[data-settings]").hidden = settings.length < 2;
+      if (settings.length > 1) dtef.remember("setting", shared.settings[field.setting.value][1]);
+      const [round, text, , questionPage] = shared.questions[q], setting = Number(field.setting.value);
       const link = isSegment ? make("a", {href: dtef.root + questionPage}, "the question's page") : make("a", {href: dtef.root + page}, "the segment's page");
-      out.replaceChildren(make("h3", {}, make("bdi", {}, isSegment ? text : shared.segments[s][0])), make("p", {class: "soft"}, `${round} · `, link), table(shared, shared.questions[q], row, way), ...texts(shared, held, q, way));
+      out.replaceChildren(make("h3", {}, make("bdi", {}, isSegment ? text : shared.segments[s][0])), make("p", {class: "soft"}, `${round} · `, link), table(shared, shared.questions[q], row, setting), ...texts(shared, held, q, setting));
     }
 
     async function offerQuestions(wanted) {
@@ -109,7 +109,7 @@ document.addEventListener("DOMContentLoaded", () => {
       field.segment.addEventListener("change", show);
       show();
     }
-    field.way.addEventListener("change", show);
+    field.setting.addEventListener("change", show);
     form.addEventListener("submit", (event) => event.preventDefault());
     form.hidden = false;
   }

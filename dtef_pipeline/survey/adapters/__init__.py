@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.survey.model import Survey
 from dtef_pipeline.survey.shares import convert_to_percent
-from dtef_pipeline.survey.validation import check_survey, list_names, round_id
+from dtef_pipeline.survey.validation import check_survey, list_names, make_round_id
 
 T = TypeVar("T")
 ENTRY_POINT_GROUP = "dtef.adapters"
@@ -73,17 +73,13 @@ def read_surveys(path: Path | str, round_id: str | None = None) -> list[Survey]:
     """Return all rounds at a path, or only `round_id`. In a layout with a single round, `round_id` becomes its name."""
     place = Path(path)
     adapter = find_adapter(place)
+    round_name = None if round_id is None else make_round_id(round_id, where=str(place))
     if isinstance(adapter, RoundsAdapter):
-        return [
-            convert_to_percent(check_survey(s))
-            for s in _choose_round(_read(adapter, adapter.read_rounds, place), round_id, place)
-        ]
-    survey = _read(adapter, adapter.read, place)
-    return [
-        convert_to_percent(
-            check_survey(survey if round_id is None else replace(survey, round=_normalise_round_name(round_id, place)))
-        )
-    ]
+        surveys = _choose_round(_read(adapter, adapter.read_rounds, place), round_name, place)
+    else:
+        survey = _read(adapter, adapter.read, place)
+        surveys = [survey if round_name is None else replace(survey, round=round_name)]
+    return [convert_to_percent(check_survey(survey)) for survey in surveys]
 
 
 def _read(adapter: Adapter, read: Callable[[Path], T], path: Path) -> T:
@@ -107,14 +103,10 @@ def read_survey(path: Path | str, round_id: str | None = None) -> Survey:
     return surveys[0]
 
 
-def _normalise_round_name(name: str, path: Path) -> str:
-    return round_id(name, where=str(path))
-
-
 def _choose_round(surveys: list[Survey], name: str | None, path: Path) -> list[Survey]:
     if name is None:
         return surveys
-    matches = [s for s in surveys if s.round == _normalise_round_name(name, path)]
+    matches = [s for s in surveys if s.round == name]
     if not matches:
         raise SurveyError("no such round in the file", where=str(path), arrived=name, allowed=[s.round for s in surveys])
     return matches

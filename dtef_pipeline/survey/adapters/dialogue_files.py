@@ -12,7 +12,7 @@ from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.identity import normalize_text
 from dtef_pipeline.survey.adapters.long_table import Counts
 from dtef_pipeline.survey.adapters.text_files import iterate_text_rows, require_separator
-from dtef_pipeline.survey.attributes import clean
+from dtef_pipeline.survey.attributes import clean, clean_lines
 from dtef_pipeline.survey.model import Finding
 from dtef_pipeline.survey.validation import parse_whole_count, require_columns
 from dtef_pipeline.text.number_words import format_count
@@ -105,7 +105,7 @@ def read_aggregate(path: Path) -> Aggregate:
             continue
         if not question_id:
             raise SurveyError("a row without Question ID", where=str(path), line=line, arrived=row[text][:80])
-        poll = polls.setdefault(question_id, Poll(question_id, _clean_question_text(row[text]), line, [], [], []))
+        poll = polls.setdefault(question_id, Poll(question_id, clean_lines(row[text]), line, [], [], []))
         is_repeat = last != question_id and clean(row[response]) in poll.options
         if is_repeat or normalize_text(poll.text) != normalize_text(row[text]):
             problem = f"duplicate question id {question_id}: first used at line {poll.line}"
@@ -118,10 +118,6 @@ def read_aggregate(path: Path) -> Aggregate:
     return Aggregate(
         list(polls.values()), columns, [_report_left_out(kind, questions) for kind, questions in other_questions.items()], texts
     )
-
-
-def _clean_question_text(text: str) -> str:
-    return "\n".join(clean(line) for line in text.strip().splitlines())
 
 
 def _report_left_out(kind: str, texts: Mapping[str, str]) -> Finding:

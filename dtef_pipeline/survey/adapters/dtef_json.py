@@ -16,7 +16,7 @@ from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.survey.adapters.text_files import make_utf8_error
 from dtef_pipeline.survey.answer_scales.non_answers import Role
 from dtef_pipeline.survey.answer_scales.scales import KINDS
-from dtef_pipeline.survey.attributes import clean, segment
+from dtef_pipeline.survey.attributes import clean, clean_lines, segment
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
 from dtef_pipeline.survey.validation import (
     check_places,
@@ -149,11 +149,7 @@ class JsonText:
         return result
 
 
-_TYPE_NAMES: dict[type, str] = {
-    str: "a text",
-    dict: "an object",
-    list: "a list",
-}
+_TYPE_NAMES: dict[type, str] = {str: "a text", dict: "an object", list: "a list"}
 
 
 def _read_json_questions(source: JsonText, raw: Mapping[str, Any]) -> tuple[list[Question], list[Finding]]:
@@ -168,7 +164,7 @@ def _read_json_questions(source: JsonText, raw: Mapping[str, Any]) -> tuple[list
             raise SurveyError(
                 f"{subject} is not an object", where=source.where, line=line, arrived=entry, allowed="{text, type, options}"
             )
-        text = clean_text(source.field(entry, "text", str, subject, line))
+        text = clean_lines(source.field(entry, "text", str, subject, line))
         kind = str(entry.get("type", ""))
         if _OTHER_TYPES.search(kind):
             other_types.append(text)
@@ -181,7 +177,7 @@ def _read_json_questions(source: JsonText, raw: Mapping[str, Any]) -> tuple[list
         scale_name = entry.get("scale", kind)
         scale = scale_name if scale_name in KINDS else None
         roles, positions = _read_places(source, entry, len(options), subject, line)
-        battery = _read_battery(source, entry, subject, line)
+        battery = None if entry.get("battery") is None else clean(source.field(entry, "battery", str, subject, line)) or None
         question = Question(question_id, text, tuple(map(clean, options)), scale, battery, roles=roles, positions=positions)
         check_question(question, where=source.where, line=line)
         check_places(question, [line] * len(options), where=source.where)
@@ -196,12 +192,6 @@ def _read_json_questions(source: JsonText, raw: Mapping[str, Any]) -> tuple[list
         ),
     ]
     return questions, [f for f in findings if f.items]
-
-
-def _read_battery(source: JsonText, entry: Mapping[str, Any], subject: str, line: int | None) -> str | None:
-    if entry.get("battery") is None:
-        return None
-    return clean(source.field(entry, "battery", str, subject, line)) or None
 
 
 def _read_places(
@@ -220,11 +210,6 @@ def _read_places(
         lists[name] = values
     roles = tuple(parse_role(value, where=source.where, line=line) for value in lists["role"])
     return roles, tuple(parse_position(value, where=source.where, line=line) for value in lists["position"])
-
-
-def clean_text(text: str) -> str:
-    """Return the text without stray blanks, but with its line breaks."""
-    return "\n".join(clean(line) for line in text.strip().splitlines())
 
 
 def _read_segments(source: JsonText, data: Mapping[str, Any], keys: set[str]) -> tuple[list[Segment], list[Answer]]:

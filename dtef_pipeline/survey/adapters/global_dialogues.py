@@ -76,7 +76,8 @@ class GlobalDialogues:
         no_counts = _check_counts(counts, prefix, [q for q, _ in questions], segment_columns)
         guideless = () if file.with_name(prefix + GUIDE).is_file() else (_NO_GUIDE,)
         named = path.absolute().name if path.is_dir() else prefix
-        renames = () if named.upper() == prefix.upper() else (_report_other_name(named, prefix),)
+        message = f"The round is named {named.upper()} after its folder, but its files have another name"
+        renames = (Finding("warning", "folder-named-otherwise", message, (prefix,)),) * (named.upper() != prefix.upper())
         return Survey(
             round=find_round_name(named),
             name=f"Global Dialogues {prefix}",
@@ -88,15 +89,6 @@ class GlobalDialogues:
             findings=(*aggregate.findings, *about_columns, *missing, *about_questions, *no_counts, *guideless, *renames),
             requires_n=True,
         )
-
-
-def _report_other_name(folder: str, prefix: str) -> Finding:
-    return Finding(
-        "warning",
-        "folder-named-otherwise",
-        f"The round is named {folder.upper()} after its folder, but its files have another name",
-        (prefix,),
-    )
 
 
 _NO_GUIDE = Finding(
@@ -198,18 +190,15 @@ def _keep_one_column_per_key(columns: Sequence[SegmentColumn], polls: Sequence[P
     by_key: dict[str, list[SegmentColumn]] = defaultdict(list)
     for c in columns:
         by_key[c.segment.key].append(c)
+    filled = {c.index for c in columns if any(row[c.index].strip() for poll in polls for row in poll.rows)}
     unique_columns = []
     for key, group in by_key.items():
-        full = [c for c in group if _has_data(c, polls)] if len(group) > 1 else group
+        full = group if len(group) == 1 else [c for c in group if c.segment.n or c.index in filled]
         if len(full) > 1:
             problem = f"several columns make the same segment {key!r}"
             raise SurveyError(problem, where=where, line=1, arrived=[c.name for c in full], allowed="one column per segment")
         unique_columns.append((full or group)[0])
     return unique_columns
-
-
-def _has_data(column: SegmentColumn, polls: Sequence[Poll]) -> bool:
-    return bool(column.segment.n) or any(row[column.index].strip() for poll in polls for row in poll.rows)
 
 
 def _select_questions(

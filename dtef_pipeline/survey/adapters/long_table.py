@@ -32,6 +32,7 @@ from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Surve
 from dtef_pipeline.survey.validation import (
     check_places,
     check_question,
+    make_round_id,
     parse_effective_size,
     parse_percentage,
     parse_position,
@@ -39,7 +40,6 @@ from dtef_pipeline.survey.validation import (
     parse_weighted_count,
     parse_whole_count,
     require_columns,
-    round_id,
 )
 from dtef_pipeline.text.number_words import format_count
 from dtef_pipeline.text.shortening import shorten_to_line
@@ -84,16 +84,12 @@ class LongTable:
         except SurveyError:
             return False
 
-    def read(self, path: Path, round_id: str | None = None) -> Survey:
-        """Return the requested round, or the only round of the file."""
+    def read(self, path: Path) -> Survey:
+        """Return the only round of the file."""
         surveys = self.read_rounds(path)
-        matches = [s for s in surveys if round_id is None or s.round == _normalise_round(round_id, str(path))]
-        if len(matches) != 1:
-            rounds = [s.round for s in surveys]
-            raise SurveyError(
-                "several rounds in the file, or none of this name", where=str(path), arrived=round_id, allowed=rounds
-            )
-        return matches[0]
+        if len(surveys) != 1:
+            raise SurveyError("several rounds in the file", where=str(path), arrived=[s.round for s in surveys], allowed="one")
+        return surveys[0]
 
     def read_rounds(self, path: Path) -> list[Survey]:
         """Return all rounds of the file, in order of appearance."""
@@ -105,15 +101,11 @@ class LongTable:
             raise SurveyError("the column `percent` or `count` is missing", where=where, line=1, arrived=", ".join(columns))
         rounds: dict[str, _Round] = {}
         for line, row in _iterate_table_rows(path):
-            name = _normalise_round(_require_cell(row, "round", where, line), where)
+            name = make_round_id(_require_cell(row, "round", where, line), where=where)
             rounds.setdefault(name, _Round(name, where)).add(row, line)
         if not rounds:
             raise SurveyError("the table has no rows", where=where, allowed="at least one")
         return [r.build_survey() for r in rounds.values()]
-
-
-def _normalise_round(name: str, where: str) -> str:
-    return round_id(name, where=where)
 
 
 def _read_table_header(path: Path) -> list[str]:
@@ -194,7 +186,7 @@ class _Round:
                 raise SurveyError(problem, where=self.where, line=line, arrived=row[column], allowed=[first])
         cells.lines[option] = line
         cells.counted = "count" in row
-        cells.shares[option] = self._read_share(row)
+        cells.shares[option] = parse_weighted_count(row["count"]) if "count" in row else parse_percentage(row["percent"])
 
     def build_survey(self) -> Survey:
         questions = {q_id: self._build_question(q_id, q) for q_id, q in self.questions.items()}
@@ -230,11 +222,7 @@ class _Round:
         scale = normalize_text(row.get("scale", ""))
         if scale not in ("", *KINDS):
             raise SurveyError(
-                "unknown scale",
-                where=self.where,
-                line=line,
-                arrived=row["scale"],
-                allowed=f"{', '.join(KINDS)}, or blank",
+                "unknown scale", where=self.where, line=line, arrived=row["scale"], allowed=f"{', '.join(KINDS)}, or blank"
             )
         entry = self.questions.setdefault(question_id, _Question(text, line, scale, clean(row.get("battery", ""))))
         for column, first, now in (("scale", entry.scale, scale), ("battery", entry.battery, clean(row.get("battery", "")))):
@@ -296,9 +284,6 @@ class _Round:
         raise SurveyError(
             "n_effective is not a number of respondents", where=self.where, line=line, arrived=cell, allowed="a number above 0"
         )
-
-    def _read_share(self, row: Row) -> float | Unreadable | None:
-        return parse_weighted_count(row["count"]) if "count" in row else parse_percentage(row["percent"])
 
     def _build_question(self, question_id: str, draft: _Question) -> Question:
         _, options, roles, positions, lines = zip(*sorted(draft.options.values(), key=lambda option: option.order), strict=True)

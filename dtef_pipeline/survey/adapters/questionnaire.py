@@ -25,6 +25,7 @@ from dtef_pipeline.survey.adapters.dialogue_files import (
 )
 from dtef_pipeline.survey.adapters.long_table import SEGMENT_COLUMN, Counts, SegmentColumn
 from dtef_pipeline.survey.attributes import clean, find_attribute, find_profile_attribute, make_segment_key
+from dtef_pipeline.survey.blueprint.wording import join_words
 from dtef_pipeline.survey.completeness import MISSING_ATTRIBUTES, MISSING_QUESTIONS
 from dtef_pipeline.survey.model import Finding
 from dtef_pipeline.survey.observations import MIN_N
@@ -64,13 +65,15 @@ class Questionnaire:
         if missing := self._find_missing_questions(aggregate):
             files = list(dict.fromkeys(file for sources in missing.values() for file in sources))
             open_too = "" if self.guide else f" (including open questions, which only {guide} identifies)"
-            message = f"{self._name_files(files, 'name')} questions that {lacking} lacks{open_too}"
-            yield Finding("error", MISSING_QUESTIONS, message, tuple(map(_strip_stray_quote, missing)))
+            naming = f"{join_words([self.prefix + file for file in files])} name{'s' * (len(files) == 1)}"
+            # Some files add an unpaired quotation mark.
+            texts = tuple(text.strip('"') if text.count('"') == 1 else text for text in missing)
+            yield Finding("error", MISSING_QUESTIONS, f"{naming} questions that {lacking} lacks{open_too}", texts)
         if lost_options := {poll.text: options for poll in aggregate.polls if (options := self._find_lost_options(poll))}:
             items = tuple(f"{text}: {', '.join(options)}" for text, options in lost_options.items())
             yield Finding("error", MISSING_QUESTIONS, f"{guide} lists options that {lacking} lacks", items)
-        texts = {_normalise_wording(item.text) for item in self.guide}
-        if texts and (extras := [poll.text for poll in aggregate.polls if _normalise_wording(poll.text) not in texts]):
+        asked = {_normalise_wording(item.text) for item in self.guide}
+        if asked and (extras := [poll.text for poll in aggregate.polls if _normalise_wording(poll.text) not in asked]):
             message = f"{guide} lacks these questions, so their options have the order of {lacking}"
             yield Finding("error", MISSING_QUESTIONS, message, tuple(extras))
         yield from self._check_columns(aggregate, columns, unknown)
@@ -99,10 +102,6 @@ class Questionnaire:
             yield Finding("warning", "lost-column", message, tuple(map(self.counts.add_share, optional)))
         profile_questions = tuple(self._iterate_profile_questions(aggregate))
         yield from check_coverage(columns, [*unknown, *lost_columns], profile_questions, self.counts, f"{lacking} and {counts}")
-
-    def _name_files(self, files: Sequence[str], verb: str) -> str:
-        *names, last = [self.prefix + file for file in files]
-        return f"{', '.join(names)} and {last} {verb}" if names else f"{last} {verb}s"
 
     def _find_missing_questions(self, aggregate: Aggregate) -> dict[str, list[str]]:
         """Return text (or id) -> the files that list it. Open questions, and guide entries that are not questions, need no rows."""
@@ -170,11 +169,6 @@ def _normalise_wording(text: str) -> str:
     return re.sub(r"[\W_]+", "", _BRANCH.sub("", normalize_text(clean(text))))
 
 
-def _strip_stray_quote(text: str) -> str:
-    """Return the text without the unpaired quotation mark that some files add."""
-    return text.strip('"') if text.count('"') == 1 else text
-
-
 def _merge_wordings(missing: Mapping[str, list[str]]) -> dict[str, list[str]]:
     first: dict[str, str] = {}
     by_text: dict[str, list[str]] = defaultdict(list)
@@ -200,11 +194,7 @@ class ProfileQuestion:
 
 
 def check_coverage(
-    columns: Sequence[SegmentColumn],
-    unread: Sequence[str],
-    questions: Sequence[ProfileQuestion],
-    counts: Counts,
-    where: str,
+    columns: Sequence[SegmentColumn], unread: Sequence[str], questions: Sequence[ProfileQuestion], counts: Counts, where: str
 ) -> Iterator[Finding]:
     """Yield an error if a question lists values without a column, and a warning if respondents are missing but no question lists their
     value.
@@ -214,7 +204,8 @@ def check_coverage(
     """
     keys = {column.segment.key for column in columns}
     lines, files, nameless = list[str](), list[str](), list[str]()
-    for attribute, attribute_columns in _group_by_attribute(columns).items():
+    for attribute in dict.fromkeys(column.segment.attribute for column in columns):
+        attribute_columns = [column for column in columns if column.segment.attribute == attribute]
         matches = [question for question in questions if question.attribute == attribute]
         n_respondents = max((q.asked for q in matches if q.asked is not None), default=counts.largest_n("All"))
         n_missing = _count_in_no_column(attribute_columns, unread, counts, n_respondents or 0)
@@ -228,22 +219,13 @@ def check_coverage(
             lines.append(f"{listing.text}: {list_first_names(_list_missing_options(listing, keys), _MOST_VALUES)} ({share})")
             files.append(listing.file)
     if lines:
-        *names, last = dict.fromkeys(files)
-        naming = f"{' and '.join([*names, last])} {'list' if names else 'lists'}"
-        message = (
-            f"{naming} these segments among the answers to a question about the respondent, but {where} have no column for them"
-        )
+        names = list(dict.fromkeys(files))
+        naming = f"{join_words(names)} list{'s' * (len(names) == 1)} these segments among the answers to a question about the respondent"
+        message = f"{naming}, but {where} have no column for them"
         yield Finding("error", "lost-column", message, tuple(lines))
     if nameless:
         message = f"Some respondents are in no column of these attributes, so {where} may lack a column; compare with the questionnaire"
         yield Finding("warning", "respondents-without-column", message, tuple(nameless))
-
-
-def _group_by_attribute(columns: Sequence[SegmentColumn]) -> dict[str, list[SegmentColumn]]:
-    groups: dict[str, list[SegmentColumn]] = defaultdict(list)
-    for column in columns:
-        groups[column.segment.attribute].append(column)
-    return groups
 
 
 def _count_in_no_column(columns: Sequence[SegmentColumn], unread: Sequence[str], counts: Counts, n_respondents: int) -> int:

@@ -7,123 +7,19 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
-_ADJECTIVES_OF_TOO_LITTLE = "slow(?:ly)?|low|lax|short|easy|easily|soft|lenient|weak"
-# (pattern of the pole that counts as +, pattern of the opposite pole); the opposite is looked for first.
-_POLES: tuple[tuple[str, str, str], ...] = (
-    ("agreement", r"agree(?:ment)?", r"disagree(?:ment)?"),
-    ("trust", r"trust(?:worthy)?", r"distrust|mistrust|untrustworthy"),
-    ("likelihood", r"likely|probable|possible|certain", r"unlikely|improbable|impossible"),
-    ("acceptability", r"acceptable", r"unacceptable"),
-    ("change", r"better|improv(?:e|es|ed|ing)", r"worse|worsen(?:s|ed|ing)?|not as good|declin(?:e|es|ed|ing)"),
-    ("importance", r"important", r"unimportant"),
-    ("satisfaction", r"satisfied", r"dissatisfied|unsatisfied"),
-    ("valence", r"positive(?:ly)?", r"negative(?:ly)?"),
-    ("appeal", r"appealing", r"unappealing"),
-    ("availability", r"available", r"unavailable"),
-    (
-        "benefit",
-        r"beneficial|helpful|helps?|helped|benefits?|benefit(?:ed|ing)|strength|advantage|gains?",
-        r"harmful|unhelpful|harms?|harmed|hurts?|hurting|damages?|damaged|weakness|disadvantage|loss(?:es)?|burden",
-    ),
-    ("interest", r"interested", r"disinterested|uninterested"),
-    ("belief", r"believe", r"skeptical|sceptical|disbelieve"),
-    ("support", r"support", r"oppose[ds]?|against"),
-    ("favour", r"(?:in )?favou?r(?:able|ably)?", r"unfavou?rabl[ey]|disfavou?r|oppose[ds]?|against"),
-    ("approval", r"approve", r"disapprove"),
-    ("truth", r"true", r"false|untrue"),
-    ("accuracy", r"accurate|correct|right", r"inaccurate|incorrect|wrong"),
-    ("willingness", r"willing", r"unwilling"),
-    ("tendency to trust", r"tend to trust", r"tend not to trust"),
-    ("liking", r"like", r"dislike"),
-    ("quality", r"good|well", r"bad|badly|poor|poorly"),
-    (
-        "amount",
-        r"more|increas(?:e|es|ed|ing)|higher|rise|rising|risen|up|grow(?:s|n|ing)?|expand(?:s|ed)?|larger|bigger|greater|faster|longer|raised?|widen(?:s|ed|ing)?",
-        r"less|fewer|decreas(?:e|es|ed|ing)|lower(?:ed)?|fall(?:s|en|ing)?|down|shrink(?:s|ing)?|reduc(?:e|es|ed)|smaller|slower|shorter|narrow(?:s|ed|ing)?|lessen(?:s|ed)?|diminish(?:es|ed)?"
-        r"|cut|eliminated?|abolish(?:ed)?",
-    ),
-    ("strength", r"strong(?:er)?|strengthen(?:s|ed|ing)?", r"weak(?:er)?|weaken(?:s|ed|ing)?"),
-    (
-        "rank",
-        r"superior|above|ahead|forwards?|winning|success(?:ful)?|succeed",
-        r"inferior|below|behind|backwards?|losing|failure|fail",
-    ),
-    ("law", r"legal|allow(?:ed)?|permit(?:ted)?", r"illegal|ban(?:ned)?|forbid(?:den)?|prohibit(?:ed)?|not allow(?:ed)?"),
-    ("likeness", r"similar|alike", r"different|dissimilar"),
-    ("unity", r"united|peaceful", r"divided|violent"),
-    ("price", r"expensive|costly", r"cheap|inexpensive"),
-    ("mood", r"excited|calm|relaxed|hopeful", r"worried|afraid|anxious|stressed|nervous|fearful"),
-    ("interest shown", r"interesting|active|strict|clear|simple", r"boring|inactive|lenient|unclear|complicated|confusing"),
-    ("distance", r"near|close to", r"far from|far away|far"),
-    ("morals", r"moral(?:ly)?|ethical|honest|proud", r"immoral(?:ly)?|unethical|dishonest|ashamed|embarrassed"),
-    ("relation", r"friends?|ally|allies|partner|warm(?:er)?|closer?", r"enem(?:y|ies)|adversary|rival|cold(?:er)?|distant"),
-    ("comfort", r"comfortable", r"uncomfortable"),
-    ("confidence", r"confident", r"unconfident"),
-    ("safety", r"safer?", r"unsafe|less safe|dangerous"),
-    ("outlook", r"optimistic|hopeful", r"pessimistic|hopeless"),
-    ("ease", r"easy|easier", r"difficult|hard|harder"),
-    ("happiness", r"happy", r"unhappy"),
-    ("fairness", r"fair", r"unfair"),
-    (  # which adjective it is stays part of the object, unless any opposite of it may follow: `too expensive` is no opposite of `too slow`
-        "adequacy",
-        r"too (?:much|many|far|fast|quick(?:ly)?|high|long|hard|strict|strong)"
-        rf"|too(?= (?!(?:little|few|{_ADJECTIVES_OF_TOO_LITTLE})\b)\w+)",
-        rf"too (?:little|few)|too(?= (?:{_ADJECTIVES_OF_TOO_LITTLE})\b)|(?:not|n['’]t)(?= (?:\w+ ){{0,3}}enough\b)",
-    ),
-    ("spread", r"widespread|common", r"rare|uncommon"),
-    ("ideology", r"conservatives?|republicans?|right[- ]wing", r"liberals?|democrat(?:s|ic)?|left[- ]wing"),
-    ("yes and no", r"yes", r"no"),
-    (
-        "certainty",
-        r"definitely|certainly|probably|maybe|perhaps",
-        r"(?:definitely|certainly|probably|maybe|perhaps) (?:\w+ )?(?:no|not|won['’]?t)",
-    ),
-)
-# Words that are opposite in two statements with a middle, and say little in other lists.
-_OPPOSED: tuple[tuple[str, str], ...] = (
-    (r"earlier|sooner|before|younger|young|past", r"later|after|older|old|future"),
-    (r"in|inside|within|with", r"out|outside|without"),
-    (r"men|man|boys?|fathers?|male", r"women|woman|girls?|mothers?|female"),
-    (r"rich(?:er)?|wealthy|wealthier", r"poor(?:er)?"),
-    (r"public|government", r"private"),
-    (r"urban|cit(?:y|ies)", r"rural|countryside"),
-    (r"win(?:s|ning)?|won|first", r"los(?:e|es|ing)|lost|second|last"),
-    (r"start(?:s|ed)?|open(?:ed)?|keep|stay|enter|join", r"stop(?:s|ped)?|end(?:ed)?|closed?|leave|quit|exit"),
-    (r"all|always|every(?:one|body)?|most|many", r"none|never|no one|nobody|few"),
-    (r"simple|simpler", r"complex|complicated"),
-)
+from dtef_pipeline.survey.answer_scales.scale_words import TABLES, join_alternatives, read_places
+
+_POLES = [(name, *map(join_alternatives, sides)) for name, sides in TABLES["poles"].items()]
+"""Name, pattern of the pole that counts as +, pattern of the opposite pole; the opposite is looked for first."""
+_OPPOSED: list[tuple[str, str]] = [(first, second) for first, second in TABLES["degrees"]["opposed"]]
+"""Words that are opposite in two statements with a middle, and say little in other lists."""
 _MIDDLE = re.compile(
     r"\b(?:neutral|neither|equal|equally|same|unchanged|average|mixed|(?:maybe|perhaps)(?! (?:will|won|would|should|not|yes|no)\b)"
     r"|no (?:major |real |significant )?(?:change|impact|effect|difference|opinion)|about (?:the )?right|moderate(?! (?:amount|number|extent))"
     r"|cent(?:er|re|rist)|middle of the road|toss-?up"
     r"|not sure|unsure|undecided|might or might not|no more (?:or|no|nor) less)\b"
 )
-_INTENSITY: tuple[tuple[float, str], ...] = (
-    (2, r"^too (?:much|many)\b"),
-    (3.5, r"(?:very|extremely) strong(?:ly)?|almost (?:certain|impossible)"),
-    (1, r"not (?:very |so |too )?strong(?:ly)?"),
-    (1.8, r"moderately|a moderate (?:amount|extent)"),
-    (
-        3,
-        r"(?:in|under) (?:all|any) (?:cases|circumstances)|(?:no|any) (?:restrictions|exceptions|limits|conditions)|eliminated?|abolish(?:ed)?",
-    ),
-    (
-        1,
-        r"some (?:restrictions|exceptions|limits)|(?:most|some|certain) (?:cases|circumstances|situations)|with (?:limits|conditions)",
-    ),
-    (
-        1,
-        r"somewhat|slightly|a (?:little|bit)|probably|possibly|maybe|perhaps|not really|rather|tend to|leaning|leans?|partly|mildly",
-    ),
-    (
-        3,
-        r"strong(?:ly)?|completely|totally|entirely|fully|definitely|extremely|profoundly|absolutely|significantly|greatly|vastly|heavily",
-    ),
-    (3, r"far|much|a lot|a great deal|not at all"),
-    (1.5, r"fairly|pretty"),
-    (1.8, r"mostly"),
-    (2.5, r"very|quite|noticeably|considerably|highly|generally"),
-)
+_INTENSITY = read_places(TABLES["degrees"]["intensity"])
 _DEGREE_WORDS = re.compile("|".join(rf"\b(?:{words})\b" for _, words in _INTENSITY if not words.startswith("^")))
 _PLAIN_INTENSITY = 2.0
 _LONGEST_MIDDLE = 10
@@ -217,22 +113,7 @@ _EQUAL_SHARES = re.compile(
     r"|(?<!make )(?<!makes )no difference|neither (?:is|are|one|has|have)|even|balanced?"
     r"|mixed|mix|no preference)\b"
 )
-_NEGATIONS = {
-    "not",
-    "no",
-    "never",
-    "without",
-    "do",
-    "does",
-    "did",
-    "don't",
-    "doesn't",
-    "didn't",
-    "cannot",
-    "can't",
-    "isn't",
-    "aren't",
-}
+_NEGATIONS = frozenset(TABLES["degrees"]["negations"].split())
 _SHORTEST_STEM = 3
 _SHORT = 6
 """Words of what can be compared by itself: `men`, `the federal government`."""
@@ -253,10 +134,14 @@ def can_have_shares(middle: str, first: str, second: str) -> bool:
     """
     if middle.startswith("do "):  # `do both equally` is beside two actions
         return False
-    if not _is_statement_pair(first, second):
+    shared = set(first.split()) & set(second.split()) - {"the", "a", "an", "of", "and", "in", "on", "for", "to"}
+    lengths = len(first.split()), len(second.split())
+    if not shared and min(lengths) <= _SHORT:
         return False
-    is_both = re.search(r"\bboth\b.*\bequal", middle)
-    return bool(is_both or (_EQUAL_SHARES.search(middle) and _is_comparable(first, second)))
+    if re.search(r"\bboth\b.*\bequal", middle):
+        return True
+    is_comparable = max(lengths) <= _SHORT or max(map(len, _compare_words(first, second))) <= 2
+    return is_comparable and bool(_EQUAL_SHARES.search(middle))
 
 
 def find_opposite_objects(first: str, second: str) -> Iterator[tuple[str, str]]:
@@ -283,18 +168,6 @@ def _remove_pole(text: str, positive: str, negative: str) -> tuple[str, int]:
     remainder, negatives = re.subn(rf"\b(?:{negative})\b", " ", text)
     remainder, positives = re.subn(rf"\b(?:{positive})\b", " ", remainder)
     return remainder, bool(positives) - bool(negatives)
-
-
-def _is_comparable(first: str, second: str) -> bool:
-    """Return whether two texts are short, or differ in at most two words."""
-    only_first, only_second = _compare_words(first, second)
-    return max(len(first.split()), len(second.split())) <= _SHORT or max(len(only_first), len(only_second)) <= 2
-
-
-def _is_statement_pair(first: str, second: str) -> bool:
-    """Return whether two texts are long or share a word of meaning."""
-    shared = set(first.split()) & set(second.split()) - {"the", "a", "an", "of", "and", "in", "on", "for", "to"}
-    return bool(shared) or min(len(first.split()), len(second.split())) > _SHORT
 
 
 def _compare_words(first: str, second: str) -> tuple[set[str], set[str]]:

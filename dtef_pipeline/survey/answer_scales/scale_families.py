@@ -20,30 +20,7 @@ from dtef_pipeline.survey.answer_scales.opposites import (
     is_negated,
     place_comparison,
 )
-from dtef_pipeline.survey.answer_scales.scale_words import (
-    ACTION,
-    CLASS,
-    DIFFICULTY,
-    EVER,
-    EXTENT,
-    FREQUENCY,
-    HEARD_OF,
-    KEPT,
-    LEVEL,
-    LIKENESS,
-    LIVING,
-    PRIORITY,
-    RATING,
-    RECENCY,
-    RELATION,
-    SCHOOLING,
-    SEVERITY,
-    SHARE_OF_TIME,
-    SUFFICIENCY,
-    THAN_USUAL,
-    TIMING,
-    WORKING,
-)
+from dtef_pipeline.survey.answer_scales.scale_words import FAMILIES
 from dtef_pipeline.survey.answer_scales.shared_words import (
     has_same_object,
     is_about_one_thing,
@@ -218,7 +195,7 @@ def _find_degree_family(heads: Sequence[str]) -> str | None:
         return "extent"
     if len(heads) > 2 and is_known_and_monotonic(place_durations(heads)):
         return "length of time"
-    if is_known_and_monotonic(place_times(heads)) and len(heads) > 1:
+    if len(heads) > 1 and is_known_and_monotonic(place_times(heads)):
         return "numbers of times"
     return find_pole_family(heads)
 
@@ -255,13 +232,13 @@ def _add_plain_degree(heads: Sequence[str]) -> list[str]:
     ]
 
 
-def _make_lookup(table: tuple[tuple[float, str], ...], tail: str = "", prefix: str = "") -> Callable[[str], float | None]:
-    patterns = [(place, re.compile(f"{prefix}(?:{pattern}){tail}")) for place, pattern in table]
+def _make_lookup(family: str, tail: str = "", prefix: str = "") -> Callable[[str], float | None]:
+    patterns = [(place, re.compile(f"{prefix}(?:{pattern}){tail}")) for place, pattern in FAMILIES[family]]
     return lambda head: next((place for place, pattern in patterns if pattern.fullmatch(head)), None)
 
 
 _place_of_extent = _make_lookup(
-    EXTENT, tail=r"(?: (?!and\b)\w+){0,2}(?: or \w+)?(?: who .*| to come .*)?", prefix=r"(?:i know |i am )?"
+    "extent", tail=r"(?: (?!and\b)\w+){0,2}(?: or \w+)?(?: who .*| to come .*)?", prefix=r"(?:i know |i am )?"
 )
 
 
@@ -289,7 +266,7 @@ def _extract_bare_degree(text: str) -> str:
     return text or "moderately"
 
 
-_place_of_frequency = _make_lookup(FREQUENCY)
+_place_of_frequency = _make_lookup("frequency")
 
 
 def _place_frequency(head: str) -> float | None:
@@ -303,39 +280,39 @@ Families = tuple[tuple[str, Callable[[str], float | None]], ...]
 _WHOLE_OPTIONS: Families = (
     ("frequency", _place_frequency),
     ("comparison", place_comparison),
-    ("rating", _make_lookup(RATING)),
-    ("share of time", _make_lookup(SHARE_OF_TIME)),
-    ("likeness", _make_lookup(LIKENESS)),
-    ("comparison with the usual", _make_lookup(THAN_USUAL)),
-    ("difficulty", _make_lookup(DIFFICULTY)),
-    ("living", _make_lookup(LIVING, prefix=r"(?:i |we |they )?", tail=r"(?: on .*)?")),
-    ("class", _make_lookup(CLASS, tail=r"(?: class| income)?", prefix=r"(?:the )?")),
-    ("priority", _make_lookup(PRIORITY)),
-    ("relation", _make_lookup(RELATION)),
-    ("timing", _make_lookup(TIMING)),
+    ("rating", _make_lookup("rating")),
+    ("share of time", _make_lookup("share_of_time")),
+    ("likeness", _make_lookup("likeness")),
+    ("comparison with the usual", _make_lookup("than_usual")),
+    ("difficulty", _make_lookup("difficulty")),
+    ("living", _make_lookup("living", prefix=r"(?:i |we |they )?", tail=r"(?: on .*)?")),
+    ("class", _make_lookup("class", tail=r"(?: class| income)?", prefix=r"(?:the )?")),
+    ("priority", _make_lookup("priority")),
+    ("relation", _make_lookup("relation")),
+    ("timing", _make_lookup("timing")),
     (
         "working time",
-        _make_lookup(WORKING, prefix=r"(?:(?:working|employed) )?", tail=r"(?: (?:for pay|work|job))*(?: at all)?"),
+        _make_lookup("working", prefix=r"(?:(?:working|employed) )?", tail=r"(?: (?:for pay|work|job))*(?: at all)?"),
     ),
-    ("schooling", _make_lookup(SCHOOLING)),
-    ("recency", _make_lookup(RECENCY)),
-    ("knowledge", _make_lookup(HEARD_OF)),
+    ("schooling", _make_lookup("schooling")),
+    ("recency", _make_lookup("recency")),
+    ("knowledge", _make_lookup("heard_of")),
 )
 _PARTS_OF_OPTIONS: Families = (
     ("numbers", place_number),
-    ("adequacy", _make_lookup(SUFFICIENCY)),
-    ("severity", _make_lookup(SEVERITY, tail=r"(?: (?!and\b)\w+){0,4}", prefix=r"(?:i (?:have )?)?(?:an? )?")),
-    ("level", _make_lookup(LEVEL, tail=r"(?: \w+)?")),
+    ("adequacy", _make_lookup("sufficiency")),
+    ("severity", _make_lookup("severity", tail=r"(?: (?!and\b)\w+){0,4}", prefix=r"(?:i (?:have )?)?(?:an? )?")),
+    ("level", _make_lookup("level", tail=r"(?: \w+)?")),
     ("extent", _place_extent),
 )
-_STANDINGS = (_make_lookup(EVER), _make_lookup(ACTION), _make_lookup(KEPT))
+_STANDINGS = (_make_lookup("ever"), _make_lookup("action"), _make_lookup("kept"))
 _BARE_DEGREES: Families = (
-    ("extent", _make_lookup(EXTENT)),
+    ("extent", _make_lookup("extent")),
     ("frequency", _place_frequency),
-    ("share of time", _make_lookup(SHARE_OF_TIME)),
-    ("working time", _make_lookup(WORKING)),
-    ("class", _make_lookup(CLASS)),
-    ("rating", _make_lookup(RATING)),
-    ("level", _make_lookup(LEVEL)),
-    ("severity", _make_lookup(SEVERITY)),
+    ("share of time", _make_lookup("share_of_time")),
+    ("working time", _make_lookup("working")),
+    ("class", _make_lookup("class")),
+    ("rating", _make_lookup("rating")),
+    ("level", _make_lookup("level")),
+    ("severity", _make_lookup("severity")),
 )

@@ -122,14 +122,9 @@ _NEUTRAL = "neutral"
 
 def _keep_degrees(texts: Sequence[str], mask: tuple[bool, ...]) -> tuple[bool, ...]:
     """Return `mask` without non-answers whose word other options have in other degrees: `not sure` below `very sure`."""
-
     answers = [t for t, is_off in zip(texts, mask, strict=True) if not is_off]
-
-    def is_degree(place: int) -> bool:
-        word = find_word_of_degree(texts[place])
-        return bool(word and any(word.search(t) for t in answers))
-
-    return tuple(is_off and not is_degree(place) for place, is_off in enumerate(mask))
+    words = [find_word_of_degree(t) if is_off else None for t, is_off in zip(texts, mask, strict=True)]
+    return tuple(is_off and not (word and any(map(word.search, answers))) for is_off, word in zip(mask, words, strict=True))
 
 
 _VERB_OF_KNOWING = re.compile(r"^i (?:have )?(?:heard|know|used?|tried|have)(?: it)? ")

@@ -7,34 +7,12 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import takewhile
 
-from dtef_pipeline.survey.answer_scales import opposites, scale_words
+from dtef_pipeline.survey.answer_scales.opposites import list_word_patterns
+from dtef_pipeline.survey.answer_scales.scale_words import FAMILIES, MODIFYING, TABLES
 
-_OF_DEGREE = frozenset(
-    re.findall(
-        r"\S+",
-        """
-        all any most some few several none no not nothing never every everyone always often sometimes rarely usually occasionally seldom hardly
-        almost nearly about half many much lot little great deal fair amount bit quite very too extremely somewhat fairly pretty rather slightly
-        moderately completely totally entirely fully partly mostly highly strongly essential a an at time times day days daily week weekly
-        month monthly year yearly hourly once twice per or and more less fewer
-        one two three four five six seven eight nine ten enough next coming immediately away today
-        than least major minor big small large top low high only just yes good bad
-        better worse same part-time full-time part full upper lower middle frequently regularly increase increased decrease
-        decreased likely unlikely agree disagree favor oppose support positive negative excellent poor average severe mild moderate
-        """,
-    )
-)
+_OF_DEGREE = frozenset(TABLES["degrees"]["words"].split())
 """Words that carry the place of an option, and are left where they are even if several options have them."""
-_OF_GRAMMAR = frozenset(
-    re.findall(
-        r"\S+",
-        """
-        the of in on for to from by with as it its this that these those them they their there i me my we our you your he she who what which
-        is are am be been being was were will would should could can may might must do
-        don does doesn did didn isn aren won can cannot has hasn have haven had but if when than way thing things go goes gone going
-        """,
-    )
-)
+_OF_GRAMMAR = frozenset(TABLES["degrees"]["grammar"].split())
 _STEM_LETTERS = 5
 """Letters by which two forms of a word are one: `problem` and `problems`."""
 _OTHER_OPTION = re.compile(
@@ -64,7 +42,8 @@ def remove_common_ends(heads: Sequence[str]) -> list[str]:
 
 def is_about_one_thing(heads: Sequence[str]) -> bool:
     """Return whether at most one option has a topic of its own, unlike `a little help` and `some money`, and none is `other`."""
-    topics = [_find_things(head) for head in heads]
+    words = [[w.replace("’", "'").partition("'")[0] for w in _split_option_words(head)] for head in heads]
+    topics = [{_strip_word_ending(w) for w in head_words if w.isalpha()} - _KNOWN_STEMS for head_words in words]
     counts = Counter(topic for head_topics in topics for topic in head_topics)
     n_own = sum(any(counts[topic] < 2 for topic in head_topics) for head_topics in topics)
     return n_own < 2 and not any(_OTHER_OPTION.fullmatch(head) for head in heads)
@@ -78,11 +57,6 @@ def has_same_object(first: str, second: str) -> bool:
     return first_stems <= second_stems or second_stems <= first_stems
 
 
-def _find_things(head: str) -> set[str]:
-    words = (w.replace("’", "'").partition("'")[0] for w in _split_option_words(head))
-    return {_strip_word_ending(w) for w in words if w.isalpha()} - _KNOWN_STEMS
-
-
 def _strip_word_ending(word: str) -> str:
     return word[:_STEM_LETTERS].rstrip("s").rstrip("e").replace("y", "i")
 
@@ -91,7 +65,8 @@ def _split_option_words(head: str) -> list[str]:
     return re.findall(r"[\w'’$%-]+", head)
 
 
-_PATTERNS = re.sub(r"\\[a-zA-Z]", " ", " ".join([*scale_words.patterns(), *opposites.list_word_patterns()]))
+_MODIFYING_PATTERNS = [pattern for name in MODIFYING for _, pattern in FAMILIES[name]]
+_PATTERNS = re.sub(r"\\[a-zA-Z]", " ", " ".join([*_MODIFYING_PATTERNS, *list_word_patterns()]))
 _STEMS_OF_DEGREE = {_strip_word_ending(word) for word in _OF_DEGREE | _OF_GRAMMAR}
 _OF_AGES_AND_YEARS = ("younger", "older", "earlier", "later", "before", "after")
 _KNOWN_STEMS = {

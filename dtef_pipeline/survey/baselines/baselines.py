@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,9 +60,16 @@ def predict_distribution(model: ModelSpec, row: Row, draw: int, previous: Previo
     None leads to the status `missing`, never to a score of 0. NEIGHBOUR_BASELINES predict prompts, not rows; see `predict_from_neighbours`.
     Raises ConfigError for an unknown baseline.
     """
-    if model.model not in _PREDICT:
-        raise ConfigError(f"unknown baseline {model.model!r}; known: {', '.join(BASELINES)}")
-    return _PREDICT[model.model](model, row, draw, previous)
+    if model.model in _COLUMNS:
+        distribution: Sequence[float] | None = row[_COLUMNS[model.model]]
+        return distribution
+    if model.model == UNIFORM:
+        return [1 / len(row["options"])] * len(row["options"])
+    if model.model == PREVIOUS_ROUND:
+        return previous.get(make_question_key(row["question_text"], row["options"]))
+    if model.model == DIRICHLET:
+        return _draw_dirichlet(model, row, draw)
+    raise ConfigError(f"unknown baseline {model.model!r}; known: {', '.join(BASELINES)}")
 
 
 def format_as_response(distribution: Sequence[float]) -> str:
@@ -97,34 +104,14 @@ def explain_missing_prediction(model: ModelSpec, *, context: bool = True) -> str
     return _WHY_MISSING.get(model.model, "this baseline needs nothing and never misses")
 
 
-def _predict_uniform(model: ModelSpec, row: Row, draw: int, previous: Previous) -> Sequence[float]:
-    k = len(row["options"])
-    return [1 / k] * k
-
-
-def _predict_column(name: str) -> Callable[[ModelSpec, Row, int, Previous], Sequence[float] | None]:
-    return lambda model, row, draw, previous: row[name]
-
-
-def _draw_dirichlet(model: ModelSpec, row: Row, draw: int, previous: Previous) -> Sequence[float]:
+def _draw_dirichlet(model: ModelSpec, row: Row, draw: int) -> Sequence[float]:
     seed = model.seed if model.seed is not None else DEFAULT_SEED
     entropy = int(digest(seed, row["round"], row["segment"], row["question_id"], draw), 16)
     return list(np.random.default_rng(entropy).dirichlet(np.ones(len(row["options"]))).tolist())
 
 
-def _predict_previous_round(model: ModelSpec, row: Row, draw: int, previous: Previous) -> Sequence[float] | None:
-    return previous.get(make_question_key(row["question_text"], row["options"]))
-
-
-_PREDICT: Mapping[str, Callable[[ModelSpec, Row, int, Previous], Sequence[float] | None]] = {
-    UNIFORM: _predict_uniform,
-    POPULATION_MARGINAL: _predict_column("population"),
-    LEAVE_ONE_OUT: _predict_column("leave_one_out_marginal"),
-    SHUFFLED_SEGMENT: _predict_column("shuffled"),
-    DIRICHLET: _draw_dirichlet,
-    PREVIOUS_ROUND: _predict_previous_round,
-}
-
+_COLUMNS = {POPULATION_MARGINAL: "population", LEAVE_ONE_OUT: "leave_one_out_marginal", SHUFFLED_SEGMENT: "shuffled"}
+"""Columns of `survey_responses` that are the predictions of baselines."""
 _WHY_MISSING = {
     POPULATION_MARGINAL: "no other segment of the round answered the question",
     LEAVE_ONE_OUT: "no other segment of this attribute answered the question",

@@ -59,10 +59,11 @@ def _iterate_level_sentences(shares: Sequence[_Share], people: People) -> Iterat
     first, later = ranks[0], ranks[1:]
     yield _write_first_sentence(first, people, single=len(choices) == 1, only=len(first) == len(shares), all_chosen=not later)
     if later:
-        yield f"Next came {_join_with_then([_format_tied(ties) for ties in later])}."
+        *earlier, last = map(_format_tied, later)
+        yield f"Next came {', '.join(earlier)}, then {last}." if earlier else f"Next came {last}."
     empty_options = [s.option for s in shares if s.nobody]
     if empty_options and len(choices) > 1:
-        yield f"Nobody chose {_join_with_or(empty_options)}."
+        yield f"Nobody chose {join_words(empty_options, 'or')}."
 
 
 def _write_first_sentence(first: Sequence[_Share], people: People, *, single: bool, only: bool, all_chosen: bool) -> str:
@@ -85,16 +86,6 @@ def _format_tied(ties: Sequence[_Share]) -> str:
     """Return options of one share: `“B” (20.0%)`, or `“B” and “C” (20.0% each)`."""
     suffix = " each" if len(ties) > 1 else ""
     return f"{join_words([s.option for s in ties])} ({_format_tenths(ties[0].group)}{suffix})"
-
-
-def _join_with_then(ranked: Sequence[str]) -> str:
-    *first, last = ranked
-    return f"{', '.join(first)}, then {last}" if first else last
-
-
-def _join_with_or(names: Sequence[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} or {last}" if first else last
 
 
 def _iterate_difference_sentences(shares: Sequence[_Share]) -> Iterator[str]:

@@ -106,16 +106,13 @@ def _context_key(options: BlueprintOptions) -> tuple[str, bool, str]:
 
 
 def _make_context_question(row: Row, options: BlueprintOptions) -> _Question:
-    if options.profile == "population":
-        row = _replace_by_population(row)
+    if options.profile == "population":  # without the segment's answers and size, no prompt can show them
+        row = {**row, "observed": row["population"], "n": row["population_n"], "population": None}
     people = wording.people(options.profile)
-    text = write_context_question(row, options.format, people, show_n=options.show_n) if row["observed"] else ""
+    n = f" ({row['n']} respondents)" if options.show_n and row["n"] is not None else ""
+    question = f"Question: {row['question_text']}{n}"
+    text = f"{question}\n{_format_answers(row, options.format, people)}" if row["observed"] else ""
     return _Question(row, row["duplicate_of"] or row["question_id"], text, estimate_tokens(text) + _SEPARATOR_TOKENS)
-
-
-def _replace_by_population(row: Row) -> Row:
-    """Return the row with all respondents instead of the segment, whose answers and size are removed, so no prompt can show them."""
-    return {**row, "observed": row["population"], "n": row["population_n"], "population": None}
 
 
 @dataclass(frozen=True)
@@ -135,7 +132,8 @@ class _Asking:
     @cached_property
     def heading(self) -> str:
         has_population = any(question.row["population"] for question in self.questions)
-        return write_context_heading(self.options.format, wording.people(self.options.profile), population_known=has_population)
+        suffix = _BESIDE_EVERYONE[self.options.format] if has_population else ""
+        return f"How {wording.people(self.options.profile).name} answered other questions of the same survey{suffix}"
 
     @cached_property
     def heading_tokens(self) -> int:
@@ -159,7 +157,8 @@ class _Asking:
 
     def _iterate_drafts(self) -> Iterator[_Draft]:
         """Yield the prompts that fit the budget at least without context."""
-        drafts = (self._make_draft([question]) for question in self.questions if self._can_ask(question))
+        questions = [q for q in self.questions if self.options.task != "shift" or q.row["population"]]
+        drafts = (self._make_draft([question]) for question in questions)
         fitting = (draft for draft in drafts if draft.room >= 0)
         if self.options.task != "batch":
             yield from fitting
@@ -167,9 +166,6 @@ class _Asking:
         questions = [draft.targets[0] for draft in fitting]
         for places in split_question_batches([question.kind for question in questions], self.options.batch_size):
             yield from self._split([questions[place] for place in places])
-
-    def _can_ask(self, question: _Question) -> bool:
-        return self.options.task != "shift" or bool(question.row["population"])
 
     def _split(self, targets: Sequence[_Question]) -> Iterator[_Draft]:
         """Yield one prompt of all targets or, if it does not fit, prompts of half of them."""
@@ -182,14 +178,14 @@ class _Asking:
         yield from self._split(targets[half:])
 
     def _make_draft(self, targets: Sequence[_Question]) -> _Draft:
-        head, tail = self._write_head(targets[0].row), self._write_tail(targets)
+        row, tail = targets[0].row, self._write_tail(targets)
+        head = (
+            wording.POPULATION_PROFILE
+            if self.options.profile == "population"
+            else wording.profile(row["attribute"], row["value"])
+        )
         tokens = estimate_tokens(f"{self.system}\n{head}\n{tail}") + 2 * _SEPARATOR_TOKENS
         return _Draft(targets, head, tail, tokens, self.options.token_budget - self.options.reserve - tokens)
-
-    def _write_head(self, row: Row) -> str:
-        if self.options.profile == "population":
-            return wording.write_population_profile()
-        return wording.profile(row["attribute"], row["value"])
 
     def _write_tail(self, targets: Sequence[_Question]) -> str:
         """Return the part after the context: the question or questions, and the form of the answer."""
@@ -198,11 +194,11 @@ class _Asking:
         if task == "batch":
             questions = [(target.row["question_text"], self._list_in_prompt_order(target.row, "options")) for target in targets]
             return f"{wording.write_target_questions(questions)}\n\n{form}"
-        question = wording.write_target_question(row["question_text"], self._list_in_prompt_order(row, "options"))
+        options = self._list_in_prompt_order(row, "options")
+        question = f"Question to predict\n{row['question_text']}\n{list_lettered_options(options)}"
         if task == "shift":
-            everyone = wording.write_population_answer(
-                self._list_in_prompt_order(row, "options"), self._list_in_prompt_order(row, "population")
-            )
+            shares = list_lettered_shares(options, self._list_in_prompt_order(row, "population"))
+            everyone = f"How all respondents of the survey answered the question to predict\n{shares}"
             return f"{everyone}\n\n{question}\n\n{form}"
         return f"{question}\n\n{form}"
 
@@ -306,18 +302,6 @@ _BESIDE_EVERYONE: Mapping[str, str] = {
     "distribution-context": ", with the answers of all respondents in parentheses",
     "narrative": ", and how it differs from all respondents",
 }
-
-
-def write_context_heading(form: str, people: People, *, population_known: bool) -> str:
-    """Return the heading above the context questions. It mentions all respondents only if their answers are known."""
-    suffix = _BESIDE_EVERYONE[form] if population_known else ""
-    return f"How {people.name} answered other questions of the same survey{suffix}"
-
-
-def write_context_question(row: Mapping[str, Any], form: str, people: People, *, show_n: bool) -> str:
-    """Return a context question with the people's answers. `row` is its `survey_responses` row."""
-    question = f"Question: {row['question_text']}" + (f" ({row['n']} respondents)" if show_n and row["n"] is not None else "")
-    return f"{question}\n{_format_answers(row, form, people)}"
 
 
 def _format_answers(row: Mapping[str, Any], form: str, people: People) -> str:

@@ -56,10 +56,10 @@ def format_percent(share: float) -> str:
     return f"{100 * share:.1f}%"
 
 
-def join_words(items: Sequence[str]) -> str:
+def join_words(items: Sequence[str], word: str = "and") -> str:
     """Return `x`, `x and y`, or `x, y and z`."""
     *first, last = items
-    return f"{', '.join(first)} and {last}" if first else last
+    return f"{', '.join(first)} {word} {last}" if first else last
 
 
 def profile(attribute: str, value: str) -> str:
@@ -70,9 +70,8 @@ def profile(attribute: str, value: str) -> str:
     return "Demographic group\n" + "\n".join(lines)
 
 
-def write_population_profile() -> str:
-    """Return the profile for prompts about all respondents."""
-    return "Respondents\nAll respondents of the survey"
+POPULATION_PROFILE = "Respondents\nAll respondents of the survey"
+"""The profile for prompts about all respondents."""
 
 
 def list_lettered_options(options: Sequence[str]) -> str:
@@ -82,11 +81,6 @@ def list_lettered_options(options: Sequence[str]) -> str:
 def list_lettered_shares(options: Sequence[str], shares: Sequence[float]) -> str:
     """Return one line per option, with its letter and its share in percent."""
     return list_lettered_options([f"{option}: {format_percent(share)}" for option, share in zip(options, shares, strict=True)])
-
-
-def write_target_question(text: str, options: Sequence[str]) -> str:
-    """Return the only question of a prompt, with its options."""
-    return f"Question to predict\n{text}\n{list_lettered_options(options)}"
 
 
 def write_target_questions(questions: Sequence[tuple[str, Sequence[str]]]) -> str:
@@ -100,8 +94,3 @@ def write_target_questions(questions: Sequence[tuple[str, Sequence[str]]]) -> st
 def make_batch_key(place: int) -> str:
     """Return a question's name in its batch: `Q1` at place 0."""
     return f"Q{place + 1}"
-
-
-def write_population_answer(options: Sequence[str], population: Sequence[float]) -> str:
-    """Return how all respondents answered the target question, for the task `shift`."""
-    return f"How all respondents of the survey answered the question to predict\n{list_lettered_shares(options, population)}"

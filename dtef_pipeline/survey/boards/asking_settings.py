@@ -24,19 +24,10 @@ class Setting(NamedTuple):
         return rows
 
 
-def group_by_setting(frame: pd.DataFrame, *, richest: bool = False) -> Iterator[tuple[Setting, pd.DataFrame]]:
-    """Yield the rows of each context level and condition, most context first. Numbers of different groups cannot be compared.
-
-    `richest`: only the level with most context of each condition.
-    """
+def group_by_setting(frame: pd.DataFrame) -> Iterator[tuple[Setting, pd.DataFrame]]:
+    """Yield the rows of each context level and condition, most context first. Numbers of different groups cannot be compared."""
     if not len(frame):
         return
-    settings = {
-        Setting(str(level), str(condition)) for level, condition in zip(frame["context_level"], frame["condition"], strict=True)
-    }
-    conditions: set[str] = set()
+    settings = {Setting(*pair) for pair in frame[["context_level", "condition"]].astype(str).itertuples(index=False)}
     for setting in sorted(settings, key=lambda item: (-ContextLevel(item.level).order, item.condition)):
-        if richest and setting.condition in conditions:
-            continue
-        conditions.add(setting.condition)
         yield setting, setting.select_rows(frame)

@@ -1,4 +1,4 @@
-"""The rows of each board: rankings with intervals and tiers, and tables of statistics."""
+"""The rows of each board: rankings with intervals and ranges of ranks, and tables of statistics."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pandas as pd
 
 from dtef_pipeline.boards.boards import BY_METRIC, BoardEvidence, board, load_evidence
 from dtef_pipeline.boards.cells import BoardOptions, load_cells
-from dtef_pipeline.boards.comparisons import compare_all_pairs, explain_missing_tiers, list_contradictions, rank_ranges, tiers
+from dtef_pipeline.boards.comparisons import compare_all_pairs, list_contradictions, rank_ranges
 from dtef_pipeline.boards.reliability import compute_reliability
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
-from dtef_pipeline.survey.boards.conditions import compare_all_conditions
+from dtef_pipeline.survey.boards.conditions import compare_conditions
 from dtef_pipeline.survey.boards.consistency import (
     add_segment_cautions,
     build_consistency_board,
@@ -41,7 +41,7 @@ HELD = {
 """The tables that boards are computed from, and their columns; `scores` is required, the others are optional."""
 _CONTAINS_ANSWERS = "contains the segments' own answers, so its score can approach or exceed the ceiling"
 LEADERBOARD = (
-    *("rank", "rank_low", "rank_high", "tier", *MODEL, *KEYS.asked, "targets", "metric"),
+    *("rank", "rank_low", "rank_high", *MODEL, *KEYS.asked, "targets", "metric"),
     *("score", "score_low", "score_high", "adjusted_score", "parsed_score"),
     *("ceiling", "skill", "skill_low", "skill_high", "worth"),
     *("n_pairs", "n_questions", "n_batteries", "parse_rate", "note"),
@@ -54,8 +54,8 @@ def compute_board(
 ) -> pd.DataFrame:
     """Return the rows of a board. `evidence` is the result of `load_evidence` for the same options, if it exists already.
 
-    Rankings are those of `boards.board`, and `consistency`, ranked by its variance component; `schemas` has the others. `overall` has each
-    model's `tier` and the range of its ranks. Without `options.intervals` boards have no intervals, tiers and components. Raises
+    Rankings are those of `boards.board`, and `consistency`, ranked by its variance component; `schemas` has the others. `overall` has the
+    range of each model's ranks. Without `options.intervals` boards have no intervals, ranges and components. Raises
     ConfigError for an unknown board.
     """
     if by not in BY_NAME:
@@ -73,8 +73,8 @@ def compute_board(
     notes = [frame["note"], frame["model"].map(cautions).fillna("")]
     if by == "overall":
         comparisons = _compute_comparisons(connection, options, evidence, with_parsed=False)
-        frame = frame.join(rank_ranges(frame, comparisons, KEYS)).assign(tier=tiers(frame, comparisons, KEYS))
-        notes += [explain_missing_tiers(frame, comparisons, KEYS), list_contradictions(frame, comparisons, KEYS)]
+        notes.append(list_contradictions(frame, comparisons, KEYS))
+        frame = frame.join(rank_ranges(frame, comparisons, KEYS))
         frame = frame[[name for name in LEADERBOARD if name in frame]]
     return frame.assign(note=["; ".join(filter(None, parts)) for parts in zip(*notes, strict=True)])
 
@@ -117,20 +117,18 @@ def _compute_segment_gaps(connection: Connection, options: BoardOptions, evidenc
     return compute_segment_gaps(cells, options, noise.score if noise else None)
 
 
-def _compute_reliability(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
-    return compute_reliability(connection, options, evidence.cells if evidence else None)
-
-
-def _view_conditions(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
+def _compute_conditions(connection: Connection, options: BoardOptions, _: BoardEvidence | None) -> pd.DataFrame:
     assert isinstance(options, SurveyBoardOptions)
-    return compare_all_conditions(connection, options)
+    return compare_conditions(connection, options)
 
 
 _MAKERS: Mapping[str, Callable[[Connection, BoardOptions, BoardEvidence | None], pd.DataFrame]] = {
     "comparisons": _compute_comparisons,
-    "conditions": _view_conditions,
+    "conditions": _compute_conditions,
     "context": _compute_responsiveness,
     "gaps": _compute_segment_gaps,
-    "reliability": _compute_reliability,
+    "reliability": lambda connection, options, evidence: compute_reliability(
+        connection, options, evidence.cells if evidence else None
+    ),
 }
 """The functions that compute the boards that are not rankings, by name."""

@@ -1,4 +1,4 @@
-"""Comparing two conditions: each language model's scores in one, paired with its scores in the other.
+"""Comparing conditions with the first: each language model's scores in one, paired with its scores in the other.
 
 Cells are those of `boards`: (round, segment, question) at a context level, draws averaged. Each context level is compared separately. The
 interval and the verdict on a difference are by whole batteries of questions (see `differences`).
@@ -6,6 +6,7 @@ interval and the verdict on a difference are by whole batteries of questions (se
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import replace
 
 import duckdb
@@ -36,7 +37,7 @@ _REQUESTS = f"""
     SELECT *, request_keys[1] AS request_key, first_level AS round, purpose AS condition, setting AS context_level
     FROM ({requests_sql(SURVEY_CALL_TABLES)})
 """
-_ROW = ["model_variant", "context_level"]
+_ROW = ["condition", "context_level", "model_variant"]
 _N_BEHIND = ["n_questions", "n_batteries"]
 _USAGE = ["prompt_tokens", "completion_tokens", "cost_usd", "unpriced"]
 _TESTED = ["low", "high", "p", "p_adjusted", *_N_BEHIND, "verdict", "note"]
@@ -51,105 +52,95 @@ _COLUMNS = [
 ]
 
 
-def compare_all_conditions(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> pd.DataFrame:
-    """Return the rows of `compare_conditions` for every condition against `options.condition`, or against the usual one if that is None."""
-    first = options.condition or BlueprintOptions().condition
-    rows = connection.execute(
-        f"SELECT DISTINCT condition::VARCHAR FROM scores WHERE NOT {COMPUTED_SQL} AND condition <> ? ORDER BY 1", [first]
-    ).fetchall()
-    frames = [compare_conditions(connection, first, condition, options) for (condition,) in rows]
-    return pd.concat([frame for frame in frames if len(frame)] or [pd.DataFrame(columns=_COLUMNS)], ignore_index=True)
+def compare_conditions(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> pd.DataFrame:
+    """Compare every language model in each condition with itself in the first one, over the cells that it has in both.
 
-
-def compare_conditions(
-    connection: duckdb.DuckDBPyConnection, first: str, condition: str, options: SurveyBoardOptions
-) -> pd.DataFrame:
-    """Compare every language model in a condition with itself in the `first` one, over the cells that it has in both.
-
-    The snapshot is that of `options` or, if it is None, the latest in which a model has both; responses of different snapshots are not
-    compared. `connection` has `scores`, and optionally `predictions`, without which tokens and costs are null. Returns one row per model and
-    context level, levels in order; empty if there is nothing to compare. Columns: `n_pairs`, `score` and `first_score` (means over the pairs
-    with both), `difference`, `low` and `high` (95 % interval), `p` (t test by whole batteries), `p_adjusted` (Holm, over the rows of the
-    level), `n_questions`, `n_batteries`, `verdict`, `note`, the same as `parsed_...` for the pairs with readable responses in both conditions
-    (`n_parsed_pairs`), `n_total` (predictions), `parse_rate`, and tokens and cost of the condition's requests for these cells. `verdict`:
-    `better` or `worse` (p_adjusted < .05), else `equivalent` (the 90 % interval is within +-MARGIN), else `undecided`. `parsed_note` says if
-    readable responses only lead to another verdict.
+    The first condition is `options.condition` or, if it is None, the usual one. The snapshot is that of `options` or, if it is None, the
+    latest in which a model has both conditions; responses of different snapshots are not compared. `connection` has `scores`, and optionally
+    `predictions`, without which tokens and costs are null. Returns one row per condition, context level and model, levels in order; empty if
+    there is nothing to compare. Columns: `n_pairs`, `score` and `first_score` (means over the pairs with both), `difference`, `low` and
+    `high` (95 % interval), `p` (t test by whole batteries), `p_adjusted` (Holm, over all rows), `n_questions`, `n_batteries`, `verdict`,
+    `note`, the same as `parsed_...` for the pairs with readable responses in both conditions (`n_parsed_pairs`), `n_total` (predictions),
+    `parse_rate`, and tokens and cost of the condition's requests for these cells. `verdict`: `better` or `worse` (p_adjusted < .05), else
+    `equivalent` (the 90 % interval is within +-MARGIN), else `undecided`. `parsed_note` says if readable responses only lead to another
+    verdict.
     """
-    empty = pd.DataFrame(columns=_COLUMNS)
-    snapshot = options.snapshot or _find_latest_snapshot(connection, first, condition, options)
-    if snapshot is None:
-        return empty
-    options = replace(options, condition=None, snapshot=snapshot)
-    cells = _load_paired_cells(connection, first, condition, options)
-    if not len(cells):
-        return empty
-    levels = sorted(cells["context_level"].unique(), key=lambda level: ContextLevel(level).order)
-    table = pd.concat([_compare_at_level(cells[cells["context_level"] == level]) for level in levels], ignore_index=True)
-    table = table.assign(
-        condition=condition, first_condition=first, snapshot=snapshot, targets=options.targets, metric=options.metric
-    )
-    return table.merge(_load_usage(connection, condition, options, cells), on=_ROW, how="left")[_COLUMNS]
+    first = options.condition or BlueprintOptions().condition
+    conditions = _find_snapshots(connection, first, options)
+    if not conditions:
+        return pd.DataFrame(columns=_COLUMNS)
+    parts = [
+        _load_paired_cells(connection, first, names, replace(options, condition=None, snapshot=snapshot))
+        for snapshot, names in conditions.items()
+    ]
+    cells = add_clusters(pd.concat(parts, ignore_index=True), connection, options.subject)
+    table = _compare(cells).assign(first_condition=first, targets=options.targets, metric=options.metric)
+    return table.merge(_load_usage(connection, options, cells), on=_ROW, how="left")[_COLUMNS]
 
 
-def _find_latest_snapshot(
-    connection: duckdb.DuckDBPyConnection, first: str, condition: str, options: SurveyBoardOptions
-) -> str | None:
-    """Return the latest snapshot in which a language model was asked in both conditions at one context level, or None."""
-    asked = (
-        "SELECT snapshot::VARCHAR, model_variant, context_level FROM scores "
-        f"WHERE NOT {COMPUTED_SQL} AND (len($rounds) = 0 OR list_contains($rounds, round)) AND condition ="
-    )
+def _find_snapshots(connection: duckdb.DuckDBPyConnection, first: str, options: SurveyBoardOptions) -> dict[str, list[str]]:
+    """Return the conditions by the latest snapshot in which a language model was asked in them and in the first at one context level."""
     rows = connection.execute(
-        f"{asked} $first INTERSECT {asked} $condition",
-        {"first": first, "condition": condition, "rounds": list(options.rounds)},
+        f"""
+        WITH asked AS (
+            SELECT DISTINCT condition::VARCHAR AS condition, snapshot::VARCHAR AS snapshot, model_variant, context_level FROM scores
+            WHERE NOT {COMPUTED_SQL} AND (len($rounds) = 0 OR list_contains($rounds, round)) AND ($snapshot IS NULL OR snapshot = $snapshot)
+        )
+        SELECT condition, list(DISTINCT snapshot) FROM asked
+        SEMI JOIN (FROM asked WHERE condition = $first) USING (snapshot, model_variant, context_level)
+        WHERE condition <> $first GROUP BY condition ORDER BY condition
+        """,
+        {"first": first, "snapshot": options.snapshot, "rounds": list(options.rounds)},
     ).fetchall()
-    return among(snapshot_order(connection), {label for label, *_ in rows})[-1] if rows else None
+    order = snapshot_order(connection) if rows else []
+    conditions = defaultdict[str, list[str]](list)
+    for condition, snapshots in rows:
+        conditions[among(order, set(snapshots))[-1]].append(condition)
+    return conditions
 
 
 def _load_paired_cells(
-    connection: duckdb.DuckDBPyConnection, first: str, condition: str, options: SurveyBoardOptions
+    connection: duckdb.DuckDBPyConnection, first: str, conditions: list[str], options: SurveyBoardOptions
 ) -> pd.DataFrame:
-    """Return the cells that a model has in both conditions, scored or not, by model, pair and level.
+    """Return the cells that a model has in the first and in another one of the conditions, scored or not, by model, pair and level.
 
-    Columns: those that identify a cell, `same_item` and `cluster` (as in `load_cells`), `score` (0-1; null: unscored), `parsed_score` (of
-    parsed predictions only), `n_total`, `n_ok`, `n_answered` (predictions), and as `first_...` the scores and `n_ok` in the first condition.
+    Columns: those that identify a cell, `score` (0-1; null: unscored), `parsed_score` (of parsed predictions only), `n_total`, `n_ok`,
+    `n_answered` (predictions), and as `first_...` the scores and `n_ok` in the first condition.
     """
     connection.execute("SET threads = 1")
     pair = ", ".join(KEYS.pair)
+    row = ", ".join(f"cells.{name}::VARCHAR AS {name}" for name in ("model", "snapshot", *_ROW))
     query = f"""
         {cells_sql(connection, options)}
-        SELECT cells.model, model_variant, {pair}, context_level, cells.score, cells.parsed_score,
-            cells.n_total, cells.n_ok, cells.n_answered,
+        SELECT {row}, {pair}, cells.score, cells.parsed_score, cells.n_total, cells.n_ok, cells.n_answered,
             first.score AS first_score, first.parsed_score AS first_parsed, first.n_ok AS first_ok
         FROM cells JOIN cells AS first USING (model_variant, {pair}, context_level)
-        WHERE cells.condition = $other AND first.condition = $first AND NOT {COMPUTED_SQL}
-        ORDER BY model_variant, {pair}, context_level
+        WHERE list_contains($others, cells.condition) AND first.condition = $first AND NOT {COMPUTED_SQL}
+        ORDER BY cells.condition, model_variant, {pair}, context_level
         """
     with require_current_scores(KEYS):
-        rows = connection.execute(query, {**parameters(options), "first": first, "other": condition}).df()
-    return add_clusters(rows, connection, options.subject)
+        return connection.execute(query, {**parameters(options), "first": first, "others": conditions}).df()
 
 
-def _compare_at_level(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of one context level, without usage."""
+def _compare(cells: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows, without usage."""
     scored = _remove_pair_rounding(cells[cells["score"].notna() & cells["first_score"].notna()])
-    models, pairs = cells.groupby("model_variant", sort=False), scored.groupby("model_variant")
-    table = models[["model", "context_level"]].first().join(models[["n_total", "n_ok", "n_answered", "first_ok"]].sum())
+    rows, pairs = cells.groupby(_ROW), scored.groupby(_ROW)
+    table = rows[["model", "snapshot"]].first().join(rows[["n_total", "n_ok", "n_answered", "first_ok"]].sum())
     table = table.join(pairs[["score", "first_score"]].mean()).join(pairs.size().rename("n_pairs"))
     table["n_pairs"] = table["n_pairs"].fillna(0).astype(int)
     table["difference"] = table["score"] - table["first_score"]
     table["parse_rate"] = table["n_ok"] / table["n_answered"].where(table["n_answered"] > 0)
-    table = _add_verdicts(table, scored)
-    return table.astype(dict.fromkeys([*_N_BEHIND, "n_parsed_pairs"], "Int64")).reset_index()
+    table = _add_verdicts(table, scored).astype(dict.fromkeys([*_N_BEHIND, "n_parsed_pairs"], "Int64")).reset_index()
+    order = table["context_level"].map(lambda level: ContextLevel(level).order)
+    return table.assign(order=order).sort_values(["condition", "order", "model_variant"])
 
 
 def _add_verdicts(table: pd.DataFrame, scored: pd.DataFrame) -> pd.DataFrame:
     """Add to `table` the verdicts from the `scored` cells, by the policy and by parsed scores only, or why there are none."""
-    tests = _test(scored)
-    readable = scored.assign(score=scored["parsed_score"], first_score=scored["first_parsed"])
-    if not readable.equals(scored):
-        readable = _remove_pair_rounding(readable[readable["score"].notna() & readable["first_score"].notna()])
-    table = table.join(tests[_TESTED]).join(_test(readable)[list(_PARSED)].rename(columns=_PARSED))
+    parsed = scored.assign(score=scored["parsed_score"], first_score=scored["first_parsed"])
+    readable = _remove_pair_rounding(parsed[parsed["score"].notna() & parsed["first_score"].notna()])
+    table = table.join(_test(scored)[_TESTED]).join(_test(readable)[list(_PARSED)].rename(columns=_PARSED))
     has_no_pair = table["n_pairs"] == 0
     table.loc[has_no_pair, [*_N_BEHIND, "verdict", "note"]] = (0, 0, VERDICTS[-1], "no pair has a score in both conditions")
     is_unread = ((table["n_ok"] == 0) | (table["first_ok"] == 0)) & ~has_no_pair
@@ -166,8 +157,8 @@ def _remove_pair_rounding(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _test(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the paired statistics and the verdict of each model variant."""
-    column, rows = places(cells, ["model_variant"])
+    """Return the paired statistics and the verdict of each row; p is adjusted over all of them."""
+    column, rows = places(cells, _ROW)
     cluster, clusters = places(cells, ["cluster"])
     shape = (len(clusters), len(rows))
     sums = sum_by_cluster(cluster, column, cells["score"] - cells["first_score"], shape)
@@ -179,34 +170,30 @@ def _test(cells: pd.DataFrame) -> pd.DataFrame:
     table["verdict"] = verdicts(table, VERDICTS, MARGIN)
     is_small = table["verdict"].isin(VERDICTS[:2]) & (table["difference"].abs() < MARGIN)
     table.loc[is_small, "note"] = f"significant, but smaller than the margin of {MARGIN:g}"
-    return table.set_index("model_variant")
+    return table.set_index(_ROW)
 
 
-def _load_usage(
-    connection: duckdb.DuckDBPyConnection, condition: str, options: SurveyBoardOptions, cells: pd.DataFrame
-) -> pd.DataFrame:
-    """Return tokens and dollars of the condition's requests for the cells, by model variant and context level.
+def _load_usage(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions, cells: pd.DataFrame) -> pd.DataFrame:
+    """Return tokens and dollars of the conditions' requests for the cells, by condition, context level and model variant.
 
     Columns: `prompt_tokens`, `completion_tokens`, `cost_usd` (null: no known price), `unpriced` (responses). Empty without `predictions`. A
     request that two conditions share counts in one of them.
     """
     if not has_table(connection, "predictions"):
         return pd.DataFrame(columns=[*_ROW, *_USAGE])
-    cell = [*_ROW, *KEYS.pair]
+    cell = [*_ROW, "snapshot", *KEYS.pair]
     connection.register("compared", cells[cell])
     usage = connection.execute(
         f"""
         WITH wanted AS (
-            SELECT DISTINCT request_key FROM predictions SEMI JOIN compared USING ({", ".join(cell)})
-            WHERE snapshot = $snapshot AND condition = $condition
+            SELECT DISTINCT request_key, snapshot, condition FROM predictions SEMI JOIN compared USING ({", ".join(cell)})
         )
-        SELECT model_variant, context_level, sum(prompt_tokens)::BIGINT AS prompt_tokens,
-            sum(completion_tokens)::BIGINT AS completion_tokens, sum(cost_usd) AS cost_usd,
-            count(*) FILTER (answered AND cost_usd IS NULL) AS unpriced
-        FROM ({_REQUESTS}) AS requests SEMI JOIN wanted USING (request_key)
-        WHERE snapshot = $snapshot AND condition = $condition AND (len($rounds) = 0 OR list_contains($rounds, round)) GROUP BY ALL
+        SELECT {", ".join(_ROW)}, sum(prompt_tokens)::BIGINT AS prompt_tokens, sum(completion_tokens)::BIGINT AS completion_tokens,
+            sum(cost_usd) AS cost_usd, count(*) FILTER (answered AND cost_usd IS NULL) AS unpriced
+        FROM ({_REQUESTS}) AS requests SEMI JOIN wanted USING (request_key, snapshot, condition)
+        WHERE len($rounds) = 0 OR list_contains($rounds, round) GROUP BY ALL
         """,
-        {"snapshot": options.snapshot, "condition": condition, "rounds": list(options.rounds)},
+        {"rounds": list(options.rounds)},
     ).df()
     connection.unregister("compared")
     return usage

@@ -36,14 +36,7 @@ FIRST_OUT = (
         "n_draws",
         "worth",
     ),
-    *(
-        "parse_rate",
-        "n_questions",
-        "n_batteries",
-        "n_segments",
-        "note",
-        "consistency_note",
-    ),
+    *("parse_rate", "n_questions", "n_batteries", "n_segments", "note", "consistency_note"),
     *(
         "n_pairs",
         "n_cells",
@@ -58,14 +51,13 @@ FIRST_OUT = (
         "lowest",
         "highest",
         "questions",
-        "tier",
         "parsed_verdict",
         "interval",
     ),
 )
 """Columns that are hidden first if a table is too wide, in this order."""
 _COMMON_COLUMNS = (
-    *("rank", "tier", "model", "context_level", "adjusted_score", "score", "interval", "parsed_score"),
+    *("rank", "model", "context_level", "adjusted_score", "score", "interval", "parsed_score"),
     *("skill", "skill_interval", "worth", "n_pairs", "questions", "parse_rate"),
 )
 _DRIFT_SHOWN = {"all models": "shared_verdict", "95 % interval": "shift_low", "snapshots": "n_snapshots"}

@@ -90,7 +90,10 @@ def estimate_sampling_noise(
         return None
     names = ", ".join(effective_n_sql(connection) if name == EFFECTIVE else name for name in SAMPLE_COLUMNS)
     survey = filter_with_size(connection.sql(f"SELECT {names} FROM survey_responses ORDER BY ALL").to_arrow_table())
-    pair = _find_survey_rows(survey, cells)
+    index = pd.MultiIndex.from_frame(survey.select(list(KEYS.pair)).to_pandas())
+    code, pairs = identify(cells, KEYS.pair)
+    # The survey's row of each cell, or -1 without a row.
+    pair = index.get_indexer(pd.MultiIndex.from_frame(pairs.astype(str))).astype(np.int64)[code]
     samples = list(draw_answers(survey, np.unique(pair[pair >= 0]), np.random.default_rng(options.seed)))
     row, predicted = _load_predictions(connection, cells)
     sums = score_against_samples(samples, Predictions(cells["model"], pair, row, predicted), options.metric)
@@ -124,13 +127,6 @@ def score_against_samples(samples: Iterable[AnswerSamples], predictions: Predict
     for sample in samples:
         _score_draws(sample, predictions, moving, metric, sums)
     return sums
-
-
-def _find_survey_rows(survey: pa.Table, cells: pd.DataFrame) -> Places:
-    """Return the survey's row of each cell, or -1 without a row."""
-    index = pd.MultiIndex.from_frame(survey.select(list(KEYS.pair)).to_pandas())
-    code, pairs = identify(cells, KEYS.pair)
-    return np.asarray(index.get_indexer(pd.MultiIndex.from_frame(pairs.astype(str))).astype(np.int64)[code])
 
 
 def _load_predictions(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame) -> tuple[Places, pa.Array]:
@@ -177,17 +173,12 @@ def _score_samples(metric: str, predicted: Floats, sample: AnswerSamples, places
     answers = sample.rows(places)
     values = getattr(metrics, metric)(predicted, answers)
     if metric == "emd_normalized":
-        for ranks, rows in _iterate_other_orders(sample, places):
-            values[rows] = metrics.emd_normalized_on_scale(predicted[rows], answers[rows], ranks)
+        ranks = sample.ranks[places]
+        for order in np.unique(ranks[~has_listed_order(ranks)], axis=0):
+            rows = np.repeat((ranks == order).all(axis=1), REPLICATES)
+            values[rows] = metrics.emd_normalized_on_scale(predicted[rows], answers[rows], order)
         values[~np.repeat(sample.ordinal[places], REPLICATES)] = np.nan
     return np.asarray(1 - values if metric in DISTANCES else values)
-
-
-def _iterate_other_orders(sample: AnswerSamples, places: Places) -> Iterator[tuple[Places, npt.NDArray[np.bool_]]]:
-    """Yield all ranks (k,) of options on a scale except the listed order, and the rows (places x replicates,) that have them."""
-    ranks = sample.ranks[places]
-    for order in np.unique(ranks[~has_listed_order(ranks)], axis=0):
-        yield order, np.repeat((ranks == order).all(axis=1), REPLICATES)
 
 
 def _compute_deviations(values: Floats) -> Deviations:

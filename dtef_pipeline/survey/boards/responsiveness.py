@@ -39,10 +39,7 @@ _MODEL_CONDITION = [*MODEL, "condition"]
 _AT_LEVELS = [*_MODEL_CONDITION, *KEYS.pair]
 """Key columns of a model's series over context levels."""
 _PROMPT = list(KEYS.cell)
-_READ_AT_BOTH = {
-    **{name: f"parsed_{name}" for name in ("difference", "verdict", "note")},
-    "n_pairs": "n_parsed_pairs",
-}
+_READ_AT_BOTH = {**{name: f"parsed_{name}" for name in ("difference", "verdict", "note")}, "n_pairs": "n_parsed_pairs"}
 """Columns from parsed scores only, by the name of the same column under the policy."""
 _REACTIONS = ("evidence-adapting", "hurt by context", "stereotype-holding", "undecided")
 
@@ -97,7 +94,9 @@ def compute_responsiveness(
     shape = (clusters, len(groups))
     policy = _judge(_test_change(rows, shape), groups)
     all_read = np.array_equal(rows.score, rows.parsed)
-    readable = policy if all_read else _judge(_test_change(_select_readable(rows), shape), groups)
+    # Unparseable responses have fixed scores, so they dilute the noise.
+    noise = None if rows.noise is None else rows.noise * rows.answered[:, None].astype(np.float32)
+    readable = policy if all_read else _judge(_test_change(rows._replace(score=rows.parsed, noise=noise), shape), groups)
     parsed_columns = readable[list(_READ_AT_BOTH)].rename(columns=_READ_AT_BOTH)
     table = pd.concat([groups, policy.drop(columns="n_pairs"), parsed_columns, _fit_slope(rows, shape)], axis=1)
     table["levels"] = _name_levels(cells.iloc[where]["context_level"].astype(str).to_numpy(), rows.group, len(groups))
@@ -115,12 +114,6 @@ def _judge(change: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame:
     is_model = ~groups["model_variant"].map(is_computed).astype(bool)
     statistics = change.assign(p_adjusted=change["p"].where(is_model).groupby(groups["condition"]).transform(lambda p: holm(p)))
     return statistics.assign(verdict=verdicts(statistics, _REACTIONS, MARGIN).where(is_model, None))
-
-
-def _select_readable(rows: _Rows) -> _Rows:
-    """Return the rows with the scores of parsed responses only, and undiluted noise, because unparseable responses have fixed scores."""
-    noise = None if rows.noise is None else rows.noise * rows.answered[:, None].astype(np.float32)
-    return rows._replace(score=rows.parsed, noise=noise)
 
 
 def _select_paired(
@@ -144,14 +137,10 @@ def _select_paired(
         column.to_numpy(np.float64) for column in (frame["parsed_score"], frame["n_answered"] / frame["n_ok"].clip(1))
     )
     pairs = np.unique(pair[where], return_inverse=True)[1]
-    context = _count_context_shown(frame, contexts)
+    prompt, prompts = places(frame, _PROMPT)
+    context = prompts.merge(contexts, on=_PROMPT, how="left")["context_included"].to_numpy(dtype=np.float64)[prompt]
     rows = _Rows(group, cluster, question, item, people, pairs, score, size, context, deviations, parsed_score, answered_ratio)
     return where, rows, groups, len(clusters)
-
-
-def _count_context_shown(cells: pd.DataFrame, contexts: pd.DataFrame) -> Floats:
-    prompt, prompts = places(cells, _PROMPT)
-    return prompts.merge(contexts, on=_PROMPT, how="left")["context_included"].to_numpy(dtype=np.float64)[prompt]
 
 
 def _test_change(rows: _Rows, shape: tuple[int, int]) -> pd.DataFrame:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from dtef_pipeline.boards.mean_columns import RANK_HIGH, RANK_LOW
 from dtef_pipeline.survey.boards.survey_boards import PUBLISHED
 from dtef_pipeline.survey.tables import (
     ATTRIBUTE_FIELD,
@@ -139,10 +140,9 @@ BOARD_COLUMNS: Mapping[str, str] = {
     **_COMMON,
     **_describe_columns(_NOTE),
     **_describe_ends("score", "score"),
-    "tier": "Tier, from 1: its models do not differ significantly from its first model; null: not ranked or not testable",
     "rank": "Place by adjusted score, from 1 (best); null: not ranked (see note)",
-    "rank_low": "Best possible place: 1 plus the number of significantly better models",
-    "rank_high": "Worst possible place: number of models minus those that are significantly worse",
+    "rank_low": RANK_LOW,
+    "rank_high": RANK_HIGH,
     "adjusted_score": "Score if every model had the same pairs, 0-1: higher is better; models are ranked by it",
     "parsed_score": "Mean score of readable responses only, 0-1: higher is better",
     **_describe_columns(_N_QUESTIONS, _N_BATTERIES),

@@ -15,11 +15,11 @@ import pandas as pd
 
 from dtef_pipeline.boards.board_subject import BoardSubject
 from dtef_pipeline.statistics.cluster_robust import Estimates, count_effective_clusters, estimate_ratios
+from dtef_pipeline.statistics.differences import Codes, sum_by_cluster
 from dtef_pipeline.statistics.shared_noise import shared_variance
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring.metrics import Floats
 
-Codes = npt.NDArray[np.int64]
 Draws = npt.NDArray[np.floating]
 
 _SQUARED = ("cosine",)
@@ -77,7 +77,7 @@ def estimate_segment_deviations(
     item, cluster, people = (number_groups(cells, columns) for columns in (KEYS.shared_item, [KEYS.cluster], ["round"]))
     shape = (int(cluster.max()) + 1, int(segment.max()) + 1)
     offsets = np.round(_subtract_others(cells[level].to_numpy(np.float64), item), _DIGITS)
-    sums, counts = (_sum_by_cluster_and_segment(cluster, segment, values, shape) for values in (offsets, np.ones(len(offsets))))
+    sums, counts = (sum_by_cluster(cluster, segment, values, shape) for values in (offsets, np.ones(len(offsets))))
     estimates = estimate_ratios(sums, counts)
     sample, shared = np.zeros(shape[1]), np.zeros(shape[1])
     if noise is not None:
@@ -105,8 +105,3 @@ def _subtract_others(values: Floats, item: Codes) -> Floats:
     """Return values (cells,) minus the mean of the other cells of the same item."""
     count = np.bincount(item)[item]
     return np.asarray((values - np.bincount(item, values)[item] / count) * count / (count - 1))
-
-
-def _sum_by_cluster_and_segment(cluster: Codes, segment: Codes, values: Floats, shape: tuple[int, int]) -> Floats:
-    flat = np.bincount(cluster * shape[1] + segment, values, minlength=shape[0] * shape[1])
-    return np.asarray(flat.reshape(shape), dtype=np.float64)

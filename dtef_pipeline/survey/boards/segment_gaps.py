@@ -47,11 +47,11 @@ def compute_segment_gaps(cells: pd.DataFrame, options: BoardOptions, noise: Draw
     )
     rows = rows.join(parsed_rows["verdict"].rename("parsed_verdict")).fillna({"parsed_verdict": UNTESTED})
     rows["expected"] = (rows["score"] - rows["deviation"]).clip(upper=1)
-    rows = (
-        pd.concat([rows, _list_uncompared_segments(frame, rows)])
-        .reset_index()
-        .sort_values(["group", "deviation"], kind="stable")
+    uncompared = _average_by_segment(frame)
+    uncompared = uncompared[~uncompared.index.isin(rows.index)].assign(
+        verdict=UNTESTED, parsed_verdict=UNTESTED, note=_NO_COMMON_QUESTION
     )
+    rows = pd.concat([rows, uncompared]).reset_index().sort_values(["group", "deviation"], kind="stable")
     names = frame.drop_duplicates("group").set_index("group")[[*KEYS.series, "attribute"]].astype(str)
     table = rows.join(names, on="group")
     return table.assign(targets=options.targets, metric=options.metric).reindex(columns=SEGMENT_GAPS.names)
@@ -70,13 +70,6 @@ def _select_cells_of_groups(cells: pd.DataFrame, metric: str) -> pd.DataFrame:
     frame = frame.assign(group=number_groups(frame, KEYS.series) * len(names) + attribute, segment=frame["segment"].astype(str))
     several = frame.groupby("group")["segment"].transform("nunique") > 1
     return frame[several].sort_values("group", kind="stable")
-
-
-def _list_uncompared_segments(cells: pd.DataFrame, compared_rows: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each segment of a group that is not among the `compared_rows`."""
-    rows = _average_by_segment(cells)
-    rows = rows[~rows.index.isin(compared_rows.index)]
-    return rows.assign(verdict=UNTESTED, parsed_verdict=UNTESTED, note=_NO_COMMON_QUESTION)
 
 
 def _average_by_segment(cells: pd.DataFrame) -> pd.DataFrame:

@@ -8,6 +8,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,14 +27,6 @@ _OF_RESULT = ", ".join((*KEYS.space, "snapshot", *KEYS.described, *KEYS.series, 
 _OF_INTERVAL = ("score_low", "score_high")
 _ANSWERED_SQL = ", ".join(f"'{status}'" for status in ANSWERED)
 
-COUNTS_SQL = ", ".join(
-    [
-        "count(*) AS n_total",
-        "count(score) AS n_scored",
-        f"count(*) FILTER (status = 'ok') / nullif(count(*) FILTER (status IN ({_ANSWERED_SQL})), 0) AS parse_rate",
-    ]
-)
-
 _SQL = f"""
 WITH targeted AS (
     SELECT scores.*, targets FROM scores, (VALUES ('clean'), ('all')) AS t(targets) WHERE targets = 'all' OR NOT circular
@@ -49,7 +42,9 @@ questions AS (
     FROM per_question GROUP BY {_OF_RESULT}
 ),
 means AS (
-    SELECT {_OF_RESULT}, {COUNTS_SQL}, avg(score) AS score, {", ".join(f"avg({m}) AS {m}" for m in METRICS)}
+    SELECT {_OF_RESULT}, count(*) AS n_total, count(score) AS n_scored,
+        count(*) FILTER (status = 'ok') / nullif(count(*) FILTER (status IN ({_ANSWERED_SQL})), 0) AS parse_rate,
+        avg(score) AS score, {", ".join(f"avg({m}) AS {m}" for m in METRICS)}
     FROM targeted GROUP BY {_OF_RESULT}
 )
 SELECT {", ".join(name for name in SEGMENT_RESULTS.names if name not in _OF_INTERVAL)}, answers
@@ -106,11 +101,13 @@ def _average_segment(rows: pa.Table, survey: pa.Table, noise: Deviations, place:
     """Return the mean score of each row of a segment. `noise` is that of the scores in the rows' `answers`, each at its `place`."""
     lists = rows["questions"].combine_chunks()
     flat, answers = lists.flatten(), rows["answers"].combine_chunks().flatten()
-    cluster, clusters = _number_batteries(flat.field("question_id"), survey)
+    questions = flat.field("question_id")
+    batteries = survey["battery"].take(pc.index_in(questions, survey[KEYS.item].combine_chunks())).combine_chunks()
+    cluster, names = pd.factorize(pc.coalesce(batteries, questions).to_pandas(), sort=True)
     column = np.repeat(np.arange(len(lists)), lists.value_lengths().to_numpy())
     n_scored = flat.field("n_scored").to_numpy()
     total = np.nan_to_num(flat.field("score").to_numpy(zero_copy_only=False)) * n_scored
-    shape = (clusters, len(lists))
+    shape = (len(names), len(lists))
     sums, counts = (sum_by_cluster(cluster, column, values, shape) for values in (total, n_scored))
     first = np.append(0, np.cumsum(answers.value_lengths().to_numpy())[:-1])
     moves = np.add.reduceat(noise[place[answers.flatten().to_numpy()]], first, axis=0)
@@ -119,11 +116,3 @@ def _average_segment(rows: pa.Table, survey: pa.Table, noise: Deviations, place:
     people_variance = shared_variance(moves, column, cluster, same_people, len(lists), correlation)
     with np.errstate(divide="ignore", invalid="ignore"):
         return estimate_ratios(sums, counts, shared=np.nan_to_num(people_variance / counts.sum(axis=0) ** 2))
-
-
-def _number_batteries(questions: pa.Array, survey: pa.Table) -> tuple[Codes, int]:
-    """Return for each question the index of its battery among those of the segment, in order of their names, and the number of batteries."""
-    batteries = survey["battery"].take(pc.index_in(questions, survey[KEYS.item].combine_chunks())).combine_chunks()
-    categories = pc.coalesce(batteries, questions).dictionary_encode()
-    order = np.argsort(np.argsort(categories.dictionary.to_numpy(zero_copy_only=False)))
-    return order[categories.indices.to_numpy()], len(order)

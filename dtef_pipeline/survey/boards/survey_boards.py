@@ -31,18 +31,12 @@ BREAKDOWNS = "breakdowns"
 PUBLISHED = (
     Board(
         (),
-        ("rank", "tier", *_MODEL_AND_SCORE, "questions"),
+        ("rank", *_MODEL_AND_SCORE, "questions"),
         name="overall",
         table="leaderboard",
         shows="each model's mean score over all rounds, segments and questions",
     ),
-    Board(
-        ("round",),
-        ("round", "rank", *_MODEL_AND_SCORE),
-        name="round",
-        table=BREAKDOWNS,
-        shows="the same within each round",
-    ),
+    Board(("round",), ("round", "rank", *_MODEL_AND_SCORE), name="round", table=BREAKDOWNS, shows="the same within each round"),
     Board(
         ("segment",),
         ("segment", *_MODEL_AND_SCORE, "questions"),
@@ -131,7 +125,7 @@ _COMPARED_WITH_FIRST = {
     "first_score": "Mean score over the same pairs in the first condition, 0-1: higher is better",
     "difference": "Mean score minus that of the first condition, over the same pairs: above 0 is better",
     "interval": "95 % interval of the difference, clustered by battery of questions",
-    "p_adjusted": "p value of the difference, 0-1, adjusted over the models of the condition and context level (Holm)",
+    "p_adjusted": "p value of the difference, 0-1, adjusted over all rows of the board (Holm)",
     "verdict": "Better or worse: significant; equivalent: the 90 % interval lies within the margin of 0.01; undecided: neither",
     "parsed_verdict": "The same verdict from pairs with readable responses in both conditions",
     "parse_rate": "Share of responses that could be read, 0-1",

@@ -67,16 +67,13 @@ def compute_measures(grid: Grid) -> Measures:
 def _compute_skill(grid: Grid) -> dict[str, Floats]:
     """Return `skill`, `skill_low` and `skill_high`. Other answers change the score and the marginal, but not the ceiling."""
     score, below, ceiling = (grid.column(name) for name in ("score", "leave_one_out_score", "ceiling"))
-    top, bottom = _subtract_or_zero(score, below), np.where(np.isfinite(score), ceiling - below, np.nan)
+    top, bottom = score - below, np.where(np.isfinite(score), ceiling - below, np.nan)
+    top[np.abs(top) < _EQUAL_SCORES] = 0  # what is due to rounding
     is_known = np.isfinite(top) & np.isfinite(bottom)
     room = grid.mean(np.where(is_known, bottom, np.nan))
-    nans = np.full(len(room), np.nan)
     if grid.is_of_items:
-        return {
-            "skill": np.where(room >= MIN_ROOM, grid.ratio(top, bottom), np.nan),
-            "skill_low": nans,
-            "skill_high": nans,
-        }
+        nans = np.full(len(room), np.nan)
+        return {"skill": np.where(room >= MIN_ROOM, grid.ratio(top, bottom), np.nan), "skill_low": nans, "skill_high": nans}
 
     def list_skill_terms(skill: Floats, noise: SamplingNoise) -> list[NoiseTerm]:
         return [(1, _subtract_noise(noise, top), None), (skill, noise.marginal, noise.pair)]
@@ -103,13 +100,6 @@ def _compute_skill(grid: Grid) -> dict[str, Floats]:
         "skill_low": np.where(is_sure, low, np.nan),
         "skill_high": np.where(is_sure, high, np.nan),
     }
-
-
-def _subtract_or_zero(first: Floats, second: Floats) -> Floats:
-    """Return the difference, or exactly 0 if it is due to rounding."""
-    difference = first - second
-    difference[np.abs(difference) < _EQUAL_SCORES] = 0
-    return difference
 
 
 def _subtract_noise(noise: SamplingNoise, difference: Floats) -> Deviations:

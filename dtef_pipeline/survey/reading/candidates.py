@@ -26,6 +26,7 @@ _STANDS_ALONE = r"(?! ?[-–→] ?[0-9])(?![\w:])(?!\.[0-9])(?! to [0-9])(?! or 
 _LISTED_VALUE = ABOUT + NUMERAL + PERCENT + _STANDS_ALONE
 _RUN = re.compile(rf"(?<![\w.,–-]){_LISTED_VALUE}(?>(?:{_BETWEEN_VALUES}{_LISTED_VALUE})+)")
 _NUMBER_PER_LINE = re.compile(rf"(?m)(?>(?:^[ |]*+(?>(?:[-–•·] )?){ABOUT}{COMMA_NUMBER}{PERCENT}[ ,;|.]*+(?:\n|\Z)){{2,}})")
+_BULLET = re.compile(r"(?m)^[ |]*[-–•·] ")
 _ARRAY = re.compile(r"\[([^\[\]{}]*)\]")
 _INTERVAL = re.compile(r"(?:[%0-9]|\bci|\binterval|\brange)[ :,=]*\Z")
 _BOUNDS = re.compile(r"\b(?:between|from) ?\Z")
@@ -67,7 +68,9 @@ def make_candidate(start: int, end: int, values: Sequence[float], n: int, form: 
         return Candidate(
             start, end, "wrong_length", (), f"{form} of {format_count(len(values), 'value')} for {format_count(n, 'option')}"
         )
-    if not form.startswith("array") and _can_be_thousands(values):
+    # `1.200` beside `800` may be counts with a European separator.
+    has_fraction = max(values) >= 100 and any(v != int(v) for v in values)
+    if has_fraction and not form.startswith("array") and not is_near_whole(sum_in_order(values)):
         return Candidate(start, end, "unparseable", (), f"{form}: a point may be a decimal or a thousands separator")
     return Candidate(start, end, "ok", tuple(values), form, prose)
 
@@ -82,11 +85,6 @@ def explain_no_distribution(values: Sequence[float]) -> str:
     if total == 0:
         return "all values are zero"
     return "" if math.isfinite(total) else "the values add up to infinity"
-
-
-def _can_be_thousands(values: Sequence[float]) -> bool:
-    """Return whether `1.200` beside `800` may be counts with a European separator."""
-    return max(values) >= 100 and any(v != int(v) for v in values) and not is_near_whole(sum_in_order(values))
 
 
 def sum_in_order(values: Sequence[float]) -> float:
@@ -136,7 +134,7 @@ def _find_arrays(text: str, n: int) -> Iterator[Candidate]:
         if _is_like_citations(values) and not _is_on_own_line(text, match.start(), match.end()):
             continue
         form = "array" if content == match[1] else "array with remarks"
-        if "-" in content and _has_range(content):
+        if "-" in content and any(map(_RANGE.fullmatch, _split_array_items(content))):
             form = "array with a range in it"
         yield make_candidate(match.start(), match.end(), values, n, form)
 
@@ -144,10 +142,6 @@ def _find_arrays(text: str, n: int) -> Iterator[Candidate]:
 def _split_array_items(content: str) -> list[str]:
     separator = next((s for s in (";", ",", "|") if s in content), None)
     return [item.strip() for item in content.strip(" ,;|\n").split(separator)]
-
-
-def _has_range(content: str) -> bool:
-    return any(_RANGE.fullmatch(item) for item in _split_array_items(content))
 
 
 def _read_array_values(content: str) -> list[float]:
@@ -179,14 +173,10 @@ def _is_on_own_line(text: str, start: int, end: int) -> bool:
 
 def _find_columns(text: str, n: int) -> Iterator[Candidate]:
     for match in take_recent(_NUMBER_PER_LINE.finditer(text), n):
-        numbers = _COMMA_NUMBERS.findall(_strip_bullets(match[0]))
+        numbers = _COMMA_NUMBERS.findall(_BULLET.sub("", match[0]))
         if all(map(is_joinable, numbers)):
             values = [parse_written_number(v, commas=True) for v in numbers]
             yield make_candidate(match.start(), match.end(), values, n, "column of values")
-
-
-def _strip_bullets(column: str) -> str:
-    return re.sub(r"(?m)^[ |]*[-–•·] ", "", column)
 
 
 def _find_runs(text: str, n: int) -> Iterator[Candidate]:

@@ -18,7 +18,7 @@ readings of the same words differ, the response is `unparseable` rather than gue
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dtef_pipeline.survey.reading.candidates import Candidate, is_near_whole, read_unlabelled, sum_in_order
@@ -72,7 +72,8 @@ def read_distribution(text: str | None, n: int, labels: Labels | None, *, has_ma
     for part in _iterate_marked_parts(plain) if has_marker else _iterate_parts(plain):
         best = _choose_best(_find_all_candidates(part, n, labels))
         if best and best.status == "ok":
-            return _make_parsed(best)
+            total = sum_in_order(best.values)
+            return ParsedResponse("ok", tuple(v / total for v in best.values), best.how + describe_total(total))
     if best:
         return ParsedResponse(best.status, None, best.how)
     if is_refusal(plain, labels, has_marker=has_marker):
@@ -125,13 +126,9 @@ def _find_all_candidates(text: str, n: int, labels: Labels | None) -> list[Candi
     if labels is None:
         return [*plain_readings, *read_enumerated(text, n, None), *read_any_labels(text, n)]
     label_readings = read_labelled(text, labels)
-    named = [(c.start, c.end) for c in label_readings if c.status == "ok"]
+    named = [c for c in label_readings if c.status == "ok"][-2:]
     weaker = [_order_by_header(c, text, labels) for c in plain_readings] + read_enumerated(text, n, labels)
-    return label_readings + [c for c in weaker if not _is_overlapping_last(c, named)]
-
-
-def _is_overlapping_last(candidate: Candidate, spans: Sequence[tuple[int, int]]) -> bool:
-    return any(candidate.start < end and candidate.end > start for start, end in spans[-2:])
+    return label_readings + [c for c in weaker if not any(c.start < last.end and c.end > last.start for last in named)]
 
 
 def _order_by_header(candidate: Candidate, text: str, labels: Labels) -> Candidate:
@@ -171,11 +168,6 @@ def _choose_best(candidates: list[Candidate]) -> Candidate | None:
             rival = next((c for c in matches if c.start < last.end and c.end > last.start and c.values != last.values), None)
             return last._replace(status="unparseable", how=f"two readings: {last.how}, {rival.how}") if rival else last
     return None
-
-
-def _make_parsed(candidate: Candidate) -> ParsedResponse:
-    total = sum_in_order(candidate.values)
-    return ParsedResponse("ok", tuple(v / total for v in candidate.values), candidate.how + describe_total(total))
 
 
 def describe_total(total: float) -> str:

@@ -115,18 +115,14 @@ def _name_options(entries: Sequence[str], labels: Labels) -> bool:
 def _split_entries_by_line(part: str, labels: Labels, n_lines: int) -> list[str]:
     """Return the entries of the last `n_lines` lines, without prose before the first and after the last entry."""
     lines = [line.strip() for line in part.split("\n")[-n_lines:]]
-    line_entries = {line: _split_line(line, labels) for line in dict.fromkeys(lines)}
+    line_entries = {line: _split(line, labels) for line in dict.fromkeys(lines)}
+    line_entries = {line: [] if _is_prose(line, entries, labels) else entries for line, entries in line_entries.items()}
     by_line = [line_entries[line] for line in lines]
     entry_places = [place for place, entries in enumerate(by_line) if entries]
     if not entry_places:
         return []
     first, last = entry_places[0], entry_places[-1]
     return [entry for place in range(first, last + 1) for entry in by_line[place] or [lines[place]]]
-
-
-def _split_line(line: str, labels: Labels) -> list[str]:
-    entries = _split(line, labels)
-    return [] if _is_prose(line, entries, labels) else entries
 
 
 def _is_prose(line: str, entries: Sequence[str], labels: Labels) -> bool:

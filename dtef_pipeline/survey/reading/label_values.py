@@ -82,14 +82,11 @@ def read_labelled(text: str, labels: Labels) -> list[Candidate]:
 def read_enumerated(text: str, n: int, labels: Labels | None) -> list[Candidate]:
     """Return readings of values with an option's letter or number."""
     letters, numbers = _find_enumerated(text, n, labels)
-    readings = [*_group_runs(text, letters, _list_letter_names(n), "lettered list")]
+    letter_names = [chr(ord("a") + i) if i < 26 else str(i + 1) for i in range(n)]
+    readings = [*_group_runs(text, letters, letter_names, "lettered list")]
     if labels is None or not labels.numeric:
         readings += _group_runs(text, numbers, [str(i + 1) for i in range(n)], "numbered list")
     return readings
-
-
-def _list_letter_names(n: int) -> list[str]:
-    return [chr(ord("a") + i) if i < 26 else str(i + 1) for i in range(n)]
 
 
 def _read_value_at(text: str, start: int, colon_follows: bool = False) -> _Value | None:
@@ -177,7 +174,9 @@ def _find_enumerated(text: str, n: int, labels: Labels | None) -> tuple[list[Pai
             continue
         (letters if by_letter else numbers).append(Pair(index, value.value, match.start(), value.end, value.fault))
         position = value.end
-    return letters, _renumber_from_one(numbers, n)
+    # Keys of a JSON object may begin with 0.
+    shift = int(any(p.option == -1 for p in numbers))
+    return letters, [p._replace(option=p.option + shift) for p in numbers if 0 <= p.option + shift < n]
 
 
 def _read_enumerated_value(text: str, start: int, text_allowed: bool) -> _Value | None:
@@ -190,13 +189,6 @@ def _read_enumerated_value(text: str, start: int, text_allowed: bool) -> _Value 
         return None
     tie = _GENERIC.match(text, words.end())
     return _read_value_at(text, tie.end()) if tie else None
-
-
-def _renumber_from_one(pairs: list[Pair], n: int) -> list[Pair]:
-    """Return the pairs with numbers from 0 (keys of a JSON object) shifted to begin at 1, without numbers beyond the options."""
-    if any(p.option == -1 for p in pairs):
-        pairs = [p._replace(option=p.option + 1) for p in pairs]
-    return [p for p in pairs if 0 <= p.option < n]
 
 
 def _group_runs(text: str, pairs: Iterable[Pair], names: Sequence[str], form: str) -> Iterator[Candidate]:

@@ -25,7 +25,7 @@ from dtef_pipeline.survey.reading.distribution import (
 )
 from dtef_pipeline.survey.reading.individuals import read_individuals
 from dtef_pipeline.survey.reading.several_questions import split_by_question
-from dtef_pipeline.survey.reading.whole_columns import ColumnsInMaking, ParsedColumns
+from dtef_pipeline.survey.reading.whole_columns import ColumnBuilder, ParsedColumns
 from dtef_pipeline.text.labels import Labels, build_labels
 from dtef_pipeline.text.number_words import format_count
 from dtef_pipeline.text.plain import extract_answer_text
@@ -70,14 +70,11 @@ def parse_response(
     if sorted(order) != list(range(n_options)):
         return ParsedResponse("missing", None, f"the prompt lists options {list(order)}, but the survey has {n_options}")
     labels = None if options is None else [options[option] for option in order]
-    return _restore_survey_order(_read_as_listed(text, n_options, labels, reading), order)
-
-
-def _restore_survey_order(response: ParsedResponse, order: Sequence[int]) -> ParsedResponse:
+    response = _read_as_listed(text, n_options, labels, reading)
     if response.distribution is None:
         return response
     shares = dict(zip(order, response.distribution, strict=True))
-    return ParsedResponse(response.status, tuple(shares[option] for option in range(len(order))), response.reason)
+    return ParsedResponse(response.status, tuple(shares[option] for option in range(n_options)), response.reason)
 
 
 def _read_as_listed(text: str | None, n: int, options: Sequence[str] | None, reading: Reading) -> ParsedResponse:
@@ -133,15 +130,17 @@ def parse_responses(
     unknown (null). Responses that are one clean array (`[a, b, c]` of plain numbers) are parsed together, every other distinct text once.
     The result is that of `parse_response` on each row, to the last bit. Raises ValueError if the columns differ in length.
     """
-    column = _convert_to_strings(texts)
+    if isinstance(texts, pa.ChunkedArray):
+        texts = texts.combine_chunks()
+    column = (texts if isinstance(texts, pa.Array) else pa.array(texts, pa.large_string())).cast(pa.large_string())
     if len(column) != len(options):
         raise ValueError(f"{format_count(len(column), 'text')}, but {format_count(len(options), 'list')} of options")
     if sizes is None:
         sizes = _count_options(options)
-    layout = _combine_array(reading)
-    making = ColumnsInMaking(column, sizes)
-    making.add_clean(*_select_one_distribution(layout, len(column)))
-    pending = making.list_pending()
+    layout = reading.combine_chunks() if isinstance(reading, pa.ChunkedArray) else reading
+    builder = ColumnBuilder(column, sizes)
+    builder.add_clean(*_select_one_distribution(layout, len(column)))
+    pending = builder.list_pending()
     rows = pa.array(pending)
     readings = (
         [AS_IN_THE_SURVEY] * len(pending)
@@ -154,25 +153,14 @@ def parse_responses(
         key = (text, int(sizes[row]), None if labels is None else tuple(labels), row_reading)
         if key not in responses:
             responses[key] = parse_response(text, int(sizes[row]), labels, row_reading)
-        making.add(row, responses[key])
-    return making.columns()
+        builder.add(row, responses[key])
+    return builder.columns()
 
 
 def _count_options(options: pa.Array) -> npt.NDArray[np.int64]:
     lists = options.dictionary if isinstance(options, pa.DictionaryArray) else options
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     return np.asarray(lengths[options.indices.to_numpy()]) if isinstance(options, pa.DictionaryArray) else lengths
-
-
-def _combine_array(column: pa.Array | pa.ChunkedArray | None) -> pa.StructArray | None:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
-def _convert_to_strings(texts: pa.Array | pa.ChunkedArray | Sequence[str | None]) -> pa.Array:
-    if isinstance(texts, pa.ChunkedArray):
-        texts = texts.combine_chunks()
-    array = texts if isinstance(texts, pa.Array) else pa.array(texts, pa.large_string())
-    return array.cast(pa.large_string())
 
 
 def _select_one_distribution(layout: pa.StructArray | None, rows: int) -> tuple[npt.NDArray[np.bool_], pa.ListArray | None]:

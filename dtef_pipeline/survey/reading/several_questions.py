@@ -68,15 +68,12 @@ def _split_objects(text: str) -> Parts:
     parts: Parts = {}
     for entry in find_objects(text):
         for number, value in _list_answers(entry.pairs):
-            parts.setdefault(number, []).append("" if value is None else _format_value_or_fault(value))
+            try:
+                part = "" if value is None else format_json_value(value)
+            except RecursionError:
+                part = "nested too deeply"
+            parts.setdefault(number, []).append(part)
     return parts
-
-
-def _format_value_or_fault(value: Any) -> str:
-    try:
-        return format_json_value(value)
-    except RecursionError:
-        return "nested too deeply"
 
 
 def _list_answers(pairs: Pairs) -> list[tuple[int, Any]]:

@@ -63,7 +63,7 @@ class ParsedColumns(NamedTuple):
     reason: pa.Array
 
 
-class ColumnsInMaking:
+class ColumnBuilder:
     """The result under construction: the fractions of all lists in one flat array."""
 
     def __init__(self, texts: pa.Array, sizes: Rows) -> None:
@@ -103,16 +103,10 @@ class ColumnsInMaking:
         if not usable.all():
             rows, total, places = rows[usable], total[usable], [place[usable] for place in places]
             permutations = None if permutations is None else permutations[usable]
-        if permutations is None and _is_consecutive(rows):
-            block = self._values[self._offsets[rows[0]] : self._offsets[rows[-1] + 1]].reshape(len(rows), -1)
-            for i, place in enumerate(places):
-                np.divide(place, total, out=block[:, i])
-            self._pending[rows[0] : rows[-1] + 1] = False
-        else:
-            starts = self._offsets[rows]
-            for i, place in enumerate(places):
-                self._values[starts + (i if permutations is None else permutations[:, i])] = place / total
-            self._pending[rows] = False
+        starts = self._offsets[rows]
+        for i, place in enumerate(places):
+            self._values[starts + (i if permutations is None else permutations[:, i])] = place / total
+        self._pending[rows] = False
         is_odd = ~((np.abs(total - 100) <= 3.0) | (np.abs(total - 1) <= 0.03))
         return rows[is_odd], total[is_odd]
 
@@ -151,11 +145,6 @@ class ColumnsInMaking:
         if len(codes) and (codes == codes[0]).all():
             return pa.repeat(words[codes[0]], len(codes))
         return words.take(pa.array(codes))
-
-
-def _is_consecutive(rows: Rows) -> bool:
-    """Return whether these ascending rows have no gaps."""
-    return len(rows) > 0 and bool(rows[-1] - rows[0] == len(rows) - 1)
 
 
 def _read_permutations(orders: pa.ListArray, k: int) -> Rows:

@@ -59,7 +59,7 @@ def compute_expected_error(components: Components, pairs: pd.DataFrame) -> float
     """
     if not len(pairs):
         return np.nan
-    battery, question = (_sum_squared_shares(_factorize_column(pairs, name)) for name in ("cluster", "question"))
+    battery, question = (float((pairs[name].value_counts(normalize=True) ** 2).sum()) for name in ("cluster", "question"))
     variance = components.battery * battery + components.question * question + components.pair / len(pairs)
     return float(np.sqrt(variance))
 
@@ -84,10 +84,6 @@ def compute_difference_deviations(scores: pd.DataFrame) -> pd.DataFrame:
 
 def _factorize_column(frame: pd.DataFrame, name: str) -> npt.NDArray[np.int64]:
     return np.asarray(pd.factorize(frame[name])[0], dtype=np.int64)
-
-
-def _sum_squared_shares(codes: npt.NDArray[np.int64]) -> float:
-    return float(((np.bincount(codes) / len(codes)) ** 2).sum())
 
 
 def _divide_components(above: float, below: float) -> float:

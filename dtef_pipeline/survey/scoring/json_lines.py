@@ -39,10 +39,6 @@ class ScoredLine(NamedTuple):
     malformed: bool
 
 
-class _LineError(ValueError):
-    """A fault of a line."""
-
-
 class _Line(NamedTuple):
     """A valid line of input: the object, and the values that scoring needs."""
 
@@ -88,9 +84,12 @@ def _read(line: str) -> _Line | str:
         item = _parse_line_object(line)
         expected = _read_line_expected(item)
         options = _read_line_options(item, len(expected))
-        metric, scale = _read_line_metric(item), _read_line_scale(item)
+        metric = check_metric_name("js" if item.get("metric") is None else item["metric"])
+        scale = "ordinal" if item.get("scale") is None else item["scale"]
+        if scale not in KINDS:
+            raise DtefError(f"scale: got {scale!r}; allowed: {', '.join(KINDS)}")
         return _Line(item, _read_line_response(item), expected, options, metric, scale)
-    except _LineError as error:
+    except DtefError as error:
         return str(error)
     except RecursionError:
         return _TOO_DEEP
@@ -115,16 +114,9 @@ def _score(lines: list[_Line]) -> Iterator[dict[str, Any]]:
     for metric in {line.metric for line in lines}:
         rows = [row for row, line in enumerate(lines) if line.metric == metric]
         scores[rows] = apply_policy([responses[row].status for row in rows], values[metric][rows], metric)
-    columns = {name: _replace_nan(column) for name, column in {"score": scores, **values}.items()}
-    names = tuple(columns)
-    for response, *row_values in zip(responses, *columns.values(), strict=True):
-        result = {"status": response.status, "reason": response.reason, "predicted": response.distribution}
-        result.update(zip(names, row_values, strict=True))
-        yield result
-
-
-def _replace_nan(column: npt.NDArray[np.float64]) -> list[float | None]:
-    return [None if math.isnan(value) else value for value in column.tolist()]
+    columns = pa.table({name: pa.array(column, from_pandas=True) for name, column in {"score": scores, **values}.items()})
+    for response, row_values in zip(responses, columns.to_pylist(), strict=True):
+        yield {"status": response.status, "reason": response.reason, "predicted": response.distribution, **row_values}
 
 
 def _parse(lines: list[_Line]) -> list[ParsedResponse]:
@@ -186,45 +178,34 @@ def _parse_line_object(line: str) -> dict[str, Any]:
     try:
         value = parse_json(line)
     except JsonFault as fault:
-        raise _LineError(f"not JSON: {fault}") from None
+        raise DtefError(f"not JSON: {fault}") from None
     if not isinstance(value, dict):
-        raise _LineError(f"got {type(value).__name__}; allowed: a JSON object with response and expected")
+        raise DtefError(f"got {type(value).__name__}; allowed: a JSON object with response and expected")
     return value
 
 
 _ENCODER = json.JSONEncoder(allow_nan=False, check_circular=False)
 
 
-def _read_line_scale(item: dict[str, Any]) -> str:
-    scale = "ordinal" if item.get("scale") is None else item["scale"]
-    if scale not in KINDS:
-        raise _LineError(f"scale: got {scale!r}; allowed: {', '.join(KINDS)}")
-    return str(scale)
-
-
 def _read_line_response(item: dict[str, Any]) -> str | None:
     if "response" not in item:
-        raise _LineError("response is missing; allowed: a text, or null for no response")
+        raise DtefError("response is missing; allowed: a text, or null for no response")
     response = item["response"]
     if response is not None and not isinstance(response, str):
-        raise _LineError(f"response: got {type(response).__name__}; allowed: a text or null")
+        raise DtefError(f"response: got {type(response).__name__}; allowed: a text or null")
     return response
 
 
 def _read_line_expected(item: dict[str, Any]) -> list[float]:
-    values = item.get("expected")
+    values: Any = item.get("expected")
     rule = "allowed: a list of 2 or more finite numbers >= 0, not all zero"
-    if not isinstance(values, list) or len(values) < 2:
-        raise _LineError(f"expected: got {_format_shown_value(values)}; {rule}")
-    if not set(map(type, values)) <= {int, float} or min(values) < 0:
-        raise _LineError(f"expected: got {_format_shown_value(values)}; {rule}")
+    is_list = isinstance(values, list) and len(values) > 1 and set(map(type, values)) <= {int, float}
     try:
-        numbers = [float(v) for v in values]
+        if is_list and min(values) >= 0 and 0 < math.fsum(map(float, values)) < math.inf:
+            return [float(value) for value in values]
     except OverflowError:
-        raise _LineError(f"expected: a number is too large; {rule}") from None
-    if not 0 < sum(numbers) < math.inf:
-        raise _LineError(f"expected: got {_format_shown_value(values)}; {rule}")
-    return numbers
+        raise DtefError(f"expected: a number is too large; {rule}") from None
+    raise DtefError(f"expected: got {_format_shown_value(values)}; {rule}")
 
 
 def _read_line_options(item: dict[str, Any], n: int) -> list[str] | None:
@@ -232,19 +213,12 @@ def _read_line_options(item: dict[str, Any], n: int) -> list[str] | None:
     if options is None:
         return None
     if not isinstance(options, list) or not set(map(type, options)) <= {str}:
-        raise _LineError(f"options: got {_format_shown_value(options)}; allowed: a list of texts")
+        raise DtefError(f"options: got {_format_shown_value(options)}; allowed: a list of texts")
     if len(options) != n:
-        raise _LineError(
+        raise DtefError(
             f"{format_count(len(options), 'option')} for {format_count(n, 'expected value')}; allowed: one label per value"
         )
     return options
-
-
-def _read_line_metric(item: dict[str, Any]) -> str:
-    try:
-        return check_metric_name("js" if item.get("metric") is None else item["metric"])
-    except DtefError as error:
-        raise _LineError(str(error)) from None
 
 
 def _format_shown_value(value: object) -> str:

@@ -38,13 +38,10 @@ def compute_scale_ranks(dont_know: pa.Array, positions: pa.Array, k: int) -> npt
     if has_positions.any():
         values = pc.fill_null(positions.filter(pa.array(has_positions)).flatten(), np.inf).to_numpy(zero_copy_only=False)
         lists, code = np.unique(values.reshape(-1, k), axis=0, return_inverse=True)
-        ranks[has_positions] = np.array([_compute_dense_ranks(row) for row in lists])[code.reshape(-1)]
+        # `np.unique` sorts infinity, which stands for no position, last.
+        dense = np.array([np.unique(row, return_inverse=True)[1] for row in lists])
+        ranks[has_positions] = np.where(np.isfinite(lists), dense, -1)[code.reshape(-1)]
     return ranks
-
-
-def _compute_dense_ranks(positions: Floats) -> npt.NDArray[np.int64]:
-    has_position = np.isfinite(positions)
-    return np.where(has_position, np.searchsorted(np.unique(positions[has_position]), positions), -1)
 
 
 def has_listed_order(ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:

@@ -86,13 +86,7 @@ def estimate_ceilings(truth: Floats, n: Ints, rng: np.random.Generator, *, ordin
 
 
 def estimate_excess(
-    truth: Floats,
-    n: Ints,
-    attributes: npt.NDArray[np.str_],
-    rng: np.random.Generator,
-    *,
-    ordinal: bool,
-    ranks: Ints,
+    truth: Floats, n: Ints, attributes: npt.NDArray[np.str_], rng: np.random.Generator, *, ordinal: bool, ranks: Ints
 ) -> dict[str, Floats]:
     """Return by how much estimated ceilings exceed those of the `truth` (draws, segments, k) of one question, on average, (segments,) by
     metric.

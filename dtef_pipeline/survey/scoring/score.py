@@ -53,7 +53,7 @@ def score_predictions(predictions: pa.Table, survey: pa.Table, *, metric: str = 
         "status": responses.status,
         "reason": responses.reason,
         "predicted": responses.distribution,
-        "metric": pa.repeat(pa.scalar(metric), len(predictions)),
+        "metric": pa.repeat(metric, len(predictions)),
         "score": _convert_nan_to_null(apply_policy(responses.status, values[metric], metric)),
     }
     columns |= {name: _convert_nan_to_null(values[name]) for name in (*METRICS, *CORRECTED)}
@@ -118,18 +118,12 @@ def _read(predictions: pa.Table, survey: pa.Table, place: pa.Array) -> ParsedCol
     responses = parse_responses(call_rows["response"], options.filter(is_parsable), call_rows["reading"])
     mask = is_parsable.to_numpy(zero_copy_only=False)
     row = pa.array(np.where(mask, np.cumsum(mask) - 1, 0), mask=~mask)
-    reason = pc.coalesce(
-        predictions["error"].combine_chunks(), _repeat_text("no response, and no error was recorded", len(call))
-    )
+    reason = pc.coalesce(predictions["error"].combine_chunks(), pa.repeat("no response, and no error was recorded", len(call)))
     return ParsedColumns(
         pc.if_else(is_parsable, responses.status.take(row), pc.if_else(by_filter, "refused", call)),
         responses.distribution.take(row),
         pc.if_else(is_parsable, responses.reason.take(row), pc.if_else(by_filter, "stopped by a content filter", reason)),
     )
-
-
-def _repeat_text(text: str, rows: int) -> pa.Array:
-    return pa.repeat(pa.scalar(text), rows)
 
 
 class _Ranks(NamedTuple):

@@ -57,7 +57,8 @@ def compute_corrected_rps_on_scale(
     if has_listed_order(places):
         return _correct_rps(pair, _subtract_one(n, p))
     has_place = places >= 0
-    respondents = np.rint((_subtract_one(n, p) + 1) * _sum_mass_on_scale(p, has_place))
+    mass = sum_of_options(p[..., has_place]) if has_place.any() else np.zeros(p.shape[:-1])
+    respondents = np.rint((_subtract_one(n, p) + 1) * mass)
     result = np.full(p.shape[:-1], np.nan)
     q, p = sum_by_rank(q, places), sum_by_rank(p, places)
     usable = (q.sum(axis=-1) > 0) & (p.sum(axis=-1) > 0) & (p.shape[-1] > 1)
@@ -66,12 +67,8 @@ def compute_corrected_rps_on_scale(
     return result
 
 
-def measure_corrected(predicted: npt.ArrayLike, observed: npt.ArrayLike, n: npt.ArrayLike) -> dict[str, Floats]:
-    """Return every corrected error by name, in the order of `tables.CORRECTED`: input checked once, each value (rows,) or a single float."""
-    return compute_corrected_errors(DistributionPair(predicted, observed), n)
-
-
 def compute_corrected_errors(pair: DistributionPair, n: npt.ArrayLike) -> dict[str, Floats]:
+    """Return every corrected error by name, in the order of `tables.CORRECTED`, each value (rows,) or a single float."""
     degrees = _subtract_one(n, pair.observed)
     return {name: formula(pair, degrees) for name, formula in _CORRECTED_FORMULAS.items()}
 
@@ -81,11 +78,6 @@ def compute_gini(observed: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
     p = normalise_distributions(observed, "observed")
     degrees = _subtract_one(n, p)
     return np.asarray((1 - sum_of_options(p * p)) * ((degrees + 1) / degrees))
-
-
-def _sum_mass_on_scale(p: Floats, has_place: npt.NDArray[np.bool_]) -> Floats:
-    """Return the share on the scale, added from first to last regardless of the number of rows."""
-    return sum_of_options(p[..., has_place]) if has_place.any() else np.zeros(p.shape[:-1])
 
 
 def _correct_l2(pair: DistributionPair, degrees: Floats) -> Floats:

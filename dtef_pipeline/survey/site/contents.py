@@ -145,7 +145,7 @@ class SurveyContents:
                 value,
                 format_segment_label(attribute, value),
                 _build_path("segments", files[id]),
-                _convert_count(n),
+                float("nan") if n is None else float(n),
                 rounds,
             )
             for id, attribute, value, n, rounds in sorted(rows, key=lambda row: (row[1] != "country", row[1], row[2], row[0]))
@@ -179,10 +179,6 @@ class SurveyContents:
 
 def _build_path(folder: str, file: str) -> str:
     return f"{FAMILY}/{folder}/{file}.html"
-
-
-def _convert_count(n: float | None) -> float:
-    return float("nan") if n is None else float(n)
 
 
 Boards = Mapping[str, pd.DataFrame]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
 import duckdb
 import pandas as pd
 
-from dtef_pipeline.site.content import DataFile, Page, Section
-from dtef_pipeline.site.family_view import ITEM_COLUMNS, FamilySite, FamilyView
+from dtef_pipeline.site.content import DataFile, Page
+from dtef_pipeline.site.family_content import ITEM_COLUMNS, FamilyContent, FamilySite
 from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS
 from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.boards.survey_subject import SCORED
@@ -34,17 +34,16 @@ from dtef_pipeline.survey.site.survey_labels import (
     ranked_metric_words,
 )
 from dtef_pipeline.survey.site.texts import load_texts, sample_pairs
-from dtef_pipeline.survey.stages import SURVEY_PAIRED
 from dtef_pipeline.survey.table_folders import SURVEY_TABLES
 from dtef_pipeline.survey.tables import METRICS
 from dtef_pipeline.text.number_words import format_count
 
 
-def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:
+def read(connection: duckdb.DuckDBPyConnection) -> FamilyContent:
     """Return the pages of surveys. Without the table of observed answers there are only boards."""
     contents = SurveyContents(connection)
     boards = list(build_ranked_boards(contents))
-    shared = FamilyView(
+    shared = FamilyContent(
         verdict(contents, boards[0]) if boards else "Nothing is scored yet.",
         boards,
         sections=[*sections(contents), build_conditions_section(contents)] if boards else [],
@@ -56,7 +55,7 @@ def read(connection: duckdb.DuckDBPyConnection) -> FamilyView:
     return _add_pair_pages(contents, shared) if contents.questions and boards else shared
 
 
-def _add_pair_pages(contents: SurveyContents, view: FamilyView) -> FamilyView:
+def _add_pair_pages(contents: SurveyContents, view: FamilyContent) -> FamilyContent:
     """Add pages of segments and questions, and all data on single pairs."""
     series = store_pairs(contents)
     means = Means(contents, series)
@@ -70,13 +69,10 @@ def _add_pair_pages(contents: SurveyContents, view: FamilyView) -> FamilyView:
         yield from DetailPages(contents, means, pairs).pages()
         yield from pairs.files()
 
-    def build_sections(name: str) -> Sequence[Section]:
-        return list(models.build_model_sections(name, texts))
-
     return replace(
         view,
         sections=[*lists(contents, means), *view.sections],
-        build_model_sections=build_sections,
+        build_model_sections=lambda name: list(models.build_model_sections(name, texts)),
         item_scores=items.rows,
         item_note=items.note,
         pages=pages,
@@ -86,12 +82,10 @@ def _add_pair_pages(contents: SurveyContents, view: FamilyView) -> FamilyView:
 SURVEY_SITE = FamilySite(
     FAMILY,
     "Surveys",
-    "segment",
     tuple(SURVEY_TABLES),
     "scores",
     read,
     SUBJECT,
-    SURVEY_PAIRED.metrics,
     partition_words=partition_words,
     metric_words=ranked_metric_words,
     describe_asking=describe_asking,
@@ -102,6 +96,8 @@ SURVEY_SITE = FamilySite(
 
 def method(metric: str) -> list[str]:
     """Return paragraphs for the page on method. `metric` is the ranking metric of the boards."""
+    documented = {name: inspect.getdoc(getattr(metrics, name)) or "" for name in METRICS}
+    paragraphs = {name: " ".join(text.split("\n\n")[0].replace("`", "").split()) for name, text in documented.items()}
     return [
         "A pair is one question and one segment of a round. A cell is a pair at one context level and condition, averaged over draws. A "
         "cluster is a battery: the questions of one block, in all segments, linked over rounds. Intervals treat a battery as one "
@@ -124,13 +120,9 @@ def method(metric: str) -> list[str]:
         "of its attribute.",
         describe_policy(),
         f"Leaderboards rank by {METRIC_NAMES[metric]}. These are the metrics, and what commands call them:",
-        *(f"{METRIC_NAMES[name]} (`{name}`): {_read_first_paragraph(name)}" for name in METRICS),
+        *(f"{METRIC_NAMES[name]} (`{name}`): {paragraphs[name]}" for name in METRICS),
         "Formulas, assumptions, references and the simulations that check them are in docs/explanation/statistics.md.",
     ]
-
-
-def _read_first_paragraph(metric: str) -> str:
-    return " ".join((inspect.getdoc(getattr(metrics, metric)) or "").split("\n\n")[0].replace("`", "").split())
 
 
 MAX_PAIRS = 12_000

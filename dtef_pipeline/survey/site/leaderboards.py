@@ -11,7 +11,7 @@ import pandas as pd
 from dtef_pipeline.boards import families
 from dtef_pipeline.boards.comparisons import rank_ranges
 from dtef_pipeline.site.content import Column, Estimate, convert_to_rows, is_unknown
-from dtef_pipeline.site.family_view import BoardRow, RankedBoard, Reference
+from dtef_pipeline.site.family_content import BoardRow, RankedBoard, Reference
 from dtef_pipeline.site.leaderboard import describe_best_of_models
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.statistics.ranks import rank_numbers
@@ -33,13 +33,7 @@ RANKS_GUIDE = (
 _BOARD_MORE = (
     Column("skill", "Skill", "number", f"0: the {MARGINAL}, 1: a {A_PERFECT_MODEL}, below 0: worse than the {MARGINAL}"),
     Column("adjusted_score", "Ranked by", "score", "Score if every model had the same pairs", more=True),
-    Column(
-        "parsed_score",
-        "Score of readable answers",
-        "score",
-        "Without unreadable answers, which score 0 or 0.1",
-        more=True,
-    ),
+    Column("parsed_score", "Score of readable answers", "score", "Without unreadable answers, which score 0 or 0.1", more=True),
     Column("worth", "Worth", "number", "Size of a real sample that predicts as well as its readable answers", more=True),
     Column("n_pairs", "Pairs", "count", "Pairs of segment and question with a score", more=True),
     Column("n_questions", "Questions", "count", more=True),
@@ -98,7 +92,11 @@ def verdict(contents: SurveyContents, board: RankedBoard) -> str:
     numbers = f"{show(result['of_model'], 'score')} against {show(result['of_reference'], 'score')}"
     ceiling = next((reference.value for reference in board.references if reference.label.endswith(A_PERFECT_MODEL)), None)
     perfect = f"; a {A_PERFECT_MODEL} would score {show(ceiling, 'score')}" if ceiling is not None else ""
-    shared = _describe_shared_pairs(board, result["of_reference"])
+    # The reference's score on the compared pairs may differ from that on all of its pairs.
+    marginals = [row.score.value for row in board.rows if row.model.lower() == MARGINAL.lower()]
+    of_shared = show(result["of_reference"], "score")
+    is_shared = any(value is not None and show(value, "score") != of_shared for value in marginals)
+    shared = " on the pairs that both have" if is_shared else ""
     perfect = f"{perfect} on all pairs" if perfect and shared else perfect
     marginal = f"the {MARGINAL} ({MARGINAL_MEANING})"
     beating = sum(1 for model in models if tests.get(model.model, {}).get("verdict") == families.BETTER)
@@ -112,13 +110,6 @@ def verdict(contents: SurveyContents, board: RankedBoard) -> str:
         families.UNTESTED: f"No test was possible: {subject} scores {numbers} of {marginal}",
     }
     return f"{words[result['verdict']]}{shared}{perfect}."
-
-
-def _describe_shared_pairs(board: RankedBoard, score: float) -> str:
-    """Return a remark if the reference's score on the compared pairs differs from that on all of its pairs."""
-    rows = [row.score.value for row in board.rows if row.model.lower() == MARGINAL.lower()]
-    differs = any(value is not None and show(value, "score") != show(score, "score") for value in rows)
-    return " on the pairs that both have" if differs else ""
 
 
 def _compare_with_reference(contents: SurveyContents, setting: Setting) -> dict[str, dict[str, Any]]:

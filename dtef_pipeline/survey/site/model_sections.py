@@ -145,15 +145,9 @@ class SurveyModelSections:
             {"option": option, "observed": share, "predicted": predicted[place] if predicted else None}
             for place, (option, share) in enumerate(zip(question.options, shares(item.observed), strict=True))
         ]
-        texts = [{"about": _describe_response(response), "words": response.words} for response in responses]
+        texts = [{"about": response.describe(), "words": response.words} for response in responses]
         link = Link("All models on this pair", segment.pair_page(question))
         values = {"prompt": responses[0].prompt if responses else "", "responses": texts, "link": link}
         answers = Table(f"{question.text} ({question.round})", _ANSWER_COLUMNS, rows)
         blocks: list[Block] = [answers, TemplateBlock("survey/response.html.j2", values)]
         return Fold(f"{show(item.score, 'score')}: {segment.label}, {question.title}", blocks)
-
-
-def _describe_response(response: ResponseText) -> str:
-    status = "" if response.status == "ok" else response.status.replace("_", " ")
-    draw = f"draw {response.draw + 1}" if response.draw else ""
-    return " · ".join(filter(None, ["Response", status, response.reason, f"snapshot {response.snapshot}", draw]))

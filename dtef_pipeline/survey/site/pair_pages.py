@@ -110,10 +110,7 @@ class PairPages:
             f"SELECT s, q FROM {PAIRS} ORDER BY md5('{SEED}/' || s || '/' || q)"
         ).fetchall()
         places.sort(key=lambda pair: pair not in self.texts)
-        return {
-            "segment": {s: (s, q) for s, q in reversed(places)},
-            "question": {q: (s, q) for s, q in reversed(places)},
-        }
+        return {"segment": {s: (s, q) for s, q in reversed(places)}, "question": {q: (s, q) for s, q in reversed(places)}}
 
     @cached_property
     def _sample_rows(self) -> dict[Place, list[dict[str, Any]]]:
@@ -188,7 +185,7 @@ class PairPages:
                 [series.name, self.contents.settings.index(series.setting), series.is_reference]
                 for series in map(self.series.__getitem__, self.shown_series)
             ],
-            "ways": [[self.contents.title(setting), "/".join(setting)] for setting in self.contents.settings],
+            "settings": [[self.contents.title(setting), "/".join(setting)] for setting in self.contents.settings],
             "statuses": [status.replace("_", " ") for status in STATUSES],
             "z": float(ndtri((1 + CONFIDENCE) / 2)),
         }

@@ -164,14 +164,9 @@ def _gap_answer(counts: Counter[str]) -> str:
 
 def _build_gap_table(contents: SurveyContents, rows: pd.DataFrame) -> Table:
     first = sort_by_significance(rows[~rows["is_reference"]]).head(_MAX_GAPS)
-    gap_rows = convert_to_rows(first, segment=lambda segment: build_segment_cell(contents, segment))
+    links = {segment: page.link for segment, page in contents.segments.items()}
+    gap_rows = convert_to_rows(first, segment=lambda segment: links.get(segment, segment))
     return Table("Segments that a model predicts worse or better than the others", _GAP_COLUMNS, gap_rows, first=10)
-
-
-def build_segment_cell(contents: SurveyContents, segment: str) -> Any:
-    """Return the link to a segment's page, or the segment without a page."""
-    page = contents.segments.get(segment)
-    return page.link if page else segment
 
 
 _CONTEXT_COLUMNS = (
@@ -266,9 +261,11 @@ def _build_metrics_section(contents: SurveyContents) -> Section:
     columns += [Column(name, METRIC_NAMES[name], "score", "Corrected error: lower is better", more=True) for name in CORRECTED]
 
     def table(rows: pd.DataFrame) -> Table:
+        # Ranks are among models only; baselines have none.
+        places = {name: rows[name].where(~rows["is_reference"]).astype(float) for name in (f"{m}_rank" for m in METRICS)}
+        ranked = rows.assign(**{name: rank_numbers(place, highest_first=False) for name, place in places.items()})
         table_rows = [
-            {**row, **{f"{name}_cell": _format_with_rank(row, name) for name in METRICS}}
-            for row in build_model_rows(_rank_among_models(rows))
+            {**row, **{f"{name}_cell": _format_with_rank(row, name) for name in METRICS}} for row in build_model_rows(ranked)
         ]
         return Table("Mean score under each metric, and the rank under it among models", columns, table_rows)
 
@@ -295,12 +292,6 @@ def _summarize_metrics(contents: SurveyContents) -> str:
         return ""
     ((first, times),) = Counter(firsts).most_common(1)
     return f"{first} has the highest mean under {times} of {format_count(len(firsts), 'metric')}."
-
-
-def _rank_among_models(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of `metric_ranks` with ranks among models only; baselines have none."""
-    places = {f"{metric}_rank": rows[f"{metric}_rank"].where(~rows["is_reference"]).astype(float) for metric in METRICS}
-    return rows.assign(**{name: rank_numbers(place, highest_first=False) for name, place in places.items()})
 
 
 def _format_with_rank(row: dict[str, Any], metric: str) -> str | None:
@@ -410,35 +401,26 @@ _CONDITION_COLUMNS = (
 _CONDITIONS_GUIDE = (
     "Each condition is compared with the usual one, on the pairs that a model has in both, in one snapshot. “better” and “worse”: the "
     f"difference is significant. “equivalent”: its 90% interval lies between -{MARGIN:g} and +{MARGIN:g}. “undecided”: neither. p is "
-    "adjusted over the rows of one context level (Holm). Other sampling settings, such as the temperature, make another model, which is "
+    "adjusted over all rows of this section (Holm). Other sampling settings, such as the temperature, make another model, which is "
     "compared on the leaderboard."
 )
 
 
 def build_conditions_section(contents: SurveyContents) -> Section:
     """Return a table for each condition of models other than the usual one."""
-    blocks: list[Block] = []
-    counts: dict[str, int] = {}
-    usual, options = _choose_usual(contents), SurveyBoardOptions(metric=contents.metric)
-    for condition in sorted({setting.condition for setting in contents.settings} - {usual}):
-        frame = compare_conditions(contents.connection, usual, condition, options)
-        rows = frame[frame["difference"].notna()]
-        if len(rows):
-            rows = rows.assign(model=rows["model_variant"].map(contents.names).fillna(rows["model_variant"]))
-            for verdict in rows["verdict"]:
-                counts[verdict] = counts.get(verdict, 0) + 1
-            caption = f"{format_condition(condition)}, against {format_condition(usual)}"
-            blocks.append(Table(caption, _CONDITION_COLUMNS, convert_to_rows(rows)))
+    # The condition of a run without options, or else of the first leaderboard.
+    plain = BlueprintOptions().condition
+    usual = plain if plain in {setting.condition for setting in contents.settings} else contents.main.condition
+    frame = compare_conditions(contents.connection, SurveyBoardOptions(metric=contents.metric, condition=usual))
+    rows = frame[frame["difference"].notna()]
+    rows = rows.assign(model=rows["model_variant"].map(contents.names).fillna(rows["model_variant"]))
+    blocks = [
+        Table(f"{format_condition(str(name))}, against {format_condition(usual)}", _CONDITION_COLUMNS, convert_to_rows(group))
+        for name, group in rows.groupby("condition")
+    ]
+    counts = Counter(rows["verdict"])
     verdict_counts = ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
     answer = (
-        f"{format_count(sum(counts.values()), 'comparison')} with “{format_condition(usual)}”: {verdict_counts}."
-        if counts
-        else ""
+        f"{format_count(counts.total(), 'comparison')} with “{format_condition(usual)}”: {verdict_counts}." if counts else ""
     )
     return Section("conditions", "Conditions", blocks, answer, _CONDITIONS_GUIDE)
-
-
-def _choose_usual(contents: SurveyContents) -> str:
-    """Return the condition for comparison: that of a run without options, or of the first leaderboard."""
-    plain = BlueprintOptions().condition
-    return plain if plain in {setting.condition for setting in contents.settings} else contents.main.condition

@@ -36,6 +36,11 @@ class ResponseText(NamedTuple):
     snapshot: str
     draw: int
 
+    def describe(self) -> str:
+        status = "" if self.status == "ok" else self.status.replace("_", " ")
+        draw = f"draw {self.draw + 1}" if self.draw else ""
+        return " · ".join(filter(None, ["Response", status, self.reason, f"snapshot {self.snapshot}", draw]))
+
 
 Texts = Mapping[Place, Sequence[ResponseText]]
 
@@ -61,25 +66,21 @@ def sample_pairs(contents: SurveyContents, limit: int = MAX_TEXT_CHARACTERS) -> 
     """Return pairs with the responses of every language model: as many as fit, spread evenly over the segments."""
     if not has_table(contents.connection, "predictions"):
         return PairSample([], 0)
+    prompt_size = "0"
+    if has_table(contents.connection, "blueprints"):
+        prompt_size = '(SELECT coalesce(round(avg(length(system) + length("user"))), 0) FROM blueprints)'
     rows = contents.connection.execute(
         f"""
         WITH said AS (
             SELECT s, q, sum(least(length(response), {LONGEST}) + 60) AS size FROM predictions {JOIN_PLACES}
             WHERE NOT is_reference AND response IS NOT NULL GROUP BY ALL
         ), ranked AS (
-            SELECT s, q, size + {_estimate_prompt_size(contents)} AS size, md5('{SEED}/' || s || '/' || q) AS draw FROM said
+            SELECT s, q, size + {prompt_size} AS size, md5('{SEED}/' || s || '/' || q) AS draw FROM said
         ), turns AS (SELECT *, row_number() OVER (PARTITION BY s ORDER BY draw) AS turn FROM ranked)
         SELECT s, q, sum(size) OVER (ORDER BY turn, draw ROWS UNBOUNDED PRECEDING) <= {limit} AS fits FROM turns ORDER BY s, q
         """
     ).fetchall()
     return PairSample([(s, q) for s, q, fits in rows if fits], len(rows))
-
-
-def _estimate_prompt_size(contents: SurveyContents) -> int:
-    if not has_table(contents.connection, "blueprints"):
-        return 0
-    size = contents.connection.execute('SELECT avg(length(system) + length("user")) FROM blueprints').fetchall()[0][0]
-    return round(size or 0)
 
 
 def load_texts(contents: SurveyContents, places: Sequence[Place]) -> Texts:

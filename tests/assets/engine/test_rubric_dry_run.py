@@ -56,7 +56,7 @@ def place(tmp_path: Path, know_models: KnowModels) -> PlainRun:
 
 def add(place: PlainRun, blueprint: Blueprint) -> str:
     found = replace(read_blueprint("title: x", "x"), blueprint=blueprint, findings=())
-    place.write(blueprint.id, build_blueprint_tables(found, blueprint, "x.yml")._asdict())
+    place.write(blueprint.id, build_blueprint_tables(found, blueprint, "x.yml"))
     return blueprint.id
 
 

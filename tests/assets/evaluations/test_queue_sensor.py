@@ -36,15 +36,15 @@ def test_an_evaluation_is_one_run_whose_events_have_no_gap(queue: Queue, monkeyp
     assert events[-1].kind == "completed"
     items = [one.data for one in events if one.kind == "item"]
     done = [one for one in items if "key" in one]
-    assert [(one["stage"], one["key"], one["done"], one["of"], one["status"]) for one in done] == [
+    assert [(one["stage"], one["key"], one["done"], one["n_planned"], one["status"]) for one in done] == [
         (stage, SHOW_CARDS, 1, 1, "done") for stage in ("scenario_items", "episode_prompts", "episodes", "episode_scores")
     ]
     answered = [one for one in items if "answered" in one]
     assert answered
     assert {one["stage"] for one in answered} == {"episodes"}
-    assert all(0 <= one["answered"] <= one["of"] for one in answered)
+    assert all(0 <= one["answered"] <= one["n_planned"] for one in answered)
     # Episodes share requests, and were counted once each: what was expected fell.
-    expected = [*(one["of"] for one in answered), events[-1].data["calls"]["asked"]]
+    expected = [*(one["n_planned"] for one in answered), events[-1].data["calls"]["n_requests"]]
     assert expected == sorted(expected)
     assert queue.tick() == []
     assert queue.kinds(queue_id)[-1] == "completed"
@@ -168,22 +168,18 @@ def test_one_bad_evaluation_stops_no_other(queue: Queue) -> None:
     assert queue.kinds(good) == ["queued"]
 
 
-def test_a_database_of_dagster_that_is_away_ends_no_evaluation(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_error_of_dagsters_storage_is_waited_for(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error that was none of SQLAlchemy's ended the evaluation."""
     queue_id = queue.submit()
-
-    def away(*_: object, **__: object) -> None:
-        raise OperationalError("SELECT", {}, Exception("the server closed the connection"))
-
     with monkeypatch.context() as patched:
-        patched.setattr(dg.DagsterInstance, "get_dynamic_partitions", away)
+        patched.setattr(dg.DagsterInstance, "get_dynamic_partitions", lambda *_: 1 / 0)
         assert queue.tick() == []
     assert [one.kind for one in queue.events(queue_id)] == ["queued"]
     assert [one.tags[QUEUE_TAG] for one in queue.tick()] == [queue_id]
 
 
-@pytest.mark.parametrize("error", [OperationalError("SELECT", {}, Exception("gone")), OSError("the disk is away")])
 def test_a_cancel_that_dagster_cannot_note_ends_nothing_while_the_run_may_start_again(
-    queue: Queue, monkeypatch: pytest.MonkeyPatch, error: Exception
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The evaluation had failed, and the daemon ran it on; and an event that was lost afterwards made `failed` of `cancelled`."""
     queue_id = queue.submit()
@@ -191,7 +187,7 @@ def test_a_cancel_that_dagster_cannot_note_ends_nothing_while_the_run_may_start_
     queue.store.ask_to_cancel(queue_id, "boss")
 
     def away(*_: object, **__: object) -> None:
-        raise error
+        raise OperationalError("SELECT", {}, Exception("gone"))
 
     for owner, name in ((dg.DagsterInstance, "add_run_tags"), (EvaluationStore, "end")):
         with monkeypatch.context() as patched:
@@ -200,16 +196,6 @@ def test_a_cancel_that_dagster_cannot_note_ends_nothing_while_the_run_may_start_
         assert queue.kinds(queue_id)[-1] == "started"
     queue.tick()
     assert queue.kinds(queue_id)[-1] == "cancelled"
-
-
-def test_any_error_of_dagsters_storage_is_waited_for(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error that was none of SQLAlchemy's ended the evaluation."""
-    queue_id = queue.submit()
-    with monkeypatch.context() as patched:
-        patched.setattr(dg.DagsterInstance, "get_dynamic_partitions", lambda *_: 1 / 0)
-        assert queue.tick() == []
-    assert queue.kinds(queue_id) == ["queued"]
-    assert [one.tags[QUEUE_TAG] for one in queue.tick()] == [queue_id]
 
 
 def test_a_run_that_never_appears_is_given_up(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:

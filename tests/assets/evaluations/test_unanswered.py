@@ -18,36 +18,16 @@ def ended(queue: Queue, **changed: Any) -> Event:
     return queue.events(queue_id)[-1]
 
 
-def test_an_evaluation_of_which_nothing_was_answered_failed(queue: Queue) -> None:
-    """It was completed, without a word that every call had failed."""
-    queue.league.server.fault = always(Fault("status", status=400, message="no such thing"))
-    end = ended(queue)
-    assert end.kind == "failed"
-    calls = end.data["calls"]
-    assert calls["stages"] == {"episodes": {name: calls[name] for name in ("asked", "answered", "failed", "skipped")}}
-    assert calls["answered"] == 0
-    assert calls["failed"] == calls["asked"] > 0
-    assert end.data["reason"].startswith(f"none of {calls['asked']} requests was answered: {calls['asked']} failed (legal: ")
-    assert "no such thing" in end.data["reason"]
-
-
-def test_an_evaluation_whose_budget_ended_at_once_failed(queue: Queue) -> None:
-    end = ended(queue, budget={"max_calls": 0})
-    asked = end.data["calls"]["asked"]
-    assert end.kind == "failed"
-    assert end.data["calls"]["skipped"] == asked > 0
-    assert end.data["reason"] == (
-        f"none of {asked} requests was answered: {asked} were left out as the budget ended (the run's max_calls of 0 was reached)"
-    )
-    assert queue.league.server.calls == []
-
-
-def test_an_evaluation_whose_only_call_failed_says_how(queue: Queue) -> None:
-    """It named the budget alone: all were left out, none had failed."""
+def test_an_evaluation_of_which_nothing_was_answered_failed_and_says_how(queue: Queue) -> None:
+    """It was completed, without a word that every call had failed; and named the budget alone: all were left out, none had failed."""
     queue.league.server.fault = always(Fault("status", status=500, message="out of memory"))
     end = ended(queue, budget={"max_calls": 1})
     assert end.kind == "failed"
-    assert end.data["calls"]["failed"] == 0
+    calls = end.data["calls"]
+    assert calls["stages"] == {"episodes": {name: calls[name] for name in ("n_requests", "answered", "failed", "skipped")}}
+    assert (calls["answered"], calls["failed"]) == (0, 0)
+    assert calls["skipped"] == calls["n_requests"] > 0
+    assert end.data["reason"].startswith(f"none of {calls['n_requests']} requests was answered: ")
     assert "max_calls of 1 was reached" in end.data["reason"]
     assert "out of memory" in end.data["reason"]
     # A server that fails may bill all the same.
@@ -62,7 +42,7 @@ def test_an_evaluation_of_which_some_was_answered_is_completed_with_a_warning(qu
     assert end.kind == "completed"
     assert calls["answered"] == server.answered > 0
     assert calls["failed"] > 0
-    assert end.data["warning"].startswith(f"{calls['failed']} of {calls['asked']} requests were not answered: ")
+    assert end.data["warning"].startswith(f"{calls['failed']} of {calls['n_requests']} requests were not answered: ")
     assert "(sloppy: " in end.data["warning"]
     assert end.data["call_costs"]["calls"] == calls["answered"]
     assert end.data["call_costs"]["prompt_tokens"] > 0
@@ -71,7 +51,7 @@ def test_an_evaluation_of_which_some_was_answered_is_completed_with_a_warning(qu
     again = ended(queue, models=["legal", "sloppy"])
     assert "warning" not in again.data
     assert again.data["call_costs"]["calls"] == server.answered - before
-    assert again.data["calls"]["answered"] == again.data["calls"]["asked"]
+    assert again.data["calls"]["answered"] == again.data["calls"]["n_requests"]
 
 
 def test_a_run_of_baselines_makes_no_calls_and_is_completed(queue: Queue) -> None:

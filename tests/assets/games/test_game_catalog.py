@@ -90,29 +90,6 @@ def test_an_approved_persona_plays_on_while_its_next_version_is_a_draft(settings
     assert load_known_personas(settings)["calm"].status == "retired"
 
 
-def test_a_scenario_in_production_plays_on_while_its_next_version_is_experimental(settings: Settings) -> None:
-    """Nights played an experimental version of it at once."""
-    seen: list[tuple[int, str]] = []
-    with GameDocumentStore(settings.responses_url) as store:
-
-        def say(version: int, status: str) -> None:
-            before = {**KUHN, "version": version}
-            revision = store.read_all().revision("scenario", "poker/kuhn")
-            store.say("scenario", {**before, "status": status}, "alice", revision=revision, before=before)
-
-        first = KUHN["version"]
-        for version in (first + 1, first + 2, first + 3):
-            made = {**KUHN, "version": version, "status": "experimental"}
-            store.add("scenario", made, "alice", revision=store.read_all().revision("scenario", "poker/kuhn"))
-            if version == first + 2:
-                say(version, "production")
-            found = load_known_scenarios(settings)["poker/kuhn"]
-            seen.append((found.version - first, found.status))
-        say(first + 2, "retired")
-        seen.append((found.version - first, load_known_scenarios(settings)["poker/kuhn"].status))
-    assert seen == [(1, "experimental"), (2, "production"), (2, "production"), (2, "retired")]
-
-
 def test_a_version_that_is_reported_differently_is_refused_with_both_places(settings: Settings) -> None:
     write(settings, {**CALM, "system_prompt": "Hurry."})
     with GameDocumentStore(settings.responses_url) as store:

@@ -21,6 +21,7 @@ from resources.votes.game_documents import GameDocumentStore
 from tests.assets.games.conftest import CALM, SHOW_CARDS, League
 from tests.assets.stage_names import GAMES_STAGE_NAMES
 
+TABLES = ("scenario_items", "episodes", "episode_scores")
 WAITS = {"family": "games", "persona_ids": ["none"], "scenario_ids": [SHOW_CARDS], "models": ["baseline/waits"]}
 
 
@@ -64,49 +65,22 @@ def shown(league: League, evaluation: Evaluation) -> tuple[Any, ...]:
     return found.metrics(found.counts()), found.counts(), found.traces(), [found.trace(one) for one in found.traces()]
 
 
-def test_the_version_that_was_submitted_is_played_though_a_later_one_was_made_meanwhile(league: League) -> None:
-    plan = planned()
-    assert [dict(one.asks) for one in plan.runs] == [
-        {
-            "persona_id": "none",
-            "scenario_id": SHOW_CARDS,
-            "persona": "",
-            "scenario_version": 1,
-            "seeds": "1-3",
-            "opponents": ["baseline/careful"],
-        }
-    ]
+def test_versions_are_played_and_shown_as_submitted_whatever_was_made_meanwhile(league: League) -> None:
+    evaluation = submitted(plan := planned())
+    (run,) = plan.runs
+    assert (run.asks["scenario_version"], run.asks["seeds"], run.asks["opponents"]) == (1, "1-3", ["baseline/careful"])
     next_scenario(opponents=["waits"])
     assert play(league, plan).failures == ()
-    assert {table: set(by_version(league, table)) for table in ("scenario_items", "episodes", "episode_scores")} == {
-        "scenario_items": {1},
-        "episodes": {1},
-        "episode_scores": {1},
-    }
+    assert all(set(by_version(league, table)) == {1} for table in TABLES)
     assert Counter(row["opponent"] for row in league.rows("episodes")) == {"baseline/careful": 6}
-
-
-def test_versions_lose_no_rows_to_each_other_in_whatever_order_they_are_played(league: League) -> None:
-    old = planned()
-    assert play(league, old).failures == ()
-    next_scenario()
-    assert play(league, planned()).failures == ()
-    tables = ("scenario_items", "episodes", "episode_scores")
-    before = {table: by_version(league, table) for table in tables}
-    assert {version: len(rows) for version, rows in before["episodes"].items()} == {1: 6, 2: 10}
-    assert play(league, old).failures == ()
-    assert {table: by_version(league, table) for table in tables} == before
-
-
-def test_a_later_version_changes_nothing_of_what_is_shown_of_a_finished_run(league: League) -> None:
-    evaluation = submitted(plan := planned())
-    assert play(league, plan).failures == ()
     before = shown(league, evaluation)
     assert {one["n"] for one in before[0] if one["metric"] == "expected_return"} == {6}
-    next_scenario(opponents=["waits"])
-    assert shown(league, evaluation) == before
     assert play(league, planned()).failures == ()
     assert shown(league, evaluation) == before
+    both = {table: by_version(league, table) for table in TABLES}
+    assert {version: len(rows) for version, rows in both["episodes"].items()} == {1: 6, 2: 10}
+    assert play(league, plan).failures == ()
+    assert {table: by_version(league, table) for table in TABLES} == both, "no version loses rows to another"
 
 
 def test_a_version_that_is_not_there_any_more_fails_with_what_is_there_and_what_to_do(league: League, state: Path) -> None:

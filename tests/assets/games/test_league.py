@@ -10,8 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from dtef_pipeline.games.persona_results import SHARED_REQUESTS
-from tests.assets.games.conftest import League, write_made_models
+from tests.assets.games.conftest import League
 from tests.conftest import ROOT
 
 
@@ -40,6 +39,10 @@ def test_baselines_play_every_seed_in_all_seats(league: League) -> None:
     assert len(league.server.calls) == 0
     own = [row["reward"] for row in episodes if row["model"] == "baseline/careful"]
     assert sum(own) == 0
+    # Rows of an earlier run stay.
+    league.run("legal", seeds="6-7")
+    assert Counter(row["model"].partition("/")[0] for row in league.rows("episodes")) == {"baseline": 48, "legal": 4}
+    assert {row["seed"] for row in league.rows("scenario_items")} == set(range(1, 8))
 
 
 def test_a_rerun_of_a_league_sends_no_request(league: League) -> None:
@@ -59,13 +62,6 @@ def test_a_rerun_of_a_league_sends_no_request(league: League) -> None:
     assert league.run("legal", "sloppy", seeds="1-3", personas=["none", "calm"]).failures == ()
     assert len(league.server.calls) == bought
     assert league.table("episodes").equals(before)
-
-
-def test_rows_of_an_earlier_run_stay(league: League) -> None:
-    league.run("baseline/waits", seeds="1-2")
-    league.run("legal", seeds="2-3")
-    assert Counter(row["model"] for row in league.rows("episodes")) == {"baseline/waits": 4, "legal": 4}
-    assert {row["seed"] for row in league.rows("scenario_items")} == {1, 2, 3}
 
 
 def test_a_player_that_cannot_move_forfeits_and_is_distinguished(league: League) -> None:
@@ -133,38 +129,3 @@ def test_the_pages_code_for_notebooks_gives_the_means_of_the_board(league: Leagu
     results = league.rows("persona_results")
     own = {row["model"]: row for row in results if (row["metric"], row["opponent"]) == ("expected_return", "all")}
     assert found == {model: pytest.approx(row["mean"]) for model, row in own.items()}
-
-
-def test_seeds_that_share_requests_of_a_sampled_model_give_no_interval(
-    league: League, state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def of_return() -> dict[str, Any]:
-        league.run("legal", "baseline/random", seeds="1-20")
-        league.roll_up("persona_results")
-        rows = league.rows("persona_results")
-        return {
-            f"{row['model']} {row['model_variant']}": row["reason"]
-            for row in rows
-            if row["metric"] == "turns" and row["opponent"] == "all"
-        }
-
-    settled = of_return()
-    assert SHARED_REQUESTS not in settled.values()
-    write_made_models(state, monkeypatch, league.server, temperature=1.0)
-    reasons = of_return()
-    assert [name for name, reason in reasons.items() if reason == SHARED_REQUESTS] == [
-        name for name in reasons if name.startswith("legal") and name not in settled
-    ]
-    assert len(reasons) == len(settled) + 1
-
-
-def test_the_opponents_forfeit_is_no_red_flag_of_the_player(
-    league: League, state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    manifest = state / "scenarios" / "made" / "show-cards.yaml"
-    manifest.write_text(manifest.read_text(encoding="utf-8").replace("severities: {}", "severities: {forfeit: high}"), "utf-8")
-    league.run("silent", "legal", seeds="1-4", opponents=["silent", "legal"])
-    flags = [row for row in league.rows("episode_scores") if row["metric"] == "red_flag_weighted"]
-    assert {row["value"] for row in flags if row["model"] == "legal"} == {0}
-    assert {row["value"] for row in flags if row["model"] == "silent"} == {0, 10}
-    assert any("forfeit" in row["flags"] for row in league.rows("episodes") if row["model"] == "legal")

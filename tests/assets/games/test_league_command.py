@@ -20,25 +20,25 @@ from resources.gateway.retries import Backoff
 from resources.responses.store import ResponseStore
 from tests.dtef_pipeline.cli.commands import dtef, ok, query
 from tests.fake_llm_server import Call, FakeLLM, Fault, always
-from tests.made.league_players import REPLIES_IN_LEAGUES, legal_reply
 from tests.made.responses import stored
 
 AT_ONCE = 2
-SOLITAIRE_TEXTS = 12
+MODELS = ("legal", "second")
+SOLITAIRE_TEXTS = 11
 """After so many a player resigns: each text is a commit, a busy disk takes its time for it, and nothing here is about the length of a game."""
 
 
 def league_server(**given: Any) -> FakeLLM:
-    return FakeLLM(reply_in_short, **given)
+    return FakeLLM(legal_reply, **given)
 
 
-def reply_in_short(call: Call) -> str:
-    """What a player of the leagues says, but that those who can play solitaire resign early."""
-    own = [one for one in call.body["messages"] if one["role"] == "assistant"]
-    is_solitaire = "solitaire" in call.body["messages"][0]["content"]
-    if is_solitaire and len(own) >= SOLITAIRE_TEXTS and call.body["model"] in ("legal", "sloppy"):
+def legal_reply(call: Call) -> str:
+    """The first legal command that is listed; in solitaire the whole stock twice."""
+    if "Legal commands: " in call.user:
+        return f"ACTION: {call.user.rpartition('Legal commands: ')[2].splitlines()[0].split(', ')[0]}"
+    if sum(one["role"] == "assistant" for one in call.body["messages"]) >= SOLITAIRE_TEXTS:
         return "ACTION: resign"
-    return REPLIES_IN_LEAGUES[call.body["model"]](call)
+    return "ACTION: recycle" if "Stock: empty" in call.user else "ACTION: draw"
 
 
 def know_players(server: FakeLLM, folder: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> None:
@@ -51,7 +51,7 @@ def know_players(server: FakeLLM, folder: Path, monkeypatch: pytest.MonkeyPatch,
         "output_price": 2.0,
         **settings,
     }
-    models = {name: {"model": f"openai/{name}", **shared} for name in REPLIES_IN_LEAGUES}
+    models = {name: {"model": f"openai/{name}", **shared} for name in MODELS}
     (folder / "players.yaml").write_text(yaml.safe_dump({"models": models}), encoding="utf-8")
     monkeypatch.setenv("DTEF_MODELS", str(folder / "players.yaml"))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-made-up")

@@ -149,13 +149,12 @@ def test_killed_while_programs_run_no_process_is_left_and_the_rest_is_run(kept: 
 
 
 def test_the_api_key_appears_nowhere(kept: QaPipeline) -> None:
-    kept.add("gsm8k", SHIPPED / "gsm8k")
     kept.add("humaneval", SHIPPED / "humaneval")
     kept.server.latency = 0.0
     # A server that shows what it was sent, in a program that looks for it.
     looks = f"    import os\n    raise ValueError(str(dict(os.environ)))\n    # {PLANTED}\n"
     kept.players.known = {"def ": looks}
-    assert kept.run(qa_responses={"models": ["honest"], "limit": 5}).failures == ()
+    assert kept.run(qa_responses={"models": ["honest"], "draws": 1, "limit": 2}).failures == ()
     kept.roll_up("qa_board", "report")
     assert {call.key for call in kept.server.calls} == {PLANTED}
     holding = [path for path in kept.folder.rglob("*") if path.is_file() and PLANTED.encode() in path.read_bytes()]

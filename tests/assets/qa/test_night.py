@@ -85,7 +85,7 @@ class TestTick:
     ) -> None:
         panel = (
             "drift: {since: {m: 2026-02-01}}\nqa: {suites: [gsm8k], models: [m], retriever: remote, filter: [YEAR=2024], judge: j, "
-            "allow_unpriced: [j], strict: true, sandbox: off, trust_answers: true}\n"
+            "allow_unpriced: [j], strict: true, sandbox: off}\n"
         )
         monkeypatch.delenv("DTEF_SOCIOSCOPE_URL", raising=False)
         with pytest.raises(ConfigError, match="DTEF_SOCIOSCOPE_URL is not set"):
@@ -95,7 +95,7 @@ class TestTick:
         assert {config[name]["retriever"] for name in ("qa_prompts", "qa_responses")} == {"remote"}
         assert config["qa_prompts"]["filter"] == config["qa_responses"]["filter"] == ["YEAR=2024"]
         assert config["qa_judgements"]["allow_unpriced"] == config["qa_anchors"]["allow_unpriced"] == ["j"]
-        assert config["qa_executions"] == {"snapshot": "2026-03-01", "sandbox": "off", "trust_answers": True}
+        assert config["qa_executions"] == {"snapshot": "2026-03-01", "sandbox": "off"}
         assert config["qa_scores"] == {"snapshot": "2026-03-01", "strict": True}
 
     def test_the_judge_is_shown_anchors_in_the_same_run_within_its_budgets(self, night: Any) -> None:
@@ -210,17 +210,16 @@ class TestNights:
         assert "judge arbiter, semantic: watch on 12 stored answers" in said
 
     def test_anchors_are_kept_from_the_first_night_on_and_asked_once_a_night(self, nights: QaPipeline) -> None:
-        kept = nights.table("qa_anchor_items")
+        kept = nights.table("anchor_items")
         assert len(kept) == 12
-        assert set(kept["snapshot"].to_pylist()) == {"2026-03-01"}
-        rows = nights.rows("qa_anchors")
+        rows = nights.rows("anchors")
         assert Counter((row["snapshot"], row["score"]) for row in rows) == {("2026-03-01", 0.9): 24, ("2026-03-02", 0.4): 24}
         assert {row["anchor"] for row in rows} == set(kept["anchor"].to_pylist())
         answered = nights.server.answered
         run_of_night(nights, 2)
         assert nights.server.answered == answered, "the run of a night that is there is started again, and buys nothing"
-        assert nights.table("qa_anchor_items") == kept
-        assert nights.rows("qa_anchors") == rows
+        assert nights.table("anchor_items") == kept
+        assert nights.rows("anchors") == rows
 
     def test_what_anchors_cost_is_the_judges(self, nights: QaPipeline) -> None:
         assert nights.roll_up("qa_costs").failures == ()

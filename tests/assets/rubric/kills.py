@@ -56,7 +56,7 @@ def killed_when(
         time.sleep(0.002)
     before(process)
     os.kill(process, signal.SIGKILL)
-    assert runner.ended() == -signal.SIGKILL
+    assert runner.await_end(process) == -signal.SIGKILL
     assert reached()
     pipeline.server.await_nobody()
     return Kill(pipeline.players.answered.total(), committed())

@@ -102,7 +102,6 @@ class Reviews:
     ) -> LaunchResult:
         """The stages, by default all, for these blueprints; `config` by asset name, beside the snapshot."""
         of_snapshot: dict[str, dict[str, Any]] = {name: {"snapshot": snapshot} for name in RUBRIC_STAGE_NAMES[1:]}
-        of_snapshot["rubric_embeddings"] |= {"every_prompt": False}
         for name, given in config.items():
             of_snapshot[name] |= given
         with FakeLLM(reply=self.reply) as self.server:

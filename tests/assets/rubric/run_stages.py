@@ -1,9 +1,10 @@
-"""Runs of stages of the rubric and the qa family in processes that can be killed: forks of one that has imported what takes ten seconds.
+"""Runs of stages in processes that can be killed: forks of one that has imported what takes ten seconds.
 
     python -m tests.assets.rubric.run_stages
 
-Reads a line of JSON for each run: [environment, configuration by asset name, stages]. Runs the stages for all blueprints, or parts, of
-DAGSTER_HOME in a fork, whose process id it prints at once, and whose exit code when it has ended (-9: killed). Ends with its input.
+Reads a line of JSON for each run: [environment, configuration by asset name, stages, keys]. Runs the stages for these partitions, or all of
+DAGSTER_HOME, in a fork, and prints its process id. For a line with a process id it prints the exit code when that run has ended (-9: killed).
+Ends with its input.
 """
 
 from __future__ import annotations
@@ -27,18 +28,18 @@ class StageRunner:
 
     process: subprocess.Popen[str]
 
-    def start(self, config: dict[str, Any], stages: Sequence[str]) -> int:
+    def start(self, config: dict[str, Any], stages: Sequence[str], keys: Sequence[str] = ()) -> int:
         """Begin a run in the environment there is now; its process id."""
-        assert self.process.stdin is not None
-        print(json.dumps([dict(os.environ), config, list(stages)]), file=self.process.stdin, flush=True)
-        return self._number()
+        return self._send([dict(os.environ), config, list(stages), list(keys)])
 
-    def ended(self) -> int:
+    def await_end(self, process: int) -> int:
         """Wait for the end of the run; its exit code."""
-        return self._number()
+        return self._send(process)
 
-    def _number(self) -> int:
+    def _send(self, line: Any) -> int:
+        assert self.process.stdin is not None
         assert self.process.stdout is not None
+        print(json.dumps(line), file=self.process.stdin, flush=True)
         return int(self.process.stdout.readline())
 
 
@@ -52,7 +53,7 @@ def stage_runner() -> Iterator[StageRunner]:
             process.kill()
 
 
-def run(environment: dict[str, str], config: dict[str, Any], stages: Sequence[str]) -> int:
+def run(environment: dict[str, str], config: dict[str, Any], stages: Sequence[str], keys: Sequence[str]) -> int:
     from assets.launch import materialize
     from assets.stage.file_notes import list_partitions
     from dtef_pipeline.cli.stage_runs import open_dagster_instance
@@ -61,9 +62,10 @@ def run(environment: dict[str, str], config: dict[str, Any], stages: Sequence[st
     os.environ.clear()
     os.environ.update(environment)
     with open_dagster_instance() as instance:
-        of_qa = stages[0].startswith("qa_")
-        keys = list_partitions(instance, FAMILY_BY_NAME["qa" if of_qa else "rubric"].space)
-        outcome = materialize(instance, stages, keys, config, family="qa" if of_qa else "rubric")
+        family = stages[0].partition("_")[0]
+        family = family if family in FAMILY_BY_NAME else "survey"
+        keys = keys or list_partitions(instance, FAMILY_BY_NAME[family].space)
+        outcome = materialize(instance, stages, keys, config, family=family)
     print(*outcome.failures, sep="\n", file=sys.stderr)
     return 1 if outcome.failures else 0
 
@@ -71,19 +73,19 @@ def run(environment: dict[str, str], config: dict[str, Any], stages: Sequence[st
 def main() -> None:
     import assets.launch  # noqa: F401 - imported for the forks
     import resources.gateway.gateway
-    from resources.gateway.litellm_module import load_litellm
     from resources.gateway.retries import Backoff
 
-    load_litellm()
     resources.gateway.gateway.Backoff = partial(Backoff, first=0.01, longest=0.1)  # type: ignore[misc,assignment]
     for line in sys.stdin:
+        if isinstance(command := json.loads(line), int):
+            print(os.waitstatus_to_exitcode(os.waitpid(command, 0)[1]), flush=True)
+            continue
         child = os.fork()
         if not child:
             # What the run prints is no answer to who started it.
             os.dup2(2, 1)
-            os._exit(run(*json.loads(line)))
+            os._exit(run(*command))
         print(child, flush=True)
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 
 
 if __name__ == "__main__":

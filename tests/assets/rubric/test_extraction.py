@@ -62,8 +62,9 @@ def test_points_are_asked_once_and_judged_and_marked(lacking: RubricPipeline) ->
     assert [row["prompt"] for row in points] == ["second", "second", "third"]
     assert all(row["n_answered"] == 2 and row["score"] is not None for row in points)
     assert {row["source"] for row in lacking.rows("rubric_points") if row["prompt"] == "first"} == {None}
-    cells = {row["prompt"]: row["components"] for row in lacking.rows("rubric_scores") if row["level"] == "cell"}
-    assert cells == {"first": "coverage", "second": "coverage+similarity", "third": "coverage+similarity"}
+    cells = {row["prompt"]: row for row in lacking.rows("rubric_scores") if row["level"] == "cell"}
+    defined = {prompt: (row["coverage"] is not None, row["similarity"] is not None) for prompt, row in cells.items()}
+    assert defined == {"first": (True, False), "second": (True, True), "third": (True, True)}
     of_points = lacking.rows("rubric_runs")[0]
     assert of_points["test_hash"] != before["test_hash"]
     assert (of_points["judge_hash"], of_points["policy_hash"]) == (before["judge_hash"], before["policy_hash"])
@@ -114,7 +115,6 @@ def test_what_cannot_be_read_is_asked_for_once_more_then_similarity_alone_counts
         ("third", 0, "unreadable", 2),
     ]
     cells = {row["prompt"]: row for row in lacking.rows("rubric_scores") if row["level"] == "cell"}
-    assert cells["third"]["components"] == "similarity"
     assert cells["third"]["hybrid"] == pytest.approx(max(0, cells["third"]["similarity"]))
     assert cells["third"]["coverage"] is None
 

@@ -51,7 +51,7 @@ def made_of(tables: Tables, rng: np.random.Generator | None = None) -> Tables:
     at = {name: given(rows) for name, rows in tables.items()}
     points = build_point_rows(at["rubric_responses"], at["rubric_criteria"], at["rubric_judgements"], prepare_function)
     of = (at[name] for name in ("rubric_responses", "rubric_prompts", "rubric_criteria"))
-    return {"rubric_points": points, **score_tables(*of, given(points), at["rubric_embeddings"], POLICY)._asdict()}
+    return {"rubric_points": points, **score_tables(*of, given(points), at["rubric_embeddings"], POLICY)}
 
 
 def test_points_and_scores_of_shuffled_rows_have_the_bits_that_are_stored(stored: RubricPipeline) -> None:
@@ -60,7 +60,7 @@ def test_points_and_scores_of_shuffled_rows_have_the_bits_that_are_stored(stored
     assert len(wanted["rubric_points"]) > 50
     for name, rows in wanted.items():
         assert rows.equals(stored.table(name, "paths")), name
-    for seed in range(5):
+    for seed in range(2):
         for name, rows in made_of(tables, np.random.default_rng(seed)).items():
             assert content_version(rows) == content_version(wanted[name]), (seed, name)
 

@@ -136,8 +136,8 @@ def judged_again_after_a_kill(pipeline: RubricPipeline, runner: StageRunner) -> 
     answered, before = pipeline.players.answered.total(), committed()
     asked_when_killed(pipeline, runner, "judge", 20, "rubric_anchors")
     assert pipeline.run(["rubric_anchors"]).failures == ()
-    rows = pipeline.rows("rubric_anchors")
-    assert (len(rows), len({row["item"] for row in rows}), {row["snapshot"] for row in rows}) == (60, 60, {"night"})
+    rows = pipeline.rows("anchors")
+    assert (len(rows), len({row["anchor"] for row in rows}), {row["snapshot"] for row in rows}) == (60, 60, {"night"})
     kept = committed() - before
     assert 60 <= kept <= 2 * 60
     assert kept <= pipeline.players.answered.total() - answered <= kept + 2 * 8

@@ -15,12 +15,13 @@ from tests.assets.rubric.conftest import RubricPipeline, rubric_pipeline, state_
 from tests.assets.rubric.kills import asked_when_killed, committed
 from tests.assets.rubric.run_stages import StageRunner
 from tests.conftest import ROOT
-from tests.made.rubric_documents import ONE, ONE_PROMPTS, PATHS, PATHS_PROMPTS
+from tests.made.rubric_documents import PATHS, PATHS_PROMPTS
 from tests.made.rubric_replies import faulty
 from tests.postgres import NoPostgres, running_postgres
 from tests.s3_server import running
 from tests.test_s3 import CREDENTIALS
 
+COLD = [{**PATHS, "temperatures": [0.0]}, PATHS_PROMPTS]
 WITHOUT_CLOCK = (
     "rubric_judgements",
     "rubric_embeddings",
@@ -54,13 +55,8 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
         pytest.skip(f"without PostgreSQL: {why}")
 
 
-def add_both(pipeline: RubricPipeline) -> None:
-    pipeline.write("paths", [{**PATHS, "temperatures": [0.0]}, PATHS_PROMPTS])
-    pipeline.write("one", [ONE, ONE_PROMPTS])
-
-
 def made(pipeline: RubricPipeline) -> dict[str, str]:
-    """Both blueprints through all stages and the board; the content of each table."""
+    """The blueprint through all stages and the board; the content of each table."""
     assert pipeline.run().failures == ()
     assert pipeline.roll_up(["rubric_board"]).failures == ()
     return {name: content_version(pipeline.table(name)) for name in WITHOUT_CLOCK}
@@ -71,7 +67,7 @@ def test_on_servers_with_faults_and_kills_the_tables_are_those_of_a_run_on_disk(
 ) -> None:
     with rubric_pipeline(elsewhere, monkeypatch, faulty(0.2), on_disk=True, timeout=5.0) as remote:
         assert isinstance(remote.instance.event_log_storage, PostgresEventLogStorage)
-        add_both(remote)
+        remote.write("paths", COLD)
         asked_when_killed(remote, runner, "candidate", 9, "rubric_blueprints", "rubric_responses")
         asked_when_killed(remote, runner, "judge", 20, "rubric_responses", "rubric_judgements")
         found = made(remote)
@@ -87,7 +83,7 @@ def test_on_servers_with_faults_and_kills_the_tables_are_those_of_a_run_on_disk(
         assert not remote.players.asked
         assert not list(elsewhere.rglob("*.parquet"))
     with rubric_pipeline(state_in(elsewhere / "disk", monkeypatch), monkeypatch) as local:
-        add_both(local)
+        local.write("paths", COLD)
         assert made(local) == found
         assert set(local.players.answered.values()) == {1}
         assert set(local.players.answered) == set(answered)

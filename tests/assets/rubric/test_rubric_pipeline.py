@@ -105,11 +105,11 @@ class TestTables:
 
 class TestEditing:
     def test_each_edit_asks_for_what_it_changes_alone(self, one: RubricPipeline) -> None:
-        scores, label = one.table("rubric_scores"), one.rows("rubric_runs")[0]["run_label"]
+        scores, label = one.table("rubric_scores"), one.rows("rubric_runs")[0]["run_hash"]
         assert one.write("one", [{**ONE, "title": "Another", "description": "Of what?", "tags": ["other"]}, ONE_PROMPTS])
         assert self.asked(one) == {}
         assert one.rows("rubric_blueprints")[0]["tags"] == ["other"]
-        assert (one.table("rubric_scores"), one.rows("rubric_runs")[0]["run_label"]) == (scores, label)
+        assert (one.table("rubric_scores"), one.rows("rubric_runs")[0]["run_hash"]) == (scores, label)
 
         heavier = [{**ONE_PROMPTS[0], "should": [{"text": "It is right.", "weight": 5.0}, "It is kind."]}, ONE_PROMPTS[1]]
         one.write("one", [ONE, heavier])

@@ -63,7 +63,7 @@ def test_another_scale_asks_judges_alone_and_back_again_nobody(one: RubricPipeli
     assert of_ten["test_hash"] == of_five["test_hash"]
     assert of_ten["policy_hash"] == of_five["policy_hash"]
     assert of_ten["judge_hash"] != of_five["judge_hash"]
-    assert of_ten["run_label"] != of_five["run_label"]
+    assert of_ten["run_hash"] != of_five["run_hash"]
     rubric.run(judge_and_score)
     assert not rubric.players.asked
     assert rubric.rows("rubric_runs")[0] == of_five

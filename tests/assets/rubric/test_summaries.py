@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from assets.launch import LaunchResult
-from dtef_pipeline.rubric.summaries.summary_rows import BY_NO_KNOWN_ANALYST, GRADES_LACKING, OF_ANOTHER_REPORT
+from dtef_pipeline.rubric.summaries.summary import BY_NO_KNOWN_ANALYST, GRADES_LACKING, OF_ANOTHER_REPORT
 from tests.assets.rubric.reviews import FIRST, Reviews
 
 

@@ -29,21 +29,21 @@ def failure(key: str, message: str = "m: gone", status: str = "error") -> Failur
 
 
 def test_reasons_are_the_most_frequent_ones(told: Told) -> None:
-    budget = "not asked: the run's max_calls of 3 was reached; last error: m: slow"
+    budget = "not sent: the run's max_calls of 3 was reached; last error: m: slow"
     failures = {
-        "b": failure("b", "not asked: m: gone"),
+        "b": failure("b", "not sent: m: gone"),
         "c": failure("c", "m: odd"),
         "d": failure("d"),
         "e": failure("e", budget, "budget"),
     }
     told.calls.settle("abcde", failures)
     told.calls.end()
-    assert told.ends == [StageCalls(CallCounts(1, 3, 1), "2 of them: m: gone", budget.removeprefix("not asked: "))]
+    assert told.ends == [StageCalls(CallCounts(1, 3, 1), "2 of them: m: gone", budget.removeprefix("not sent: "))]
 
 
 def test_the_error_of_the_only_call_is_reported_beside_the_budget_that_it_used_up(told: Told) -> None:
     """3 were left out as the budget ended, 0 failed: why the one call had failed was not told."""
-    budget = "not asked: the run's max_calls of 1 was reached"
+    budget = "not sent: the run's max_calls of 1 was reached"
     messages = {"a": f"{budget}; last error: m: HTTP 500", "b": budget, "c": budget}
     told.calls.settle("abc", {key: failure(key, message, "budget") for key, message in messages.items()})
     assert told.calls.so_far.counts == CallCounts(0, 0, 3)

@@ -65,12 +65,7 @@ def settings_of_run(**given: Any) -> SurveySettings:
 
 
 def predict(
-    house: Warehouse,
-    answers: Answers,
-    keys: Sequence[str],
-    *models: ModelSpec,
-    at_a_time: int = 5_000,
-    **given: Any,
+    house: Warehouse, answers: Answers, keys: Sequence[str], *models: ModelSpec, at_a_time: int = 5_000, **given: Any
 ) -> dict[str, pa.Table]:
     """All windows asked and written, as the engine does it."""
     settings = settings_of_run(**given)

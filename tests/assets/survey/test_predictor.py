@@ -9,11 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
-from dtef_pipeline.survey.tables import PREDICTIONS
 from resources.warehouse import Warehouse
 from tests.assets.survey.predict_setup import KEYS, LLM, UNIFORM, Answers, predict, put
 
@@ -38,13 +36,6 @@ class TestWindows:
 
 
 class TestAsking:
-    def test_every_prompt_model_and_draw_has_one_row(self, house: Warehouse) -> None:
-        made = predict(house, Answers(), KEYS, UNIFORM, LLM, draws=2)
-        for rows in made.values():
-            assert len(rows) == 4 * 2 * 2 * 2
-            assert len(set(rows["request_key"].to_pylist())) == len(rows)
-            assert rows.schema == PREDICTIONS
-
     def test_levels_questions_and_snapshot_narrow_what_is_asked(self, house: Warehouse) -> None:
         answers = Answers()
         made = predict(house, answers, KEYS[:1], LLM, context_levels=["2"], questions=3, snapshot="2026-01-01")
@@ -52,24 +43,6 @@ class TestAsking:
         assert set(rows["context_level"].to_pylist()) == {"2"}
         assert rows["question_id"].to_pylist() == ["q0", "q1", "q2"]
         assert {request.snapshot for request in answers.batches[0]} == {"2026-01-01"}
-
-    def test_a_failed_call_is_an_error_row_and_the_others_stand(self, house: Warehouse) -> None:
-        first = Answers()
-        predict(house, first, KEYS[:1], LLM)
-        refused = first.batches[0][3].key
-        rows = predict(house, Answers([refused]), KEYS[:1], LLM)[KEYS[0]].to_pylist()
-        assert [row["call_status"] for row in rows].count("answered") == 7
-        (failed,) = (row for row in rows if row["call_status"] == "error")
-        assert (failed["request_key"], failed["error"], failed["attempts"], failed["response"]) == (
-            refused,
-            "HTTP 400: no",
-            3,
-            None,
-        )
-
-    def test_a_context_level_never_made_is_named_with_those_that_were(self, house: Warehouse) -> None:
-        with pytest.raises(ConfigError, match="no blueprints of context level 9; made so far: 0, 2"):
-            predict(house, Answers(), KEYS[:1], LLM, context_levels=["9"])
 
 
 class TestKeeping:
@@ -80,14 +53,6 @@ class TestKeeping:
             kept = [row for row in after[key].to_pylist() if row["model"] == "m"]
             assert kept == before[key].to_pylist()
             assert len(after[key]) == 2 * len(kept)
-
-    def test_an_answer_takes_the_place_of_the_error_before_it(self, house: Warehouse) -> None:
-        first = Answers()
-        predict(house, first, KEYS[:1], LLM)
-        refused = [request.key for request in first.batches[0]]
-        assert set(predict(house, Answers(refused), KEYS[:1], LLM)[KEYS[0]]["call_status"].to_pylist()) == {"error"}
-        again = predict(house, Answers(), KEYS[:1], LLM)[KEYS[0]]
-        assert again["call_status"].to_pylist() == ["answered"] * 8
 
 
 class TestLimits:

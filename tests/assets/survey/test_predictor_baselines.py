@@ -1,4 +1,4 @@
-"""Baselines in the predict stage that read more than their own partition: other segments of the round, earlier rounds."""
+"""Baselines in the predict stage that read the other segments of the round."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pytest
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.survey.baselines.baselines import NEIGHBOUR_BASELINES
+from dtef_pipeline.survey.baselines.neighbours import COLUMNS
 from resources.warehouse import Warehouse
-from tests.assets.survey.predict_setup import PREVIOUS, Answers, predict, put
+from tests.assets.survey.predict_setup import Answers, predict, put
 
 NEAREST, BAYES = (ModelSpec(name=name, model=name) for name in NEIGHBOUR_BASELINES)
 
@@ -34,17 +35,18 @@ class TestNeighbours:
         return [f"S1/{segment}" for segment in house.values("survey_responses", "segment", round="S1")]
 
     def test_the_round_is_read_once_a_run(self, countries: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-        read: list[str] = []
+        read: list[dict[str, Any]] = []
         reads = Warehouse.rows
 
-        def counted(house: Warehouse, table: str, *to: Any, **given: Any) -> pa.Table:
-            if table == "survey_responses" and given.get("columns"):
-                read.append(given["segment"])
-            return reads(house, table, *to, **given)
+        def counted(house: Warehouse, table: str, **given: Any) -> pa.Table:
+            read.append({"table": table, **given})
+            return reads(house, table, **given)
 
         monkeypatch.setattr(Warehouse, "rows", counted)
         predict(countries, Answers(), self.keys(countries), NEAREST, BAYES)
-        assert read == countries.values("survey_responses", "segment", round="S1")
+        assert [one for one in read if one.get("round") == "S1" and "segment" not in one] == [
+            {"table": "survey_responses", "columns": COLUMNS, "round": "S1"}
+        ]
 
     def test_rerun_is_the_same_to_the_last_byte_and_so_is_one_partition_alone(self, countries: Warehouse) -> None:
         keys = self.keys(countries)
@@ -63,22 +65,3 @@ class TestNeighbours:
         assert len(made) == 4
         with pytest.raises(WarehouseError, match=r"cannot read .*india"):
             predict(countries, Answers(), [broken], NEAREST)
-
-
-class TestPreviousRound:
-    def answers(self, house: Warehouse, key: str) -> dict[str, str | None]:
-        rows = predict(house, Answers(), [key], PREVIOUS, context_levels=["0"])[key]
-        return dict(zip(rows["question_id"].to_pylist(), rows["response"].to_pylist(), strict=True))
-
-    def test_wording_links_up_to_case_and_blanks_but_not_other_options(self, tmp_path: Path) -> None:
-        house = Warehouse(tmp_path / "wh")
-        put(house, "GD1/country:kenya", {"question_text": "Do  you\tagree?"}, {"question_text": "And this?"})
-        put(
-            house,
-            "GD2/country:kenya",
-            {"question_text": "do you AGREE?"},
-            {"question_text": "And this?", "options": ["Agree", "Disagree", "Neutral"]},
-        )
-        found = self.answers(house, "GD2/country:kenya")
-        assert found["q0"] is not None
-        assert found["q1"] is None

@@ -139,7 +139,7 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
-@settings(max_examples=settings.default.max_examples // 2)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(share=st.sampled_from([0, 1, 2, 5, 100]), seed=st.integers(0, 1000))
 def test_a_replay_is_that_of_plain_requests_whatever_is_stored(house: Warehouse, share: int, seed: int) -> None:
     requests = plain_requests(house)

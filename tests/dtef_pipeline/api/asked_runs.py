@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -149,9 +150,14 @@ def asked_qa(folder: Path) -> Evaluation:
     return submitted(folder, "qa", {"qa_responses": {"models": ["m"]}}, partition(LAW))
 
 
+@cache
+def _rubric_tables() -> Any:
+    return made_tables(1, 3, 6)
+
+
 def asked_rubric(folder: Path) -> Evaluation:
     """Of the models of made-up blueprints all but the last."""
-    keep(made_tables(1, 3, 6), Path(settings_in(folder).warehouse))
+    keep(_rubric_tables(), Path(settings_in(folder).warehouse))
     return submitted(
         folder, "rubric", {"rubric_responses": {"models": ["openai/model-0", "openai/model-1"]}}, partition(BLUEPRINT)
     )
@@ -183,3 +189,11 @@ def asked_survey(folder: Path) -> Evaluation:
     house.write("predictions", rows_in(PREDICTIONS, calls), **at, snapshot="base")
     how = {"conditions": ["distribution/attribute-label"], "context_levels": ["0"]}
     return submitted(folder, "survey", {"predictions": {**how, "models": ["m"]}}, partition(SEGMENT))
+
+
+ASKED: dict[str, Callable[[Path], Evaluation]] = {
+    "games": asked_games,
+    "qa": asked_qa,
+    "rubric": asked_rubric,
+    "survey": asked_survey,
+}

@@ -35,7 +35,7 @@ def asked_evaluation(store: EvaluationStore) -> str:
 def write_items(store: EvaluationStore, queue_id: str, count: int, first: int = 0, pause: float = 0.0) -> None:
     """Events as the stages of a run write them."""
     for number in range(first, first + count):
-        tell(store, queue_id, "item", {"stage": "episodes", "answered": number, "of": first + count})
+        tell(store, queue_id, "item", {"stage": "episodes", "answered": number, "n_planned": first + count})
         time.sleep(pause)
 
 

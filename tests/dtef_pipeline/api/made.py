@@ -5,7 +5,9 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import yaml
 from fastapi import FastAPI
@@ -55,8 +57,18 @@ def add_partitions(settings: Settings, partitions: Mapping[str, Sequence[str]]) 
             instance.add_dynamic_partitions(name, list(keys))
 
 
+@cache
+def _empty_store() -> bytes:
+    """The file of a store that has all tables, and no row: making them takes longer than most tests."""
+    with TemporaryDirectory() as folder:
+        Services.open_services(settings_in(Path(folder)), Tokens(None)).close()
+        return (Path(folder) / "responses.sqlite").read_bytes()
+
+
 def services_in(folder: Path) -> Services:
     """Services over stores in a folder, with the tokens of `ROLE_TOKENS`; what runs tell is what a test tells."""
+    if not (store := folder / "responses.sqlite").exists():
+        store.write_bytes(_empty_store())
     services = Services.open_services(settings_in(folder), Tokens(written_tokens(folder)))
     services.evaluations.log = RUN_LOG
     return services

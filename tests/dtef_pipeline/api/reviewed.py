@@ -62,7 +62,7 @@ def hidden(answer: httpx2.Response) -> dict[str, str]:
 
 
 def said(answer: httpx2.Response) -> str:
-    return text_of(tree_of(answer.text).find(".//*[@id='said']"))
+    return text_of(tree_of(answer.text).find(".//*[@id='message']"))
 
 
 def voted(

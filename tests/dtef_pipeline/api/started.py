@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import sleep
 
@@ -92,16 +92,17 @@ class Subscriber:
         self._thread.start()
 
     def _read(self) -> None:
-        while not self.left:
-            last = {"Last-Event-ID": str(self.seen[-1][0])} if self.seen else {}
-            try:
-                with httpx2.stream("GET", self.url, headers={**self.headers, **last}, timeout=5) as answer:
-                    if answer.status_code == 204:
-                        break
-                    for event in read_events(answer.iter_lines()):
-                        self.seen.append((event.number, event.kind))
-            except httpx2.HTTPError:
-                pass
-            self.breaks += 1
-            sleep(0.05)
+        with httpx2.Client(headers=self.headers, timeout=5) as client:
+            while not self.left and not self._has_read_all(client):
+                self.breaks += 1
+                sleep(0.05)
         self.ended.set()
+
+    def _has_read_all(self, client: httpx2.Client) -> bool:
+        last = {"Last-Event-ID": str(self.seen[-1][0])} if self.seen else {}
+        with suppress(httpx2.HTTPError), client.stream("GET", self.url, headers=last) as answer:
+            if answer.status_code == 204:
+                return True
+            for event in read_events(answer.iter_lines()):
+                self.seen.append((event.number, event.kind))
+        return False

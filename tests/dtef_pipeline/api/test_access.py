@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-import httpx2
 import pytest
 from fastapi import Request
 
@@ -14,7 +13,6 @@ from dtef_pipeline.api.app import make_app
 from dtef_pipeline.api.tokens import DEVELOPER, TokenHolder, Tokens, new_token, read_tokens, token_hash
 from dtef_pipeline.errors import ConfigError
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, services_in, session_in, written_tokens
-from tests.dtef_pipeline.api.served import served
 
 
 def test_a_route_that_is_not_there_is_a_problem(tmp_path: Path) -> None:
@@ -50,11 +48,6 @@ def test_faults_of_the_file_have_their_line(tmp_path: Path) -> None:
         read_tokens(path)
 
 
-def test_the_application_answers_on_a_port(tmp_path: Path) -> None:
-    with served(services_in(tmp_path)) as api:
-        assert httpx2.get(f"{api.address}/api/nothing").status_code == 404
-
-
 def test_open_to_all_a_page_of_another_site_changes_nothing(tmp_path: Path) -> None:
     """`--dev` asks for no token, and a browser sends what any page says to this computer."""
 
@@ -70,20 +63,6 @@ def test_open_to_all_a_page_of_another_site_changes_nothing(tmp_path: Path) -> N
         assert asked("POST", origin) is None
         assert asked("GET", origin) == DEVELOPER
     services.close()
-
-
-def test_what_is_no_json_is_reported(tmp_path: Path) -> None:
-    with client_in(tmp_path) as client:
-        answer = client.post("/api/evaluations", content=b"{bad", headers={"Content-Type": "application/json"})
-    assert answer.status_code == 422
-    assert answer.json()["errors"][0]["path"] == "body"
-    assert "is not JSON" in answer.json()["detail"]
-
-
-def test_a_faulty_vote_names_its_field(tmp_path: Path) -> None:
-    with client_in(tmp_path) as client:
-        answer = client.post("/api/feedback/votes", json={"pair_id": "p", "reviewer_id": "r", "choice": "C", "confidence": 1})
-    assert (answer.status_code, answer.json()["errors"][0]["path"]) == (422, "choice")
 
 
 def test_the_log_of_actions_takes_no_number_that_is_too_large(tmp_path: Path) -> None:

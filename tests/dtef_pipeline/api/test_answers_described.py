@@ -28,7 +28,6 @@ PERSONA = {"id": "quiet", "display_name": "Quiet", "system_prompt": "You say lit
 MANIFEST = {"persona_ids": ["none"], "scenario_ids": ["poker/kuhn"], "models": ["baseline/random"], "seeds": "1-2"}
 NO_JSON = {
     "GET /api/evaluations/queue/{queue_id}/events",
-    *(f"GET /api/{name}" for name in ("personas.jsonl", "scenarios.jsonl")),
 }
 EVALUATIONS, RUN = "/api/evaluations", "/api/evaluations/{run_id}"
 QUEUE, ONE = f"{EVALUATIONS}/queue", f"{EVALUATIONS}/queue/{{queue_id}}"
@@ -68,14 +67,21 @@ def with_events(store: EvaluationStore, games: str, failed: str) -> None:
     calls = StageCalls(CallCounts(3, 1, 2), "no answer within 60 s", "max_calls reached")
     stage = {"stage": "episodes"}
     tell(store, games, "started", of_run)
-    tell(store, games, "item", {**stage, "answered": 2, "failed": 0, "skipped": 0, "of": 6})
+    tell(store, games, "item", {**stage, "answered": 2, "failed": 0, "skipped": 0, "n_planned": 6})
     tell(store, games, "item", {"restarted": True, **of_run, "reason": "its worker died"})
     tell(store, games, "item", {**stage, **calls.build_json()})
-    tell(store, games, "item", {**stage, "key": "poker/kuhn", "done": 1, "of": 1, "status": "done"})
+    tell(store, games, "item", {**stage, "key": "poker/kuhn", "done": 1, "n_planned": 1, "status": "done"})
     told = EvaluationCalls({"episodes": calls})
     end = {**of_run, "calls": told.build_json(), "warning": told.unanswered_note, "call_costs": sum_call_costs_by(store, games)}
     tell(store, games, "completed", end)
-    part = {"stage": "qa_responses", "key": "mmlu/law", "done": 1, "of": 1, "status": "failed", "reason": "no space left"}
+    part = {
+        "stage": "qa_responses",
+        "key": "mmlu/law",
+        "done": 1,
+        "n_planned": 1,
+        "status": "failed",
+        "reason": "no space left",
+    }
     tell(store, failed, "item", part)
     reasons = {"reason": "mmlu/law: no space left", "failed": {"mmlu/law": "no space left"}}
     tell(store, failed, "failed", {**of_run, **reasons})
@@ -137,16 +143,13 @@ def ask_about_documents(api: Described) -> None:
         assert refused["allowed"] == ["retired"]
         api.ask("GET", one, at=at)
         assert {told["from"] for told in api.ask("GET", f"{one}/versions", at=at).json()["versions"]} == {"store"}
-        lines = api.client.get(f"{path}.jsonl").content
-        told = api.ask("POST", f"{path}.jsonl", 201, content=lines, headers={"Content-Type": "application/x-ndjson"}).json()
-        assert told["known"] == len(lines.splitlines())
     assert len(api.ask("GET", PERSONAS).json()["personas"]) > 1
     assert len(api.ask("GET", SCENARIOS).json()["scenarios"]) > 1
     api.ask("GET", f"{SCENARIOS}/{{league}}/{{name}}/versions", at={"league": "poker", "name": "kuhn"})
 
 
 def ask_about_votes(api: Described) -> None:
-    api.ask("POST", f"{FEEDBACK}/pairs", 201, json={"family": "qa", "only": ["made/*"]})
+    api.ask("POST", f"{FEEDBACK}/pairs", 201, json={"family": "qa", "pattern": ["made/*"]})
     pair = api.ask("GET", f"{FEEDBACK}/next", params={"reviewer_id": "r1"}).json()
     ballot = {"pair_id": pair["pair_id"], "reviewer_id": "r1", "choice": "tie", "confidence": 5, "justification": None}
     vote_id = api.ask("POST", f"{FEEDBACK}/votes", 201, json=ballot).json()["vote_id"]

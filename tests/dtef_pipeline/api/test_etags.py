@@ -28,6 +28,13 @@ FORMS = {
     # The end of a header was looked for with `$`, which also matches before a final line break: the reader then never came further.
     "\n": False,
     '"abc"\n': False,
+    " * ": True,
+    '"",W/"abc"': True,
+    '"x",, ,"abc",': True,
+    ",,": False,
+    "abc": False,
+    '"a,"abc"': False,
+    '*, "abc"x': False,
 }
 
 

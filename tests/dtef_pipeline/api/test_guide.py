@@ -1,4 +1,4 @@
-"""The API accepts what docs/how-to/api.md sends with curl, and the examples on the page for new evaluations."""
+"""The API accepts what docs/how-to/api.md sends with curl, and the page for new evaluations offers the models that can be asked."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from dtef_pipeline.api.pages.new_evaluation_page import manifest_examples
 from tests.conftest import ROOT
 from tests.dtef_pipeline.api.made import add_partitions, client_in, settings_in
 
@@ -42,48 +41,6 @@ def test_the_bodies_of_the_guide_are_taken(demo: Path) -> None:
         ("/feedback/pairs", 409),
         ("/feedback/votes", 404),
     ], [answer.text for _, answer in found]
-
-
-OWN_SERVER = """
-collections: {judges: [mine]}
-models: {mine: {model: hosted_vllm/mine, api_base: "http://127.0.0.1:9/v1"}}
-"""
-
-
-@pytest.mark.parametrize(
-    ("keys", "own", "named"),
-    [
-        (("OPENAI",), "", {"gpt-4.1"}),
-        ((), OWN_SERVER, {"mine"}),
-        ((), "", {"local/smollm2-135m"}),
-    ],
-)
-def test_the_examples_of_manifests_are_taken(
-    demo: Path, monkeypatch: pytest.MonkeyPatch, keys: tuple[str, ...], own: str, named: set[str]
-) -> None:
-    """All of them named gpt-4.1, which a server without a key of OpenAI refuses; and that of questions named no suite."""
-    _keep_keys(monkeypatch, keys)
-    monkeypatch.setattr("resources.gateway.local_model.LocalTransport.problem", lambda *_: None)
-    if own:
-        (demo / "models.yaml").write_text(own, encoding="utf-8")
-    settings = settings_in(demo, **({"DTEF_MODELS": str(demo / "models.yaml")} if own else {}))
-    monkeypatch.setattr("tests.dtef_pipeline.api.made.settings_in", lambda _: settings)
-    examples = manifest_examples(settings)
-    assert {one for example in examples.values() for one in example["models"]} == named | {"baselines"}
-    with client_in(demo) as client:
-        found = {family: client.post("/api/evaluations", json=one) for family, one in examples.items()}
-    assert {family: answer.status_code for family, answer in found.items()} == dict.fromkeys(
-        ("games", "survey", "rubric", "qa"), 202
-    ), {family: answer.text for family, answer in found.items()}
-
-
-def test_where_no_model_can_be_asked_the_examples_need_none(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _keep_keys(monkeypatch, ())
-    monkeypatch.setattr("resources.gateway.local_model.LocalTransport.problem", lambda *_: "the package x is not installed")
-    examples = manifest_examples(settings_in(demo))
-    with client_in(demo) as client:
-        found = {family: client.post("/api/evaluations", json=examples[family]) for family in ("games", "survey", "rubric")}
-    assert {answer.status_code for answer in found.values()} == {202}, {family: one.text for family, one in found.items()}
 
 
 def test_models_to_choose_from_write_texts_and_say_where_they_have_no_key(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:

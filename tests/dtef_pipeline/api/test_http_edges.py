@@ -11,7 +11,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from dtef_pipeline.api.app import LARGEST_BODY
-from dtef_pipeline.cli.serving.serve_api import _make_app
+from dtef_pipeline.cli.serving.serve_api import _make_config
 from tests.dtef_pipeline.api.made import client_in, services_in
 from tests.dtef_pipeline.api.served import PATIENCE_OF_TESTS_S, served
 
@@ -88,7 +88,7 @@ def test_a_body_that_cannot_be_read_is_reported_with_the_reason(body: str, told:
         assert (answer.status_code, answer.json()["detail"]) == (400, f"the body {'has' if 'number' in told else 'is'} {told}")
 
 
-@pytest.mark.parametrize("path", ["evaluations", "feedback/pairs", "personas/cautious/status"])
+@pytest.mark.parametrize("path", ["evaluations", "feedback/votes", "personas/cautious/status"])
 def test_json_that_is_sent_as_something_else_is_reported(path: str, tmp_path: Path) -> None:
     with client_in(tmp_path) as client:
         answer = client.post(f"/api/{path}", content="{}", headers={"Content-Type": "application/x-www-form-urlencoded"})
@@ -112,12 +112,10 @@ def test_a_path_has_one_spelling(tmp_path: Path) -> None:
             assert client.get(path, headers={"Host": "elsewhere.org"}, follow_redirects=False).status_code == 404
 
 
-def test_another_name_of_this_computer_is_a_problem(tmp_path: Path) -> None:
-    """The framework said so as plain text."""
+def test_another_name_of_this_computer_is_refused(tmp_path: Path) -> None:
     services = dataclasses.replace(services_in(tmp_path), open_to_all=True)
-    with TestClient(_make_app(services), base_url="http://example.org") as client:
-        answer = client.get("/api/personas")
-        assert (answer.status_code, answer.headers["content-type"]) == (400, "application/problem+json")
+    with TestClient(_make_config(services).app, base_url="http://example.org") as client:  # type: ignore[arg-type]
+        assert client.get("/api/personas").status_code == 400
         assert client.get("/healthz", headers={"Host": "127.0.0.1:8321"}).status_code == 200
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.api.description import ROLE_MEMBER, operations
+from dtef_pipeline.api.description import operations, read_role
 from dtef_pipeline.api.tokens import TOKEN_ROLES
 from tests.dtef_pipeline.api.made import client_in
 
@@ -20,7 +20,7 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any
 
 
 def test_every_operation_needs_a_role(document: dict[str, Any]) -> None:
-    roles = {f"{method} {path}": one.get(ROLE_MEMBER) for method, path, one in operations(document)}
+    roles = {f"{method} {path}": read_role(one) for method, path, one in operations(document)}
     assert {name for name, role in roles.items() if role not in TOKEN_ROLES} <= {"GET /healthz"}
     assert {name for name, role in roles.items() if role == "reviewer"} <= {
         "GET /api/feedback/next",

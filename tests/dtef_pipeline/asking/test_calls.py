@@ -10,6 +10,7 @@ import pyarrow as pa
 from dtef_pipeline.asking.calls import CallTable
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Response
+from dtef_pipeline.asking.request_list import RequestList
 from dtef_pipeline.tables import CALL, PROMPT_FIELD, field
 from resources.responses.store import RESPONSES
 
@@ -36,7 +37,7 @@ PROMPTS = pa.Table.from_pylist(
 
 def answered(*texts: str) -> pa.Table:
     """The rows after as many of the requests have got these responses; the others failed."""
-    requests = CALLS.requests(PROMPTS, MODEL, 1, "base")
+    requests = RequestList([CALLS.plan_calls(PROMPTS, MODEL, 1, "base").requests])
     rows: list[dict[str, Any]] = [
         {
             **dict.fromkeys(Response.__slots__),
@@ -54,7 +55,7 @@ def answered(*texts: str) -> pa.Table:
 
 
 def test_items_of_one_prompt_share_its_request() -> None:
-    first, second = CALLS.requests(PROMPTS, MODEL, 1, "base")
+    first, second = RequestList([CALLS.plan_calls(PROMPTS, MODEL, 1, "base").requests])
     assert (first.prompt_id, first.choices) == ("p1", ("yes", "no"))
     assert (second.prompt_id, second.choices) == ("p2", ())
 
@@ -77,7 +78,7 @@ def test_a_later_run_replaces_its_rows_and_keeps_the_others() -> None:
 
 
 def test_what_a_failed_request_cost_stands_at_the_first_of_its_rows() -> None:
-    first, second = CALLS.requests(PROMPTS, MODEL, 1, "base")
+    first, second = RequestList([CALLS.plan_calls(PROMPTS, MODEL, 1, "base").requests])
     failures = {
         first.key: Failure(first.key, "no answer", 3, cost_usd=0.5, unknown_cost_attempts=2, unknown_cost_usd_most=4.0),
         second.key: Failure(second.key, "not asked", 0, "budget"),

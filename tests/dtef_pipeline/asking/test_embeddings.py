@@ -39,7 +39,7 @@ class TestBatches:
     def test_a_batch_ends_before_100_000_characters_are_exceeded(self) -> None:
         assert split_text_batches(["a" * 60_000, "b" * 40_000, "c"]) == [range(2), range(2, 3)]
 
-    @given(st.lists(st.integers(0, 150_000), max_size=200))
+    @given(st.lists(st.integers(0, 150_000), max_size=80))
     def test_every_text_is_in_one_batch_in_order_and_within_the_limits(self, lengths: list[int]) -> None:
         found = split_text_batches(["x" * length for length in lengths])
         assert [place for part in found for place in part] == list(range(len(lengths)))
@@ -85,7 +85,7 @@ class TestPieces:
     def test_a_long_text_is_cut_between_words(self) -> None:
         assert [piece.text for piece in split_into_pieces("one two three four five", 2)] == ["one two ", "three four ", "five"]
 
-    @given(st.text(max_size=300), st.integers(1, 20))
+    @given(st.text(max_size=100), st.integers(1, 20))
     def test_pieces_are_the_whole_text_and_none_is_longer_than_a_window(self, text: str, most: int) -> None:
         found = split_into_pieces(text, most)
         assert "".join(piece.text for piece in found) == text

@@ -105,7 +105,7 @@ class TestLoading:
             ("models: [a]", "text 1:1: models: got \\['a'\\]; allowed: a mapping"),
             ("models: {a: 3}", "model 'a': got 3; allowed: a mapping"),
             ("models: {a: {}}", "model 'a': model: is missing"),
-            ("models: {a: {model: openai/x, top_p: 2}}", "top_p: got 2; allowed: more than 0 and at most 1"),
+            ("models: {a: {model: openai/x, top_p: 2}}", "top_p: got 2; allowed: at most 1"),
             (
                 "models: {a: {model: x/y},\n  a: {model: x/z}}",
                 "text 1:2: not a readable model file: the key 'a' is given twice",
@@ -261,7 +261,7 @@ class TestSettingsOfASelector:
             ("mini@seed=1,", "setting ''; allowed"),
             ("mini@temperature=hot", "model 'mini' with temperature=hot: temperature: got 'hot'; allowed: a number"),
             ("mini@temperature=true", "model 'mini' with temperature=true: temperature: "),
-            ("mini@top_p=2", "top_p: got '2'; allowed: more than 0 and at most 1"),
+            ("mini@top_p=2", "top_p: got '2'; allowed: at most 1"),
             ("mini@temperature", "'mini@temperature'. Did you mean mini.*settings follow an @"),
             ("all@temperature=0.5", "baseline/uniform is computed, not asked, so it takes no temperature"),
             ("local/smollm2-135m@temperature=1", "does not sample"),

@@ -89,7 +89,7 @@ def test_metric_view_says_of_each_metric_what_its_board_says_whatever_the_snapsh
             # Nothing is ordinal in one snapshot: there the latest with a value is an earlier one.
             rows += [{**row, "emd_normalized": None if snapshot == "2026-02-01" else given["js"]} for row in some]
     frame = boarded(rows, by="metric", cells=cells).set_index("model")
-    for metric in ("js", "cosine", "tv", "emd_normalized"):
+    for metric in ("js", "tv", "emd_normalized"):
         alone = boarded(rows, metric=metric, cells=cells, intervals=False).set_index("model").loc[frame.index]
         np.testing.assert_allclose(frame[metric], alone["score"], rtol=1e-12)
         assert frame[f"{metric}_rank"].tolist() == alone["rank"].tolist()
@@ -97,12 +97,11 @@ def test_metric_view_says_of_each_metric_what_its_board_says_whatever_the_snapsh
 
 def test_equal_scores_share_a_rank_in_every_view_whatever_the_order_of_the_rows() -> None:
     rng = np.random.default_rng(4)
-    scores = rng.random(500).tolist()
+    scores = rng.random(100).tolist()
     rows = [*scores_of("a", *scores), *scores_of("b", *scores)]
     for by, column in (("overall", "rank"), ("metric", "js_rank")):
-        for _ in range(3):
-            frame = boarded([rows[i] for i in rng.permutation(len(rows))], by=by, intervals=False)
-            assert frame[column].tolist() == [1, 1]
+        frame = boarded([rows[i] for i in rng.permutation(len(rows))], by=by, intervals=False)
+        assert frame[column].tolist() == [1, 1]
 
 
 @pytest.mark.parametrize("options", [{"metric": "kl"}, {"targets": "some"}, {"cells": "few"}])

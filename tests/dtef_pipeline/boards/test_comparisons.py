@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from dtef_pipeline.boards.comparisons import compare_all_pairs, list_contradictions, rank_ranges, tiers
+from dtef_pipeline.boards.comparisons import compare_all_pairs, list_contradictions, rank_ranges
 from dtef_pipeline.statistics.shared_noise import OF_OBSERVED
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
@@ -141,7 +141,7 @@ def test_what_is_made_of_the_answers_moves_with_the_people_who_gave_them() -> No
     assert row["p"] > silent.loc[row.name, "p"]
 
 
-class TestTiers:
+class TestRankRanges:
     BOARD = pd.DataFrame(
         {
             "rank": [1, 2, 3, 4, np.nan],
@@ -152,37 +152,22 @@ class TestTiers:
         }
     )
 
-    def of(self, *better: str, board: pd.DataFrame = BOARD, untested: str = "") -> list[int | None]:
-        return [None if pd.isna(tier) else int(tier) for tier in tiers(board, self.table(*better, untested=untested), KEYS)]
-
-    def table(self, *better: str, untested: str = "") -> pd.DataFrame:
+    def table(self, *better: str) -> pd.DataFrame:
         """Comparisons where of each `xy` model x is better than y, and all others are no clear difference."""
         pairs = [(x, y, "better" if x + y in better else "no clear difference") for x, y in product("abcde", repeat=2)]
         table = pd.DataFrame(pairs, columns=["model", "other_model", "verdict"])
         table = table.assign(model_variant=table["model"], other_variant=table["other_model"], context_level="0", condition="c")
-        table = table.assign(p=0.5, note="")
-        table.loc[table["model"].isin(list(untested)) | table["other_model"].isin(list(untested)), ["p", "verdict"]] = (
-            np.nan,
-            "not tested",
-        )
-        return table
+        return table.assign(p=0.5, note="")
 
-    def test_a_tier_ends_where_its_first_model_is_better(self) -> None:
-        assert self.of("ac", "ad", "ae", "bd") == [1, 1, 2, 2, None]
-        assert self.of("ab", "ac", "ad", "bc", "bd", "cd") == [1, 2, 3, 4, None]
-        assert self.of() == [1, 1, 1, 1, None]
-
-
-class TestRankRanges:
     def test_the_places_that_the_verdicts_leave(self) -> None:
         """a is better than c and d, b than d: a has places 1 to 2, d 3 to 4."""
-        table = TestTiers().table("ac", "ad", "bd")
-        found = rank_ranges(TestTiers.BOARD, table, KEYS)
+        table = self.table("ac", "ad", "bd")
+        found = rank_ranges(self.BOARD, table, KEYS)
         assert found["rank_low"].tolist()[:4] == [1, 1, 2, 3]
         assert found["rank_high"].tolist()[:4] == [2, 3, 4, 4]
         assert found.loc[4].isna().all(), "it is not ranked"
 
     def test_a_model_that_is_better_than_one_ranked_above_it_says_so(self) -> None:
-        notes = list_contradictions(TestTiers.BOARD, TestTiers().table("ab", "ca"), KEYS)
+        notes = list_contradictions(self.BOARD, self.table("ab", "ca"), KEYS)
         assert "a" in notes[2]
         assert notes.drop(2).eq("").all()

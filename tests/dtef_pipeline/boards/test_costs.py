@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.boards.costs import costs, count_calls_once, load_costs, sum_usage, sum_usage_by_model
 from dtef_pipeline.boards.family_calls import Calls, FamilyCalls
-from dtef_pipeline.qa.tables import QA_ANCHORS, QA_CALL_TABLES, QA_JUDGEMENTS, QA_RESPONSES
+from dtef_pipeline.drift.verdict_tables import ANCHORS
+from dtef_pipeline.qa.tables import QA_CALL_TABLES, QA_JUDGEMENTS, QA_RESPONSES
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CALL_TABLES
 from dtef_pipeline.rubric.tables import RUBRIC_RESPONSES
 from dtef_pipeline.survey.identity import SPACE
@@ -32,7 +33,7 @@ def stored(keys: Sequence[str]) -> pa.Table:
 
 
 def connected(**tables: tuple[Sequence[Row], pa.Schema]) -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect()
+    connection = duckdb.connect(config={"threads": 1})
     for name, (rows, schema) in tables.items():
         connection.register(name, pa.Table.from_pylist([dict(row) for row in rows], schema=schema))
     return connection
@@ -86,7 +87,7 @@ def of_qa(
     responses: Sequence[Row], judgements: Sequence[Row] = (), anchors: Sequence[Row] = (), unknown: pa.Table | None = None
 ) -> list[dict[str, Any]]:
     tables = {"qa_responses": (responses, QA_RESPONSES), "qa_judgements": (judgements, QA_JUDGEMENTS)}
-    connection = connected(**tables, **({"qa_anchors": (anchors, QA_ANCHORS)} if anchors else {}))
+    connection = connected(**tables, **({"anchors": (anchors, ANCHORS)} if anchors else {}))
     return list(costs(connection, "qa", QA_CALL_TABLES, stored, unknown=unknown).to_pylist())
 
 
@@ -148,13 +149,15 @@ def test_sums_agree_with_a_plain_loop_over_requests(rows: list[dict[str, Any]], 
         priced = [row["cost_usd"] for row in answered if row["cost_usd"] is not None]
         wanted[place]["cost_usd"] += max(priced, default=0)
         wanted[place]["unpriced"] += bool(answered) and not any(priced) and len(priced) < len(answered)
-    got = {(row["first_level"], row["second_level"], row["purpose"]): row for row in of_survey(*rows)}
+    connection = of_predictions(*rows)
+    counted_rows = costs(connection, "survey", SURVEY_CALL_TABLES, stored).to_pylist()
+    got = {(row["first_level"], row["second_level"], row["purpose"]): row for row in counted_rows}
     assert set(got) == set(wanted)
     for place, sums in wanted.items():
         counted = (got[place]["answered"], got[place]["failed"], got[place]["budget_stopped"], got[place]["prompt_tokens"])
         assert counted == (sums["answered"], sums["error"], sums["budget"], sums["prompt_tokens"])
         assert ((got[place]["cost_usd"] or 0), got[place]["unpriced"]) == (pytest.approx(sums["cost_usd"]), sums["unpriced"])
-    frame = load_costs(of_predictions(*rows), SURVEY_CALL_TABLES, [view])
+    frame = load_costs(connection, SURVEY_CALL_TABLES, [view])
     assert frame["answered"].sum() == sum(sums["answered"] for sums in wanted.values())
     assert frame["cost_usd"].sum() == pytest.approx(sum(sums["cost_usd"] for sums in wanted.values()))
 
@@ -192,10 +195,13 @@ def test_a_judgement_that_shares_its_first_reply_with_another_is_counted_by_call
 
 
 def test_what_the_judge_says_of_anchors_is_paid_for_too() -> None:
-    rows = of_qa([response("a")], [judgement("j1")], [judgement("j2", snapshot=night) for night in ("n1", "n1", "n2")])
-    assert [(row["role"], row["snapshot"], row["calls"], row["cost_usd"]) for row in rows[1:]] == [
-        ("judge", "base", 1, pytest.approx(0.01)),
-        ("judge", "n1", 1, pytest.approx(0.01)),
+    place = {"family": "qa", "partition": "gsm8k/all"}
+    anchors = [judgement("j2", snapshot=night, **place) for night in ("n1", "n1", "n2")]
+    anchors.append(judgement("j3", **{**place, "family": "rubric"}))
+    rows = of_qa([response("a")], [judgement("j1")], anchors)
+    assert [(row["role"], row["second_level"], row["snapshot"], row["calls"], row["cost_usd"]) for row in rows[1:]] == [
+        ("judge", "all", "base", 1, pytest.approx(0.01)),
+        ("judge", "all", "n1", 1, pytest.approx(0.01)),
     ]
 
 

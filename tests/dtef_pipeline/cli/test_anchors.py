@@ -31,7 +31,7 @@ def house(state: Path) -> Warehouse:
     (state / "letter.yml").write_text(LETTER, encoding="utf-8")
     read = read_blueprint(state / "letter.yml", "letter")
     assert read.blueprint is not None
-    for table, rows in build_blueprint_tables(read, read.blueprint, "letter.yml")._asdict().items():
+    for table, rows in build_blueprint_tables(read, read.blueprint, "letter.yml").items():
         made.write(table, rows, blueprint="letter")
     made.write("rubric_scores", RUBRIC_SCORES.empty_table(), blueprint="letter", snapshot="base")
     made.write("qa_judgements", QA_JUDGEMENTS.empty_table(), suite="gsm8k", part="all", snapshot="base")
@@ -65,4 +65,4 @@ def test_without_anything_judged_there_is_nothing_to_judge_again(house: Warehous
         shutil.rmtree(Path(house.root) / table)
     assert "`dtef rubric run` makes some" in refused("anchors", "--family", "rubric", "--judge", "standard=openai/j")
     assert "nothing to judge again" in refused("anchors", "--family", "qa")
-    assert "no qa_anchors" in refused("anchors", "--family", "qa", "--results")
+    assert "no anchors of qa" in refused("anchors", "--family", "qa", "--results")

@@ -5,11 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from dtef_pipeline.cli.families import family_record, find_columns, list_board_names
 from dtef_pipeline.families import FAMILIES
-from dtef_pipeline.report.columns import split_description
 from dtef_pipeline.survey.boards.meanings import list_board_columns
 from dtef_pipeline.survey.boards.survey_boards import PUBLISHED
 from tests.dtef_pipeline.cli.commands import ok, refused
@@ -29,31 +26,13 @@ def test_every_name_has_columns_with_a_meaning() -> None:
     for name in list_board_names():
         columns = find_columns(name)
         assert columns, name
-        assert [column for column, meaning in columns.items() if len(split_description(column, meaning).meaning) < 4] == [], (
-            name
-        )
-
-
-@pytest.mark.parametrize(
-    ("description", "parts"),
-    [
-        ("Share of responses, 0-1: higher is better", ("share", "0-1", "higher is better", "Share of responses")),
-        ("Score, 0-1, higher is better: 0 if refused", ("", "0-1", "higher is better", "Score: 0 if refused")),
-        ("Value; exploitability: lower is better", ("", "", "", "Value; exploitability: lower is better")),
-        ("Cost in US dollars; null: unknown", ("US dollars", "", "", "Cost in US dollars; - means unknown")),
-        ("Change from 0 to 1, -1 to 1", ("", "-1 to 1", "", "Change from 0 to 1")),
-    ],
-)
-def test_a_description_is_split_into_unit_range_direction_and_meaning(description: str, parts: tuple[str, ...]) -> None:
-    assert split_description("score", description)[2:] == parts
+        assert [column for column, meaning in columns.items() if len(meaning) < 4] == [], name
 
 
 def test_explain_prints_a_row_for_each_column() -> None:
     rows = strict(ok("explain", "survey/gaps", "--json"))
-    assert [*rows[0]] == ["column", "title", "unit", "range", "direction", "meaning"]
+    assert [*rows[0]] == ["column", "meaning"]
     assert {row["column"] for row in rows} == {*find_columns("survey/gaps")}
-    (row,) = [row for row in rows if row["column"] == "p_adjusted"]
-    assert (row["title"], row["range"]) == ("p adjusted", "0-1")
     assert "p_adjusted" in ok("explain", "survey/gaps")
 
 

@@ -26,7 +26,7 @@ PAGES = [{"page_content": "Ada kept the light."}, {"page_content": "Bo mended â€
 
 @pytest.fixture
 def sandbox() -> None:
-    """Tests that need it are skipped where no code can be run without `--trust-answers`."""
+    """Tests that need it are skipped where no code can be run."""
     if (found := choose_level()).level is None:
         pytest.skip(f"no sandbox: {found.words}")
 
@@ -80,20 +80,11 @@ class TestPrograms:
         assert (one["status"], one["score"]) == ("timeout", 0.0)
 
 
-@pytest.mark.parametrize("wish", ["off", "rlimits"])
-def test_without_a_sandbox_there_is_no_score_and_the_reason_is_reported(monkeypatch: pytest.MonkeyPatch, wish: str) -> None:
-    monkeypatch.setenv("DTEF_SANDBOX", wish)
+def test_without_a_sandbox_there_is_no_score_and_the_reason_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DTEF_SANDBOX", "off")
     (one,) = scored(code("    return x + y\n"))
     assert (one["status"], one["value"], one["score"]) == ("sandbox_unavailable", None, None)
     assert one["reason"]
-
-
-def test_where_answers_are_trusted_limits_alone_are_enough_and_flagged(monkeypatch: pytest.MonkeyPatch) -> None:
-    if (found := choose_level("rlimits", trust_answers=True)).level is None:
-        pytest.skip(f"no sandbox: {found.words}")
-    monkeypatch.setenv("DTEF_SANDBOX", "rlimits")
-    (one,) = scored(code("    return x + y\n"), options=("--trust-answers",))
-    assert (one["status"], one["value"], one["flags"]) == ("passed", 1, ["weak_isolation"])
 
 
 @pytest.mark.parametrize(

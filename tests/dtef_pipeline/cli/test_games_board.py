@@ -81,7 +81,7 @@ def test_a_row_says_how_many_of_its_episodes_were_played_and_what_ended_the_othe
     at = {**LEAGUE_SPACE.levels("poker/made"), "snapshot": "base"}
     house.write("episodes", pa.concat_tables([ended("little", states), ended("much", ["played"] * 12)]), **at)
     said = "4 of 10 episodes were played: a budget ended 5, 1 failed"
-    for more in ([], ["--games", "shared", "--player", "much", "--player", "little"], ["--by-opponent"]):
+    for more in (["--games", "shared", "--player", "much", "--player", "little"], ["--by-opponent"]):
         rows = {row["player"]: row for row in strict(ok(*BOARD, *more, "--json"))}
         assert said in rows["little"]["note"]
         assert "were played" not in rows["much"]["note"]

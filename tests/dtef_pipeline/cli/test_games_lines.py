@@ -14,7 +14,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import SpokenScenario
 from tests.dtef_pipeline.cli.commands import ok
 from tests.made.made_games import ShowCards
-from tests.made.negotiations import an_allocation, an_auction
+from tests.made.negotiations import an_allocation
 from tests.strict_json import strict
 
 SPOKEN = ("games", "play", "allocation", "--players", "human,baseline/silent", "--json")
@@ -22,7 +22,7 @@ SPOKEN = ("games", "play", "allocation", "--players", "human,baseline/silent", "
 
 def an_allocation_of_seed_1() -> tuple[Any, Any]:
     game = an_allocation()
-    return game, game.reset(1, (0, 1))
+    return game, game.reset(1)
 
 
 @pytest.mark.parametrize(
@@ -60,14 +60,6 @@ def test_a_question_mark_lists_one_choice_per_line_as_people_read_it() -> None:
     assert lines[-1] == "  17  say nothing"
     assert len(set(lines)) == len(lines) == 17
     assert format_choices(ShowCards(), ("wait", "show")) == ["  1  wait", "  2  show"]
-
-
-def test_numbers_in_a_row_are_listed_as_a_range_and_mean_themselves() -> None:
-    auction = an_auction()
-    legal = auction.legal(auction.reset(1, (0, 1)), 0)
-    assert format_choices(auction, legal) == ["  bid 0 .. bid 100"]
-    assert parse_typed_line("37", auction, legal) == "ACTION: 37"
-    assert format_choices(ShowCards(), ("fold", *legal[5:40], "bid 50")) == ["  fold", "  bid 5 .. bid 39", "  bid 50"]
 
 
 def test_many_choices_are_listed_in_part() -> None:

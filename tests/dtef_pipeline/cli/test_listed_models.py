@@ -48,4 +48,4 @@ def test_each_model_is_listed_with_its_transport_and_address() -> None:
 
 def test_a_password_longer_than_any_message_is_not_shown_in_part() -> None:
     spec = ModelSpec(name="m", model="openai/m", api_base=f"http://me:{PLANTED}{'x' * 5_000}@gpu-box:8000/v1")
-    assert resolve_route(spec, {}).address == "http://[...]@gpu-box:8000/v1"
+    assert resolve_route(spec, {})[1] == "http://[...]@gpu-box:8000/v1"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.cli import anchors, family_run
+from dtef_pipeline.cli import anchors
 from dtef_pipeline.cli.families import family_settings
 from dtef_pipeline.cli.rubric import rubric_run
 from dtef_pipeline.errors import ConfigError
@@ -18,7 +18,7 @@ from dtef_pipeline.qa.settings import QaSettings
 from dtef_pipeline.rubric.hybrid import ScoringPolicy
 from dtef_pipeline.rubric.settings import RubricSettings
 from resources.settings import Settings
-from tests.dtef_pipeline.cli.commands import dtef, name_panel
+from tests.dtef_pipeline.cli.commands import name_panel
 
 READ: dict[str, Callable[[dict[str, Any]], RunSettings]] = {
     "rubric": rubric_run.with_panel,
@@ -36,15 +36,6 @@ def test_without_a_panel_or_with_an_empty_section_all_is_as_usual(state: Path, m
     usual = RubricSettings()
     policy = ScoringPolicy(usual.beta, usual.or_paths, usual.should_not_paths, usual.embedder)
     assert policy.policy_hash == ScoringPolicy().policy_hash
-
-
-@pytest.mark.usefixtures("state")
-def test_trust_in_answers_reaches_the_stage_that_runs_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[bool] = []
-    monkeypatch.setattr(family_run, "run", lambda record, options, beside: told.append(options.trust_answers))
-    for given in ([], ["--trust-answers"]):
-        assert dtef("qa", "run", "--suite", "humaneval", "--model", "gpt-4.1", *given).exit_code == 0
-    assert told == [False, True]
 
 
 def test_anchors_are_judged_by_the_same_scale_and_within_the_same_budget(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,6 +94,13 @@ def test_votes_become_a_board_and_stand_beside_metrics(voted: Path) -> None:
         "preference", "board", "--partition", "x"
     )
 
+    warehouse = Warehouse(str(voted / "warehouse"))
+    rows = warehouse.rows("preference_scores").to_pylist()
+    assert {row["note"] for row in rows} == {None}
+    limited = pa.Table.from_pylist([row | {"note": "few prompts"} for row in rows], schema=PREFERENCE_SCORES)
+    warehouse.write("preference_scores", limited)
+    assert "note: qa, all, person: few prompts" in " ".join(ok("preference", "board").split())
+
     with VoteStore(Settings.read_environment().responses_url) as store:
         store.void(store.votes()[0][0], "test", "a mistake")
     assert "the votes have changed since" in dtef("preference", "board").stderr
@@ -111,6 +118,7 @@ def test_a_roll_up_by_item_at_equal_length_with_weights_stands_in_its_rows(
     store_votes(60, reviewers=6)
     store_votes(40, suite="other", reviewers=6)
     add_judged("openai/gpt-4o", ("[temperature=0]",), 100)
+    skip_site(monkeypatch)
     how = {"weight": "confidence", "control": "length", "items": ["made/*"], "no_own_judge": True}
     name_panel(state, monkeypatch, preference=how)
     ok("preference", "board", "--refresh")
@@ -129,16 +137,8 @@ def test_a_roll_up_by_item_at_equal_length_with_weights_stands_in_its_rows(
     assert "items: made/all/0" in refused("preference", "board", "--refresh")
 
 
-def test_the_board_says_what_limits_intervals(voted: Path) -> None:
-    warehouse = Warehouse(str(voted / "warehouse"))
-    rows = warehouse.rows("preference_scores").to_pylist()
-    assert {row["note"] for row in rows} == {None}
-    limited = pa.Table.from_pylist([row | {"note": "few prompts"} for row in rows], schema=PREFERENCE_SCORES)
-    warehouse.write("preference_scores", limited)
-    assert "note: qa, all, person: few prompts" in " ".join(ok("preference", "board").split())
-
-
-def test_without_votes_the_board_says_what_makes_it(state: Path) -> None:
+def test_without_votes_the_board_says_what_makes_it(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    skip_site(monkeypatch)
     assert "no votes yet" in refused("preference", "board", "--refresh")
     store_votes(1)
     ok("preference", "board", "--refresh")

@@ -1,17 +1,22 @@
-"""`dtef preference board --now` as a user calls it."""
+"""`dtef preference board FILE` and `dtef preference vote --judge` as a user calls them."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 
+from dtef_pipeline.preference.pairing import make_new_pairs
 from dtef_pipeline.preference.vote_fit import VoteSettings
 from dtef_pipeline.statistics.bradley_terry import TIES
-from tests.dtef_pipeline.cli.commands import dtef, name_panel, ok, refused
-from tests.made.stored_votes import add_judged, store_votes
+from resources.settings import Settings
+from resources.votes.vote_store import VoteStore
+from tests.dtef_pipeline.cli.commands import dtef, name_panel, ok, refused, serve_as, write_panel
+from tests.fake_llm_server import Call, FakeLLM
+from tests.made.stored_votes import written
 
 DOCUMENTED = {"votes", "reviewers", "separable", "components", "nu", "scores"}
 OF_SCORE = {"model", "component", "beta", "share", "se", "low", "high"}
@@ -27,7 +32,7 @@ def votes(tmp_path: Path) -> Path:
 
 
 def test_json_has_the_documented_keys(votes: Path) -> None:
-    found = json.loads(ok("preference", "board", "--now", votes, "--json"))
+    found = json.loads(ok("preference", "board", votes, "--json"))
     assert set(found) >= DOCUMENTED
     assert (found["votes"], found["reviewers"], found["separable"], found["components"]) == (60, 6, False, [["a", "b"]])
     assert [score["model"] for score in found["scores"]] == ["a", "b"]
@@ -39,7 +44,7 @@ def test_json_has_the_documented_keys(votes: Path) -> None:
 
 def test_the_table_says_who_voted_and_where_columns_are_explained(votes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name_panel(votes.parent, monkeypatch, preference={"weight": "confidence", "prior_l2": 0.1})
-    shown = ok("preference", "board", "--now", votes)
+    shown = ok("preference", "board", votes)
     for words in (
         "60 votes, 6 reviewers",
         "prior l2=0.1",
@@ -52,49 +57,34 @@ def test_the_table_says_who_voted_and_where_columns_are_explained(votes: Path, m
 
 def test_why_there_is_no_score_stands_below_the_table(tmp_path: Path) -> None:
     (tmp_path / "votes.csv").write_text("left,right,choice\na\x1b[31m,b,A\n", encoding="utf-8")
-    shown = ok("preference", "board", "--now", tmp_path / "votes.csv")
+    shown = ok("preference", "board", tmp_path / "votes.csv")
     assert "none of the others ever beat or tied a" in shown
     assert "\x1b" not in shown
 
 
 def test_an_empty_file_is_no_fault(tmp_path: Path) -> None:
     (tmp_path / "votes.csv").write_text("left,right,choice\n", encoding="utf-8")
-    assert "holds no votes" in ok("preference", "board", "--now", tmp_path / "votes.csv")
-    assert json.loads(ok("preference", "board", "--now", tmp_path / "votes.csv", "--json"))["scores"] == []
+    assert "holds no votes" in ok("preference", "board", tmp_path / "votes.csv")
+    assert json.loads(ok("preference", "board", tmp_path / "votes.csv", "--json"))["scores"] == []
 
 
-def test_votes_without_prompts_and_busy_reviewers_are_stated_to_limit_intervals(tmp_path: Path) -> None:
-    path = tmp_path / "votes.csv"
-    for reviewer, message in ((lambda at: at % 7, "hold for the prompts"), (lambda at: max(0, at - 90), "worth 1.2 reviewers")):
-        rows = "".join(f"a,b,{'A' if at % 3 else 'B'},r{reviewer(at)}\n" for at in range(100))
-        path.write_text(f"left,right,choice,reviewer_id\n{rows}", encoding="utf-8")
-        assert message in " ".join(ok("preference", "board", "--now", path).split())
+def test_a_key_that_is_none_is_refused_with_what_is_allowed(votes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name_panel(votes.parent, monkeypatch, preference={"ties": "third"})
+    assert "panel.yaml:2: preference.ties: got 'third'; allowed: half, davidson, drop" in refused("preference", "board", votes)
 
 
-@pytest.mark.parametrize(
-    ("how", "message"),
-    [
-        ({"prior_l2": -1}, "preference.prior_l2: got -1; allowed: 0 to 1,000,000"),
-        ({"prior_l2": float("nan")}, "preference.prior_l2: got nan"),
-        ({"ties": "third"}, "preference.ties: got 'third'; allowed: half, davidson, drop"),
-        ({"tise": "half"}, "preference.tise: unknown key; known: ties"),
-    ],
-)
-def test_a_key_that_is_none_is_refused_with_what_is_allowed(
-    how: dict[str, Any], message: str, votes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    name_panel(votes.parent, monkeypatch, preference=how)
-    assert f"panel.yaml:2: {message}" in refused("preference", "board", "--now", votes)
+def test_options_of_the_stored_board_are_refused_with_a_file(votes: Path) -> None:
+    assert "--judge does not work with FILE" in refused("preference", "board", votes, "--judge", "x")
 
 
 def test_control_by_length_needs_responses(votes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name_panel(votes.parent, monkeypatch, preference={"control": "length"})
-    assert "needs --responses FILE" in refused("preference", "board", "--now", votes)
+    assert "leave it out for a file" in refused("preference", "board", votes)
 
 
 def test_a_faulty_file_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "votes.csv").write_text("left,right,choice\na,b,maybe\n", encoding="utf-8")
-    result = dtef("preference", "board", "--now", tmp_path / "votes.csv")
+    result = dtef("preference", "board", tmp_path / "votes.csv")
     assert result.exit_code == 2
     assert "votes.csv:2: choice is not usable; got 'maybe'; allowed: A, B, tie" in result.output
 
@@ -103,75 +93,94 @@ def test_the_ways_with_ties_are_those_of_the_fit() -> None:
     assert get_args(VoteSettings.model_fields["ties"].annotation) == TIES
 
 
+ALWAYS_FIRST = "<reflection>The first.</reflection><classification>CLASS_A</classification>"
+
+
 @pytest.fixture
-def stored(state: Path) -> Path:
-    """60 votes of six people, and 60 of one judge who says the opposite."""
-    store_votes(60)
-    store_votes(60, reviewer_kind="judge")
+def paired(state: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-made-up")
+    responses = written(items=6)
+    with VoteStore(Settings.read_environment().responses_url) as store:
+        store.add_pairs(responses, make_new_pairs(responses), user="test")
     return state
 
 
-def test_without_a_file_the_votes_of_the_store_are_fitted_and_kinds_of_reviewers_never_mixed(stored: Path) -> None:
-    found = json.loads(ok("preference", "board", "--now", "--json"))
-    assert (found["votes"], found["reviewers"]) == (60, 6)
-    best = found["scores"][0]["model"]
-    of_judge = json.loads(ok("preference", "board", "--now", "--json", "--judge", "*"))
-    assert (of_judge["votes"], of_judge["reviewers"], of_judge["scores"][-1]["model"]) == (60, 1, best)
-    assert "at least 5 are needed" in of_judge["scores"][0]["reason"]
+def judged(paired: Path, monkeypatch: pytest.MonkeyPatch, reply: Callable[[Call], str], *options: str) -> tuple[str, int]:
+    with FakeLLM(reply=reply) as server:
+        serve_as(server, paired, monkeypatch)
+        said = dtef("preference", "vote", "--judge", "mine", *options)
+        for call in server.calls:
+            assert "alpha" not in json.dumps(call.body), "a judge reads no names"
+            assert call.body["temperature"] == 0
+        return said.output, server.answered
 
 
-def test_stored_votes_are_chosen_by_family_and_item_and_controlled_by_their_texts(
-    stored: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_judge_that_always_takes_the_first_text_gives_ties_alone(paired: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said, asked = judged(paired, monkeypatch, lambda call: ALWAYS_FIRST)
+    assert asked == 12
+    for words in ("6 votes on 6 pairs, 6 ties", "flip rate 1.000", "position: 1.000 of 12 decisions", "as judge: 12 calls"):
+        assert words in said
+    votes = json.loads(ok("preference", "votes", "--json"))
+    assert {(one["kind"], one["choice"], one["confidence"]) for one in votes} == {("judge", "tie", None)}
+    again, asked = judged(paired, monkeypatch, lambda call: ALWAYS_FIRST)
+    assert asked == 0
+    assert "no pair left to judge" in again
+
+
+def test_a_judge_that_prefers_the_longer_text_survives_the_swap(paired: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def longer(call: Call) -> str:
+        first, second = (call.user.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0] for tag in ("TEXT_A", "TEXT_B"))
+        return f"<classification>CLASS_{'A' if len(first) > len(second) else 'B'}</classification>"
+
+    said, asked = judged(paired, monkeypatch, longer, "--pairs", "4")
+    assert asked == 8
+    for words in ("4 votes on 4 pairs, 0 ties", "flip rate 0.000", "position: 0.500"):
+        assert words in said
+
+
+def test_a_text_without_a_verdict_is_no_vote_and_a_rerun_buys_nothing(paired: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said, asked = judged(paired, monkeypatch, lambda call: "Both are fine.", "--pairs", "2")
+    assert asked == 8, "each order once, and once more with a correction"
+    assert "no vote on 2 pairs, because there was no verdict: unreadable 2" in said
+    assert judged(paired, monkeypatch, lambda call: ALWAYS_FIRST, "--pairs", "2")[1] == 0
+    assert ok("preference", "votes").strip() == "There are no votes."
+
+
+def test_a_budget_ends_judging_and_a_model_that_writes_nothing_is_refused(
+    paired: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name_panel(stored, monkeypatch, preference={"control": "length"})
-    some = json.loads(ok("preference", "board", "--now", "--json", "--family", "qa", "--item", "made/all/[0-9]"))
-    assert 0 < some["votes"] < 60
-    assert "length" in some
-    for other in ("rubric", "elsewhere"):
-        assert f"holds no votes of people on responses of {other}" in refused("preference", "board", "--now", "--family", other)
-    assert "none of 60 votes is on such an item" in refused("preference", "board", "--now", "--item", "x")
-    assert "games, elsewhere" in dtef("preference", "board", "--now", "--family", "x").output
-    for given in (("--family", "qa"), ("--item", "x"), ("--judge", "x"), ("--reviewer", "x")):
-        assert "give no FILE" in dtef("preference", "board", "--now", __file__, *given).output
+    said, asked = judged(paired, monkeypatch, lambda call: ALWAYS_FIRST, "--max-calls", "2")
+    assert asked == 2
+    assert "because there was no verdict: budget" in said
+    assert "without a server" in refused("preference", "vote", "--judge", "baseline/uniform")
 
 
-def test_pairs_with_a_name_in_a_text_can_be_left_out(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store_votes(10)
-    assert json.loads(ok("preference", "board", "--now", "--json"))["votes"] == 10
-    # Every made text says whose it is.
-    name_panel(state, monkeypatch, preference={"without_leak_risk": True})
-    assert "nothing to fit" in refused("preference", "board", "--now", "--json")
-
-
-def test_weights_without_confidences_say_whose_votes_have_none(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message spoke of a column of a file, and the board of people's votes was lost with that of judges."""
-    add_judged("openai/gpt-4o", ("[temperature=0]",), 20)
-    name_panel(stored, monkeypatch, preference={"weight": "confidence"})
-    assert json.loads(ok("preference", "board", "--now", "--json"))["weight"] == "confidence"
-    said = refused("preference", "board", "--now", "--judge", "gpt-4o")
-    assert "weight: confidence, in the panel file: judges give no confidence" in said
-
-
-def test_judges_are_fitted_one_by_one_or_together_as_models(stored: Path) -> None:
-    """All judges were one fit that nobody asked for, and a model at two temperatures was two reviewers."""
-    add_judged("openai/gpt-4o", ("[temperature=0]", "[temperature=1]"), 20)
-    one = json.loads(ok("preference", "board", "--now", "--json", "--judge", "pairs(openai/gpt-4o[temperature=1])#01234567"))
-    assert (one["votes"], one["reviewers"], one["judges"]) == (20, 1, ["pairs(openai/gpt-4o[temperature=1])#01234567"])
-    together = json.loads(ok("preference", "board", "--now", "--json", "--judge", "*"))
-    assert (together["votes"], together["reviewers"]) == (100, 2)
-    assert json.loads(ok("preference", "board", "--now", "--json", "--judge", "gpt-4o"))["reviewers"] == 1
-    assert "--judge x: got none that voted" in refused("preference", "board", "--now", "--judge", "x")
-    assert json.loads(ok("preference", "board", "--now", "--json", "--reviewer", "r[0-2]"))["reviewers"] == 3
-
-
-def test_self_judged_votes_are_counted_and_can_be_left_out(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store_votes(20, ("openai/gpt-4o-mini[temperature=0]", "anthropic/claude-haiku-4-5", "mistral/mistral-small"))
-    add_judged("openai/gpt-4o", ("[temperature=0]",), 20)
-    found = json.loads(ok("preference", "board", "--now", "--json", "--judge", "gpt-4o"))
-    own = found["self_judged"]
-    assert 0 < own < 20
-    assert f"{own} votes self-judged" in ok("preference", "board", "--now", "--judge", "gpt-4o")
+def test_a_judge_says_what_it_judges_of_its_own_maker_and_can_leave_it_out(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model judged its own responses without a word."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-made-up")
+    responses = written(("alpha", "beta", "openai/fake[temperature=1]"), items=3)
+    with VoteStore(Settings.read_environment().responses_url) as store:
+        store.add_pairs(responses, make_new_pairs(responses, per_item=3), user="test")
     name_panel(state, monkeypatch, preference={"no_own_judge": True})
-    left = json.loads(ok("preference", "board", "--now", "--json", "--judge", "gpt-4o"))
-    assert (left["votes"], left["self_judged"], left["self_judged_left_out"]) == (20 - own, 0, own)
-    assert "openai/gpt-4o-mini[temperature=0]" not in {one["model"] for one in left["scores"]}
+    said, asked = judged(state, monkeypatch, lambda call: ALWAYS_FIRST)
+    write_panel(preference={})
+    assert asked == 6
+    assert "fake: 6 pairs left out: a response is of its own maker" in said
+    said, asked = judged(state, monkeypatch, lambda call: ALWAYS_FIRST)
+    assert asked == 12
+    assert "6 pairs of 6 with a response of its own maker: these votes are self-judged" in " ".join(said.split())
+    listed = json.loads(ok("preference", "votes", "--json"))
+    assert sorted(one["self_judged"] for one in listed) == [False] * 3 + [True] * 6
+
+
+def test_a_person_is_refused_under_a_judges_id(paired: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    judged(paired, monkeypatch, lambda call: ALWAYS_FIRST, "--pairs", "1")
+    (vote,) = json.loads(ok("preference", "votes", "--json"))
+    own = ("--reviewer", vote["reviewer"])
+    for command in (
+        ("preference", "vote", "--out", paired / "page", *own),
+        ("preference", "votes", "--consent", vote["reviewer"]),
+    ):
+        assert "belongs to a judge" in refused(*command)

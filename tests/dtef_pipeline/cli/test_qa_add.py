@@ -93,7 +93,7 @@ class TestCheck:
         told = result.stdout.splitlines()
         assert (result.exit_code, len(told)) == (1, 8)
         assert [int(line.split("json:")[1].split(":")[0]) > 1 for line in told[:6]] == [True] * 6
-        assert "pages.json:1: page_content; got 'half \\ud800'; allowed: text without NUL" in told[6]
+        assert "pages.json:1: page_content is not text; got 'half \\ud800'; allowed: text without NUL" in told[6]
         assert told[7] == "4 items (4 PickOne), 1 chunk of documents, 5 rows left out, 2 answers left out"
         (tmp_path / "page.json").write_text(json.dumps(pages[:1]), encoding="utf-8")
         result = dtef("score", tmp_path / "talks.json", "--corpus", tmp_path / "page.json", "--out", tmp_path / "out")

@@ -98,7 +98,7 @@ def made_tables() -> dict[str, list[dict[str, Any]]]:
         "qa_scores": [*scores, *judged_scores()],
         "qa_responses": responses,
         "qa_judgements": judgements,
-        "qa_anchors": anchors(),
+        "anchors": anchors(),
     }
 
 
@@ -113,12 +113,20 @@ def judged_scores() -> list[dict[str, Any]]:
 
 def anchors() -> list[dict[str, Any]]:
     """What the judge said of the same stored answers: .2 less from the fifth night on."""
-    judge = {"judge_model": "j", "judge_variant": "j[temperature=0]", "evaluator": "semantic", "raw": [], "request_keys": []}
+    judge = {
+        "judge": "j",
+        "judge_model": "j",
+        "judge_variant": "j[temperature=0]",
+        "evaluator": "semantic",
+        "raw": [],
+        "request_keys": [],
+    }
     return [
         {
             **judge,
-            "suite": "sums",
-            "item_id": f"sum{item}",
+            "family": "qa",
+            "partition": "sums/s0",
+            "item": f"sum{item}",
             "anchor": f"a{item}",
             "snapshot": night(at)["snapshot"],
             "score": (0.5 if at > 4 else 0.7) + item % 5 / 50,

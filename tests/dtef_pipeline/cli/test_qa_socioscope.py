@@ -1,25 +1,17 @@
-"""`dtef qa socioscope`: answers of a file, or of models, with their quotations, averages and bars; no results are ever replaced."""
+"""`dtef score --corpus`: answers of a file with their quotations, averages and bars; no results are ever replaced."""
 
 from __future__ import annotations
 
 import json
-import re
-import shutil
-from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from assets.launch import LaunchResult
 from dtef_pipeline.cli.qa import qa_socioscope
-from resources.warehouse import Warehouse
 from tests.conftest import ROOT
-from tests.dtef_pipeline.cli.commands import dtef, name_panel, ok, refused
-from tests.fake_llm_server import FakeLLM
-from tests.made.qa_replies import QaPlayers
+from tests.dtef_pipeline.cli.commands import dtef, ok, refused
 from tests.strict_json import strict
 
 TALKS = ROOT / "data" / "questions" / "socioscope"
@@ -145,157 +137,8 @@ class TestGiven:
     def test_what_cannot_be_scored_is_refused(self, files: tuple[Path, Path, Path]) -> None:
         questions, corpus, out = files
         questions.write_text(json.dumps({"qa_pairs": [{**one, "answers": []} for one in PAIRS]}), encoding="utf-8")
-        assert "no question of it has answers: --model MODEL asks a model" in refused("score", questions, "--corpus", corpus)
+        assert "no question of it has answers" in refused("score", questions, "--corpus", corpus)
         questions.write_text("{}", encoding="utf-8")
         assert "no question of it can be used" in refused("score", questions, "--corpus", corpus, "--out", out)
         assert "does not exist" in refused("score", questions, "--corpus", corpus.parent / "none")
-        for option in ("--k 3", "--retriever remote", "--filter PROJECT=x", "--snapshot base", "--replace"):
-            told = refused("score", questions, "--corpus", corpus, *option.split())
-            assert f"{option.split()[0]} does not work with --corpus without --model" in told
         assert not out.exists()
-
-
-@pytest.fixture
-def asked(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[FakeLLM, QaPlayers]]:
-    """Models that answer questions about the sample interviews: one that quotes, and one that makes its quotations up."""
-    pairs = json.loads((TALKS / "questions.json").read_text(encoding="utf-8"))["qa_pairs"]
-    players = QaPlayers(evidence={one["question"]["text"]: ("yes", tuple(one["quotes"])) for one in pairs})
-    with FakeLLM(reply=players.reply) as server:
-        spec = {"api_base": server.base_url, "retries": 1}
-        models = {name: {"model": f"openai/{name}", **spec} for name in ("honest", "inventor")}
-        (state / "models.yaml").write_text(yaml.safe_dump({"models": models}), encoding="utf-8")
-        monkeypatch.setenv("DTEF_MODELS", str(state / "models.yaml"))
-        # Boards over all parts take most of the time, and have tests of their own.
-        monkeypatch.setattr("dtef_pipeline.cli.stage_runs.roll_up", lambda instance, family, metric=None: LaunchResult((), ()))
-        yield server, players
-
-
-def of_models(document: Any) -> set[str]:
-    return {one["model"] for pair in document["qa_pairs"] for one in pair["answers"]}
-
-
-def judged_found(document: Any) -> Sequence[bool]:
-    return [bool(cited["exact"]) for pair in document["qa_pairs"] for one in pair["answers"] for cited in one["citations"]]
-
-
-def test_models_are_asked_once_and_each_has_results_of_its_own(asked: tuple[FakeLLM, QaPlayers], state: Path) -> None:
-    """Answers of several models were mixed into one average; and a name with brackets was taken for a pattern, which fits no part."""
-    server, _ = asked
-    questions = state / "questions [1].json"
-    shutil.copy(TALKS / "questions.json", questions)
-    words = ("score", questions, "--corpus", TALKS, "--k", "4", "--out", state / "out")
-    said = ok(*words, "--model", "honest", "--model", "inventor")
-    assert said.count("20 answers to 20 questions: ") == 2
-    assert server.answered == 40
-    once = documents(state / "out")
-    assert sorted(sorted(of_models(one)) for one in once) == [["honest"], ["inventor"]]
-    honest, inventor = sorted(once, key=lambda one: sorted(of_models(one)))
-    assert len(judged_found(honest)) >= 10
-    assert all(judged_found(honest))
-    assert not any(judged_found(inventor))
-    assert honest["averages"]["existence_score"]["micro"] == 1.0
-    assert inventor["averages"]["existence_score"]["micro"] == 0.0
-
-    assert len(inventor["model_variant"]) > 0
-    facts = {"model": "inventor", "snapshot": "base", "retriever": "bm25", "k": 4}
-    assert {name: inventor[name] for name in facts} == facts
-    assert inventor["lexicon"].startswith("wordnet-")
-    cited = [one for pair in honest["qa_pairs"] for one in pair["answers"][0]["citations"]]
-    assert {(type(one["source_index"]), type(one["exact"]), type(one["relaxed"])) for one in cited} == {(int, int, int)}
-    assert all("#" in one["doc_id"] for one in cited)
-    names = sorted(path.name for path in (state / "out").iterdir())
-    assert [re.sub(r"\d{8}T\d{6}Z", "TIME", name) for name in names if "inventor" in name] == [
-        "results-TIME-inventor-quotations.svg",
-        "results-TIME-inventor-scores.svg",
-        "results-TIME-inventor.json",
-    ]
-    chart = next((state / "out").glob("*inventor-scores.svg")).read_text(encoding="utf-8")
-    assert "Mean score by interview: inventor, questions [1].json" in chart
-
-    ok(*words, "--model", "inventor")
-    assert server.answered == 40, "what is stored is not asked again"
-    both = [one for one in documents(state / "out") if of_models(one) == {"inventor"}]
-    assert [{**one, "time": ""} for one in both] == [{**inventor, "time": ""}] * 2
-    assert len(documents(state / "out")) == 3
-
-
-@pytest.mark.thorough
-def test_a_judge_reads_the_reasons_where_a_question_says_so(
-    asked: tuple[FakeLLM, QaPlayers], state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """There was no --judge: that of judges.yaml was asked, though the help said that none was."""
-    server, _ = asked
-    metric = json.dumps({"answer": "yes", "rationale": {"judge": True}, "weight": 0.5})
-    questions = state / "why.json"
-    questions.write_text(json.dumps({"qa_pairs": [pair("why", "Yes/No with Rationale", metric, "x.csv")]}), encoding="utf-8")
-    server.reply = lambda call: (
-        '{"score": 0.4, "reason": "so"}'
-        if call.body["model"] == "inventor"
-        else '{"answer": "Yes, the tide.", "citations": []}'
-    )
-    words = ("score", questions, "--corpus", TALKS, "--out", state / "out", "--part", "reasons")
-    assert "--judge with --corpus without --model, which scores the answers of a file" in refused(*words, "--judge", "inventor")
-    assert "this is the judge: --judge MODEL names another judge" in refused(*words, "--model", "honest")
-    assert server.answered == 0
-    name_panel(state, monkeypatch, qa={"allow_unpriced": ["inventor"]})
-    said = ok(*words, "--model", "honest", "--judge", "inventor")
-    assert "score:      0.700 over 1 question (micro)" in said
-    (document,) = documents(state / "out")
-    assert document["qa_pairs"][0]["id"] == "reasons/why"
-    assert "reasons by judge 1, openai/inventor" in document["qa_pairs"][0]["answers"][0]["measured_by"]
-    ok(*words, "--model", "honest", "--judge", "none")
-    assert server.answered == 2
-
-
-def test_an_unknown_model_is_refused_before_anything_is_added(asked: tuple[FakeLLM, QaPlayers], state: Path) -> None:
-    told = refused("score", TALKS / "questions.json", "--corpus", TALKS, "--out", state / "out", "--model", "honset")
-    assert "no model or collection 'honset'" in told
-    assert not (state / "warehouse").exists()
-    assert not (state / "out").exists()
-
-
-@pytest.mark.thorough
-def test_a_model_that_never_answered_has_no_results(
-    asked: tuple[FakeLLM, QaPlayers], state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A file that scored nothing was written, and the exit code was 0."""
-    spec = {"model": "openai/gone", "api_base": "http://127.0.0.1:9", "retries": 0}
-    (state / "models.yaml").write_text(yaml.safe_dump({"models": {"gone": spec}}), encoding="utf-8")
-    result = dtef("score", TALKS / "questions.json", "--corpus", TALKS, "--out", state / "out", "--model", "gone")
-    assert result.exit_code == 1
-    assert "gone: no stored answers, so no results are written" in result.stderr
-    assert not (state / "out").exists()
-
-
-@pytest.mark.parametrize(("given", "told"), [("PLANET=x", "'PLANET'"), ("YEAR=late", "'late'"), ("PROJECT", "'PROJECT'")])
-def test_a_filter_of_another_kind_is_refused_before_anything_starts(
-    asked: tuple[FakeLLM, QaPlayers], state: Path, given: str, told: str
-) -> None:
-    words = ("score", TALKS / "questions.json", "--corpus", TALKS, "--model", "honest", "--filter", given)
-    assert told in (message := refused(*words))
-    assert "PROJECT, YEAR, MONTH" in message
-    assert not (state / "warehouse").exists()
-
-
-@pytest.mark.thorough
-def test_a_filter_that_leaves_no_document_is_refused_before_anything_is_asked(
-    asked: tuple[FakeLLM, QaPlayers], state: Path
-) -> None:
-    """All questions were asked and paid without a source, and every model came out at zero."""
-    server, _ = asked
-    of_talks = ("score", TALKS / "questions.json", "--corpus", TALKS, "--out", state / "out", "--model", "honest")
-    told = " ".join(refused(*of_talks, "--filter", "PROJECT=none").split())
-    assert "--filter PROJECT=none matches no document; PROJECT has DEMO-001, DEMO-002" in told
-    assert not (state / "warehouse").exists()
-    ok("qa", "add", "socioscope", TALKS / "questions.json", "--corpus", TALKS)
-    for more in ([], ["--estimate"]):
-        told = " ".join(
-            refused("qa", "run", *more, "--model", "honest", "--filter", "PROJECT=DEMO-001", "--filter", "YEAR=1999").split()
-        )
-        assert "--filter PROJECT=DEMO-001 YEAR=1999 matches no document; PROJECT has DEMO-001, " in told
-    assert server.answered == 0
-    said = ok(*of_talks, "--filter", "PROJECT=DEMO-001")
-    assert "20 answers to 20 questions: " in said
-    (document,) = documents(state / "out")
-    assert document["filter"] == {"PROJECT": "DEMO-001"}
-    assert set(Warehouse(state / "warehouse").read("qa_scores")["condition"].to_pylist()) == {"bm25,10-chunks,PROJECT=DEMO-001"}

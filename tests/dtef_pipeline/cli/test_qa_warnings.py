@@ -48,7 +48,7 @@ def test_models_whose_calls_failed_are_counted_over_all_parts(tmp_path: Path) ->
 
 def test_what_a_budget_ended_is_reported_with_the_error_of_the_last_call() -> None:
     """The only call of a run failed, its budget ended, and the last lines said nothing of either."""
-    ended = "not asked again: the run's max_calls of 1 was reached"
+    ended = "not sent again: the run's max_calls of 1 was reached"
     calls = [
         ("m", "budget", ended),
         ("m", "budget", f"{ended}{LAST_ERROR}m: HTTP 500"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import shutil
 from pathlib import Path
 
@@ -13,15 +11,13 @@ import pytest
 
 from assets.rubric.roll_ups import rubric_champions
 from assets.stage.resources import Store
-from dtef_pipeline.families import TABLES
 from dtef_pipeline.rubric.board import BOARD_READS, rubric_board
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CHAMPIONS, RUBRIC_GRADES, RUBRIC_TABLES
-from dtef_pipeline.rubric.rubric_boards import RUBRIC_BOARDS
 from dtef_pipeline.rubric.rubric_roll_ups import JUDGED_READ, build_agreement_tables, build_validity_tables
 from dtef_pipeline.rubric.site.blueprint_lists import build_alike_section
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
 from resources.warehouse import Warehouse
-from tests.dtef_pipeline.cli.commands import name_panel, ok, refused
+from tests.dtef_pipeline.cli.commands import name_panel, ok
 from tests.made.rubric_pages import JUDGES, made_tables
 from tests.made.rubric_warehouse import keep, nothing_stored
 from tests.strict_json import strict
@@ -75,18 +71,6 @@ def test_agreement_of_chosen_blueprints_is_that_of_the_cut_by_blueprint(house: W
     assert [(row["cut"], row["value"]) for row in rows] == [("blueprint", "health__topic-1")]
 
 
-def test_judges_are_reported_by_what_became_of_their_calls_and_flags_are_words(house: Warehouse) -> None:
-    text = ok("rubric", "board", "--by", "judges", "--csv")
-    rows = list(csv.DictReader(io.StringIO(text)))
-    assert [row["judge"] for row in rows] == ["prompt-aware(gpt-4.1-mini)", "standard(gpt-4.1-mini)"]
-    shown = ok("rubric", "board", "--by", "judges")
-    for row in rows:
-        line = next(line for line in shown.splitlines() if row["judge"] in line)
-        assert line.endswith("yes") == (row["flagged"] == "True")
-        assert row["n_unreadable"] in line.split()
-    assert "lower is better  Share of the judge's replies without a class" in ok("explain", "rubric/judges")
-
-
 def test_self_preference_says_why_nothing_can_be_reported_of_judges_of_one_maker(house: Warehouse) -> None:
     shown = ok("rubric", "board", "--by", "self-preference")
     assert "all, all: cannot be separated" in shown
@@ -110,12 +94,6 @@ def test_models_are_compared_pair_by_pair_and_within_one_blueprint_by_its_prompt
     assert {row["note"] for row in one} == {f"no interval and no test: {n} prompts, at least 5 are needed" for n in (2, 3)}
 
 
-def test_champions_without_a_grade_say_which_command_has_models_graded(house: Warehouse) -> None:
-    for output in ((), ("--json",)):
-        said = refused("rubric", "board", "--by", "champions", *output)
-        assert "nothing to show by champions: it needs a grade: add a collection `analyst`" in said
-
-
 def test_the_key_of_the_panel_makes_the_steadier_model_champion(
     house: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,28 +106,6 @@ def test_the_key_of_the_panel_makes_the_steadier_model_champion(
         rows = strict(ok("rubric", "board", "--by", "champions", "--json"))
         champions += [row["model"] for row in rows if row["champion"]]
     assert champions == ["openai/bright", "openai/steady"]
-
-
-def test_blueprints_cannot_be_chosen_where_rows_are_of_all_of_them(house: Warehouse) -> None:
-    said = refused("rubric", "board", "--by", "champions", "--blueprint", "x")
-    assert "but with --by blueprint, prompt, criterion, corrected, comparisons or agreement" in said
-
-
-def test_every_view_is_of_a_table_whose_columns_it_shows_and_the_help_says_what_it_shows() -> None:
-    shown = ok("rubric", "board", "--help")
-    assert (
-        "--blueprint is not allowed with boards over all blueprints: overall, tag, labels, champions, judges, self-pref"
-        in " ".join(shown.split())
-    )
-    for view in RUBRIC_BOARDS:
-        assert f"  {view.name:<15}  {view.shows}" in shown
-        if view.table and view.columns:
-            schema = TABLES[view.table].schema
-            assert schema is not None
-            known = {*schema.names, "interval", *view.further_intervals}
-            own = {name for name in view.columns if name not in ("n_scored", "n_planned", "n_responses_scored")}
-            assert (own | {*view.name_columns}) - known <= {"coverage", "similarity"}, view.name
-            assert {*view.always_shown, *view.hidden_first} <= {*view.columns}
 
 
 def test_boards_over_blueprints_and_the_page_say_what_was_judged_on_another_scale(state: Path) -> None:

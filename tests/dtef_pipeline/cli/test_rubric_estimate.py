@@ -123,12 +123,3 @@ def test_a_model_under_test_that_is_not_known_is_reported_before_judges_are_miss
 @pytest.mark.parametrize("options", [["--model", "nosuch/x"], ["--model", "cand-a", "--judge", "standard=nosuch/x"]])
 def test_a_provider_that_litellm_does_not_know_is_refused_as_in_the_run(players: Players, options: list[str]) -> None:
     assert "nosuch/x: LiteLLM knows no such provider" in refused("rubric", "run", "--estimate", *options)
-
-
-def test_table_has_sums_by_role_and_unknown_prices_are_unknown(players: Players) -> None:
-    text = ok("rubric", "run", "--estimate", "--model", "openai/no-such-model", "--model", "cand-a")
-    lines = [line.split() for line in text.splitlines()]
-    assert next(line for line in lines if "openai/no-such-model" in line)[-2:] == ["unknown", "unknown"]
-    assert any(line[:3] == ["candidate", "all", "2"] for line in lines)
-    assert "and the unknown" in text
-    assert "response tokens most" in text

@@ -116,38 +116,27 @@ def test_a_folder_of_blueprints_is_run_judged_shown_and_written(blueprints: tupl
     kept = dtef("rubric", "add", folder / "files" / "more" / "broken.yml", "--root", folder / "files", "--skip-broken")
     assert kept.exit_code == 0
     assert "more__broken: left out because of errors: prompt 1 should[0] (weight-out-of-range)" in kept.stderr
-    assert "1 blueprint" in ok("rubric", "run", "--blueprint", "more__*", "--no-roll-ups")
 
-    # A model string stands for the model of the models file, in budgets too.
+    # Of what was chosen, that is judged which has responses; the rest is named.
+    partly = dtef("rubric", "run", "--from", "judge", "--no-roll-ups")
+    assert partly.exit_code == 0
+    assert partly.stdout.splitlines()[-1].startswith("1 blueprint, snapshot base, ")
+    assert "snapshot base has no responses of them: more__broken" in partly.stderr
+
+    # A budget of a role stops that role alone; a model string stands for the model of the models file.
     spec = yaml.safe_load((folder / "models.yaml").read_text(encoding="utf-8"))
     spec["models"]["mine"] = {"model": "openai/judge", **spec["models"].pop("openai/judge")}
     (folder / "models.yaml").write_text(yaml.safe_dump({**spec, "collections": {"judges": ["mine"]}}), encoding="utf-8")
-    greetings = ("rubric", "run", "--blueprint", "greetings", "--no-roll-ups", "--snapshot")
-    assert "as judge: 1 call," in ok(*greetings, "mini", "--max-calls", "openai/judge=1")
-
-    # Of what was chosen, that is judged which has responses; the rest is named.
-    ok("rubric", "run", "--blueprint", "greetings", "--snapshot", "one", "--no-roll-ups")
-    partly = dtef("rubric", "run", "--from", "judge", "--snapshot", "one", "--no-roll-ups")
-    assert partly.exit_code == 0
-    assert partly.stdout.splitlines()[-1].startswith("1 blueprint, snapshot one, ")
-    assert "snapshot one has no responses of them: more__broken" in partly.stderr
-
-    # A budget of a role stops that role alone.
-    stopped = dtef(
-        "rubric", "run", "--blueprint", "greetings", "--snapshot", "cheap", "--max-calls", "judge=1", "--no-roll-ups"
-    )
+    budgets = ("--max-calls", "judge=1", "--max-calls", "openai/judge=9")
+    stopped = dtef("rubric", "run", "--blueprint", "greetings", "--snapshot", "cheap", *budgets, "--no-roll-ups")
     assert "as candidate: 4 calls" in stopped.stdout
     assert "as judge: 1 call," in stopped.stdout
-    rows = json.loads(
-        ok(
-            "sql",
-            "SELECT reason, count(*) AS n FROM rubric_judgements WHERE snapshot = 'cheap' GROUP BY 1 ORDER BY 1",
-            "--json",
-        )
+    house = Warehouse(folder / "warehouse")
+    judgements, points = (
+        house.read(name, blueprint="greetings", snapshot="cheap") for name in ("rubric_judgements", "rubric_points")
     )
-    assert {row["reason"] for row in rows} == {None, "budget"}
-    unscored = json.loads(ok("sql", "SELECT reason FROM rubric_points WHERE snapshot = 'cheap' AND score IS NULL", "--json"))
-    assert {row["reason"] for row in unscored} <= {"budget"}
+    assert set(judgements["reason"].to_pylist()) == {None, "budget"}
+    assert {row["reason"] for row in points.to_pylist() if row["score"] is None} <= {"budget"}
 
 
 def test_no_calls_are_made_where_nobody_can_judge(blueprints: tuple[Path, FakeLLM]) -> None:
@@ -219,7 +208,7 @@ def test_what_is_wrong_is_stated_with_what_is_allowed(
     house = Warehouse(folder / "warehouse")
     read = read_blueprint(folder / "files" / "greetings.yml", "greetings")
     assert read.blueprint is not None
-    for table, rows in build_blueprint_tables(read, read.blueprint, "greetings.yml")._asdict().items():
+    for table, rows in build_blueprint_tables(read, read.blueprint, "greetings.yml").items():
         house.write(table, rows, blueprint="greetings")
     house.write("rubric_scores", RUBRIC_SCORES.empty_table(), blueprint="greetings", snapshot="base")
     house.write("rubric_responses", RUBRIC_RESPONSES.empty_table(), blueprint="greetings", snapshot="base")

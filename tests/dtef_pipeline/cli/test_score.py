@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.dtef_pipeline.cli.commands import dtef, ok
+from tests.dtef_pipeline.cli.commands import dtef, ok, refused
 from tests.strict_json import strict
 
 
@@ -44,6 +44,14 @@ class TestScore:
         assert [row.get("score") for row in rows] == [pytest.approx(1), None, pytest.approx(1)]
         assert rows[1]["line"] == 2
         assert "not JSON" in rows[1]["error"]
+
+    @pytest.mark.parametrize("text", ["\nresponse,expected\n1,2\n", '[\n{"response": "", "expected": [1, 1]}\n]'])
+    def test_a_file_of_another_format_is_one_error(self, tmp_path: Path, text: str) -> None:
+        """Each line of a CSV file was an error of its own."""
+        (tmp_path / "answers.csv").write_text(text, encoding="utf-8")
+        message = " ".join(refused("score", tmp_path / "answers.csv").split())
+        assert "answers.csv is not JSON Lines; write one object per line" in message
+        assert dtef("score", tmp_path / "answers.csv").stdout == ""
 
     def test_it_works_as_a_filter_without_any_state(self, tmp_path: Path) -> None:
         line = json.dumps({"response": "About half, I would think.", "expected": [50, 50]})

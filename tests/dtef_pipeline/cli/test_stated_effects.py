@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import duckdb
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from dtef_pipeline.cli.survey.boards import format_design_effect_lines
-from dtef_pipeline.survey.design_effects import describe_design_effects
+from dtef_pipeline.survey.design_effects import describe_n
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE, ok, run_stages
 
@@ -31,5 +33,12 @@ def test_boards_and_report_say_which_rounds_have_which_design_effect(ingested: P
 
 
 def test_rounds_of_one_design_effect_are_named_together() -> None:
-    assert "1.5 for S1, S3; 2 for S2;" in describe_design_effects({"S1": 1.5, "S2": 2, "S3": 1.5})
-    assert describe_design_effects({}) == ""
+    stated = [
+        {"round": name, "code": "design-effect", "items": [effect]}
+        for name, effect in (("S1", "1.5"), ("S2", "2"), ("S3", "1.5"))
+    ]
+    with duckdb.connect() as connection:
+        connection.register("survey_findings", pa.Table.from_pylist(stated))
+        (line,) = describe_n(connection)
+        assert "1.5 for S1, S3; 2 for S2;" in line
+        assert describe_n(connection, ["S4"]) == []

@@ -22,7 +22,7 @@ def other(night: int, **given: Any) -> list[dict[str, Any]]:
     return nights([0.3], first=night, questions=1, segment="x:y", **given)
 
 
-@pytest.mark.parametrize("odd", [other(11), nights([0.3], first=11, questions=1), nights([0.3], first=11, questions=2)])
+@pytest.mark.parametrize("odd", [other(11), nights([0.3], first=11, questions=1)])
 def test_one_odd_snapshot_at_the_end_hides_no_verdict_and_is_named(odd: list[dict[str, Any]]) -> None:
     """One ad-hoc snapshot took the verdict of all nights before it."""
     plain, row = check(nights(FELL)), check([*nights(FELL), *odd])
@@ -58,23 +58,19 @@ SMALLER = {"fewer questions": lambda night: nights([0.8], first=night, questions
 @pytest.mark.parametrize("odd", [2, pytest.param(9, marks=pytest.mark.thorough)])
 def test_a_verdict_is_not_hidden_by_snapshots_that_ask_fewer_pairs(asked: Callable[[int], Rows], odd: int) -> None:
     """Two ad-hoc snapshots of one question turned `watch` into `none`, and --fail-on passed."""
-    for means, verdict in (([0.8, 0.6], "watch"), (FELL, "drift")):
-        plain = check(nights(means))
-        tried = [row for night in range(len(means), len(means) + odd) for row in asked(night)]
-        row = check([*nights(means), *tried])
-        same = ("verdict", "shift", "first_snapshot", "log10_e", "n_prompts", "n_snapshots", "baseline")
-        assert {name: row[name] for name in same} == {name: plain[name] for name in same}
-        assert row["verdict"] == verdict
-        assert row["latest_snapshot"] == label(len(means) + odd - 1)
-        assert (
-            f"compared with each other: none; this verdict stays until it is accepted with --since {label(len(means))}"
-            in row["reason"]
-        )
-        assert "left out" not in row["reason"]
-        assert check([*nights(means), *tried], since={"": label(len(means))})["verdict"] == "none"
+    means = [0.8, 0.6]
+    plain = check(nights(means))
+    rows = [*nights(means), *(row for night in range(2, 2 + odd) for row in asked(night))]
+    row = check(rows)
+    same = ("verdict", "shift", "first_snapshot", "log10_e", "n_prompts", "n_snapshots", "baseline")
+    assert {name: row[name] for name in same} == {name: plain[name] for name in same}
+    assert (row["verdict"], row["latest_snapshot"]) == ("watch", label(1 + odd))
+    assert f"compared with each other: none; this verdict stays until it is accepted with --since {label(2)}" in row["reason"]
+    assert "left out" not in row["reason"]
+    assert check(rows, since={"": label(2)})["verdict"] == "none"
 
 
-def test_a_smaller_panel_that_was_asked_in_between_is_named_with_its_verdict_and_counts_no_more() -> None:
+def test_a_smaller_panel_that_was_asked_in_between_counts_no_more() -> None:
     rows = [
         *nights(STEADY),
         *nights([0.3], first=5, questions=1, segment="x:y"),
@@ -83,10 +79,7 @@ def test_a_smaller_panel_that_was_asked_in_between_is_named_with_its_verdict_and
     assert check(rows)["verdict"] == "watch"
     row = check([*rows, *nights([0.8] * 2, first=7)])
     assert (row["verdict"], row["n_snapshots"]) == ("none", 7)
-    assert (
-        f"{label(5)}, {label(6)} had too few comparable prompts (1 question in 1 segment of S1, 1 prompt), compared with each other: watch"
-        in row["reason"]
-    )
+    assert f"left out: {label(5)} (had too few comparable prompts), {label(6)}" in row["reason"]
     back = [
         *nights([0.8] * 2, questions=1, segment="x:y"),
         *nights(FELL, first=2),
@@ -116,7 +109,7 @@ def test_two_equal_snapshots_of_one_day_after_a_larger_one_say_that_hours_are_mi
 def test_what_is_compared_depends_on_no_score() -> None:
     rng = np.random.default_rng(5)
     asked_in_turn = [np.arange(4, dtype=np.uint64), np.arange(3, 9, dtype=np.uint64), np.arange(20, 22, dtype=np.uint64)]
-    for _ in range(50):
+    for _ in range(15):
         asked = [asked_in_turn[at] for at in rng.choice(3, size=9, p=[0.6, 0.25, 0.15])]
         times = {label(night): datetime.fromisoformat(label(night)) for night in range(9)}
         chosen = set()
@@ -126,5 +119,5 @@ def test_what_is_compared_depends_on_no_score() -> None:
                 ones = np.ones(len(items))
                 made.append(Snapshot(label(night), items, rng.random(len(items)), ones, ones, ones))
             found = build_panels(made, BASELINE, times, lambda items: items)
-            chosen.add(tuple(tuple(one.label for one in panel.snapshots) for some in found for panel in some))
+            chosen.add(tuple(tuple(one.label for one in panel.snapshots) for panel in found))
         assert len(chosen) == 1

@@ -84,14 +84,14 @@ class TestErrorRates:
         assert rates(panel, 12, 13, looks=1).first >= least
 
     def test_drift_checks_finds_it_in_scores_as_the_simulation_does(self) -> None:
-        panel = replace(STABLE, models=6, shift=-0.08, since=30, nights=40, all_shift=True)
+        panel = replace(STABLE, models=4, shift=-0.08, since=15, nights=25, all_shift=True)
         beside = judged(answers(panel, np.random.default_rng(14)), panel.clusters, panel.nights, math.log10(20))
-        # 6 share alpha: 1 in 20 each.
-        checks = drift_checks(scores(panel, 14), SUBJECT, levels=1, options=WatchOptions(alpha=0.3)).to_pylist()
+        # 4 share alpha: 1 in 20 each.
+        checks = drift_checks(scores(panel, 14), SUBJECT, levels=1, options=WatchOptions(alpha=0.2)).to_pylist()
         for row in checks:  # all of them moved together, which no single one of them did
             assert row["log10_e"] == pytest.approx(beside[row["model"]].log10_e)
             assert row["verdict"] == "watch"
-            assert (row["shared_verdict"], row["shared_first_snapshot"]) == ("watch", label(30))
+            assert (row["shared_verdict"], row["shared_first_snapshot"]) == ("watch", label(15))
             assert row["shared_shift"] == pytest.approx(-0.08, abs=0.02)
 
 
@@ -120,7 +120,7 @@ class TestModels:
         assert set(found["shared_verdict"]) == {"none"}
 
     def test_a_shift_of_the_whole_panel_is_the_nights(self) -> None:
-        found = models(replace(NOISY, models=10, nights=25, missing=0.05, shift=-0.08, since=15, all_shift=True), 16)
+        found = models(replace(NOISY, models=4, nights=25, missing=0.05, shift=-0.08, since=15, all_shift=True), 16)
         assert "drift" not in set(found["verdict"])
         assert set(found["shared_verdict"]) == {"watch"}
         assert set(found["shared_first_snapshot"]) == {label(15)}

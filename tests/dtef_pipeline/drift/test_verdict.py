@@ -28,9 +28,8 @@ def judge(values: pd.DataFrame) -> Verdict:
     return compute_verdict(values, [f"q{row}" for row in range(len(values))], baseline=5, threshold=THRESHOLD, peers=others)
 
 
-@pytest.mark.parametrize("nights", [60, 150])
-def test_a_drift_stays_one_where_every_prompt_lacks_a_score_on_some_night(nights: int) -> None:
-    values = scores(nights, missing=0.05)
+def test_a_drift_stays_one_where_every_prompt_lacks_a_score_in_some_snapshot() -> None:
+    values = scores(60, missing=0.05)
     values.iloc[:, 20:] -= 0.1
     rule = apply_drift_rule(values, dict.fromkeys(values.columns, None), temperature=0)
     assert rule.n_items < 10
@@ -42,14 +41,14 @@ def test_a_drift_stays_one_where_every_prompt_lacks_a_score_on_some_night(nights
 def test_segments_that_fail_on_some_nights_are_no_drift() -> None:
     """Whole segments of unlike levels are missing now and then: the pairs are the same prompts all the same."""
     wrong = 0
-    for seed in range(20):
+    for seed in range(6):
         rng = np.random.default_rng(seed)
         values = scores(100, seed=seed, noise=0.15, questions=120)
         values += np.repeat(rng.normal(0, 0.1, 12), 10)[:, None]
         values = values.clip(0, 1)
         gone = np.repeat(rng.uniform(size=(12, 100)) < 0.05, 10, axis=0)
         wrong += judge(values.mask(gone)).verdict == "drift"
-    assert wrong <= 2
+    assert wrong <= 1
 
 
 def test_a_drift_that_came_back_is_reported_with_its_own_size_and_date_and_where_it_is_now() -> None:

@@ -1,4 +1,4 @@
-"""Players who played other games than others: said on boards, and compared on what all have."""
+"""Players who played other games than others, and the order in which players stand."""
 
 from __future__ import annotations
 
@@ -7,18 +7,23 @@ from typing import Any
 import duckdb
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 
-from dtef_pipeline.games.game_pairs import add_game_coverage, compute_shared_results
+from dtef_pipeline.games.game_pairs import (
+    add_game_coverage,
+    compute_shared_results,
+    rank_places,
+    select_shown_versions,
+    sort_players,
+)
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, compute_game_results
 from dtef_pipeline.games.site.boards import build_board
 from dtef_pipeline.games.site.game_labels import GameDocuments
 from dtef_pipeline.games.site.league_rows import ScenarioResults, load_scenario_results
 from dtef_pipeline.games.site.metric_tables import build_same_games_section
-from dtef_pipeline.games.tables import EPISODES
 from dtef_pipeline.report.row_reader import StoredRows
 from dtef_pipeline.site.content import Table
+from tests.made.made_games import show_pack
 from tests.made.made_scores import connected_scores, scored_games
 
 FEW, MANY = range(1, 4), range(1, 7)
@@ -70,14 +75,6 @@ def test_shared_games_are_those_that_every_player_has_and_the_order_may_turn() -
     assert set(results["n_clusters"]) == {3, 6}, "results of all games stay as they are"
 
 
-def test_players_without_a_common_game_have_no_shared_rows() -> None:
-    rows = [*scored_games("one", "baseline/a", {1: (1, 2)}), *scored_games("other", "baseline/a", {2: (1, 2)})]
-    connection = connected_scores(rows)
-    results = compute_game_results(connection).to_pandas()
-    assert not len(compute_shared_results(connection, results))
-    assert set(add_game_coverage(connection, results)["coverage"]) == {0.5}
-
-
 def shown(connection: duckdb.DuckDBPyConnection) -> ScenarioResults:
     (found,) = load_scenario_results(StoredRows(connection), GameDocuments())
     return found
@@ -98,15 +95,38 @@ def test_the_page_gives_no_rank_to_who_lacks_games_and_compares_the_same_games()
     assert not any("other games" in str(row["note"]) for row in table.rows)
 
 
-def test_the_page_says_how_many_episodes_were_played_and_takes_results_of_earlier_versions() -> None:
-    """A board after a budget looked like one of all episodes."""
-    connection = connected_scores(lopsided())
-    results = compute_game_results(connection).drop_columns(["refused_rate", "default_rate"])
-    connection.register("persona_results", results)
-    who = {"league": "poker", "scenario": "made", "version": 1, "persona": "", "model": "small", "model_variant": "small"}
-    rows = [{**who, "snapshot": "base", "opponent": "baseline/a", "status": status} for status in ("played", "skipped_budget")]
-    connection.register(
-        "episodes", pa.table([pa.array([row.get(one.name) for row in rows], one.type) for one in EPISODES], schema=EPISODES)
-    )
-    notes = [row.note for row in build_board(shown(connection), "").rows if row.model == "small"]
-    assert "1 of 2 episodes were played: a budget ended 1" in notes[0]
+def test_the_version_in_play_is_shown_and_else_the_latest_that_was_played() -> None:
+    """An experimental version that was played once took the place of the one in production."""
+    rows = [("made", "show-cards", 1), ("made", "show-cards", 2), ("other", "game", 1), ("other", "game", 3)]
+    frame = pd.DataFrame(rows, columns=["league", "scenario", "version"])
+    manifest = show_pack(version=1).manifest
+    shown = select_shown_versions(frame, {manifest.id: manifest})
+    assert list(shown.itertuples(index=False, name=None)) == [rows[0], rows[3]]
+    not_played = {manifest.id: manifest.model_copy(update={"version": 7})}
+    assert list(select_shown_versions(frame, not_played)["version"]) == [2, 3]
+    assert select_shown_versions(frame.iloc[:0], not_played).empty
+
+
+def board(family: str = "efficiency", direction: str = "lower") -> pd.DataFrame:
+    """Players of a metric: means, and shares of episodes that they forfeited."""
+    rows = [("absent", None, 0.0), ("forfeiter", None, 1.0), ("good", 1.0, 0.0), ("poor", 9.0, 0.5), ("same", 9.0, 0.0)]
+    fixed = {"league": "made", "scenario": "cards", "opponent": "all", "metric": "steps", "persona": "", "model_variant": ""}
+    frame = pd.DataFrame(rows, columns=["model", "mean", "forfeit_rate"])
+    return frame.assign(**fixed, metric_family=family, direction=direction)
+
+
+@pytest.mark.parametrize(("direction", "first"), [("lower", ["good", "poor", "same"]), ("higher", ["poor", "same", "good"])])
+def test_who_forfeits_every_episode_is_last_and_not_nowhere(direction: str, first: list[str]) -> None:
+    shown = sort_players(board(direction=direction))
+    assert list(shown["model"]) == [*first, "forfeiter", "absent"]
+    found = dict(zip(shown["model"], rank_places(shown, shown["model"] != ""), strict=True))
+    assert found["forfeiter"] == 4
+    assert pd.isna(found["absent"])
+    assert found["poor"] == found["same"]
+    assert min(found["good"], found["poor"]) == 1
+
+
+def test_neither_form_nor_metrics_without_a_better_side_have_a_last_place_for_who_forfeits() -> None:
+    for frame in (board(family="form"), board(direction="none")):
+        found = dict(zip(frame["model"], rank_places(frame, frame["model"] != ""), strict=True))
+        assert pd.isna(found["forfeiter"])

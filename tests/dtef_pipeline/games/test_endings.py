@@ -5,14 +5,12 @@ from __future__ import annotations
 import hashlib
 import random
 
-import pytest
-
 from dtef_pipeline.asking.episodes import EpisodeResult
-from dtef_pipeline.games.contract import GameEnding, GameResult
+from dtef_pipeline.games.contract import GameEnding
 from dtef_pipeline.games.episode import GameEpisode, LeaguePlan, play_baselines
 from dtef_pipeline.games.episode_items import GameItem
 from dtef_pipeline.games.episode_rows import iterate_turn_rows
-from dtef_pipeline.games.game_in_play import GameInPlay, describe_end, describe_unit, format_units, hash_trace
+from dtef_pipeline.games.game_in_play import GameInPlay, hash_trace
 from dtef_pipeline.games.manifest import read_manifests
 from dtef_pipeline.games.packs import Pack, pack
 from tests.conftest import ROOT
@@ -22,7 +20,6 @@ from tests.made.made_games import MODEL_A, baseline, model_player, played_with, 
 STORED = {
     ("made/show-cards", 1): ("9191601242644647", "6627a0a965ae392ea18ba9ca7b4a06a1"),
     ("negotiation/allocation", 1): ("54eb8d011dc43c07", "638e5716cc80b65f5b5be70f51318abe"),
-    ("negotiation/sealed-bid", 1): ("9c667f12c5343f5a", "1f088d07bca413dd83e6cc38500b72c8"),
     ("poker/kuhn", 1): ("f4d6754a3d3ee261", "58c1877709930409d445d54567b55370"),
     ("poker/leduc", 1): ("0224a21b4bdae63f", "a47a0ba7f1bcede3bced2f5408332c27"),
     ("poker/limit-holdem", 1): ("ad173de25a96518f", "7a7bfe57e591a9b8594c6da1416958c0"),
@@ -94,7 +91,7 @@ def test_no_seat_learns_the_ending_while_it_may_still_write(pack: Pack) -> None:
 def test_cards_are_shown_at_a_showdown_and_hidden_after_a_fold() -> None:
     kuhn = shipped("poker/kuhn")
     cards = "A has the king, B the queen."
-    assert kuhn.scenario.encode_state(kuhn.scenario.reset(4, (0, 1)))["cards"] == ["K", "Q"]
+    assert kuhn.scenario.encode_state(kuhn.scenario.reset(4))["cards"] == ["K", "Q"]
     pot = "Pot: 4 chips, 2 from A and 2 from B."
     assert written(kuhn, "bet", "call").ending == GameEnding((f"Showdown: {cards}", pot, "A wins 2 chips from B."))
     folded = ("B folded: no card was shown.", "Pot: 3 chips, 2 from A and 1 from B.", "A wins 1 chip from B.")
@@ -118,24 +115,9 @@ def play_to_end(own: Pack, name: str) -> GameEnding:
     return game.ending
 
 
-def test_bids_are_opened_when_all_have_bid_and_values_never() -> None:
-    own = shipped("negotiation/sealed-bid")
-    ended = written(own, "bid 10", "bid 30").ending
-    assert ended is not None
-    assert ended.public_facts == ("The bids: A 10, B 30.", "B wins and pays 10.")
-    values = own.scenario.encode_state(own.scenario.reset(4, (0, 1)))["values"]
-    assert ended.private_facts[0] == f"Worth of the object: A {values['A']}, B {values['B']}."
-    tied = written(own, "bid 10", "bid 10").ending
-    assert tied is not None
-    assert "The lot decided between the equal bids of A and B." in tied.public_facts[1]
-    forfeited = written(own, "bid 10", *["bid x"] * 3).ending
-    assert forfeited is not None
-    assert forfeited.public_facts == ("No auction was held: no bid was opened.",)
-
-
 def test_the_referees_numbers_are_for_people_where_values_are_private_and_for_all_where_they_are_public() -> None:
     own = shipped("negotiation/allocation")
-    items = own.scenario.encode_state(own.scenario.reset(4, (0, 1)))["items"]
+    items = own.scenario.encode_state(own.scenario.reset(4))["items"]
     offer = f'{{"propose": {{"A": ["{items[0]}"], "B": {str(items[1:]).replace(chr(39), chr(34))}}}}}'
     ended = written(own, offer, '{"accept": true}').ending
     assert ended is not None
@@ -152,21 +134,6 @@ def test_a_solitaire_ends_with_its_cards_home_and_people_are_reported_the_fewest
     assert ended is not None
     assert ended.public_facts == ("Cards on the foundation: 0 of 13.", "Commands: 1 of 60. Hints: 0.")
     assert ended.private_facts == ("The fewest commands that solve this deal: 23.",)
-
-
-@pytest.mark.parametrize(
-    ("number", "unit", "words"),
-    [(1, "chips", "1 chip"), (-1, "chips", "-1 chip"), (-0.0, "points", "0 points"), (2.5, "chips", "2.5 chips")],
-)
-def test_rewards_are_counted_in_their_unit(number: float, unit: str, words: str) -> None:
-    assert format_units(number, unit) == words
-    assert format_units(number, "solved") == f"reward {number + 0.0:g}"
-
-
-def test_a_unit_is_named_as_what_it_is() -> None:
-    assert (describe_unit("chips"), describe_unit("solved")) == ("in chips", "1 if it is solved, else 0")
-    over = describe_end(GameResult((0.0,), ("unsolved",), ("turn_limit",)), 0, "solved", GameEnding(("All was said.",)))
-    assert over == "The game is over: unsolved, reward 0 (turn limit)\nAll was said."
 
 
 def test_the_last_reaction_of_each_model_has_the_ending_and_no_other_has_it() -> None:

@@ -1,4 +1,4 @@
-"""Who plays where: `baselines` is all that a scenario has, and a baseline plays where there is one of its name."""
+"""Players by the names that people give them, and the entrants of a league."""
 
 from __future__ import annotations
 
@@ -9,14 +9,20 @@ import pytest
 from click.testing import CliRunner
 
 from assets.games.game_catalog import load_known_scenarios
-from dtef_pipeline.asking.models import Models
+from dtef_pipeline.asking.models import Models, load_models
 from dtef_pipeline.cli.games.games_group import games
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import list_baselines
-from dtef_pipeline.games.entrants import list_absent_by_scenario, refuse_unknown_models, resolve_entrants
-from dtef_pipeline.games.episode_items import build_game_items, build_item_rows
+from dtef_pipeline.games.entrants import (
+    list_absent_by_scenario,
+    refuse_unknown_models,
+    resolve_entrants,
+    resolve_player,
+    split_player_names,
+)
 from dtef_pipeline.games.packs import Pack, pack
 from resources.settings import Settings
+from tests.made.made_games import PERSONA, show_pack
 
 KUHN, THIRTEEN = "poker/kuhn", "solitaire/thirteen"
 NO_MODELS = Models({}, {})
@@ -59,7 +65,7 @@ def test_the_command_says_where_a_baseline_does_not_play(state: object) -> None:
 
 def test_a_model_that_is_none_is_reported_with_the_baselines_of_all_scenarios(two_packs: Mapping[str, Pack]) -> None:
     """Baselines of surveys were told in their place."""
-    with pytest.raises(ConfigError, match=r"player greedy: no model .*baseline/greedy, a baseline of solitaire/thirteen; "):
+    with pytest.raises(ConfigError, match=r"player greedy: no model .*baseline/greedy, "):
         refuse_unknown_models(list(two_packs.values()), NO_MODELS, {}, ["baselines", "baseline/nash", "greedy"])
     with pytest.raises(ConfigError, match=r"player nahs: .*baseline/nash, .*baseline/greedy"):
         refuse_unknown_models(list(two_packs.values()), NO_MODELS, {}, ["nahs"])
@@ -76,8 +82,57 @@ def test_an_opponent_where_no_scenario_has_a_seat_for_it_is_refused(command: lis
     assert "poker/kuhn" in told.stderr.replace("\n", "")
 
 
-def test_the_fewest_moves_of_a_deal_are_stored_with_its_items(two_packs: Mapping[str, Pack]) -> None:
-    """They were asked for by a name that no scenario had, so that every item had none."""
-    made = {key: build_item_rows(one, build_game_items(one.manifest, "0-2", [])).to_pylist() for key, one in two_packs.items()}
-    assert [row["optimum"] for row in made[THIRTEEN]] == [None, 23, 22]
-    assert {row["optimum"] for row in made[KUHN]} == {None}
+MODELS = load_models(
+    "models: {alpha: {model: openai/alpha}, beta: {model: openai/beta}}\ncollections: {both: [alpha, beta]}",
+    computed={"baseline/uniform": None},
+)
+PERSONAS = {"calm": PERSONA, "calm:v2": PERSONA}
+
+
+def named(name: str) -> str:
+    return resolve_player(show_pack(), MODELS, PERSONAS, name).name
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("baseline/careful", "baseline/careful"),
+        ("baseline/random", "baseline/random"),
+        ("alpha", "alpha"),
+        ("calm@alpha", "calm:v2@alpha"),
+        ("calm:v2@alpha", "calm:v2@alpha"),
+        ("alpha@temperature=0.7", "alpha@temperature=0.7"),
+        ("calm@alpha@temperature=0.7", "calm:v2@alpha@temperature=0.7"),
+        ("calm@openai/gamma", "calm:v2@openai/gamma"),
+    ],
+)
+def test_a_name_stands_for_one_player(name: str, found: str) -> None:
+    assert named(name) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("baseline/uniform", "baseline/uniform: made/show-cards .*; allowed: "),
+        ("both", "player both: .*2 models"),
+        ("calm@both", "player calm@both: .*2 models"),
+        ("gamma", "no model or collection 'gamma'"),
+        ("careful", "player careful: no model or collection 'careful'. .*llowed: baseline/careful, "),
+        ("unifrom", "llowed: baseline/.*baseline/waits"),
+        ("clam@alpha", "player clam@alpha: unknown persona 'clam'; known: calm, calm:v2"),
+        ("clam@temperature=0", "no model or collection 'clam'"),
+        ("alpha@heat=0", "heat"),
+    ],
+)
+def test_what_is_not_one_player_is_refused(name: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        named(name)
+
+
+def test_a_comma_in_the_settings_of_a_model_parts_no_players() -> None:
+    assert split_player_names("a@temperature=0,top_p=1, baseline/random ,b") == [
+        "a@temperature=0,top_p=1",
+        "baseline/random",
+        "b",
+    ]
+    assert split_player_names("") == []

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import GameTrace
 from dtef_pipeline.games.episode import GameEpisode, play_baselines, replay
-from dtef_pipeline.games.game_in_play import build_opening_messages, count_seat, decode_trace, encode_trace, hash_trace
+from dtef_pipeline.games.game_in_play import (
+    GameInPlay,
+    build_opening_messages,
+    count_seat,
+    decode_trace,
+    encode_trace,
+    hash_trace,
+    replace_first_observations,
+)
+from dtef_pipeline.games.manifest import read_manifests
+from dtef_pipeline.games.packs import pack
+from tests.conftest import ROOT
 from tests.made.made_games import MODEL_B, PERSONA, baseline, model_player, played_with, response_to, show_pack
 
 PACK = show_pack()
@@ -177,3 +190,43 @@ def test_players_that_do_not_fit_the_scenario_are_refused() -> None:
         GameEpisode(PACK, 1, (model_player(), baseline("carefull")))
     with pytest.raises(ConfigError, match=r"alpha: .*allowed: only baselines"):
         play_baselines(PACK, 1, (model_player(), baseline("careful")))
+
+
+MANIFESTS = read_manifests(ROOT / "data" / "scenarios")
+KUHN = pack("poker/kuhn", MANIFESTS)
+
+
+def row(seat: int, *commands: str, version: int = KUHN.manifest.version) -> tuple[dict[str, Any], str]:
+    """A row of an episode in which these commands were played, and what the seat was told in its first turn."""
+    game, seen = GameInPlay(KUHN, 17), ""
+    for command in commands:
+        if game.seat == seat and not seen:
+            seen = game.messages(seat)[-1].text
+        game.play_command(command)
+    told = [{"role": "user", "text": "The rules."}, {"role": "user", "text": "As if it began."}]
+    of = {"first": "poker", "second": "kuhn", "item_id": "i", "messages": told, "version": version}
+    return of | {"seat": seat, "cluster": "17", "trace": encode_trace(game.trace())}, seen
+
+
+def test_the_second_seat_is_shown_with_what_the_first_did() -> None:
+    # Its prompt was what it would have seen had it begun.
+    checked, saw_check = row(1, "check", "check")
+    bet, saw_bet = row(1, "bet", "fold")
+    again, _ = row(1, "check", "bet", "fold")
+    assert saw_check != saw_bet
+    found = replace_first_observations([checked, bet, again], MANIFESTS)
+    assert [one["messages"][-1]["text"] for one in found] == [saw_check, saw_bet, saw_check]
+    assert found[0]["messages"][0]["text"] == "The rules."
+    assert found[0]["item_id"] == found[2]["item_id"] != found[1]["item_id"]
+
+
+def test_who_begins_saw_what_is_stored() -> None:
+    first, _ = row(0, "check", "check")
+    assert replace_first_observations([first, first | {"trace": None}], {}) == [first, first | {"trace": None}]
+
+
+def test_what_cannot_be_played_again_is_not_shown() -> None:
+    second, _ = row(1, "check", "check")
+    other, _ = row(1, "check", "check", version=99)
+    assert replace_first_observations([second], {}) == replace_first_observations([other], MANIFESTS) == []
+    assert replace_first_observations([second | {"trace": second["trace"].replace('"check"', '"chuck"')}], MANIFESTS) == []

@@ -1,77 +1,80 @@
-"""Metric families by formula: the vectors, hand values, and what is no number."""
+"""Metrics of episodes by formula: the vectors, hand values, what has no value, and what can be no part of a composite."""
 
 from __future__ import annotations
 
-import json
-import statistics
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from assets.games.game_catalog import load_known_scenarios
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games import metrics
-from dtef_pipeline.games.metrics import TaggedAction
-from tests.conftest import SHARED
+from dtef_pipeline.games.episode_scores import compute_episode_scores
+from dtef_pipeline.games.metrics import merge_metrics, require_composite
+from dtef_pipeline.games.packs import pack
+from dtef_pipeline.games.persona_results import SeedSums, group_means_of
+from dtef_pipeline.games.tables import EPISODES
+from resources.settings import Settings
+from tests.made.voted import shared_cases
 
-REWARDS = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30)
-METRICS = metrics.merge_metrics("chips", ())
-ASKED: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "success_rate": lambda given: metrics.success_rate(given["outcomes"]),
-    "steps_over_optimal": lambda given: metrics.steps_over_optimal(given["steps"], given["optimal"]),
-    "expected_return": lambda given: metrics.expected_return(given["rewards"]),
-    "volatility": lambda given: metrics.volatility(given["rewards"]),
-    "cooperation_rate": lambda given: metrics.cooperation_rate(
-        [TaggedAction(one["tagged"], one["cooperative"]) for one in given["actions"]]
-    ),
-    "red_flag_rate": lambda given: metrics.red_flag_rate(given["n"], given["violations"])._asdict(),
-}
+Episodes = Sequence[Mapping[str, Any]]
+MANIFESTS = load_known_scenarios(Settings.read_environment())
+
+
+def scores(name: str, metric: str, episodes: Episodes) -> list[dict[str, Any]]:
+    """Rows of `episode_scores` of a metric; an episode has the outcome None if it was not played."""
+    manifest = MANIFESTS[name].model_copy(update={"severities": {"low": "low", "high": "high", "forfeit": "medium"}})
+    known: dict[str, Any] = {"version": manifest.version, "n_turns": 1, "forfeits": 0, "flags": [], "metric_counts": []}
+    rows = [known | {"outcome": "win", "status": "played"} | {**episode} for episode in episodes]
+    table = pa.table([pa.array([row.get(field.name) for row in rows], field.type) for field in EPISODES], schema=EPISODES)
+    return [row for row in compute_episode_scores(table, pack(name, {name: manifest})).to_pylist() if row["metric"] == metric]
+
+
+def mean(name: str, metric: str, episodes: Episodes, *, spread: bool = False) -> float:
+    """The mean over episodes of one seed each that have a value, as in `persona_results`."""
+    counts = [(row["numerator"], row["denominator"]) for row in scores(name, metric, episodes) if row["status"] == "scored"]
+    totals, sizes = (np.array(column, dtype=np.float64) for column in zip(*counts, strict=True))
+    seeds = SeedSums(np.zeros(len(counts), dtype=np.int64), totals, totals**2, sizes, np.ones(len(counts)))
+    return float(group_means_of(seeds, np.array([spread]), np.array([False])).mean[0])
+
+
+def vector_value(fn: str, given: Mapping[str, Any]) -> Any:
+    if fn == "success_rate":
+        return mean("poker/kuhn", fn, [{"outcome": outcome} for outcome in given["outcomes"]])
+    if fn == "red_flag_rate":
+        episodes = [{"flags": given["violations"]}, *[{}] * (given["n"] - 1)]
+        return {"rate": mean("poker/kuhn", fn, episodes), "weighted": mean("poker/kuhn", "red_flag_weighted", episodes)}
+    return mean("poker/kuhn", fn, [{"reward": reward} for reward in given["rewards"]], spread=fn == "volatility")
 
 
 def test_metrics_match_the_vectors() -> None:
-    path = SHARED / "votes" / "vectors.json"
-    if not path.is_file():
-        pytest.skip(f"no vectors at {path}")
-    cases = [one for one in json.loads(path.read_text(encoding="utf-8"))["cases"] if one["fn"] in ASKED]
-    assert {one["fn"] for one in cases} == set(ASKED)
-    for case in cases:
-        assert ASKED[case["fn"]](case["in"]) == pytest.approx(case["out"], abs=case["tol"]), case["id"]
+    for case in (
+        case for fn in ("success_rate", "expected_return", "volatility", "red_flag_rate") for case in shared_cases(fn)
+    ):
+        assert vector_value(case["fn"], case["in"]) == pytest.approx(case["out"], abs=case["tol"]), case["id"]
 
 
-def test_nothing_observed_is_no_number() -> None:
-    assert metrics.success_rate([]) is None
-    assert metrics.steps_over_optimal([], []) is None
-    assert metrics.expected_return([]) is None
-    assert metrics.volatility([]) is None
-    assert metrics.volatility([3.0]) == 0
-    assert metrics.cooperation_rate([TaggedAction(False, True)]) is None
-    assert metrics.red_flag_rate(0, []) == (None, None)
+def test_a_scenario_without_winners_has_no_success_rate_whatever_its_outcomes_are() -> None:
+    """Agreements were left out and forfeits kept, so that the rate was 0 over the forfeits alone."""
+    episodes = [{"outcome": outcome} for outcome in ("agreement", "no_agreement", "loss")]
+    failed = {"outcome": None, "status": "error", "reason": "it failed"}
+    found = scores("negotiation/allocation", "success_rate", [*episodes, failed])
+    assert [(row["value"], row["reason"]) for row in found] == [
+        *[(None, "nobody wins or loses a negotiation")] * 3,
+        (None, "it failed"),
+    ]
 
 
-def test_steps_of_unsolved_episodes_are_left_out_or_charged() -> None:
-    steps, optimal = [10.0, None, 7.0], [8.0, 5.0, None]
-    assert metrics.steps_over_optimal(steps, optimal) == 2
-    assert metrics.steps_over_optimal(steps, optimal, charge=60) == (2 + 55) / 2
-    with pytest.raises(ConfigError, match="2 steps and 1 optima"):
-        metrics.steps_over_optimal([1, 2], [1])
-
-
-def test_severities_that_are_none_are_refused() -> None:
-    with pytest.raises(ConfigError, match="severity fatal: allowed: low, medium, high"):
-        metrics.red_flag_rate(3, ["fatal"])
-
-
-@given(REWARDS, st.floats(-100, 100))
-def test_volatility_is_the_population_deviation_and_does_not_shift(rewards: list[float], shift: float) -> None:
-    own = metrics.volatility(rewards)
-    assert own == pytest.approx(statistics.pstdev(rewards), rel=1e-6, abs=1e-6)
-    assert metrics.volatility([one + shift for one in rewards]) == pytest.approx(own, rel=1e-6, abs=1e-4)
+def test_the_opponents_forfeit_is_no_red_flag_of_the_player() -> None:
+    episodes = [{"flags": ["forfeit"], "forfeits": forfeits} for forfeits in (0, 1)]
+    assert [row["value"] for row in scores("poker/kuhn", "red_flag_weighted", episodes)] == [0, 3]
 
 
 def test_metrics_without_bounds_cannot_be_part_of_a_composite() -> None:
+    metrics = merge_metrics("chips", ())
     with pytest.raises(ConfigError, match=r"expected_return has no bounds .*allowed: success_rate, forfeit_rate"):
-        metrics.require_composite("evaluation", {"expected_return": 1}, METRICS)
+        require_composite("evaluation", {"expected_return": 1}, metrics)
     with pytest.raises(ConfigError, match="not a metric of the scenario"):
-        metrics.require_composite("evaluation", {"success": 1}, METRICS)
+        require_composite("evaluation", {"success": 1}, metrics)

@@ -62,13 +62,6 @@ def test_a_manifest_may_stand_outside_the_data(checkout: Path) -> None:
     assert faults(checkout) == []
 
 
-def test_a_pack_without_a_manifest_is_known_by_its_playbook(checkout: Path) -> None:
-    (checkout / MANIFEST).unlink()
-    (one,) = check_packs(checkout)
-    assert one.name == "*/show-cards"
-    assert "the manifest is missing: data/scenarios/*/show-cards.yaml" in one.faults
-
-
 def test_a_pack_without_a_manifest_is_known_by_its_entry_point(checkout: Path) -> None:
     (checkout / MANIFEST).unlink()
     (checkout / "pyproject.toml").write_text(f'[project.entry-points."dtef.scenarios"]\n"{NAME}" = "made:of_manifest"\n')
@@ -127,7 +120,7 @@ def test_an_adapter_that_lacks_names_of_the_contract_is_reported(checkout: Path,
     ("name", "does", "told"),
     [
         ("ending", lambda *_: 1 / 0, "its adapter fails when baseline/random plays seed 1, in turn "),
-        ("permute_hidden", lambda self, state, seat, rng: self.reset(8, ()), "`permute_hidden` changes what the seat sees"),
+        ("permute_hidden", lambda self, state, seat, rng: self.reset(8), "`permute_hidden` changes what the seat sees"),
         ("measure_seat", lambda *_: {"luck": Count(1)}, "`measure_seat` counts luck"),
         ("encode_state", lambda *_: {"cards": {1, 2}}, "TypeError: Object of type set is not JSON serializable"),
         ("read", lambda *_: None, "NoneType; allowed: a command, or Illegal"),
@@ -162,7 +155,6 @@ def test_a_pack_without_a_playbook_is_not_whole(checkout: Path, text: str | None
     ("old", "new", "told"),
     [
         ("turn_limit: 8", "turn_limits: 8", "turn_limits: unknown key; known: id, version"),
-        ("version: 1", "version: one", "version: got 'one'; allowed: a whole number"),
         ("id: made/show-cards", "id: made/hide-cards", "got made/hide-cards; allowed: made/show-cards"),
         ("seats:\n- A\n- B", "seats: [A]", "its manifest has 1 seats; allowed: 2"),
         ("- careful", "- carefull", "its manifest names the opponent carefull; allowed: "),
@@ -176,7 +168,6 @@ def test_a_pack_without_a_playbook_is_not_whole(checkout: Path, text: str | None
             "severities: {odd: high}",
             "severities: odd: not a flag of the scenario; allowed: forfeit, turn_limit",
         ),
-        ("id: made", "id: [made", "not a readable scenario"),
     ],
 )
 def test_a_manifest_with_a_fault_is_reported(checkout: Path, old: str, new: str, told: str) -> None:
@@ -192,5 +183,5 @@ def test_a_folder_without_scenarios_is_refused(tmp_path: Path) -> None:
 
 def test_every_shipped_scenario_is_whole() -> None:
     found = check_packs(ROOT)
-    assert len(found) >= 6
+    assert len(found) >= 5
     assert {one.name: one.faults for one in found if one.faults} == {}

@@ -14,7 +14,6 @@ from pydantic import ValidationError
 from dtef_pipeline.errors import ConfigError, SourceError
 from dtef_pipeline.games.document_lines import find_new_documents, read_document_lines, write_document_lines
 from dtef_pipeline.games.personas import Persona, read_persona_versions, select_latest_personas
-from tests.conftest import ROOT
 
 FIRST = Persona(
     id="calm", version=1, display_name="Calm", system_prompt="Be calm.", traits={"risk": "low", "n": 1, "fair": True}
@@ -40,12 +39,6 @@ def test_a_version_that_stands_twice_is_an_error_with_file_and_line(tmp_path: Pa
     write(tmp_path, FIRST, FIRST)
     with pytest.raises(ConfigError, match=r"1\.yaml:2: id: got calm, .*version 1 .*; allowed: another version"):
         read_persona_versions(tmp_path)
-
-
-def test_shipped_personas_are_small_and_approved() -> None:
-    shipped = read_persona_versions(ROOT / "data" / "personas")
-    assert len(shipped) == 3
-    assert {one.status for one in shipped.values()} == {"approved"}
 
 
 def test_lines_are_sorted_and_come_back_as_the_same_bytes() -> None:
@@ -97,10 +90,7 @@ def test_a_bad_line_is_named_with_what_arrived_and_what_is_allowed(line: str, to
 def test_what_is_there_already_is_skipped_and_what_differs_is_refused() -> None:
     there = [FIRST]
     assert find_new_documents({1: FIRST, 4: SECOND}, there, "x") == {4: SECOND}
-    with pytest.raises(
-        SourceError,
-        match=r"x:7: .*; got 'calm:v1'; allowed: ",
-    ):
+    with pytest.raises(SourceError, match=r"x:7: .*; got 'calm:v1'; allowed: "):
         find_new_documents({7: FIRST.model_copy(update={"display_name": "Other"})}, there, "x")
 
 

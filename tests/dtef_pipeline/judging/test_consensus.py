@@ -91,11 +91,6 @@ def test_null_keys_are_values_and_points_stand_in_the_order_of_their_first_row()
     assert found.column_names == [*KEYS, *(column.name for column in CONSENSUS_COLUMNS)]
 
 
-def test_nothing_is_inverted_where_no_column_says_so() -> None:
-    rows = table([{"judge": "a", "score": 0.25}]).drop_columns(["inverted"])
-    assert compute_consensus(rows, KEYS)["score"].to_pylist() == [0.25]
-
-
 def naive(rows: list[dict[str, Any]]) -> dict[tuple[Any, ...], dict[str, Any]]:
     """The definition, judge by judge."""
     points: dict[tuple[Any, ...], dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
@@ -115,7 +110,6 @@ def naive(rows: list[dict[str, Any]]) -> dict[tuple[Any, ...], dict[str, Any]]:
             "high": bounds[1],
             "n_judges": len(votes),
             "n_answered": len(known),
-            "spread": max(known) - min(known) if len(known) > 1 else None,
             "partial": bool(known) and any(None in said for said in votes),
         }
     return found

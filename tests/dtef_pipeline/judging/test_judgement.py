@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
-from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Request, Response
-from dtef_pipeline.judging.judgement import (
-    UNJUDGED_REASONS,
-    Judgement,
-    build_first_request,
-    build_next_request,
-    resolve_judgement,
-)
+from dtef_pipeline.judging.judgement import build_first_request, build_next_request, resolve_judgement
 from dtef_pipeline.judging.judges import JudgeConfig
 from dtef_pipeline.judging.prompts import Case
-from resources.gateway import Gateway
-from resources.responses.store import ResponseStore
-from tests.dtef_pipeline.judging.cases import CASE, CRITERIA, GOOD, JUDGE, MINI, blocks_of, replied
-from tests.fake_llm_server import Call, FakeLLM
+from tests.dtef_pipeline.judging.cases import CASE, CRITERIA, GOOD, JUDGE, MINI, replied
 
 FIRST = build_first_request(CASE, JUDGE, 0, "base")
 BAD = "Rather good."
@@ -30,7 +19,7 @@ BAD = "Rather good."
 def replies(*said: str | tuple[str, str]) -> list[Response]:
     """The stored replies, each with its own key; a pair has a finish reason."""
     pairs = [(one, "stop") if isinstance(one, str) else one for one in said]
-    return [replied(FIRST, text, finish_reason=why, request_key=f"k{at}", cost_usd=0.5) for at, (text, why) in enumerate(pairs)]
+    return [replied(FIRST, text, finish_reason=why, request_key=f"k{at}") for at, (text, why) in enumerate(pairs)]
 
 
 def test_an_unreadable_reply_is_shown_to_its_judge_once() -> None:
@@ -43,7 +32,6 @@ def test_an_unreadable_reply_is_shown_to_its_judge_once() -> None:
     assert build_next_request(FIRST, replies(BAD, BAD)) is None
     judged = resolve_judgement(replies(BAD, GOOD))
     assert (judged.score, judged.attempts, judged.raws) == (0.75, 2, (BAD, GOOD))
-    assert judged.cost == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("text", ["", "<reflection>The text", "CLASS_UNMET would mean that"])
@@ -86,14 +74,8 @@ def test_a_judge_without_a_limit_is_asked_again_without_one() -> None:
 def test_what_has_no_class_has_a_reason_and_no_number(outcomes: Sequence[Response | Failure], reason: str) -> None:
     judged = resolve_judgement(outcomes)
     assert (judged.name, judged.score, judged.reason) == (None, None, reason)
-    assert reason in UNJUDGED_REASONS
     assert len(judged.request_keys) == judged.attempts == len(outcomes)
     assert len(judged.raws) == sum(isinstance(one, Response) for one in outcomes)
-
-
-def test_a_cost_that_is_not_known_is_null() -> None:
-    assert resolve_judgement([replied(FIRST, GOOD)]).cost is None
-    assert resolve_judgement([replied(FIRST, BAD), replied(FIRST, GOOD, cost_usd=0.25)]).cost == 0.25
 
 
 def judged_by(approach: str, criteria: tuple[str, ...], at: int = 0) -> Request:
@@ -112,60 +94,3 @@ def test_an_edited_criterion_judges_the_others_again_only_where_they_are_seen_to
 def test_criteria_in_another_order_are_judged_already() -> None:
     turned = CRITERIA[::-1]
     assert judged_by("holistic", CRITERIA).key == judged_by("holistic", turned, 2).key
-
-
-FORMS = {
-    "clean": (GOOD, GOOD),
-    "loose": ("<Classification> **majorly_met**. </CLASSIFICATION>", GOOD),
-    "bare": ("Verdict: CLASS_MAJORLY_MET.", GOOD),
-    "prose": ("It is mostly there.", GOOD),
-    "unclosed": ("<classification>CLASS_UNMET", GOOD),
-    "two names": ("CLASS_UNMET or CLASS_EXACTLY_MET", GOOD),
-    "empty": (" ", GOOD),
-    "refusal": ("I'm sorry, but I can't judge this.", "I'm sorry, but I can't judge this."),
-    "stubborn": ("Mostly.", "As I said, mostly."),
-}
-"""What is replied to the first request and to the correction, by the criterion."""
-
-
-def judge_of_every_form(call: Call) -> str:
-    messages = call.body["messages"]
-    (criterion,) = blocks_of("CRITERION", messages[1]["content"])
-    return FORMS[criterion][len(messages) > 2]
-
-
-def stored_responses(store: ResponseStore, requests: list[Request]) -> dict[str, Response]:
-    return {row["request_key"]: Response(**row) for row in store.responses(one.key for one in requests).to_pylist()}
-
-
-def judged(gateway: Gateway, store: ResponseStore, judge: JudgeConfig) -> dict[str, Judgement]:
-    """The judgement of each criterion, in two waves."""
-    first = {form: build_first_request(Case(CASE.text, form, CASE.turns), judge, 0, "base") for form in FORMS}
-    assert not gateway.answer(first.values()).failures
-    said = {form: list(stored_responses(store, [one]).values()) for form, one in first.items()}
-    again = {form: request for form, one in first.items() if (request := build_next_request(one, said[form]))}
-    assert not gateway.answer(again.values()).failures
-    second = {form: list(stored_responses(store, [one]).values()) for form, one in again.items()}
-    return {form: resolve_judgement([*said[form], *second.get(form, [])]) for form in FORMS}
-
-
-def test_every_form_of_reply_is_judged_and_a_rerun_makes_no_calls(tmp_path: Path) -> None:
-    with FakeLLM(reply=judge_of_every_form) as server, ResponseStore(tmp_path / "responses.sqlite") as store:
-        model = ModelSpec(name="mini", model="openai/mini", max_tokens=2048, api_base=server.base_url)
-        judge = JudgeConfig("prompt-aware", model)
-        found = judged(Gateway(store), store, judge)
-        calls = len(server.calls)
-        assert judged(Gateway(store), store, judge) == found
-        assert len(server.calls) == calls == len(FORMS) + 6
-        sent = [call.body for call in server.calls]
-    assert {form: (one.score, one.reason, one.attempts) for form, one in found.items()} == {
-        **dict.fromkeys(("clean", "loose", "bare"), (0.75, None, 1)),
-        **dict.fromkeys(("prose", "unclosed", "two names", "empty"), (0.75, None, 2)),
-        "refusal": (None, "declined", 2),
-        "stubborn": (None, "unreadable", 2),
-    }
-    assert {(body["temperature"], body["max_tokens"]) for body in sent} == {(0, 2048)}
-    assert {tuple(message["role"] for message in body["messages"]) for body in sent} == {
-        ("system", "user"),
-        ("system", "user", "assistant", "user"),
-    }

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from dtef_pipeline.asking.models import ModelSpec, load_models
+from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.judging.consensus import TEN_CLASSES
+from dtef_pipeline.judging.consensus import FIVE_CLASSES, TEN_CLASSES
 from dtef_pipeline.judging.judges import (
     configure_judges,
     consensus_id,
@@ -16,7 +14,7 @@ from dtef_pipeline.judging.judges import (
     judge_hash,
     parse_judges,
 )
-from tests.dtef_pipeline.judging.cases import JUDGE, MODELS
+from tests.dtef_pipeline.judging.cases import MODELS
 
 USUAL = "[max_tokens=2048,temperature=0]"
 
@@ -79,21 +77,13 @@ def test_two_servers_of_one_variant_do_not_share_their_judgements() -> None:
 
 
 def test_the_hash_of_judges_is_of_what_decides_and_of_nothing_else() -> None:
-    judges = default_judges(MODELS)
-    known = judge_hash(judges)
-    assert judge_hash(judges[::-1]) == known
-    renamed = ModelSpec(
-        name="other", model="openai/mini", max_tokens=2048, api_base="http://127.0.0.1:1/v1", input_price=1, output_price=2
-    )
-    assert judge_hash([replace(judge, model=renamed) for judge in judges]) == known
+    judges = [("standard", "openai/mini"), ("prompt-aware", "openai/mini")]
+    known = judge_hash(judges, FIVE_CLASSES)
+    assert judge_hash(judges[::-1], FIVE_CLASSES) == known
     others = [
-        judge_hash(judges[:1]),
-        judge_hash([replace(judge, scale=TEN_CLASSES) for judge in judges]),
-        judge_hash(parse_judges(["standard=big", "prompt-aware=big"], MODELS)),
-        judge_hash(parse_judges(["standard=mini", "holistic=mini"], MODELS)),
-        judge_hash(parse_judges(["standard=mini", "prompt-aware=mini@max_tokens=4096"], MODELS)),
-        judge_hash([JUDGE, JUDGE]),
+        judge_hash(judges[:1], FIVE_CLASSES),
+        judge_hash(judges, TEN_CLASSES),
+        judge_hash([("standard", "openai/mini"), ("holistic", "openai/mini")], FIVE_CLASSES),
+        judge_hash([("standard", "openai/mini"), ("prompt-aware", "openai/mini[max_tokens=4096]")], FIVE_CLASSES),
     ]
-    assert len({known, *others}) == 7
-    with pytest.raises(ValueError, match="judges of 2 scales"):
-        judge_hash([JUDGE, replace(JUDGE, scale=TEN_CLASSES)])
+    assert len({known, *others}) == 5

@@ -14,7 +14,7 @@ import pytest
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.preference.vote_files import VoteColumns, read_votes
 from dtef_pipeline.preference.vote_fit import PreferenceFit, VoteSettings, fit_votes
-from dtef_pipeline.statistics.bradley_terry import TIES, fit_strengths
+from dtef_pipeline.statistics.bradley_terry import fit_strengths
 from dtef_pipeline.statistics.clustered_errors import estimate_errors
 from tests.conftest import SHARED
 from tests.made.votes import paired, votes_of
@@ -118,13 +118,6 @@ def test_real_votes_do_not_depend_on_their_order(real: VoteColumns) -> None:
     )  # fmt: skip
     for name in ("beta", "se", "tier"):
         assert by_model(fit_votes(turned), name) == pytest.approx(by_model(fit_votes(real), name), abs=1e-9)
-
-
-def test_ties_as_half_wins_order_like_davidson_and_dropped_ties_do_not(real: VoteColumns) -> None:
-    fits = (by_model(fit_votes(real, VoteSettings(ties=ties)), "beta") for ties in TIES)
-    half, davidson, dropped = (np.array([beta[name] for name in real.players]) for beta in fits)
-    assert np.corrcoef(half, davidson)[0, 1] > 0.9999
-    assert np.corrcoef(half, dropped)[0, 1] < 0.99
 
 
 def test_scores_are_those_of_evalica(real: VoteColumns) -> None:

@@ -10,7 +10,7 @@ import pytest
 from dtef_pipeline.asking.episodes import EpisodeResult, play
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.qa.judging.arbiter import Arbiter
-from dtef_pipeline.qa.judging.arbitration import Arbitration, compute_arbiter_score, iterate_arbitrations, read_verdict
+from dtef_pipeline.qa.judging.arbitration import Arbitration, compute_arbiter_score, iterate_arbitrations, make_verdict_row
 from dtef_pipeline.qa.model import ItemScore
 from resources.gateway import Gateway
 from resources.gateway.queues import BreakerRules
@@ -51,9 +51,9 @@ def judged(store: ResponseStore, server: FakeLLM) -> list[ItemScore]:
 
 
 def scored(episodes: list[Arbitration], played: list[EpisodeResult]) -> ItemScore:
-    verdicts = [read_verdict(one, came) for one, came in zip(episodes, played, strict=True)]
+    verdicts = [make_verdict_row(one, came, "") for one, came in zip(episodes, played, strict=True)]
     return compute_arbiter_score(
-        {one.evaluator: one.score for one in verdicts}, {one.evaluator: one.reason for one in verdicts}
+        {one["evaluator"]: one["score"] for one in verdicts}, {one["evaluator"]: one["reason"] for one in verdicts}
     )
 
 

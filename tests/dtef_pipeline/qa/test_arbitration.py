@@ -17,7 +17,6 @@ from dtef_pipeline.qa.judging.arbitration import (
     compute_arbiter_score,
     iterate_arbitrations,
     make_verdict_row,
-    read_verdict,
 )
 from tests.dtef_pipeline.qa.vectors import cases
 from tests.made.responses import response
@@ -62,8 +61,8 @@ def judged(replies: Mapping[int, str], asked: list[Request] | None = None) -> tu
 
 def test_a_reply_that_cannot_be_read_is_asked_for_once_more_and_then_failed() -> None:
     asked: list[Request] = []
-    verdict = read_verdict(*judged({0: "I would say 0.7", 1: GOOD_REPLY}, asked))
-    assert (verdict.score, verdict.explanation) == (0.8, "A slip.")
+    verdict = make_verdict_row(*judged({0: "I would say 0.7", 1: GOOD_REPLY}, asked), "")
+    assert (verdict["score"], verdict["explanation"]) == (0.8, "A slip.")
     assert [one.draw for one in asked] == [0, 1]
     assert asked[0].messages == asked[1].messages
     stubborn: list[Request] = []
@@ -75,9 +74,9 @@ def test_a_reply_that_cannot_be_read_is_asked_for_once_more_and_then_failed() ->
 
 def test_after_a_reply_that_was_cut_the_judge_has_twice_the_room() -> None:
     asked: list[Request] = []
-    verdict = read_verdict(*judged({0: "Let me think, cut", 1: "cut again"}, asked))
+    verdict = make_verdict_row(*judged({0: "Let me think, cut", 1: "cut again"}, asked), "")
     assert [one.model.max_tokens for one in asked] == [300, 600]
-    assert (verdict.score, verdict.reason) == (None, "cut")
+    assert (verdict["score"], verdict["reason"]) == (None, "cut")
 
 
 def test_a_judgement_beyond_a_budget_is_skipped_and_says_which() -> None:
@@ -85,7 +84,7 @@ def test_a_judgement_beyond_a_budget_is_skipped_and_says_which() -> None:
     assert (row["score"], row["reason"], row["error"]) == (None, "skipped_budget", "the judges' daily limit of 10 was reached")
     assert (row["attempts"], row["self_judged"]) == (0, True)
     failed = EpisodeResult(failure=Failure("k", "timeout", 6))
-    assert read_verdict(Arbitration("semantic", "q", "r", "a", JUDGE), failed).reason == "error"
+    assert make_verdict_row(Arbitration("semantic", "q", "r", "a", JUDGE), failed, "")["reason"] == "error"
 
 
 def test_a_blank_answer_needs_no_judge() -> None:
@@ -113,7 +112,7 @@ def test_without_any_score_there_is_null_and_a_reason_and_never_a_middle() -> No
 
 def test_a_reason_of_a_budget_names_the_error_of_the_call_that_used_it_up() -> None:
     first, second = EVALUATORS[:2]
-    limit = "not asked: the run's max_calls of 1 was reached"
+    limit = "not sent: the run's max_calls of 1 was reached"
     errors = {first: limit, second: f"{limit}; last error: judge: HTTP 500: no luck"}
     skipped = compute_arbiter_score(dict.fromkeys(errors), dict.fromkeys(errors, "skipped_budget"), errors=errors)
     assert "HTTP 500: no luck" in (skipped.reason or "")

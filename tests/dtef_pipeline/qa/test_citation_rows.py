@@ -12,12 +12,12 @@ import pytest
 from dtef_pipeline.qa.judging.judgement_rows import build_citation_rows, load_shown_sources
 from dtef_pipeline.qa.prompt_rows import AskSettings, build_cited_prompts
 from dtef_pipeline.qa.tables import QA_CITATIONS, QA_CONTEXT, QA_DOCUMENTS
-from dtef_pipeline.qa.transcripts.retriever import Bm25Retriever
+from dtef_pipeline.qa.transcripts.retriever import make_retriever
 from tests.made.qa_items import KEEPER, light_documents, responses_to
 
 DOCUMENTS = light_documents()
 CONDITION = "bm25,3-chunks"
-CONTEXT = build_cited_prompts([KEEPER], DOCUMENTS, AskSettings(k=3), Bm25Retriever(DOCUMENTS)).qa_context
+CONTEXT = build_cited_prompts([KEEPER], DOCUMENTS, AskSettings(k=3), make_retriever("bm25", DOCUMENTS)).qa_context
 SHOWN = load_shown_sources(CONTEXT, DOCUMENTS)
 
 

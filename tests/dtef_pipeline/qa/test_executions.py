@@ -60,13 +60,12 @@ def test_what_is_no_program_is_never_run(text: str, verdict: str) -> None:
 
 def test_rows_tell_what_came_of_each_response() -> None:
     planned = plan_executions(responses_to(TWICE, RIGHT, RIGHT), ITEMS, 10)
-    failed = CheckResult("assertion", "2 is not 4", "unshare", "3.12.1", 0.5, 1, ("weak_isolation",))
+    failed = CheckResult("assertion", "2 is not 4", "sandlock", "3.12.1", 0.5, 1)
     rows = build_execution_rows(planned, {planned[0].program_hash: failed}).to_pylist()
     assert [row["draw"] for row in rows] == [0, 1]
     assert {(row["verdict"], row["message"], row["isolation"], row["wall_s"]) for row in rows} == {
-        ("assertion", "2 is not 4", "unshare", 0.5)
+        ("assertion", "2 is not 4", "sandlock", 0.5)
     }
-    assert rows[0]["flags"] == ["weak_isolation"]
 
 
 class TestKnown:
@@ -76,7 +75,7 @@ class TestKnown:
         return build_execution_rows(planned, {one.program_hash: result for one, result in zip(planned, results, strict=True)})
 
     def test_a_verdict_is_read_back_as_it_was(self) -> None:
-        timeout = CheckResult("timeout", "10 s", "bwrap", "3.12.1", 10.0, 0, ("slow",))
+        timeout = CheckResult("timeout", "10 s", "bwrap", "3.12.1", 10.0)
         earlier = self.rows(PASSED, timeout)
         assert list(load_known_verdicts(earlier, "bwrap").values()) == [replace(PASSED, calls=0), timeout]
 
@@ -84,7 +83,7 @@ class TestKnown:
         fault = CheckResult("sandbox_error", "no process", "bwrap")
         earlier = self.rows(PASSED, fault, CheckResult("sandbox_unavailable"))
         assert [one.status for one in load_known_verdicts(earlier, "bwrap").values()] == ["passed"]
-        assert load_known_verdicts(earlier, "rlimits") == {}
+        assert load_known_verdicts(earlier, "sandlock") == {}
         assert load_known_verdicts(earlier, None) == {}
 
 
@@ -93,10 +92,10 @@ def test_what_is_not_run_yet_keeps_its_earlier_row() -> None:
     planned = plan_executions(responses_to(TWICE, RIGHT, "    return x + x\n", "", "    return x\n"), ITEMS, 10)
     everything = {one.program_hash: PASSED for one in planned}
     earlier = build_execution_rows(planned[:3], everything)
-    new = {planned[0].program_hash: replace(PASSED, status="crashed", level="unshare")}
+    new = {planned[0].program_hash: replace(PASSED, status="crashed", level="sandlock")}
     rows = merge_rows_so_far(planned, new, earlier).sort_by("draw")
     assert rows.select(["draw", "verdict", "isolation"]).to_pylist() == [
-        {"draw": 0, "verdict": "crashed", "isolation": "unshare"},
+        {"draw": 0, "verdict": "crashed", "isolation": "sandlock"},
         {"draw": 1, "verdict": "passed", "isolation": "bwrap"},
         {"draw": 2, "verdict": "empty", "isolation": None},
     ]

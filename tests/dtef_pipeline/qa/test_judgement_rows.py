@@ -14,11 +14,10 @@ from dtef_pipeline.qa.judging.arbiter import Arbiter
 from dtef_pipeline.qa.judging.judgement_rows import (
     build_judgement_rows,
     build_skipped_rows,
+    iterate_item_arbitrations,
     iterate_looks,
-    iterate_looks_at,
     select_judged_items,
     select_to_judge,
-    split_by_sample,
 )
 from dtef_pipeline.qa.tables import QA_JUDGEMENTS
 from tests.made.qa_items import BIRD, KEEPER, ROWERS, responses_to, rows_of_items
@@ -61,15 +60,16 @@ class TestWhom:
 
     def test_a_sample_and_what_is_left_out_are_all_there_is(self) -> None:
         responses = pa.concat_tables([responses_to(replace(ROWERS, item_id=f"gsm8k/{at}"), "12") for at in range(200)])
-        chosen, left_out = split_by_sample(responses, 0.25)
+        known = responses["item_id"].to_pylist()
+        chosen, left_out = select_to_judge(responses, known, 0.25)
         ids = [set(part["item_id"].to_pylist()) for part in (chosen, left_out)]
         assert len(ids[0]) + len(ids[1]) == 200
         assert not ids[0] & ids[1]
         assert 25 < len(ids[0]) < 75
-        more = set(split_by_sample(responses, 0.5)[0]["item_id"].to_pylist())
+        more = set(select_to_judge(responses, known, 0.5)[0]["item_id"].to_pylist())
         assert ids[0] < more
-        assert [len(part) for part in split_by_sample(responses, 1.0)] == [200, 0]
-        assert [len(part) for part in split_by_sample(responses, 0.0)] == [0, 200]
+        assert [len(part) for part in select_to_judge(responses, known, 1.0)] == [200, 0]
+        assert [len(part) for part in select_to_judge(responses, known, 0.0)] == [0, 200]
 
 
 class TestLooks:
@@ -101,7 +101,7 @@ class TestLooks:
 
     def test_of_a_cited_reply_the_judge_sees_the_answer_alone(self) -> None:
         item = ITEMS["gsm8k/0"]._replace(cites=True)
-        (look, _) = iterate_looks_at(
+        (look, _) = iterate_item_arbitrations(
             item, '{"answer": "Ada did", "citations": [{"source_index": 0, "quote": "hush"}]}', ARBITER, "judge"
         )
         assert look.answer == "Ada did"

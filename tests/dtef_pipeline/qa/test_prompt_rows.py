@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.answering import filter_with_messages
 from dtef_pipeline.qa.prompt_rows import (
     OPTION_ORDERS,
     AskSettings,
@@ -19,7 +18,7 @@ from dtef_pipeline.qa.prompt_rows import (
 )
 from dtef_pipeline.qa.tables import QA_CONTEXT
 from dtef_pipeline.qa.transcripts.chunks import DOCUMENT_SCHEMA, build_documents_table, split_into_chunks
-from dtef_pipeline.qa.transcripts.retriever import Bm25Retriever, Retrieval, SourceText
+from dtef_pipeline.qa.transcripts.retriever import Retrieval, SourceText, make_retriever
 from tests.made.qa_items import BIRD, BIRDS_SHOWN, KEEPER, LIGHTHOUSE, ROWERS, light_documents, rows_of_items
 
 SETTINGS = [
@@ -94,7 +93,9 @@ class TestPlain:
 class TestCited:
     def test_what_was_found_stands_beside_the_prompt(self) -> None:
         documents = light_documents()
-        prompts, context, retrieval = build_cited_prompts([KEEPER], documents, AskSettings(k=2), Bm25Retriever(documents))
+        prompts, context, retrieval = build_cited_prompts(
+            [KEEPER], documents, AskSettings(k=2), make_retriever("bm25", documents)
+        )
         (prompt,) = prompts.to_pylist()
         assert [message["role"] for message in prompt["messages"]] == ["system", "user"]
         assert prompt["response_schema"]
@@ -114,7 +115,7 @@ class TestCited:
     def test_of_an_item_that_names_no_quotes_it_is_not_known_what_holds_one(self) -> None:
         documents = light_documents()
         _, context, retrieval = build_cited_prompts(
-            [replace(KEEPER, quotes=())], documents, AskSettings(k=1), Bm25Retriever(documents)
+            [replace(KEEPER, quotes=())], documents, AskSettings(k=1), make_retriever("bm25", documents)
         )
         assert context["contains_quote"].to_pylist() == [None]
         assert len(retrieval) == 0
@@ -126,7 +127,7 @@ class TestCited:
         quoted = replace(KEEPER, quotes=(*KEEPER.quotes, replace(KEEPER.quotes[0], file="other.csv")))
         for where, recalls in (({}, [1.0]), ({"FILE": "light.csv"}, [1.0]), ({"FILE": "none.csv"}, [])):
             asked = AskSettings(k=2, filter=where)
-            retrieval = build_cited_prompts([quoted], documents, asked, Bm25Retriever(documents)).qa_retrieval
+            retrieval = build_cited_prompts([quoted], documents, asked, make_retriever("bm25", documents)).qa_retrieval
             assert retrieval["recall"].to_pylist() == recalls
 
     def test_a_server_that_finds_nothing_leaves_its_reason_and_what_it_finds_its_text(self) -> None:
@@ -142,7 +143,6 @@ class TestCited:
         how = AskSettings(retriever="remote", k=1)
         prompts, context, retrieval = build_cited_prompts([found, none], DOCUMENT_SCHEMA.empty_table(), how, Elsewhere())
         assert [len(messages) for messages in prompts["messages"].to_pylist()] == [2, 0]
-        assert filter_with_messages(prompts)["item_id"].to_pylist() == ["d02"]
         assert len(retrieval) == 0, "what the server left out is not known"
         assert context["contains_quote"].to_pylist() == [True, None], "whether a chunk holds a quote is seen in the chunk"
         first, second = context.to_pylist()
@@ -177,7 +177,7 @@ class TestOtherConditions:
     def test_what_was_retrieved_for_an_item_that_is_gone_goes_too(self) -> None:
         documents = light_documents()
         both = [KEEPER, replace(KEEPER, item_id="d02")]
-        earlier = build_cited_prompts(both, documents, AskSettings(k=1), Bm25Retriever(documents)).qa_context
+        earlier = build_cited_prompts(both, documents, AskSettings(k=1), make_retriever("bm25", documents)).qa_context
         kept = merge_with_other_conditions(earlier, QA_CONTEXT.empty_table(), ["bm25,2-chunks"], rows_of_items(KEEPER))
         assert kept["item_id"].to_pylist() == ["d01"]
 
@@ -205,9 +205,9 @@ def test_a_filter_is_part_of_the_condition_and_read_back() -> None:
 def test_only_documents_that_fit_the_filter_are_shown() -> None:
     documents = light_documents()
     name = documents["name"][0].as_py()
-    same = build_cited_prompts([KEEPER], documents, AskSettings(filter={"NAME": name}), Bm25Retriever(documents))
+    same = build_cited_prompts([KEEPER], documents, AskSettings(filter={"NAME": name}), make_retriever("bm25", documents))
     assert set(same.qa_context["doc_id"].to_pylist()) == set(documents["doc_id"].to_pylist())
-    none = build_cited_prompts([KEEPER], documents, AskSettings(filter={"NAME": "nobody"}), Bm25Retriever(documents))
+    none = build_cited_prompts([KEEPER], documents, AskSettings(filter={"NAME": "nobody"}), make_retriever("bm25", documents))
     assert none.qa_context["doc_id"].to_pylist() == [None]
     (row,) = none.qa_prompts.to_pylist()
     assert row["condition"] == "bm25,10-chunks,NAME=nobody"

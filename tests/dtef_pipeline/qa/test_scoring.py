@@ -183,7 +183,7 @@ def test_a_failed_judge_leaves_null_with_a_reason_and_never_a_middle_value() -> 
 
 @pytest.mark.parametrize(("reason", "status"), [("skipped_sample", "skipped_sample"), ("skipped_budget", "skipped_budget")])
 def test_what_was_not_judged_says_why_under_every_evaluator(reason: str, status: str) -> None:
-    limit = "not asked: the judges' daily budget of $2.00 for 2026-05-04 (UTC) was reached"
+    limit = "not sent: the judges' daily budget of $2.00 for 2026-05-04 (UTC) was reached"
     rows = [judged(evaluator=name, reason=reason, error=limit) for name in ("semantic", "factuality")]
     judgements = pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
     more = {"judgements": group_by_response(judgements), "judges": list_judges(judgements)}
@@ -220,7 +220,7 @@ def test_a_call_that_failed_misses_no_judgement_that_the_sample_leaves_out() -> 
 )
 def test_a_fault_of_the_sandbox_is_none_of_the_response(verdict: str, status: str, value: float | None) -> None:
     named = {"item_id": CODE.item_id, "condition": "plain", "model_variant": "p/m", "draw": 0}
-    row = {**named, "verdict": verdict, "isolation": "bwrap", "python": "3.11.2", "flags": [], "message": "said"}
+    row = {**named, "verdict": verdict, "isolation": "bwrap", "python": "3.11.2", "message": "said"}
     executions = pa.Table.from_pylist([row], schema=QA_EXECUTIONS)
     more = {
         "executions": {key: rows[0] for key, rows in group_by_response(executions).items()},
@@ -233,8 +233,8 @@ def test_a_fault_of_the_sandbox_is_none_of_the_response(verdict: str, status: st
 
 def test_verdicts_of_two_levels_are_never_one_measure() -> None:
     """A run at another level that was killed leaves verdicts of both: their scores were averaged under the names of both."""
-    verdicts = [("passed", "bwrap"), ("assertion", "unshare"), ("syntax", None)]
-    named = {"item_id": CODE.item_id, "condition": "plain", "model_variant": "p/m", "flags": []}
+    verdicts = [("passed", "bwrap"), ("assertion", "sandlock"), ("syntax", None)]
+    named = {"item_id": CODE.item_id, "condition": "plain", "model_variant": "p/m"}
     rows = [{**named, "draw": draw, "verdict": verdict, "isolation": level} for draw, (verdict, level) in enumerate(verdicts)]
     executions = pa.Table.from_pylist(rows, schema=QA_EXECUTIONS)
     more = {
@@ -249,10 +249,10 @@ def test_verdicts_of_two_levels_are_never_one_measure() -> None:
         ("bwrap", 1): None,
         ("bwrap", 2): 0.0,
         ("bwrap", 3): None,
-        ("unshare", 0): None,
-        ("unshare", 1): 0.0,
-        ("unshare", 2): 0.0,
-        ("unshare", 3): None,
+        ("sandlock", 0): None,
+        ("sandlock", 1): 0.0,
+        ("sandlock", 2): 0.0,
+        ("sandlock", 3): None,
     }
     assert {row["status"] for row in found if row["draw"] < 2 and row["score"] is None} == {"missing"}
 

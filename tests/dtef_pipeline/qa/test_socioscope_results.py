@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from dtef_pipeline.qa.item_files.item_log import FileAnswer
-from dtef_pipeline.qa.model import ItemScore, QaItem, ScorerSettings
-from dtef_pipeline.qa.socioscope.socioscope_results import ScoredAnswer, SocioscopeResults, score_given_answers
+from dtef_pipeline.qa.model import QaItem, ScorerSettings
+from dtef_pipeline.qa.socioscope.socioscope_results import SocioscopeResults, score_given_answers
 from dtef_pipeline.qa.transcripts.metadata import Corpus
 from tests.made.qa_items import KEEPER, LIGHTHOUSE
 from tests.strict_json import strict
@@ -85,14 +85,6 @@ class TestScores:
         assert [pair["transcript"] for pair in results.document()["qa_pairs"]] == [None, "light.csv"]
         of_one = SocioscopeResults((free,), results.answers[:1]).document()
         assert [pair["transcript"] for pair in of_one["qa_pairs"]] == ["a.csv"], "it was the question's own id"
-
-    def test_draws_of_a_model_are_averaged_inside_an_item_first(self) -> None:
-        """d02: 1, 0 and nothing; d03: 0. Micro (0.5 + 0) / 2 over two items, not 1 / 3."""
-        drawn = [("d02", ItemScore("ok", 1.0)), ("d02", ItemScore("ok", 0.0)), ("d02", ItemScore("error"))]
-        drawn += [("d03", ItemScore("unparseable"))]
-        answers = tuple(ScoredAnswer(item, "x", score, model="mini") for item, score in drawn)
-        micro = SocioscopeResults(ITEMS, answers).scores().micro
-        assert (micro.value, micro.n_scored, micro.n_skipped) == (pytest.approx(0.25), 2, 0)
 
     def test_a_question_without_answers_counts_nowhere(self) -> None:
         results = answered(answer("d01", "Ada"))
@@ -190,9 +182,3 @@ class TestDocument:
         (one,) = answered(given).document()["qa_pairs"][0]["answers"]
         told = [(cited["source_index"], cited["source_index_written"], cited["reason"]) for cited in one["citations"]]
         assert told == [(None, text, "bad_index") for text in ('"0"', "0.0", "null", "true")] + [(0, None, "not_found")]
-
-    def test_who_answered_is_reported(self) -> None:
-        told = SocioscopeResults(ITEMS, (ScoredAnswer("d01", "Ada", ItemScore("ok", 1.0), model="mini"),)).document()
-        (one,) = told["qa_pairs"][0]["answers"]
-        assert one["model"] == "mini"
-        assert "source" not in one

@@ -258,7 +258,7 @@ def naive(rows: Sequence[Row]) -> dict[tuple[str, str], dict[str, Any]]:
     return found
 
 
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(st.lists(ROW, min_size=20, max_size=60))
 def test_boards_agree_with_a_plain_loop(drawn: list[tuple[Any, ...]]) -> None:
     rows = []
@@ -295,7 +295,7 @@ def _who(row: Row, names: Mapping[str, str] | None = None) -> tuple[Any, ...]:
 
 
 def test_the_order_of_rows_and_the_names_of_models_change_no_number() -> None:
-    rows = world({"a": 0.7, "b": 0.5, "c": 0.3}, {f"s{at}": 5 + at for at in range(4)})
+    rows = world({"a": 0.7, "b": 0.5, "c": 0.3}, {f"s{at}": 5 + at for at in range(3)})
     first = boards(rows)
     shuffled = random.Random(1).sample(rows, len(rows))
     assert boards(shuffled) == first

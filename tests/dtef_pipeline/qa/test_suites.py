@@ -75,7 +75,7 @@ def test_public_suites_say_since_when_answers_may_be_known() -> None:
         ("suites: {a: {layout: mmlu, scorers: []}}", "suite 'a': scorers"),
         (
             "suites: {a: {layout: mmlu, scorers: [x], public_since: 2020-13}}",
-            "public_since: got '2020-13'; allowed: text that matches",
+            "public_since: got '2020-13'; allowed: pattern",
         ),
         ("suites: {a: {layout: mmlu, scorers: [x], colour: red}}", "suite 'a': colour: unknown key; known: layout, scorers"),
         ("suites: {a/b: {layout: mmlu, scorers: [x]}}", "suite 'a/b': name: got 'a/b'"),

@@ -97,9 +97,9 @@ def test_columns_are_hidden_in_the_order_asked_for_and_then_from_the_last_one_on
     assert choose_shown_columns(names, Fit()) == names
 
 
-def test_what_is_hidden_is_named_with_what_all_rows_have() -> None:
+def test_what_is_hidden_is_named() -> None:
     *_, last = render(BOARD, "table", fit=Fit(None, KEPT, FIRST_OUT, max_columns=5)).splitlines()
-    assert "context level (0 in all rows), adjusted score;" in last
+    assert "context level, adjusted score;" in last
     assert "--wide" in last
     assert "not shown" not in render(BOARD, "table")
 

@@ -63,10 +63,6 @@ class TestBlocks:
             "pattern",
         ]
 
-    def test_a_finding_that_stands_twice_in_a_reply_is_one(self) -> None:
-        two = "<topic>a</topic><topic>a</topic><topic>b</topic>"
-        assert [format_summary_text(finding.text) for finding in read_replies((two,), IDS).findings] == ["a", "b"]
-
     def test_tags_are_read_in_any_case_and_thoughts_are_not(self) -> None:
         text = f"<think><strength>no</strength>{grade()}</think><Strength>yes</STRENGTH>"
         reply = read_replies((text,), IDS)
@@ -83,10 +79,6 @@ class TestBlocks:
         reply = read_replies((grade(inside="REASONING: none was asked.\nSCORE: N/A"),), IDS)
         assert (reply.grades[0].score, reply.grades[0].reasoning) == (None, "none was asked.")
         assert f"{MAKER}/{MODEL} clarity" not in reply.missing_blocks
-
-    def test_attributes_come_in_any_order_and_quotes(self) -> None:
-        text = f"<grade dimension='Clarity' model='{MODEL}' maker='{MAKER}'>SCORE: 7</grade>"
-        assert [one.score for one in read_replies((text,), IDS).grades] == [7]
 
 
 class TestNames:
@@ -119,12 +111,6 @@ class TestNames:
     def test_markdown_around_an_id_and_in_it_hides_no_name(self) -> None:
         text = f"_{MODEL}_, __{MODEL}__, {MODEL.replace('_', '&_')}".replace("&", chr(92))
         assert format_summary_text(replace_refs(text, IDS)) == "_openai/gpt-4o_, __openai/gpt-4o__, openai/gpt-4o"
-
-    def test_ids_are_read_in_lower_case_too(self) -> None:
-        lower = MODEL.lower()
-        assert format_summary_text(replace_refs(f'<ref maker="{MAKER.lower()}" model="{lower}"/>', IDS)) == "openai/gpt-4o"
-        text = f'<grade maker="{MAKER.lower()}" model="{lower}" dimension="clarity">SCORE: 7</grade>'
-        assert [(one.model, one.score) for one in read_replies((text,), IDS).grades] == [(GPT, 7)]
 
     @pytest.mark.parametrize("text", ["MD_9999 wins", "XMD_6000", "MK_5009/MD_6000 (sys:S_7000)", "MD_60000", "MD_"])
     def test_an_unknown_bare_id_stays_as_it_is(self, text: str) -> None:
@@ -163,7 +149,3 @@ class TestNames:
         (mention,) = [part for part in parts if isinstance(part, SummaryMention)]
         assert mention.participant is not None
         assert format_summary_text(parts) == f"{before}{format_summary_text((mention,))} {after}"
-
-    @given(st.text(max_size=200))
-    def test_any_text_without_refs_comes_back_as_it_is(self, text: str) -> None:
-        assert format_summary_text(replace_refs(text, IDS)) == text

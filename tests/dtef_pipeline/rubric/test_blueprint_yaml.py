@@ -70,10 +70,6 @@ def test_scalar_without_quotes_means_what_js_yaml_makes_of_it(text: str, value: 
     assert (found, type(found)) == (value, type(value))
 
 
-def test_nan_is_a_number() -> None:
-    assert math.isnan(value_of("a: .nan")["a"])
-
-
 def test_whole_number_beyond_all_doubles_is_infinite() -> None:
     assert value_of(f"[{'9' * 100_000}, -{'9' * 100_000}]") == [math.inf, -math.inf]
     assert read_json("9" * 100_000).values == (math.inf,)
@@ -121,11 +117,6 @@ def test_merge_keys_give_what_is_not_there() -> None:
     assert fault_of("b: 1\na: {<<: 5}").line == 2
 
 
-def test_documents_of_a_stream_are_read_and_null_ones_left_out() -> None:
-    assert read_yaml("---\na\n---\n---\n[1]\n---\nnull\n...\n").values == ("a", [1])
-    assert read_yaml("").values == ()
-
-
 @pytest.mark.parametrize("character", "\x85\u2028\u2029")
 def test_characters_that_ended_a_line_in_older_yaml_stay_in_their_text(character: str) -> None:
     """libyaml takes them for line ends: the texts of a file that was pasted together changed, or it could not be read."""
@@ -157,10 +148,6 @@ def test_python_alone_reads_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     for faulty in ("a: b: c", "[" * 1_000):
         with pytest.raises(slow.YamlFault):
             slow.read_yaml(faulty)
-
-
-def test_line_ends_of_block_scalars_are_kept_as_written() -> None:
-    assert value_of("a: |\n  x\n  y\n\nb: |-\n  z\n") == {"a": "x\ny\n", "b": "z"}
 
 
 def test_every_member_has_its_line() -> None:

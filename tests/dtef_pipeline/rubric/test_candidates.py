@@ -9,7 +9,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.conversations import Candidates, resolve_known_selector
 from dtef_pipeline.rubric.judge_requests import choose_judges
 from dtef_pipeline.rubric.score_rows import choose_embedder
-from dtef_pipeline.rubric.summaries.summary_rows import choose_analysts
+from dtef_pipeline.rubric.summaries.summary import choose_analysts
 
 ADDRESS = "http://localhost:8000/v1"
 MODELS = load_models(

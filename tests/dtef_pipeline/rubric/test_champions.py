@@ -44,11 +44,6 @@ def test_grades_of_several_analysts_are_averaged_and_a_missing_one_is_none() -> 
     assert (row["mean"], row["n_blueprints"]) == (pytest.approx((6 + 4 * 8) / 5), 5)
 
 
-def test_equal_means_share_a_dimension() -> None:
-    found = rank_champions(graded(*grades_of("m", 8, 8, 8, 8, 8), *grades_of("n", 7, 9, 8, 8, 8)), ["s1"])
-    assert found["champion"].tolist() == [True, True]
-
-
 def test_consistency_needs_four_of_the_latest_five_grades_at_five_or_more() -> None:
     old = [{"blueprint": f"old{at}", "snapshot": "s0", "grade": 10} for at in range(6)]
     rows = [*old, *grades_of("m", 4, 4, 9, 9, 9), *grades_of("n", 4, 5, 5, 5, 5)]

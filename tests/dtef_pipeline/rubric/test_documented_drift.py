@@ -25,7 +25,7 @@ def drift_of(
 ) -> list[dict[str, Any]]:
     table = scores_of(*({"blueprint": "b", **cell} for cell in cells), weights=weights)
     runs = table[["blueprint", "snapshot"]].drop_duplicates()
-    runs = runs.assign(run_label=[(labels or {}).get(day, "one") for day in runs["snapshot"]])
+    runs = runs.assign(run_hash=[(labels or {}).get(day, "one") for day in runs["snapshot"]])
     times = {day: START + at * timedelta(hours=hours) for at, day in enumerate(DAYS)}
     runs = runs.assign(judges=[["j"]] * len(runs), answered_at=[times[day] for day in runs["snapshot"]])
     with duckdb.connect() as connection:

@@ -31,11 +31,11 @@ def test_finding_has_level_place_and_line(code: str) -> None:
     (finding,) = (found for found in read.findings if found.code == code)
     assert 10 < len(finding.text) < 300
     assert "\n" not in finding.text
-    assert (finding.level, finding.place, finding.line) == (BLUEPRINT_FINDINGS[code].level, faulty.place, faulty.line)
+    assert (finding.level, finding.place, finding.line) == (BLUEPRINT_FINDINGS[code], faulty.place, faulty.line)
     assert {found.code for found in read.findings} - {code} == BESIDES.get(code, set())
 
 
-@pytest.mark.parametrize("code", [code for code, kind in BLUEPRINT_FINDINGS.items() if kind.level == "unscorable"])
+@pytest.mark.parametrize("code", [code for code, level in BLUEPRINT_FINDINGS.items() if level == "unscorable"])
 def test_criterion_that_cannot_be_scored_stays_in_the_blueprint_with_its_reason(code: str) -> None:
     read = read_blueprint(ONE_OF_EACH[code].text, "a", COLLECTIONS, pattern_fault=no_open_brackets)
     assert read.blueprint is not None
@@ -46,13 +46,13 @@ def test_criterion_that_cannot_be_scored_stays_in_the_blueprint_with_its_reason(
 
 
 def test_levels_are_ordered_from_the_worst() -> None:
-    levels = [kind.level for kind in BLUEPRINT_FINDINGS.values()]
-    assert sorted(levels, key=list(FINDING_LEVELS).index) == levels
+    levels = list(BLUEPRINT_FINDINGS.values())
+    assert sorted(levels, key=FINDING_LEVELS.index) == levels
 
 
 def test_only_errors_block_and_each_code_is_named_once() -> None:
     found = [
-        BlueprintFinding(code, BLUEPRINT_FINDINGS[code].level, "", "")
+        BlueprintFinding(code, BLUEPRINT_FINDINGS[code], "", "")
         for code in ("bad-point", "no-models", "bad-regex", "bad-point", "yaml")
     ]
     assert list_blocking_codes(found) == ["bad-point", "yaml"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.rubric.summaries.analyst_report import DIMENSIONS, extract_reasoning, score_in
+from dtef_pipeline.rubric.summaries.analyst_report import extract_reasoning, score_in
 
 
 @pytest.mark.parametrize(
@@ -58,14 +58,3 @@ def test_reasoning_may_span_lines() -> None:
 def test_whatever_is_written_a_score_is_none_or_from_1_to_10(text: str) -> None:
     score = score_in(f"SCORE: {text}")
     assert score is None or 1 <= score <= 10
-
-
-@given(st.floats(1, 10).map(lambda value: round(value, 3)))
-def test_a_score_from_1_to_10_is_read_as_it_is(value: float) -> None:
-    assert score_in(f"REASONING: x\nSCORE: {value}/10") == pytest.approx(value)
-
-
-def test_there_are_13_dimensions() -> None:
-    assert " ".join(DIMENSIONS) == (
-        "adherence clarity tone depth coherence helpfulness credibility empathy creativity safety humility argumentation efficiency"
-    )

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.errors import NameLeak
 from dtef_pipeline.judging.hidden_names import collect_hidden_names
 
 MODELS = (
@@ -106,11 +105,6 @@ def test_a_model_with_a_name_of_two_characters_is_hidden_where_it_takes_part() -
 def test_what_only_a_reader_who_wants_to_can_take_for_a_name_is_left(text: str) -> None:
     """The limits of hiding, which docs/how-to/rubric.md names too: digits for letters, words backwards or in pieces, versions alone."""
     assert NAMES.hide(text) == text
-
-
-def test_what_is_left_is_refused_and_named() -> None:
-    with pytest.raises(NameLeak, match=r"the report of b still names anthropic, claude, so it was not sent"):
-        NAMES.check_leaks("CLÀUDE of Anthro\u200bpic", "the report of b")
 
 
 def written(name: str, upper: list[bool], between: list[str]) -> str:

@@ -14,7 +14,7 @@ NAN = float("nan")
 
 
 def of(similarity: float, coverage: float, *, criteria: bool = True, ideal: bool = True, beta: float = 0.35) -> float:
-    (value,) = compute_hybrid([coverage], [similarity], [criteria], [ideal]).compute_at(beta)
+    (value,) = compute_hybrid_at(*compute_hybrid([coverage], [similarity], [criteria], [ideal]), beta)
     return float(value)
 
 
@@ -40,11 +40,6 @@ def test_a_defined_part_that_failed_leaves_no_score_at_any_beta() -> None:
         assert np.isnan(
             [found.intercept[0], found.slope[0], of(similarity, coverage, beta=0.0), of(similarity, coverage, beta=1.0)]
         ).all()
-
-
-def test_components_name_what_the_prompt_defines() -> None:
-    found = compute_hybrid([0.5] * 4, [0.5] * 4, [True, True, False, False], [True, False, True, False])
-    assert found.components.tolist() == ["coverage+similarity", "coverage", "similarity", "none"]
 
 
 def test_two_models_change_places_at_the_beta_by_hand() -> None:

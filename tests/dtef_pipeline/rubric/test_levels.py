@@ -22,11 +22,6 @@ def test_display_id_by_hand(temperature: float | None, place: int, systems: int,
     assert display_id("openai:gpt-4o", temperature, place, systems) == expected
 
 
-def test_two_models_two_temperatures_and_two_systems_are_8_variants() -> None:
-    shown = {display_id(m, t, s, 2) for m in ("a", "b") for t in (0.0, 0.5) for s in (0, 1)}
-    assert len(shown) == 8
-
-
 def test_groups_stand_in_the_order_of_their_keys_and_a_null_is_one() -> None:
     frame = pd.DataFrame({"a": ["y", "x", "y", "x"], "b": [None, 2.0, 1.0, 2.0]})
     found = group_rows(frame, ("a", "b"))

@@ -8,7 +8,7 @@ import pytest
 
 from dtef_pipeline.rubric.blueprint.findings import FindingLog
 from dtef_pipeline.rubric.blueprint.model import Criterion
-from dtef_pipeline.rubric.blueprint.points import PointReader, format_citation
+from dtef_pipeline.rubric.blueprint.points import PointReader
 
 DEFINITIONS: dict[str, Any] = {
     "script": "r.length > 3",
@@ -118,12 +118,6 @@ def test_function_in_a_text_is_repaired(text: str, fn: str, args: object) -> Non
     )
 
 
-def test_function_in_a_text_is_repaired_in_a_path_too() -> None:
-    criteria, found = read([["$contains: 'a'", "b"]])
-    assert found == ["dollar-string should[0][0]"]
-    assert [(one.path, one.position, one.kind) for one in criteria] == [(0, 0, "function"), (0, 1, "text")]
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -189,18 +183,6 @@ def test_paths_are_numbered_within_their_block_and_nothing_in_them_is_lost() -> 
     ]
 
 
-def test_path_with_one_criterion_is_a_warning_at_the_path() -> None:
-    criteria, found = read([["a"], ["b", None], ["c", "d"]])
-    assert found == ["single-element-path should[0]", "single-element-path should[1]"]
-    assert [one.path for one in criteria] == [0, 1, 2, 2]
-
-
-def test_list_in_a_path_is_an_error_and_the_rest_of_the_path_is_kept() -> None:
-    criteria, found = read([["a", ["b"], "c"]])
-    assert found == ["nested-too-deep should[0][1]"]
-    assert [one.text for one in criteria] == ["a", "c"]
-
-
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
@@ -222,18 +204,6 @@ def test_reference_is_what_its_definition_says_with_its_own_weight_and_citation(
     assert criterion.ref in DEFINITIONS
 
 
-def test_key_beside_a_criterion_that_means_nothing_is_reported() -> None:
-    assert read([{"$contains": "a", "$matches": "b"}])[1] == ["unknown-key should[0]"]
-    assert read([{"text": "a", "wieght": 2}])[1] == ["unknown-key should[0]"]
-
-
-@pytest.mark.parametrize("name", ["call", "factcheck", "external"])
-def test_function_that_asks_a_service_is_a_warning_and_no_fault(name: str) -> None:
-    (criterion,), found = read([{f"${name}": {"service": "a"}}])
-    assert found == ["external-call should[0]"]
-    assert criterion.fault is None
-
-
 def test_functions_of_others_are_known_and_their_arguments_are_theirs() -> None:
     (first, second), found = read([{"$readable": 5}, {"$factcheck": "a"}], others=("readable", "factcheck"))
     assert found == []
@@ -245,22 +215,3 @@ def test_pattern_that_is_none_is_found_wherever_it_stands() -> None:
     criteria, found = read(values)
     assert found == [f"bad-regex should[{place}]" for place in range(3)]
     assert [bool(one.fault) for one in criteria] == [True, True, True, False]
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (None, None),
-        ("", None),
-        ("a", "a"),
-        ({"name": "a"}, "a"),
-        ({"url": "b"}, "b"),
-        ({"title": "a", "url": "b"}, "a (b)"),
-        (["a", {"title": "c"}, None], "a; c"),
-        ([], None),
-        (5, "5"),
-        ({}, None),
-    ],
-)
-def test_citation_is_one_line(value: object, text: str | None) -> None:
-    assert format_citation(value) == text

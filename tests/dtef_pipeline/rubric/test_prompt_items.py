@@ -60,19 +60,6 @@ def test_forms_of_a_prompt(prompt: str, turns: tuple[Turn, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("turns", "number"),
-    [
-        ("[user: b]", 1),
-        ("[user: b, assistant: null]", 1),
-        ("[user: b, ai: c, user: d]", 1),
-        ("[user: b, ai: null, user: c, ai: null, user: d]", 3),
-    ],
-)
-def test_number_of_turns_that_the_model_writes(turns: str, number: int) -> None:
-    assert only(f"messages: {turns}").n_generated_turns == number
-
-
-@pytest.mark.parametrize(
     ("prompt", "found"),
     [
         ("ideal: b", "no-prompt-text prompt 0"),
@@ -108,15 +95,6 @@ def test_prompt_whose_criteria_all_have_errors_is_not_called_one_without_criteri
     assert found == ["bad-point"]
 
 
-@pytest.mark.parametrize(
-    "messages", ["[user: b, user: c]", "[user: b, assistant: c, assistant: null]", "[system: a, system: b, user: c]"]
-)
-def test_two_messages_of_one_role_are_sent_as_written(messages: str) -> None:
-    blueprint, found = read(f"id: a, messages: {messages}")
-    assert found == ["consecutive-roles prompt 0"]
-    assert len(blueprint.prompts[0].turns) == messages.count(": ")
-
-
 def test_messages_win_over_a_prompt_beside_them() -> None:
     blueprint, found = read("id: a, prompt: b, messages: [user: c]")
     assert found == ["prompt-and-messages prompt 0"]
@@ -132,8 +110,8 @@ def test_other_names_of_should(key: str) -> None:
 
 
 def test_other_names_of_what_a_prompt_has() -> None:
-    item = only("prompt: b, idealResponse: c, importance: 2, reference: {title: d, url: e}, description: f, render_as: html")
-    assert (item.ideal, item.weight, item.citation, item.description, item.render_as) == ("c", 2.0, "d (e)", "f", "html")
+    item = only("prompt: b, idealResponse: c, importance: 2, reference: {title: d, url: e}, description: f")
+    assert (item.ideal, item.weight, item.citation, item.description) == ("c", 2.0, "d (e)", "f")
     assert only("prompt: b, multiplier: 0.5").weight == 0.5
     assert only("prompt: b, ideal: 4, citation: c").ideal == "4"
 
@@ -220,16 +198,6 @@ def test_temperature_named_twice_is_asked_once(values: str, kept: tuple[float, .
     blueprint, found = read("id: a, prompt: b", header=f"temperatures: {values}\n")
     assert found == ["temperature-twice header"]
     assert blueprint.temperatures == kept
-
-
-@pytest.mark.parametrize("values", ["[-1]", "['0.5']", "[true]", "[.nan]", "[.inf]", "{a: b}"])
-def test_temperature_that_is_no_number_from_zero_is_an_error(values: str) -> None:
-    assert read("id: a, prompt: b", header=f"temperatures: {values}\n")[1] == ["bad-header header"]
-
-
-def test_render_as_of_the_header_is_that_of_prompts_without_their_own() -> None:
-    assert only("prompt: b", "render_as: markdown\n").render_as == "markdown"
-    assert only("prompt: b, render_as: html", "render_as: markdown\n").render_as == "html"
 
 
 @pytest.mark.parametrize(

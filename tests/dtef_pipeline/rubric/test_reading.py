@@ -96,12 +96,6 @@ def test_file_without_prompts_is_an_error(text: str) -> None:
     assert "no-prompts" in codes(read)
 
 
-@pytest.mark.parametrize("text", ["just text\n", "5\n", "- just text\n"])
-def test_text_in_place_of_prompts_is_a_bad_prompt(text: str) -> None:
-    read = read_blueprint(text, "a", {"CORE": ["openai:a"]})
-    assert (read.blueprint, codes(read)) == (None, ["bad-prompt", "no-models"])
-
-
 @pytest.mark.parametrize(
     ("path", "name"),
     [
@@ -162,14 +156,6 @@ def test_judges_of_the_header_are_those_of_the_blueprint() -> None:
     assert codes(read) == ["deprecated-judges"]
 
 
-@pytest.mark.parametrize(
-    "judges", ["5", "[5]", "[{approach: standard}]", "[{model: gpt}]", "[{model: 'openai:a', approach: [b]}]"]
-)
-def test_judge_that_cannot_be_read_is_an_error(judges: str) -> None:
-    read = read_blueprint(f"{HEAD}evaluationConfig: {{llm-coverage: {{judges: {judges}}}}}\n---\n- {A}", "a")
-    assert codes(read) == ["bad-judge"]
-
-
 def test_file_that_cannot_be_parsed_is_one_finding(tmp_path: Path) -> None:
     (tmp_path / "a.yml").write_bytes(b"title: a\n\xff\n")
     read = read_blueprint(tmp_path / "a.yml", "a")
@@ -187,7 +173,7 @@ def test_json_is_read_by_its_suffix_and_a_mark_at_the_beginning_is_no_text(tmp_p
     assert codes(read_blueprint(tmp_path / "c.json", "c")) == ["yaml"]
 
 
-MANY = 10_000
+MANY = 4_000
 LONG_FILES = {
     "one id": "\n".join(["- {id: a, prompt: b, should: [c]}"] * MANY),
     "no text": "\n".join(["- {should: [c]}"] * MANY),
@@ -205,7 +191,7 @@ def test_long_file_with_one_fault_many_times_is_read_in_time_in_proportion(text:
     """Thousands of one fault took minutes where each looked through all before it."""
     began = time.process_time()
     assert len(read_blueprint(text, "a", {"CORE": ["openai:a"]}).findings) > MANY / 2
-    assert time.process_time() - began < 10
+    assert time.process_time() - began < 5
 
 
 SCRAPS = (
@@ -221,13 +207,6 @@ def test_any_file_is_read_with_findings_and_never_raises(scraps: list[str]) -> N
     if read.blueprint is not None:
         assert len({item.id for item in read.blueprint.prompts}) == len(read.blueprint.prompts) > 0
         assert len(hash_of_test(read.blueprint)) == 32
-
-
-def test_document_that_is_a_text_is_reported_with_its_line() -> None:
-    (found,) = (
-        one for one in read_blueprint(f"{HEAD}---\n- {A}\n---\njust a text\n", "a").findings if one.code == "bad-prompt"
-    )
-    assert (found.place, found.line) == ("prompt 1", 1 + f"{HEAD}---\n- {A}\n---\n".count("\n"))
 
 
 def test_prompts_key_below_the_header_is_reported_as_such() -> None:
@@ -253,9 +232,3 @@ def test_ending_in_capitals_is_an_ending_and_hidden_files_are_none() -> None:
     assert is_blueprint_file("safety/A.YML")
     assert not is_blueprint_file(".github/a.yml")
     assert not is_blueprint_file("notes.md")
-
-
-def test_citation_that_is_true_is_written_as_yaml_writes_it() -> None:
-    read = read_blueprint(f"{HEAD}---\n- {{id: a, prompt: b, should: [{{text: c, citation: true}}]}}\n", "a")
-    assert read.blueprint is not None
-    assert read.blueprint.prompts[0].criteria[0].citation == "true"

@@ -39,7 +39,7 @@ def tables(
     scores = pd.DataFrame(cells, columns=names).assign(level="cell", weight=1.0, reasons=None)
     runs = pd.DataFrame(
         [("b", night, labels[since <= at < since + nights], ["standard(j)"]) for at, night in enumerate(NIGHTS)],
-        columns=["blueprint", "snapshot", "run_label", "judges"],
+        columns=["blueprint", "snapshot", "run_hash", "judges"],
     )
     runs["answered_at"] = [datetime.fromisoformat(f"{night}T02:00:00").replace(tzinfo=UTC) for night in NIGHTS]
     responses = scores.merge(runs[["snapshot", "answered_at"]], on="snapshot").assign(served_model="m", fingerprint=None)
@@ -89,11 +89,11 @@ def test_the_documented_rule_names_the_two_runs_to_look_into() -> None:
 def anchored(shift: float, since: int = 7) -> pa.Table:
     """A judge's points of stored answers, lower by `shift` from the night `since` on."""
     rows = [
-        (night, "b", f"p{item % 10}", "should", f"item{item}", "standard(j)", "j:t=0", 0.75 - (shift if at >= since else 0.0))
+        (night, "b", f"p{item % 10}", f"item{item}", "standard(j)", "j", "j:t=0", "", 0.75 - (shift if at >= since else 0.0))
         for at, night in enumerate(NIGHTS)
         for item in range(40)
     ]
-    names = ["snapshot", "blueprint", "prompt", "block", "item", "judge", "judge_variant", "score"]
+    names = ["snapshot", "partition", "item", "anchor", "judge", "judge_model", "judge_variant", "evaluator", "score"]
     return pa.Table.from_pandas(pd.DataFrame(rows, columns=names))
 
 
@@ -102,10 +102,13 @@ def test_a_shift_is_reported_as_the_judges_where_stored_answers_moved_alike() ->
     told = {
         shift: found.subtract_judge_shifts(WATCHED, anchored(shift), WatchOptions()).checks.to_pylist() for shift in (0.0, 0.25)
     }
-    causes = {shift: {row["model"]: row["judges_note"].partition(":")[0] for row in rows} for shift, rows in told.items()}
+    causes = {
+        shift: {row["model"]: row["judges_note"] and row["judges_note"].partition(":")[0] for row in rows}
+        for shift, rows in told.items()
+    }
     assert causes == {
-        0.0: {"moved": "a shift of the model", "steady": ""},
-        0.25: {"moved": "a shift of the judges, not of the model", "steady": ""},
+        0.0: {"moved": "a shift of the model", "steady": None},
+        0.25: {"moved": "a shift of the judges, not of the model", "steady": None},
     }
     (moved,) = [row for row in told[0.25] if row["model"] == "moved"]
     # Coverage is .65 of the hybrid score.

@@ -18,6 +18,7 @@ VECTORS = {"yes": [1.0, 0.0], "maybe": [0.6, 0.8]}
 def test_stored_tables_are_scored_and_a_blank_response_counts_its_criteria_as_unscored() -> None:
     asked = [
         {**RESPONSE_ROW, "status": "ok", "text": "maybe"},
+        {**RESPONSE_ROW, "draw": 1, "status": "ok", "text": "yes"},
         {**RESPONSE_ROW, "prompt": "q", "status": "empty", "text": None},
     ]
     prompts = [
@@ -25,7 +26,7 @@ def test_stored_tables_are_scored_and_a_blank_response_counts_its_criteria_as_un
         {"blueprint": "b", "prompt": "q", "weight": 2.0, "ideal": None},
     ]
     criteria = [{"blueprint": "b", "prompt": prompt, **CRITERION} for prompt in "pq"]
-    points = [{**RESPONSE_ROW, **CRITERION, "score": 0.5, "low": 0.5, "high": 0.5}]
+    points = [{**RESPONSE_ROW, **CRITERION, "draw": draw, "score": 0.5, "low": 0.5, "high": 0.5} for draw in (0, 1)]
     embeddings = [
         {"embedder": OFFLINE_EMBEDDER, "text_hash": hash_text(text), "vector": vector} for text, vector in VECTORS.items()
     ]
@@ -37,8 +38,14 @@ def test_stored_tables_are_scored_and_a_blank_response_counts_its_criteria_as_un
         pa.Table.from_pylist(embeddings),
         ScoringPolicy(),
     )
-    assert made.rubric_scores.schema == RUBRIC_SCORES
-    p, q, variant, model = made.rubric_scores.to_pylist()
-    assert (p["similarity"], p["hybrid"]) == (pytest.approx(0.6), pytest.approx(0.35 * 0.6 + 0.65 * 0.5))
+    assert made["rubric_scores"].schema == RUBRIC_SCORES
+    p, q, variant, model = made["rubric_scores"].to_pylist()
+    assert (p["similarity"], p["hybrid"]) == (pytest.approx(0.8), pytest.approx(0.35 * 0.8 + 0.65 * 0.5))
+    similarities = made["rubric_similarities"].to_pylist()
+    assert [(row["place"], row["response_similarities"]) for row in similarities] == [
+        (0, pytest.approx([1, 0.6])),
+        (1, pytest.approx([0.6, 1])),
+    ]
+    assert [row["ideal_similarity"] for row in similarities] == pytest.approx([0.6, 1])
     assert (q["hybrid"], q["n_planned"], q["n_unscored"]) == (None, 1, 1)
     assert (variant["n_planned"], variant["n_scored"], model["hybrid"]) == (2, 1, p["hybrid"])

@@ -66,7 +66,7 @@ def test_a_planted_effect_is_found_and_its_pairs_are_flagged() -> None:
 
 
 def test_without_an_effect_few_are_flagged_and_intervals_hold_0() -> None:
-    made = [estimate_self_preference(judged_world(np.random.default_rng([5, at]), prompts=25), maker_of) for at in range(60)]
+    made = [estimate_self_preference(judged_world(np.random.default_rng([5, at]), prompts=25), maker_of) for at in range(25)]
     first = pd.DataFrame([found.iloc[0] for found in made])
     assert (first["p"] < 0.05).mean() <= 0.12
     assert np.mean([found["flagged"].iloc[1:].any() for found in made]) <= 0.12

@@ -40,7 +40,7 @@ def test_one_judge_has_no_agreement_and_repeats_of_it_are_none() -> None:
     one = ROWS[ROWS["judge"] == "s(x)"]
     twice = one.assign(judge_draw=1)
     for rows in (one, twice.merge(one, how="outer")):
-        found = build_agreement_table(rows)
+        found = build_agreement_table(rows, MADE.criteria)
         assert found["alpha"].isna().all()
         assert (found["reason"] != "").all()
         assert "judges" not in set(found["cut"])
@@ -55,8 +55,7 @@ def test_criteria_that_judges_disagree_on_are_listed_worst_first() -> None:
     assert (row["blueprint"], row["prompt"], row["position"], row["n_responses"]) == ("b0", "p2", 1, 4)
     assert row["mean_sd"] == pytest.approx(np.std([0, 1, 1]))
     assert row["text"] == "Criterion 1 of p2"
-    assert list_disagreed_criteria(agreed[agreed["judge"] == "s(x)"]).empty
-    assert list_disagreed_criteria(agreed, threshold=0.5).empty
+    assert list_disagreed_criteria(agreed[agreed["judge"] == "s(x)"], MADE.criteria).empty
 
 
 def test_a_judge_above_5_percent_unreadable_is_flagged() -> None:

@@ -17,7 +17,7 @@ from dtef_pipeline.drift.verdict_tables import DRIFT, DRIFT_SERIES
 from dtef_pipeline.keys import Keys
 from dtef_pipeline.site.build import build_site_files
 from dtef_pipeline.site.content import Column, Estimate, Page, Section, Table
-from dtef_pipeline.site.family_view import BoardRow, FamilySite, FamilyView, RankedBoard, Reference
+from dtef_pipeline.site.family_content import BoardRow, FamilyContent, FamilySite, RankedBoard, Reference
 from dtef_pipeline.tables import COMPARISONS, COSTS
 
 HOSTILE = "<script>alert(1)</script>\u202egnp.exe"
@@ -32,7 +32,7 @@ def rows_of(schema: pa.Schema, *rows: Mapping[str, Any]) -> pa.Table:
     return pa.Table.from_pylist([{name: row.get(name) for name in schema.names} for row in rows], schema=schema)
 
 
-def view(_: duckdb.DuckDBPyConnection) -> FamilyView:
+def view(_: duckdb.DuckDBPyConnection) -> FamilyContent:
     rows = [
         BoardRow(name, Estimate(*score), rank, rank, rank, note="few items" if name == "bob" else "", more={"n": 10})
         for rank, (name, score) in enumerate(SCORES.items(), 1)
@@ -52,11 +52,11 @@ def view(_: duckdb.DuckDBPyConnection) -> FamilyView:
         "Items", (Column("item", "Item", "long"), Column("score", "Score", "score")), [{"item": HOSTILE, "score": 0.5}]
     )
     page = Page("made/items.html", HOSTILE, "One item.", [Section("items", "Items", [table])])
-    return FamilyView("ada is best.", [board], item_scores=items, pages=lambda: [page], method=["A mean."])
+    return FamilyContent("ada is best.", [board], item_scores=items, pages=lambda: [page], method=["A mean."])
 
 
 def made_site() -> FamilySite:
-    return FamilySite("made", "Made up", "part", ("made_scores",), "made_scores", view, SUBJECT, responses="made_responses")
+    return FamilySite("made", "Made up", ("made_scores",), "made_scores", view, SUBJECT, responses="made_responses")
 
 
 def connected() -> duckdb.DuckDBPyConnection:

@@ -12,7 +12,7 @@ import pytest
 from dtef_pipeline.site.content import Estimate, Fold, Table
 from dtef_pipeline.site.contents import SiteContents
 from dtef_pipeline.site.drift_page import drift_page
-from dtef_pipeline.site.family_view import BoardRow, FamilyView, RankedBoard
+from dtef_pipeline.site.family_content import BoardRow, FamilyContent, RankedBoard
 from dtef_pipeline.site.paths import PAGE_MARK, SCRIPT_MARK
 from dtef_pipeline.text.printable import make_visible
 from tests.dtef_pipeline.site.made_site import HOSTILE, connected, files_of, made_site, unpacked, view
@@ -149,7 +149,7 @@ def test_families_without_an_alarm_are_folded_behind_those_with_one() -> None:
 
 def test_models_stand_in_the_order_of_their_numbers() -> None:
     rows = [BoardRow(f"m{n}", Estimate(0.5)) for n in (10, 1, 2)]
-    view = FamilyView("None is ranked.", [RankedBoard("", "Letters", "Mean score", rows)])
+    view = FamilyContent("None is ranked.", [RankedBoard("", "Letters", "Mean score", rows)])
     contents = SiteContents(connected(), [replace(made_site(), read=lambda _: view)])
     assert list(contents.model_paths) == ["m1", "m2", "m10"]
     files = files_of(connected(), replace(made_site(), read=lambda _: view))
@@ -161,7 +161,7 @@ def test_of_many_leaderboards_the_first_are_in_sight_and_the_others_state_their_
     """A family with twenty leaderboards had a page of 24,000 pixels."""
     rows = [BoardRow(name, Estimate(score), rank) for rank, (name, score) in enumerate((("a", 0.9), ("b", 0.8)), 1)]
     boards = [RankedBoard(str(at), f"Board {at}", "Mean score", rows) for at in range(5)]
-    named = replace(made_site(), read=lambda _: FamilyView("a is best.", boards))
+    named = replace(made_site(), read=lambda _: FamilyContent("a is best.", boards))
     page = files_of(connected(), named)["made/index.html"]
     assert page.count('<details class="folded">') == 2
     assert page.count("Best of 2 models: a scores 0.900; next is b, 0.800") == 4

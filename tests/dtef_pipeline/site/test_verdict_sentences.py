@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dtef_pipeline.site.content import Estimate
-from dtef_pipeline.site.family_view import BoardRow, RankedBoard
+from dtef_pipeline.site.family_content import BoardRow, RankedBoard
 from dtef_pipeline.site.leaderboard import describe_best_of_models
 
 EVERYBODY = BoardRow("everybody", Estimate(0.821), is_reference=True)

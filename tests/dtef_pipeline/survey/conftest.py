@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from dtef_pipeline.survey.adapters import read_survey
+from dtef_pipeline.survey.model import Survey
 from tests.conftest import SHARED
 
 POLL = "Poll Single Select"
@@ -21,6 +23,15 @@ def shared() -> Path:
     if not SHARED.is_dir():
         pytest.skip(f"the real surveys are not at {SHARED}")
     return SHARED
+
+
+@pytest.fixture(scope="session")
+def published_surveys(shared: Path) -> dict[str, tuple[Survey, Survey]]:
+    """Round -> (from JSON, from the folder) of the published rounds GD1-GD5."""
+    return {
+        name: (read_survey(shared / "surveys" / f"{name.lower()}.json"), read_survey(shared / "global-dialogues" / name))
+        for name in ("GD1", "GD2", "GD3", "GD4", "GD5")
+    }
 
 
 @pytest.fixture

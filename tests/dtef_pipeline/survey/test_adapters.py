@@ -11,7 +11,7 @@ from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.survey.adapters import adapters, read_survey
 from dtef_pipeline.survey.attributes import segment
 from dtef_pipeline.survey.model import Answer, Question, Survey
-from dtef_pipeline.survey.validation import round_id
+from dtef_pipeline.survey.validation import make_round_id
 
 
 def test_the_three_adapters_are_found_through_entry_points() -> None:
@@ -29,13 +29,13 @@ def test_the_three_adapters_are_found_through_entry_points() -> None:
     ],
 )
 def test_round_ids(name: str, expected: str) -> None:
-    assert round_id(name, where="x") == expected
+    assert make_round_id(name, where="x") == expected
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "a...b", "-x", "é\n/", "x:y"])
 def test_names_unfit_for_a_partition_key_make_no_round(name: str) -> None:
     with pytest.raises(SurveyError, match="round id"):
-        round_id(name, where="x")
+        make_round_id(name, where="x")
 
 
 @pytest.mark.parametrize(
@@ -95,10 +95,7 @@ class Careless:
 @pytest.mark.parametrize(
     ("answers", "message"),
     [
-        (
-            [("country:kenya", "q2")],
-            r"x:7: .*; got .*'q2'\]; allowed: questions q1",
-        ),
+        ([("country:kenya", "q2")], r"x:7: .*; got .*'q2'\]; allowed: questions q1"),
         ([("country:mars", "q1")], r"x:7: .*; got .*'country:mars'"),
         (
             [("country:kenya", "q1")] * 2,

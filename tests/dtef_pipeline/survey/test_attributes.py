@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,26 +22,10 @@ from dtef_pipeline.survey.attributes import (
     slugify,
 )
 
+CASES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
-@pytest.mark.parametrize(
-    ("value", "attribute"),
-    [
-        ("Chinese Simplified", "language"),
-        ("&lt;18", "ageGroup"),
-        ("18-25", "ageGroup"),
-        ("65+", "ageGroup"),
-        ("Less than 18", "ageGroup"),
-        ("Non-binary", "gender"),
-        ("Suburban", "environment"),
-        ("More concerned than excited", "aiConcern"),
-        ("I do not identify with any religious group or faith", "religion"),
-        ("Türkiye", "country"),
-        ("Myanmar, {Burma}", "country"),
-        ("Georgia", "country"),
-        ("Yorkshire and the Humber", "ukRegion"),
-        ("  Kenya\t", "country"),
-    ],
-)
+
+@pytest.mark.parametrize(("value", "attribute"), CASES["a_value_tells_its_attribute"])
 def test_a_value_tells_its_attribute(value: str, attribute: str) -> None:
     assert find_candidates(value) == {attribute}
 
@@ -62,18 +49,7 @@ def test_each_value_is_classified_by_itself_even_in_a_strange_group() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("attribute", "value", "key"),
-    [
-        ("country", "Türkiye", "country:turkey"),
-        ("country", "South Korea", "country:korea-south"),
-        ("ageGroup", "65+", "ageGroup:65-plus"),
-        ("ageGroup", "&lt;18", "ageGroup:under-18"),
-        ("ageGroup", "18–25", "ageGroup:18-25"),
-        ("religion", "Bahá'í Faith", "religion:baha-i-faith"),
-        ("city", "Łódź", "city:łodz"),
-    ],
-)
+@pytest.mark.parametrize(("attribute", "value", "key"), CASES["segment_keys"])
 def test_segment_keys(attribute: str, value: str, key: str) -> None:
     assert make_segment_key(attribute, value) == key
 
@@ -113,35 +89,12 @@ def test_profile_questions_ask_who_the_respondent_is() -> None:
     assert find_profile_attribute(["Female", "Male", "Other"], values) == "gender"
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        *("Refused", "Not sure", "Don’t know", "I don't know", "Prefer not to say", "DK/Refused", "No answer/refused", "N/A"),
-        *(
-            "Don't know/Refused (VOL)",
-            "Missing; Not available",
-            "No sabe / No contesta",
-            "Não sei",
-            "Weiß nicht",
-            "Keine Angabe",
-            "Other/Refused",
-            "Other or don't know",
-        ),
-        *("Je ne sais pas", "не знаю", "不知道", "わからない"),
-    ],
-)
+@pytest.mark.parametrize("value", CASES["a_segment_of_people_who_gave_no_answer_is_reported_by_its_key"])
 def test_a_segment_of_people_who_gave_no_answer_is_reported_by_its_key(value: str) -> None:
     assert is_non_answer(make_segment_key("party", value))
     assert is_non_answer(f"{make_segment_key('party', value)}+gender:male")
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
-        *("religion:i-do-not-identify-with-any-religious-group-or-faith", "gender:non-binary", "country:north-america"),
-        *("country:na", "country:dk", "aiUse:i-don-t-know-anything-about-it", "party:no", "party:other", "party:none"),
-        *("refused:yes", "knows:sure"),
-    ],
-)
+@pytest.mark.parametrize("key", CASES["an_answer_is_no_non_answer"])
 def test_an_answer_is_no_non_answer(key: str) -> None:
     assert not is_non_answer(key)

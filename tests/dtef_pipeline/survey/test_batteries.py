@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.survey.adapters import read_survey
 from dtef_pipeline.survey.answer_scales.batteries import assign_batteries, link_batteries
 from dtef_pipeline.survey.model import Question
 
@@ -35,11 +34,8 @@ def found(*asked: tuple[str, Sequence[str]], **more: dict[int, str]) -> list[int
 
 class TestOneRound:
     def test_neighbours_over_one_scale_that_differ_in_one_part_are_a_battery(self):
-        assert found((trust("judges"), TRUST), (trust("the police"), TRUST), ("How old are you?", ("Old", "Young"))) == [
-            0,
-            0,
-            2,
-        ]
+        other = "How old are you?", ("Old", "Young")
+        assert found((trust("judges"), TRUST), (trust("the police"), TRUST), other) == [0, 0, 2]
 
     def test_a_block_of_the_questionnaire_joins_and_its_end_parts(self):
         asked = [(text, AGREE) for text in ("Is it good?", "May it be sold?", "A teacher", "A judge")]
@@ -164,11 +160,7 @@ SIZES = {  # those of two and more questions, of the JSON file and of the folder
     "GD5": ([6, 5, 5, 3, 3, 3, 2, 2, 2], [6, 5, 5, 3, 3, 3, 2, 2, 2]),
 }
 TOGETHER = [  # beginnings of the texts of questions of one battery: from a stem, from a list without its stem, asked again
-    (
-        "GD3",
-        "To what extent, if at all, do you generally trust governments",
-        "To what extent, if at all, do you trust your AI chatbot",
-    ),
+    ("GD3", "To what extent, if at all, do you generally trust gov", "To what extent, if at all, do you trust your AI chat"),
     ("GD4", "A romantic partner.", "A mediator in interpersonal conflicts."),
     ("GD4", '"I feel in tune', '"I can find companionship'),
     ("GD5", "Caring for animals", "Noticing or observing animals"),
@@ -180,10 +172,9 @@ APART = [
 ]
 
 
-@pytest.fixture(scope="module")
-def rounds(shared):
-    paths = {r: (shared / "surveys" / f"{r.lower()}.json", shared / "global-dialogues" / r) for r in SIZES}
-    return {r: [read_survey(path).questions for path in both] for r, both in paths.items()}
+@pytest.fixture
+def rounds(published_surveys):
+    return {r: [survey.questions for survey in both] for r, both in published_surveys.items()}
 
 
 class TestPublishedRounds:

@@ -95,7 +95,7 @@ def test_a_stated_battery_is_kept(write: Write) -> None:
 )
 def test_a_bad_distribution_is_quarantined_and_the_rest_goes_on(write: Write, distribution: str, reason: str) -> None:
     data = example()
-    data["segments"][0]["responses"][1]["distribution"] = "HERE"
+    second(data)["distribution"] = "HERE"
     text = json.dumps(data, indent=1).replace('"HERE"', distribution)
     observed = observe(read_survey(write(text)))
     row = observed.quarantine.to_pylist()[0]
@@ -104,53 +104,34 @@ def test_a_bad_distribution_is_quarantined_and_the_rest_goes_on(write: Write, di
     assert observed.responses.num_rows == 2
 
 
-def changed(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
-    data = example()
-    change(data)
-    return data
+def second(data: dict[str, Any]) -> dict[str, Any]:
+    """The second response of the first segment."""
+    response: dict[str, Any] = data["segments"][0]["responses"][1]
+    return response
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            lambda d: d.pop("segments"),
-            r"not a survey: missing segments; got 'fields surveyId, surveyName, questions'; allowed: fields sur",
-        ),
+        (lambda d: d.pop("segments"), r"not a survey: missing segments; got 'fields surveyId, .*'; allowed: fields sur"),
         (lambda d: d.update(questions={}), r"no question to predict"),
         (lambda d: d.update(questions=[1]), r"questions of the survey is not usable; got \[1\]; allowed: an object"),
         (lambda d: d["questions"]["q1"].pop("options"), r"json:5: options of question q1 is missing; allowed: a list"),
-        (
-            lambda d: d["questions"]["q1"].update(options=["Yes", " yes"]),
-            r"json:5: question q1 has the same option twice; got \['Yes', 'yes'",
-        ),
-        (
-            lambda d: d["segments"][0]["responses"][1].update(questionId="q7"),
-            r"json:\d+: a response of segment country:turkey to an unknown question; got 'q7'; allowed: ids of questions: q",
-        ),
-        (
-            lambda d: d["segments"][0]["responses"][1].update(questionId="q1"),
-            r"json:\d+: two responses of segment country:turkey to question q1; allowed: one response per segment and question",
-        ),
-        (
-            lambda d: d["segments"].append(d["segments"][0]),
-            r"json:\d+: duplicate segment id 'country:turkiye'; allowed: each segment once",
-        ),
-        (
-            lambda d: d["segments"].append({**d["segments"][0], "id": "x", "attributes": {"country": "Turkey"}}),
-            r"two segments have the same key 'country:turkey'",
-        ),
-        (
-            lambda d: d["segments"][0].update(sampleSize="many"),
-            r"json:\d+: sampleSize of segment 'country:turkiye' is not a number of respondents; got",
-        ),
+        (lambda d: d["questions"]["q1"].update(options=["Yes", " yes"]), r"json:5: .*same option twice; got \['Yes', 'yes'"),
+        (lambda d: second(d).update(questionId="q7"), r"json:\d+: .*:turkey to an unknown question; got 'q7'; allowed: .*: q"),
+        (lambda d: second(d).update(questionId="q1"), r"json:\d+: two responses of segment country:turkey to question q1"),
+        (lambda d: d["segments"].append(d["segments"][0]), r"json:\d+: duplicate segment id 'country:turkiye'; allowed: each"),
+        (lambda d: d["segments"].append({**d["segments"][0], "id": "x"}), r"two segments have the same key 'country:turkey'"),
+        (lambda d: d["segments"][0].update(sampleSize="many"), r"json:\d+: sampleSize of .*:turkiye' is not a number of resp"),
     ],
 )
 def test_survey_level_faults_stop_and_say_what_is_allowed(
     write: Write, change: Callable[[dict[str, Any]], object], message: str
 ) -> None:
+    data = example()
+    change(data)
     with pytest.raises(SurveyError, match=message):
-        read_survey(write(changed(change)))
+        read_survey(write(data))
 
 
 @pytest.mark.parametrize(
@@ -160,10 +141,7 @@ def test_survey_level_faults_stop_and_say_what_is_allowed(
         ("", "the file is empty"),
         ('{"surveyId": ' + "[" * 100_000, r"not a survey; got 'maximum recursion depth"),
         ('{"surveyId": ' + "9" * 5_000 + "}", r"not a survey; got 'Exceeds the limit"),
-        (
-            '{\n"surveyId": ',
-            r"json:2: not JSON; got 'Expecting value'; allowed: .* after 13 characters, with '{\\n\"sur",
-        ),
+        ('{\n"surveyId": ', r"json:2: not JSON; got 'Expecting value'; allowed: .* after 13 characters, with '{\\n\"sur"),
         ('{"surveyId":\n"s9', r"json:2: not JSON; got 'Unterminated string starting at'; .* after 16 characters"),
         ('{"surveyId": x,\n"questions": {}}', r"json:1: not JSON; got 'Expecting value'$"),
     ],

@@ -11,7 +11,6 @@ import pytest
 
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.survey.adapters import read_survey, read_surveys
-from dtef_pipeline.survey.adapters.long_table import LongTable
 
 HEADER = ["round", "question", "option", "attribute", "value", "percent", "n"]
 ROWS = [
@@ -123,13 +122,19 @@ def test_a_file_of_several_rounds_is_read_whole_or_by_round(table: Write) -> Non
     path = table(HEADER, *ROWS, *[["GD10", *row[1:]] for row in ROWS])
     assert [s.round for s in read_surveys(path)] == ["GD9", "GD10"]
     assert read_survey(path, "gd10").round == "GD10"
-    assert LongTable().read(path, "GD9").round == "GD9"
     with pytest.raises(SurveyError, match=r"several rounds in one file; got \['GD9', 'GD10'\]; allowed: one round"):
         read_survey(path)
-    with pytest.raises(SurveyError, match=r"round.*; allowed: GD9, GD10"):
-        LongTable().read(path)
     with pytest.raises(SurveyError, match=r"no such round in the file; got 'GD7'; allowed: GD9, GD10"):
         read_survey(path, "GD7")
+
+
+KENYA = ["GD9", "Good?", "Yes", "country", "Kenya"]
+
+
+def of_city(question: str, city: str, other_question: str, other_city: str) -> Table:
+    """A table of counts with two rows of one question id."""
+    rows = (("Yes", question, city), ("No", other_question, other_city))
+    return [COUNTS, *(["GD9", "q1", text, option, "city", place, "1"] for option, text, place in rows)]
 
 
 @pytest.mark.parametrize(
@@ -137,37 +142,19 @@ def test_a_file_of_several_rounds_is_read_whole_or_by_round(table: Write) -> Non
     [
         (
             [HEADER[:4] + HEADER[5:], ["GD9", "Good?", "Yes", "country", "60", "1"]],
-            r"csv:1: missing column value; got 'round, question, o",
+            r"csv:1: missing column value; got 'round, q",
         ),
-        (
-            [HEADER, *ROWS, ROWS[0]],
-            r"csv:6: segment country:turkey, question Good\?, option 'Yes' .*line 2; allow",
-        ),
-        (
-            [HEADER, ["GD9", "Good?", "Yes", "country", "Kenya", "6", "few"]],
-            r"csv:2: n is not a number of respondents; got 'few'; allowed: a who",
-        ),
-        (
-            [HEADER, ROWS[0], [*ROWS[1][:-1], "41"]],
-            r"csv:3: n of segment country:turkey and question Good\? differs from line 2; got '41'",
-        ),
+        ([HEADER, *ROWS, ROWS[0]], r"csv:6: segment country:turkey, question Good\?, option 'Yes' .*line 2; allow"),
+        ([HEADER, [*KENYA, "6", "few"]], r"csv:2: n is not a number of respondents; got 'few'; allowed: a who"),
+        ([HEADER, ROWS[0], [*ROWS[1][:-1], "41"]], r"csv:3: n of .*country:turkey .* Good\? differs from line 2; got '41'"),
         ([HEADER, ["GD9", "Good?"]], r"csv:2: .*length; got '2 cells'; allowed: 7 cells"),
-        (
-            [COUNTS, ["GD9", "q1", "Good?", "Yes", "city", "A", "1"], ["GD9", "q1", "Bad?", "No", "city", "A", "1"]],
-            r"csv:3: question id q1 .*line 2; got 'Bad\?'; allowed: Good\?",
-        ),
-        (
-            [COUNTS, ["GD9", "q1", "Good?", "Yes", "city", "A b", "1"], ["GD9", "q1", "Good?", "No", "city", "A-b", "1"]],
-            r"csv:3: two segments have the same key 'city:a-b'; got 'A-b'; allowed: A b",
-        ),
+        (of_city("Good?", "A", "Bad?", "A"), r"csv:3: question id q1 .*line 2; got 'Bad\?'; allowed: Good\?"),
+        (of_city("Good?", "A b", "Good?", "A-b"), r"csv:3: .*the same key 'city:a-b'; got 'A-b'; allowed: A b"),
         (
             [[*HEADER, "scale"], [*ROWS[0], "ordinal"], [*ROWS[1], "ranked"]],
-            r"csv:3: unknown scale; got 'ranked'; allowed: ordinal, nominal, or blank",
+            r"csv:3: .*scale; got 'ranked'; allowed: ordinal, nom",
         ),
-        (
-            [[*HEADER, "battery"], [*ROWS[0], "B1"], [*ROWS[1], "B2"]],
-            r"csv:3: battery of question Good\? differs from line 2; got 'B2'; allowed: B1",
-        ),
+        ([[*HEADER, "battery"], [*ROWS[0], "B1"], [*ROWS[1], "B2"]], r"csv:3: battery .*from line 2; got 'B2'; allowed: B1"),
     ],
 )
 def test_faults_name_file_line_what_arrived_and_what_is_allowed(table: Write, rows: Table, message: str) -> None:

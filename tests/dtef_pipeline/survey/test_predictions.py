@@ -10,6 +10,7 @@ import pytest
 
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure
+from dtef_pipeline.asking.request_list import RequestList
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.baselines.baselines import NEIGHBOUR_BASELINES
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
@@ -59,7 +60,7 @@ def stored(*keys: str, **given: Any) -> pa.Table:
 
 
 def answered(model: ModelSpec, prompts: pa.Table = PROMPTS, snapshot: str = "base", draws: int = 1, **given: Any) -> pa.Table:
-    keys = [request.key for request in CALLS.requests(prompts, model, draws, snapshot)]
+    keys = CALLS.plan_calls(prompts, model, draws, snapshot).requests.keys
     return CALLS.build_answered_rows(prompts, model, draws, snapshot, stored(*dict.fromkeys(keys), **given), {})
 
 
@@ -91,7 +92,7 @@ def as_batch(prompts: pa.Table, **reading: Any) -> pa.Table:
 
 class TestSharedPrompts:
     def test_questions_of_one_prompt_are_asked_once_a_draw(self) -> None:
-        requests = CALLS.requests(as_batch(PROMPTS), LLM, 2, "base")
+        requests = RequestList([CALLS.plan_calls(as_batch(PROMPTS), LLM, 2, "base").requests])
         assert [(request.prompt_id, request.draw) for request in requests] == [("one-prompt", 0), ("one-prompt", 1)]
         assert {(request.answer_tokens, request.response_schema, request.choices) for request in requests} == {(288, "{}", ())}
 
@@ -110,14 +111,14 @@ class TestSharedPrompts:
 
 class TestAnsweredRows:
     def test_responses_are_matched_by_key_not_by_place(self) -> None:
-        keys = [request.key for request in CALLS.requests(PROMPTS, LLM, 1, "base")]
+        keys = CALLS.plan_calls(PROMPTS, LLM, 1, "base").requests.keys
         texts = {key: f"[{place}, 1, 1]" for place, key in enumerate(keys)}
         responses = pa.concat_tables([stored("stranger"), *(stored(key, text=texts[key]) for key in reversed(keys))])
         rows = CALLS.build_answered_rows(PROMPTS, LLM, 1, "base", responses, {})
         assert rows["response"].to_pylist() == list(texts.values())
 
     def test_no_answer_is_an_error_row_with_its_reason_and_the_others_stand(self) -> None:
-        keys = [request.key for request in CALLS.requests(PROMPTS, LLM, 1, "base")]
+        keys = CALLS.plan_calls(PROMPTS, LLM, 1, "base").requests.keys
         failures = {keys[1]: Failure(keys[1], "HTTP 400: too long", 1)}
         rows = CALLS.build_answered_rows(PROMPTS, LLM, 1, "base", stored(*keys[3:]), failures).to_pylist()
         assert [row["call_status"] for row in rows] == ["error"] * 3 + ["answered"] * 9

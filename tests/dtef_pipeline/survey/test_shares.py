@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from dtef_pipeline.survey.adapters import read_survey
 from dtef_pipeline.survey.observations import observe
 from dtef_pipeline.survey.shares import MULTI_SELECT, has_several_answers, remove_multi_select, sum_tolerance
+
+CASES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 HEADER = "round,question,option,attribute,value,percent,n\n"
 
@@ -54,38 +57,12 @@ def test_fractions_among_percentages_are_set_aside_with_the_factor(tmp_path: Pat
     assert "multiply them by 100" in aside["detail"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Which do you use? (Select all that apply.)",
-        "Which do you use? Choose up to three.",
-        "Mark all that apply: which of these?",
-        "Which of these? Please tick as many as you like",
-        "Which are the worst? [Pick your top 3]",
-        "What do you fear? You may choose two.",
-        "What do you fear? (up to 3)",
-        "What do you fear? Multiple answers possible",
-        "Check all which you own",
-        "Was fürchten Sie? Mehrfachnennungen möglich",
-    ],
-)
+@pytest.mark.parametrize("text", CASES["texts_that_ask_for_several_answers"])
 def test_texts_that_ask_for_several_answers(text: str) -> None:
     assert has_several_answers(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Should parents choose up to three schools for a child?",
-        "Which one applies to you? Select one.",
-        "A multiple choice test is fair. Do you agree?",
-        "Do all the people you know vote?",
-        "Is there more than one option for peace?",
-        "Please select the option that describes you best",
-        "Do you check all doors at night?",
-        "How good is it? Please mark 5 if it is very good",
-    ],
-)
+@pytest.mark.parametrize("text", CASES["texts_that_ask_for_one_answer"])
 def test_texts_that_ask_for_one_answer(text: str) -> None:
     assert not has_several_answers(text)
 

@@ -154,13 +154,13 @@ def test_several_stages_are_named_and_summed() -> None:
     )
     assert not found.is_without_answer
     assert found.build_json() == {
-        "asked": 6,
+        "n_requests": 6,
         "answered": 3,
         "failed": 1,
         "skipped": 2,
         "stages": {
-            "responses": {"asked": 4, "answered": 3, "failed": 1, "skipped": 0},
-            "judgements": {"asked": 2, "answered": 0, "failed": 0, "skipped": 2},
+            "responses": {"n_requests": 4, "answered": 3, "failed": 1, "skipped": 0},
+            "judgements": {"n_requests": 2, "answered": 0, "failed": 0, "skipped": 2},
         },
     }
 
@@ -174,14 +174,16 @@ def test_of_a_stage_that_tells_again_the_last_word_holds() -> None:
 
 def test_where_nobody_was_asked_nothing_is_reported() -> None:
     """Events of older code have no counts either."""
-    assert sum_reported_calls([said("queued"), said("item", stage="answers", answered=3, of=4), said("completed")]) is None
+    assert (
+        sum_reported_calls([said("queued"), said("item", stage="answers", answered=3, n_planned=4), said("completed")]) is None
+    )
 
 
 def test_what_a_cancel_left_unasked_is_reported() -> None:
     """59 of 59 calls were answered, the page said, of an evaluation of 640 that was cancelled."""
     events = [
         told("rules", StageCalls(CallCounts(2, 0, 0))),
-        said("item", stage="moves", answered=58, failed=0, skipped=0, of=640),
+        said("item", stage="moves", answered=58, failed=0, skipped=0, n_planned=640),
         told("moves", StageCalls(CallCounts(59, 0, 0))),
     ]
     assert count_calls_left(events[:1]) == 0

@@ -15,12 +15,11 @@ from tests.fake_llm_server import FakeLLM
 
 @pytest.fixture(scope="session", autouse=True)
 def one_local_model_in_one_thread() -> Iterator[None]:
-    """Loaded once for each length of its context. Two threads wait for each other in loops, at three to four times the work."""
-    load = functools.cache(lambda context: _load())
-    _load = local_model._load
+    """Loaded once, with a small context. Two threads wait for each other in loops, at three to four times the work."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(local_model, "_PROMPT_THREADS", 1)
-        patch.setattr(local_model, "_load", lambda: load(local_model._CONTEXT_TOKENS))
+        patch.setattr(local_model, "_CONTEXT_TOKENS", 256)
+        patch.setattr(local_model, "_load", functools.cache(local_model._load))
         yield
 
 

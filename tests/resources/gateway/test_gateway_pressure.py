@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from resources.gateway.queues import FIRST_LIMIT, Breaker, BreakerRules, ProviderSlots
+from resources.gateway.queues import FIRST_LIMIT, Breaker, BreakerRules, ProviderSlots, find_provider
 from resources.gateway.retries import Backoff
 from resources.responses.store import ResponseStore
 from tests.fake_llm_server import Call, FakeLLM, Fault, always
@@ -74,6 +74,14 @@ class TestRateLimits:
         assert slots.limit < FIRST_LIMIT
         assert server.answered == 200
 
+    def test_a_given_limit_holds_over_the_models_of_a_provider(self, store: ResponseStore) -> None:
+        with FakeLLM(latency=0.02) as server:
+            one, other = model(server, name="one", model="openai/one"), model(server, name="other", model="openai/other")
+            limits = {find_provider(one): 3}
+            answers = gateway(store, provider_limits=limits).answer([*requests(one, 12), *requests(other, 12)])
+        assert answers.failures == {}
+        assert server.peak == 3
+
     def test_retry_after_holds_up_its_own_provider_only(self, store: ResponseStore) -> None:
         def fault(call: Call) -> Fault | None:
             limited = call.body["model"] == "limited" and len([c for c in server.calls if c.body["model"] == "limited"]) == 1
@@ -120,7 +128,7 @@ class TestGivingUp:
         assert len(answers.failures) == 60
         assert answers.n_sent == len(server.calls) <= 4
         unsent = [failure for failure in answers.failures.values() if not failure.attempts]
-        assert {failure.message for failure in unsent} == {f"not asked: m: HTTP {fault.status}: {fault.message}"}
+        assert {failure.message for failure in unsent} == {f"not sent: m: HTTP {fault.status}: {fault.message}"}
 
     def test_ten_requests_refused_in_the_same_words_end_the_model(self, store: ResponseStore) -> None:
         told: list[str] = []
@@ -239,6 +247,22 @@ def test_a_429_halves_what_was_in_use_once_a_round_trip() -> None:
     for now in range(3, 9):
         provider.record_rate_limit(began=now, now=now + 0.5, retry_after=None)
     assert provider.limit == 1
+
+
+def test_the_limit_grows_with_each_response_until_a_429_and_then_after_as_many_as_the_limit() -> None:
+    provider = slots(limit=4, in_flight=4)
+    for _ in range(4):
+        provider.record_answer()
+    assert provider.limit == 8
+    provider.record_rate_limit(began=0.0, now=1.0, retry_after=None)
+    limits = []
+    for _ in range(7):
+        provider.record_answer()
+        limits.append(provider.limit)
+    assert limits == [2, 3, 3, 3, 4, 4, 4]
+    full = slots(8)
+    full.record_answer()
+    assert full.limit == 8
 
 
 def test_retry_after_pauses_the_provider_and_the_longest_wait_counts() -> None:

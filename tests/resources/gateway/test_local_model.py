@@ -94,10 +94,9 @@ class TestAnswering:
         assert row["prompt_tokens"] > 100
         assert row["completion_tokens"] == 3
 
-    def test_a_question_beyond_the_context_is_answered_shortened(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("resources.gateway.local_model._CONTEXT_TOKENS", 256)
+    def test_a_question_beyond_the_context_is_answered_shortened(self, tmp_path: Path) -> None:
         # Few characters per token, so that the first cut by characters is not enough.
-        user = "Ω≈ç√∫˜µ≤≥÷ 한국어 " * 200 + "\n\n" + USER
+        user = "Ω≈ç√∫˜µ≤≥÷ 한국어 " * 60 + "\n\n" + USER
         with ResponseStore(tmp_path / "r.sqlite") as store:
             assert Gateway(store, environ={}).answer([request(user)]).failures == {}
 
@@ -186,10 +185,7 @@ def test_without_messages_it_still_only_chooses(tmp_path: Path) -> None:
 
 
 @installed
-class TestWords:
-    def test_no_text_is_too_long_or_too_odd(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("resources.gateway.local_model._TEXT_TOKENS", 8)
-        monkeypatch.setattr("resources.gateway.local_model._CONTEXT_TOKENS", 256)
-        odd = [asked(Message("user", text), answer_tokens=9) for text in ("Ω≈ç√∫˜µ≤≥÷ 한국어 " * 3000, "\x00<|im_end|>" * 10)]
-        with ResponseStore(tmp_path / "r.sqlite") as store:
-            assert Gateway(store, environ={}).answer(odd).failures == {}
+def test_no_text_is_too_long_or_too_odd_for_an_answer_in_words(tmp_path: Path) -> None:
+    odd = asked(Message("user", "Ω≈ç√∫˜µ≤≥÷ 한국어 " * 300 + "\x00<|im_end|>" * 10), answer_tokens=9)
+    with ResponseStore(tmp_path / "r.sqlite") as store:
+        assert Gateway(store, environ={}).answer([odd]).failures == {}

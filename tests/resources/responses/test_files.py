@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import threading
-import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta, timezone
@@ -137,28 +136,6 @@ class TestRoundTrip:
             assert import_responses(other, Path(folder) / f"responses{suffix}") == ImportResult(1, 0)
             assert contents(other) == contents(one) == [asdict(kept)]
 
-    @pytest.mark.thorough
-    def test_memory_does_not_grow_with_the_store(
-        self, elsewhere: ResponseStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        for module in (response_store, response_files):
-            monkeypatch.setattr(module, "PAGE", 100)
-        file = tmp_path / "responses.jsonl"
-
-        def peak() -> int:
-            tracemalloc.start()
-            export_responses(elsewhere, file)
-            import_responses(elsewhere, file)
-            _, most = tracemalloc.get_traced_memory()
-            tracemalloc.stop()
-            return most
-
-        elsewhere.add(response(number, text="long answer " * 400) for number in range(300))
-        peak()
-        of_300 = peak()
-        elsewhere.add(response(number, text="long answer " * 400) for number in range(2_400))
-        assert peak() < 1.5 * of_300
-
 
 class TestOtherPrograms:
     def test_a_parquet_file_with_wider_types_is_read(self, elsewhere: ResponseStore, tmp_path: Path) -> None:
@@ -219,15 +196,18 @@ class TestWriting:
         assert file.read_bytes() == before
         assert [path.name for path in tmp_path.glob(".*")] == []
 
-    def test_a_store_can_be_written_to_while_it_is_exported(self, store: ResponseStore, tmp_path: Path) -> None:
-        store.add(response(number) for number in range(6_000))
+    def test_a_store_can_be_written_to_while_it_is_exported(
+        self, store: ResponseStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(response_store, "PAGE", 50)
+        store.add(response(number) for number in range(60))
         pages = store.pages()
         next(pages)
-        writer = threading.Thread(target=store.add, args=([response(number) for number in range(6_000, 6_100)],))
+        writer = threading.Thread(target=store.add, args=([response(number) for number in range(60, 70)],))
         writer.start()
         writer.join()
-        assert 1_000 <= sum(len(page) for page in pages) <= 1_100
-        assert stored(store) == 6_100
+        assert 10 <= sum(len(page) for page in pages) <= 20
+        assert stored(store) == 70
 
 
 BAD_LINES = [

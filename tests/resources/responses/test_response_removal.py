@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 from dtef_pipeline.asking.request import UnansweredCall
-from resources.responses.engines import parse_database_url
 from resources.responses.response_removal import (
     RemovedCost,
     ResponseSelection,
@@ -20,8 +17,7 @@ from resources.responses.response_removal import (
 )
 from resources.responses.store import ResponseStore
 from tests.made.responses import response
-from tests.postgres import Postgres
-from tests.resources.responses.test_store import EARLIER_SQL
+from tests.resources.responses.test_store import write_earlier_store
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 STORED = (
@@ -85,15 +81,6 @@ def test_a_store_of_before_is_read(filled: ResponseStore) -> None:
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty database."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/r.sqlite"
-    server: Postgres = request.getfixturevalue("postgres")
-    return server.new_database()
-
-
 def lost(number: int, cost: float | None, most: float | None, at: datetime = NOON) -> UnansweredCall:
     return UnansweredCall(response(number).request_key, "candidate", at, cost, most)
 
@@ -133,18 +120,12 @@ def test_unknown_costs_of_some_requests_are_those_of_all_that_are_theirs(locatio
 
 
 def test_a_store_of_before_gets_the_columns_and_the_table(location: str) -> None:
-    engine = sa.create_engine(parse_database_url(location))
-    with engine.begin() as connection:
-        connection.exec_driver_sql("CREATE TABLE response_store (schema_version INTEGER NOT NULL PRIMARY KEY)")
-        connection.exec_driver_sql("INSERT INTO response_store VALUES (2)")
-        connection.exec_driver_sql(f"CREATE TABLE responses ({EARLIER_SQL})")
-        row = "'{}', 'p', 'm', 'v', 0, 'base', '[1]', 'stop', NULL, NULL, 1, 2, 0.5, 0.25, 1, 1767323045678901, NULL, 'judge', NULL"
-        connection.exec_driver_sql(f"INSERT INTO responses VALUES ({row.format('a' * 32)})")
-    engine.dispose()
+    write_earlier_store(location)
     with ResponseStore(location) as store:
         store.add_unanswered([lost(0, None, 2.0)])
         assert store.add([response(0, answered_at=NOON, cost_usd=None)]) == 1
         (old,) = store.responses(["a" * 32]).to_pylist()
         (new,) = store.responses([response(0).request_key]).to_pylist()
+    assert (old["text"], old["role"], old["answered_at"].isoformat()) == ("[1]", "judge", "2026-01-02T03:04:05.678901+00:00")
     assert (old["cost_usd"], old["unknown_cost_attempts"], old["cached_tokens"]) == (0.5, None, None)
     assert (new["cost_usd"], new["unknown_cost_attempts"], new["unknown_cost_usd_most"]) == (None, 1, 2.0)

@@ -152,14 +152,6 @@ def f():
 }
 """By name: the function returns "kept" where it was kept from it. What it left behind outside is looked at by the test."""
 
-LET_DO: dict[str, set[str]] = {
-    "sandlock": set(),
-    "bwrap": set(),
-    "unshare": {"reads files"},
-    "rlimits": {"network", "reads files", "leaves folders and links", "reads the solutions in a folder beside the system's"},
-}
-"""The deeds that a level does not keep a program from and that it tells of."""
-
 PROGRAMS = {
     "endless loop": (("timeout",), "def f():\n    while True:\n        pass\n"),
     "endless loop that catches everything": (

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.sandbox.worker import NotPlain, decode_value, encode_value, put_back, rebuild_error
+from resources.sandbox.worker import NotTransferable, decode_value, encode_value, put_back, rebuild_error
 
 PLAIN = st.recursive(
     st.one_of(
@@ -50,7 +50,7 @@ def test_a_set_beside_what_equals_nothing_crosses(members: tuple[object, ...]) -
 def test_any_bytes_are_plain_data_or_refused(raw: bytes) -> None:
     try:
         value = decode_value(raw)
-    except NotPlain:
+    except NotTransferable:
         return
     assert type(value) in (type(None), bool, int, float, complex, str, bytes, list, tuple, set, dict)
 
@@ -63,10 +63,10 @@ def test_deep_and_round_data_is_refused() -> None:
     ring: list[object] = []
     ring.append(ring)
     for value in (deep, ring):
-        with pytest.raises(NotPlain, match="too deeply"):
+        with pytest.raises(NotTransferable, match="too deeply"):
             encode_value(value)
     for raw in (deep_bytes, b"l\xff\xff\xff\xff", b"s\0\0\0\1\xff", b"", b"N" * 2, b"e\0\0\0\1l\0\0\0\0"):
-        with pytest.raises(NotPlain):
+        with pytest.raises(NotTransferable):
             decode_value(raw)
 
 

@@ -153,14 +153,3 @@ def test_a_document_whose_commit_was_not_confirmed_is_stored_once(location: str,
         break_after_commit(store.database, monkeypatch)
         with pytest.raises(DocumentChanged):
             store.add("persona", {**CALM, "display_name": "Another"}, "alice", revision=0)
-
-
-def test_one_document_is_read_alone(tmp_path: Path) -> None:
-    """A request for one persona read all that there are."""
-    store = GameDocumentStore(tmp_path / "responses.sqlite")
-    for name in ("calm", "bold"):
-        store.add("persona", {"id": name, "version": 1, "status": "draft", "display_name": name}, "anna", revision=0)
-    found = store.read_all("persona", "bold")
-    assert {one.id for one in (*found.versions, *found.statuses)} == {"bold"}
-    assert store.read_all("scenario").versions == ()
-    assert {one.id for one in store.read_all().versions} == {"calm", "bold"}

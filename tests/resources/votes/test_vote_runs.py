@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.asking.asking_run import AskingRun
-from dtef_pipeline.errors import SourceError
+from dtef_pipeline.errors import BallotError, SourceError
 from dtef_pipeline.preference.pairing import make_new_pairs
 from dtef_pipeline.preference.vote_records import RunManifest, record_line, request_record
 from dtef_pipeline.preference.votes import Ballot, make_paired_response
@@ -58,6 +58,12 @@ def test_an_audit_ends_at_the_same_run_in_a_store_that_only_imported_the_vote(lo
         assert audited(other) == audited(store)
         assert [row[2:] for row in audited(store)].count((RUN.run_id, *RUN, True)) == 2
         assert [row[2:] for row in audited(store)].count(("None", "None", "None", False)) == 1
+        ((vote_id, *_),) = store.votes()
+        for row in store.audit(vote_id):
+            assert (row["paired_manifest_id"], row["paired_code_version"]) == (MANIFEST.manifest_id, MANIFEST.code_version)
+            assert (row["voted_at"], row["model"], row["side"] in ("left", "right")) == (TIME, "mini", True)
+        with pytest.raises(BallotError, match="there is no vote"):
+            store.audit("nothing")
         export_votes(other, again := tmp_path / "y.jsonl")
         assert again.read_bytes() == path.read_bytes()
         assert import_votes(store, again).added == {}

@@ -11,15 +11,10 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from dtef_pipeline.asking.request import Response
 from dtef_pipeline.errors import BallotError, DuplicateVote, StoreError, UnknownPair
-from dtef_pipeline.identity import request_key
-from dtef_pipeline.judging.hidden_names import list_names_of_model
 from dtef_pipeline.preference.pairing import make_new_pairs
 from dtef_pipeline.preference.vote_records import RunManifest
 from dtef_pipeline.preference.votes import Ballot, make_keyed_pair, make_paired_response
-from resources.evaluations.run_manifests import AskingRun, describe_this_run
-from resources.responses.store import ResponseStore
 from resources.votes import vote_tables
 from resources.votes.vote_store import VoteStore, read_player_votes, store_judge_votes
 from tests.conftest import ROOT
@@ -176,51 +171,6 @@ def test_pairs_in_which_a_name_stood_are_left_out_on_demand(store: VoteStore) ->
     assert [{vote.left, vote.right} for vote in read_player_votes(store) if not vote.leak_risk] == [{"x9", "y9"}]
 
 
-def test_a_vote_is_followed_back_to_requests_code_and_configuration_in_one_join(location: str) -> None:
-    keys = {player: request_key(f"{ord(player):032x}", f"{player}[t=0]", 0, "base") for player in "ab"}
-    with ResponseStore(location, describe_this_run) as stored:
-        stored.add(
-            Response(
-                request_key=keys[player],
-                prompt_id=f"{ord(player):032x}",
-                model=player,
-                model_variant=f"{player}[t=0]",
-                draw=0,
-                snapshot="base",
-                text=f"text of {player}",
-                finish_reason="stop",
-                served_model=f"{player}-2026",
-                fingerprint=None,
-                prompt_tokens=1,
-                completion_tokens=1,
-                cost_usd=0.0,
-                latency_s=0.1,
-                attempts=1,
-                answered_at=TIME,
-            )
-            for player in "ab"
-        )
-    rows = [
-        make_paired_response("qa", "1", player, f"text of {player}", prompt="?", snapshot="base", request_keys=(key,))
-        for player, key in keys.items()
-    ]
-    with VoteStore(location, lambda: TIME) as store:
-        store.add_pairs(rows, make_new_pairs(rows), MANIFEST)
-        vote_id = store.take(Ballot(store.pairs()[0].pair_id, "r1", "A", 2))
-        chain = store.audit(vote_id)
-        with pytest.raises(BallotError, match="there is no vote"):
-            store.audit("nothing")
-    assert [row["side"] for row in chain] == ["left", "right"]
-    for row in chain:
-        assert row["request_key"] == keys[row["player"]]
-        assert row["voted_at"] == row["answered_at"] == TIME
-        assert (row["served_model"], row["model_variant"]) == (f"{row['player']}-2026", f"{row['player']}[t=0]")
-        assert AskingRun(row["code_version"], row["config_hash"]) == describe_this_run()
-        assert row["run_id"] == describe_this_run().run_id
-        assert (row["paired_manifest_id"], row["paired_code_version"]) == (MANIFEST.manifest_id, "1.2.3")
-        assert row["reason"] is None
-
-
 def test_an_audit_that_ends_before_a_run_says_why(store: VoteStore) -> None:
     # After an import all of it was null, without a word.
     vote_id = store.take(Ballot(filled(store)[0], "r1", "A", 3))
@@ -259,25 +209,3 @@ def test_votes_of_another_version_are_left_alone(tmp_path: Path, version: int, s
         store.database.write(lambda one: one.execute(sa.update(vote_tables.vote_versions).values(schema_version=version)))
     with pytest.raises(StoreError, match=said):
         VoteStore(tmp_path / "r.sqlite")
-
-
-def named(sqlite_location: str, text: str = "I am o3") -> list[str]:
-    """Two responses of `openai/o3` and `other/quokka` in a store, one of them with a name of three characters or less; ids of the pair."""
-    rows = [
-        make_paired_response("qa", "1", name, said, prompt="?", names=list_names_of_model(name, name))
-        for name, said in (("openai/o3", text), ("other/quokka", "Nothing is said here"))
-    ]
-    with VoteStore(sqlite_location, lambda: TIME) as store:
-        store.add_pairs(rows, make_new_pairs(rows))
-        return [pair.pair_id for pair in store.pairs()]
-
-
-def test_a_short_name_is_hidden_and_the_pair_is_a_leak_risk(sqlite_location: str) -> None:
-    """`openai/o3` said "I am o3", reviewers read it, and `--without-leak-risk` kept the pair."""
-    (pair_id,) = named(sqlite_location)
-    with VoteStore(sqlite_location, lambda: TIME) as store:
-        served = store.reviewer_view(pair_id)
-        assert "I am [model]" in (served.run_a, served.run_b)
-        assert [row["replaced"] for row in store.rows(sa.select(vote_tables.pairs))] == [1]
-        store.take(Ballot(pair_id, "r1", "A", 3))
-        assert [vote.leak_risk for vote in read_player_votes(store)] == [True]

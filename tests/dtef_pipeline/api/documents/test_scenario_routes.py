@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,11 +14,16 @@ from fastapi.testclient import TestClient
 
 from assets.games.game_catalog import load_known_scenarios
 from dtef_pipeline.api.documents import document_kinds, engine_check
+from dtef_pipeline.api.documents.document_history import import_documents
+from dtef_pipeline.api.documents.document_kinds import SCENARIOS as SCENARIO_KIND
 from dtef_pipeline.api.documents.engine_check import check_engine
 from dtef_pipeline.api.problems import Problem
+from dtef_pipeline.errors import SourceError
+from dtef_pipeline.games.document_lines import write_document_lines
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
 from dtef_pipeline.games.pack_files import check_manifest_engine, check_trial_game
 from dtef_pipeline.games.packs import adapters, pack
+from resources.votes.game_documents import GameDocumentStore
 from tests.conftest import ROOT
 from tests.dtef_pipeline.api.made import client_in, settings_in
 
@@ -97,10 +101,10 @@ def test_what_the_engine_does_not_take_is_reported_with_its_field(case: str) -> 
 
 
 FAULTY: dict[str, tuple[Any, str, str]] = {
-    "an id without a league": ({**FAST, "id": "fast"}, "id", "allowed: text that matches"),
+    "an id without a league": ({**FAST, "id": "fast"}, "id", "allowed: pattern"),
     "no seats": ({**FAST, "seats": []}, "seats", "at least 1"),
     "a seat twice": ({**FAST, "seats": ["A", "A"]}, "seats", "allowed: each once"),
-    "a limit": ({**FAST, "turn_limit": 0}, "turn_limit", "got 0; allowed: 1 to 1,000"),
+    "a limit": ({**FAST, "turn_limit": 0}, "turn_limit", "got 0; allowed: 1 or more"),
     "a word of two": ({**FAST, "on_illegal": "cry"}, "on_illegal", "allowed: forfeit, default"),
     "a version": ({**FAST, "version": 2}, "version", "unknown key; known: id, description"),
     "seeds beyond all": ({**FAST, "seeds": {"first": 10**30, "count": 1}}, "seeds.first", "allowed: at most 2147483647"),
@@ -128,14 +132,6 @@ def test_a_scenario_is_changed_as_a_persona_is(client: TestClient) -> None:
     assert client.post(f"{PATH}/status", json={"status": "retired"}).json()["allowed"] == ["production"]
 
 
-def test_a_changed_scenario_is_the_one_that_is_played(client: TestClient, tmp_path: Path) -> None:
-    etag = client.get(f"{SCENARIOS}/poker/kuhn").headers["etag"]
-    body = {**FAST, "id": "poker/kuhn", "turn_limit": 9}
-    assert client.put(f"{SCENARIOS}/poker/kuhn", json=body, headers={"If-Match": etag}).status_code == 200
-    found = load_known_scenarios(settings_in(tmp_path))["poker/kuhn"]
-    assert (found.version, found.turn_limit) == (KUHN.version + 1, 9)
-
-
 def test_an_id_may_be_sent_with_its_slash_encoded(client: TestClient) -> None:
     plain = client.get(f"{SCENARIOS}/poker/kuhn")
     encoded = client.get(f"{SCENARIOS}/poker%2Fkuhn")
@@ -155,7 +151,7 @@ def test_an_engine_that_never_ends_is_ended() -> None:
     assert time.monotonic() - begun < 20
 
 
-@pytest.mark.parametrize("program", ["import os; os.abort()", "print('{')", "print('[1]')", "print('{}'[:1] * 10**6)"])
+@pytest.mark.parametrize("program", ["import os; os.abort()", "print('[1]')"])
 def test_an_engine_that_takes_its_process_down_is_a_fault_of_the_manifest(program: str) -> None:
     (fault,) = check_engine(KUHN, 20, worker(program))
     assert "failed" in fault.message
@@ -180,14 +176,6 @@ def test_a_server_that_checks_others_says_when_to_come_again(monkeypatch: pytest
     assert (problem.value.status, "Retry-After" in problem.value.headers) == (503, True)
 
 
-def test_few_wait_until_others_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each that waited kept a thread of the server, and there was no end to how many."""
-    monkeypatch.setattr(engine_check, "_threads", threading.BoundedSemaphore(1))
-    with engine_check._threads, pytest.raises(Problem) as problem:
-        check_engine(KUHN)
-    assert (problem.value.status, "Retry-After" in problem.value.headers) == (503, True)
-
-
 def described(client: TestClient) -> Any:
     app: Any = client.app
     return app.openapi()["paths"]
@@ -201,3 +189,19 @@ def test_the_description_says_what_is_sent(client: TestClient) -> None:
         assert "$ref" not in json.dumps(schema)
     put = told[f"{SCENARIOS}/{{league}}/{{name}}"]["put"]
     assert {one["name"] for one in put["parameters"]} == {"league", "name", "If-Match"}
+
+
+def test_lines_bring_later_statuses_but_no_scenario_that_its_engine_cannot_play(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    retired = KUHN.model_copy(update={"status": "retired"})
+    unplayable = KUHN.model_copy(update={"id": "own/other", "adapter": "poker/kuhn", "settings": {"no": "such"}})
+    with GameDocumentStore(settings.responses_url) as store:
+        for documents, told in (([unplayable, retired], "in:1: settings"), ([KUHN, retired], "different content")):
+            lines = write_document_lines("scenario", documents).encode()
+            with pytest.raises(SourceError, match=told):
+                import_documents(SCENARIO_KIND, settings, store, lines, "in", "me")
+        assert load_known_scenarios(settings)["poker/kuhn"].status == KUHN.status
+        lines = write_document_lines("scenario", [retired]).encode()
+        added = [import_documents(SCENARIO_KIND, settings, store, lines, "in", "me") for _ in range(2)]
+    assert added == [({"scenario_status": 1}, 0), ({}, 1)]
+    assert load_known_scenarios(settings)["poker/kuhn"].status == "retired"

@@ -37,7 +37,7 @@ def test_events_are_reported_in_words_and_each_stage_once(tmp_path: Path) -> Non
         part_done("blueprints", "S1/a"),
         part_done("blueprints", "S1/b"),
         ("item", {"restarted": 1, "reason": "the worker is gone"}),
-        ("item", {"stage": "predictions", "answered": 30, "of": 40}),
+        ("item", {"stage": "predictions", "answered": 30, "n_planned": 40}),
         part_done("predictions", "S1/a"),
     )
     assert [one.stage if isinstance(one, StageStory) else one.words for one in found] == [
@@ -48,8 +48,8 @@ def test_events_are_reported_in_words_and_each_stage_once(tmp_path: Path) -> Non
         "Stored with 2 runs",
     ]
     predictions, blueprints = (one for one in found if isinstance(one, StageStory))
-    assert (predictions.summary, predictions.is_over) == ("1 of 2 parts done; 30 of 40 calls answered", False)
-    assert (blueprints.summary, blueprints.is_over) == ("2 of 2 parts done", True)
+    assert (predictions.summary, predictions.is_over) == ("1 of 2 partitions done; 30 of 40 calls answered", False)
+    assert (blueprints.summary, blueprints.is_over) == ("2 of 2 partitions done", True)
     assert [one.words for one in predictions.lines] == ["S1/a", "30 of 40 calls answered"]
     with browsing(tmp_path) as client:
         page = tree_of(client.get(f"/queue/{queue_id}").text)
@@ -62,7 +62,7 @@ def test_events_are_reported_in_words_and_each_stage_once(tmp_path: Path) -> Non
 
 
 def test_the_end_says_what_became_of_all_calls_and_what_they_cost(tmp_path: Path) -> None:
-    calls = {"asked": 24, "answered": 21, "failed": 2, "skipped": 1}
+    calls = {"n_requests": 24, "answered": 21, "failed": 2, "skipped": 1}
     _, found = told(
         tmp_path, ("completed", {"calls": calls, "warning": "2 failed", "call_costs": {"usd": 0.5, "calls": 3, "unpriced": 0}})
     )
@@ -72,7 +72,7 @@ def test_the_end_says_what_became_of_all_calls_and_what_they_cost(tmp_path: Path
 
 
 def test_of_many_events_of_a_stage_the_last_are_shown(tmp_path: Path) -> None:
-    _, found = told(tmp_path, *(("item", {"stage": "predictions", "answered": n, "of": 300}) for n in range(250)))
+    _, found = told(tmp_path, *(("item", {"stage": "predictions", "answered": n, "n_planned": 300}) for n in range(250)))
     (stage,) = (one for one in found if isinstance(one, StageStory))
     assert (len(stage.lines), stage.n_left_out) == (200, 50)
     assert stage.lines[0].words == "249 of 300 calls answered"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import html
-import json
 from itertools import pairwise, product
 from pathlib import Path
 
 import pytest
 
-from dtef_pipeline.api.documents import document_history
+from dtef_pipeline.api.pages import new_evaluation_page
 from dtef_pipeline.errors import ConfigError, StoreError
 from resources.evaluations.evaluation_store import EvaluationStore, RunSpec
 from tests.dtef_pipeline.api.browsed import (
@@ -29,12 +28,7 @@ PLANNED = {"keys": ["poker/kuhn"], "config": {"episodes": {}}, "snapshot": "base
 FORMS = (
     "/votes",
     "/new",
-    "/new/manifest",
-    "/personas",
-    "/personas/bold",
     "/personas/bold/status",
-    "/scenarios",
-    "/scenarios/poker/kuhn",
     "/scenarios/poker/kuhn/status",
 )
 
@@ -66,7 +60,6 @@ def test_a_reviewer_sees_none_of_these_pages(tmp_path: Path) -> None:
             assert answer.headers["content-type"].startswith("text/html")
             assert "this requires the role" in answer.text
             assert "poker" not in answer.text
-            assert '<a href="/review">Go to Review</a>' in answer.text
         for path in (*FORMS, f"/queue/{queue_id}/cancel"):
             assert client.post(path, headers=OWN_ORIGIN).status_code == 403
 
@@ -88,7 +81,7 @@ def test_an_operator_sees_all_but_the_log_of_actions(tmp_path: Path) -> None:
 
 def test_pages_say_what_was_answered_and_how_many_wait(tmp_path: Path) -> None:
     queue_id = submitted(tmp_path)
-    counts = {"asked": 24, "answered": 21, "failed": 2, "skipped": 1}
+    counts = {"n_requests": 24, "answered": 21, "failed": 2, "skipped": 1}
     warning = "3 of 24 requests were not answered: 2 failed, 1 was left out as the budget ended"
     with browsing(tmp_path) as client, EvaluationStore(settings_in(tmp_path).responses_url, RUN_LOG) as store:
         waiting = [store.submit("qa", {"n": n}, PLANNED, [], "operator")[0].queue_id for n in range(3)]
@@ -139,7 +132,7 @@ def test_names_of_nothing_are_not_found(tmp_path: Path) -> None:
             assert answer.status_code == 404
             assert "<script>" not in answer.text
         for name in names:
-            assert client.post(f"/personas/{name}", headers=OWN_ORIGIN, data={"id": "x"}).status_code == 404
+            assert client.post(f"/personas/{name}/status", headers=OWN_ORIGIN, data={"id": "x"}).status_code == 404
 
 
 def test_an_evaluation_shows_its_events_and_is_cancelled_by_a_button(tmp_path: Path) -> None:
@@ -226,32 +219,6 @@ class TestNewEvaluations:
         assert "<script>alert" not in answer.text
         assert_inert(answer.text)
 
-    def test_any_family_is_started_by_its_manifest(self, tmp_path: Path) -> None:
-        manifest = {"family": "games", "persona_ids": ["none"], "scenario_ids": ["poker/kuhn"], "models": ["baselines"]}
-        with browsing(tmp_path) as client:
-            answer = client.post("/new/manifest", data={"manifest": json.dumps(manifest)}, headers=OWN_ORIGIN)
-            assert answer.status_code == 303
-            assert client.get(answer.headers["location"]).status_code == 200
-
-    def test_a_manifest_that_is_none_is_reported_and_stays(self, tmp_path: Path) -> None:
-        wrong = (
-            "",
-            "{",
-            "[]",
-            "[" * 100_000,
-            '{"family": "chess"}',
-            '{"family": 1e999}',
-            '{"x": "\\ud800"}',
-            '{"family": "qa"}',
-            "\x00",
-        )
-        with browsing(tmp_path) as client:
-            for manifest in wrong:
-                answer = client.post("/new/manifest", data={"manifest": manifest}, headers=OWN_ORIGIN)
-                assert answer.status_code in (404, 422)
-                assert 'role="alert"' in answer.text
-                assert_inert(answer.text)
-
 
 def test_why_a_partition_failed_stands_beside_it_and_a_long_reason_is_folded(tmp_path: Path) -> None:
     queue_id = submitted(tmp_path)
@@ -274,16 +241,15 @@ def test_the_script_is_sent_a_part_again_only_when_it_has_changed(tmp_path: Path
             tag = client.get(path).headers["etag"]
             assert client.get(path, headers={"If-None-Match": tag}).status_code == 304
             with EvaluationStore(settings_in(tmp_path).responses_url, RUN_LOG) as store:
-                tell(store, queue_id, "item", {"stage": path, "answered": 1, "of": 2})
+                tell(store, queue_id, "item", {"stage": path, "answered": 1, "n_planned": 2})
             assert client.get(path, headers={"If-None-Match": tag}).status_code == 200
 
 
-def test_what_is_wrong_is_a_page_with_a_way_back_and_for_programs_a_problem(tmp_path: Path) -> None:
+def test_what_is_wrong_is_a_page_and_for_programs_a_problem(tmp_path: Path) -> None:
     with browsing(tmp_path) as client:
         for method, path, status in (("GET", "/nothing", 404), ("POST", "/queue", 405), ("GET", "/personas?status=odd", 422)):
             answer = client.request(method, path, headers=OWN_ORIGIN)
             assert (answer.status_code, answer.headers["content-type"]) == (status, "text/html; charset=utf-8")
-            assert "Go to the home page" in answer.text
             assert 'href="/health"' in answer.text
             assert_inert(answer.text)
         assert "There is no page at '/nothing'" in texts_of(client.get("/nothing").text)[0]
@@ -301,23 +267,21 @@ def test_a_fault_of_the_server_is_a_page_that_keeps_what_was_typed(
     def fault(*_: object) -> None:
         raise error
 
-    typed = {"id": "calm", "system_prompt": f"  {HOSTILE}".replace("\x00", "")}
+    typed = {"models": HOSTILE.replace("\x00", "")}
     with browsing(tmp_path) as client:
-        monkeypatch.setattr(document_history, "make", fault)
-        answer = client.post(
-            "/personas", data=typed, headers={**OWN_ORIGIN, "Referer": "http://testserver/personas?status=draft"}
-        )
+        monkeypatch.setattr(new_evaluation_page, "read_manifest_form", fault)
+        answer = client.post("/new", data=typed, headers=OWN_ORIGIN)
         assert answer.status_code == status
         assert "secret" not in answer.text
         assert "content-security-policy" in answer.headers
-        assert html.unescape(hidden_fields(answer.text, "/personas")["system_prompt"]) == typed["system_prompt"]
+        assert html.unescape(hidden_fields(answer.text, "/new")["models"]) == typed["models"]
         assert_inert(answer.text)
 
 
 def test_a_form_sent_after_the_login_has_ended_is_kept(tmp_path: Path) -> None:
     with browsing(tmp_path, None) as client:
-        answer = client.post("/personas", data={"id": "calm"}, headers=OWN_ORIGIN)
+        answer = client.post("/new", data={"models": "calm"}, headers=OWN_ORIGIN)
         assert answer.status_code == 401
         assert "Log in in another tab" in answer.text
-        assert hidden_fields(answer.text, "/personas") == {"id": "calm"}
-        assert 'value="calm"' not in client.post("/personas", data={"id": "calm"}).text
+        assert hidden_fields(answer.text, "/new") == {"models": "calm"}
+        assert 'value="calm"' not in client.post("/new", data={"models": "calm"}).text

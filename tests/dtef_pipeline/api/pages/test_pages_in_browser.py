@@ -45,7 +45,7 @@ def test_the_pages_work_in_a_browser(browser: Browser, tmp_path: Path) -> None:
             tell(services.evaluations, one, "cancelled", {})
         tell(services.evaluations, queue_id, "started", {})
         until(lambda: "running" in browser.texts(row)[0])
-        item = {"stage": "episodes", "key": "poker/kuhn", "status": "done", "done": 1, "of": 1}
+        item = {"stage": "episodes", "key": "poker/kuhn", "status": "done", "done": 1, "n_planned": 1}
         tell(services.evaluations, queue_id, "item", item)
         until(lambda: "1 of 2" in browser.texts(row)[0])
         tell(services.evaluations, queue_id, "failed", {"reason": "<b>no key</b>"})
@@ -144,7 +144,7 @@ def test_what_a_reader_has_opened_stays_open_while_a_page_is_live(browser: Brows
     services = services_in(tmp_path)
     queue_id = submitted_to(services)
     tell(services.evaluations, queue_id, "started", {})
-    done = {"stage": "episodes", "key": "poker/kuhn", "status": "done", "done": 1, "of": 1}
+    done = {"stage": "episodes", "key": "poker/kuhn", "status": "done", "done": 1, "n_planned": 1}
     tell(services.evaluations, queue_id, "item", done)
     with served(services) as api:
         log_in(browser, api.address)

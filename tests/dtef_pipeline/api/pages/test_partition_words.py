@@ -32,10 +32,6 @@ def test_what_a_run_was_asked_is_words(family: str, asks: dict[str, object], wor
     assert describe_run_request(family, asks) == words
 
 
-def test_a_long_list_is_cut() -> None:
-    assert describe_run_request("games", {"seeds": list(range(1000))}).endswith("…")
-
-
 def test_families_parts_metrics_and_ways_are_words() -> None:
     assert (family_title("survey"), family_title("elsewhere")) == ("Surveys", "Elsewhere")
     assert partition_words("qa", "demo-mmlu/kitchen_science") == "Demo MMLU, Kitchen science"

@@ -49,7 +49,9 @@ def test_no_body_is_a_fault_of_the_server(body: bytes, tmp_path: Path) -> None:
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         assert client.post("/review", content=body, headers=headers).status_code in (404, 422)
         assert client.post("/review/consent", content=body, headers=headers).status_code == 303
-        assert client.get("/review", params={"skipped": body.decode("latin-1")[:4_000], "said": "<b>\x00"}).status_code == 200
+        assert (
+            client.get("/review", params={"skipped": body.decode("latin-1")[:4_000], "message": "<b>\x00"}).status_code == 200
+        )
 
 
 def test_nothing_that_is_served_says_who_wrote_what(tmp_path: Path) -> None:

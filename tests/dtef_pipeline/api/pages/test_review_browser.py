@@ -45,7 +45,7 @@ def shown_id(browser: Browser) -> str:
 
 
 def until_said(browser: Browser, words: str) -> None:
-    until(lambda: words in browser.does("at('said').textContent"))
+    until(lambda: words in browser.does("at('message').textContent"))
 
 
 def until_stored(store: VoteStore, number: int) -> None:
@@ -82,8 +82,8 @@ def test_three_pairs_are_voted_on_with_keys_alone(opened: tuple[Browser, VoteSto
         until_stored(store, number)
         until_said(browser, "Your vote is stored.")
         assert browser.does("scrollY") == 0
-    assert browser.does("document.activeElement.id") == "said"
-    assert "You have voted on all pairs" in browser.does("at('said').textContent")
+    assert browser.does("document.activeElement.id") == "message"
+    assert "You have voted on all pairs" in browser.does("at('message').textContent")
     assert "You have voted on 3 pairs; 0 are left." in browser.does("at('counts').textContent")
     texts = {one.response_id: one.text for one in responses(3)}
     pairs = {pair.pair_id: pair for pair in store.pairs()}
@@ -139,7 +139,7 @@ def test_what_cannot_be_stored_stays_in_the_form(
     browser.call("Network.clearBrowserCookies")
     press(browser, "Enter")
     until_said(browser, "You are logged out")
-    assert browser.does("document.querySelector('#said a').target") == "_blank"
+    assert browser.does("document.querySelector('#message a').target") == "_blank"
     browser.call("Network.setCookie", name=cookie["name"], value=cookie["value"], url=address)
     browser.call("Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=-1, uploadThroughput=-1)
     press(browser, "Enter")
@@ -191,7 +191,7 @@ def test_a_phone_that_lies_on_its_side_has_its_height_for_the_texts(opened: tupl
     assert browser.does(f"{bar}.top >= innerHeight")
     press(browser, "Enter")
     until_said(browser, "Choose A, B or tie")
-    assert browser.does("Math.floor(at('said').getBoundingClientRect().bottom) <= innerHeight")
+    assert browser.does("Math.floor(at('message').getBoundingClientRect().bottom) <= innerHeight")
 
 
 def test_on_a_phone_both_texts_and_the_bar_are_in_view_together(browser: Browser, tmp_path: Path) -> None:

@@ -21,12 +21,12 @@ def test_a_reviewer_learns_the_task_first_and_asked_for_consent(tmp_path: Path) 
         assert "You cannot change a vote" in first.text
         assert "checked" not in first.text
         answer = client.post("/review/consent", data={"consent": "yes"})
-        assert (answer.status_code, answer.headers["location"]) == (303, "/review?said=shown")
+        assert (answer.status_code, answer.headers["location"]) == (303, "/review?message=shown")
         then = client.get(answer.headers["location"])
         assert "exports may show your id" in said(then)
         assert " checked>" in then.text
         assert store_of(client).reviewers()["reviewer"]["consent"] is True
-        assert client.post("/review/consent", data={}).headers["location"] == "/review?said=hidden"
+        assert client.post("/review/consent", data={}).headers["location"] == "/review?message=hidden"
         assert store_of(client).reviewers()["reviewer"]["consent"] is False
         client.post("/review/consent", data={})
         assert [one["what"] for one in store_of(client).actions()] == ["pairs", "reviewer", "reviewer"]
@@ -41,7 +41,7 @@ def test_votes_are_stored_under_the_name_of_who_is_logged_in_until_nothing_is_le
         assert " checked" not in page.text
         for number, choice in enumerate(("A", "tie", "B"), start=1):
             answer = voted(client, page, choice, str(number), justification="two\r\nlines", reviewer_id="somebody")
-            assert (answer.status_code, answer.headers["location"]) == (303, "/review?said=voted")
+            assert (answer.status_code, answer.headers["location"]) == (303, "/review?message=voted")
             page = client.get(answer.headers["location"])
             assert said(page).startswith("Your vote is stored.")
         assert said(page).endswith(ALL_DONE)
@@ -119,7 +119,7 @@ def checked_in(markup: str) -> list[tuple[str, str]]:
         ({"choice": ""}, "Choose A, B or tie, and how certain you are."),
         ({"confidence": ""}, "Choose A, B or tie"),
         ({"choice": "C<"}, "Better: got 'C<'; allowed: A, B, tie"),
-        ({"confidence": "6"}, "How certain: got 6; allowed: 1 to 5"),
+        ({"confidence": "6"}, "How certain: got 6; allowed: at most 5"),
         ({"confidence": "2.5"}, "How certain: got '2.5'"),
         ({"confidence": "٣"}, "How certain: got '٣'"),
         ({"justification": "x" * 2_001}, "Why: got 'xxx"),

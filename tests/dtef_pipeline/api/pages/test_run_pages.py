@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable
 from html import unescape
 from pathlib import Path
 
@@ -11,11 +11,12 @@ import pytest
 from fastapi.testclient import TestClient
 
 from dtef_pipeline.api.pages.rendering import render
-from dtef_pipeline.api.pages.run_pages import build_trace_members, format_episode, format_four_digits
+from dtef_pipeline.api.pages.run_pages import build_trace_values, format_four_digits
 from resources.evaluations.evaluation_store import EvaluationStore
+from tests.dtef_pipeline.api.asked_runs import ASKED
 from tests.dtef_pipeline.api.browsed import text_of, tree_of
+from tests.dtef_pipeline.api.conftest import AnsweredRun
 from tests.dtef_pipeline.api.made import client_in, settings_in
-from tests.dtef_pipeline.api.results.test_results_of_runs import ASKED
 from tests.made.run_events import RUN_LOG, tell
 
 
@@ -37,17 +38,10 @@ def test_numbers_are_shown_as_people_write_them(value: object, shown: str) -> No
     assert format_four_digits(value) == shown
 
 
-def members_shown(told: Mapping[str, object]) -> str:
+def members_shown(trace: dict[str, object]) -> str:
     """What a reader sees of a trace."""
-    values = {
-        "run_id": "0a",
-        "json_address": "/",
-        "members": build_trace_members(told),
-        "title": "",
-        "scripts": (),
-        "holder": None,
-    }
-    (main,) = tree_of(render("trace", values)).iter("main")
+    values = {"run_id": "0a", "json_address": "/", "title": "", "scripts": (), "holder": None}
+    (main,) = tree_of(render("trace", values | build_trace_values(trace))).iter("main")
     return text_of(main).partition("This trace as JSON ")[2]
 
 
@@ -74,15 +68,14 @@ def asked_trace(client: TestClient, run_id: str, text: str) -> str:
 
 
 @pytest.mark.parametrize("family", ASKED)
-def test_a_trace_opens_as_a_page_and_its_json_stays_where_it_was(tmp_path: Path, family: str) -> None:
+def test_a_trace_opens_as_a_page_and_its_json_stays_where_it_was(answered: Callable[[str], AnsweredRun], family: str) -> None:
     """The page of a run led to raw JSON."""
-    run_id = ASKED[family](tmp_path).runs[0].run_id
-    text = TEXT_OF_TRACE[family]
-    with client_in(tmp_path, "operator") as client:
-        trace_id = asked_trace(client, run_id, text)
-        of_run = client.get(f"/runs/{run_id}").text
-        shown = client.get(f"/runs/{run_id}/traces/{trace_id}")
-        absent = client.get(f"/runs/{run_id}/traces/nothing")
+    _, evaluation, client = answered(family)
+    run_id, text = evaluation.runs[0].run_id, TEXT_OF_TRACE[family]
+    trace_id = asked_trace(client, run_id, text)
+    of_run = client.get(f"/runs/{run_id}").text
+    shown = client.get(f"/runs/{run_id}/traces/{trace_id}")
+    absent = client.get(f"/runs/{run_id}/traces/nothing")
     assert f'href="/runs/{run_id}/traces/' in of_run
     assert f"/api/evaluations/{run_id}/traces/" not in of_run
     assert (shown.status_code, shown.headers["content-type"].partition(";")[0]) == (200, "text/html")
@@ -101,15 +94,16 @@ def test_moves_of_a_game_are_laid_out_and_its_turns_repeat_nothing_of_the_episod
     moves = [{"seat": 0, "command": "bet", "by_default": True, "reaction": reaction}, {"seat": 1, "command": "fold"}]
     turns = [{"scenario": "kuhn", "seat": 0, "response": "ACTION: bet"}, {"scenario": "kuhn", "seat": 1, "response": "I fold."}]
     trace = json.dumps({"measured": [], "moves": moves})
-    shown = members_shown(format_episode({"scenario": "kuhn", "trace": trace, "turns": turns}))
+    shown = members_shown({"scenario": "kuhn", "trace": trace, "turns": turns})
     assert "{" not in shown
     assert all(text in shown for text in ("Moves: 2", "Command", "Nothing was played. It is your turn.", "Turns: 2", "I fold."))
     assert "Scenario" not in shown[shown.index("Turns: 2") :]
 
 
-def test_a_trace_is_for_operators(tmp_path: Path) -> None:
-    run_id = ASKED["qa"](tmp_path).runs[0].run_id
-    with client_in(tmp_path, "reviewer") as client:
+def test_a_trace_is_for_operators(answered: Callable[[str], AnsweredRun]) -> None:
+    folder, evaluation, _ = answered("qa")
+    run_id = evaluation.runs[0].run_id
+    with client_in(folder, "reviewer") as client:
         assert client.get(f"/runs/{run_id}/traces/x").status_code == 403
 
 

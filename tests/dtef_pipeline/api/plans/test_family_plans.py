@@ -104,26 +104,6 @@ def test_what_was_added_and_never_made_is_made_first(settings: Settings) -> None
 
 
 @pytest.mark.parametrize(
-    ("family", "given", "fields"),
-    [
-        ("survey", {"rounds": ["GD9"], "models": ["nobody"]}, ["models", "rounds"]),
-        (
-            "rubric",
-            {"blueprints": ["absent*"], "models": ["nobody"], "judges": ["standard=nobody"], "analysts": ["none"]},
-            ["models", "judges", "analysts", "blueprints"],
-        ),
-        ("qa", {"suites": ["mmul"], "models": ["nobody"], "judge": "nobody"}, ["models", "judge", "suites"]),
-    ],
-)
-def test_all_names_that_are_unknown_are_reported_at_once(
-    settings: Settings, family: str, given: dict[str, Any], fields: list[str]
-) -> None:
-    with pytest.raises(UnknownName) as told:
-        FAMILIES[family](settings, **given)
-    assert [one.path for one in told.value.faults] == fields
-
-
-@pytest.mark.parametrize(
     ("family", "given", "told"),
     [
         ("survey", {"rounds": ["GD9"]}, "GD9 not ingested; ingested: GD3, GD4"),
@@ -183,7 +163,6 @@ def test_values_that_cannot_be_are_refused(settings: Settings, family: str, give
         ("qa", {"suites": []}),
         ("qa", {"filter": ["="]}),
         ("qa", {"sandbox": "off"}),
-        ("qa", {"trust_answers": True}),
         ("qa", {"judges": "/etc/passwd"}),
     ],
 )
@@ -324,3 +303,21 @@ print(*(name for name in ("dagster", "litellm", "pandas") if name in sys.modules
 """
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.split() == []
+
+
+@pytest.mark.parametrize("family", ["survey", "qa"])
+def test_settings_that_are_not_sent_are_reported_and_two_models_of_one_request_refused(settings: Settings, family: str) -> None:
+    """Both were paid for and ranked, without a word."""
+    low, high = (f"{MODEL}@reasoning_effort={one}" for one in ("low", "high"))
+    plan = FAMILIES[family](settings, models=[low])
+    assert [line.partition(",")[0] for line in plan.warnings] == [f"{low}: the provider takes no reasoning_effort"]
+    assert plan.build_plan_json()["warnings"] == list(plan.warnings)
+    with pytest.raises(UnfitManifest, match="reasoning_effort=high is not sent"):
+        FAMILIES[family](settings, models=[low, high])
+
+
+@pytest.mark.parametrize("name", ["custom/x", "petals/x"])
+def test_a_model_whose_provider_cannot_be_asked_is_refused(settings: Settings, name: str) -> None:
+    """It was queued, and each of its calls failed."""
+    with pytest.raises(UnfitManifest, match="allowed: a provider that litellm asks"):
+        survey(settings, models=[name])

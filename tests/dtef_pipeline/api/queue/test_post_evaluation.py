@@ -99,7 +99,7 @@ REFUSED: tuple[tuple[dict[str, Any], int, str], ...] = (
     ({"models": ["nopeprov/x"]}, 422, "nopeprov/x: LiteLLM knows no such provider"),
     ({"opponents": ["nopeprov/x"]}, 422, "opponents: no request was sent, because these models cannot be asked: nopeprov/x: "),
     ({"models": ["local/minilm-l6-int8"]}, 422, "writes no texts"),
-    ({"budget": {"max_cost_usd": 10**9}}, 422, "budget.max_cost_usd: got 1000000000; allowed: 0 to 1,000,000"),
+    ({"budget": {"max_cost_usd": 10**9}}, 422, "budget.max_cost_usd: got 1000000000; allowed: at most 1,000,000"),
     ({"persona_ids": ["rash"]}, 409, "persona rash:v2 is draft; allowed: an approved persona"),
     ({"persona_ids": ["calm", "gone:v2"]}, 409, "persona gone:v2 is retired"),
     ({"opponents": ["rash@openai/made-up"]}, 409, "rash:v2 (draft)"),
@@ -108,7 +108,7 @@ REFUSED: tuple[tuple[dict[str, Any], int, str], ...] = (
     ({"scenario_ids": []}, 422, "scenario_ids: "),
     ({"models": []}, 422, "models: "),
     ({"models": ...}, 422, "models: is missing"),
-    ({"models": None}, 422, "models: got null; allowed: a list of texts"),
+    ({"models": None}, 422, "models: got null; allowed: a list"),
     ({"models": ["openai/made-up"] * 2}, 422, "models: got 'openai/made-up' more than once"),
     ({"models": ["baselines"]}, 422, "models: no player for calm:v2: "),
     ({"persona_ids": ["none", "calm"], "models": ["baseline/random"]}, 422, "models: no player for calm:v2"),
@@ -180,8 +180,15 @@ OF_OTHERS: tuple[tuple[dict[str, Any], list[str]], ...] = (
     ({"family": "survey", "rounds": ["S9"], "models": ["nobody"], "draws": 0}, ["draws", "models", "rounds"]),
     ({"family": "survey", "rounds": 7, "segments": ["x"], "models": ["nobody"]}, ["rounds", "models", "rounds"]),
     (
-        {"family": "rubric", "blueprints": ["b"], "models": ["nobody"], "judges": ["standard=nobody"], "colour": 1},
-        ["colour", "models", "judges", "blueprints"],
+        {
+            "family": "rubric",
+            "blueprints": ["b"],
+            "models": ["nobody"],
+            "judges": ["standard=no"],
+            "analysts": ["no"],
+            "colour": 1,
+        },
+        ["colour", "models", "judges", "analysts", "blueprints"],
     ),
     (
         {
@@ -284,22 +291,6 @@ def test_an_idempotency_key_is_short_printable_text(client: TestClient) -> None:
     for keys, status in ((("x", "y"), 422), (("x", "x"), 202)):
         answer = client.post("/api/evaluations", json=KUHN, headers=[("Idempotency-Key", key) for key in keys])
         assert answer.status_code == status, keys
-
-
-def test_a_body_that_is_no_manifest_is_refused(client: TestClient) -> None:
-    for body in (
-        b"",
-        b"[]",
-        b"null",
-        b"{",
-        b'"x"',
-        b"[" * 20_000,
-        b'{"draws": 1' + b"0" * 5_000 + b"}",
-        b'{"seeds": NaN}',
-        b"\xff",
-    ):
-        answer = client.post("/api/evaluations", content=body, headers={"content-type": "application/json"})
-        assert 400 <= answer.status_code < 500, (body[:20], answer.status_code)
 
 
 def test_the_published_cases(client: TestClient) -> None:

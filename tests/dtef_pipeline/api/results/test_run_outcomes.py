@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -38,6 +38,7 @@ from tests.dtef_pipeline.api.asked_runs import (
     rows_in,
     submitted,
 )
+from tests.dtef_pipeline.api.conftest import AnsweredRun
 from tests.dtef_pipeline.api.made import client_in, settings_in
 from tests.made.made_scores import CHIPS_WON, scored_games
 from tests.made.qa_scores import keep_in
@@ -52,13 +53,15 @@ def run_of(folder: Path, evaluation: Evaluation) -> dict[str, Any]:
     return found
 
 
-def test_what_was_not_answered_is_counted_and_stated_beside_the_metric(tmp_path: Path) -> None:
+def test_what_was_not_answered_is_counted_and_stated_beside_the_metric(answered: Callable[[str], AnsweredRun]) -> None:
     """Four right answers of five looked like a run that was answered in full."""
-    body = run_of(tmp_path, asked_qa(tmp_path))
+    _, evaluation, client = answered("qa")
+    run_id = evaluation.runs[0].run_id
+    body = client.get(f"/api/evaluations/{run_id}").json()
     said = "4 of 5 responses were given: 1 failed"
     assert body["outcomes"] == {
         "unit": "response",
-        "asked": 5,
+        "n_planned": 5,
         "answered": 4,
         "failed": 1,
         "skipped": 0,
@@ -68,12 +71,7 @@ def test_what_was_not_answered_is_counted_and_stated_beside_the_metric(tmp_path:
     (own,) = body["metrics"]
     assert (own["n"], own["n_requested"]) == (4, 5)
     assert own["remark"] == said
-
-
-def test_the_page_of_a_run_says_what_is_missing_and_what_was_bought(tmp_path: Path) -> None:
-    evaluation = asked_qa(tmp_path)
-    with client_in(tmp_path, "operator") as client:
-        shown = client.get(f"/runs/{evaluation.runs[0].run_id}").text
+    shown = client.get(f"/runs/{run_id}").text
     for said in ("4 of 5 responses were given: 1 failed", "requested: 5 responses", "4 of 5<", "Paid by this evaluation"):
         assert said in shown
 
@@ -87,7 +85,7 @@ def test_what_is_asked_for_follows_from_the_prompts_of_the_plan(tmp_path: Path) 
     keep_in(Path(settings_in(tmp_path).warehouse), {"qa_scores": rows, "qa_responses": calls})
     asked = submitted(tmp_path, "qa", {"qa_responses": {"models": ["m"], "limit": 4}}, partition(LAW))
     body = run_of(tmp_path, asked)
-    assert (body["outcomes"]["asked"], body["outcomes"]["answered"]) == (4, 2)  # law/0 and law/2: each second item
+    assert (body["outcomes"]["n_planned"], body["outcomes"]["answered"]) == (4, 2)  # law/0 and law/2: each second item
     assert body["outcomes"]["warning"] == "2 of 4 responses were given: 2 are not made"
     assert [(one["condition"], one["value"], one["n"]) for one in body["metrics"]] == [("letters", 1.0, 2)]
     assert len(body["traces"]) == 2
@@ -98,7 +96,7 @@ def test_a_run_that_was_never_asked_has_nothing_of_another_one(tmp_path: Path, t
     """Cancelled before its prompts were made, it showed the answers to the prompts of another evaluation as its own."""
     asked_qa(tmp_path)
     body = run_of(tmp_path, submitted(tmp_path, "qa", {"qa_responses": {"models": ["m"], "limit": 2, **told}}, partition(LAW)))
-    assert (body["outcomes"]["asked"], body["outcomes"]["answered"], body["outcomes"]["scored"]) == (None, 0, 0)
+    assert (body["outcomes"]["n_planned"], body["outcomes"]["answered"], body["outcomes"]["scored"]) == (None, 0, 0)
     assert (body["metrics"], body["traces"], body["cost"]["calls"]) == ([], [], 0)
 
 
@@ -121,7 +119,7 @@ def test_of_surveys_and_rubrics_each_way_of_asking_has_its_own_counts(tmp_path: 
     failed = sum(row["status"] == "error" for row in own_rows)
     house.write("rubric_responses", rows_in(RUBRIC_RESPONSES, rows), **at)
     body = run_of(tmp_path, rubric)
-    assert (body["outcomes"]["asked"], body["outcomes"]["failed"]) == (len(own_rows), failed)
+    assert (body["outcomes"]["n_planned"], body["outcomes"]["failed"]) == (len(own_rows), failed)
     remarks = {one["model"]: one["remark"] or "" for one in body["metrics"]}
     assert "failed" in remarks[own_rows[0]["model"]]
 
@@ -130,7 +128,7 @@ def test_a_value_that_rests_on_more_than_the_run_asked_for_says_so(tmp_path: Pat
     plan = asked_survey(tmp_path).plan["config"]["predictions"]
     few = submitted(tmp_path, "survey", {"predictions": {**plan, "questions": 2}}, partition("S1/country:kenya"))
     body = run_of(tmp_path, few)
-    assert body["outcomes"]["asked"] == 2
+    assert body["outcomes"]["n_planned"] == 2
     (own,) = body["metrics"]
     assert own["remark"] == "the value includes 4 further predictions from another run of this snapshot"
 
@@ -166,7 +164,7 @@ def test_a_baseline_with_nothing_to_go_by_says_why_and_has_not_failed(tmp_path: 
     house.write("scores", rows_in(SCORES, scores + [{**row, **unscored} for row in scores if row["model"] == "m"]), **at)
     asked = submitted(tmp_path, "survey", {"predictions": {**plan, "models": ["m", name]}}, partition("S1/country:kenya"))
     body = run_of(tmp_path, asked)
-    assert (body["outcomes"]["asked"], body["outcomes"]["failed"], body["outcomes"]["warning"]) == (6, 0, None)
+    assert (body["outcomes"]["n_planned"], body["outcomes"]["failed"], body["outcomes"]["warning"]) == (6, 0, None)
     assert {one["model"]: one["reason"] for one in body["metrics"]}[name] == "there is no round before"
 
 
@@ -181,7 +179,7 @@ def test_a_segment_that_is_not_drawn_says_why_nothing_is_asked_of_it(tmp_path: P
     for sample, asked in ((2, 6), (1, 0)):
         run = submitted(tmp_path, "survey", {"predictions": {**plan, "sample_segments": sample}}, partition("S1/country:kenya"))
         outcomes = run_of(tmp_path, run)["outcomes"]
-        assert outcomes["asked"] == asked
+        assert outcomes["n_planned"] == asked
     assert (outcomes["answered"], outcomes["failed"]) == (0, 0)
     assert "the sample" in outcomes["warning"]
 
@@ -233,7 +231,7 @@ def test_a_mean_of_the_games_that_a_budget_left_over_says_so(tmp_path: Path) -> 
     said = "3 of 4 episodes were played: a budget ended 1"
     assert body["outcomes"] == {
         "unit": "episode",
-        "asked": 4,
+        "n_planned": 4,
         "answered": 3,
         "failed": 0,
         "skipped": 1,
@@ -251,7 +249,7 @@ def test_a_mean_of_the_games_that_a_budget_left_over_says_so(tmp_path: Path) -> 
 
 def test_games_that_are_still_to_be_played_are_asked_for(tmp_path: Path) -> None:
     body = run_of(tmp_path, asked_kuhn(tmp_path, games_of()[:1], []))
-    assert (body["outcomes"]["asked"], body["outcomes"]["answered"]) == (4, 1)
+    assert (body["outcomes"]["n_planned"], body["outcomes"]["answered"]) == (4, 1)
     assert body["outcomes"]["warning"] == "1 of 4 episodes were played: 3 are not made"
 
 
@@ -349,7 +347,6 @@ def test_results_are_made_again_when_a_scenario_changes(tmp_path: Path) -> None:
         ({"judges": ["standard=gpt-4.1-mini", "prompt-aware=gpt-4.1-mini"]}, None),
         ({"judges": ["standard=gpt-4.1-mini"]}, "not by standard(gpt-4.1-mini)"),
         ({"judges": ["standard=gpt-4.1-mini", "prompt-aware=gpt-4.1-mini"], "judge_draws": 2}, "in 2 draws"),
-        ({"judges": ["standard=gpt-4.1-mini", "prompt-aware=gpt-4.1-mini"], "scale": 10}, "[scale:10]"),
         ({"judges": ["standard=a-model-that-has-gone"]}, None),
     ],
 )

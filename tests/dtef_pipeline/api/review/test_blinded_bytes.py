@@ -15,7 +15,8 @@ from starlette.types import ASGIApp, Message
 from dtef_pipeline.api.app import make_app
 from dtef_pipeline.identity import normalize_text
 from dtef_pipeline.preference.paired_source import read_pairs_csv
-from dtef_pipeline.preference.votes import vote_pair
+from dtef_pipeline.preference.votes import Ballot, vote_pair
+from resources.votes.vote_store import VoteStore
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, services_in
 from tests.made.voted import VOTES, need_votes, real_responses
 
@@ -54,7 +55,7 @@ def check_served(folder: Path, every: int) -> int:
     made = [one for one in pairs[::every] if len({normalize_text(by_id[side].text) for side in (one.left, one.right)}) == 2]
     services.votes.add_pairs(by_id.values(), made)
     app = make_app(services)
-    served = asyncio.run(all_bytes(app, [f"r{place}" for place in range(len(made))]))
+    served = asyncio.run(all_bytes(app, services.votes, [f"r{place}" for place in range(len(made))]))
     services.close()
     bodies = [json.loads(body) for _, body in served]
     assert {tuple(body) for body in bodies} == {("pair_id", "prompt", "run_a", "run_b")}
@@ -76,9 +77,14 @@ def as_fields(one: object) -> dict[str, object]:
     return {name: getattr(one, name) for name in one.__slots__}  # type: ignore[attr-defined]
 
 
-async def all_bytes(app: ASGIApp, reviewers: Iterable[str]) -> list[tuple[str, bytes]]:
-    """(status line and headers, body) of the next pair of each reviewer, who all have one in hand at the same time."""
-    return [await one_answer(app, f"reviewer_id={one}".encode()) for one in reviewers]
+async def all_bytes(app: ASGIApp, votes: VoteStore, reviewers: Iterable[str]) -> list[tuple[str, bytes]]:
+    """(status line and headers, body) of the next pair of each reviewer, who votes on it before the next one comes."""
+    every = []
+    for one in reviewers:
+        head, body = await one_answer(app, f"reviewer_id={one}".encode())
+        votes.take(Ballot(json.loads(body)["pair_id"], one, "A", 3))
+        every.append((head, body))
+    return every
 
 
 async def one_answer(app: ASGIApp, query: bytes) -> tuple[str, bytes]:

@@ -37,10 +37,10 @@ def votes_of(client: TestClient) -> VoteStore:
 
 def test_pairs_are_made_served_and_made_once(client: TestClient) -> None:
     assert client.get("/api/feedback/next", params={"reviewer_id": "r1"}).status_code == 204
-    first = client.post(PAIRS_PATH, json={"family": "qa", "most": 1})
+    first = client.post(PAIRS_PATH, json={"family": "qa", "max_pairs": 1})
     assert (first.status_code, first.json()["pairs"], len(first.json()["pair_ids"])) == (201, 1, 1)
     assert client.get("/api/feedback/next", params={"reviewer_id": "r1"}).json()["pair_id"] == first.json()["pair_ids"][0]
-    second = client.post(PAIRS_PATH, json={"family": "qa", "only": ["made/*"], "baselines": False})
+    second = client.post(PAIRS_PATH, json={"family": "qa", "pattern": ["made/*"], "baselines": False})
     assert second.json()["pairs"] == 2
     assert {*first.json()["pair_ids"], *second.json()["pair_ids"]} == {pair.pair_id for pair in votes_of(client).pairs()}
     third = client.post(PAIRS_PATH, json={"family": "qa"})
@@ -61,9 +61,9 @@ def test_a_family_that_there_is_none_of_is_refused(client: TestClient, path: str
     [
         ({"family": "chess"}, "family: got 'chess'; allowed: survey, rubric, qa, games"),
         ({}, "family"),
-        ({"family": "qa", "most": 0}, "most"),
+        ({"family": "qa", "max_pairs": 0}, "max_pairs"),
         ({"family": "qa", "per_item": 1.5}, "per_item"),
-        ({"family": "qa", "only": "made/*"}, "only"),
+        ({"family": "qa", "pattern": "made/*"}, "pattern"),
         ({"family": "qa", "snapshot": "../x"}, "snapshot"),
         ({"family": "qa", "baselines": "yes"}, "baselines"),
         ({"family": "qa", "players": []}, "players"),
@@ -76,7 +76,7 @@ def test_what_is_wrong_with_a_wish_is_stated(client: TestClient, body: dict[str,
 
 
 @pytest.mark.parametrize(
-    "body", [{"family": "games"}, {"family": "qa", "only": ["other/*"]}, {"family": "qa", "snapshot": "june"}]
+    "body", [{"family": "games"}, {"family": "qa", "pattern": ["other/*"]}, {"family": "qa", "snapshot": "june"}]
 )
 def test_where_nothing_fits_there_is_nothing_to_pair(client: TestClient, body: dict[str, Any]) -> None:
     answer = client.post(PAIRS_PATH, json=body)
@@ -92,11 +92,11 @@ def test_pairs_are_made_by_a_form_and_it_says_how_many_or_why_none(client: TestC
         assert_inert(shown)
         return shown
 
-    assert " 2 pairs." in sent(family="qa", most="2")
-    assert " 1 pair." in sent(family="qa", most="")
-    assert "nothing is left to pair: 3 stored responses found" in sent(family="qa", most="5")
-    assert "no stored response matches" in sent(family="games", most="5")
+    assert " 2 pairs." in sent(family="qa", max_pairs="2")
+    assert " 1 pair." in sent(family="qa", max_pairs="")
+    assert "nothing is left to pair: 3 stored responses found" in sent(family="qa", max_pairs="5")
+    assert "no stored response matches" in sent(family="games", max_pairs="5")
     for most in ("0", "many"):
-        assert 'id="most-fault"' in sent(family="qa", most=most)
+        assert 'id="max_pairs-fault"' in sent(family="qa", max_pairs=most)
     assert 'id="family-fault"' in sent(family="<b>")
     assert len(votes_of(client).pairs()) == 3

@@ -6,9 +6,17 @@ import random
 
 import pytest
 
-from dtef_pipeline.games.holdem.betting import HoldemHand, apply_command, compute_nets, deal_new_hand, list_allowed_commands
-from tests.made.holdem_hands import after_commands, limit_holdem, walk
+from dtef_pipeline.games.holdem.betting import (
+    HoldemHand,
+    apply_command,
+    compare_hands,
+    deal_new_hand,
+    list_allowed_commands,
+    shuffle_deck,
+)
+from tests.made.holdem_hands import after_commands, limit_holdem, played, walk, won
 from tests.made.pokerkit_table import same_at_both_tables
+from tests.made.voted import shared_cases
 
 HANDS = 150
 
@@ -34,30 +42,6 @@ def most(hand: HoldemHand, _: random.Random) -> str:
     return max(list_allowed_commands(hand), key=("fold", "check", "call", "bet", "raise").index)
 
 
-def test_the_big_blind_may_raise_when_everyone_has_called() -> None:
-    hand = after_commands(deal_new_hand(1), ["call"])
-    assert (hand.turn, hand.street, list_allowed_commands(hand)) == (1, 0, ("check", "raise"))
-    assert apply_command(hand, "check").street == 1
-    assert apply_command(hand, "raise").stakes == (2, 4)
-
-
-def test_the_button_acts_last_after_the_flop() -> None:
-    hand = after_commands(deal_new_hand(1), ["call", "check"])
-    assert (hand.turn, len(hand.board), list_allowed_commands(hand)) == (1, 3, ("check", "bet"))
-
-
-def test_a_folded_hand_costs_what_was_put_in() -> None:
-    assert compute_nets(apply_command(deal_new_hand(1), "fold")) == (-1, 1)
-    assert compute_nets(after_commands(deal_new_hand(1), ["raise", "fold"])) == (2, -2)
-
-
-def test_states_stay_as_they_were() -> None:
-    first = deal_new_hand(5)
-    before = hash(first)
-    after_commands(first, ["raise", "call", "check"])
-    assert (hash(first), first) == (before, deal_new_hand(5))
-
-
 @pytest.mark.parametrize(
     ("commands", "command", "message"),
     [
@@ -75,4 +59,35 @@ def test_commands_that_are_not_allowed_are_refused(commands: list[str], command:
 def test_only_the_seat_to_act_may_step() -> None:
     scenario = limit_holdem()
     with pytest.raises(ValueError, match="got 'call' from seat 1; allowed: seat 0, whose turn it is"):
-        scenario.step(scenario.reset(1, (0, 1)), 1, "call")
+        scenario.step(scenario.reset(1), 1, "call")
+
+
+def test_decks_of_the_vectors() -> None:
+    for case in shared_cases("poker_deck"):
+        assert list(shuffle_deck(case["in"]["seed"])[: case["in"]["first"]]) == case["out"], case["id"]
+
+
+def test_hands_of_the_vectors() -> None:
+    for case in shared_cases("poker_hand"):
+        hand = played(case["in"]["seed"], *(f"always-{policy}" for policy in case["in"]["policies"].split(",")))
+        result = limit_holdem().result(hand)
+        assert result is not None
+        assert [[action.seat, action.command] for action in hand.actions] == case["out"]["actions"], case["id"]
+        assert list(result.rewards) == case["out"]["net"], case["id"]
+
+
+def test_comparisons_of_the_vectors() -> None:
+    for case in shared_cases("poker_compare"):
+        one, other, board = (two_letters(case["in"][part]) for part in ("a", "b", "board"))
+        assert compare_hands(one, other, board) == case["out"], case["id"]
+        assert compare_hands(other, one, board) == -case["out"], case["id"]
+
+
+def two_letters(cards: str) -> tuple[str, ...]:
+    return tuple(cards[start : start + 2] for start in range(0, len(cards), 2))
+
+
+def test_what_one_wins_the_other_loses_in_every_hand() -> None:
+    hands = [won(seed, "random", "random") for seed in range(shared_cases("poker_zero_sum")[0]["in"]["hands"])]
+    assert all(first + second == 0 for first, second in hands)
+    assert any(first for first, _ in hands)

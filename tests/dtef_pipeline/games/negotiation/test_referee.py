@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import random
 from typing import Any
@@ -11,31 +10,20 @@ from typing import Any
 import pytest
 
 from dtef_pipeline.games.negotiation.referee import Fairness, find_proposal_fault, measure_fairness
-from tests.conftest import SHARED
+from tests.made.voted import shared_cases
 
-VECTORS = SHARED / "votes" / "vectors.json"
 ITEMS = ("x", "y", "z", "w")
 
 
-def vectors(fn: str) -> list[dict[str, Any]]:
-    if not VECTORS.exists():
-        pytest.skip(f"no shared vectors at {VECTORS}")
-    return [case for case in json.loads(VECTORS.read_text(encoding="utf-8"))["cases"] if case["fn"] == fn]
-
-
 def test_the_shared_allocations_are_judged_as_they_say() -> None:
-    cases = vectors("allocation")
-    assert cases
-    for case in cases:
+    for case in shared_cases("allocation"):
         told = measure_fairness(case["in"]["values"], case["in"]["allocation"])
         for name, expected in case["out"].items():
             assert getattr(told, name) == pytest.approx(expected, abs=case.get("tol", 1e-4)), (case["id"], name)
 
 
 def test_the_shared_proposals_are_rejected_with_their_reasons() -> None:
-    cases = vectors("allocation_invalid")
-    assert cases
-    for case in cases:
+    for case in shared_cases("allocation_invalid"):
         assert find_proposal_fault(case["in"]["proposal"], case["in"]["items"], case["in"]["parties"]) == case["out"], case[
             "id"
         ]

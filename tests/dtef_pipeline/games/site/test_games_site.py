@@ -15,21 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from dtef_pipeline.games.game_in_play import decode_trace, encode_trace
+from dtef_pipeline.games.game_in_play import TextParts, decode_trace, encode_trace, split_text_parts
 from dtef_pipeline.games.manifest import read_manifests
 from dtef_pipeline.games.site import episode_list
-from dtef_pipeline.games.site.episode_list import TextParts, split_text_parts
-from dtef_pipeline.games.site.game_labels import (
-    GameDocuments,
-    PlayerLabels,
-    describe_watched_setting,
-    format_metric_title,
-    format_scenario_title,
-    partition_words,
-    ranked_metric_words,
-)
-from dtef_pipeline.site.content import Page, Section, Table, TemplateBlock
-from dtef_pipeline.site.family_view import FamilyView
+from dtef_pipeline.games.site.game_labels import GameDocuments
+from dtef_pipeline.site.content import DataFile, Page, Section, Table, TemplateBlock
+from dtef_pipeline.site.family_content import FamilyContent
 from dtef_pipeline.site.rendering import render_page
 from dtef_pipeline.tables import convert_to_schema
 from tests.made.game_pages import CALM, HOSTILE, SCENARIOS, games_files, games_view, played_league
@@ -50,8 +41,13 @@ def kuhn(league: Tables) -> Tables:
 
 
 @pytest.fixture(scope="module")
-def view(league: Tables) -> FamilyView:
+def view(league: Tables) -> FamilyContent:
     return games_view(league)
+
+
+@pytest.fixture(scope="module")
+def kuhn_view(kuhn: Tables) -> FamilyContent:
+    return games_view(kuhn)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +55,7 @@ def files(league: Tables) -> dict[str, str]:
     return games_files(league)
 
 
-def page_of(view: FamilyView, path: str = KUHN) -> Page:
+def page_of(view: FamilyContent, path: str = KUHN) -> Page:
     return next(one for one in view.pages() if isinstance(one, Page) and one.path == path)
 
 
@@ -89,6 +85,11 @@ def transcripts(files: Mapping[str, str], page: str = KUHN) -> dict[str, Any]:
     return held
 
 
+def episodes_of(view: FamilyContent) -> list[Any]:
+    """The transcripts of a view, before they are written into files."""
+    return [episode for one in view.pages() if isinstance(one, DataFile) for episode in one.value.values()]
+
+
 def rewards_by_hand(tables: Tables, model: str, persona: str = "") -> dict[str, float]:
     rows = tables["episodes"].to_pylist()
     return {
@@ -98,7 +99,9 @@ def rewards_by_hand(tables: Tables, model: str, persona: str = "") -> dict[str, 
     }
 
 
-def test_a_board_ranks_models_that_have_the_same_games_with_baselines_as_references(view: FamilyView, league: Tables) -> None:
+def test_a_board_ranks_models_that_have_the_same_games_with_baselines_as_references(
+    view: FamilyContent, league: Tables
+) -> None:
     board = next(one for one in view.boards if one.title == "Kuhn (poker)")
     rows = {row.model: row for row in board.rows}
     hostile = rewards_by_hand(league, HOSTILE.name)
@@ -111,9 +114,9 @@ def test_a_board_ranks_models_that_have_the_same_games_with_baselines_as_referen
     assert "higher is better" in board.measure
 
 
-def test_a_board_says_where_baselines_have_other_games_than_the_ranked_models(kuhn: Tables) -> None:
+def test_a_board_says_where_baselines_have_other_games_than_the_ranked_models(kuhn: Tables, kuhn_view: FamilyContent) -> None:
     """A model stood at -0.5 of 4 games beside baselines of 80."""
-    assert "Ranked models" not in games_view(kuhn).boards[0].measure
+    assert "Ranked models" not in kuhn_view.boards[0].measure
     is_baseline = pc.starts_with(kuhn["episodes"]["model"].cast(pa.string()), "baseline/")
     is_first = pc.equal(kuhn["episodes"]["cluster"], kuhn["episodes"]["cluster"][0])
     few = {**kuhn, "episodes": kuhn["episodes"].filter(pc.or_(is_baseline, is_first))}
@@ -125,8 +128,8 @@ def test_a_board_says_where_baselines_have_other_games_than_the_ranked_models(ku
     assert f"Ranked models played the same {of_models} games, baselines {of_baselines}" in board.measure
 
 
-def test_a_persona_has_a_board_only_where_its_model_does_not_play_as_itself(kuhn: Tables) -> None:
-    assert [one.title for one in games_view(kuhn).boards] == ["Kuhn (poker)"]
+def test_a_persona_has_a_board_only_where_its_model_does_not_play_as_itself(kuhn: Tables, kuhn_view: FamilyContent) -> None:
+    assert [one.title for one in kuhn_view.boards] == ["Kuhn (poker)"]
     as_calm = {
         name: rows.filter(
             pc.or_(pc.equal(rows["persona"], CALM.name), pc.starts_with(rows["model"].cast(pa.string()), "baseline/"))
@@ -137,8 +140,8 @@ def test_a_persona_has_a_board_only_where_its_model_does_not_play_as_itself(kuhn
     assert [one.title for one in games_view(as_calm, known).boards] == ["Kuhn (poker) as Calm v2"]
 
 
-def test_the_verdict_names_the_best_model_and_how_it_stands_to_baselines(kuhn: Tables) -> None:
-    verdict = games_view(kuhn).verdict
+def test_the_verdict_names_the_best_model_and_how_it_stands_to_baselines(kuhn: Tables, kuhn_view: FamilyContent) -> None:
+    verdict = kuhn_view.verdict
     assert re.match(
         r"Kuhn \(poker\): <b>hostile</b> makes -?[\d.]+ chips per episode \(.* to .*\); on the same games it beats ", verdict
     )
@@ -150,7 +153,7 @@ def test_the_verdict_names_the_best_model_and_how_it_stands_to_baselines(kuhn: T
     assert page_of(without).answer.startswith("No model has played yet; the best of 3 baselines, always-bet (baseline), makes ")
 
 
-def test_a_model_beside_a_baseline_is_compared_on_the_same_games_by_seeds(view: FamilyView, league: Tables) -> None:
+def test_a_model_beside_a_baseline_is_compared_on_the_same_games_by_seeds(view: FamilyContent, league: Tables) -> None:
     rows = table_of(section_of(view.build_model_sections("steady"), "baselines")).rows
     row = next(
         one for one in rows if (one["scenario"].text, one["baseline"]) == ("Kuhn (poker)", "always-pass") and not one["persona"]
@@ -163,8 +166,8 @@ def test_a_model_beside_a_baseline_is_compared_on_the_same_games_by_seeds(view: 
     )
 
 
-def test_what_a_persona_changes_is_the_difference_on_the_same_games(kuhn: Tables) -> None:
-    rows = table_of(section_of(page_of(games_view(kuhn)).sections, "personas")).rows
+def test_what_a_persona_changes_is_the_difference_on_the_same_games(kuhn: Tables, kuhn_view: FamilyContent) -> None:
+    rows = table_of(section_of(page_of(kuhn_view).sections, "personas")).rows
     row = next(one for one in rows if one["model"] == HOSTILE.name)
     calm, itself = (rewards_by_hand(kuhn, HOSTILE.name, persona) for persona in (CALM.name, ""))
     assert row["difference"].value == pytest.approx(np.mean([calm[game] - itself[game] for game in calm]))
@@ -172,18 +175,15 @@ def test_what_a_persona_changes_is_the_difference_on_the_same_games(kuhn: Tables
 
 
 def test_personas_that_nobody_approved_are_marked(kuhn: Tables) -> None:
-    for status, words in (("retired", "a retired persona"), ("approved", "")):
-        persona = CALM.model_copy(update={"status": status})
-        page = page_of(games_view(kuhn, GameDocuments(read_manifests(SCENARIOS), {CALM.name: persona})))
-        row = next(
-            one for one in table_of(section_of(page.sections, "players")).rows if one["player"] == "<b>hostile</b> as Calm v2"
-        )
-        assert row["note"] == words
-        folds = section_of(page.sections, "personas").blocks[1:]
-        assert [one.title for one in folds] == [f"Calm v2, {status}"]  # type: ignore[union-attr]
+    persona = CALM.model_copy(update={"status": "retired"})
+    page = page_of(games_view(kuhn, GameDocuments(read_manifests(SCENARIOS), {CALM.name: persona})))
+    notes = {row["player"]: row["note"] for row in table_of(section_of(page.sections, "players")).rows}
+    assert (notes["<b>hostile</b> as Calm v2"], notes["<b>hostile</b>"]) == ("a retired persona", "")
+    folds = section_of(page.sections, "personas").blocks[1:]
+    assert [one.title for one in folds] == ["Calm v2, retired"]  # type: ignore[union-attr]
 
 
-def test_strengths_are_ranks_among_all_players(view: FamilyView) -> None:
+def test_strengths_are_ranks_among_all_players(view: FamilyContent) -> None:
     section = section_of(view.build_model_sections("steady"), "standing")
     rows = table_of(section).rows
     shares = [row["share"] for row in rows]
@@ -195,7 +195,7 @@ def test_strengths_are_ranks_among_all_players(view: FamilyView) -> None:
 
 
 def test_worst_episodes_are_those_furthest_below_the_mean_of_their_game_and_can_be_opened(
-    view: FamilyView, league: Tables, files: Mapping[str, str]
+    view: FamilyContent, league: Tables, files: Mapping[str, str]
 ) -> None:
     rows = table_of(section_of(view.build_model_sections(HOSTILE.name), "worst")).rows
     ids = {one["episode_id"][:12]: one for one in league["episodes"].to_pylist()}
@@ -213,7 +213,7 @@ def _game(row: Mapping[str, Any]) -> tuple[str, str]:
     return row["scenario"], row["item_id"]
 
 
-def test_scores_of_games_are_there_for_every_two_models(view: FamilyView, league: Tables) -> None:
+def test_scores_of_games_are_there_for_every_two_models(view: FamilyContent, league: Tables) -> None:
     scores = view.item_scores
     own = scores[
         (scores["model"] == HOSTILE.name) & scores["item"].str.startswith("poker/kuhn/") & scores["item"].str.endswith("/")
@@ -225,7 +225,7 @@ def test_scores_of_games_are_there_for_every_two_models(view: FamilyView, league
     assert "Kuhn (poker), seed 1, seat A, against nash, reward in chips" in set(own["label"])
 
 
-def test_a_scenario_page_has_opponents_metrics_form_and_rules(view: FamilyView, league: Tables) -> None:
+def test_a_scenario_page_has_opponents_metrics_form_and_rules(view: FamilyContent, league: Tables) -> None:
     page = page_of(view)
     matrix = table_of(section_of(page.sections, "opponents"))
     assert "nash (baseline)" in [one.title for one in matrix.columns]
@@ -314,8 +314,6 @@ def test_of_many_episodes_a_seeded_sample_is_listed_with_the_extremes_of_each_pl
         listed = [row["reward"] for row in rows if row["player"] == label]
         every = rewards_by_hand(kuhn, model).values()
         assert max(listed) == max(every), model
-    again = table_of(section_of(page_of(games_view(kuhn)).sections, "episodes")).rows
-    assert [row["episode"] for row in rows] == [row["episode"] for row in again]
 
 
 def test_the_list_has_the_file_of_each_episode(files: Mapping[str, str]) -> None:
@@ -334,8 +332,9 @@ def test_the_table_is_shown_for_a_scenario_that_plays_anothers_engine(kuhn: Tabl
         renamed = pa.array(["kuhn2"] * len(rows)).cast(rows.schema.field("scenario").type)
         tables[name] = rows.set_column(rows.column_names.index("scenario"), rows.schema.field("scenario"), renamed)
     manifest = manifest.model_copy(update={"id": "poker/kuhn2", "adapter": "poker/kuhn"})
-    files = games_files(tables, GameDocuments({manifest.id: manifest}))
-    assert all(one["moves"][0]["state"]["cards"] for one in transcripts(files, "games/scenarios/poker.kuhn2.html").values())
+    assert all(
+        one["moves"][0]["state"]["cards"] for one in episodes_of(games_view(tables, GameDocuments({manifest.id: manifest})))
+    )
 
 
 def test_episodes_of_another_version_or_of_no_known_scenario_are_shown_without_tables(kuhn: Tables) -> None:
@@ -344,30 +343,20 @@ def test_episodes_of_another_version_or_of_no_known_scenario_are_shown_without_t
         for name, rows in kuhn.items()
     }
     for tables, known in ((newer, None), (kuhn, GameDocuments())):
-        files = games_files(tables, known)
-        for one in transcripts(files).values():
+        for one in episodes_of(games_view(tables, known)):
             assert one["unknown"] == "The table is not shown, because another version of the scenario is installed."
             assert not any("state" in move for move in one["moves"])
-    assert "is installed; these results are of version 7" in ReadPage(games_files(newer)[KUHN]).text
+    (rules,) = (section for section in page_of(games_view(newer)).sections if section.id == "rules")
+    assert "is installed; these results are of version 7" in str(table_of(rules).rows)
 
 
-def test_what_was_not_played_or_has_no_value_is_stated_with_its_reason(view: FamilyView) -> None:
+def test_what_was_not_played_or_has_no_value_is_stated_with_its_reason(view: FamilyContent) -> None:
     unplayed = section_of(view.data, "unplayed")
     assert unplayed.answer == "3 episodes were not played to the end."
     assert {row["reason"] for row in table_of(unplayed).rows} == {"the budget of <i>steady</i> has ended"}
     without = table_of(section_of(view.data, "without-value")).rows
     assert not any("baseline" in row["players"] for row in without if row["metric"] == "Tokens")
     assert any(row["reason"] == "nobody wins or loses a negotiation" for row in without)
-
-
-def test_scenarios_are_listed_with_those_that_nobody_played(view: FamilyView) -> None:
-    section = section_of(view.sections, "scenarios")
-    assert [row["link"].text for row in table_of(section).rows] == [
-        "Allocation (negotiation)",
-        "Kuhn (poker)",
-        "Thirteen (solitaire)",
-    ]
-    assert section.answer.endswith("Not played yet: Leduc (poker), Limit holdem (poker), Sealed bid (negotiation).")
 
 
 def test_a_model_of_two_variants_is_called_by_its_variant(kuhn: Tables) -> None:
@@ -419,28 +408,15 @@ def test_a_text_is_parted_where_its_action_stands(text: str, played: bool, parts
     assert split_text_parts(text, is_move=played) == parts
 
 
-def test_names_are_words() -> None:
-    labels = PlayerLabels({"m[temperature=0]": "m"}, {CALM.name: CALM})
-    assert format_scenario_title("poker/limit-holdem") == partition_words("poker/limit-holdem") == "Limit holdem (poker)"
-    assert partition_words("poker") == "Poker"
-    assert ranked_metric_words("limit-holdem v1: success_rate") == "Limit holdem v1: Won"
-    assert ranked_metric_words("success_rate") == "Won"
-    assert describe_watched_setting("persona none against baseline/nash, success_rate") == "itself against nash (baseline), Won"
-    assert describe_watched_setting("asked") == "asked"
-    assert [format_metric_title(name) for name in ("success_rate", "utility_share")] == ["Won", "Utility share"]
-    assert labels.opponent("baseline/nash") == "nash (baseline)"
-    assert labels.opponent("calm:v2@m") == "m as Calm v2"
-    assert labels.opponent("not a persona@m") == "not a persona@m"
-    assert labels.player("", "m[temperature=0]", "m") == "m"
-
-
-def test_names_in_tables_lead_no_page_out_of_its_folder_and_no_item_out_of_its_address(kuhn: Tables) -> None:
+def test_names_in_tables_lead_no_page_out_of_its_folder_and_no_item_out_of_its_address(
+    kuhn: Tables, kuhn_view: FamilyContent
+) -> None:
     results = kuhn["persona_results"]
     place = results.schema.get_field_index("league")
     outside = pa.array(["../../x\"'><b>"] * len(results)).cast(results.schema.field("league").type)
     paths = list(games_files({"persona_results": results.set_column(place, "league", outside)}))
     assert all(re.fullmatch(r"[\w./-]+", path) and ".." not in path for path in paths)
-    pages = games_view(kuhn).item_scores["page"]
+    pages = kuhn_view.item_scores["page"]
     assert pages.str.fullmatch(r"games/scenarios/poker\.kuhn\.html#game=[\w%.-]+(&as=[\w%.-]+)?").all()
 
 

@@ -1,4 +1,4 @@
-"""Shortest solutions: the numbers of the specification, a search without shortcuts, and solutions that are played."""
+"""The table of solitaire by its rules, and its shortest solutions."""
 
 from __future__ import annotations
 
@@ -8,8 +8,15 @@ from statistics import median
 
 import pytest
 
-from dtef_pipeline.games.solitaire.tableau import Tableau, apply_card_command, deal_tableau, list_legal_commands
-from dtef_pipeline.games.solitaire.thirteen import count_commands_to_come, find_solution, optimum
+from dtef_pipeline.games.solitaire.tableau import (
+    CARDS,
+    Tableau,
+    apply_card_command,
+    deal_tableau,
+    explain_illegal_command,
+    list_legal_commands,
+)
+from dtef_pipeline.games.solitaire.thirteen import count_commands_to_come, find_solution
 
 
 def distance_without_shortcuts(table: Tableau, most: int = 20_000) -> int | None:
@@ -33,6 +40,12 @@ def random_tables(seed: int, commands: int) -> Tableau:
             break
         table = apply_card_command(table, rng.choice(possible))
     return table
+
+
+def optimum(seed: int) -> int | None:
+    """The fewest commands that solve the deal of a seed."""
+    solution = find_solution(deal_tableau(seed))
+    return None if solution is None else len(solution)
 
 
 @pytest.fixture(scope="module")
@@ -87,3 +100,100 @@ def test_no_command_lowers_the_bound_by_more_than_itself() -> None:
         for command in list_legal_commands(table):
             assert count_commands_to_come(apply_card_command(table, command)) >= count_commands_to_come(table) - 1
     assert count_commands_to_come(deal_tableau(1)) == 13 + 5 + 3
+
+
+FIRST = deal_tableau(1)
+
+
+def all_cards(table: Tableau) -> list[int]:
+    home = range(1, table.foundation + 1)
+    return sorted([*home, *(card for column in table.columns for card in column), *table.stock, *table.waste])
+
+
+def test_the_deal_of_a_seed_is_pythons_shuffle() -> None:
+    assert deal_tableau(1) == Tableau(0, ((9, 13), (1, 12), (6, 4), (7, 8)), (11, 5, 2, 10, 3), (), 1)
+
+
+def test_commands_stand_in_the_order_of_where_a_card_comes_from_and_goes_to() -> None:
+    table = Tableau(0, ((3, 1), (5,), (4, 2), ()), (7,), (6, 4), 1)
+    assert list_legal_commands(table) == (
+        "move 1->foundation",
+        "move 1->c3",
+        "move 1->c4",
+        "move 2->c4",
+        "move 4->c2",
+        "move 4->c4",
+        "draw",
+    )
+
+
+def test_a_card_alone_in_its_column_does_not_go_to_an_empty_one() -> None:
+    assert list_legal_commands(Tableau(0, ((5,), (), (9, 8), ()), (), (), 0)) == ("move 8->c2", "move 8->c4")
+
+
+def test_the_waste_becomes_the_stock_once_in_the_same_order() -> None:
+    table = Tableau(0, ((9,), (7,), (5,), (3,)), (), (8, 6, 1, 11), 1)
+    again = apply_card_command(table, "recycle")
+    assert "recycle" in list_legal_commands(table)
+    assert (again.stock, again.waste, again.recycles) == ((8, 6, 1, 11), (), 0)
+    for _ in range(4):
+        assert list_legal_commands(again)[-1] == "draw"
+        again = apply_card_command(again, "draw")
+    assert again.waste == (8, 6, 1, 11)
+    assert "recycle" not in list_legal_commands(again)
+
+
+def test_an_empty_waste_is_not_recycled() -> None:
+    assert list_legal_commands(Tableau(0, ((13, 1), (), (), ()), (), (), 1))[-1] == "move 1->c4"
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("move 4->foundation", "not the next card; the foundation waits for 1"),
+        ("move 1->foundation", "that card is not on top of a column or of the waste"),
+        ("move 11->foundation", "that card is not on top of a column or of the waste"),
+        ("move 14->c1", "no such card; allowed: 1 to 13"),
+        ("move 0->c1", "no such card; allowed: 1 to 13"),
+        ("move 12->c5", "no such column; allowed: c1 to c4"),
+        ("move 12->c2", "that card is in this column already"),
+        ("move 12->c3", "in a column the card goes only onto 13"),
+        ("move 13->c3", "the highest card goes only to an empty column"),
+        ("recycle", "the stock is not empty; recycle comes after its last card"),
+        ("fly", "unknown command; allowed: move N->foundation, move N->cK, draw, recycle, hint, resign"),
+        ("", "unknown command; allowed: move N->foundation, move N->cK, draw, recycle, hint, resign"),
+    ],
+)
+def test_the_reason_says_what_the_rules_forbid(command: str, reason: str) -> None:
+    assert explain_illegal_command(FIRST, command) == reason
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("move 1->c1", "that card is on the foundation, where it stays"),
+        ("move 7->c2", "that card is alone in its column, and an empty column is no better"),
+        ("draw", "the stock is empty"),
+        ("recycle", "no recycle is left"),
+    ],
+)
+def test_late_in_the_game_other_reasons_hold(command: str, reason: str) -> None:
+    assert explain_illegal_command(Tableau(1, ((7,), (), (9, 8), ()), (), (3,), 0), command) == reason
+
+
+def test_the_waste_of_which_nothing_is_left_is_not_recycled() -> None:
+    assert explain_illegal_command(Tableau(0, ((7,), (), (9, 8), ()), (), (), 1), "recycle") == "the waste is empty"
+
+
+def test_no_card_is_lost_or_doubled_and_what_is_legal_is_never_forbidden() -> None:
+    rng = random.Random(3)
+    for seed in range(60):
+        table = deal_tableau(seed)
+        for _ in range(60):
+            commands = list_legal_commands(table)
+            assert len(set(commands)) == len(commands)
+            if not commands:
+                break
+            before, table = table, apply_card_command(table, rng.choice(commands))
+            assert all_cards(table) == list(range(1, CARDS + 1))
+            assert table.foundation - before.foundation in (0, 1)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,14 +13,16 @@ from dtef_pipeline.games.contract import Count, GameResult, Illegal, list_baseli
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
 from dtef_pipeline.games.solitaire.tableau import Tableau
 from dtef_pipeline.games.solitaire.thirteen import ThirteenState, find_solution, normalise_cards_command, of_manifest
-from tests.conftest import ROOT, SHARED
+from tests.conftest import ROOT
+from tests.dtef_pipeline.games.solitaire.test_optimum import optimum
+from tests.made.voted import shared_cases
 
 MANIFEST = read_manifest(ROOT / "data" / "scenarios" / "solitaire" / "thirteen.yaml")
 GAME = of_manifest(MANIFEST)
 
 
 def played(seed: int, *texts: str) -> ThirteenState:
-    state = GAME.reset(seed, (0,))
+    state = GAME.reset(seed)
     for text in texts:
         command = GAME.read(text, state, 0)
         assert isinstance(command, str), command
@@ -29,7 +31,7 @@ def played(seed: int, *texts: str) -> ThirteenState:
 
 
 def played_by(name: str, seed: int) -> ThirteenState:
-    chooses, rng, state = list_baselines(GAME)[name], make_baseline_rng(seed, 0), GAME.reset(seed, (0,))
+    chooses, rng, state = list_baselines(GAME)[name], make_baseline_rng(seed, 0), GAME.reset(seed)
     while GAME.seat_to_move(state) is not None:
         state = GAME.step(state, 0, chooses(state, 0, rng))
     return state
@@ -37,15 +39,6 @@ def played_by(name: str, seed: int) -> ThirteenState:
 
 def in_place(table: Tableau, steps: int = 0) -> ThirteenState:
     return ThirteenState(table, table, steps=steps)
-
-
-def vectors(function: str) -> list[dict[str, Any]]:
-    path = SHARED / "votes" / "vectors.json"
-    if not path.is_file():
-        pytest.skip(f"no shared cases at {path}")
-    cases = [case for case in json.loads(path.read_text(encoding="utf-8"))["cases"] if case["fn"] == function]
-    assert cases
-    return cases
 
 
 def table_and_commands(state: ThirteenState) -> dict[str, Any]:
@@ -57,24 +50,24 @@ def table_and_commands(state: ThirteenState) -> dict[str, Any]:
 
 
 def test_shared_cases_of_the_start_and_of_play() -> None:
-    for case in (*vectors("solitaire_start"), *vectors("solitaire_play")):
+    for case in (*shared_cases("solitaire_start"), *shared_cases("solitaire_play")):
         assert table_and_commands(played(case["in"]["seed"], *case["in"].get("commands", ()))) == case["out"], case["id"]
 
 
 def test_shared_cases_of_the_shuffle() -> None:
-    for case in vectors("shuffle"):
-        table = GAME.reset(case["in"]["seed"], (0,)).table
+    for case in shared_cases("shuffle"):
+        table = GAME.reset(case["in"]["seed"]).table
         assert [card for pile in (*table.columns, table.stock) for card in pile] == case["out"], case["id"]
 
 
 def test_shared_cases_of_the_optimum() -> None:
-    for case in vectors("solitaire_optimal"):
-        assert GAME.optimum(case["in"]["seed"]) == case["out"], case["id"]
+    for case in shared_cases("solitaire_optimal"):
+        assert optimum(case["in"]["seed"]) == case["out"], case["id"]
 
 
 def test_shared_cases_of_illegal_commands() -> None:
-    for case in vectors("solitaire_illegal"):
-        found = GAME.read(f"ACTION: {case['in']['command']}", GAME.reset(case["in"]["seed"], (0,)), 0)
+    for case in shared_cases("solitaire_illegal"):
+        found = GAME.read(f"ACTION: {case['in']['command']}", GAME.reset(case["in"]["seed"]), 0)
         assert isinstance(found, Illegal)
         assert found.kind == "illegal"
         assert found.reason.startswith(case["out"]["why"]), case["id"]
@@ -122,7 +115,7 @@ def test_a_hint_is_reported_with_the_next_observation_and_costs_no_step() -> Non
 
 def test_a_hint_says_when_nothing_helps() -> None:
     assert played(0, "hint").hint == "nothing solves the game from here"
-    late = ThirteenState(GAME.reset(1, (0,)).table, GAME.reset(1, (0,)).table, steps=38)
+    late = ThirteenState(GAME.reset(1).table, GAME.reset(1).table, steps=38)
     assert GAME.step(late, 0, "hint").hint == "nothing solves the game within the commands that are left: it takes 23"
 
 
@@ -144,7 +137,7 @@ def test_a_hint_says_when_nothing_helps() -> None:
     ],
 )
 def test_a_command_may_be_spelled_in_many_ways(text: str, command: str) -> None:
-    assert GAME.read(text, GAME.reset(1, (0,)), 0) == command
+    assert GAME.read(text, GAME.reset(1), 0) == command
 
 
 def test_every_rank_has_its_number() -> None:
@@ -175,7 +168,7 @@ def test_every_rank_has_its_number() -> None:
     ],
 )
 def test_a_text_without_a_legal_command_is_answered_with_the_reason(text: str, kind: str, reason: str) -> None:
-    found = GAME.read(text, GAME.reset(1, (0,)), 0)
+    found = GAME.read(text, GAME.reset(1), 0)
     assert isinstance(found, Illegal)
     assert (found.kind, found.reason.startswith(reason)) == (kind, True), found
 
@@ -188,7 +181,7 @@ def test_a_game_without_a_legal_command_is_over() -> None:
 
 
 def test_the_sixtieth_command_ends_the_game_unless_it_solves_it() -> None:
-    table = GAME.reset(1, (0,)).table
+    table = GAME.reset(1).table
     assert GAME.result(in_place(table, 59)) is None
     assert GAME.result(GAME.step(in_place(table, 59), 0, "draw")) == GameResult((0.0,), ("unsolved",), ("turn_limit",))
     nearly = Tableau(12, ((13,), (), (), ()), (), (), 0)
@@ -197,7 +190,7 @@ def test_the_sixtieth_command_ends_the_game_unless_it_solves_it() -> None:
 
 def test_who_resigns_or_forfeits_has_not_solved_it() -> None:
     assert GAME.result(played(1, "resign")) == GameResult((0.0,), ("unsolved",), ("resigned",))
-    state = GAME.reset(1, (0,))
+    state = GAME.reset(1)
     assert GAME.stop_episode(state, 0) == GameResult((0.0,), ("loss",), ("forfeit",))
     assert GAME.stop_episode(state, None) == GameResult((0.0,), ("unsolved",), ("turn_limit",))
     assert GAME.result(GAME.step(state, 0, GAME.default(state, 0))) == GameResult((0.0,), ("unsolved",), ("resigned",))
@@ -209,12 +202,23 @@ def test_what_a_game_counts() -> None:
     given_up = {"moves": Count(1), "hints": Count(1), "completion_rate": Count(0), "steps_over_optimal_charged": Count(37)}
     assert GAME.measure_seat(played(1, "hint", "draw", "resign"), 0) == given_up
     assert GAME.measure_seat(played(0, "draw"), 0) == {"moves": Count(1), "hints": Count(0)}
-    start = GAME.reset(1, (0,)).table
+    start = GAME.reset(1).table
     slow = ThirteenState(start._replace(foundation=13), start, steps=30)
     assert (
         GAME.measure_seat(slow, 0)["steps_over_optimal"] == GAME.measure_seat(slow, 0)["steps_over_optimal_charged"] == Count(7)
     )
     assert set(GAME.measure_seat(slow, 0)) == {metric.name for metric in GAME.metrics}
+
+
+def test_shared_cases_of_the_steps_over_the_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
+    solved = played_by("optimal", 1)
+    for case in shared_cases("steps_over_optimal"):
+        counts = []
+        for steps, best in zip(case["in"]["steps"], case["in"]["optimal"], strict=True):
+            monkeypatch.setattr("dtef_pipeline.games.solitaire.thirteen.find_solution", lambda _, n=best: ("",) * n)
+            counts.append(GAME.measure_seat(replace(solved, steps=steps), 0)["steps_over_optimal"])
+        total = sum(count.numerator for count in counts) / sum(count.denominator for count in counts)
+        assert total == pytest.approx(case["out"], abs=case["tol"]), case["id"]
 
 
 def test_of_120_deals_greedy_solves_3_patient_14_and_chance_about_a_third() -> None:
@@ -230,6 +234,6 @@ def test_of_120_deals_greedy_solves_3_patient_14_and_chance_about_a_third() -> N
 
 def test_the_optimal_baseline_plays_the_optimum_and_resigns_where_there_is_none() -> None:
     for seed in range(12):
-        state, best = played_by("optimal", seed), GAME.optimum(seed)
+        state, best = played_by("optimal", seed), optimum(seed)
         assert (state.table.is_solved, state.resigned) == (best is not None, best is None)
         assert best is None or state.steps == best

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.qa.item_files.item_log import FileAnswer, LoadedItems
-from dtef_pipeline.qa.item_files.socioscope import SOCIOSCOPE_TYPES, find_member_lines, load_socioscope
+from dtef_pipeline.qa.item_files.rows import find_member_lines
+from dtef_pipeline.qa.item_files.socioscope import SOCIOSCOPE_TYPES, load_socioscope
 from dtef_pipeline.qa.model import ItemError, QaItem, Quote
 from tests.conftest import SHARED
 
@@ -240,6 +241,7 @@ def test_members_are_counted_as_the_parser_counts_them(members: list[object], ot
     text = json.dumps({"before": other, "list": members, "after": [other]}, indent=indent)
     lines = find_member_lines(text, "list")
     assert len(lines) == len(members)
+    assert len(find_member_lines(json.dumps(members, indent=indent))) == len(members)
     if indent:
         starts = [
             number

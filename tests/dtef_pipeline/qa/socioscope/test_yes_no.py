@@ -66,12 +66,6 @@ def test_an_empty_metric_scores_nothing() -> None:
     assert (found.status, found.score) == ("unscorable", None)
 
 
-def test_the_lists_can_be_others() -> None:
-    french = YesNo(yes=("oui",), no=("non",))
-    assert score(french, "Oui, bien sûr", "oui").value == 1
-    assert score(french, "yes", "oui").status == "unparseable"
-
-
 @given(ANY_ANSWER)
 def test_any_answer_has_a_score_of_0_or_1(answer: str) -> None:
     yes, no = score(YesNo(), answer, "yes"), score(YesNo(), answer, "no")

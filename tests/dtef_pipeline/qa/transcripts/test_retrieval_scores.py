@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.qa.socioscope.socioscope_results import compute_mean_of_scores, compute_transcript_averages
 from dtef_pipeline.qa.transcripts.retrieval_scores import compute_retrieval_scores, find_relevant_ids
-from dtef_pipeline.qa.transcripts.retriever import Bm25Retriever
+from dtef_pipeline.qa.transcripts.retriever import make_retriever
 from tests.dtef_pipeline.qa.transcripts.interviews import needs_interviews, shared_documents, shared_questions, vectors
 
 IDS = st.sampled_from([f"d{number}" for number in range(14)])
@@ -83,7 +83,7 @@ def test_nulls_count_nowhere_and_are_counted() -> None:
 @needs_interviews
 def test_the_first_ten_chunks_hold_the_evidence_of_nineteen_shared_questions_out_of_twenty() -> None:
     table = shared_documents()
-    retriever = Bm25Retriever(table)
+    retriever = make_retriever("bm25", table)
     ids, texts = table.column("doc_id").to_pylist(), table.column("page_content").to_pylist()
     hits, reciprocal = [], []
     for pair in shared_questions():

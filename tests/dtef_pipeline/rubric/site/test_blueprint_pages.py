@@ -137,33 +137,11 @@ def test_unscored_says_why_and_is_never_a_zero() -> None:
     assert ">0.00" not in site[PAGE]
 
 
-def test_a_label_of_people_is_marked() -> None:
-    made = made_tables(1, 2, 1)
-    made.rows["rubric_points"][0] |= {"labelled": True, "judge_score": 0.25, "score": 1.0, "partial": False}
-    site = site_with(made)
-    assert "✎ by people&#39;s labels" in site[PAGE]
-    states = [point[1] for one in data(site, 1)["responses"] for point in one["points"]]
-    assert "labelled by people, by judges 0.25" in states
-
-
 def test_a_failed_response_says_what_happened(site: dict[str, str]) -> None:
     states = [state for one in data(site, 3)["responses"] for state in one["states"]]
     assert states == ["error: 503 Service Unavailable", "unscored: error"]
     assert ["cut off by the token limit"] in [one["states"] for one in data(site, 1)["responses"]]
     assert "error (1)" in ReadPage(site[PAGE]).text
-
-
-def test_functions_say_what_they_found_and_repairs_what_was_written(site: dict[str, str]) -> None:
-    assert any("found 1 of 1: Sleep loss" in point[2] for one in data(site, 1)["responses"] for point in one["points"])
-    text = ReadPage(site[PAGE]).text
-    assert "written as $icontains: 'physician'" in text
-    assert '2. $icontains("physician")' in text
-
-
-def test_the_conversation_stands_where_the_model_wrote_several_turns(site: dict[str, str]) -> None:
-    assert {len(one["turns"]) for one in data(site, 2)["responses"]} == {4}
-    assert {len(one["turns"]) for one in data(site, 1)["responses"]} == {0}
-    assert "The model writes this turn." in ReadPage(site[PAGE]).text
 
 
 def test_the_response_that_is_most_alike_is_named() -> None:
@@ -251,19 +229,6 @@ def test_a_very_long_text_is_cut_and_says_so() -> None:
     assert texts[-1] == "x" * 20_000 + "… (the first 20,000 of 30,000 characters)"
 
 
-def test_without_any_score_a_prompt_has_no_empty_table() -> None:
-    made = made_tables(1, 2, 1)
-    for name in ("rubric_criteria", "rubric_points", "rubric_judgements", "rubric_similarities"):
-        made.rows[name].clear()
-    for row in made.rows["rubric_prompts"]:
-        row["ideal"] = None
-    page = site_with(made)[PAGE]
-    text = ReadPage(page).text
-    assert "No model has a score yet." in text
-    assert "matrix" not in page
-    assert "neither criteria nor an ideal answer (1)" in text
-
-
 def test_a_summary_says_who_wrote_it_and_of_how_much() -> None:
     made = with_summary(made_tables(1, 2, 1), "openai/model-1 is clearer.")
     text = ReadPage(site_with(made)[PAGE]).text
@@ -271,22 +236,6 @@ def test_a_summary_says_who_wrote_it_and_of_how_much() -> None:
     assert "50% of each text" in text
     assert "openai/model-1 is clearer." in text
     assert "8.50" in text
-
-
-def test_a_run_that_no_analyst_read_has_no_summary() -> None:
-    made = made_tables(1, 2, 1)
-    row = {"blueprint": NAME, "snapshot": "base", "analyst": None, "status": "not asked", "reason": "none", "findings": None}
-    made.extra["rubric_summaries"] = pd.DataFrame([row])
-    assert "Executive summary" not in site_with(made)[PAGE]
-
-
-def test_findings_in_the_file_and_facts_are_shown(site: dict[str, str]) -> None:
-    text = ReadPage(site[PAGE]).text
-    assert "2 findings in the file." in text
-    assert "read as $icontains" in text
-    assert "Whether advice on sleep is right, kind and safe." in text
-    assert "35 % similarity, 65 % coverage; alternatives: document; " in text
-    assert "https://example.org/sleep" in text
 
 
 def test_a_prompt_that_fell_most_comes_before_prompts_that_rose_less() -> None:

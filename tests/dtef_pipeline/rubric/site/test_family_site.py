@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.rubric.site.family_site import read
-from dtef_pipeline.site.content import Estimate
-from dtef_pipeline.site.family_view import FamilyView
+from dtef_pipeline.site.family_content import FamilyContent
 from dtef_pipeline.tables import COMPARISONS
 from tests.made.read_page import ReadPage
 from tests.made.rubric_pages import RubricTables, made_tables
@@ -31,7 +30,7 @@ def site(made: RubricTables) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def view(made: RubricTables) -> FamilyView:
+def view(made: RubricTables) -> FamilyContent:
     return read(rolled_up(made))
 
 
@@ -41,7 +40,7 @@ def model_means(made: RubricTables) -> dict[str, float]:
     return {name: fmean(row["hybrid"] for row in rows if row["model"] == name) for name in names}
 
 
-def test_scores_are_means_over_blueprints_and_few_blueprints_have_no_rank(made: RubricTables, view: FamilyView) -> None:
+def test_scores_are_means_over_blueprints_and_few_blueprints_have_no_rank(made: RubricTables, view: FamilyContent) -> None:
     means = model_means(made)
     assert {row.model: row.score.value for row in view.boards[0].rows} == pytest.approx(means)
     best = max(means, key=lambda name: means[name])
@@ -78,7 +77,7 @@ def test_the_verdict_says_what_tests_tell_apart() -> None:
 
 
 def test_each_prompt_is_an_item_with_the_place_that_shows_it(
-    made: RubricTables, view: FamilyView, site: dict[str, str]
+    made: RubricTables, view: FamilyContent, site: dict[str, str]
 ) -> None:
     scores = view.item_scores
     cells = [row for row in made.tables()["rubric_scores"].to_pylist() if row["level"] == "cell" and row["hybrid"] is not None]
@@ -102,21 +101,6 @@ def test_links_lead_somewhere_and_ids_are_unique(site: dict[str, str]) -> None:
             file = "/".join(steps) if target else path
             assert file in site, f"{path}: {link}"
             assert not anchor or "=" in anchor or anchor in read_pages[file].anchors, f"{path}: {link}"
-
-
-def test_every_blueprint_and_tag_has_a_page(site: dict[str, str]) -> None:
-    for number in range(3):
-        assert f"rubric/blueprints/health__topic-{number}.html" in site
-    tag = ReadPage(site["rubric/tags/health.html"])
-    assert tag.text.count("Advice on topic-") == 3
-    assert "3 blueprints." in tag.text
-    assert "Mean score over the blueprints tagged health" in tag.text
-
-
-def test_a_tag_of_one_blueprint_has_no_board_of_its_own() -> None:
-    tag = ReadPage(site_of(rolled_up(made_tables(1)))["rubric/tags/health.html"]).text
-    assert "Mean score over" not in tag
-    assert "Advice on topic-0" in tag
 
 
 def test_equal_tables_in_another_order_give_equal_pages(made: RubricTables, site: dict[str, str]) -> None:
@@ -148,15 +132,7 @@ def test_without_any_table_there_is_nothing_and_no_error() -> None:
     assert set(site_of(duckdb.connect())) >= {"index.html", "method.html"}
 
 
-def test_one_model_and_two_variants_of_one_name() -> None:
-    site = site_of(rolled_up(made_tables(1, 1, 1, temperatures=(0.0, 0.7))))
-    page = ReadPage(site[PAGE]).text
-    assert "openai/model-0, the only model, scores" in page
-    assert "2 responses." in page
-    assert sum(path.startswith("models/openai") for path in site) == 1
-
-
-def test_a_model_stands_beside_the_others(made: RubricTables, view: FamilyView) -> None:
+def test_a_model_stands_beside_the_others(made: RubricTables, view: FamilyContent) -> None:
     sections = {one.id: one for one in view.build_model_sections("openai/model-1")}
     rows = [row for row in made.tables()["rubric_scores"].to_pylist() if row["level"] == "model"]
     leads = {}
@@ -170,7 +146,7 @@ def test_a_model_stands_beside_the_others(made: RubricTables, view: FamilyView) 
     assert sections["blueprints"].answer.startswith(f"Largest lead over other models: {best} ({leads[best]:+.3f})")
 
 
-def test_the_worst_criteria_show_the_response_that_met_them_least(made: RubricTables, view: FamilyView) -> None:
+def test_the_worst_criteria_show_the_response_that_met_them_least(made: RubricTables, view: FamilyContent) -> None:
     (part,) = next(one for one in view.build_model_sections("openai/model-1") if one.id == "worst").blocks
     items = part.values["items"]  # type: ignore[union-attr]
     assert 1 <= len(items) <= 5
@@ -197,10 +173,3 @@ def test_the_worst_criteria_show_the_response_that_met_them_least(made: RubricTa
         assert one["others"] == pytest.approx(fmean(scores.values()))
         assert one["text"] == responses[(*key, "openai/model-1")]
         assert len(one["verdicts"]) == 2
-
-
-def test_an_estimate_keeps_the_interval_of_the_board() -> None:
-    connection = rolled_up(made_tables(6, 2, 1))
-    own = connection.execute("SELECT model, score, low, high FROM rubric_board WHERE cut = 'overall'").fetchall()
-    assert {row.model: row.score for row in read(connection).boards[0].rows} == {name: Estimate(*ends) for name, *ends in own}
-    assert all(low is not None for _, _, low, _ in own)

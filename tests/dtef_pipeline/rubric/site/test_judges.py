@@ -56,6 +56,7 @@ def agreement() -> pd.DataFrame:
                 "low": alpha - 0.1,
                 "high": alpha + 0.05,
                 "reading": "tentative",
+                "scale": 5,
                 "reason": "",
             }
             for cut, value, alpha in cuts

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.rubric.aggregate import rescore
 from dtef_pipeline.rubric.board import board
+from dtef_pipeline.rubric.hybrid import compute_hybrid_at
 from dtef_pipeline.rubric.site.blueprint_lists import build_alike_section, build_weight_section, find_place_changes
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
 from tests.made.rubric_pages import RubricTables, connected, made_tables
@@ -89,7 +89,8 @@ def test_the_slider_has_the_board_of_each_weight(eleven: RubricRows) -> None:
     (fold,) = build_weight_section(rows).blocks
     models = fold.blocks[0].values["models"]  # type: ignore[union-attr]
     for at, beta in enumerate((0.35, 0.0, 1.0)):
-        expected = board(rescore(rows.scores, beta), rows.order, {})
+        rescored = rows.scores.assign(hybrid=compute_hybrid_at(rows.scores["intercept"], rows.scores["slope"], beta))
+        expected = board(rescored, rows.order, {})
         shown = {row["model"]: row["scores"][at] for row in models}
         assert shown == pytest.approx(dict(zip(expected["model"], expected["score"], strict=True)))
     assert [row["model"] for row in models] == order(models, 0.35)
@@ -102,17 +103,6 @@ def test_without_ideal_answers_there_is_no_weight() -> None:
     for row in made.rows["rubric_prompts"]:
         row["ideal"] = None
     assert build_weight_section(rows_of(made)).is_empty
-
-
-def test_the_answer_says_where_the_first_place_changes(eleven: RubricRows) -> None:
-    answer = build_weight_section(eleven).answer
-    rows = eleven.cut("overall").to_dict("records")
-    changes = find_place_changes([{**row, "ranked": True} for row in rows])  # type: ignore[dict-item]
-    if not changes:
-        assert answer == "No two ranked models change places at any weight."
-    for change in changes:
-        told = f"from {change.beta:.2f} on {change.rises} ranks above {change.falls}"
-        assert (told in answer) is (change.place == 1)
 
 
 def test_models_of_fewer_than_ten_blueprints_are_shown_without_a_rank() -> None:

@@ -7,6 +7,7 @@ After a deliberate change of the prompts, which makes every stored answer to the
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
@@ -22,56 +23,7 @@ FOLDER = Path(__file__).parent / "golden"
 TARGET = "lonely"
 OWN_SYSTEM = {"plain-words": "You answer questions about surveys in plain words."}
 
-_TRUST = ["Strongly distrust", "Somewhat distrust", "Neither trust nor distrust", "Somewhat trust", "Strongly trust"]
-_ASKED: Sequence[dict[str, Any]] = (
-    {
-        "question_id": "ai-feeling",
-        "question_text": "Overall, would you say the increased use of artificial intelligence (AI) in daily life makes you feel…",
-        "options": ["More excited than concerned", "Equally concerned and excited", "More concerned than excited"],
-        "population": [0.363, 0.537, 0.1],
-    },
-    {
-        "question_id": "trust-doctor",
-        "question_text": "To what extent, if at all, do you trust your family doctor?",
-        "options": _TRUST,
-        "population": [0.02, 0.08, 0.155, 0.42, 0.325],
-    },
-    {
-        "question_id": TARGET,
-        "question_text": "How often do you feel this way?\n“I feel alone.”",
-        "options": ["Never", "Rarely", "Sometimes", "Often"],
-        "population": [0.241, 0.329, 0.314, 0.116],
-    },
-    {
-        "question_id": "own-home",
-        "question_text": "Do you own the home you live in?",
-        "options": ["Yes", "No"],
-        "population": [0.496, 0.504],
-    },
-    {
-        "question_id": "ai-feeling-again",
-        "question_text": "Overall, would you say the increased use of artificial intelligence (AI) in daily life makes you feel…",
-        "options": ["More excited than concerned", "Equally concerned and excited", "More concerned than excited"],
-        "duplicate_of": "ai-feeling",
-        "population": [0.4, 0.5, 0.1],
-    },
-)
-_ANSWERED: Mapping[tuple[str, str, str], Sequence[tuple[int, list[float]]]] = {
-    ("country:kenya", "country", "Kenya"): (
-        (116, [0.259, 0.672, 0.069]),
-        (115, [0.0, 0.061, 0.061, 0.548, 0.33]),
-        (115, [0.183, 0.296, 0.391, 0.13]),
-        (112, [0.5, 0.5]),
-        (110, [0.31, 0.62, 0.07]),
-    ),
-    ("ageGroup+environment:18-25", "ageGroup+environment", "18-25, Rural"): (
-        (48, [1.0, 0.0, 0.0]),
-        (48, [0.2, 0.2, 0.2, 0.2, 0.2]),
-        (47, [0.24, 0.33, 0.31, 0.12]),
-        (46, [0.496, 0.504]),
-        (48, [0.4, 0.4, 0.2]),
-    ),
-}
+_MADE_OF = tomllib.loads(Path(__file__).with_name("golden_survey.toml").read_text(encoding="utf-8"))
 
 
 def segments() -> list[pa.Table]:
@@ -79,11 +31,11 @@ def segments() -> list[pa.Table]:
     return [
         survey_rows(
             *(
-                {**asked, "segment": segment, "attribute": attribute, "value": value, "n": n, "observed": observed}
-                for asked, (n, observed) in zip(_ASKED, answers, strict=True)
+                {**asked, **segment, "n": n, "observed": observed}
+                for asked, n, observed in zip(_MADE_OF["questions"], segment["n"], segment["observed"], strict=True)
             )
         )
-        for (segment, attribute, value), answers in _ANSWERED.items()
+        for segment in _MADE_OF["segments"]
     ]
 
 
@@ -95,39 +47,7 @@ def conditions_of(task: str) -> list[str]:
     ]
 
 
-FILES: Mapping[str, Sequence[str]] = {
-    **{f"{task}.md": conditions_of(task) for task in TASKS},
-    "population.md": [
-        *(f"{task}/{form}+population" for task in TASKS if task != "shift" for form in ("attribute-label", "narrative")),
-        "distribution+population+cot",
-        "distribution+population+structured+cot",
-        "distribution/narrative+population+show-n",
-        "distribution+population+system=brief",
-        "distribution+population+system=persona",
-        "synthetic-individuals=1+population",
-    ],
-    "variants.md": [
-        "distribution+reversed",
-        "distribution+rotated-1",
-        "distribution+rotated-6",
-        "distribution/distribution-context+random+show-n",
-        "distribution+random+seed=7",
-        "distribution/narrative+show-n",
-        "distribution+tokens=400+reserve=60",
-        "distribution+system=brief",
-        "distribution+system=persona",
-        "distribution+system=none",
-        "distribution+system=plain-words",
-        "shift+rotated-3",
-        "shift+cot+reversed+system=persona",
-        "synthetic-individuals=1",
-        "synthetic-individuals=50+reversed+structured",
-        "synthetic-individuals+cot+system=none",
-        "batch=2+reversed",
-        "batch=5+cot+structured+rotated-1",
-        "batch=4+system=brief",
-    ],
-}
+FILES: Mapping[str, Sequence[str]] = {**{f"{task}.md": conditions_of(task) for task in TASKS}, **_MADE_OF["conditions"]}
 
 
 def document(conditions: Sequence[str]) -> str:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.asking.tokens import estimate_tokens
 from dtef_pipeline.errors import DtefError
-from dtef_pipeline.identity import prompt_id
 from dtef_pipeline.survey.blueprint.answers import build_response_schema, describe_form_for_system, describe_form_for_user
 from dtef_pipeline.survey.blueprint.options import PROFILES, REASONINGS, TASKS, BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints, list_left_out
@@ -152,28 +151,6 @@ def test_questions_of_a_batch_share_one_prompt_and_know_their_place(survey: Any,
             assert len(rows) <= max(options.batch_size, 3)
         else:
             assert len(rows) == 1
-
-
-@given(st.sampled_from(FORMS), st.sampled_from(["system", "user", "question", "option", "schema"]), st.data())
-def test_a_change_of_one_character_is_another_prompt(options: BlueprintOptions, where: str, data: st.DataObject) -> None:
-    row = build_blueprints(PLAIN, options).to_pylist()[0]
-    parts: dict[str, Any] = {
-        "system": row["system"],
-        "user": row["user"],
-        "question": row["question_id"],
-        "option": row["options"][0],
-        "schema": row["response_schema"] or "{}",
-    }
-    place = data.draw(st.integers(0, len(parts[where])))
-    mark = data.draw(st.characters(codec="utf-8"))
-    cut = data.draw(st.integers(place, min(place + 1, len(parts[where]))))
-    changed = parts[where][:place] + mark + parts[where][cut:]
-
-    def identity(part: dict[str, Any]) -> str:
-        options_asked = [part["option"], *row["options"][1:]]
-        return prompt_id(part["system"], part["user"], part["question"], options_asked, response_schema=part["schema"])
-
-    assert (identity(parts) == identity({**parts, where: changed})) == (changed == parts[where])
 
 
 @pytest.mark.parametrize("options", FORMS, ids=lambda options: options.condition)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,6 +12,8 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.survey.blueprint.narrative import write_narrative
 from dtef_pipeline.survey.blueprint.wording import format_percent
+
+CASES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 OPTIONS = ["Agree", "Neutral", "Disagree", "Unsure"]
 FIGURE = re.compile(r"\d+\.\d%")
@@ -19,73 +23,13 @@ def said(observed: list[float], population: list[float] | None = None) -> str:
     return write_narrative(OPTIONS[: len(observed)], observed, population)
 
 
-@pytest.mark.parametrize(
-    ("observed", "expected"),
-    [
-        ([0.92, 0.08], "Almost all of this group (92.0%) chose “Agree”. Next came “Neutral” (8.0%)."),
-        (
-            [0.5, 0.3, 0.2],
-            "Half of this group (50.0%) chose “Agree”. Next came “Neutral” (30.0%), then “Disagree” (20.0%).",
-        ),
-        (
-            [0.2, 0.4, 0.3, 0.1],
-            "The most common answer of this group was “Neutral” (40.0%). "
-            "Next came “Disagree” (30.0%), “Agree” (20.0%), then “Unsure” (10.0%).",
-        ),
-        (
-            [0.4, 0.4, 0.2],
-            "The most common answers of this group were “Agree” and “Neutral”, with 40.0% each. Next came “Disagree” (20.0%).",
-        ),
-        (
-            [0.5, 0.0, 0.5],
-            "This group was evenly divided between “Agree” and “Disagree”, with 50.0% each. Nobody chose “Neutral”.",
-        ),
-        (
-            [0.25] * 4,
-            "This group was evenly spread over the options: 25.0% chose each of “Agree”, “Neutral”, “Disagree” and “Unsure”.",
-        ),
-        ([0.0, 1.0, 0.0], "Everyone in this group chose “Neutral”."),
-    ],
-)
+@pytest.mark.parametrize(("observed", "expected"), CASES["the_group_is_reported_from_its_most_common_answer_down"])
 def test_the_group_is_reported_from_its_most_common_answer_down(observed: list[float], expected: str) -> None:
     assert said(observed) == expected
 
 
 @pytest.mark.parametrize(
-    ("observed", "population", "expected"),
-    [
-        ([0.6, 0.4], [0.6, 0.4], "All respondents together answered the same way."),
-        (
-            [0.6, 0.4],
-            [0.581, 0.419],
-            "All respondents together answered almost the same way: no option differs by more than 1.9 percentage points.",
-        ),
-        (
-            [0.6, 0.4],
-            [0.58, 0.42],
-            "Compared with all respondents, this group chose “Agree” slightly more often (60.0% against 58.0%) "
-            "and “Neutral” slightly less often (40.0% against 42.0%).",
-        ),
-        (
-            [0.6, 0.4],
-            [0.5, 0.5],
-            "Compared with all respondents, this group chose “Agree” much more often (60.0% against 50.0%) "
-            "and “Neutral” much less often (40.0% against 50.0%).",
-        ),
-        (
-            [0.5, 0.3, 0.2],
-            [0.46, 0.33, 0.21],
-            "Compared with all respondents, this group chose “Agree” slightly more often (50.0% against 46.0%) "
-            "and “Neutral” slightly less often (30.0% against 33.0%). "
-            "The other option differs by less than 2 percentage points.",
-        ),
-        (
-            [1.0, 0.0],
-            [0.9, 0.1],
-            "Compared with all respondents, this group chose “Agree” much more often (100.0% against 90.0%) "
-            "and “Neutral” not at all (0.0% against 10.0%).",
-        ),
-    ],
+    ("observed", "population", "expected"), CASES["differences_are_reported_by_their_size_with_both_figures"]
 )
 def test_differences_are_reported_by_their_size_with_both_figures(
     observed: list[float], population: list[float], expected: str

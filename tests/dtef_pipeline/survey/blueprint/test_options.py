@@ -205,10 +205,3 @@ class TestContextLevel:
     def test_what_is_no_level_is_refused(self, level: str) -> None:
         with pytest.raises(ConfigError, match="is not a context level"):
             ContextLevel(level)
-
-    @pytest.mark.parametrize(
-        ("level", "heading"),
-        [("0", "Without context questions"), ("5", "With 5 context questions"), ("all", "With all context questions that fit")],
-    )
-    def test_a_level_has_a_heading(self, level: str, heading: str) -> None:
-        assert ContextLevel(level).heading == heading

@@ -17,7 +17,6 @@ import pytest
 from dtef_pipeline.boards.boards import load_evidence
 from dtef_pipeline.cli.options import WIDE_META
 from dtef_pipeline.cli.survey.boards import describe_unranked, find_reasons_without_score, render_board
-from dtef_pipeline.cli.survey.survey_group import survey
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import TABLES
 from dtef_pipeline.report.terminal import heading, intervals
@@ -25,7 +24,7 @@ from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.board_rows import LEADERBOARD, compute_board
 from dtef_pipeline.survey.boards.meanings import list_subject_columns
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, CONSISTENCY, MEANINGS, METRIC_RANKS
-from dtef_pipeline.survey.boards.survey_boards import BY_NAME, GROUPED, PUBLISHED
+from dtef_pipeline.survey.boards.survey_boards import GROUPED, PUBLISHED
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.scoring.references import compute_reference_scores
 from tests.made.scores import scores_table, survey_rows
@@ -85,12 +84,6 @@ def board(frames: dict[str, pd.DataFrame], by: str = "overall") -> pd.DataFrame:
     return frame[frame["context_level"] == "0"].set_index("model") if "context_level" in frame else frame.set_index("model")
 
 
-def test_the_command_offers_every_view() -> None:
-    (offered,) = (option for option in survey.commands["board"].params if option.name == "by")
-    assert isinstance(offered.type, click.Choice)
-    assert list(offered.type.choices) == list(BY_NAME)
-
-
 def test_every_view_is_stored_under_its_table() -> None:
     assert {view.table for view in PUBLISHED} <= set(TABLES)
     assert {view.table for view in PUBLISHED if TABLES[view.table].schema is None} == set(MEANINGS)
@@ -128,16 +121,16 @@ def test_every_view_has_rows_and_is_the_same_without_evidence(
         pd.testing.assert_frame_equal(frames[by], compute_board(connection, by, OPTIONS))
 
 
-def test_tiers_and_ranges_of_ranks_stand_on_the_overall_board(
+def test_ranges_of_ranks_stand_on_the_overall_board(
     connection: duckdb.DuckDBPyConnection, frames: dict[str, pd.DataFrame]
 ) -> None:
     rows = board(frames)
-    assert rows["tier"].dropna().to_dict() == {POPULATION_MARGINAL: 1, "good": 2, "poor": 3, "mute": 4}
-    assert "no interval and no test: 4 batteries, at least 5 are needed" in rows["note"]["partly"]
+    assert rows["rank_low"].dropna().to_dict() == {POPULATION_MARGINAL: 1, "good": 2, "poor": 3, "mute": 4}
+    assert "no interval: 4 batteries, at least 5 are needed" in rows["note"]["partly"]
     assert (rows["rank_low"] <= rows["rank"]).all()
     assert (rows["rank"] <= rows["rank_high"]).all()
-    assert "tier" not in compute_board(connection, "overall", SurveyBoardOptions(intervals=False))
-    assert "tier" not in frames["attribute"]
+    assert "rank_low" not in compute_board(connection, "overall", SurveyBoardOptions(intervals=False))
+    assert "rank_low" not in frames["attribute"]
 
 
 def test_a_row_says_what_its_reader_should_know(frames: dict[str, pd.DataFrame]) -> None:

@@ -58,7 +58,7 @@ def test_question_effects_and_a_shift_of_all_scores_change_nothing() -> None:
 
 def test_a_known_component_is_recovered_and_covered() -> None:
     rng = np.random.default_rng(21)
-    sets, segments, questions, sd = 60, 20, 15, 0.04
+    sets, segments, questions, sd = 40, 20, 15, 0.04
     scores = 0.7 + 0.1 * rng.standard_normal((sets, 1, questions)) + sd * rng.standard_normal((sets, segments, 1))
     scores = scores + 0.08 * rng.standard_normal((sets, segments, questions))
     scores[:, rng.random((segments, questions)) < 0.3] = np.nan

@@ -61,7 +61,7 @@ def test_equal_models_have_one_rank_and_stand_in_the_order_of_their_names(
     connection: duckdb.DuckDBPyConnection, by: str
 ) -> None:
     frame = compute_board(connection, by, SurveyBoardOptions())
-    ranks = [name for name in frame if str(name).endswith("rank") or name in ("tier", "rank_low", "rank_high")]
+    ranks = [name for name in frame if str(name).endswith("rank") or name in ("rank_low", "rank_high")]
     assert ranks
     first, second = of_twins(frame, [*map(str, ranks)])
     assert first == second

@@ -36,8 +36,8 @@ def noise_of(scores: list[dict[str, Any]], survey: list[dict[str, Any]], **optio
 
 @pytest.fixture
 def many_replicates(monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(noise_module, "REPLICATES", 20_000)
-    return 20_000
+    monkeypatch.setattr(noise_module, "REPLICATES", 6_000)
+    return 6_000
 
 
 @pytest.mark.usefixtures("many_replicates")

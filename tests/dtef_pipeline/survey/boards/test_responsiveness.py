@@ -106,35 +106,27 @@ def by_definition(frame: pd.DataFrame, context: dict[tuple[str, str, str], float
 @pytest.mark.parametrize("seed", [1, 2])
 def test_as_plain_loops_over_lopsided_pairs_say(seed: int) -> None:
     frame = lopsided(seed)
+    frame["parsed_score"] = frame["score"].where(np.random.default_rng(seed).random(len(frame)) > 0.3) * 0.9
+    readable = frame.assign(score=frame["parsed_score"])
     context = shown(frame)
     context["context_included"] += np.random.default_rng(seed).integers(0, 4, len(context))
     of = {(row.segment, row.question_id, row.context_level): float(row.context_included) for row in context.itertuples()}
     for row in compute_responsiveness(frame, context, QUICK).to_dict("records"):
         expected = by_definition(frame[frame["model"] == row["model"]], of)
         assert {name: row[name] for name in expected} == pytest.approx(expected)
+        of_read = by_definition(readable[readable["model"] == row["model"]], of)
+        assert row["parsed_difference"] == pytest.approx(of_read["difference"])
 
 
-class TestReadableResponses:
-    @pytest.mark.parametrize("seed", [1, 2])
-    def test_as_plain_loops_over_what_was_read_say(self, seed: int) -> None:
-        frame = lopsided(seed)
-        frame["parsed_score"] = frame["score"].where(np.random.default_rng(seed).random(len(frame)) > 0.3) * 0.9
-        context = shown(frame)
-        of = {(row.segment, row.question_id, row.context_level): float(row.context_included) for row in context.itertuples()}
-        readable = frame.assign(score=frame["parsed_score"])
-        for row in compute_responsiveness(frame, context, QUICK).to_dict("records"):
-            expected = by_definition(readable[readable["model"] == row["model"]], of)
-            assert row["parsed_difference"] == pytest.approx(expected["difference"])
-
-    def test_context_that_costs_readable_responses_and_no_knowledge_hurts_by_the_policy_alone(self) -> None:
-        few = [0.6 if place % 3 else 0.0 for place in range(60)]
-        frame = cells({"0": [0.6] * 60, "all": few})
-        unread = frame["score"] == 0
-        frame = frame.assign(parsed_score=frame["score"].mask(unread), n_ok=(~unread).astype(int))
-        row = responded(frame)
-        assert (row["verdict"], row["parsed_verdict"], row["n_parsed_pairs"]) == ("hurt by context", "stereotype-holding", 40)
-        assert row["parsed_note"].startswith("hurt by context by the published policy")
-        assert row["parsed_note"].endswith(": stereotype-holding")
+def test_context_that_costs_readable_responses_and_no_knowledge_hurts_by_the_policy_alone() -> None:
+    few = [0.6 if place % 3 else 0.0 for place in range(60)]
+    frame = cells({"0": [0.6] * 60, "all": few})
+    unread = frame["score"] == 0
+    frame = frame.assign(parsed_score=frame["score"].mask(unread), n_ok=(~unread).astype(int))
+    row = responded(frame)
+    assert (row["verdict"], row["parsed_verdict"], row["n_parsed_pairs"]) == ("hurt by context", "stereotype-holding", 40)
+    assert row["parsed_note"].startswith("hurt by context by the published policy")
+    assert row["parsed_note"].endswith(": stereotype-holding")
 
 
 def test_p_is_adjusted_over_the_language_models_of_a_condition() -> None:
@@ -171,14 +163,13 @@ class TestVerdict:
         assert self.of([0.0] * 6) == "stereotype-holding"
 
 
-class TestWhatIsMissing:
-    def test_a_model_with_one_context_level_has_no_row_and_breaks_nothing(self) -> None:
-        one = cells({"0": [0.5] * 6}, model="one")
-        two = cells({"0": [0.5] * 6, "5": [0.6] * 6})
-        assert compute_responsiveness(pd.concat([one, two]), shown(two), QUICK)["model"].tolist() == ["m"]
-        nothing = compute_responsiveness(one, shown(one), QUICK)
-        assert len(nothing) == 0
-        assert list(nothing.columns) == RESPONSIVENESS.names
+def test_a_model_with_one_context_level_has_no_row_and_breaks_nothing() -> None:
+    one = cells({"0": [0.5] * 6}, model="one")
+    two = cells({"0": [0.5] * 6, "5": [0.6] * 6})
+    assert compute_responsiveness(pd.concat([one, two]), shown(two), QUICK)["model"].tolist() == ["m"]
+    nothing = compute_responsiveness(one, shown(one), QUICK)
+    assert len(nothing) == 0
+    assert list(nothing.columns) == RESPONSIVENESS.names
 
 
 def test_context_is_what_the_prompts_show_on_average() -> None:

@@ -12,25 +12,8 @@ from dtef_pipeline.survey.reading.whole_columns import clean_arrays
 from dtef_pipeline.survey.tables import READING
 
 OPTIONS = {k: [f"Option {i}" for i in range(k)] for k in range(1, 13)}
-ALMOST = [
-    "0",
-    "00",
-    "007",
-    "1.",
-    ".",
-    ".5",
-    "1..2",
-    "1.2.3",
-    "12345678",
-    "123456789",
-    "1.234567",
-    "1.2345678",
-    "1,2",
-    "1/2",
-    "1:",
-    "-1",
-]
-ALMOST += ["+1", " 1", "1 ", "1e1", "a", "١", "1\x00", "nan", "", "999999.", "0.000000"]
+ALMOST = ["0", "00", "007", "1.", ".", ".5", "1..2", "1.2.3", "12345678", "123456789", "1.234567", "1.2345678", "1,2", "1/2"]
+ALMOST += ["1:", "-1", "+1", " 1", "1 ", "1e1", "a", "١", "1\x00", "nan", "", "999999.", "0.000000"]
 PIECES = st.one_of(
     st.sampled_from(ALMOST),
     st.text("0123456789.", max_size=9),

@@ -8,12 +8,7 @@ import pytest
 from scipy.stats import binom
 
 from dtef_pipeline.survey.scoring import metrics
-from dtef_pipeline.survey.scoring.references import (
-    MAX_STRENGTH,
-    draw_truths,
-    estimate_ceilings,
-    estimate_prior_strength,
-)
+from dtef_pipeline.survey.scoring.references import MAX_STRENGTH, draw_truths, estimate_ceilings, estimate_prior_strength
 from dtef_pipeline.survey.tables import DISTANCES
 from tests.made.ceiling_formulas import divergence_formula, similarity_formula
 

@@ -9,12 +9,13 @@ import numpy.typing as npt
 import pytest
 
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.survey.scoring.metrics import DistributionPair
 from dtef_pipeline.survey.scoring.unbiased import (
+    compute_corrected_errors,
     compute_corrected_l2,
     compute_corrected_rps,
     compute_corrected_rps_on_scale,
     compute_gini,
-    measure_corrected,
 )
 from dtef_pipeline.survey.tables import CORRECTED
 
@@ -59,15 +60,17 @@ def test_every_error_is_what_plain_loops_say_on_lopsided_rows(name: str, naive: 
     q, p, n = lopsided(60, k, seed=k)
     expected = [naive(*row) for row in zip(q, p, n, strict=True)]
     assert BOTH[name](q, p, n) == pytest.approx(expected)
-    assert measure_corrected(q, p, n)[name] == pytest.approx(expected)
+    assert compute_corrected_errors(DistributionPair(q, p), n)[name] == pytest.approx(expected)
 
 
 def test_many_rows_are_measured_as_each_by_itself_to_the_last_bit() -> None:
     q, p, n = lopsided(100, 4, seed=5)
-    together = measure_corrected(q, p, n)
+    together = compute_corrected_errors(DistributionPair(q, p), n)
     assert tuple(together) == CORRECTED
     for row in range(100):
-        assert {name: values[row] for name, values in together.items()} == measure_corrected(q[row], p[row], n[row])
+        assert {name: values[row] for name, values in together.items()} == compute_corrected_errors(
+            DistributionPair(q[row], p[row]), n[row]
+        )
 
 
 def test_options_off_the_scale_are_left_out_with_those_who_chose_them() -> None:

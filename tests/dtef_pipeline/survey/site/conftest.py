@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pytest
 
+from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
+from dtef_pipeline.survey.site import contents
 from tests.made.scores import scores_table
 
 Open = Callable[..., duckdb.DuckDBPyConnection]
+
+
+@pytest.fixture(autouse=True)
+def no_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Boards are computed without intervals, which take most of the time and stand on no page of these tests."""
+    monkeypatch.setattr(contents, "SurveyBoardOptions", partial(SurveyBoardOptions, intervals=False))
 
 
 @pytest.fixture

@@ -8,17 +8,17 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.site.content import Estimate
-from dtef_pipeline.site.family_view import FamilyView
+from dtef_pipeline.site.family_content import FamilyContent
 from dtef_pipeline.survey.site.family_site import read
 from dtef_pipeline.tables import COMPARISONS
 from tests.dtef_pipeline.survey.site.conftest import Open
 from tests.made.scores import scores_of, survey_rows
 
 OTHERS, UNIFORM = "baseline/leave-one-out-marginal", "baseline/uniform"
+KNOWN = {"context_level": "0", "condition": "distribution/attribute-label", "metric": "js", "targets": "clean"}
 
 
 def board_row(model: str, score: float, rank: int | None, **given: Any) -> dict[str, Any]:
-    known = {"context_level": "0", "condition": "distribution/attribute-label", "metric": "js", "targets": "clean", "note": ""}
     return {
         "model": model,
         "model_variant": model,
@@ -32,25 +32,19 @@ def board_row(model: str, score: float, rank: int | None, **given: Any) -> dict[
         "ceiling": 0.9,
         "skill": 0.0,
         "n_pairs": 20,
-        **known,
+        "note": "",
+        **KNOWN,
         **given,
     }
 
 
 def compared(better: str, worse: str, verdict: str, among: str, **given: Any) -> dict[str, Any]:
-    known = {
-        "family": "survey",
-        "context_level": "0",
-        "condition": "distribution/attribute-label",
-        "targets": "clean",
-        "metric": "js",
-    }
     scores = {"score": 0.8, "other_score": 0.7, "difference": 0.1, "p": 0.001, "p_adjusted": 0.01, "n_pairs": 20}
     names = {"model": better, "model_variant": better, "other_model": worse, "other_variant": worse}
-    return {**known, **names, **scores, "verdict": verdict, "adjusted_over": among, **given}
+    return {"family": "survey", **KNOWN, **names, **scores, "verdict": verdict, "adjusted_over": among, **given}
 
 
-def view(open_tables: Open, board: list[dict[str, Any]], comparisons: list[dict[str, Any]]) -> FamilyView:
+def view(open_tables: Open, board: list[dict[str, Any]], comparisons: list[dict[str, Any]]) -> FamilyContent:
     tables = {"leaderboard": pa.Table.from_pylist(board), "comparisons": pa.Table.from_pylist(comparisons, schema=COMPARISONS)}
     return read(open_tables(scores_of("a", 0.5, 0.6), **tables))
 
@@ -80,13 +74,11 @@ def test_models_are_ranked_among_models_with_the_range_that_tests_among_models_l
     assert [row.model for row in found.models] == ["a", "b", "c"]
     assert {row.model for row in found.rows if row.is_reference} == {"Leave-one-out marginal", "Uniform"}
     assert found.rows[0].score == Estimate(0.8, 0.79, 0.81)
-    assert {(one.label, one.value) for one in found.references} == {
-        ("A perfect model", 0.9),
-        ("Leave-one-out marginal", 0.82),
-    }
+    assert {(one.label, one.value) for one in found.references} == {("A perfect model", 0.9), ("Leave-one-out marginal", 0.82)}
 
 
 THE_MARGINAL = "the leave-one-out marginal (the average answer of the other groups)"
+ON_PAIRS = "on the pairs that both have; a perfect model would score 0.900 on all pairs."
 
 
 @pytest.mark.parametrize(
@@ -94,26 +86,19 @@ THE_MARGINAL = "the leave-one-out marginal (the average answer of the other grou
     [
         (
             [compared(OTHERS, "a", "better", "reference"), compared(OTHERS, "b", "better", "reference")],
-            f"No model beats {THE_MARGINAL}: the best of 2 models, a, scores 0.700 against 0.800 "
-            "on the pairs that both have; "
-            "a perfect model would score 0.900 on all pairs.",
+            f"No model beats {THE_MARGINAL}: the best of 2 models, a, scores 0.700 against 0.800 {ON_PAIRS}",
         ),
         (
             [compared("a", OTHERS, "no clear difference", "reference")],
-            f"No model clearly differs from {THE_MARGINAL}: the best of 2 models, a, scores 0.800 against 0.700 "
-            "on the pairs that both have; "
-            "a perfect model would score 0.900 on all pairs.",
+            f"No model clearly differs from {THE_MARGINAL}: the best of 2 models, a, scores 0.800 against 0.700 {ON_PAIRS}",
         ),
         (
             [compared("a", OTHERS, "better", "reference"), compared(OTHERS, "b", "better", "reference")],
-            f"1 of 2 models beats {THE_MARGINAL}: the best, a, scores 0.800 against 0.700 "
-            "on the pairs that both have; a perfect model would score 0.900 on all pairs.",
+            f"1 of 2 models beats {THE_MARGINAL}: the best, a, scores 0.800 against 0.700 {ON_PAIRS}",
         ),
         (
             [compared("a", OTHERS, "not tested", "reference")],
-            f"No test was possible: the best of 2 models, a, scores 0.800 against 0.700 of {THE_MARGINAL} "
-            "on the pairs that both have; "
-            "a perfect model would score 0.900 on all pairs.",
+            f"No test was possible: the best of 2 models, a, scores 0.800 against 0.700 of {THE_MARGINAL} {ON_PAIRS}",
         ),
         ([], "Best of 2 models: a scores 0.800 (0.790 to 0.810); next is b, 0.700."),
     ],
@@ -136,12 +121,7 @@ def test_the_way_of_most_models_comes_first_then_that_of_most_context(open_table
         *(board_row(model, 0.8, rank, context_level="all", n_pairs=4) for rank, model in enumerate("ab", 1)),
     ]
     titles = [one.title for one in view(open_tables, board, []).boards]
-    assert titles == [
-        "With 5 context questions",
-        "Without context questions",
-        "With all context questions that fit",
-        "With 10 context questions",
-    ]
+    assert [title.split(" context")[0] for title in titles] == ["With 5", "Without", "With all", "With 10"]
 
 
 def test_boards_are_computed_where_none_are_stored(open_tables: Open) -> None:

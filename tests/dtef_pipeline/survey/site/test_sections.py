@@ -57,18 +57,6 @@ def test_ways_of_asking_are_compared_with_the_usual_one(open_tables: Open) -> No
     assert (row["model"], row["verdict"], row["difference"], row["n_pairs"]) == ("gpt", "better", pytest.approx(0.1), 6)
 
 
-def test_of_snapshots_the_latest_with_both_conditions_is_compared(open_tables: Open) -> None:
-    variant = "openai/gpt[max_tokens=256,temperature=0]"
-    turned = {"condition": f"{PLAIN}+reversed"}
-    rows = [
-        *asked("gpt", variant, 0.5, snapshot="2026-01-01"),
-        *asked("gpt", variant, 0.6, snapshot="2026-01-01", **turned),
-        *asked("gpt", variant, 0.9, snapshot="2026-01-02"),
-    ]
-    (row,) = table(sections(open_tables, rows)["conditions"]).rows
-    assert row["difference"] == pytest.approx(0.1)
-
-
 def test_context_curves_are_of_the_pairs_of_all_levels_and_stand_with_their_verdict(open_tables: Open) -> None:
     tested = of_model(
         "a", levels="0, 5", verdict="evidence-adapting", slope=0.004, difference=0.02, low=0.01, high=0.03, note=""
@@ -116,15 +104,12 @@ def test_untested_gaps_are_not_counted(open_tables: Open) -> None:
     assert found.answer == "No gap could be tested; the notes below the table say why."
 
 
-def test_a_caption_promises_intervals_only_where_there_are_any(open_tables: Open) -> None:
-    rows = scores_of("a", 0.5, 0.6) + scores_of("a", 0.8, 0.9, segment="ageGroup:18-25", attribute="ageGroup", value="18-25")
-    assert table(sections(open_tables, rows)["attributes"]).caption == "Mean score by attribute"
-
-
 def test_attributes_stand_side_by_side_in_words(open_tables: Open) -> None:
+    """The caption promised intervals where there are none."""
     rows = scores_of("a", 0.5, 0.6) + scores_of("a", 0.8, 0.9, segment="ageGroup:18-25", attribute="ageGroup", value="18-25")
     found = sections(open_tables, rows)["attributes"]
     assert found.answer == "Models predict segments of the attribute “Age” best (0.850) and those of “Country” worst (0.550)."
+    assert table(found).caption == "Mean score by attribute"
     assert [column.title for column in table(found).columns] == ["Model", "Age", "Country"]
     assert table(found).rows[0]["ageGroup"].value == pytest.approx(0.85)
 
@@ -207,12 +192,3 @@ def of(battery: str, *texts: str, round_id: str = "S1") -> list[dict[str, Any]]:
 def test_it_says_why_questions_are_together(open_tables: Open, battery: str, texts: tuple[str, ...], expected: str) -> None:
     (row,) = table(batteries(open_tables, of(battery, *texts))).rows
     assert (row["why"], row["different"], row["texts"]) == (expected, 2, "\n".join(texts))
-
-
-def test_a_question_of_several_rounds_is_one_question_and_links_batteries(open_tables: Open) -> None:
-    rows = [*of("rule:a", "A judge", "The nurse"), *of("rule:b", "A judge", "Why?", round_id="S2"), *of("rule:c", "Where?")]
-    found = batteries(open_tables, rows)
-    assert found.answer == ("4 different questions of 2 rounds form 2 batteries: 1 with several questions, 1 with one.")
-    (row,) = table(found).rows
-    assert row["why"].endswith("; questions asked in several rounds")
-    assert row["texts"].split("\n").count("A judge") == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pandas as pd
-import pytest
 
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
@@ -14,11 +13,9 @@ from dtef_pipeline.survey.site.survey_labels import (
     METRIC_NAMES,
     describe_watched_setting,
     format_baseline_name,
-    format_condition,
     format_segment_label,
     format_setting_heading,
     map_variant_names,
-    partition_words,
     ranked_metric_words,
 )
 from dtef_pipeline.survey.tables import METRICS
@@ -34,35 +31,7 @@ def test_every_baseline_has_words() -> None:
 def test_a_model_of_two_variants_is_called_by_its_variant() -> None:
     rows = [("gpt", "gpt[t=0]"), ("gpt", "gpt[t=1]"), ("o3", "o3[t=0]"), ("baseline/dirichlet", "baseline/dirichlet[seed=0]")]
     names = map_variant_names(pd.DataFrame(rows, columns=["model", "model_variant"]))
-    assert names == {
-        "gpt[t=0]": "gpt[t=0]",
-        "gpt[t=1]": "gpt[t=1]",
-        "o3[t=0]": "o3",
-        "baseline/dirichlet[seed=0]": "Dirichlet",
-    }
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (BlueprintOptions(), "asked directly"),
-        (
-            BlueprintOptions(task="shift", format="narrative", reasoning="cot"),
-            "given the population marginal, context as prose, reasoning first",
-        ),
-        (
-            BlueprintOptions(task="batch", batch_size=3, option_order="rotated-2"),
-            "3 questions in one prompt, options rotated by 2",
-        ),
-        (BlueprintOptions(task="synthetic-individuals", individuals=20), "answered as 20 imagined people"),
-        (
-            BlueprintOptions(profile="population", selection="random", seed=7),
-            "asked directly, about the whole population, context drawn at random, seed 7",
-        ),
-    ],
-)
-def test_conditions_are_stated_in_words(options: BlueprintOptions, words: str) -> None:
-    assert format_condition(options.condition) == words
+    assert names == {"gpt[t=0]": "gpt[t=0]", "gpt[t=1]": "gpt[t=1]", "o3[t=0]": "o3", "baseline/dirichlet[seed=0]": "Dirichlet"}
 
 
 def test_ways_and_segments_are_stated_in_words() -> None:
@@ -71,20 +40,6 @@ def test_ways_and_segments_are_stated_in_words() -> None:
     assert format_setting_heading(way, several=True) == "With 5 context questions, asked directly"
     assert format_segment_label("country", "Kenya") == "Kenya"
     assert format_segment_label("ageGroup", "18-25") == "Age: 18-25"
-
-
-@pytest.mark.parametrize(
-    ("key", "words"),
-    [
-        ("GD4/country:kenya", "GD4, Kenya"),
-        ("GD4/country:united-states", "GD4, United States"),
-        ("GD4/ageGroup:18-25", "GD4, Age: 18-25"),
-        ("GD4/ageGroup:65-plus", "GD4, Age: 65 plus"),
-        ("GD4", "GD4"),
-    ],
-)
-def test_partitions_are_words(key: str, words: str) -> None:
-    assert partition_words(key) == words
 
 
 def test_metrics_are_words() -> None:

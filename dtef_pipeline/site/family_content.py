@@ -11,7 +11,6 @@ import duckdb
 import pandas as pd
 
 from dtef_pipeline.drift.subject import Subject
-from dtef_pipeline.preference.paired_source import MetricSource
 from dtef_pipeline.site.content import Column, DataFile, Estimate, Page, Section, is_unknown
 
 
@@ -82,7 +81,7 @@ class RankedBoard:
 
 
 ITEM_COLUMNS = ("model", "item", "label", "page", "score")
-"""Of `FamilyView.item_scores`: the model's name, the item's id and its words, the page that shows it, and the score, higher is better."""
+"""Of `FamilyContent.item_scores`: the model's name, the item's id and its words, the page that shows it, and the score, higher is better."""
 
 
 def format_setting(row: Mapping[str, Any]) -> str:
@@ -92,7 +91,7 @@ def format_setting(row: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class FamilyView:
+class FamilyContent:
     """The content of one family, computed from its tables."""
 
     verdict: str
@@ -138,17 +137,13 @@ class FamilySite:
     family: str
     title: str
     """In the navigation: `Games`."""
-    part: str
-    """Name of a partition."""
     tables: tuple[str, ...]
     """Tables that it reads, in addition to those over all families."""
     scored: str
     """Table of scores; without rows in it the family has no pages."""
-    read: Callable[[duckdb.DuckDBPyConnection], FamilyView]
+    read: Callable[[duckdb.DuckDBPyConnection], FamilyContent]
     subject: Subject
     """The subject of the drift tests."""
-    metrics: Sequence[MetricSource] = ()
-    """Metrics that people's votes are compared with."""
     documents: str = ""
     """A digest of shown documents that are not in tables, such as the rules of scenarios."""
     partition_words: Callable[[str], str] = str
@@ -156,7 +151,7 @@ class FamilySite:
     read_partition_titles: Callable[[duckdb.DuckDBPyConnection], Mapping[str, str]] = lambda connection: {}
     """Reads titles of values of the first level of partitions from tables, such as titles of blueprints by id."""
     metric_words: Callable[[str], str] = str
-    """Returns the title of a metric: one of its scores, or one of `metrics`."""
+    """Returns the title of a metric: one of its scores, or one that votes are compared with."""
     describe_asking: Callable[[str, str], str] = lambda level, condition: ", ".join(filter(None, (level, condition)))
     """How models were asked, by the columns `context_level` (empty: there is none) and `condition`."""
     describe_watched_setting: Callable[[str], str] = str

@@ -2,65 +2,84 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from collections import Counter
+from dataclasses import replace
+from datetime import date, timedelta
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 
+from dtef_pipeline.drift.anchors import add_anchors
 from dtef_pipeline.drift.judge_verdicts import JudgeDrift, NetDrift, compute_judge_drifts, subtract_judges_of_row
 from dtef_pipeline.drift.settings import WatchOptions
 from dtef_pipeline.drift.shared_shift import Scores
 from dtef_pipeline.drift.verdict import Verdict, compute_verdict
-from dtef_pipeline.rubric.labels.label_sheet import build_label_items
-from dtef_pipeline.rubric.rubric_drift import COVERAGE_PART, choose_anchors, convert_rubric_anchor_points
-from tests.made.rubric_tables import rubric_tables
+from dtef_pipeline.drift.verdict_tables import ANCHOR_ITEMS
+from dtef_pipeline.drift.verdict_text import list_moved_judges
+from dtef_pipeline.qa.score_drift import QA_WATCHED
+from dtef_pipeline.rubric.rubric_drift import COVERAGE_PART, WATCHED
 
-MADE = rubric_tables(blueprints=3, prompts=8)
-ITEMS = build_label_items(MADE.responses, MADE.criteria, MADE.prompts)
-NIGHTS = {
-    (datetime(2026, 1, 1) + timedelta(days=at)).date().isoformat(): datetime(2026, 1, 1) + timedelta(days=at)
-    for at in range(16)
-}
-LABELS = list(NIGHTS)
+LABELS = [(date(2026, 1, 1) + timedelta(days=at)).isoformat() for at in range(16)]
+NO_ANCHORS = ANCHOR_ITEMS.empty_table()
 
 
-def test_anchors_do_not_depend_on_the_order_of_rows_and_stay_when_more_is_stored() -> None:
-    first = choose_anchors(ITEMS, 30, seed=1)
-    assert len(first) == first["item"].nunique() == 30
-    assert choose_anchors(ITEMS.sample(frac=1, random_state=2), 30, seed=1)["item"].tolist() == first["item"].tolist()
-    assert choose_anchors(ITEMS, 30, seed=2)["item"].tolist() != first["item"].tolist()
-    larger = rubric_tables(blueprints=5, prompts=8)
-    more = build_label_items(larger.responses, larger.criteria, larger.prompts)
-    assert choose_anchors(more, 30, seed=1, anchors=first["item"].tolist())["item"].tolist() == first["item"].tolist()
-    assert set(first["item"]) < set(choose_anchors(more, 40, seed=1, anchors=first["item"].tolist())["item"])
+def choose(pool: pd.DataFrame, n: int, *, seed: int = 0, kept: pa.Table = NO_ANCHORS, subject: Any = QA_WATCHED) -> pa.Table:
+    source = replace(subject.anchors, pool=lambda _: pool, add_texts=lambda chosen, _: chosen.assign(shown="{}"))
+    with duckdb.connect() as connection:
+        return add_anchors(subject.family, source, kept, n, seed, connection)
+
+
+def pool_of(*scores: float, partition: str = "p") -> pd.DataFrame:
+    """Answers with these scores."""
+    rows = [{"anchor": f"{partition}-{at}", "item": f"i{at // 2}", "score": score} for at, score in enumerate(scores)]
+    return pd.DataFrame(rows, columns=["anchor", "item", "score"]).assign(partition=partition)
+
+
+def test_rare_scores_have_their_share_of_anchors() -> None:
+    chosen = choose(pool_of(*[1.0] * 60, *[0.0] * 20, *[0.5] * 3), 50)
+    assert Counter(chosen["score"].to_pylist()) == {1.0: 27, 0.0: 20, 0.5: 3}
+    assert Counter(chosen.slice(0, 9)["score"].to_pylist()) == {1.0: 3, 0.0: 3, 0.5: 3}
 
 
 def test_every_blueprint_has_its_share_of_anchors() -> None:
-    few = ITEMS[(ITEMS["blueprint"] != "b2") | (ITEMS["prompt"] == "p0")]
-    assert choose_anchors(few, 36, seed=4)["blueprint"].value_counts().to_dict() == {"b0": 12, "b1": 12, "b2": 12}
-    assert len(choose_anchors(few, 10_000, seed=4)) == few["item"].nunique()
+    pool = pd.concat([pool_of(*[0.0] * n, partition=name) for name, n in (("b0", 60), ("b1", 60), ("b2", 14))])
+    assert Counter(choose(pool, 36, subject=WATCHED)["partition"].to_pylist()) == {"b0": 12, "b1": 12, "b2": 12}
+
+
+def test_anchors_do_not_depend_on_the_order_of_rows_and_stay_when_more_is_stored() -> None:
+    pool = pool_of(*np.linspace(0, 1, 90))
+    chosen = choose(pool, 20, seed=1)
+    assert choose(pd.concat([pool, pool]).sample(frac=1, random_state=3), 20, seed=1) == chosen
+    assert choose(pool, 20, seed=2) != chosen
+    kept = choose(pool_of(*[1.0] * 10), 10)
+    larger = pool_of(*[1.0] * 30, *[0.1] * 30)
+    filled = choose(larger, 18, kept=kept)
+    assert filled.slice(0, 10) == kept
+    assert Counter(filled["score"].to_pylist()) == {1.0: 10, 0.1: 8}
+    assert choose(larger, 18, kept=filled) == filled
+    assert choose(larger.head(0), 5) == NO_ANCHORS
 
 
 def nights_of(shift: float, *, since: int = 8, judge: str = "standard(j)", seed: int = 0) -> pd.DataFrame:
-    """Anchors judged every night; from night `since` on the points are higher by `shift`."""
+    """Anchors judged every night; from night `since` on the scores are higher by `shift`."""
     rng = np.random.default_rng(seed)
-    chosen = choose_anchors(ITEMS, 120, seed=1)[["item", "blueprint", "prompt", "block"]]
-    level = rng.uniform(0.4, 0.7, len(chosen))
-    parts = []
-    for at, night in enumerate(LABELS):
-        point = np.clip(level + shift * (at >= since) + rng.normal(0, 0.03, len(chosen)), 0, 1)
-        score = np.where(chosen["block"] == "should_not", 1 - point, point)
-        parts.append(chosen.assign(snapshot=night, judge=judge, judge_variant=f"{judge}:t=0", score=score))
+    level = rng.uniform(0.4, 0.7, 120)
+    model = judge.partition("(")[2].partition(")")[0]
+    named = {"judge": judge, "judge_model": model, "judge_variant": f"{judge}:t=0", "evaluator": ""}
+    anchors = pd.DataFrame({"anchor": [f"a{at}" for at in range(120)], "item": [f"p{at // 5}" for at in range(120)]})
+    parts = [
+        anchors.assign(**named, partition="b", snapshot=night, score=level + shift * (at >= since) + rng.normal(0, 0.03, 120))
+        for at, night in enumerate(LABELS)
+    ]
     return pd.concat(parts, ignore_index=True)
 
 
-def judge_drifts(
-    rows: pd.DataFrame, times: dict[str, datetime] = NIGHTS, options: WatchOptions | None = None
-) -> list[JudgeDrift]:
-    return compute_judge_drifts(convert_rubric_anchor_points(pa.Table.from_pandas(rows)), times, options)
+def judge_drifts(rows: pd.DataFrame, options: WatchOptions | None = None) -> list[JudgeDrift]:
+    return compute_judge_drifts(rows, options)
 
 
 def netted(row: dict[str, Any], judges: list[JudgeDrift]) -> NetDrift:
@@ -71,7 +90,7 @@ def model_row(shift: float, first: str | None = LABELS[8], verdict: str = "drift
     return {"verdict": verdict, "shift": shift, "first_snapshot": first}
 
 
-def test_a_judge_that_became_stricter_is_found_also_where_points_are_inverted() -> None:
+def test_a_judge_that_became_stricter_is_found_unless_its_date_is_accepted() -> None:
     rows = pd.concat([nights_of(-0.15), nights_of(0, judge="standard(other)", seed=1)])
     (found,) = (one for one in judge_drifts(rows) if one.judge == "standard(j)")
     assert found.row["verdict"] == "drift"
@@ -79,7 +98,9 @@ def test_a_judge_that_became_stricter_is_found_also_where_points_are_inverted() 
     assert found.row["shift"] == pytest.approx(-0.15, abs=0.02)
     assert found.compute_shift_since(LABELS[8]) == pytest.approx(-0.15, abs=0.02)
     assert found.compute_shift_since("2030-01-01") is None
-    assert found.row["n_anchors"] == 120
+    assert found.row["n_items"] == 120
+    (moved,) = list_moved_judges([{**found.row, "family": "rubric"}])
+    assert f"drift since {LABELS[8]} on 120 stored answers, shift -0.1" in moved
     accepted_by = {"": "none", "standard(j)": "none", "standard(j):t=0": "none", "j": "none", "m": "watch", "standard": "watch"}
     for name, verdict in accepted_by.items():
         (accepted,) = judge_drifts(nights_of(-0.15), options=WatchOptions(since={name: LABELS[8]}))
@@ -162,24 +183,15 @@ def test_what_is_not_known_to_have_moved_since_a_night_is_not_netted_of_judges_t
     watched = model_row(-0.2, None, "watch")
     found = netted(watched, judge_drifts(nights_of(-0.2)))
     assert found.net_shift is None
-    assert found.judges_note.startswith(
-        "model or judges: the first snapshot of the shift is unknown; on stored answers standard(j)"
-    )
-    assert found.judges_note.endswith(f" since {LABELS[8]}")
+    assert found.judges_note == "model or judges: the first snapshot of the shift is unknown"
     stays = netted(watched, judge_drifts(nights_of(0)))
     assert stays == (None, "of the model: on stored answers the judges did not move")
 
 
-def test_the_judges_nights_count_by_their_time_and_are_reported_where_they_are_not_the_models() -> None:
+def test_the_judges_snapshots_count_by_their_time() -> None:
     rows = nights_of(-0.15)
-    model = {**model_row(-0.1), "baseline": LABELS[:5], "latest_snapshot": LABELS[-1], "n_snapshots": len(LABELS)}
-    found = netted(model, judge_drifts(rows[rows["snapshot"] != LABELS[8]]))
+    found = netted(model_row(-0.1), judge_drifts(rows[rows["snapshot"] != LABELS[8]]))
     assert found.net_shift == pytest.approx(-0.1 + 0.0975, abs=0.01)
-    nights = f"in {LABELS[0]} to {LABELS[7]} and from {LABELS[9]} on (15 snapshots, the model 16)"
-    assert found.judges_note.endswith(f"; judges shown answers {nights}")
-    assert "shown answers" not in netted(model, judge_drifts(rows)).judges_note
-    two = pd.concat([rows[rows["snapshot"] != LABELS[8]], nights_of(0, judge="prompt-aware(j)", seed=1)])
-    assert netted(model, judge_drifts(two)).judges_note.endswith(f"; judges shown answers: standard(j) {nights}")
 
 
 def test_of_two_judges_the_mean_counts() -> None:
@@ -195,7 +207,3 @@ def test_without_anchors_nobody_is_blamed() -> None:
     found = netted(model_row(-0.1, LABELS[8]), judge_drifts(early[early["snapshot"] < LABELS[5]]))
     assert found.net_shift is None
     assert "missing" in found.judges_note or "no judge" in found.judges_note
-
-
-def test_without_a_drift_there_is_nothing_to_tell() -> None:
-    assert netted(model_row(0.01, None, "none"), judge_drifts(nights_of(0))) == (None, "")

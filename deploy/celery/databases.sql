@@ -1,2 +1,0 @@
-CREATE DATABASE dagster OWNER dtef;
-CREATE DATABASE responses OWNER dtef;

@@ -1,0 +1,273 @@
+"""Results of players: exploitation, the composite score, and intervals by seeds."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dtef_pipeline.games.episode_items import build_game_items, build_item_rows, resolve_opponents, truth_id
+from dtef_pipeline.games.game_in_play import write_system_text
+from dtef_pipeline.games.manifest import EvaluationWeights, read_manifests, select_manifests_in_play
+from dtef_pipeline.games.packs import pack
+from dtef_pipeline.games.persona_results import (
+    ALIKE_SEEDS,
+    NO_YARDSTICK,
+    SHARED_REQUESTS,
+    GroupMeans,
+    SeedSums,
+    compute_game_results,
+    group_means_of,
+)
+from dtef_pipeline.games.tables import EPISODE_TURNS
+from dtef_pipeline.statistics.proportions import compute_wilson_interval
+from tests.made.game_pages import SCENARIOS
+from tests.made.made_scores import CHIPS_WON, connected_scores, scored_games
+
+TOLD = {**CHIPS_WON, "metric": "exploitation"}
+CALL, RAISE, TIGHT = "baseline/call", "baseline/raise", "baseline/tight"
+SEEDS = range(1, 9)
+
+
+def rows_by_key(rows: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
+    """The rows of exploitation, by player and opponent. A scenario has the metric as it names it, though no episode tells of it."""
+    untold = [
+        {
+            **row,
+            **TOLD,
+            "numerator": None,
+            "denominator": None,
+            "value": None,
+            "status": "unscored",
+            "reason": "the episode says nothing",
+        }
+        for row in rows
+    ]
+    results = compute_game_results(connected_scores([*rows, *untold]))
+    return {(row["model"], row["opponent"]): row for row in results.to_pylist() if row["metric"] == "exploitation"}
+
+
+def constant(player: str, opponent: str, first: float, second: float) -> list[dict[str, Any]]:
+    return list(scored_games(player, opponent, dict.fromkeys(SEEDS, (first, second))))
+
+
+def test_exploitation_is_the_hand_value() -> None:
+    rows = constant("model", TIGHT, 4, 0) + constant(CALL, TIGHT, 1, 1) + constant(RAISE, TIGHT, 2, 4)
+    rows += (
+        constant("model", CALL, 1, 1) + constant(RAISE, CALL, 0, 0) + constant(CALL, CALL, 0, 0) + constant(TIGHT, CALL, -1, 0)
+    )
+    own = rows_by_key(rows)
+    assert own["model", TIGHT]["mean"] == pytest.approx(2 - 3)
+    assert own["model", CALL]["mean"] == pytest.approx(1 - 0)
+    assert own["model", "all"]["mean"] == pytest.approx((-1 + 1) / 2)
+    assert own["model", "all"]["n_episodes"] == 4 * len(SEEDS)
+    assert own[CALL, TIGHT]["mean"] == pytest.approx(1 - 3)
+    assert own[RAISE, TIGHT]["mean"] == 0, "the best baseline is as good as itself"
+    assert own[RAISE, TIGHT]["low"] is None
+    assert (own["model", TIGHT]["unit"], own["model", TIGHT]["direction"]) == ("chips", "higher")
+
+
+def test_exploitation_is_what_the_double_loop_gives_and_its_interval_that_of_the_difference() -> None:
+    rng = np.random.default_rng(5)
+    luck = {seed: rng.normal(0, 20, 2) for seed in SEEDS}
+    rows: list[dict[str, Any]] = []
+    for player, skill in (("model", 1.0), (CALL, 0.5), (RAISE, 2.5), (TIGHT, -1.0)):
+        for opponent in (CALL, TIGHT):
+            rewards = {seed: [float(skill + one + rng.normal(0, 0.5)) for one in luck[seed]] for seed in SEEDS}
+            rows += scored_games(player, opponent, rewards)
+    own = rows_by_key(rows)
+    for player in ("model", CALL, RAISE, TIGHT):
+        for opponent in (CALL, TIGHT):
+            means = {
+                one: np.mean([row["numerator"] for row in rows if (row["model"], row["opponent"]) == (one, opponent)])
+                for one in (player, CALL, RAISE, TIGHT)
+            }
+            best = max(value for name, value in means.items() if name.startswith("baseline/"))
+            assert own[player, opponent]["mean"] == pytest.approx(means[player] - best)
+    row = own["model", TIGHT]
+    assert row["low"] < row["mean"] < row["high"]
+    assert row["high"] - row["low"] < 2, "the luck of the deals, of 20 chips, is the same for both"
+
+
+def test_without_a_baseline_on_the_same_games_there_is_no_value_and_a_reason() -> None:
+    rows = constant("model", TIGHT, 4, 0) + list(scored_games(CALL, TIGHT, {1: (1, 1)}))
+    row = rows_by_key(rows)["model", TIGHT]
+    assert (row["mean"], row["reason"], row["n_episodes"], row["n_total"]) == (None, NO_YARDSTICK, 0, 2 * len(SEEDS))
+    assert rows_by_key(rows)["model", "all"]["mean"] is None
+
+
+def test_scenarios_that_do_not_name_the_metric_have_none() -> None:
+    results = compute_game_results(connected_scores(constant("model", TIGHT, 4, 0)))
+    assert set(results["metric"].to_pylist()) == {"expected_return"}
+
+
+MANIFESTS = read_manifests(SCENARIOS)
+GOOD = {
+    "metric": "good",
+    "metric_family": "efficacy",
+    "unit": "share",
+    "direction": "higher",
+    "unit_scale": True,
+    "weight": 3.0,
+}
+BAD = {"metric": "bad", "metric_family": "efficacy", "unit": "share", "direction": "lower", "unit_scale": True, "weight": 1.0}
+
+
+def composites(rows: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
+    found = compute_game_results(connected_scores(rows)).to_pylist()
+    return {(row["model"], row["opponent"]): row for row in found if row["metric"] == "composite"}
+
+
+def test_the_composite_is_the_hand_value_and_names_its_weights() -> None:
+    rows = list(scored_games("one", "a", {1: (1.0, 0.5), 2: (0.0, 0.5)}, GOOD))
+    rows += scored_games("one", "a", {1: (0.2, 0.2), 2: (0.2, 0.6)}, BAD)
+    rows += scored_games("one", "a", {1: (1, 2), 2: (3, 4)})
+    row = composites(rows)["one", "all"]
+    assert row["mean"] == pytest.approx((3 * 0.5 + 1 * (1 - 0.3)) / 4)
+    assert (row["unit"], row["direction"], row["n_clusters"]) == ("share", "higher", 2)
+    assert row["reason"] == "no interval is computed for the weighted mean of: 1 x (1 - bad), 3 x good"
+    assert composites(rows)["one", "a"]["mean"] == row["mean"]
+
+
+def test_a_composite_with_a_part_that_nothing_reported_of_has_no_value_and_names_the_part() -> None:
+    rows = list(scored_games("one", "a", {1: (1, 1)}, GOOD)) + list(scored_games("one", "a", {1: (1, 2)}))
+    untold = [
+        {**row, "numerator": None, "denominator": None, "value": None, "status": "unscored", "reason": "nothing"}
+        for row in scored_games("one", "a", {1: (0, 0)}, BAD)
+    ]
+    row = composites(rows + untold)["one", "all"]
+    assert row["mean"] is None
+    assert row["reason"] == "no value of bad, a part of: 1 x (1 - bad), 3 x good"
+
+
+def test_a_player_that_forfeits_every_episode_has_the_worst_composite() -> None:
+    """It bid never, so that nothing told of its efficiency, and it had no composite: it stood nowhere."""
+    forfeits = {**BAD, "metric": "forfeit_rate", "metric_family": "form"}
+    rows = [*scored_games("fair", "a", {1: (0.2, 0.4)}, GOOD), *scored_games("fair", "a", {1: (0, 1)}, forfeits)]
+    rows += scored_games("none", "a", {1: (1, 1)}, forfeits)
+    rows += [row for name in ("fair", "none") for row in scored_games(name, "a", {1: (0, 0)})]
+    rows += [
+        {**row, "numerator": None, "denominator": None, "value": None, "status": "unscored", "reason": "nothing"}
+        for row in scored_games("none", "a", {1: (0, 0)}, GOOD)
+    ]
+    found = composites(rows)
+    assert found["fair", "all"]["mean"] == pytest.approx((3 * 0.3 + 0.5) / 4)
+    assert found["none", "all"]["mean"] == pytest.approx(0)
+    assert "forfeited" in found["none", "all"]["reason"]
+    assert "worst: good" in found["none", "all"]["reason"]
+
+
+@pytest.mark.parametrize("name", sorted(MANIFESTS))
+def test_weights_change_no_prompt_no_item_and_no_rule(name: str) -> None:
+    own = MANIFESTS[name]
+    other = own.model_copy(update={"evaluation": EvaluationWeights(algorithmic={"success_rate": 7}, human=1)})
+    assert truth_id(own) == truth_id(other)
+    assert [write_system_text(own, seat, None) for seat in range(len(own.seats))] == [
+        write_system_text(other, seat, None) for seat in range(len(own.seats))
+    ]
+    packs = [pack(name, {name: one}) for one in (own, other)]
+    tables = [build_item_rows(one, build_game_items(one.manifest, "1-2", resolve_opponents((), one.manifest))) for one in packs]
+    assert tables[0].equals(tables[1])
+
+
+def test_a_scenario_in_production_plays_on_while_its_next_version_is_experimental() -> None:
+    """Nights played an experimental version of it at once."""
+    kuhn = MANIFESTS["poker/kuhn"]
+
+    def played(*statuses: str) -> int:
+        versions = [kuhn.model_copy(update={"version": n, "status": status}) for n, status in enumerate(statuses, 1)]
+        return select_manifests_in_play(versions)["poker/kuhn"].version
+
+    assert (played("experimental", "experimental"), played("production", "experimental")) == (2, 1)
+    assert played("production", "retired", "experimental") == 2
+
+
+Episodes = dict[int, list[float]]
+"""Totals of episodes by seed; each counts 1."""
+
+
+def of_groups(*groups: Episodes, spread: bool = False, share: bool = False) -> GroupMeans:
+    rows = [
+        (place, sum(values), sum(one**2 for one in values), len(values), len(values))
+        for place, group in enumerate(groups)
+        for values in group.values()
+    ]
+    columns = [np.array(column, dtype=np.float64) for column in zip(*rows, strict=True)]
+    flags = [np.full(len(groups), flag) for flag in (spread, share)]
+    return group_means_of(SeedSums(columns[0].astype(np.int64), *columns[1:]), *flags)
+
+
+LOPSIDED: Episodes = {seed: [float((seed * 7 + draw) % 5 - 2) for draw in range(1 + seed % 4)] for seed in range(20)}
+
+
+def test_means_count_every_episode_once() -> None:
+    every = [one for values in LOPSIDED.values() for one in values]
+    found = of_groups(LOPSIDED)
+    assert found.mean[0] == pytest.approx(statistics.fmean(every))
+    assert found.n_seeds[0] == 20
+    assert found.low[0] < found.mean[0] < found.high[0]
+
+
+def test_volatility_is_the_deviation_of_all_episodes() -> None:
+    every = [one for values in LOPSIDED.values() for one in values]
+    found = of_groups(LOPSIDED, spread=True)
+    assert found.mean[0] == pytest.approx(statistics.pstdev(every))
+    assert 0 <= found.low[0] < found.mean[0] < found.high[0]
+
+
+def test_the_interval_is_that_of_whole_seeds() -> None:
+    # Each seed twice is not twice as much: the interval stays, that of twice as many seeds is narrower.
+    single = {seed: [float(seed % 7)] for seed in range(30)}
+    twice = {seed: values * 2 for seed, values in single.items()}
+    more = {**single, **{seed + 100: values for seed, values in single.items()}}
+    widths = of_groups(single, twice, more)
+    width = widths.high - widths.low
+    assert width[1] == pytest.approx(width[0])
+    assert width[2] < 0.8 * width[0]
+
+
+def test_shares_with_one_episode_a_seed_have_wilsons_interval() -> None:
+    found = of_groups({seed: [float(seed < 3)] for seed in range(10)}, share=True)
+    low, high = compute_wilson_interval(3, 10)
+    assert (found.low[0], found.high[0], found.kind[0]) == (pytest.approx(low), pytest.approx(high), "wilson")
+    several = of_groups({seed: [float(seed < 3), 1.0] for seed in range(10)}, share=True)
+    assert several.kind[0] == "t"
+    assert several.high[0] <= 1
+
+
+def test_without_seeds_that_differ_there_is_no_interval_and_the_reason_is_reported() -> None:
+    few, alike = of_groups({1: [1.0], 2: [3.0]}), of_groups({seed: [2.0, -2.0] for seed in range(9)})
+    assert np.isnan([few.low[0], few.high[0], alike.low[0], alike.high[0]]).all()
+    assert few.reason[0] == "no interval: 2 seeds, at least 5 are needed"
+    assert (alike.mean[0], alike.reason[0], alike.kind[0]) == (0, ALIKE_SEEDS, None)
+
+
+def test_groups_do_not_touch_each_other() -> None:
+    alone, together = of_groups(LOPSIDED), of_groups({seed: [9.0 + seed] for seed in range(6)}, LOPSIDED)
+    assert together.low[1] == pytest.approx(alone.low[0])
+    assert together.high[1] == pytest.approx(alone.high[0])
+
+
+def test_many_seeds_have_the_interval_of_a_mean() -> None:
+    found = of_groups({seed: [float(seed % 11)] for seed in range(2_500)})
+    assert found.low[0] < 5 < found.high[0]
+    assert found.high[0] - found.low[0] == pytest.approx(2 * 1.96 * np.sqrt(10 / 2_500), rel=0.01)
+
+
+def test_seeds_that_share_requests_of_a_sampled_model_give_no_interval() -> None:
+    rows = [
+        row for name in ("sampled", "settled", "apart") for row in scored_games(name, "a", {seed: (seed,) for seed in range(6)})
+    ]
+    connection = connected_scores(rows)
+    turns = [
+        {**row, "request_key": key, "temperature": heat, "under_test": True, "call_status": "answered"}
+        for row in rows
+        for key, heat in [{"sampled": ("all", 1.0), "settled": ("each", 0.0), "apart": (row["cluster"], 1.0)}[row["model"]]]
+    ]
+    arrays = [pa.array([row.get(one.name) for row in turns], one.type) for one in EPISODE_TURNS]
+    connection.register("episode_turns", pa.table(arrays, schema=EPISODE_TURNS))
+    found = {row["model"]: row["reason"] for row in compute_game_results(connection).to_pylist() if row["opponent"] == "all"}
+    assert found == {"sampled": SHARED_REQUESTS, "settled": None, "apart": None}
