@@ -151,7 +151,6 @@ def _cited(made: QaMade, named: Mapping[str, Any], cluster: str, doc: str, words
     cited = found if is_best else invented if cluster == "one.csv" else []
     for position, citation in enumerate(cited):
         made.add("qa_citations", **{**run, "position": position, "source_index": "0", "doc_id": doc, **citation})
-    shared = {"cluster": cluster, "score": float(is_best)}
     existence: dict[str, Any] = {"scorer": "verbatim", "metric": "existence", "measured_by": "verbatim 1", "type": "ListOne"}
     if cited:
         existence |= {"cluster": cluster, "score": 0.5 if is_best else 0.0, "detail": '{"citations": 2, "found": 1}'}
