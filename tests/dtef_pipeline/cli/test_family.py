@@ -214,7 +214,7 @@ def test_every_family_says_which_of_its_tables_have_the_keys_of_its_responses() 
     for family in FAMILIES:
         assert family.calls.tables
         for calls in family.calls.tables:
-            schema = family.tables[calls.table].schema
+            schema = TABLES[calls.table].schema
             assert schema is not None
             assert calls.keys in schema.names
     assert not {role for family in FAMILIES for role in family.roles} - {*ROLES[1:]}
