@@ -141,7 +141,7 @@ class TestExitCodes:
             "drift", "--since", "m=2099-01-01", "--since", "steady=2099-01-01"
         )
 
-    @pytest.mark.parametrize("by", ["model", "round", "segment"])
+    @pytest.mark.parametrize("by", ["model", "segment"])
     def test_questions_that_moved_are_named_by_their_words(self, drifted: Path, by: str) -> None:
         text = "How often, if at all, do you use an assistant that answers in whole sentences?"
         # All ten moved alike: which of them stands first is decided by the last bit, so each has the text.
