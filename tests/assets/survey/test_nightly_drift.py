@@ -13,7 +13,7 @@ import dagster as dg
 import pytest
 
 from dtef_pipeline.cli.stage_runs import open_dagster_instance
-from dtef_pipeline.drift import outages
+from dtef_pipeline.drift import evidence
 from resources.warehouse import Warehouse
 from tests.assets.conftest import Pipeline
 from tests.assets.survey.conftest import MOVED, STEADY, Nights
@@ -49,7 +49,7 @@ def weeks(tmp_path_factory: pytest.TempPathFactory, registered: Path) -> Iterato
     shutil.copytree(registered, folder, dirs_exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         use(folder, patch)
-        patch.setattr(outages, "LONGEST_OUTAGE", 2)
+        patch.setattr(evidence, "LONGEST_OUTAGE", 2)
         with open_dagster_instance() as instance:
             nights = Nights(Pipeline(instance, Warehouse(folder / "warehouse")), folder, patch)
             nights.panel(models=["mine", "beside"], rounds=["T1"], segments=["country:kenya"], drift={"baseline": 3})
