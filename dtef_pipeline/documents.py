@@ -174,7 +174,7 @@ def convert_pydantic_errors(faults: Iterable[Mapping[str, Any]], model: type[Bas
         elif kind == "value_error":  # raised by our own checks, with the value
             yield Reason(place, message.removeprefix("Value error, "))
         else:
-            choices = _describe_allowed(kind, message, fault.get("ctx", {}))
+            choices = _describe_bounds(model, place, fault.get("ctx", {})) or _describe_allowed(kind, message)
             yield Reason(place, f"got {format_value(fault['input'])}; allowed: {choices}")
 
 
@@ -213,11 +213,21 @@ def format_value(value: Any) -> str:
     return text if len(text) <= _LONGEST_ECHO else f"{text[:_LONGEST_ECHO]}..."
 
 
-def _describe_allowed(kind: str, message: str, limits: Mapping[str, Any]) -> str:
-    """Describe what is allowed, by pydantic's message if it has no words of ours. `limits`: pydantic's context of the fault."""
-    bounds = [words.format(f"{limits[name]:,.12g}") for name, words in _LIMITS.items() if name in limits]
-    if bounds or kind in _IN_OUR_WORDS:
-        return bounds[0] if bounds else _IN_OUR_WORDS[kind]
+def _describe_bounds(model: type[BaseModel], place: Place, limits: Mapping[str, Any]) -> str:
+    """Return both bounds of the number at a place: `1 to 5`, or `more than 0`. `limits`: the one that was broken; "" without one."""
+    broken = {name: limits[name] for name in _LIMITS if name in limits}
+    info = _find_owner(model, place).model_fields.get(str(place[-1])) if broken and place else None
+    stated = [(name, limit) for limit in info.metadata for name in _LIMITS if hasattr(limit, name)] if info else []
+    bounds = {name: f"{value:,.12g}" for name, value in ({n: getattr(limit, n) for n, limit in stated} | broken).items()}
+    if {"ge", "le"} <= bounds.keys():
+        return f"{bounds['ge']} to {bounds['le']}"
+    return " and ".join(_LIMITS[name].format(bounds[name]) for name in _LIMITS if name in bounds)
+
+
+def _describe_allowed(kind: str, message: str) -> str:
+    """Describe what is allowed, by pydantic's message if it has no words of ours."""
+    if kind in _IN_OUR_WORDS:
+        return _IN_OUR_WORDS[kind]
     text = re.sub(r"^\w+ should (be |have |match )?", "", message)
     if kind == "literal_error":
         return text.replace("'", "").replace(" or ", ", ")

@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from dtef_pipeline.asking.addresses import redact_address
-from dtef_pipeline.errors import DtefError, StoreError, WarehouseError
-from resources.failures import reason
+from dtef_pipeline.errors import StoreError, WarehouseError
 
 
 def open_root(root: str | Path) -> tuple[pafs.FileSystem, str]:
@@ -97,41 +96,33 @@ def strip_secrets(address: str) -> str:
 
 @contextmanager
 def open_whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a binary file for writing, which exists complete after the block, or not at all. Raises StoreError on failure."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror or error}") from None
-    finally:
-        with suppress(OSError):
-            part.unlink()
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file completely or not at all. Raises DtefError with the path on failure."""
-    write_chunks(path, [text])
-
-
-def write_chunks(path: Path, chunks: Iterable[str]) -> None:
-    """Write a text like `write_text`, in pieces, so that it is never completely in memory."""
+    """Open a binary file for writing, which exists complete after the block, or not at all. Raises StoreError with the path on failure."""
     # Existing paths that are not files, such as /dev/stdout, are written in place.
     is_special = path.exists() and not path.is_file()
     target = path if is_special else path.resolve()
     part = target if is_special else target.with_name(f".{uuid.uuid4().hex}.part")
     try:
-        try:
-            with part.open("w", encoding="utf-8") as stream:
-                stream.writelines(chunks)
+        with part.open("wb") as file:
+            yield file
+            file.flush()
             if not is_special:
-                part.replace(target)
-        finally:
-            if not is_special:
-                with suppress(OSError):
-                    part.unlink()
+                os.fsync(file.fileno())
+        if not is_special:
+            part.replace(target)
     except OSError as error:
-        raise DtefError(f"cannot write {path}: {reason(str(error))}") from error
+        raise StoreError(f"cannot write {path}: {error.strerror or error}") from None
+    finally:
+        if not is_special:
+            with suppress(OSError):
+                part.unlink()
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file completely or not at all. Raises StoreError with the path on failure."""
+    write_chunks(path, [text])
+
+
+def write_chunks(path: Path, chunks: Iterable[str]) -> None:
+    """Write a text like `write_text`, in pieces, so that it is never completely in memory."""
+    with open_whole_file(path) as file:
+        file.writelines(chunk.encode() for chunk in chunks)

@@ -15,6 +15,7 @@ from urllib.parse import quote, quote_plus, urlsplit
 import httpx
 import stamina
 
+from dtef_pipeline.asking.addresses import web_address
 from dtef_pipeline.errors import ConfigError
 from resources.retry_after import retry_after
 from resources.settings import Settings
@@ -107,13 +108,10 @@ def require_address(name: str, url: str) -> None:
 def find_address_fault(url: str) -> str | None:
     """Return why nothing can be sent to the URL, or None; the words follow its name and do not show it."""
     try:
-        parts = urlsplit(url)
-        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        web_address(url)
     except ValueError:
-        is_address = False
-    if not is_address:
         return "is not a web address that begins with https:// or http://"
-    if "@" in parts.netloc:
+    if "@" in urlsplit(url).netloc:
         return "has a user name or a password in it, which would not be sent; leave them out"
     return None
 

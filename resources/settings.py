@@ -106,20 +106,10 @@ class Settings(BaseModel):
 
     def environment(self) -> dict[str, str]:
         """Return the places as environment variables for another process, as full paths. The webhook's URL is left out; it is inherited."""
-        places = {
-            "DTEF_WAREHOUSE": self.warehouse if "://" in self.warehouse else str(Path(self.warehouse).absolute()),
-            "DTEF_RESPONSES": self.responses_url,
-            "DTEF_SURVEYS": str(self.surveys.absolute()),
-            "DAGSTER_HOME": str(self.dagster_home),
-        }
-        files = {
-            "DTEF_MODELS": self.models,
-            "DTEF_PANEL": self.panel,
-            "DTEF_BLUEPRINTS": self.blueprints,
-            "DTEF_SCENARIOS": self.scenarios,
-            "DTEF_PERSONAS": self.personas,
-        }
-        return places | {name: str(path.absolute()) for name, path in files.items() if path}
+        paths = {"DTEF_SURVEYS": self.surveys, "DTEF_MODELS": self.models, "DTEF_PANEL": self.panel}
+        paths |= {"DTEF_BLUEPRINTS": self.blueprints, "DTEF_SCENARIOS": self.scenarios, "DTEF_PERSONAS": self.personas}
+        files = {name: str(path.absolute()) for name, path in paths.items() if path}
+        return {**self.places(), "DTEF_RESPONSES": self.responses_url, **files}
 
 
 def require_named_path(variable: str, path: Path, *, folder: bool = False) -> None:

@@ -29,7 +29,7 @@ from tests.postgres import NoPostgres, running_postgres
 from tests.s3_server import running
 from tests.test_s3 import CREDENTIALS
 
-ROUNDS = ("M1", "M2")
+ROUNDS, SEGMENT = ("M1", "M2"), "country:kenya"
 AT_ONCE = 2
 """Calls of one run."""
 FIRST_ANSWERS = 4
@@ -85,21 +85,19 @@ def move_to(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def write_rounds(folder: Path) -> Path:
     """The same prompt is bought once, whatever its round: each round has questions of its own."""
-    file = write_survey(folder / "surveys.csv", ROUNDS, questions=4)
+    file = write_survey(folder / "surveys.csv", ROUNDS, questions=8)
     lines = [line.replace("Question", f"In {line[:2]}: question", 1) for line in file.read_text("utf-8").splitlines()]
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return file
 
 
-def predictions(house: Warehouse, key: str) -> list[dict[str, object]]:
-    round_id, segment = key.split("/")
-    rows = house.read("predictions", round=round_id, segment=segment).to_pylist()
+def predictions(house: Warehouse, round_id: str) -> list[dict[str, object]]:
+    rows = house.read("predictions", round=round_id, segment=SEGMENT).to_pylist()
     return [row for row in rows if row["model"] == "fake"]
 
 
-def start(runner: StageRunner, pipeline: Pipeline, round_id: str) -> int:
-    keys = [key for key in pipeline.keys if key.startswith(round_id)]
-    return runner.start({"predictions": {"models": ["fake"]}}, STAGE_NAMES[:3], keys)
+def start(runner: StageRunner, round_id: str) -> int:
+    return runner.start({"predictions": {"models": ["fake"]}}, STAGE_NAMES[:3], [f"{round_id}/{SEGMENT}"])
 
 
 def test_a_killed_run_loses_no_response_and_repeats_no_request(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,18 +109,18 @@ def test_a_killed_run_loses_no_response_and_repeats_no_request(shared: Path, mon
         with dg.DagsterInstance.get() as instance:
             pipeline = Pipeline(instance, Warehouse(os.environ["DTEF_WAREHOUSE"]))
             pipeline.register(write_rounds(shared))
-            killed = start(runner, pipeline, "M1")
+            killed = start(runner, "M1")
             move_to(shared / "second", monkeypatch)
-            other = start(runner, pipeline, "M2")
+            other = start(runner, "M2")
             await_calls(server)
             assert len(server.calls) - server.busy == len(ROUNDS) * FIRST_ANSWERS
             os.kill(killed, signal.SIGKILL)
             assert runner.await_end(killed) == -signal.SIGKILL
-            again = start(runner, pipeline, "M1")
+            again = start(runner, "M1")
             gate.opened.set()
             assert (runner.await_end(other), runner.await_end(again)) == (0, 0)
             statuses = Counter(run.status for run in instance.get_runs())
-            rows = [row for key in pipeline.keys for row in predictions(pipeline.house, key)]
+            rows = [row for round_id in ROUNDS for row in predictions(pipeline.house, round_id)]
     assert statuses == {dg.DagsterRunStatus.SUCCESS: 2, dg.DagsterRunStatus.FAILURE: 1}
     assert {row["error"] for row in rows} == {None}
     assert len(rows) == len({row["request_key"] for row in rows})

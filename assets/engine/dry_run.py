@@ -31,7 +31,7 @@ from dtef_pipeline.family.run_settings import RunSettings
 from dtef_pipeline.family.stage import CallPlan, EpisodePlan, Forecast, Lengths, Stage, Tables, concatenate_tables
 from resources.gateway.embedder import NOTHING_EMBEDDED, EmbeddingResult
 from resources.model_catalog import load_known_models
-from resources.responses.store import RESPONSES, ModelInStore, ResponseStore
+from resources.responses.store import RESPONSES, ResponseStore
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
@@ -46,25 +46,12 @@ _CUT = "length"
 _UNFORESEEN = Forecast()
 
 
-class NoResponses:
-    """A response store that does not exist yet."""
-
-    def find_known_keys(self, keys: Iterable[str]) -> set[str]:
-        return set()
-
-    def responses(self, keys: Iterable[str], columns: Sequence[str] = ()) -> pa.Table:
-        return RESPONSES.empty_table().select(list(columns or RESPONSES.names))
-
-    def models(self, snapshot: str) -> list[ModelInStore]:
-        return []
-
-
 class Outside(NamedTuple):
     """`Inputs.outside` of an estimate."""
 
     warehouse: Warehouse
     settings: Settings
-    responses: ResponseStore | NoResponses = NoResponses()
+    responses: ResponseStore
 
 
 @dataclass
@@ -90,14 +77,12 @@ def dry_run(
     settings: RunSettings,
     keys: Sequence[str],
     outside: Outside,
-    store: ResponseStore | None,
     only: Mapping[str, Collection[str]] | None = None,
 ) -> DryRun:
-    """Return the planned requests of these stages for the partitions `keys`. `store`: of responses, or None without any.
+    """Return the planned requests of these stages for the partitions `keys`.
 
     `only`: the partitions of a stage, if not all. Raises DtefError if no partition can be planned.
     """
-    outside = outside._replace(responses=store or NoResponses())
     planner = _Planner(family, stages, settings, outside, keys, only or {})
     with planner.exit_stack:
         for key in keys:

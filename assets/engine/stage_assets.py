@@ -264,19 +264,13 @@ def _format_metadata_value(value: Any) -> Any:
     return dg.MetadataValue.json(value) if isinstance(value, (list, dict)) else value
 
 
-def _read_stage_config(context: dg.AssetCheckExecutionContext, stage: Stage) -> Mapping[str, Any]:
-    """Return the run's configuration of the stage; empty if the run has only the check."""
-    run_config: Any = context.run.run_config
-    config: Mapping[str, Any] = run_config.get("ops", {}).get(stage.name, {}).get("config", {})
-    return config
-
-
 def _check(family: Family, stage: Stage, asset: dg.AssetsDefinition, check: Check) -> dg.AssetChecksDefinition:
     severity = dg.AssetCheckSeverity.ERROR if check.blocking or check.is_error else dg.AssetCheckSeverity.WARN
 
     def compute(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
         offenders, n_rows = list[Offender](), 0
-        config, shared = _read_stage_config(context, stage), Shared()
+        run_config: Any = context.run.run_config  # empty if the run has only the check
+        config, shared = run_config.get("ops", {}).get(stage.name, {}).get("config", {}), Shared()
         for key, rows in read_keys(store, check.table, check.columns):
             n_rows += len(rows)
             inputs = StageInputs(store, family.space, key, shared=shared)

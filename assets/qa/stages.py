@@ -290,12 +290,12 @@ def judge_limits(store: Store, settings: QaSettings) -> Limits:
     arbiter = resolve_run_arbiter(load_store_models(store), settings)
     if arbiter is None or arbiter.daily_budget is None:
         return Limits()
-    daily = DailyBudget(arbiter.daily_budget, lambda: store.responses.sum_spent("judge", _midnight()))
-    return Limits({"judge": daily}, settings.allow_unpriced)
 
+    def sum_spent_today() -> float:
+        midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+        return store.responses.sum_spent("judge", midnight)
 
-def _midnight() -> datetime:
-    return datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return Limits({"judge": DailyBudget(arbiter.daily_budget, sum_spent_today)}, settings.allow_unpriced)
 
 
 def plan_judgements(inputs: Inputs, settings: QaSettings) -> EpisodePlan | Tables:

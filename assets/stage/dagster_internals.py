@@ -93,46 +93,6 @@ from dagster._serdes import ConfigurableClassData
 # Changes a field of a record, here of a check's evaluation. Replaced by: as `make_nonblocking` below.
 from dagster_shared.record import replace
 
-__all__ = [
-    "CODE_VERSION_TAG",
-    "DATA_VERSION_IS_USER_PROVIDED_TAG",
-    "DATA_VERSION_TAG",
-    "DEFAULT_DATA_VERSION",
-    "GRPC_INFO_TAG",
-    "HIDDEN_TAG_PREFIX",
-    "LOGS_NOTHING",
-    "MAX_RETRIES_TAG",
-    "NULL_EVENT_POINTER",
-    "RANGE_END",
-    "RANGE_START",
-    "RETRY_NUMBER_TAG",
-    "WILL_RETRY_TAG",
-    "CheckRunHealthResult",
-    "ConfigurableClassData",
-    "DagsterEventBatchMetadata",
-    "InstanceConcurrencyContext",
-    "SensorState",
-    "WorkerStatus",
-    "build_web_server_command",
-    "dev_command",
-    "filter_storage_messages",
-    "get_input_data_version_tag",
-    "get_input_event_pointer_tag",
-    "get_step",
-    "is_server_up",
-    "list_backfills",
-    "log_run_event",
-    "log_step_failure",
-    "make_nonblocking",
-    "read_event_data",
-    "read_sensor_state",
-    "read_storage_settings",
-    "sensor_cursor",
-    "shield_output_mirrors",
-    "use_code_location",
-    "watch_steps",
-]
-
 _PROGRESS_DATA = "dtef/progress"
 OWN_LINES = (
     "Exception while storing event batch: ",

@@ -79,9 +79,7 @@ def read_observed_versions(instance: dg.DagsterInstance, asset: dg.AssetKey, key
     return _latest(instance, asset, dg.DagsterEventType.ASSET_OBSERVATION, list(keys))
 
 
-def _latest(
-    instance: dg.DagsterInstance, asset: dg.AssetKey, kind: dg.DagsterEventType, keys: Sequence[str] | None = None
-) -> dict[str, str]:
+def _latest(instance: dg.DagsterInstance, asset: dg.AssetKey, kind: dg.DagsterEventType, keys: Sequence[str]) -> dict[str, str]:
     latest = instance.event_log_storage.get_latest_tags_by_partition(asset, kind, [DATA_VERSION_TAG], asset_partitions=keys)
     return {key: tags[DATA_VERSION_TAG] for key, tags in latest.items()}
 

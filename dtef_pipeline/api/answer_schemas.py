@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -34,25 +34,21 @@ def make_optional() -> Any:
 
 
 class TableColumns:
-    """Columns of a table as members of a response. `names`: None: all; columns outside `never_null` may be null, because older files lack
-    newer columns.
-    """
+    """Columns of a table as members of a response. `names`: None: all. Each may be null, because older files lack newer columns."""
 
-    def __init__(self, columns: pa.Schema, names: Iterable[str] | None = None, never_null: Collection[str] = ()) -> None:
-        self.columns, self.names, self.never_null = columns, tuple(names or columns.names), never_null
+    def __init__(self, columns: pa.Schema, names: Iterable[str] | None = None) -> None:
+        self.columns, self.names = columns, tuple(names or columns.names)
 
     def __call__(self, schema: dict[str, Any]) -> None:
         """Add them to the schema of a response, before its own members."""
-        column_schemas = {
-            name: column_schema(self.columns.field(name), can_be_null=name not in self.never_null) for name in self.names
-        }
+        column_schemas = {name: column_schema(self.columns.field(name)) for name in self.names}
         schema["properties"] = {**column_schemas, **schema.get("properties", {})}
         schema["required"] = [*schema["properties"]]
 
 
-def describe_row(columns: pa.Schema, names: Iterable[str] | None = None, never_null: Collection[str] = ()) -> ConfigDict:
+def describe_row(columns: pa.Schema, names: Iterable[str] | None = None) -> ConfigDict:
     """Return the columns of a RowBody, see `TableColumns`."""
-    return ConfigDict(json_schema_extra=TableColumns(columns, names, never_null))
+    return ConfigDict(json_schema_extra=TableColumns(columns, names))
 
 
 class RowBody(AnswerBody):
@@ -71,12 +67,10 @@ def convert_to_json(value: Any) -> Any:
     return simplify_value(value, datetime.isoformat)
 
 
-def column_schema(column: pa.Field, *, can_be_null: bool = True) -> dict[str, Any]:
-    """Return the JSON schema of a column."""
+def column_schema(column: pa.Field) -> dict[str, Any]:
+    """Return the JSON schema of a column, which may be null."""
     schema = _describe_type(column.type)
-    if can_be_null:
-        schema["type"] = [schema["type"], "null"]
-    return {**schema, "description": description(column)}
+    return {**schema, "type": [schema["type"], "null"], "description": description(column)}
 
 
 def _describe_type(kind: pa.DataType) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime, timedelta
 from functools import partial
-from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from fastapi import Depends, Request
@@ -106,35 +105,6 @@ class HealthBody(AnswerBody):
     daemon: DaemonHealth
 
 
-class _DaemonCache:
-    """Cache of the daemon's state, checked at most every few seconds, because opening Dagster's home takes a moment."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._found: dict[str, tuple[datetime, DaemonState]] = {}
-
-    def state(self, services: Services, now: datetime) -> DaemonState:
-        from assets.daemon_state import daemon_state
-        from dtef_pipeline.api.plans.manifest_base import use_home
-
-        home = services.settings.dagster_home
-        with self._lock:
-            entry = self._found.get(str(home))
-            if entry is None or abs((now - entry[0]).total_seconds()) > _DAEMON_KEPT_S:
-                with use_home(str(home)):
-                    daemon = daemon_state(home, QUEUE_SENSOR)
-                entry = self._found[str(home)] = now, daemon.merge_earlier(entry[1], entry[0]) if entry else daemon
-        return entry[1]
-
-    def last_state(self, services: Services, now: datetime) -> DaemonState | None:
-        """Return the latest state without a new check; None: there is none."""
-        entry = self._found.get(str(services.settings.dagster_home))
-        return entry[1] if entry and abs((now - entry[0]).total_seconds()) <= _DAEMON_KNOWN_S else None
-
-
-_daemon = _DaemonCache()
-
-
 class HealthMonitor:
     """Checks the health of the service in its own threads, because those of the routes may all wait for the database."""
 
@@ -144,6 +114,8 @@ class HealthMonitor:
         self._at_daemon = ThreadPoolExecutor(1, "health of the daemon")
         self._under_way: asyncio.Task[HealthBody] | None = None
         self._glance: Future[DaemonState] | None = None
+        self._seen: tuple[datetime, DaemonState] | None = None
+        """The daemon's latest state, and when it was read."""
         self._is_first = True
 
     def prepare(self) -> None:
@@ -163,14 +135,28 @@ class HealthMonitor:
         Does not wait. The daemon is checked in the background for the next call.
         """
         now = self._services.evaluations.clock()
-        state = _daemon.last_state(self._services, now)
+        seen = self._seen
         if self._glance is None or self._glance.done():
-            self._glance = self._at_daemon.submit(_daemon.state, self._services, now)
-        return next(iter(_find_daemon_problems(state, now, 0)), None) if state else None
+            self._glance = self._at_daemon.submit(self._read_daemon, now)
+        if seen is None or abs((now - seen[0]).total_seconds()) > _DAEMON_KNOWN_S:
+            return None
+        return next(iter(_find_daemon_problems(seen[1], now, 0)), None)
+
+    def _read_daemon(self, now: datetime) -> DaemonState:
+        """Read the daemon's state, at most every few seconds, because opening Dagster's home takes a moment. For the thread of its checks."""
+        from assets.daemon_state import daemon_state
+        from dtef_pipeline.api.plans.manifest_base import use_home
+
+        seen, home = self._seen, self._services.settings.dagster_home
+        if seen is None or abs((now - seen[0]).total_seconds()) > _DAEMON_KEPT_S:
+            with use_home(str(home)):
+                daemon = daemon_state(home, QUEUE_SENSOR)
+            seen = self._seen = now, daemon.merge_earlier(seen[1], seen[0]) if seen else daemon
+        return seen[1]
 
     async def _check_health(self) -> HealthBody:
         now, loop = self._services.evaluations.clock(), asyncio.get_running_loop()
-        looking = loop.run_in_executor(self._at_daemon, _daemon.state, self._services, now)
+        looking = loop.run_in_executor(self._at_daemon, self._read_daemon, now)
         database = loop.run_in_executor(self._at_database, _check_database, self._services, now)
         patience = _FIRST_LOOK_WITHIN_S if self._is_first else _DAEMON_WITHIN_S
         self._is_first = False

@@ -18,8 +18,7 @@ from dtef_pipeline.text.number_words import format_plural
 
 if TYPE_CHECKING:
     from dtef_pipeline.boards.cells import BoardOptions
-    from dtef_pipeline.boards.intervals import Measures
-    from dtef_pipeline.boards.ratios import Grid
+    from dtef_pipeline.boards.intervals import Grid, Measures
 
 Codes = npt.NDArray[np.int64]
 Deviations = npt.NDArray[np.float32]

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.models import COMPUTED
 from dtef_pipeline.asking.request import EMBEDDER, LAST_ERROR, ROLES
 from dtef_pipeline.boards.cells import has_table
-from dtef_pipeline.boards.family_calls import UNKNOWN_COSTS, Calls, FamilyCalls, StoredUsage
+from dtef_pipeline.boards.family_calls import UNKNOWN_COSTS, FamilyCalls, StoredUsage
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.tables import COSTS, convert_to_schema
 
@@ -85,19 +85,20 @@ _IDENTIFYING_COLUMNS = ("role", "first_level", "second_level", "snapshot", "purp
 
 def requests_sql(family: FamilyCalls, tables: Collection[str] | None = None) -> str:
     """Return SQL for one row per request of a language model, with the place it counts under. `tables`: those available; None for all."""
-    rows = [_request_rows_sql(calls, family) for calls in family.tables if tables is None or calls.table in tables]
+    rows = []
+    for calls in family.tables:
+        if tables is None or calls.table in tables:
+            is_single = calls.keys == "request_key"
+            fields = {
+                **{name: getattr(calls, name) for name in calls.__slots__},
+                "keys": "[request_key]" if is_single else calls.keys,
+                "is_asked": "request_key IS NOT NULL" if is_single else f"len({calls.keys}) > 0",
+                "first": calls.first or family.space.first,
+                "second": calls.second or family.space.second or "NULL",
+                "computed": COMPUTED,
+            }
+            rows.append(_CALL_ROWS.format(**fields))
     return _EACH_REQUEST.format(rows=" UNION ALL ".join(rows))
-
-
-def _request_rows_sql(calls: Calls, family: FamilyCalls) -> str:
-    names = {name: getattr(calls, name) for name in calls.__slots__}
-    names |= {"first": calls.first or family.space.first, "second": calls.second or family.space.second or "NULL"}
-    is_single = calls.keys == "request_key"
-    return _CALL_ROWS.format(
-        **{**names, "keys": "[request_key]" if is_single else calls.keys},
-        is_asked="request_key IS NOT NULL" if is_single else f"len({calls.keys}) > 0",
-        computed=COMPUTED,
-    )
 
 
 def count_calls_once(

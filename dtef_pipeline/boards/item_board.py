@@ -34,7 +34,12 @@ def rank_item_board(scores: pa.Table, names: Sequence[str], order: Sequence[str]
     """
     board = build_means_frame(scores, [*names, *MODEL])
     n_expected = add_coverage(board, scores, names)
-    return rank_boards(board.assign(note=_write_board_notes(board, n_expected)), scores, names, order)
+    rows = zip(board["note"], board["n_items"], has_enough(board), n_expected.tolist(), strict=True)
+    board["note"] = [
+        "; ".join(filter(None, (note, "" if is_ranked or not n_items else explain_unranked(n_items, total))))
+        for note, n_items, is_ranked, total in rows
+    ]
+    return rank_boards(board, scores, names, order)
 
 
 def add_coverage(board: pd.DataFrame, scores: pa.Table, names: Sequence[str], left_out: Codes | int = 0) -> Codes:
@@ -76,16 +81,6 @@ def rank_boards(board: pd.DataFrame, scores: pa.Table, names: Sequence[str], ord
     return board.sort_values(columns, ascending=[name != "score" for name in columns], ignore_index=True)
 
 
-def _write_board_notes(board: pd.DataFrame, n_expected: Codes) -> list[str]:
-    """Return the note of each row, with the reason if it is not ranked."""
-    return [
-        "; ".join(filter(None, (note, "" if is_ranked or not n_items else explain_unranked(n_items, total))))
-        for note, n_items, is_ranked, total in zip(
-            board["note"], board["n_items"], has_enough(board), n_expected.tolist(), strict=True
-        )
-    ]
-
-
 def explain_unranked(items: int, total: int, details: str = "") -> str:
     """Explain why a model with scores for `items` items is not ranked. `details`: text about other items."""
     return f"not ranked: it has scores for {items:,} of {format_count(total, 'item')}{details}, at least 9 of 10 are needed"
@@ -116,7 +111,8 @@ def _compute_rank_ranges(scores: pa.Table, ranked: pd.DataFrame, names: Sequence
         rows = board_rows.get(tuple(grid.keys[name] for name in names))
         if rows is None:
             continue
-        subgrid = grid.select_grid_models(pd.MultiIndex.from_frame(grid.rows).isin(pd.MultiIndex.from_frame(rows[list(MODEL)])))
+        mask = pd.MultiIndex.from_frame(grid.rows).isin(pd.MultiIndex.from_frame(rows[list(MODEL)]))
+        subgrid = grid._replace(rows=grid.rows[mask].reset_index(drop=True), means=grid.means[:, mask])
         pairs = compare_grid(subgrid)
         wins = pairs[pairs["verdict"] == BETTER] if len(pairs) else pd.DataFrame(columns=[*MODEL, *OTHER])
         place = pd.MultiIndex.from_frame(subgrid.rows)

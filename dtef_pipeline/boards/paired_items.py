@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
@@ -32,10 +31,6 @@ class BoardGrid(NamedTuple):
     """The name of such a group: `cluster`, or `item` if each item is its own."""
     scope: str = ""
     """What intervals cover, in words, if there are too few clusters and items are taken as independent."""
-
-    def select_grid_models(self, models: npt.NDArray[np.bool_]) -> BoardGrid:
-        """Return the grid of only these models, (models,)."""
-        return self._replace(rows=self.rows[models].reset_index(drop=True), means=self.means[:, models])
 
     def n_units(self) -> Codes:
         """Return (models,), the number of units in which each has a score."""

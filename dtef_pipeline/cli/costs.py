@@ -29,20 +29,19 @@ SHOWN_COST = {"cost": description(COSTS.field("cost_usd")).partition(";")[0]}
 
 
 @reads_tables
-def costs(
-    warehouse: Warehouse, family: str | None, by: Sequence[str], rounds: Sequence[str], snapshot: str | None, output: str
-) -> None:
-    """Print calls and costs. Raises ConfigError if a column, round or snapshot is unknown, and WarehouseError if no family has costs."""
-    if rounds and family not in (None, "survey"):
-        raise ConfigError(f"--round works with --family survey only, not with --family {family}")
-    family = family or ("survey" if rounds else None)
+def costs(warehouse: Warehouse, family: str | None, by: Sequence[str], snapshot: str | None, output: str) -> None:
+    """Print calls and costs. Raises ConfigError if a column or snapshot is unknown, and WarehouseError if no family has costs."""
     families = [record for record in FAMILIES if family in (None, record.name)]
     columns = _map_columns(families[0]) if family else _BY_ANY_FAMILY
     by = by or (families[0].calls.summed_by if family else ("family", "role"))
     if unknown := [name for name in by if name not in columns]:
         scope = f"--family {family}" if family else "all families"
         raise ConfigError(f"--by {', '.join(unknown)} does not work with {scope}; choose from {', '.join(columns)}")
-    frame = _filter_rows(_read_cost_rows(warehouse, families, family), rounds, snapshot)
+    frame = _read_cost_rows(warehouse, families, family)
+    snapshots = sorted(frame["snapshot"].dropna().unique())
+    if snapshot and snapshot not in snapshots:
+        raise ConfigError(f"no costs of snapshot {snapshot}; there are: {', '.join(snapshots) or 'none'}")
+    frame = frame[frame["snapshot"] == snapshot] if snapshot else frame
     if not len(frame) and output == "table":
         click.echo("no language model was called, and baselines cost nothing")
         return
@@ -84,16 +83,6 @@ def _read_cost_rows(warehouse: Warehouse, families: Sequence[Family], family: st
         warn_stale(warehouse, "costs", record.scores_table, f"dtef {record.name} board --refresh", record.name)
     parts = [warehouse.rows("costs", family=record.name) for record in records]
     frame: pd.DataFrame = pa.concat_tables(parts).to_pandas()
-    return frame
-
-
-def _filter_rows(frame: pd.DataFrame, rounds: Sequence[str], snapshot: str | None) -> pd.DataFrame:
-    filters = {"round": ("first_level", rounds), "snapshot": ("snapshot", [snapshot] if snapshot else [])}
-    for noun, (column, values) in filters.items():
-        choices = sorted(frame[column].dropna().unique())
-        if absent := [value for value in values if value not in choices]:
-            raise ConfigError(f"no costs of {noun} {', '.join(absent)}; there are: {', '.join(choices) or 'none'}")
-        frame = frame[frame[column].isin(values)] if values else frame
     return frame
 
 

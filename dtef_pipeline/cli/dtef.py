@@ -100,18 +100,17 @@ def report(out: Path) -> None:
     "--family survey model, rubric role and model, qa role, suite, evaluator and model, games role, scenario, persona and model]",
 )
 @family_option(None, "Family of evaluations to show.  [default: all]")
-@of_rounds
 @click.option("--snapshot", help="Only this snapshot.  [default: all]")
 @writes_a_table
 @reports_errors
-def costs(by: tuple[str, ...], family: str | None, rounds: tuple[str, ...], snapshot: str | None, output: str) -> None:
+def costs(by: tuple[str, ...], family: str | None, snapshot: str | None, output: str) -> None:
     """Show the calls of language models and their cost: requests, tokens, US dollars.
 
     A request that several rows share counts once. The numbers are those of the table costs, which every run brings up to date.
     """
     from dtef_pipeline.cli.costs import costs as show_costs
 
-    show_costs(family, by, rounds, snapshot, output)
+    show_costs(family, by, snapshot, output)
 
 
 @main.command(epilog="Columns: dtef explain drift", short_help="Show whether models respond differently than before.")

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -138,13 +139,14 @@ def _compare_daily_budgets(daily: Mapping[str, float | None], rows: Sequence[Pla
 
 
 @contextmanager
-def open_response_store(settings: Settings) -> Iterator[ResponseStore | None]:
-    """Open the response store, or yield None if its file does not exist yet."""
+def open_response_store(settings: Settings) -> Iterator[ResponseStore]:
+    """Open the response store, or an empty one elsewhere if its file does not exist yet."""
     url = sa.make_url(settings.responses_url)
-    if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
-        yield None
-        return
-    with ResponseStore(settings.responses_url) as store:
+    is_absent = url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file()
+    with (
+        TemporaryDirectory() as folder,
+        ResponseStore(Path(folder, "empty.sqlite") if is_absent else settings.responses_url) as store,
+    ):
         yield store
 
 

@@ -235,9 +235,9 @@ def plan_dry_run(record: FamilyRun, context: RunContextOfCommand, keys: Sequence
 
     steps = record.steps(context, keys, record.stages())
     stages, only = [stage for stage, _ in steps], {stage.name: stage_keys for stage, stage_keys in steps}
-    outside = Outside(context.warehouse, context.environment)
     with open_response_store(context.environment) as store:
-        return dry_run(context.family, stages, context.options, keys, outside, store, only)
+        outside = Outside(context.warehouse, context.environment, store)
+        return dry_run(context.family, stages, context.options, keys, outside, only)
 
 
 def open_run(record: FamilyRun, options: Any, flags: RunFlags) -> RunContextOfCommand:

@@ -162,8 +162,3 @@ def list_scored_rounds(warehouse: Warehouse, rounds: Sequence[str]) -> list[str]
     if absent := [r for r in rounds if r not in known_rounds]:
         raise ConfigError(f"no scores of round {', '.join(absent)}; scored so far: {', '.join(known_rounds)}")
     return known_rounds
-
-
-def require_rows(warehouse: Warehouse, table: str, hint: str) -> None:
-    if not warehouse.values(table, "round"):
-        raise WarehouseError(f"no {table} in {warehouse.root} yet: {hint}")

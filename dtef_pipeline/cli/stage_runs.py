@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -33,6 +32,7 @@ from dtef_pipeline.text.name_matching import list_nearest
 from dtef_pipeline.text.number_words import format_count
 from dtef_pipeline.text.unknown_cost import format_cost
 from resources.failures import describe_error, describe_start_failure, find_unset_variables, links
+from resources.file_systems import write_text
 from resources.gateway.budget import Accounts
 from resources.gateway.model_checks import refuse_early
 from resources.gateway.progress import PartsProgress, keep_terminal
@@ -96,7 +96,7 @@ def prepare_home() -> Path:
     try:
         home.mkdir(parents=True, exist_ok=True)
         if not settings.exists():
-            _copy_whole(find_shipped("dagster.yaml"), settings)
+            write_text(settings, find_shipped("dagster.yaml").read_text(encoding="utf-8"))
     except OSError as error:
         hint = "; choose another folder with DAGSTER_HOME" if not home.is_dir() else ""
         raise ConfigError(f"cannot make the home of Dagster {home}: {explain_missing_folder(home, error)}{hint}") from error
@@ -105,16 +105,6 @@ def prepare_home() -> Path:
     # Number of materialization events written together.
     os.environ.setdefault("DAGSTER_EVENT_BATCH_SIZE", "50")
     return home
-
-
-def _copy_whole(source: Path, target: Path) -> None:
-    """Copy a file atomically, since Dagster would read a partial one as its settings."""
-    part = target.with_name(f".{target.name}.part")
-    try:
-        shutil.copyfile(source, part)
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def make_roll_ups(instance: Any, family: str, names: Sequence[str], config: Mapping[str, Mapping[str, Any]]) -> LaunchResult:

@@ -83,7 +83,8 @@ def print_rows(
             table[name] = format_column_intervals(frame, layout.estimate, ends)
     for name in {*_FLAG_COLUMNS} & {*frame}:
         table[name] = frame[name].map({True: "yes", False: ""})
-    columns, lines = find_filled_columns(table, layout.columns), [*_format_notes(layout, frame), *lines]
+    columns = [name for name in layout.columns if name in table and (table[name].notna() & (table[name] != "")).any()]
+    lines = [*_format_notes(layout, frame), *lines]
     print_table(table, explained_as, columns=columns, kept=layout.always_shown, first_out=layout.hidden_first, lines=lines)
 
 
@@ -91,11 +92,6 @@ def whole_frame(rows: pa.Table) -> pd.DataFrame:
     """Return a data frame in which integer columns with nulls stay integers."""
     frame: pd.DataFrame = rows.to_pandas(types_mapper={pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype()}.get)
     return frame
-
-
-def find_filled_columns(frame: pd.DataFrame, names: Iterable[str]) -> list[str]:
-    """Return the columns with a value in any row."""
-    return [name for name in names if name in frame and (frame[name].notna() & (frame[name] != "")).any()]
 
 
 def _format_notes(layout: TableLayout, frame: pd.DataFrame) -> Iterator[str]:

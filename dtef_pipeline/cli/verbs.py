@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import click
 
+from dtef_pipeline.boards.named_boards import Board
 from dtef_pipeline.cli.error_reports import reports_errors
 from dtef_pipeline.cli.options import (
     Option,
@@ -42,19 +43,6 @@ class Commands(click.Group):
         return self.usual.get_command(ctx, cmd_name) if command is None and self.usual else command
 
 
-class BoardChoice(Protocol):
-    """A table that `--by` can select."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def shows(self) -> str: ...
-
-    @property
-    def table(self) -> str: ...
-
-
 class Verb(NamedTuple):
     """A family's help for a verb, and its own options."""
 
@@ -79,7 +67,7 @@ class FamilyWords:
     list: Verb
     board: Verb
     run: click.Command
-    boards: Sequence[BoardChoice] = ()
+    boards: Sequence[Board] = ()
     """The choices of `board --by`; empty for a single board."""
     model_option: str = "--model"
     """The option that filters a board by model or player."""
@@ -183,7 +171,7 @@ def _build_board_verb(words: FamilyWords) -> Verb:
     return words.board._replace(options=(*([by_option] if words.boards else []), subject, *words.board.options, _REFRESH))
 
 
-def _format_boards(family: str, boards: Sequence[BoardChoice]) -> str:
+def _format_boards(family: str, boards: Sequence[Board]) -> str:
     columns = f"Columns: dtef explain {family}{'/BOARD, such as ' + family + '/overall' if boards else ''}"
     lines = ["What --by shows:", *(f"  {board.name:<15}  {board.shows}" for board in boards), ""] if boards else []
     return "\n".join(["\b", *lines, columns])

@@ -18,20 +18,10 @@ from dtef_pipeline.text.number_words import format_count, list_first_names
 PARSE_RATE_CHANGE = 0.01
 """Smallest change of the parse rate that is reported."""
 _MOST_NAMED = 3
-CHANGE_NAMES = {
-    "answers": "answers",
-    "parse_rate": "parse rate",
-    "served_model": "served model",
-    "fingerprint": "fingerprint",
-    "prompts": "prompts",
-    "metric": "metric",
-    "panel": "panel",
-}
-"""Kinds of change with their display names; a family adds that of its truth."""
 
 
 class Change(NamedTuple):
-    """A change of a series. `snapshot`: the first with `after`."""
+    """A change of a series. `snapshot`: the first with `after`; `kind`: such as `parse_rate`, or the family's word for its truth."""
 
     kind: str
     snapshot: str

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -35,7 +35,7 @@ from dtef_pipeline.drift.history import Histories, History
 from dtef_pipeline.drift.judge_verdicts import subtract_judges
 from dtef_pipeline.drift.paired import Paired, pair_with_baseline
 from dtef_pipeline.drift.rule import DriftVerdict, apply_drift_rule
-from dtef_pipeline.drift.settings import WatchOptions
+from dtef_pipeline.drift.settings import WatchOptions, list_names
 from dtef_pipeline.drift.shared_shift import Scores, SharedShift, compute_shared_shift
 from dtef_pipeline.drift.snapshots import Comparable, Items, Snapshot, build_panels, grid, parse_rate
 from dtef_pipeline.drift.subject import Subject
@@ -172,7 +172,10 @@ def compute_model_drift(
         pairs = build_pair_codes(histories.labels, subject)
         n_late = sum(past.is_watched and not late.isdisjoint(past.times) for past in histories.all)
         threshold = options.threshold(n_watched * n_late)
-        pools = _group_by_setting(histories.all, subject)
+        by_setting: dict[tuple[str, ...], list[History]] = {}
+        for past in histories.all:
+            by_setting.setdefault(tuple(past.keys[name] for name in subject.keys.asked), []).append(past)
+        pools = by_setting.values()
         n_several = sum(len({past.keys["model"] for past in pool if past.is_watched}) > 1 for pool in pools)
         # Half of alpha: the common shift varies more than it seems.
         shared_threshold = options.threshold(2 * n_watched * n_several)
@@ -189,13 +192,6 @@ def compute_model_drift(
     table = pa.Table.from_pylist(checks, DRIFT)
     texts = subject.add_texts(table, connection) if subject.add_texts else table
     return ModelDrift(texts, pa.Table.from_pylist(series, DRIFT_SERIES), tuple(checks))
-
-
-def _group_by_setting(series: Sequence[History], subject: Subject) -> list[list[History]]:
-    pools: dict[tuple[str, ...], list[History]] = {}
-    for history in series:
-        pools.setdefault(tuple(history.keys[name] for name in subject.keys.asked), []).append(history)
-    return list(pools.values())
 
 
 def _compare_series(
@@ -225,7 +221,7 @@ def _compare_series(
 
 def _build_short_row(log: History, subject: Subject, options: WatchOptions) -> dict[str, Any]:
     """Return the row of a series with one counted snapshot, or none."""
-    rule = _apply_rule_to_nothing(tuple(log.times.items()), log.temperature)
+    rule = apply_drift_rule(pd.DataFrame(columns=list(log.times)), log.times, temperature=log.temperature)
     row = {
         **log.keys,
         **subject.series_columns(log.keys),
@@ -233,13 +229,8 @@ def _build_short_row(log: History, subject: Subject, options: WatchOptions) -> d
         "latest_snapshot": next(iter(log.times), None),
         "changes": [],
     }
-    since = options.find_since(log.keys["model"], log.keys["model_variant"])
+    since = options.find_since(list_names(log.keys["model"], log.keys["model_variant"]))
     return row if log.times else {**row, "reason": f"not compared: no snapshot since {since}, and earlier ones are left out"}
-
-
-@lru_cache(maxsize=128)
-def _apply_rule_to_nothing(times: tuple[tuple[str, datetime | None], ...], temperature: float | None) -> DriftVerdict:
-    return apply_drift_rule(pd.DataFrame(columns=[label for label, _ in times]), dict(times), temperature=temperature)
 
 
 def _find_late_labels(histories: Histories, n_days: int) -> set[str]:
@@ -276,8 +267,7 @@ class _Comparison:
             for part in build_panels(snapshots, options.baseline, history.times, pairs)
         ]
         self._panel = panel = choose_panel(self._panels)
-        self._comparable, self._asked, self._values = panel.comparable, panel.asked, panel.values
-        self._rule, self.verdict, self.pairs = panel.rule, panel.verdict, panel.pairs
+        self._comparable, self.verdict, self.pairs = panel.comparable, panel.verdict, panel.pairs
         self.name, self._retired = history.keys["model"], threshold is None
         grids = (panel.comparable.grid(values) for values in (lambda s: s.parsed, lambda s: s.ok, lambda s: s.answered))
         labels_compared = list(self.pairs.snapshots)
@@ -291,18 +281,20 @@ class _Comparison:
         return {
             **self._history.keys,
             **self._subject.series_columns(self._history.keys),
-            "n_prompts": len(self._asked),
+            "n_prompts": len(self._panel.asked),
             "latest_snapshot": self._snapshots[-1].label,
-            **asdict(self._rule),
+            **asdict(self._panel.rule),
             **evidence,
-            "reason": "; ".join([self._rule.reason, *self._build_notes(), *self._explain_exclusions()]),
+            "reason": "; ".join([self._panel.rule.reason, *self._build_notes(), *self._explain_exclusions()]),
             "changes": [change._asdict() for change in changes],
         }
 
     def _build_notes(self) -> list[str]:
         if self.verdict is None:
             return []
-        return [*self.verdict.notes, *self._options.describe_missing_controls(self.name, self.verdict.controls)]
+        absent = list_first_names(self._options.find_absent_controls((self.name, *self.verdict.controls)), _MOST_NAMED)
+        note = f"drift.control: {absent} asked in too few of these snapshots to compare with"
+        return [*self.verdict.notes, *([note] if absent else [])]
 
     def _collect_changes(self) -> list[Change]:
         """Return the changes at a shift's first snapshot, else since the baseline; then those that made earlier snapshots another test."""
@@ -376,7 +368,7 @@ class _Comparison:
     def _compute_shared_values(self, label: str, place: int) -> dict[str, Any]:
         answers = self._answers
         return {
-            "score": _compute_mean(self._values[label].to_numpy()),
+            "score": _compute_mean(self._panel.values[label].to_numpy()),
             "difference": float(self.pairs.means[place]),
             "parse_rate": parse_rate(answers.ok[:, place], answers.answered[:, place]),
             "log10_e": float(self.verdict.evidence.log10_e[place]) if self.verdict else None,

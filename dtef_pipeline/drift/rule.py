@@ -88,15 +88,10 @@ def apply_drift_rule(values: pd.DataFrame, times: Mapping[str, datetime | None],
 def _format_extremes(means: pd.Series) -> str:
     """Return `0.6000 in 2026-01-03, 0.8000 in 2026-01-01`: the lowest and highest mean score."""
     low, high = str(means.idxmin()), str(means.idxmax())
-    if is_equal(float(means[low]), float(means[high])):
+    if f"{means[low]:.4f}" == f"{means[high]:.4f}":
         quantifier = "both" if len(means) == 2 else f"all {len(means)}"
         return f"the scores are equal, {means[low]:.4f} in {quantifier} of the snapshots"
     return f"{means[low]:.4f} in {low}, {means[high]:.4f} in {high}"
-
-
-def is_equal(lowest: float, highest: float) -> bool:
-    """Return whether two scores are equal when displayed."""
-    return f"{lowest:.4f}" == f"{highest:.4f}"
 
 
 def compute_hours(times: Sequence[datetime | None]) -> float | None:

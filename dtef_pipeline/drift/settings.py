@@ -15,9 +15,7 @@ from dtef_pipeline.documents import Document, Part, read_document
 from dtef_pipeline.drift.evidence import ALPHA, BASELINE
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.text.name_matching import list_nearest
-from dtef_pipeline.text.number_words import list_first_names
 
-_MOST_NAMED = 3
 ALL_OTHERS = ""
 """Key in `since` of the date for all unnamed models."""
 
@@ -73,19 +71,16 @@ class WatchOptions(Part):
 
     def is_any_counted(self, time: datetime | None, names: Iterable[str]) -> bool:
         """Return whether a snapshot of this time (UTC; unknown: before all dates) counts for a model of these names, most specific first."""
-        since = self._find_first_since(names)
+        since = self.find_since(names)
         return since is None or (time is not None and time >= datetime.fromisoformat(since))
 
-    def find_since(self, model: str, variant: str) -> str | None:
-        """Return the date from which a model's snapshots count, or None if all do."""
-        return self._find_first_since(list_names(model, variant))
-
-    def _find_first_since(self, names: Iterable[str]) -> str | None:
+    def find_since(self, names: Iterable[str]) -> str | None:
+        """Return the date from which the snapshots of a model with these names count, or None if all do."""
         return next((self.since[name] for name in (*names, ALL_OTHERS) if name in self.since), None)
 
     def settings_for_judges(self, model: str, variant: str) -> WatchOptions:
         """Return the settings of a model's judges, which are watched separately, with the model's date."""
-        since = self.find_since(model, variant)
+        since = self.find_since(list_names(model, variant))
         return self.model_copy(update={"since": {} if since is None else {ALL_OTHERS: since}})
 
     def require_known(self, models: Iterable[tuple[str, str]], judges: Iterable[tuple[str, str]] = ()) -> None:
@@ -93,28 +88,17 @@ class WatchOptions(Part):
 
         `models`: names and variants of those with scores; `judges`: of those that judged anchors.
         """
-        known_models, judging = list(models), list(judges)
-        if absent := self.absent([*known_models, *judging]):
-            names, judge_names = (", ".join(sorted({name for name, _ in pairs})) for pairs in (known_models, judging))
-            raise ConfigError(
-                f"since: no scores of a model {', '.join(absent)}; models with scores: {names or 'none'}"
-                f"{f'; judges of stored answers: {judge_names}' if judge_names else ''}"
-            )
+        known = [*models, *judges]
+        if absent := self.absent(known):
+            names = list_nearest(absent[0], {name for name, _ in known})
+            raise ConfigError(f"since: no scores of a model {', '.join(absent)}; models and judges with scores: {names}")
 
     def absent(self, models: Iterable[tuple[str, str]]) -> list[str]:
         """Return the names in `since` that fit none of these models (names and variants)."""
         return sorted(set(self.since) - {ALL_OTHERS, *(name for model in models for name in list_names(*model))})
 
-    def find_absent_controls(self, models: Iterable[tuple[str, str]]) -> list[str]:
-        """Return the names in `control` that fit none of these models (names and variants); computed models cannot be controls."""
-        return self._find_unknown_names(name for name, variant in models if not is_computed(variant))
-
-    def describe_missing_controls(self, model: str, controls: Iterable[str]) -> list[str]:
-        """Return an addition to the reason of a model if `control` names models outside its `controls`, which have enough of its snapshots."""
-        names = list_first_names(self._find_unknown_names((model, *controls)), _MOST_NAMED)
-        return [f"drift.control: {names} asked in too few of these snapshots to compare with"] if names else []
-
-    def _find_unknown_names(self, models: Iterable[str]) -> list[str]:
+    def find_absent_controls(self, models: Iterable[str]) -> list[str]:
+        """Return the names in `control` that fit none of these models."""
         names = {name for model in models for name in (model, strip_settings(model))}
         return [name for name in dict.fromkeys(self.control) if name not in names]
 
@@ -144,8 +128,9 @@ def require_known_names(document: Document, drift: DriftSettings, models: Named,
     if absent := drift.absent([*models, *judges]):
         names = list_nearest(absent[0], {name for name, _ in (*models, *judges)})
         raise document.error((DRIFT_SECTION, "since", absent[0]), f"not a model of the panel, {ending}: {names}")
-    if absent := drift.find_absent_controls(models):
-        names = list_nearest(absent[0], {name for name, variant in models if not is_computed(variant)})
+    controls = {name for name, variant in models if not is_computed(variant)}
+    if absent := drift.find_absent_controls(controls):
+        names = list_nearest(absent[0], controls)
         place = (DRIFT_SECTION, "control", drift.control.index(absent[0]))
         raise document.error(place, f"{absent[0]!r}: not a language model of the panel, {ending}: {names}")
 

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dtef_pipeline.drift.evidence import Evidence, evidence
-from dtef_pipeline.drift.outages import Outages
+from dtef_pipeline.drift.evidence import Evidence, Outages, evidence
 from dtef_pipeline.drift.paired import Paired, compute_known_means
 from dtef_pipeline.drift.rule import MIN_ANSWERED, is_large
 from dtef_pipeline.drift.verdict_tables import SHARED

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dtef_pipeline.drift.evidence import Evidence, estimate_shift, evidence
-from dtef_pipeline.drift.outages import NO_OUTAGES, Outages, find_outages
+from dtef_pipeline.drift.evidence import NO_OUTAGES, Evidence, Outages, estimate_shift, evidence, find_outages
 from dtef_pipeline.drift.paired import ItemShift, Paired, pair_with_baseline
 from dtef_pipeline.drift.shared_shift import Control, Scores, choose_control, compute_known_evidence
 from dtef_pipeline.drift.verdict_tables import EVIDENCE
@@ -27,6 +26,7 @@ _BEGIN_UNPARSED = (
     "fewer responses of the first snapshots could be parsed, and those that could did not move: the first snapshots were off"
 )
 DriftKind = Literal["score and parsed", "parse rate", "score"]
+VerdictWord = Literal["none", "watch", "drift"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class Verdict:
     `parsed_shift`: that of only the parsed responses. `drift_kind`: which scores drifted, or None.
     """
 
-    verdict: Literal["none", "watch", "drift"]
+    verdict: VerdictWord
     log10_e: float | None
     threshold: float
     shift: float | None
@@ -78,7 +78,7 @@ class _ScoreEvidence(NamedTuple):
     evidence date the series' shift. With others that is `drift`; without, it is unknown whether only this series moved.
     """
 
-    verdict: Literal["none", "watch", "drift"]
+    verdict: VerdictWord
     pairs: Paired
     evidence: Evidence
     is_dated: bool
@@ -173,24 +173,21 @@ def _collect_evidence(
     control = choose_control(values, pairs, peers) if peers and len(pairs.snapshots) > baseline else None
     # Without a large range there is no shift to date; it is then measured since the baseline.
     limit = threshold if pairs.is_large else None
+    word: VerdictWord = "watch" if pairs.is_large else "none"
     if control is None:
         signal = evidence(pairs.means, pairs.spread, pairs.sampling, baseline=baseline, threshold=limit)
-        return _ScoreEvidence(_choose_word(pairs, is_drift=False), pairs, signal, _is_found(pairs, signal, threshold))
+        return _ScoreEvidence(word, pairs, signal, _is_found(pairs, signal, threshold))
     spread, sampling = control.spread(pairs.spread), control.spread(pairs.sampling)
     against = compute_known_evidence(control.excess, spread, sampling, baseline=baseline, threshold=limit)
     has_change = _is_found(pairs, against, threshold)
     share = _compute_own_share(pairs.means, control, against) if has_change else None
     is_drift = share is not None and share >= _OWN
     result = _add_own_shift(pairs, against, has_change)
-    return _ScoreEvidence(_choose_word(pairs, is_drift=is_drift), pairs, result, is_drift, control, against.shift, share)
+    return _ScoreEvidence("drift" if is_drift else word, pairs, result, is_drift, control, against.shift, share)
 
 
 def _is_found(pairs: Paired, signal: Evidence, threshold: float) -> bool:
     return pairs.is_large and signal.highest is not None and signal.highest >= threshold
-
-
-def _choose_word(pairs: Paired, *, is_drift: bool) -> Literal["none", "watch", "drift"]:
-    return "drift" if is_drift else "watch" if pairs.is_large else "none"
 
 
 def _add_own_shift(pairs: Paired, against: Evidence, has_change: bool) -> Evidence:

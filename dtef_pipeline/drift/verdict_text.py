@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from dtef_pipeline.drift.changes import CHANGE_NAMES
 from dtef_pipeline.drift.rule import MIN_HOURS, TOO_CLOSE
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.keys import Keys
@@ -47,7 +46,7 @@ def _format_place(row: Mapping[str, Any], keys: Keys) -> str:
 
 def format_change(change: Mapping[str, Any], subject: Subject) -> str:
     """Return `parse rate since 2026-01-11: parsed 98.0 %, then parsed 85.0 %`."""
-    label = {**CHANGE_NAMES, subject.truth: subject.truths}.get(change["kind"], change["kind"])
+    label = subject.truths if change["kind"] == subject.truth else change["kind"].replace("_", " ")
     return f"{label} since {change['snapshot']}: {change['before']}, then {change['after']}"
 
 
@@ -101,16 +100,6 @@ def format_shift(shift: float) -> str:
     return f"{'up' if shift > 0 else 'down'} by {abs(shift):.4f}"
 
 
-def build_shared_headline(rows: Sequence[Mapping[str, Any]], subject: Subject) -> list[str]:
-    """Return a sentence on the largest shift of all models together, or none."""
-    shifts = list(filter(has_shared_shift, rows))
-    if not shifts:
-        return []
-    worst = max(shifts, key=lambda row: (abs(row["shared_shift"]), row["model"]))
-    words = describe_shared_shift(worst)
-    return [f"{words[0].upper()}{words[1:]}{_format_place(worst, subject.keys)}, {worst['setting']}."]
-
-
 def describe_scope_lines(row: Mapping[str, Any]) -> list[str]:
     """Return the scope of a verdict, a line each: which scores moved, the other models, the shared shift. Empty if nothing is notable."""
     lines = [*(row["shift_notes"] or ())]
@@ -151,7 +140,12 @@ def build_headline(checks: pa.Table, subject: Subject) -> str:
     rows = checks.to_pylist()
     if not rows:
         return "No language model was asked; baselines do not drift."
-    return " ".join([_build_headline(rows, subject), *build_shared_headline(rows, subject)])
+    headline, shifts = _build_headline(rows, subject), list(filter(has_shared_shift, rows))
+    if not shifts:
+        return headline
+    worst = max(shifts, key=lambda row: (abs(row["shared_shift"]), row["model"]))
+    words = describe_shared_shift(worst)
+    return f"{headline} {words[0].upper()}{words[1:]}{_format_place(worst, subject.keys)}, {worst['setting']}."
 
 
 def _build_headline(rows: Sequence[dict[str, Any]], subject: Subject) -> str:

@@ -38,8 +38,8 @@ def _load(point: EntryPoint, names: Collection[str]) -> Family:
         family = point.load()
     except Exception as error:
         raise ConfigError(f"the family {point.name} of {package} cannot be loaded: {type(error).__name__}: {error}") from error
-    is_whole = isinstance(family, Family) and family.is_assembled and bool(family.space.second)
-    if point.name in names or not is_whole or family.name != point.name or not _has_own_tables(family):
+    is_whole = isinstance(family, Family) and family.is_assembled and bool(family.space.second) and family.name == point.name
+    if point.name in names or not is_whole or not all(name.startswith(f"{point.name}_") for name in family.tables):
         choices = (
             f"a Family called {point.name}, with a function that loads files, a space of two levels, and tables called {point.name}_..., "
             f"whose name is none of {', '.join(sorted(names))}"
@@ -47,7 +47,3 @@ def _load(point: EntryPoint, names: Collection[str]) -> Family:
         raise ConfigError(f"the family {point.name} of {package}: got {family!r:.80}; allowed: {choices}")
     record: Family = family
     return record
-
-
-def _has_own_tables(family: Family) -> bool:
-    return all(name.startswith(f"{family.name}_") for name in family.tables)

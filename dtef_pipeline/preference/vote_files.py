@@ -149,14 +149,6 @@ def _require_every(path: Path, name: str, rows: Sequence[FileVote], values: Sequ
     return tuple(values)
 
 
-def count_repeated_votes(columns: VoteColumns) -> int:
-    """Return the number of votes that repeat one of the reviewer on the pair and prompt; 0 if reviewers or prompts are unknown."""
-    if columns.reviewer_ids is None or columns.prompt_ids is None:
-        return 0
-    sides = (tuple(sorted(pair)) for pair in zip(columns.left.tolist(), columns.right.tolist(), strict=True))
-    return columns.votes - len(set(zip(columns.reviewer_ids, columns.prompt_ids, sides, strict=True)))
-
-
 def vote_columns(where: str, sides: Sequence[tuple[str, str]], outcome: Codes, times: Floats, **fields: Any) -> VoteColumns:
     """Return columns of votes on pairs of names (left, right); `fields`: the optional fields."""
     players = tuple(sorted({name for pair in sides for name in pair}))

@@ -85,10 +85,6 @@ class _Form(NamedTuple):
         name = self.item if number is None else f"{self.item} {number}"
         return f"{name}:{block}" if block.startswith("\n") else f"{name}: {block}"
 
-    def format_reply(self, text: str) -> str:
-        """Format a reply under its label; a long one begins on a new line."""
-        return f"{self.reply}:{' ' if self.reply == _SHORT_REPLY else chr(10)}{text}"
-
 
 def build_item_prompt(item: QaItem, condition: QaCondition, examples: Sequence[QaItem] = ()) -> ItemPrompt:
     """Build the messages about an item of one of PROMPTED_TYPES.
@@ -191,8 +187,9 @@ def _build_message(task: str, shots: Sequence[tuple[str, str]], question: str, f
     """Build a single message that ends where the reply begins."""
     if shots:
         task = f"{task} Reply to the last one only; those before it are examples."
+    break_ = " " if form.reply == _SHORT_REPLY else "\n"
     blocks = [
-        f"{form.format_block(block, number)}\n{form.format_reply(reply)}" for number, (block, reply) in enumerate(shots, 1)
+        f"{form.format_block(block, number)}\n{form.reply}:{break_}{reply}" for number, (block, reply) in enumerate(shots, 1)
     ]
     last = f"{form.format_block(question, len(shots) + 1 if shots else None)}\n{form.reply}:"
     return (Message("user", "\n\n".join((task, *blocks, last))),)

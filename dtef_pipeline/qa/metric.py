@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import unicodedata
@@ -12,7 +11,7 @@ from typing import Any, NoReturn
 
 from dtef_pipeline.qa.item_files.rows import has_invalid_text
 from dtef_pipeline.qa.model import ItemError
-from dtef_pipeline.text.shortening import shorten_to_line
+from dtef_pipeline.text.shortening import shorten_value
 from dtef_pipeline.text.strict_json import JsonFault, parse_json
 
 METRIC_PLACE = "metric"
@@ -114,16 +113,7 @@ def _check_different(values: Sequence[MetricValue]) -> None:
 
 
 def _refuse(problem: str, value: Any, form: str) -> NoReturn:
-    raise ItemError(problem, where=METRIC_PLACE, arrived=_shorten_arrived(value), allowed=form)
-
-
-def _shorten_arrived(value: Any) -> object:
-    if value is None or isinstance(value, (bool, float)):
-        return value
-    try:
-        return shorten_to_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-    except (RecursionError, ValueError):  # nested deeply, or a number of thousands of digits
-        return type(value).__name__
+    raise ItemError(problem, where=METRIC_PLACE, arrived=shorten_value(value), allowed=form)
 
 
 _NOT_ASCII_RUN = re.compile(r"[^\x00-\x7f]{1,256}")

@@ -15,6 +15,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import compute_messages_id, digest
 from dtef_pipeline.preference.paired_source import MetricSource, PairedSource
 from dtef_pipeline.qa.item_files.item_rows import read_stored_examples, read_stored_items, truth_id
+from dtef_pipeline.qa.item_files.mmlu import CHOICE_TYPE
 from dtef_pipeline.qa.item_prompts import PROMPTED_TYPES, build_item_prompt
 from dtef_pipeline.qa.model import QaItem
 from dtef_pipeline.qa.settings import LETTERS, PLAIN_TEMPLATE, QaCondition
@@ -93,13 +94,12 @@ class AskSettings:
             )
 
     def choice(self, type: str) -> QaCondition:
-        """Return the condition of items without documents."""
+        """Return the condition of items without documents; those without options have one template, whatever the setting."""
         if self.order not in OPTION_ORDERS:
             raise ConfigError(f"order {self.order!r}: allowed: {', '.join(OPTION_ORDERS)}")
         rotation = OPTION_ORDERS.index(self.order)
-        return QaCondition(
-            self.template, self.few_shot, bool(self.few_shot) and self.few_shot_as == "turns", rotation
-        ).adapt_to_type(type)
+        template = self.template if type == CHOICE_TYPE else PLAIN_TEMPLATE
+        return QaCondition(template, self.few_shot, bool(self.few_shot) and self.few_shot_as == "turns", rotation)
 
 
 class _Chunk(NamedTuple):

@@ -64,10 +64,6 @@ def _load_anchor_pool(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
     )
 
 
-def _assign_fifth(anchors: pd.DataFrame) -> pd.Series:
-    return (anchors["score"].astype("float64") * _FIFTHS).clip(0, _FIFTHS - 1).astype("int64")
-
-
 def iterate_anchor_judgings(anchors: Sequence[Row], arbiter: Arbiter, snapshot: str) -> Iterator[AnchorJudging]:
     """Yield a judgement per evaluator and anchor, with a new request in the snapshot."""
     for anchor in anchors:
@@ -118,14 +114,10 @@ _WATCHED_ITEM_SCORES = """
 """
 
 
-def _describe_answer_condition(row: Row) -> str:
-    return f"{row['condition']}, {row['metric']} by {row['measured_by']}"
-
-
 QA_WATCHED = Subject(
     family="qa",
     keys=QA_WATCHED_KEYS,
-    describe_setting=_describe_answer_condition,
+    describe_setting=lambda row: f"{row['condition']}, {row['metric']} by {row['measured_by']}",
     truth="expected answer",
     truths="expected answers",
     reads=("qa_scores", "qa_responses"),
@@ -135,7 +127,7 @@ QA_WATCHED = Subject(
         reads=("qa_judgements", "qa_responses", "qa_items"),
         pool=_load_anchor_pool,
         add_texts=lambda chosen, _: chosen,
-        stratum=_assign_fifth,
+        stratum=lambda pool: (pool["score"].astype("float64") * _FIFTHS).clip(0, _FIFTHS - 1).astype("int64"),
         read=_read_anchor_judgement,
         judgements=_select_judgements,
         note="; an answer that did not change keeps its judgement, so this is the most that the judge can account for",

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.model import ItemError, ItemScore, ScoreResponse, ScorerSettings, WrittenResponse
+from dtef_pipeline.qa.model import ItemError, ScoreResponse, ScorerSettings, WrittenResponse
 from dtef_pipeline.qa.scorers import describe_scorers, find_scorer, list_scorer_names, make_unscored_scorer
 from dtef_pipeline.text.number_words import format_count, list_first_names
-from dtef_pipeline.text.shortening import shorten_to_line
+from dtef_pipeline.text.shortening import shorten_to_line, shorten_value
 from dtef_pipeline.text.strict_json import JsonFault, parse_json
 
 MakeScoreWritten = Callable[[Mapping[str, Any]], ScoreResponse]
@@ -104,7 +104,8 @@ def score_answer_lines(lines: Iterable[AnswerLine], statuses: Counter[str] | Non
         score = line.score(line.response)
         if statuses is not None:
             statuses[score.status] += 1
-        yield _ENCODER.encode({**line.item, **_describe_score(score)})
+        fields = {name: getattr(score, name) for name in ("status", "value", "score", "read_by", "flags", "reason")}
+        yield _ENCODER.encode({**line.item, **fields, **score.details})
 
 
 def describe_unknown_scorers(lines: Sequence[AnswerLine], outside: Collection[str]) -> str | None:
@@ -116,18 +117,6 @@ def describe_unknown_scorers(lines: Sequence[AnswerLine], outside: Collection[st
     named = list_first_names([shorten_to_line(name, 40) for name in unknown], _MAX_UNKNOWN_LISTED)
     share = f"{sum(unknown.values()):,} of {format_count(len(lines), 'line')}"
     return f"{share} name unknown scorers: {named}; known: {describe_scorers(tuple(outside))}"
-
-
-def _describe_score(score: ItemScore) -> dict[str, Any]:
-    return {
-        "status": score.status,
-        "value": score.value,
-        "score": score.score,
-        "read_by": score.read_by,
-        "flags": list(score.flags),
-        "reason": score.reason,
-        **score.details,
-    }
 
 
 class _Reader:
@@ -213,9 +202,4 @@ def _refuse_line(problem: str, line: str | None = None) -> NoReturn:
 
 
 def _refuse_value(key: str, value: Any, form: str) -> NoReturn:
-    excerpt = (
-        value
-        if value is None or isinstance(value, (bool, float))
-        else shorten_to_line(value if isinstance(value, str) else json.dumps(value))
-    )
-    raise ItemError(f"{key} is missing or invalid", where=_LINE_PLACE, arrived=excerpt, allowed=form)
+    raise ItemError(f"{key} is missing or invalid", where=_LINE_PLACE, arrived=shorten_value(value), allowed=form)

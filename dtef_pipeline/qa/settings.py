@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field
 
@@ -22,7 +22,6 @@ from dtef_pipeline.family.run_settings import (
     Setting,
     make_validator,
 )
-from dtef_pipeline.qa.item_files.mmlu import CHOICE_TYPE
 from dtef_pipeline.qa.tables import QA_SPACE
 from dtef_pipeline.qa.transcripts.metadata import parse_filter
 from dtef_pipeline.statistics.seed import SEED
@@ -88,21 +87,9 @@ class QaCondition:
             raise ConfigError(f"condition {text!r}: allowed: {_CONDITION_FORM}; did you mean {condition}?")
         return condition
 
-    def adapt_to_type(self, type: str) -> QaCondition:
-        """Adapt the condition to items of a type: items without options have only one template, whatever the setting.
-
-        Raises ConfigError for rotated options of items without options.
-        """
-        return self if type == CHOICE_TYPE or self.template == PLAIN_TEMPLATE else replace(self, template=PLAIN_TEMPLATE)
-
 
 QA_PANEL_SECTION = "qa"
 _NOT_COMMAND = (Door.PANEL, Door.API)
-
-
-def _read_sandbox_level(value: Any) -> Any:
-    """Convert a bare `off`, which YAML reads as false."""
-    return "off" if value is False else value
 
 
 class QaSettings(RunSettings):
@@ -151,7 +138,7 @@ class QaSettings(RunSettings):
     """Judge everything again and store it under this label."""
     sandbox: Annotated[
         Literal["auto", "sandlock", "bwrap", "off"] | None,
-        BeforeValidator(_read_sandbox_level),
+        BeforeValidator(lambda value: "off" if value is False else value),  # YAML reads a bare `off` as false
         Setting(ONLY_PANEL),
     ] = None
     """Isolation level for running code; none: the value of DTEF_SANDBOX, else auto."""

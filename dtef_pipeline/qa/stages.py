@@ -73,18 +73,15 @@ def plan_responses(inputs: Inputs, settings: QaSettings) -> CallPlan:
             f"{inputs.key}: no prompts of condition {condition!r}; existing conditions: {conditions}. Run `qa_prompts` with the same "
             "settings first"
         )
-    if not_looked_up := _list_not_looked_up(inputs, settings, prompts):
+    not_looked_up: Mapping[str, str] = {}
+    if settings.retriever == REMOTE:
+        not_looked_up = explain_failed_look_ups(prompts, inputs.rows("qa_context", ["item_id", "condition", "problem"]))
+    if not_looked_up:
         inputs.describe(n_failed_look_ups=len(not_looked_up))
     count = (len(prompts) - len(not_looked_up)) * settings.draws
     part = _PartRequests(inputs, settings, specs, every, prompts, not_looked_up)
     expected = {spec.name: count for spec in specs}
     return CallPlan(specs, expected, count * len(specs), part.requests, part.keys, part.rows, part.merge_with_stored)
-
-
-def _list_not_looked_up(inputs: Inputs, settings: QaSettings, prompts: pa.Table) -> Mapping[str, str]:
-    if settings.retriever != REMOTE:
-        return {}
-    return explain_failed_look_ups(prompts, inputs.rows("qa_context", ["item_id", "condition", "problem"]))
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from dtef_pipeline.boards.cuts import stack_cuts
 from dtef_pipeline.boards.item_board import add_coverage, build_means_frame, explain_unranked, has_enough, rank_boards
 from dtef_pipeline.boards.item_means import codes, compute_pass_rates
 from dtef_pipeline.boards.paired_items import compare_boards
-from dtef_pipeline.documents import Document, Part, read_document
+from dtef_pipeline.documents import Part, read_document
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.qa.judging.arbitration import SKIPPED_SAMPLE
@@ -107,14 +107,10 @@ def load_suites(*sources: str | Path) -> Suites:
         document = read_document(source, "suites file", [_SUITES_KEY], {_SUITES_KEY: "suite"}, label=f"suites text {number}")
         document.mapping((), known_keys=[_SUITES_KEY])
         for name in document.mapping((_SUITES_KEY,)):
-            specs[str(name)] = _read_suite(name, document)
+            place = (_SUITES_KEY, name)
+            values = document.mapping(place, known_keys=[field for field in SuiteSpec.model_fields if field != "name"])
+            specs[str(name)] = document.validate_as(SuiteSpec, {**values, "name": str(name)}, place)
     return Suites(specs)
-
-
-def _read_suite(name: Any, document: Document) -> SuiteSpec:
-    place = (_SUITES_KEY, name)
-    values = document.mapping(place, known_keys=[field for field in SuiteSpec.model_fields if field != "name"])
-    return document.validate_as(SuiteSpec, {**values, "name": str(name)}, place)
 
 
 OVERALL, BY_PART, BY_CLUSTER = "overall", "part", "cluster"
@@ -155,7 +151,7 @@ def build_suite_board(
         raise ConfigError(f"board by {view!r}: allowed: {', '.join(BOARD_KEYS)}")
     names = BOARD_KEYS[view]
     if view == BY_CLUSTER:
-        scores = _filter_clustered(scores)
+        scores = scores.filter(pc.not_equal(scores["cluster"].cast(pa.string()), scores["item_id"].cast(pa.string())))
     keys = [*names, *MODEL]
     board = build_means_frame(scores, keys, macro=view == OVERALL)
     row, _ = codes(scores, keys)
@@ -189,11 +185,6 @@ def _explain_suite_unranked(row: Mapping[Hashable, Any], n_items: int) -> str:
         return f"not ranked: its answers to {items} have quotations, at least 9 of 10 are needed"
     suffix = f", {format_count(n_uncited, 'answer')} without a quotation" if n_uncited else ""
     return explain_unranked(row["n_items"], n_items, suffix)
-
-
-def _filter_clustered(scores: pa.Table) -> pa.Table:
-    """Return the rows of items that are not a cluster by themselves."""
-    return scores.filter(pc.not_equal(scores["cluster"].cast(pa.string()), scores["item_id"].cast(pa.string())))
 
 
 def _count_sampled_out(scores: pa.Table, keys: Sequence[str], row: Codes, size: int) -> Codes:

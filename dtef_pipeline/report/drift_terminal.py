@@ -10,7 +10,6 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.drift.rule import is_equal
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict_text import (
     NEWS,
@@ -74,9 +73,6 @@ def build_verdict_frame(checks: pa.Table, subject: Subject) -> pd.DataFrame:
         }
         for row in rows
     )
-    if extremes:
-        equal = [row["gap"] is not None and is_equal(row["lowest"], row["highest"]) for row in rows]
-        frame.loc[equal, ["lowest_snapshot", "highest_snapshot"]] = "all equal"
     return frame.drop(columns="all models") if frame["all models"].isna().all() else frame
 
 

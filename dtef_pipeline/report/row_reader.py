@@ -17,26 +17,21 @@ StoredRow = dict[str, Any]
 
 
 class StoredRows:
-    """The tables of a connection."""
+    """The tables of a connection, which parts of a page may query directly."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
-        self._connection = connection
+        self.connection = connection
         self._columns: dict[str, frozenset[str]] = {}
 
-    @property
-    def connection(self) -> duckdb.DuckDBPyConnection:
-        """The connection, for parts of a page that query it directly."""
-        return self._connection
-
     def has(self, name: str) -> bool:
-        return has_table(self._connection, name)
+        return has_table(self.connection, name)
 
     def columns(self, name: str) -> frozenset[str]:
         """Return the columns of a table or of a query in brackets; empty if it does not exist."""
         if name.startswith("("):
-            return frozenset(self._connection.sql(f"SELECT * FROM {name} LIMIT 0").columns)
+            return frozenset(self.connection.sql(f"SELECT * FROM {name} LIMIT 0").columns)
         if name not in self._columns:
-            names = self._connection.sql(f"SELECT * FROM {name} LIMIT 0").columns if self.has(name) else []
+            names = self.connection.sql(f"SELECT * FROM {name} LIMIT 0").columns if self.has(name) else []
             self._columns[name] = frozenset(names)
         return self._columns[name]
 
@@ -53,7 +48,7 @@ class StoredRows:
         clause = "".join(f' {"AND" if index else "WHERE"} "{column}" = ?' for index, column in enumerate(conditions))
         order_by = ", ".join(f'"{column}" NULLS FIRST' for column in order if column in columns)
         query = f"SELECT {terms} FROM {name}{clause}" + (f" ORDER BY {order_by}" if order_by else "")
-        return self._connection.sql(query, params=[where[column] for column in conditions]).to_arrow_table()
+        return self.connection.sql(query, params=[where[column] for column in conditions]).to_arrow_table()
 
     def rows(self, name: str, names: Sequence[str], where: Mapping[str, Any], order: Sequence[str] = ()) -> list[StoredRow]:
         """Return the rows of `table` as one mapping each."""
@@ -109,11 +104,6 @@ def count_cost_decimals(dollars: float) -> int:
 def format_p_value(p: float) -> str:
     """Format a probability with three decimals, or as below .001."""
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def find_first_digit(value: float) -> int:
-    """Return the decimals that leave only the first digit: 5,480 becomes 5,000, 1.6 becomes 2."""
-    return _count_two_digit_decimals(value) - 1
 
 
 def _count_two_digit_decimals(size: float) -> int:

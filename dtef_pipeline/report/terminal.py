@@ -20,7 +20,6 @@ from rich.table import Table
 from dtef_pipeline.report.row_reader import (
     count_cost_decimals,
     count_decimals,
-    find_first_digit,
     format_decimals,
     format_p_value,
 )
@@ -85,8 +84,6 @@ def wrap_line(line: str, width: int | None, indent: int = 0) -> str:
 _DECIMALS_WITHOUT_ENDS = 4
 PERCENT_COLUMNS = ("coverage", "parse_rate")
 SIGNED_COLUMNS = ("vs_marginal", "difference", "deviation", "slope")
-ROUGH_COLUMNS = ("worth",)
-"""Columns without an interval, shown with one digit because their precision is unknown."""
 DOLLAR_COLUMNS = ("cost_usd", "cost_low", "cost_high")
 """Columns in dollars. Four decimals would be too few for one item of a cheap model."""
 P_COLUMNS = ("p", "p_adjusted")
@@ -219,13 +216,8 @@ def _count_places(frame: pd.DataFrame, name: str, ends: Ends | None) -> list[int
         return [_DECIMALS_WITHOUT_ENDS] * len(frame)
     unknown = [math.nan] * len(frame)
     low, high = (frame.get(end, unknown) for end in ends.get(name, ("", "")))
-    rough = name in ROUGH_COLUMNS
     return [
-        _DECIMALS_WITHOUT_ENDS
-        if pd.isna(value) or math.isinf(value)
-        else find_first_digit(value)
-        if rough and pd.isna(bottom) and pd.isna(top) and abs(value) > 1
-        else count_decimals(value, bottom, top)
+        _DECIMALS_WITHOUT_ENDS if pd.isna(value) or math.isinf(value) else count_decimals(value, bottom, top)
         for value, bottom, top in zip(frame[name], low, high, strict=True)
     ]
 
@@ -242,7 +234,7 @@ def _format_cell(name: str, value: Any, places: int) -> str:
         return f"{value:,}"
     if name in P_COLUMNS or name.endswith("_p"):
         return format_p_value(value)
-    if name == "rank" or name.startswith("n_"):
+    if name in ("rank", "tier") or name.startswith("n_"):
         return f"{value:,.0f}"
     if name in DOLLAR_COLUMNS:
         return format_decimals(value, count_cost_decimals(value))

@@ -25,17 +25,8 @@ def _build_definition(chart: alt.TopLevelMixin) -> dict[str, Any]:
     return {**chart.to_dict(), "autosize": {"type": "fit-x", "contains": "padding"}, "width": "container"}
 
 
-def _draw_reference_lines() -> alt.Chart:
-    """Draw vertical reference lines, with their labels in the legend."""
-    legend = alt.Legend(title=None, orient="bottom", columns=1, symbolType="stroke", labelLimit=400)
-    labels = alt.Color("label:N", sort=None, legend=legend)
-    rule = alt.Chart(_LINE_DATA).mark_rule(strokeDash=[5, 3], strokeWidth=2)
-    chart: alt.Chart = rule.encode(x="value:Q", color=labels, tooltip=["label:N", alt.Tooltip("value:Q", format=".3f")])
-    return chart
-
-
 def intervals() -> dict[str, Any]:
-    """Define a dot and an interval for each row, in their order: `label`, `value`, `low`, `high`."""
+    """Define a dot and an interval for each row, in their order: `label`, `value`, `low`, `high`; reference lines are vertical."""
     numbers = [alt.Tooltip(f"{name}:Q", format=".3f") for name in ("value", "low", "high")]
     base = alt.Chart(_ROW_DATA).encode(y=alt.Y("label:N", sort=None, axis=_UNTITLED), tooltip=["label:N", *numbers])
     interval = base.mark_bar(size=3, opacity=0.6, aria=False).encode(
@@ -44,7 +35,14 @@ def intervals() -> dict[str, Any]:
     dot = base.mark_point(filled=True, size=70, opacity=1).encode(
         x=alt.X("value:Q", scale=_VALUE_SCALE, axis=_VALUES), href="href:N"
     )
-    return _build_definition(alt.layer(interval, dot, _draw_reference_lines()).properties(height=alt.Step(24)))
+    legend = alt.Legend(title=None, orient="bottom", columns=1, symbolType="stroke", labelLimit=400)
+    line = alt.Chart(_LINE_DATA).mark_rule(strokeDash=[5, 3], strokeWidth=2)
+    line = line.encode(
+        x="value:Q",
+        color=alt.Color("label:N", sort=None, legend=legend),
+        tooltip=["label:N", alt.Tooltip("value:Q", format=".3f")],
+    )
+    return _build_definition(alt.layer(interval, dot, line).properties(height=alt.Step(24)))
 
 
 def timeline() -> dict[str, Any]:

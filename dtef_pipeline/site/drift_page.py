@@ -91,7 +91,12 @@ _RULE_COLUMNS = (
 def drift_page(contents: SiteContents) -> Page:
     """Build the page over all families."""
     sections = [_build_family_section(contents, family) for family in contents.families]
-    loud = [section for section, family in zip(sections, contents.families, strict=True) if _has_news(contents, family)]
+    loud = []
+    for section, family in zip(sections, contents.families, strict=True):
+        judges = contents.rows.frame("judge_drift", {"family": family.name})
+        rows = [*contents.drift_rows[family.name], *convert_to_rows(judges)]
+        if any(row["verdict"] in NEWS for row in rows):
+            loud.append(section)
     quiet = [section for section in sections if section not in loud]
     if quiet:
         lines = Prose(_join_same_answers((section.title, section.answer) for section in quiet if not section.blocks))
@@ -105,13 +110,6 @@ def drift_page(contents: SiteContents) -> Page:
         loud,
         introduction="Do models still answer the same prompts as they did before?",
     )
-
-
-def _has_news(contents: SiteContents, family: FamilyEntry) -> bool:
-    """Return whether a series of the family, or its judges, drifted or are on watch."""
-    judges = contents.rows.frame("judge_drift", {"family": family.name})
-    verdicts = [*(row["verdict"] for row in contents.drift_rows[family.name]), *(judges["verdict"] if len(judges) else ())]
-    return any(verdict in NEWS for verdict in verdicts)
 
 
 def describe_drifted(contents: SiteContents) -> str:

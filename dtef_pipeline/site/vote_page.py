@@ -21,7 +21,10 @@ from dtef_pipeline.text.printable import make_visible
 
 def vote_page(pairs: Sequence[BlindedPair], reviewer_id: str) -> str:
     """Render the page of these pairs for one reviewer; it exports votes as lines for `dtef import votes`."""
-    style, script = _read_static("static/site.css") + vote_style(), _read_static("templates/vote_page.js")
+    style, script = (
+        _read_static("static/site.css") + _read_static("templates/vote_page.css"),
+        _read_static("templates/vote_page.js"),
+    )
     key = f"dtef-votes-{digest(reviewer_id, *(pair.pair_id for pair in pairs))}"
     policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
     texts = [{name: make_visible(text) for name, text in pair.serialize().items()} for pair in pairs]
@@ -40,11 +43,6 @@ def vote_page(pairs: Sequence[BlindedPair], reviewer_id: str) -> str:
             data={"key": key, "reviewer_id": reviewer_id, "pairs": texts},
         )
     )
-
-
-def vote_style() -> str:
-    """Return the styles of the two texts and the voting bar, added after the site's."""
-    return _read_static("templates/vote_page.css")
 
 
 def _read_static(path: str) -> str:

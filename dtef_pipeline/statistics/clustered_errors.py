@@ -89,14 +89,11 @@ def list_dependences(rows: PairedOutcomes) -> tuple[Codes, ...]:
     Items count if rows are worth at least MIN_CLUSTERS of them; intervals with fewer hold only for these items.
     """
     dependences = () if rows.cluster is None else (rows.cluster,)
-    many = rows.item is not None and round(count_effective(rows.item, rows.weight * rows.times)) >= MIN_CLUSTERS
-    return (*dependences, rows.item) if many and rows.item is not None else dependences
-
-
-def count_effective(codes: Codes, sizes: Floats) -> float:
-    """Return the `count_effective_clusters` of rows of `sizes` in the clusters `codes`; 0 without rows."""
-    cluster_sizes = np.bincount(codes, weights=sizes).astype(np.float64)
-    return float(np.nan_to_num(count_effective_clusters(cluster_sizes[:, None])[0]))
+    if rows.item is None:
+        return dependences
+    sizes = np.bincount(rows.item, weights=rows.weight * rows.times).astype(np.float64)
+    n_effective = np.nan_to_num(count_effective_clusters(sizes[:, None])[0])
+    return (*dependences, rows.item) if round(float(n_effective)) >= MIN_CLUSTERS else dependences
 
 
 def compute_bounds(fit: StrengthFit, errors: ClusteredErrors) -> Bounds:

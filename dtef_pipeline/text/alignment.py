@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable, Mapping
 
 _LOWER_ASCII = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _WRITTEN_ALIKE = {
@@ -20,11 +21,15 @@ _WRITTEN_ALIKE = {
 }
 
 
-class _AlignmentTable(dict[int, str]):
-    """Translation table for `str.translate` that maps one character to one character."""
+class CharacterTable(dict[int, str]):
+    """Translation table for `str.translate`, with the results of a function for the characters that it has not yet, in linear time."""
+
+    def __init__(self, known: Mapping[str, str], convert: Callable[[str], str]) -> None:
+        super().__init__({code: chr(code) for code in range(128)} | {ord(char): text for char, text in known.items()})
+        self._convert = convert
 
     def __missing__(self, code: int) -> str:
-        char = _align_character(chr(code))
+        char = self._convert(chr(code))
         if len(self) < 10_000:
             self[code] = char
         return char
@@ -41,9 +46,7 @@ def _align_character(char: str) -> str:
     return char
 
 
-_TABLE_OF_LIKE = _AlignmentTable(
-    {code: chr(code) for code in range(128)} | {ord(char): like for char, like in _WRITTEN_ALIKE.items()}
-)
+_TABLE_OF_LIKE = CharacterTable(_WRITTEN_ALIKE, _align_character)
 
 
 def align_text(text: str) -> str:

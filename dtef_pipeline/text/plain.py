@@ -10,6 +10,8 @@ import unicodedata
 from collections import deque
 from collections.abc import Iterable, Iterator
 
+from dtef_pipeline.text.alignment import CharacterTable
+
 LOOK_BACK = 5_000
 """Only this many characters at the end of a response (after the thinking is taken out) are read: answers come last."""
 LOOK_BACK_FAR = 12_000
@@ -59,16 +61,6 @@ _REPLACED = {
 _NOT_A_VALUE = ("<super>", "<sub>", "<circle>")
 
 
-class _Plain(dict[int, str]):
-    """Translation table for `str.translate` that replaces compatibility forms one character at a time, in linear time."""
-
-    def __missing__(self, code: int) -> str:
-        char = _plain_character(chr(code))
-        if len(self) < 10_000:
-            self[code] = char
-        return char
-
-
 def _plain_character(char: str) -> str:
     if unicodedata.decomposition(char).startswith(_NOT_A_VALUE):
         return " "  # footnote marks and circled numbers are no values
@@ -78,8 +70,7 @@ def _plain_character(char: str) -> str:
     return normal if len(normal) == 1 else char
 
 
-_ASCII = {code: chr(code) for code in range(128)}
-_TABLE = _Plain(_ASCII | {ord(c): "" for c in _DELETED} | {ord(c): r for c, r in _REPLACED.items()})
+_TABLE = CharacterTable(dict.fromkeys(_DELETED, "") | _REPLACED, _plain_character)
 
 
 def strip_thinking(text: str) -> str:

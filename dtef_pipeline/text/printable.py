@@ -13,12 +13,10 @@ def escape_terminal(text: str) -> str:
 
     Tabs and line ends stay; Windows line ends become Unix ones.
     """
-    return _OBEYED.sub(_escape_control, text.replace("\r\n", "\n"))
-
-
-def _escape_control(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+    return _OBEYED.sub(
+        lambda match: f"\\x{ord(match[0]):02x}" if match[0] < "\u0100" else f"\\u{ord(match[0]):04x}",
+        text.replace("\r\n", "\n"),
+    )
 
 
 SHOWN_AS_NUMBERS = re.compile(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 
 def shorten(words: str, limit: int) -> str:
     """Shorten a text of more than `limit` characters in the middle.
@@ -22,3 +25,13 @@ def shorten_to_line(text: str, limit: int = 70) -> str:
     """Return the text as one line of at most `limit` characters, which ends with `…` if the text is longer."""
     line = " ".join(text.split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def shorten_value(value: Any) -> object:
+    """Return a value as messages show it: texts and JSON of whole numbers, lists and objects as one short line; the type of any other."""
+    if value is None or isinstance(value, (bool, float)):
+        return value
+    try:
+        return shorten_to_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    except (RecursionError, TypeError, ValueError):  # nested deeply, a number of thousands of digits, or nothing that JSON has
+        return type(value).__name__

@@ -17,10 +17,9 @@ import sqlalchemy as sa
 from dtef_pipeline.errors import EvaluationEnded, IdempotencyConflict, UnknownEvaluation
 from dtef_pipeline.identity import canonical_json, digest
 from dtef_pipeline.text.well_formed import replace_surrogates
-from resources.evaluations import evaluation_tables as tables
-from resources.responses.database import ResponseDatabase
+from resources.responses.database import ResponseDatabase, make_tables
 from resources.responses.database_stores import DatabaseStore, get_utc_now, read_if_there
-from resources.votes.vote_tables import decode_time, microseconds, record_action
+from resources.votes.vote_tables import actions, decode_time, microseconds, record_action
 
 EventKind = Literal["queued", "started", "item", "completed", "failed", "cancelled"]
 EvaluationStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
@@ -105,9 +104,61 @@ class NoRunLog:
         return ()
 
 
+EVALUATION_SCHEMA_VERSION = 1
+
+evaluation_metadata = sa.MetaData()
+_Microseconds = sa.BigInteger
+
+evaluation_versions = sa.Table(
+    "evaluation_queue_store",
+    evaluation_metadata,
+    sa.Column("schema_version", sa.Integer, primary_key=True, autoincrement=False),
+)
+evaluations = sa.Table(
+    "evaluation_queue",
+    evaluation_metadata,
+    sa.Column("place", sa.Integer, primary_key=True),
+    sa.Column("queue_id", sa.String(32), nullable=False, unique=True),
+    sa.Column("family", sa.Text, nullable=False),
+    # JSON: the request, its Dagster run, and the partition and distinguishing settings of each run.
+    sa.Column("manifest", sa.Text, nullable=False),
+    sa.Column("plan", sa.Text, nullable=False),
+    sa.Column("runs", sa.Text, nullable=False),
+    sa.Column("run_count", sa.Integer, nullable=False),
+    sa.Column("submitted_by", sa.Text, nullable=False),
+    sa.Column("submitted_at", _Microseconds, nullable=False),
+    sa.Column("idempotency_key", sa.Text),
+    sa.Column("body_digest", sa.String(32), nullable=False),
+    sa.UniqueConstraint("submitted_by", "idempotency_key"),
+)
+evaluation_ends = sa.Table(
+    "evaluation_queue_ends",
+    evaluation_metadata,
+    sa.Column("queue_id", sa.String(32), sa.ForeignKey(evaluations.c.queue_id), primary_key=True),
+    # Number of the last event, which remains when the run is deleted in Dagster.
+    sa.Column("seq", sa.Integer, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("data", sa.Text, nullable=False),
+    sa.Column("started_at", _Microseconds),
+    sa.Column("ended_at", _Microseconds, nullable=False),
+)
+evaluation_cancels = sa.Table(
+    "evaluation_queue_cancels",
+    evaluation_metadata,
+    sa.Column("queue_id", sa.String(32), sa.ForeignKey(evaluations.c.queue_id), primary_key=True),
+    sa.Column("who", sa.Text, nullable=False),
+    sa.Column("asked_at", _Microseconds, nullable=False),
+)
+
+
+def has_not_ended() -> sa.ColumnElement[bool]:
+    """Return the condition for rows of `evaluations`."""
+    return ~sa.exists().where(evaluation_ends.c.queue_id == evaluations.c.queue_id)
+
+
 def has_evaluations(location: str | Path) -> bool:
     """Return whether this response store has the table of evaluations. Creates nothing. Raises StoreError."""
-    return read_if_there(location, lambda connection: sa.inspect(connection).has_table(tables.evaluations.name), False)
+    return read_if_there(location, lambda connection: sa.inspect(connection).has_table(evaluations.name), False)
 
 
 class EvaluationStore(DatabaseStore):
@@ -119,7 +170,7 @@ class EvaluationStore(DatabaseStore):
         """Open the evaluations and create missing tables. Arguments and errors as for `DatabaseStore`; `log`: where runs report."""
         super().__init__(location, clock)
         self.log: RunLog = log or NoRunLog()
-        tables.make_evaluation_tables(self.database)
+        make_tables(self.database, evaluation_versions, EVALUATION_SCHEMA_VERSION, "the evaluations were", extra=actions)
 
     def submit(
         self,
@@ -149,37 +200,34 @@ class EvaluationStore(DatabaseStore):
         }
 
         def work(connection: sa.Connection) -> str:
-            result = connection.execute(self.database.insert(tables.evaluations).on_conflict_do_nothing(), row)
+            result = connection.execute(self.database.insert(evaluations).on_conflict_do_nothing(), row)
             if result.rowcount == 0:
-                return _find_submitted_before(connection, row)
+                return str(_find_submitted_before(connection, row))
             record_action(connection, user, now, "submit evaluation", {}, {"queue_id": queue_id, "family": family})
             return queue_id
 
         def find_committed(connection: sa.Connection) -> str | None:
-            return connection.scalar(sa.select(tables.evaluations.c.queue_id).where(tables.evaluations.c.queue_id == queue_id))
+            return connection.scalar(sa.select(evaluations.c.queue_id).where(evaluations.c.queue_id == queue_id))
 
         stored_id = self.database.write(work, find_committed=find_committed)
         return self.evaluation(stored_id), stored_id == queue_id
 
     def find_submitted(self, family: str, manifest: Mapping[str, Any], user: str, idempotency_key: str) -> Evaluation | None:
         """Return the evaluation that `user` submitted with this key, or None. Raises IdempotencyConflict if its manifest differs."""
-        column, sought = tables.evaluations.c, (replace_surrogates(user), replace_surrogates(idempotency_key))
-        statement = sa.select(column.queue_id).where(column.submitted_by == sought[0], column.idempotency_key == sought[1])
-        if not self.rows(statement):
-            return None
         row = {
-            "submitted_by": sought[0],
-            "idempotency_key": sought[1],
+            "submitted_by": replace_surrogates(user),
+            "idempotency_key": replace_surrogates(idempotency_key),
             "body_digest": digest("evaluation", family, manifest),
         }
-        return self.evaluation(self.database.read(lambda connection: _find_submitted_before(connection, row)))
+        queue_id = self.database.read(lambda connection: _find_submitted_before(connection, row))
+        return None if queue_id is None else self.evaluation(queue_id)
 
     def evaluation(self, queue_id: str) -> Evaluation:
         """Return an evaluation. Raises UnknownEvaluation."""
-        evaluations = self._read_evaluations(sa.select(tables.evaluations).where(tables.evaluations.c.queue_id == queue_id))
-        if not evaluations:
+        matches = self._read_evaluations(sa.select(evaluations).where(evaluations.c.queue_id == queue_id))
+        if not matches:
             raise UnknownEvaluation(f"there is no evaluation {queue_id[:80]!r}")
-        return evaluations[0]
+        return matches[0]
 
     def run(self, run_id: str) -> tuple[Evaluation, EvaluationRun]:
         """Return a run with its evaluation. Raises UnknownEvaluation."""
@@ -197,15 +245,15 @@ class EvaluationStore(DatabaseStore):
         `before`: only those older than this queue id. `status`: only those with it. `words`: only those in whose id, family, manifest, plan
         or sender each of the first ten words occurs. Raises UnknownEvaluation.
         """
-        column = tables.evaluations.c
+        column = evaluations.c
         columns = [field for field in column if field is not column.runs]
         statement = sa.select(*columns, sa.literal("[]").label("runs")).order_by(column.place.desc()).limit(limit)
         if status in ("queued", "running"):
             wait = self.waiting()
-            statement = statement.where(tables.has_not_ended())
+            statement = statement.where(has_not_ended())
             statement = statement.where(column.queue_id.in_(wait) if status == "queued" else column.queue_id.not_in(wait))
         elif status is not None:
-            ends = tables.evaluation_ends.c
+            ends = evaluation_ends.c
             statement = statement.where(column.queue_id.in_(sa.select(ends.queue_id).where(ends.kind == status)))
         for word in replace_surrogates(words).split()[:_WORDS_SOUGHT]:
             texts = (column.queue_id, column.family, column.manifest, column.plan, column.submitted_by)
@@ -219,14 +267,12 @@ class EvaluationStore(DatabaseStore):
 
     def open_evaluations(self) -> list[Evaluation]:
         """Return evaluations that have not ended, first submitted first."""
-        return self._read_evaluations(
-            sa.select(tables.evaluations).where(tables.has_not_ended()).order_by(tables.evaluations.c.place)
-        )
+        return self._read_evaluations(sa.select(evaluations).where(has_not_ended()).order_by(evaluations.c.place))
 
     def waiting(self) -> list[str]:
         """Return queue ids of evaluations neither started nor ended, first submitted first."""
-        column = tables.evaluations.c
-        rows = self.rows(sa.select(column.queue_id).where(tables.has_not_ended()).order_by(column.place))
+        column = evaluations.c
+        rows = self.rows(sa.select(column.queue_id).where(has_not_ended()).order_by(column.place))
         started_ids = set(self.log.ids_with_runs([row["queue_id"] for row in rows]))
         return [row["queue_id"] for row in rows if row["queue_id"] not in started_ids]
 
@@ -236,7 +282,7 @@ class EvaluationStore(DatabaseStore):
         began = next((event.happened_at for event in events if event.kind == "started"), None)
         row = {"queue_id": queue_id, "seq": len(events) + 1, "kind": kind, "data": canonical_json(data)}
         row |= {"started_at": began and microseconds(began), "ended_at": microseconds(self.clock())}
-        insert = self.database.insert(tables.evaluation_ends).on_conflict_do_nothing()
+        insert = self.database.insert(evaluation_ends).on_conflict_do_nothing()
         return self.database.write(lambda connection: connection.execute(insert, row).rowcount > 0)
 
     def events(self, queue_id: str, after: int = 0, limit: int | None = None) -> list[Event]:
@@ -263,12 +309,12 @@ class EvaluationStore(DatabaseStore):
         """
         now = self.clock()
         row = {"queue_id": queue_id, "who": replace_surrogates(actor), "asked_at": microseconds(now)}
-        insert = self.database.insert(tables.evaluation_cancels).on_conflict_do_nothing()
+        insert = self.database.insert(evaluation_cancels).on_conflict_do_nothing()
 
         def work(connection: sa.Connection) -> bool:
-            cols, ends = tables.evaluations.c, tables.evaluation_ends
+            cols, ends = evaluations.c, evaluation_ends
             match = connection.execute(
-                sa.select(cols.queue_id, ends.c.kind).outerjoin_from(tables.evaluations, ends).where(cols.queue_id == queue_id)
+                sa.select(cols.queue_id, ends.c.kind).outerjoin_from(evaluations, ends).where(cols.queue_id == queue_id)
             ).one_or_none()
             if match is None:
                 raise UnknownEvaluation(f"there is no evaluation {queue_id[:80]!r}")
@@ -285,16 +331,16 @@ class EvaluationStore(DatabaseStore):
 
     def cancels(self, queue_ids: Sequence[str]) -> dict[str, str]:
         """Return who requested to cancel which of these evaluations."""
-        cancel = tables.evaluation_cancels.c
+        cancel = evaluation_cancels.c
         rows = self.rows(sa.select(cancel.queue_id, cancel.who).where(cancel.queue_id.in_(queue_ids)))
         return {row["queue_id"]: row["who"] for row in rows}
 
     def _read_ends(self, queue_ids: Sequence[str]) -> dict[str, tuple[Event, _End | None]]:
         """Return the first event of each evaluation, and its end if it has ended."""
-        column, ends = tables.evaluations.c, tables.evaluation_ends
+        column, ends = evaluations.c, evaluation_ends
         columns = (column.queue_id, column.family, column.run_count, column.submitted_at)
         ending = (ends.c.seq, ends.c.kind, ends.c.data, ends.c.started_at, ends.c.ended_at)
-        statement = sa.select(*columns, *ending).outerjoin_from(tables.evaluations, ends).where(column.queue_id.in_(queue_ids))
+        statement = sa.select(*columns, *ending).outerjoin_from(evaluations, ends).where(column.queue_id.in_(queue_ids))
         return {
             row["queue_id"]: (
                 Event(1, "queued", {"family": row["family"], "runs": row["run_count"]}, _convert_time(row["submitted_at"])),
@@ -339,12 +385,15 @@ class _End(NamedTuple):
         return [] if self.started_at is None else [Event(2, "started", {}, self.started_at)]
 
 
-def _find_submitted_before(connection: sa.Connection, row: Mapping[str, Any]) -> str:
-    column = tables.evaluations.c
+def _find_submitted_before(connection: sa.Connection, row: Mapping[str, Any]) -> str | None:
+    """Return the id of the evaluation with this sender and key, if any. Raises IdempotencyConflict if its manifest differs."""
+    column = evaluations.c
     statement = sa.select(column.queue_id, column.body_digest).where(
         column.submitted_by == row["submitted_by"], column.idempotency_key == row["idempotency_key"]
     )
-    earlier = connection.execute(statement).one()
+    earlier = connection.execute(statement).one_or_none()
+    if earlier is None:
+        return None
     if earlier.body_digest != row["body_digest"]:
         raise IdempotencyConflict(
             f"the Idempotency-Key {str(row['idempotency_key'])[:80]!r} was used for another manifest, that of {earlier.queue_id}; "

@@ -148,7 +148,7 @@ class DirectTransport:
             fingerprint=get_text_or_none(answer.get("system_fingerprint")),
             reasoning=reasoning,
             host=get_text_or_none(answer.get("provider")),
-            **bill._asdict(),
+            bill=bill,
         )
 
     async def open(self) -> None:
@@ -207,7 +207,7 @@ class DirectEmbedding(DirectTransport):
             text=encode_stored_vectors(vectors),
             finish_reason=None,
             served_model=get_text_or_none(answer.get("model")),
-            **bill._asdict(),
+            bill=bill,
         )
 
 

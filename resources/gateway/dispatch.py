@@ -24,7 +24,7 @@ from resources.gateway.queues import (
 )
 from resources.gateway.retries import Rules
 from resources.gateway.single_flight import SingleFlight
-from resources.gateway.transport import CallError, Reply, Scope, Scrubber, Transport
+from resources.gateway.transport import CallError, Scope, Scrubber, Transport
 from resources.responses.claims import Claims
 from resources.responses.writer import ResponseWriter
 
@@ -204,9 +204,10 @@ class Dispatch:
     async def _call(self, queue: ModelQueue, job: Job) -> None:
         """Make one attempt, which keeps its slot until the response is committed."""
         began, usage = self._rules.clock(), Usage(calls=1)
-        bill: Reply | Bill | None = None
+        bill: Bill | None = None
         try:
-            bill = reply = await queue.state.transport.ask(job.request)
+            reply = await queue.state.transport.ask(job.request)
+            bill = reply.bill
         except CallError as error:
             bill = error.bill
             queue.state.learn(bill, job.request)
@@ -224,8 +225,8 @@ class Dispatch:
             raise
         else:
             latency = self._rules.clock() - began
-            queue.state.learn(reply, job.request)
-            usage = compute_usage(reply, job.request, queue.state.price, queue.ceiling)
+            queue.state.learn(bill, job.request)
+            usage = compute_usage(bill, job.request, queue.state.price, queue.ceiling)
             queue.state.answer(job)
             self._end_undecided(queue)
             await self._writer.commit(make_response(job, reply, latency, self._scrub, usage))
@@ -240,7 +241,7 @@ class Dispatch:
             self._accounts.settle(queue.spec.name, job.reserved, usage, job.request.role)
             self._charge_unknown(queue, job, usage, bill)
 
-    def _charge_unknown(self, queue: ModelQueue, job: Job, usage: Usage, bill: Reply | Bill | None) -> None:
+    def _charge_unknown(self, queue: ModelQueue, job: Job, usage: Usage, bill: Bill | None) -> None:
         """Charge calls of unknown cost more if a reply shows that they may have used more."""
         if usage.unpriced and (bill is None or bill.prompt_tokens is None or bill.completion_tokens is None):
             queue.ceiling.count_unknown(job.request, usage)

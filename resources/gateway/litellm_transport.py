@@ -207,7 +207,7 @@ def _build_reply_at(spec: ModelSpec, completion: Any, bill: Bill) -> Reply:
         # LiteLLM moves a leading <think>...</think> from the content to this field.
         reasoning=getattr(choice.message, "reasoning_content", None),
         host=get_text_or_none(getattr(completion, "provider", None)),
-        **bill._asdict(),
+        bill=bill,
     )
 
 
@@ -259,7 +259,7 @@ class LitellmEmbedding(LitellmTransport):
             text=encode_stored_vectors(vectors),
             finish_reason=None,
             served_model=answer.model,
-            **bill._asdict(),
+            bill=bill,
         )
 
 

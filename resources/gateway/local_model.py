@@ -24,6 +24,7 @@ from dtef_pipeline.asking.models import LOCAL_EMBEDDER, ModelSpec
 from dtef_pipeline.asking.request import Message, Request
 from dtef_pipeline.asking.tokens import estimate_tokens
 from dtef_pipeline.text.extras import describe_installation
+from resources.gateway.bills import Bill
 from resources.gateway.transport import CallError, Reply, Scope
 
 _SMOLLM2 = "local/smollm2-135m"
@@ -84,18 +85,12 @@ class LocalTransport:
 
     def _refuse(self, request: Request) -> None:
         """Raise CallError unless the request is one user message with 2 to 26 options."""
-        if not request.choices:
+        roles = [message.role for message in request.conversation if message.role != "system"]
+        if not 1 < len(request.choices) <= len(_OPTION_LETTERS) or roles != ["user"]:
             raise CallError(
-                f"{_SMOLLM2} chooses one of the options that its prompt lists, and this prompt has no single list of them",
+                f"{_SMOLLM2} chooses among the 2 to {len(_OPTION_LETTERS)} options that one user message lists; got "
+                f"{len(request.choices)} in messages of {', '.join(roles) or 'nobody'}",
                 Scope.REQUEST,
-            )
-        if not 1 < len(request.choices) <= len(_OPTION_LETTERS):
-            raise CallError(
-                f"{_SMOLLM2} chooses among 2 to {len(_OPTION_LETTERS)} options, got {len(request.choices)}", Scope.REQUEST
-            )
-        if (roles := [message.role for message in request.conversation if message.role != "system"]) != ["user"]:
-            raise CallError(
-                f"{_SMOLLM2} answers one user message, no conversation; got {', '.join(roles) or 'none'}", Scope.REQUEST
             )
 
     async def open(self) -> None:
@@ -126,7 +121,7 @@ class LocalTransport:
         )
         (choice,), usage = completion["choices"], completion["usage"]
         reason = "length" if choice["finish_reason"] == "length" else "stop"
-        return Reply(choice["text"], reason, self._weights_name, usage["prompt_tokens"], usage["completion_tokens"], 0.0)
+        return Reply(choice["text"], reason, self._weights_name, Bill(usage["prompt_tokens"], usage["completion_tokens"], 0.0))
 
     def _answer(self, request: Request) -> Reply:
         stem = extract_stem(request.conversation[-1].text, request.choices)
@@ -154,7 +149,7 @@ class LocalTransport:
             prompt_tokens += completion["usage"]["prompt_tokens"]
             completion_tokens += completion["usage"]["completion_tokens"]
         percentages = [round(100 * total / len(offsets), 1) for total in totals]
-        return Reply(json.dumps(percentages), "stop", self._weights_name, prompt_tokens, completion_tokens, 0.0)
+        return Reply(json.dumps(percentages), "stop", self._weights_name, Bill(prompt_tokens, completion_tokens, 0.0))
 
     def _complete(self, text: str, **settings: int | bool | list[str]) -> dict[str, Any]:
         if self._server is None:

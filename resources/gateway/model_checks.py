@@ -60,14 +60,11 @@ def add_stored_snapshots(spec: ModelSpec, problem: str | None, store: ResponseSt
     return f"{problem}; there are stored responses in snapshot {named}: choose such a snapshot, or another model"
 
 
-def refuse_unknown_providers(models: Iterable[ModelSpec], store: ResponseStore | None) -> None:
-    """Raise GatewayError for a model whose provider litellm does not know, which a run would refuse, with or without keys.
-
-    `store`: of responses, or None without any.
-    """
+def refuse_unknown_providers(models: Iterable[ModelSpec], store: ResponseStore) -> None:
+    """Raise GatewayError for a model whose provider litellm does not know, which a run would refuse, with or without keys."""
     specs = {spec.name: spec for spec in models if is_translated(spec) and not (spec.api_key_env or spec.api_base)}
     problems = {name: find_unknown_provider(spec) for name, spec in specs.items()}
-    refuse({name: add_stored_snapshots(specs[name], text, store) if store else text for name, text in problems.items()})
+    refuse({name: add_stored_snapshots(specs[name], text, store) for name, text in problems.items()})
 
 
 def refuse_early(

@@ -6,7 +6,7 @@ import heapq
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
 from math import inf
@@ -252,13 +252,13 @@ class ModelState:
         self.breaker.record_answer()
         self.slots.record_answer()
 
-    def learn(self, bill: Reply | Bill | None, request: Request) -> None:
+    def learn(self, bill: Bill | None, request: Request) -> None:
         """Learn from an ended call, with its bill if any: later calls may cost as much."""
         if bill is not None:
             self._learn_price(bill)
         self.ceilings[request.role].learn(bill, request, self.price)
 
-    def _learn_price(self, bill: Reply | Bill) -> None:
+    def _learn_price(self, bill: Bill) -> None:
         """Bound an unlisted price by the stated cost of a call."""
         if (
             self.price is not self._bound
@@ -431,12 +431,12 @@ class Arrival(NamedTuple):
             self.queue.unclaimed.append(self.job)
 
 
-def compute_usage(bill: Reply | Bill, request: Request, price: Price | None, ceiling: Ceiling | None = None) -> Usage:
+def compute_usage(bill: Bill, request: Request, price: Price | None, ceiling: Ceiling | None = None) -> Usage:
     """Return a call's usage; its maximum where the server does not report it."""
     usage = Usage(1, cost_usd=bill.cost_usd) if bill.cost_usd is not None else count_unknown_cost(request, price, ceiling)
     if bill.prompt_tokens is None or bill.completion_tokens is None:
-        return replace(usage, tokens=compute_max_usage(request, price, ceiling).tokens)
-    return replace(usage, tokens=bill.prompt_tokens + bill.completion_tokens)
+        return usage._replace(tokens=compute_max_usage(request, price, ceiling).tokens)
+    return usage._replace(tokens=bill.prompt_tokens + bill.completion_tokens)
 
 
 def compute_failed_usage(error: CallError, request: Request, price: Price | None, ceiling: Ceiling | None = None) -> Usage:
@@ -469,17 +469,12 @@ def make_response(job: Job, reply: Reply, latency: float, scrub: Scrubber, usage
         served_model=reply.served_model,
         fingerprint=reply.fingerprint,
         reasoning=scrub.response(reply.reasoning) if reply.reasoning else reply.reasoning,
-        prompt_tokens=reply.prompt_tokens,
-        completion_tokens=reply.completion_tokens,
-        cost_usd=reply.cost_usd,
+        **reply.bill._asdict(),
         latency_s=latency,
         attempts=job.sent,
         answered_at=datetime.now(UTC),
         role=request.role,
         host=reply.host,
-        reported_cost_usd=reply.reported_cost_usd,
-        cached_tokens=reply.cached_tokens,
-        reasoning_tokens=reply.reasoning_tokens,
         unknown_cost_attempts=usage.unpriced,
         unknown_cost_usd_most=usage.most_usd or None,
     )

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Request
-from resources.gateway.bills import Bill
+from resources.gateway.bills import NO_BILL, Bill
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,17 +23,11 @@ class Reply:
     text: str
     finish_reason: str | None
     served_model: str | None
-    prompt_tokens: int | None
-    completion_tokens: int | None
-    cost_usd: float | None
-    """US dollars; None: unknown."""
+    bill: Bill = NO_BILL
     fingerprint: str | None = None
     reasoning: str | None = None
     host: str | None = None
     """The host of the model, if a gateway of several hosts reports it (OpenRouter's `provider`)."""
-    reported_cost_usd: float | None = None
-    cached_tokens: int | None = None
-    reasoning_tokens: int | None = None
 
 
 class Scope(Enum):

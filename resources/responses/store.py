@@ -77,11 +77,16 @@ class CostInStore(NamedTuple):
 class ResponseStore:
     """The responses of every run so far. Safe to use from several threads and processes at once."""
 
-    def __init__(self, location: str | Path, run: Callable[[], AskingRun] | None = None, queue_id: str | None = None) -> None:
+    def __init__(
+        self,
+        location: str | Path | ResponseDatabase,
+        run: Callable[[], AskingRun] | None = None,
+        queue_id: str | None = None,
+    ) -> None:
         """Open the store, and create it (with its parent folders) if it does not exist.
 
         Args:
-            location: a database URL (`sqlite:///...`, `postgresql+psycopg://...`), or the path of an SQLite file.
+            location: a database URL (`sqlite:///...`, `postgresql+psycopg://...`), the path of an SQLite file, or an open database.
             run: returns the current code and configuration, recorded with each added response; None to record nothing.
             queue_id: the evaluation whose run adds responses, recorded with each; None if there is none.
 
@@ -89,7 +94,7 @@ class ResponseStore:
             ConfigError: the URL names no database that can hold responses.
             StoreError: the database cannot be opened, or was written by newer code.
         """
-        self.database = ResponseDatabase(location)
+        self.database = location if isinstance(location, ResponseDatabase) else ResponseDatabase(location)
         self.name = self.database.name
         self._run = run and cache(run)
         self._queue_id = queue_id
@@ -259,7 +264,7 @@ class ResponseStore:
         calls = self._list_unanswered_costs(key_list, queue_id)
         costs = [cost for cost in (*(row[2] for row in responses), *(call.cost_usd for call in calls)) if cost is not None]
         prompt, completion = (sum(row[place] or 0 for row in responses) for place in (0, 1))
-        cost = math.fsum(costs) if costs or not responses else None
+        cost = math.fsum(costs) if costs or not (responses or calls) else None
         n_unpriced = sum(max(row[3] or 0, row[2] is None) for row in responses) + sum(call.unknown for call in calls)
         most = [value for value in (*(row[4] for row in responses), *(call.most_usd for call in calls)) if value is not None]
         return CostInStore(len(responses), prompt, completion, cost, n_unpriced, math.fsum(most) if most else None)

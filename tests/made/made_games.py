@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any
 
 from dtef_pipeline.asking.models import ModelSpec
@@ -15,6 +14,7 @@ from dtef_pipeline.games.episode import GameEpisode
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.personas import Persona, Player
+from tests.made.responses import response
 
 CARDS = tuple(range(1, 10))
 PERSONA = Persona(id="calm", version=2, display_name="The Calm One", system_prompt="You never hurry.")
@@ -135,24 +135,9 @@ def model_player(model: ModelSpec = MODEL_A, persona: Persona | None = None) -> 
 
 def response_to(request: Request, text: str) -> Response:
     """A stored response to a request."""
-    return Response(
-        request_key=request.key,
-        prompt_id=request.prompt_id,
-        model=request.model.model,
-        model_variant=request.model.variant,
-        draw=request.draw,
-        snapshot=request.snapshot,
-        text=text,
-        finish_reason="stop",
-        served_model=None,
-        fingerprint=None,
-        prompt_tokens=1,
-        completion_tokens=1,
-        cost_usd=0.0,
-        latency_s=0.0,
-        attempts=1,
-        answered_at=datetime(2026, 1, 1, tzinfo=UTC),
-    )
+    model = {"model": request.model.model, "model_variant": request.model.variant}
+    asked = {"request_key": request.key, "prompt_id": request.prompt_id, "draw": request.draw, "snapshot": request.snapshot}
+    return response(0, text=text, cost_usd=0.0, **model, **asked)
 
 
 def played_with(episode: GameEpisode, texts: Sequence[str]) -> list[Request]:

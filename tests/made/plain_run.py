@@ -65,7 +65,7 @@ class PlainRun:
     def __post_init__(self) -> None:
         self.house = Warehouse(self.folder / "warehouse")
         self.store = ResponseStore(self.folder / "responses.sqlite")
-        self.outside = Outside(self.house, Settings.read_environment())
+        self.outside = Outside(self.house, Settings.read_environment(), self.store)
 
     def write(self, key: str, tables: Mapping[str, pa.Table], snapshot: str = "base") -> None:
         """Write tables of a partition."""
@@ -93,7 +93,7 @@ class PlainRun:
         self.store.add(responses)
 
     def estimate(self, settings: RunSettings, keys: Sequence[str], **more: Any) -> DryRun:
-        given = {"stages": self.stages, "store": self.store, **more}
+        given = {"stages": self.stages, **more}
         return dry_run(FAMILY_BY_NAME[self.family], settings=settings, keys=keys, outside=self.outside, **given)
 
     def inputs(self, key: str, snapshot: str) -> StageInputs:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+from pathlib import Path
+
 import pyarrow as pa
 
 from dtef_pipeline.qa.item_files.item_log import LoadedItems
@@ -11,30 +15,15 @@ from dtef_pipeline.qa.tables import QA_RESPONSES
 from dtef_pipeline.qa.transcripts.chunks import build_documents_table, split_into_chunks
 from dtef_pipeline.qa.transcripts.metadata import SpokenTurn, Transcript
 
-BIRD = QaItem(
-    "sea_birds/0",
-    "mmlu",
-    "sea_birds",
-    "choice",
-    "Which one dives “deepest”?",
-    ("Tern", "Gannet", "Gull", "None"),
-    "B",
-    "sea_birds",
-)
+_BIRDS = ("Tern", "Gannet", "Gull", "None")
+BIRD = QaItem("sea_birds/0", "mmlu", "sea_birds", "choice", "Which one dives “deepest”?", _BIRDS, "B", "sea_birds")
 BIRDS_SHOWN = tuple(
     QaItem(f"example/{at}", "mmlu", "sea_birds", "choice", f"Which is number {at}?", BIRD.options, "ABCD"[at])
     for at in range(2)
 )
 """The examples of its part."""
-ROWERS = QaItem(
-    "gsm8k/0",
-    "gsm8k",
-    "all",
-    "number",
-    "3 boats with 4 rowers each. How many rowers?",
-    reference="12",
-    solution="3 * 4 = 12",
-)
+_ROWED = "3 boats with 4 rowers each. How many rowers?"
+ROWERS = QaItem("gsm8k/0", "gsm8k", "all", "number", _ROWED, reference="12", solution="3 * 4 = 12")
 TWICE = QaItem(
     "Demo/0",
     "humaneval",
@@ -47,16 +36,9 @@ TWICE = QaItem(
     ),
     solution="    return 2 * x\n",
 )
+_KEPT = Quote("Ada kept it, summer and winter.", "light.csv", 1)
 KEEPER = QaItem(
-    "d01",
-    "socioscope",
-    "talks",
-    "PickOne",
-    "Who kept the light?",
-    ("Ada", "Bo"),
-    '{"Ada": 1}',
-    "light.csv",
-    quotes=(Quote("Ada kept it, summer and winter.", "light.csv", 1),),
+    "d01", "socioscope", "talks", "PickOne", "Who kept the light?", ("Ada", "Bo"), '{"Ada": 1}', "light.csv", quotes=(_KEPT,)
 )
 _LONG_ANSWER = " ".join(f"On day {day} the sea was grey and the boat stayed in." for day in range(30))
 LIGHTHOUSE = Transcript(
@@ -76,6 +58,13 @@ SCORERS_OF_SUITES = {
     "humaneval": ("code_execution",),
     "socioscope": ("pick_one", "verbatim"),
 }
+
+
+def written_lines(path: Path, *values: object) -> Path:
+    """The path of a new file with a line of JSON per value, packed if its name ends in `.gz`."""
+    text = "".join(f"{json.dumps(value)}\n" for value in values).encode()
+    path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
+    return path
 
 
 def rows_of_items(*items: QaItem) -> pa.Table:

@@ -26,89 +26,59 @@ def made_qa(n_subjects: int = 3, n_items: int = 4, words: str = "") -> QaMade:
 
 
 def _choices(made: QaMade, part: str, n_items: int, words: str) -> None:
+    options = [f"option {number} {words}" for number in ("one", "two", "three", "four")]
     for at in range(n_items):
-        item = f"{part}/{at}"
-        options = [f"option {letter} {words}" for letter in ["one", "two", "three", "four"]]
-        made.item(
-            "mmlu",
-            part,
-            item,
-            text=f"What is {at}? {words}",
-            options=options,
-            reference="B",
-            flags=["equal_options"] if at == 1 else [],
-        )
+        item, flags = f"{part}/{at}", ["equal_options"] if at == 1 else []
+        made.item("mmlu", part, item, text=f"What is {at}? {words}", options=options, reference="B", flags=flags)
         for condition, order, letter in (("letters", None, "B"), ("letters,rotated-1", [1, 2, 3, 0], "A")):
             made.asked("mmlu", part, item, condition, option_order=order)
             for model in MODELS:
                 right = model == "best" or at == 0
                 own = {"letter": letter if right else "D", **({"file_letter": "B"} if order and right else {})}
-                named = {"suite": "mmlu", "part": part, "item_id": item, "condition": condition, "model": model}
                 score = {
                     "score": float(right),
                     "metric": "correct",
                     "read_by": "alone",
-                    "flags": ["several"] if at == 2 else [],
                     "detail": json.dumps(own),
                     "cluster": part,
                 }
-                made.said(named, f"{own['letter']} {words}", [score])
+                score |= {"flags": ["several"] if at == 2 else []}
+                made.said(_named("mmlu", part, item, condition, model), f"{own['letter']} {words}", [score])
+
+
+def _named(suite: str, part: str, item_id: str, condition: str, model: str) -> dict[str, Any]:
+    return {"suite": suite, "part": part, "item_id": item_id, "condition": condition, "model": model}
 
 
 def _numbers(made: QaMade, n_items: int, words: str) -> None:
-    judge = {"scorer": "judge", "measured_by": "judge 1, jury"}
+    numeric = {"scorer": "numeric", "metric": "correct", "measured_by": "numeric 1"}
+    judged = {"scorer": "judge", "metric": "judged", "measured_by": "judge 1, jury"}
     for at in range(n_items):
-        made.item(
-            "gsm8k",
-            "all",
-            f"gsm8k/{at}",
-            type="number",
-            scorers=["judge", "numeric"],
-            text=f"2 + {at}? {words}",
-            reference=str(2 + at),
-        )
-        made.asked("gsm8k", "all", f"gsm8k/{at}", "plain")
+        item, about = f"gsm8k/{at}", {"type": "number", "scorers": ["judge", "numeric"], "reference": str(2 + at)}
+        made.item("gsm8k", "all", item, text=f"2 + {at}? {words}", **about)
+        made.asked("gsm8k", "all", item, "plain")
         for model in MODELS:
-            named = {"suite": "gsm8k", "part": "all", "item_id": f"gsm8k/{at}", "condition": "plain", "model": model}
             lost = model == "worst" and at == 1
+            read = {"score": float(model == "best"), "read_by": "marker"}
+            unread = {"score": None, "status": "unparseable", "flags": ["truncated"]}
+            failed = {"score": None, "status": "judge_failed", "reason": f"unreadable {words}"}
             scores = [
-                {
-                    "score": None,
-                    "status": "unparseable",
-                    "scorer": "numeric",
-                    "metric": "correct",
-                    "measured_by": "numeric 1",
-                    "flags": ["truncated"],
-                }
-                if at == 3
-                else {
-                    "score": float(model == "best"),
-                    "scorer": "numeric",
-                    "metric": "correct",
-                    "measured_by": "numeric 1",
-                    "read_by": "marker",
-                },
-                {**judge, "score": None, "status": "judge_failed", "metric": "judged", "reason": f"unreadable {words}"}
-                if lost
-                else {**judge, "score": 0.75, "metric": "judged", "read_by": "judge"},
+                {**numeric, **(unread if at == 3 else read)},
+                {**judged, **(failed if lost else {"score": 0.75, "read_by": "judge"})},
             ]
+            named = _named("gsm8k", "all", item, "plain", model)
             made.said(named, f"#### {2 + at} {words}", scores, finish_reason="length" if at == 3 else "stop")
             _judged(made, named, lost, words)
 
 
 def _judged(made: QaMade, named: Mapping[str, Any], lost: bool, words: str) -> None:
-    run = {
-        **named,
-        "snapshot": "base",
-        "draw": 0,
-        "model_variant": f"{named['model']}[temperature=0]",
-        "judge_model": "jury",
-        "judge_variant": "j",
-    }
+    run = {**named, "snapshot": "base", "draw": 0, "model_variant": f"{named['model']}[temperature=0]"}
     for evaluator, score in (("semantic", 0.5), ("factuality", 1.0)):
         made.add(
             "qa_judgements",
             **run,
+            judge_model="jury",
+            judge_variant="j",
             evaluator=evaluator,
             score=None if lost else score,
             reason="unreadable" if lost else None,
@@ -120,69 +90,44 @@ def _judged(made: QaMade, named: Mapping[str, Any], lost: bool, words: str) -> N
 
 
 def _programs(made: QaMade, words: str) -> None:
-    tests = json.dumps(
-        {"prompt": "def f():", "entry_point": "f", "test": f"def check(candidate):\n    assert candidate() == 1  # {words}"}
-    )
-    made.item(
-        "humaneval", "all", "HumanEval/1", type="code", scorers=["code_execution"], text=f"def f(): {words}", reference=tests
-    )
-    made.asked("humaneval", "all", "HumanEval/1", "plain")
+    item, test = "HumanEval/1", f"def check(candidate):\n    assert candidate() == 1  # {words}"
+    tests = json.dumps({"prompt": "def f():", "entry_point": "f", "test": test})
+    made.item("humaneval", "all", item, type="code", scorers=["code_execution"], text=f"def f(): {words}", reference=tests)
+    made.asked("humaneval", "all", item, "plain")
+    by = {"scorer": "code_execution", "metric": "passed", "measured_by": "code_execution 1, sandlock", "type": "code"}
     for model, verdict in (("best", "passed"), ("worst", "sandbox_unavailable")):
-        named = {"suite": "humaneval", "part": "all", "item_id": "HumanEval/1", "condition": "plain", "model": model}
-        by = {"scorer": "code_execution", "metric": "passed", "measured_by": "code_execution 1, sandlock", "type": "code"}
-        passed = verdict == "passed"
-        score = {
-            **by,
-            "score": 1.0 if passed else None,
-            "status": "ok" if passed else verdict,
-            "read_by": verdict if passed else None,
-            "reason": words or "no",
-        }
-        made.said(named, f"```python\ndef f(): return 1  # {words}\n```", [score])
-        run = {**named, "snapshot": "base", "draw": 0, "model_variant": f"{model}[temperature=0]"}
-        made.add(
-            "qa_executions",
-            **run,
-            verdict=verdict,
-            message=f"AssertionError {words}",
-            wall_s=0.05,
-            isolation="sandlock",
-            python="3.11.2",
+        named = _named("humaneval", "all", item, "plain", model)
+        scored = (
+            {"score": 1.0, "status": "ok", "read_by": verdict} if verdict == "passed" else {"score": None, "status": verdict}
         )
+        score = {**by, **scored, "reason": words or "no"}
+        made.said(named, f"```python\ndef f(): return 1  # {words}\n```", [score])
+        run = {
+            **named,
+            "snapshot": "base",
+            "draw": 0,
+            "model_variant": f"{model}[temperature=0]",
+            "message": f"AssertionError {words}",
+        }
+        made.add("qa_executions", **run, verdict=verdict, wall_s=0.05, isolation="sandlock", python="3.11.2")
 
 
 def _interviews(made: QaMade, words: str) -> None:
-    file = f"one.csv{words}"
-    for place in range(2):
-        chunk = f"{CHUNK} {words}" if place == 0 else f"Nothing of it here. {words}"
-        made.add(
-            "qa_documents",
-            suite="socioscope",
-            part="talks",
-            doc_id=f"{file}#{place}.0",
-            page_content=chunk,
-            name=f"Ann {words}",
-            year=1999,
-            file=file,
-        )
+    file, condition = f"one.csv{words}", "bm25,2-chunks"
+    for place, chunk in enumerate((f"{CHUNK} {words}", f"Nothing of it here. {words}")):
+        about = {"doc_id": f"{file}#{place}.0", "page_content": chunk, "name": f"Ann {words}", "year": 1999, "file": file}
+        made.add("qa_documents", suite="socioscope", part="talks", **about)
+    quotes = [{"text": "nobody came to the field", "file": file, "turn": 3}]
+    listed = {"type": "ListOne", "scorers": ["list_one", "verbatim"], "reference": '{"none": 1}', "quotes": quotes}
     for at, cluster in enumerate(("one.csv", "one.csv", "two.csv", "two.csv")):
         item = f"talks/{at}"
-        quotes = [{"text": "nobody came to the field", "file": file, "turn": 3}]
-        about: dict[str, Any] = {
-            "type": "ListOne",
-            "scorers": ["list_one", "verbatim"],
-            "reference": '{"none": 1}',
-            "quotes": quotes,
-        }
-        made.item("socioscope", "talks", item, text=f"Who came? {words}", **about)
+        made.item("socioscope", "talks", item, text=f"Who came? {words}", **listed)
         made.rows["qa_items"][-1]["cluster"] = cluster
-        condition = "bm25,2-chunks"
         made.asked("socioscope", "talks", item, condition)
         named = {"suite": "socioscope", "part": "talks", "item_id": item, "condition": condition}
         for rank in range(2):
-            made.add(
-                "qa_context", **named, rank=rank, doc_id=f"{file}#{rank}.0", relevance=2.0 - rank, contains_quote=rank == 0
-            )
+            found = {"doc_id": f"{file}#{rank}.0", "relevance": 2.0 - rank, "contains_quote": rank == 0}
+            made.add("qa_context", **named, rank=rank, **found)
         made.add("qa_retrieval", **named, k=2, precision=0.5, recall=1.0, hit=1.0, mrr=1.0, ndcg=1.0)
         for model in MODELS:
             _cited(made, {**named, "model": model}, cluster, f"{file}#0.0", words)
@@ -206,104 +151,50 @@ def _cited(made: QaMade, named: Mapping[str, Any], cluster: str, doc: str, words
     cited = found if is_best else invented if cluster == "one.csv" else []
     for position, citation in enumerate(cited):
         made.add("qa_citations", **{**run, "position": position, "source_index": "0", "doc_id": doc, **citation})
-    existence: dict[str, Any] = {
-        "scorer": "verbatim",
-        "metric": "existence",
-        "measured_by": "verbatim 1",
-        "cluster": cluster,
-        "type": "ListOne",
-    }
-    existence |= (
-        {"score": 0.5 if is_best else 0.0, "detail": '{"citations": 2, "found": 1}'}
-        if cited
-        else {"status": "missing", "reason": "the response cites nothing"}
-    )
-    score = {
+    existence: dict[str, Any] = {"scorer": "verbatim", "metric": "existence", "measured_by": "verbatim 1", "type": "ListOne"}
+    if cited:
+        existence |= {"cluster": cluster, "score": 0.5 if is_best else 0.0, "detail": '{"citations": 2, "found": 1}'}
+    else:
+        existence |= {"cluster": cluster, "status": "missing", "reason": "the response cites nothing"}
+    score: dict[str, Any] = {
         "scorer": "list_one",
         "metric": "score",
         "measured_by": "by type 1, lexicon l",
-        "score": float(is_best),
         "read_by": "longest",
-        "cluster": cluster,
     }
+    score |= {"cluster": cluster, "score": float(is_best)}
     made.said(named, json.dumps({"answer": f"nobody {words}", "citations": []}), [score, existence])
 
 
 def _costs() -> list[dict[str, Any]]:
     used = {"family": "qa", "answered": 4, "calls": 4, "prompt_tokens": 100, "completion_tokens": 10}
+    best, worst = ({"model": name, "model_variant": f"{name}[temperature=0]", "first_level": "mmlu"} for name in MODELS)
+    jury = {"model": "jury", "model_variant": "j", "first_level": "gsm8k", "purpose": "semantic"}
     return [
-        {
-            "role": "candidate",
-            "first_level": "mmlu",
-            "model": "best",
-            "model_variant": "best[temperature=0]",
-            **used,
-            "cost_usd": 0.25,
-            "unpriced": 0,
-        },
-        {
-            "role": "candidate",
-            "first_level": "mmlu",
-            "model": "worst",
-            "model_variant": "worst[temperature=0]",
-            **used,
-            "cost_usd": None,
-            "unpriced": 4,
-        },
-        {
-            "role": "judge",
-            "first_level": "gsm8k",
-            "purpose": "semantic",
-            "model": "jury",
-            "model_variant": "j",
-            **used,
-            "cost_usd": 0.5,
-            "unpriced": 0,
-        },
+        {**used, **best, "role": "candidate", "cost_usd": 0.25, "unpriced": 0},
+        {**used, **worst, "role": "candidate", "cost_usd": None, "unpriced": 4},
+        {**used, **jury, "role": "judge", "cost_usd": 0.5, "unpriced": 0},
     ]
 
 
 def _judge_drift(words: str) -> list[dict[str, Any]]:
     moved = {"shift": -0.2, "shift_low": -0.3, "shift_high": -0.1, "lowest": 0.5, "highest": 0.7, "gap": 0.2}
-    usual = {
-        "family": "qa",
-        "judge": f"jury {words}",
-        "judge_variant": "j",
-        "evaluator": "semantic",
-        "n_items": 48,
+    judge = {"family": "qa", "judge": f"jury {words}", "judge_variant": "j", "evaluator": "semantic", "n_items": 48}
+    found = {
+        "n_snapshots": 12,
+        "verdict": "drift",
+        "flagged": True,
+        "latest_snapshot": "2026-01-12",
+        "reason": f"moved {words}",
     }
-    return [
-        {
-            **usual,
-            **moved,
-            "n_snapshots": 12,
-            "verdict": "drift",
-            "flagged": True,
-            "latest_snapshot": "2026-01-12",
-            "reason": f"moved {words}",
-        }
-    ]
+    return [{**judge, **moved, **found}]
 
 
 def _validity(words: str) -> list[dict[str, Any]]:
-    usual = {
-        "suite": "mmlu",
-        "condition": "letters",
-        "model": "best",
-        "model_variant": "best[temperature=0]",
-        "metric": "correct",
-        "measured_by": "exact_choice 1",
-    }
+    usual = {"suite": "mmlu", "condition": "letters", "model": "best", "model_variant": "best[temperature=0]"}
+    usual |= {"metric": "correct", "measured_by": "exact_choice 1"}
+    biased = {"value": 0.25, "low": 0.1, "high": 0.4, "n": 12, "is_suspect": True, "note": f"moves {words}"}
     return [
         {**usual, "check": "self_judged", "value": 0.0, "n": 4, "is_suspect": False, "note": ""},
-        {
-            **usual,
-            "check": "position_bias",
-            "value": 0.25,
-            "low": 0.1,
-            "high": 0.4,
-            "n": 12,
-            "is_suspect": True,
-            "note": f"moves {words}",
-        },
+        {**usual, "check": "position_bias", **biased},
     ]

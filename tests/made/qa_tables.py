@@ -36,23 +36,13 @@ class QaMade:
         usual = {
             "type": "choice",
             "scorers": ["exact_choice"],
-            "options": [],
-            "quotes": [],
-            "flags": [],
             "solution": "",
             "source_line": 1,
+            "cluster": part,
+            "truth_id": "t",
         }
-        position = len(self.rows["qa_items"])
-        self.add(
-            "qa_items",
-            suite=suite,
-            part=part,
-            item_id=item_id,
-            position=position,
-            cluster=part,
-            truth_id="t",
-            **{**usual, **row},
-        )
+        lists: dict[str, Any] = {"options": [], "quotes": [], "flags": [], "position": len(self.rows["qa_items"])}
+        self.add("qa_items", suite=suite, part=part, item_id=item_id, **{**usual, **lists, **row})
 
     def asked(self, suite: str, part: str, item_id: str, condition: str, **row: Any) -> None:
         named = {"suite": suite, "part": part, "item_id": item_id, "condition": condition}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import product
 from typing import Any
 
 import duckdb
@@ -33,7 +35,8 @@ _LOREM = (
 class RubricTables:
     """Rows as they come, and the tables of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.rng = rng
         self.rows: dict[str, list[dict[str, Any]]] = {name: [] for name in RUBRIC_TABLES if name != "rubric_board"}
         self.extra: dict[str, pd.DataFrame] = {}
 
@@ -55,6 +58,18 @@ def _scores(made: dict[str, pa.Table]) -> pa.Table:
     return pa.table([pa.array(found[one.name], one.type, from_pandas=True) for one in RUBRIC_SCORES], schema=RUBRIC_SCORES)
 
 
+@dataclass(frozen=True)
+class _Kind:
+    """What all blueprints have alike."""
+
+    n_models: int
+    n_prompts: int
+    temperatures: tuple[float, ...]
+    systems: tuple[str | None, ...]
+    words: str
+    snapshots: tuple[str, ...]
+
+
 def made_tables(
     n_blueprints: int = 3,
     n_models: int = 4,
@@ -67,24 +82,13 @@ def made_tables(
     snapshots: tuple[str, ...] = ("base",),
 ) -> RubricTables:
     """Blueprints that are all alike in kind: criteria wanted and not, a function, two paths, an ideal, missing judgements and responses."""
-    rng = np.random.default_rng(seed)
-    made = RubricTables()
+    made, kind = RubricTables(np.random.default_rng(seed)), _Kind(n_models, n_prompts, temperatures, systems, words, snapshots)
     for number in range(n_blueprints):
-        _blueprint(made, rng, f"health__topic-{number}", n_models, n_prompts, temperatures, systems, words, snapshots)
+        _blueprint(made, kind, f"health__topic-{number}")
     return made
 
 
-def _blueprint(
-    made: RubricTables,
-    rng: np.random.Generator,
-    name: str,
-    n_models: int,
-    n_prompts: int,
-    temperatures: tuple[float, ...],
-    systems: tuple[str | None, ...],
-    words: str,
-    snapshots: tuple[str, ...],
-) -> None:
+def _blueprint(made: RubricTables, kind: _Kind, name: str) -> None:
     made.add(
         "rubric_blueprints",
         blueprint=name,
@@ -93,106 +97,64 @@ def _blueprint(
         tags=["health", "advice"],
         references=["https://example.org/sleep"],
         test_hash="t" * 32,
-        models=[f"openai/model-{at}" for at in range(n_models)],
+        models=[f"openai/model-{at}" for at in range(kind.n_models)],
         judges=[],
-        n_prompts=n_prompts,
-        n_criteria=5 * n_prompts,
+        n_prompts=kind.n_prompts,
+        n_criteria=5 * kind.n_prompts,
         n_errors=0,
         path=f"{name}.yml",
     )
-    made.add(
-        "rubric_findings",
-        blueprint=name,
-        level="warning",
-        code="dollar-string",
-        place="prompt 0 should[2]",
-        line=12,
-        text="read as $icontains",
-    )
-    made.add(
-        "rubric_findings", blueprint=name, level="info", code="no-prompt-id", place="prompt 1", line=20, text="a hash is its id"
-    )
-    for at in range(n_prompts):
-        _prompt(made, name, f"prompt-{at}", at, temperatures, systems, words)
-    for day, snapshot in enumerate(snapshots):
-        _run(made, rng, name, snapshot, day, n_models, n_prompts, temperatures, systems, words)
+    for level, code, place, line, text in (
+        ("warning", "dollar-string", "prompt 0 should[2]", 12, "read as $icontains"),
+        ("info", "no-prompt-id", "prompt 1", 20, "a hash is its id"),
+    ):
+        made.add("rubric_findings", blueprint=name, level=level, code=code, place=place, line=line, text=text)
+    for at in range(kind.n_prompts):
+        _prompt(made, kind, name, at)
+    for day, snapshot in enumerate(kind.snapshots):
+        _run(made, kind, name, snapshot, datetime(2026, 1, 1 + day, tzinfo=UTC))
 
 
-def _prompt(made: RubricTables, name: str, prompt: str, at: int, temperatures: Any, systems: Any, words: str) -> None:
+def _prompt(made: RubricTables, kind: _Kind, name: str, at: int) -> None:
     messages: list[dict[str, str | None]] = [
-        {"role": "user", "text": f"I sleep badly, {words[: 60 + 20 * at]} what should I do?"}
+        {"role": "user", "text": f"I sleep badly, {kind.words[: 60 + 20 * at]} what should I do?"}
     ]
     if at == 1:
-        messages = [*messages, {"role": "assistant", "text": None}, {"role": "user", "text": "And if that does not help?"}]
+        messages += [{"role": "assistant", "text": None}, {"role": "user", "text": "And if that does not help?"}]
     made.add(
         "rubric_prompts",
         blueprint=name,
-        prompt=prompt,
+        prompt=f"prompt-{at}",
         position=at,
         weight=2.0 if at == 0 else 1.0,
         messages=messages,
-        systems=list(systems),
-        temperatures=list(temperatures),
-        ideal=words if at % 3 < 2 else None,
+        systems=list(kind.systems),
+        temperatures=list(kind.temperatures),
+        ideal=kind.words if at % 3 < 2 else None,
         description="A usual case." if at == 0 else None,
         citation="See https://example.org/cases?a=1&b=2 (2024)" if at == 0 else None,
     )
-    for place, criterion in enumerate(_criteria(words)):
-        made.add("rubric_criteria", blueprint=name, prompt=prompt, criterion_id=f"c{place}", **criterion)
+    for place, criterion in enumerate(_criteria(kind.words)):
+        made.add("rubric_criteria", blueprint=name, prompt=f"prompt-{at}", criterion_id=f"c{place}", **criterion)
 
 
 def _criteria(words: str) -> list[dict[str, Any]]:
-    text = {"kind": "text", "weight": 1.0}
+    by_code = {"kind": "function", "fn": "icontains", "args": '"physician"', "source": "$icontains: 'physician'"}
+    guideline = "https://example.org/guideline"
+    rows: list[tuple[str, int | None, int, dict[str, Any]]] = [
+        ("should", None, 0, {"text": "Says that attention and memory suffer within a day.", "weight": 2.0}),
+        ("should", None, 1, by_code),
+        ("should", 0, 0, {"text": "Names a treatment without tablets.", "citation": guideline}),
+        ("should", 1, 0, {"text": "Sends the person to a physician after three weeks."}),
+        ("should_not", None, 0, {"text": f"Recommends a sleeping tablet by name. {words[:30]}"}),
+    ]
     return [
-        {
-            "block": "should",
-            "path": None,
-            "position": 0,
-            **text,
-            "text": "Says that attention and memory suffer within a day.",
-            "weight": 2.0,
-        },
-        {
-            "block": "should",
-            "path": None,
-            "position": 1,
-            "kind": "function",
-            "fn": "icontains",
-            "args": '"physician"',
-            "weight": 1.0,
-            "source": "$icontains: 'physician'",
-        },
-        {
-            "block": "should",
-            "path": 0,
-            "position": 0,
-            **text,
-            "text": "Names a treatment without tablets.",
-            "citation": "https://example.org/guideline",
-        },
-        {"block": "should", "path": 1, "position": 0, **text, "text": "Sends the person to a physician after three weeks."},
-        {
-            "block": "should_not",
-            "path": None,
-            "position": 0,
-            **text,
-            "text": f"Recommends a sleeping tablet by name. {words[:30]}",
-        },
+        {"block": block, "path": path, "position": position, "kind": "text", "weight": 1.0, **own}
+        for block, path, position, own in rows
     ]
 
 
-def _run(
-    made: RubricTables,
-    rng: np.random.Generator,
-    name: str,
-    snapshot: str,
-    day: int,
-    n_models: int,
-    n_prompts: int,
-    temperatures: Any,
-    systems: Any,
-    words: str,
-) -> None:
+def _run(made: RubricTables, kind: _Kind, name: str, snapshot: str, answered_at: datetime) -> None:
     made.add(
         "rubric_runs",
         blueprint=name,
@@ -204,11 +166,12 @@ def _run(
         judges=list(JUDGES),
         policy=format_policy(ScoringPolicy()),
         embedder="local/minilm-l6-int8",
-        answered_at=datetime(2026, 1, 1 + day, tzinfo=UTC),
+        answered_at=answered_at,
     )
-    for at in range(n_prompts):
-        keys = [
-            {
+    variants = list(product(range(kind.n_models), kind.temperatures, range(len(kind.systems))))
+    for at in range(kind.n_prompts):
+        for place, (model, temperature, system) in enumerate(variants):
+            key = {
                 "blueprint": name,
                 "prompt": f"prompt-{at}",
                 "model": f"openai/model-{model}",
@@ -218,31 +181,20 @@ def _run(
                 "draw": 0,
                 "snapshot": snapshot,
             }
-            for model in range(n_models)
-            for temperature in temperatures
-            for system in range(len(systems))
-        ]
-        for place, key in enumerate(keys):
-            _response(made, rng, key, day, at, place, len(keys), words)
+            _response(made, key, answered_at, at, place, len(variants), kind.words)
 
 
-def _response(
-    made: RubricTables, rng: np.random.Generator, key: dict[str, Any], day: int, at: int, place: int, n: int, words: str
-) -> None:
+def _response(made: RubricTables, key: dict[str, Any], answered_at: datetime, at: int, place: int, n: int, words: str) -> None:
     failed = at == 2 and place == 1
-    text = None if failed else f"{words * int(rng.integers(1, 4))} ({key['model']})"
+    text = None if failed else f"{words * int(made.rng.integers(1, 4))} ({key['model']})"
+    said = [("user", "I sleep badly."), ("assistant", text), ("user", "And then?"), ("assistant", text)]
     made.add(
         "rubric_responses",
         **key,
         status="error" if failed else "ok",
         error="503 Service Unavailable" if failed else None,
         text=text,
-        transcript=[
-            {"role": "user", "text": "I sleep badly."},
-            {"role": "assistant", "text": text},
-            {"role": "user", "text": "And then?"},
-            {"role": "assistant", "text": text},
-        ],
+        transcript=[{"role": role, "text": line} for role, line in said],
         turns=2 if at == 1 else 1,
         truncated=place == 0 and at == 0,
         served_model="served-model",
@@ -251,88 +203,71 @@ def _response(
         cost_usd=0.0004,
         latency_s=1.5,
         attempts=1,
-        answered_at=datetime(2026, 1, 1 + day, tzinfo=UTC),
+        answered_at=answered_at,
     )
     if failed:
         return
-    _similarity(made, rng, key, at, place, n)
-    for spot, criterion in enumerate(_criteria(words)):
-        where = {name: criterion[name] for name in ("block", "path", "position")}
-        _point(made, rng, {**key, **where, "criterion_id": f"c{spot}"}, criterion, words)
-
-
-def _similarity(made: RubricTables, rng: np.random.Generator, key: dict[str, Any], at: int, place: int, n: int) -> None:
-    others = [1.0 if other == place else 0.9 - 0.02 * abs(other - place) for other in range(n)]
-    ideal = float(rng.uniform(0.4, 0.95)) if at % 3 < 2 else None
     made.add(
         "rubric_similarities",
         **key,
         embedder="local/minilm-l6-int8",
         place=place,
-        ideal_similarity=ideal,
-        response_similarities=others,
+        ideal_similarity=float(made.rng.uniform(0.4, 0.95)) if at % 3 < 2 else None,
+        response_similarities=[1.0 if other == place else 0.9 - 0.02 * abs(other - place) for other in range(n)],
     )
+    for spot, criterion in enumerate(_criteria(words)):
+        where = {name: criterion[name] for name in ("block", "path", "position")}
+        _point(made, {**key, **where, "criterion_id": f"c{spot}"}, criterion, words)
 
 
-def _point(made: RubricTables, rng: np.random.Generator, key: dict[str, Any], criterion: dict[str, Any], words: str) -> None:
-    inverted = key["block"] == "should_not"
+def _point(made: RubricTables, key: dict[str, Any], criterion: dict[str, Any], words: str) -> None:
+    inverted, shared = key["block"] == "should_not", {**key, "kind": criterion["kind"], "weight": criterion["weight"]}
     if criterion["kind"] == "function":
-        made.add(
-            "rubric_points",
-            **key,
-            kind="function",
-            weight=criterion["weight"],
-            score=1.0,
-            n_judges=0,
-            n_answered=0,
-            partial=False,
-            inverted=False,
-            explanation=f"found 1 of 1: {words[:20]}",
-        )
+        unjudged = {"n_judges": 0, "n_answered": 0, "partial": False, "inverted": False}
+        made.add("rubric_points", **shared, **unjudged, score=1.0, explanation=f"found 1 of 1: {words[:20]}")
         return
-    numbers = []
-    for judge in JUDGES:
-        level = int(rng.integers(0, 5))
-        lost = rng.random() < 0.08
-        numbers.append(None if lost else level / 4)
-        made.add(
-            "rubric_judgements",
-            **key,
-            judge=judge,
-            approach=judge.partition("(")[0],
-            judge_model="gpt-4.1-mini",
-            judge_variant="openai/gpt-4.1-mini",
-            judge_draw=0,
-            scale=5,
-            **{"class": None if lost else CLASSES[level]},
-            score=None if lost else level / 4,
-            reason="unreadable" if lost else None,
-            reflection=None if lost else f"The text says this in part. {words[:90]}",
-            attempts=2 if lost else 1,
-            raw=[f"I think {words[:40]}"],
-            request_keys=[digest(judge, *(str(value) for value in key.values()))],
-            prompt_tokens=300,
-            completion_tokens=40,
-            cost_usd=0.0001,
-        )
+    numbers = [_judge(made, key, judge, words) for judge in JUDGES]
     known = [number for number in numbers if number is not None]
     score = float(np.mean(known)) if known else None
     low, high = (float(np.mean([end if number is None else number for number in numbers])) for end in (0.0, 1.0))
     turned = (None if score is None else 1 - score, 1 - high, 1 - low) if inverted else (score, low, high)
     made.add(
         "rubric_points",
-        **key,
-        kind="text",
-        weight=criterion["weight"],
-        score=turned[0],
-        low=turned[1],
-        high=turned[2],
+        **shared,
+        **dict(zip(("score", "low", "high"), turned, strict=True)),
         n_judges=2,
         n_answered=len(known),
         partial=len(known) == 1,
         inverted=inverted,
         reason=None if known else "unreadable",
     )
+
+
+def _judge(made: RubricTables, key: dict[str, Any], judge: str, words: str) -> float | None:
+    """Add a judgement, and return its score; some cannot be read."""
+    level = int(made.rng.integers(0, 5))
+    lost = made.rng.random() < 0.08
+    made.add(
+        "rubric_judgements",
+        **key,
+        judge=judge,
+        approach=judge.partition("(")[0],
+        judge_model="gpt-4.1-mini",
+        judge_variant="openai/gpt-4.1-mini",
+        judge_draw=0,
+        scale=5,
+        **{"class": None if lost else CLASSES[level]},
+        score=None if lost else level / 4,
+        reason="unreadable" if lost else None,
+        reflection=None if lost else f"The text says this in part. {words[:90]}",
+        attempts=2 if lost else 1,
+        raw=[f"I think {words[:40]}"],
+        request_keys=[digest(judge, *(str(value) for value in key.values()))],
+        prompt_tokens=300,
+        completion_tokens=40,
+        cost_usd=0.0001,
+    )
+    return None if lost else level / 4
 
 
 def connected(tables: dict[str, pa.Table]) -> duckdb.DuckDBPyConnection:

@@ -130,15 +130,13 @@ def test_other_tools_have_views_without_what_cannot_be_read(house: Warehouse) ->
             assert segments(connection) == expected
 
 
-@pytest.mark.parametrize("place", [0, 2], ids=["first", "third"])
-def test_in_an_object_store_too(place: int) -> None:
+def test_in_an_object_store_too() -> None:
     house = Warehouse("mock:///bucket/prefix")
-    file = fill(house)[place]
-    house.put(file, b"junk")
-    others = [segment for segment in SEGMENTS if segment != SEGMENTS[place]]
-    assert house.query(segments, only=["scores"]) == others
-    assert house.rows("scores", columns=["segment"])["segment"].to_pylist() == others
-    assert list(house.skipped) == [file]
+    first, *_ = fill(house)
+    house.put(first, b"junk")
+    assert house.query(segments, only=["scores"]) == SEGMENTS[1:]
+    assert house.rows("scores", columns=["segment"])["segment"].to_pylist() == SEGMENTS[1:]
+    assert list(house.skipped) == [first]
 
 
 def test_the_stage_that_replaces_a_damaged_file_takes_it_as_absent(house: Warehouse, warnings: list[str]) -> None:

@@ -264,20 +264,3 @@ def test_a_round_whose_last_segment_was_dropped_has_no_rows_left(root: str, tmp_
     assert house.values("scores", "round") == ["S1"]
     house.drop(SPACE, SPACE.key(*KENYA.values()))
     assert house.values("scores", "round") == []
-
-
-class TestObjectStore:
-    """Any file system pyarrow knows by URL; its in-memory one stands in for `s3://`."""
-
-    def test_rows_go_through_the_file_system_of_the_url(self) -> None:
-        house = Warehouse("mock:///bucket/prefix")
-        assert not house.is_local
-        house.write("survey_responses", survey_rows({}), **KENYA)
-        house.write("survey_responses", survey_rows({}, {}), **KENYA)
-        assert house.read("survey_responses").num_rows == 2
-        assert house.values("survey_responses", "round") == ["S1"]
-        with house.connect() as connection:
-            assert connection.execute("SELECT count(*) FROM survey_responses").fetchone() == (2,)
-        assert house.refresh_database() is None
-        house.drop(SPACE, SPACE.key(*KENYA.values()))
-        assert house.read_or_empty("survey_responses").num_rows == 0

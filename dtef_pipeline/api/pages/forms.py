@@ -57,7 +57,6 @@ class FormField:
     """Typed or chosen values, or the default."""
     hint: str = ""
     choices: Sequence[Choice] = ()
-    rows: int = 4
     path: str = ""
     """Name in errors; empty: the field's own name."""
 

@@ -203,7 +203,7 @@ def _build_fields(member: _Member, choices: Sequence[Choice], form: TypedForm) -
     if member.name in _ONLY_BOXES:
         return [boxes]
     field, label = f"{_TYPED_PREFIX}{member.name}", f"Other {member.label.lower()}"
-    return [boxes, FormField(field, label, "lines", list(form.get(field, ())), f"One per line. {hint}", rows=2, path=field)]
+    return [boxes, FormField(field, label, "lines", list(form.get(field, ())), f"One per line. {hint}", path=field)]
 
 
 def _build_text_field(member: _Member, typed: list[str], hint: str) -> FormField:
@@ -212,7 +212,7 @@ def _build_text_field(member: _Member, typed: list[str], hint: str) -> FormField
     if names := member.schema.get("enum"):
         return FormField(member.name, member.label, "choice", typed, hint, [Choice(str(name), str(name)) for name in names])
     kind: FieldKind = "lines" if member.is_list else "line"
-    return FormField(member.name, member.label, kind, typed, f"{hint} One per line." if member.is_list else hint, rows=2)
+    return FormField(member.name, member.label, kind, typed, f"{hint} One per line." if member.is_list else hint)
 
 
 def _build_budget_fields(settings: Settings, form: TypedForm) -> list[FormField]:

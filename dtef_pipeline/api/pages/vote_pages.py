@@ -31,7 +31,7 @@ from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.problems import Problem, convert_faults, make_fault_problem
 from dtef_pipeline.api.review.feedback_bodies import PairRequest
 from dtef_pipeline.api.review.feedback_routes import LARGEST_PLACE, FeedbackDep, make_pairs
-from dtef_pipeline.api.review.votes_version import compute_current_version, find_stale_reason
+from dtef_pipeline.api.review.scores_response import compute_current_version, find_stale_reason
 from dtef_pipeline.api.services import Services, ServicesDep
 from dtef_pipeline.documents import reasons
 from dtef_pipeline.errors import DtefError
@@ -190,7 +190,10 @@ def _load_boards(warehouse: Warehouse) -> dict[str, list[Section]]:
     for family in (*(entry.name for entry in FAMILIES if entry.pair_source), OTHER_TOOLS):
         build = partial(build_preference_sections, family=family, metrics=(), names=FamilyNames(family_title(family)))
         if sections := warehouse.query(build, only=PREFERENCE_READ):
-            boards[family] = [replace(one, blocks=[item for item in one.blocks if isinstance(item, Table)]) for one in sections]
+            # The policy of these pages forbids evaluating charts; the report has them, and comparisons with metrics.
+            boards[family] = [
+                replace(one, blocks=[item for item in one.blocks if isinstance(item, Table) and item.rows]) for one in sections
+            ]
     return boards
 
 

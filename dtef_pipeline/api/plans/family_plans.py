@@ -18,7 +18,6 @@ from dtef_pipeline.api.plans.manifest_base import (
     rejections,
     require_askable,
     require_few_draws,
-    require_label,
 )
 from dtef_pipeline.api.plans.plan import PlannedEvaluation, Refusals, UnknownName
 from dtef_pipeline.asking.models import Budget, Models, ModelSpec
@@ -91,13 +90,17 @@ class FamilyPlans:
 
         Raises UnknownName for unknown partitions and models, and UnfitManifest for invalid models and settings.
         """
+        # It brings Dagster, which the API starts without.
+        from assets.stage.partitions import require_snapshot
+
         source = self.source
         values, settings = manifest.model_dump(), self.settings(manifest)
         named = self.resolve_names(values, settings, server)
         runs = build_runs(named.keys, self.field)
         for field, draws in self.draws(settings).items():
             require_few_draws(field, draws, self.count_prompts(settings, named.keys, self.warehouse(server)))
-        require_label(server, source.answers, source.space, named.keys, settings.snapshot)
+        with rejections("snapshot"):
+            require_snapshot(self.warehouse(server), source.answers, source.space, named.keys, settings.snapshot)
         warnings = self.require_askable(settings, named, server)
         all_made = list_made_partitions(server, source.items, source.space).issuperset(named.keys)
         config = self.config(settings, named, all_made)

@@ -190,15 +190,6 @@ def rejections(field: str, kind: type[RefusedManifest] = UnfitManifest) -> Itera
         raise kind(field, str(error)) from None
 
 
-def require_label(settings: Settings, table: str, space: Space, keys: Sequence[str], snapshot: str) -> None:
-    """Raise UnfitManifest for a snapshot that these partitions cannot have. `table`: the table of their responses."""
-    from assets.stage.partitions import require_snapshot
-    from resources.warehouse import Warehouse
-
-    with rejections("snapshot"):
-        require_snapshot(Warehouse(settings.warehouse), table, space, keys, snapshot)
-
-
 def require_askable(
     field: str, specs: Iterable[ModelSpec], snapshot: str, settings: Settings, accounts: Accounts | None = None
 ) -> list[str]:

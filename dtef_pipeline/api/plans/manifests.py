@@ -3,36 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from dtef_pipeline.api.plans.family_plans import FamilyPlans
-from dtef_pipeline.api.plans.games_plan import GAMES_PLANS
+from dtef_pipeline.api.plans.games_plan import GAMES_PLANS, GamesPlans
 from dtef_pipeline.api.plans.plan import BodyFault, PlannedEvaluation, RefusedManifest
 from dtef_pipeline.api.plans.qa_plan import QA_PLANS
 from dtef_pipeline.api.plans.rubric_plan import RUBRIC_PLANS
 from dtef_pipeline.api.plans.survey_plan import SURVEY_PLANS
 from dtef_pipeline.api.problems import convert_faults, make_fault_problem
-from dtef_pipeline.documents import Part, format_value, reasons
+from dtef_pipeline.documents import format_value, reasons
 from resources.settings import Settings
 
 FAMILY_OF_UNNAMED = "games"
 """Family of a manifest that names none."""
 
 
-class Plans(Protocol):
-    """The interface for planning the manifests of a family."""
-
-    @property
-    def form(self) -> type[Part]: ...
-
-    def plan(self, manifest: Any, server: Settings) -> PlannedEvaluation:
-        """Raises UnknownName, NotApproved or UnfitManifest, and ConfigError if the installation is misconfigured."""
-
-    def refuse_names(self, values: Mapping[str, Any], server: Settings) -> None:
-        """Raises RefusedManifest for invalid names in the well-formed fields of a manifest."""
-
+Plans = FamilyPlans | GamesPlans
 
 _OWN_PLANS: Mapping[str, Plans] = {"games": GAMES_PLANS, "qa": QA_PLANS, "rubric": RUBRIC_PLANS, "survey": SURVEY_PLANS}
 """Planning classes of families that need more than `FamilyPlans`."""
@@ -51,12 +40,13 @@ class ManifestRequest(NamedTuple):
     """A manifest in the form of its family."""
 
     family: str
-    manifest: Part
+    manifest: Any
 
     @property
     def values(self) -> dict[str, Any]:
         """The manifest with its defaults filled in, so that an omitted default and an explicit one are equal."""
-        return self.manifest.model_dump(mode="json")
+        values: dict[str, Any] = self.manifest.model_dump(mode="json")
+        return values
 
     def plan(self, settings: Settings) -> PlannedEvaluation:
         """Raises UnknownName, NotApproved or UnfitManifest, and ConfigError if the installation is misconfigured."""

@@ -35,13 +35,13 @@ class ConversationMessage(AnswerBody):
 class GameTurn(RowBody):
     """A text of a model in an episode, opponents included."""
 
-    model_config = describe_row(EPISODE_TURNS, never_null=("episode_id", "seat", "turn", "attempt"))
+    model_config = describe_row(EPISODE_TURNS)
 
 
 class GameTrace(_RunTrace):
     """A whole episode: a game as one player played it."""
 
-    model_config = describe_row(EPISODES, never_null=("episode_id", "item_id", "status"))
+    model_config = describe_row(EPISODES)
 
     opening: list[ConversationMessage]
     """Messages before the first text of the player; empty: another seat moves first, or the messages are no longer stored."""
@@ -52,7 +52,7 @@ class GameTrace(_RunTrace):
 class RunResponse(_RunTrace):
     """A response of a model with its scores."""
 
-    model_config = describe_row(pa.schema(CALL), _TRACED_COLUMNS, never_null=("model", "model_variant", "draw", "snapshot"))
+    model_config = describe_row(pa.schema(CALL), _TRACED_COLUMNS)
 
     status: str
     """answered or ok: there is a response; empty: it is blank; error, missing or budget: there is none, see `reason`."""
@@ -68,7 +68,6 @@ class PredictedQuestion(RowBody):
     model_config = describe_row(
         SCORES,
         ("question_id", "condition", "context_level", "status", "reason", "metric", "score", "predicted"),
-        never_null=("question_id", "condition", "context_level"),
     )
 
     prompt_id: str | None
@@ -84,17 +83,13 @@ class SurveyTrace(RunResponse):
 class QaItemScore(RowBody):
     """The score of the response to an item on one metric."""
 
-    model_config = describe_row(
-        QA_SCORES, ("metric", "measured_by", "status", "value", "score", "reason"), never_null=("metric", "status")
-    )
+    model_config = describe_row(QA_SCORES, ("metric", "measured_by", "status", "value", "score", "reason"))
 
 
 class QaItemJudgement(RowBody):
     """A judge's verdict on the response to an item."""
 
-    model_config = describe_row(
-        QA_JUDGEMENTS, ("evaluator", "judge_model", "score", "reason", "explanation"), never_null=("evaluator",)
-    )
+    model_config = describe_row(QA_JUDGEMENTS, ("evaluator", "judge_model", "score", "reason", "explanation"))
 
 
 class AnsweredItem(AnswerBody):
@@ -119,7 +114,6 @@ class RubricPoint(RowBody):
     model_config = describe_row(
         RUBRIC_POINTS,
         ("block", "path", "position", "kind", "weight", "score", "reason", "explanation"),
-        never_null=("block", "position", "kind"),
     )
 
 
@@ -129,7 +123,6 @@ class RubricVerdict(RowBody):
     model_config = describe_row(
         RUBRIC_JUDGEMENTS,
         ("block", "path", "position", "judge", "judge_draw", "class", "score", "reason", "reflection"),
-        never_null=("block", "position", "judge", "judge_draw"),
     )
 
 

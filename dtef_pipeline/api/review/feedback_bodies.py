@@ -41,7 +41,7 @@ class ActionPage(AnswerBody):
 class PlayerRow(RowBody):
     """Scores of a player from the votes of people, or of one judge, on the responses of a family."""
 
-    model_config = describe_row(PREFERENCE_SCORES, never_null=("family", "partition", "reviewer_kind", "player"))
+    model_config = describe_row(PREFERENCE_SCORES)
 
 
 class PreferenceBoard(AnswerBody):

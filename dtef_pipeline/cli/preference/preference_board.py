@@ -1,4 +1,4 @@
-"""`dtef preference board`: stored scores, with `--now` scores of the current votes, and the comparison with metrics."""
+"""`dtef preference board`: stored scores, scores of a file of votes, and the comparison with metrics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.preference.metric_agreement import add_judges, compare_with_metrics, read_metrics
 from dtef_pipeline.preference.pair_verdicts import matches_judge
 from dtef_pipeline.preference.score_publishing import build_score_rows
-from dtef_pipeline.preference.vote_files import count_repeated_votes, read_votes
+from dtef_pipeline.preference.vote_files import read_votes
 from dtef_pipeline.preference.vote_fit import PreferenceFit, compute_votes_version, filter_by_item, fit_votes
 from dtef_pipeline.preference.votes import REVIEWER_KINDS, PlayersVote
 from dtef_pipeline.text.name_matching import list_nearest
@@ -114,12 +114,6 @@ def fit(file: Path, output: str) -> None:
         for name in ("player", "reason"):
             frame[name] = frame[name].map(escape_terminal, na_action="ignore")
         print_scores(frame, output, [*describe_fit(rows[0]), *_describe_further(result)])
-    if repeats := count_repeated_votes(votes):
-        detail = "of a reviewer on a pair and prompt that the reviewer voted on before"
-        click.echo(
-            f"warning: {file}: {format_count(repeats, 'vote')} {detail}; all are counted, but a store would keep only the first",
-            err=True,
-        )
 
 
 def _describe_further(result: PreferenceFit) -> Iterator[str]:

@@ -53,14 +53,13 @@ def preference() -> None:
 @family_option("qa", "Family of evaluations whose responses are paired.")
 @several(
     "--pattern",
-    "only",
     metavar="PATTERN",
     help="Only partitions that fit: SUITE/PART of qa, BLUEPRINT of rubric, ROUND/SEGMENT of survey, LEAGUE/SCENARIO of games, as in 'mmlu/*'",
 )
 @several("--model", "models", metavar="NAME", help="Only responses of this model")
 @click.option("--snapshot", default="base", show_default=True, metavar="LABEL", help="Snapshot whose responses are paired.")
 @flag("--baselines", help="Pair responses of baselines too, which were computed; their numbers are shown with 2 decimals.")
-@whole_number("--max-pairs", "most", floor=1, help="Most new pairs in all.  [default: all there can be]")
+@whole_number("--max-pairs", floor=1, help="Most new pairs in all.  [default: all there can be]")
 @whole_number(
     "--per-item", floor=1, help="Maximum number of pairs of one item, existing ones included.  [default: all possible pairs]"
 )

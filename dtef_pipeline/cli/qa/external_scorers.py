@@ -24,19 +24,14 @@ _TASK_PARTS = ("prompt", "entry_point", "test")
 
 def build_outside_scorers(tasks: Path | None) -> dict[str, MakeScoreWritten]:
     """Return the scorers by name. `tasks`: a file in HumanEval's layout, whose programs lines name by `task`."""
-    known_tasks = _load_tasks(tasks)
+    items = load_humaneval(tasks, strict=True).items if tasks else ()
+    known_tasks = {item.item_id: json.loads(item.reference) for item in items}
     return {
         CODE_SCORER: lambda line: _make_test_scorer(
             _find_task(line, known_tasks), float(line.get("timeout_s") or CHECK_TIMEOUT)
         ),
         VERBATIM_SCORER: _make_citation_scorer,
     }
-
-
-def _load_tasks(file: Path | None) -> dict[str, Mapping[str, str]]:
-    return (
-        {} if file is None else {item.item_id: json.loads(item.reference) for item in load_humaneval(file, strict=True).items}
-    )
 
 
 def _find_task(line: Mapping[str, Any], tasks: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:

@@ -100,15 +100,6 @@ def warn_extra_judgements(
         say(f"note: the judge judges all stored responses of a part, including {count_text}: {summary_text}", err=True)
 
 
-def refuse_empty_filter(warehouse: Warehouse, keys: Sequence[str], setup: AskSettings) -> None:
-    """Raise ConfigError if the filter leaves no document in any part. Warns of each such part if others have some."""
-    faults = filter_faults(
-        keys, setup, lambda key, columns: warehouse.read_or_empty("qa_documents", columns=columns, **QA_SPACE.levels(key))
-    )
-    for key, text in faults.items():
-        say(f"warning: {key}: {text}", err=True)
-
-
 _STAGE_TO_BEGIN_WITH = {"ingest": 0, "ask": 1, "judge": 3}
 """The index of the first stage of a run."""
 
@@ -143,7 +134,12 @@ def _choose(context: RunContextOfCommand) -> RunSelection:
     keys = _select_stored_parts(context.warehouse, options.suites, options.parts)
     specs = models.resolve(options.models) if options.models else ()
     arbiter = resolve_run_arbiter(models, options)
-    refuse_empty_filter(context.warehouse, keys, options.ask_settings)
+    read = context.warehouse.read_or_empty
+    faults = filter_faults(
+        keys, options.ask_settings, lambda key, columns: read("qa_documents", columns=columns, **QA_SPACE.levels(key))
+    )
+    for key, text in faults.items():
+        say(f"warning: {key}: {text}", err=True)
     warn_extra_judgements(context.warehouse.rows, keys, specs, options.snapshot, arbiter, options.rejudge)
     return RunSelection(keys, {spec.name for spec in specs} | set(models.specs), specs)
 

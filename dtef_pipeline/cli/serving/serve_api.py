@@ -6,7 +6,6 @@ import ipaddress
 import logging
 import socket
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -28,19 +27,6 @@ _LARGEST_HEADERS = 64_000
 _MOST_CONNECTIONS = 500
 """Including event streams; a service has 1,024 open files by default."""
 _IN_THE_CLEAR = "other computers can reach this address, and tokens are sent unencrypted: put a proxy with TLS in front (docs/how-to/operate.md)"
-
-
-class _AnnouncingServer(uvicorn.Server):
-    """A server that announces its start."""
-
-    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._announce = announce
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self.started:
-            self._announce()
 
 
 def serve(host: str, port: int, *, is_open: bool) -> int:
@@ -66,21 +52,18 @@ def serve(host: str, port: int, *, is_open: bool) -> int:
         name = f"[{host}]" if ":" in host else host
         address = f"http://{name}:{listening.getsockname()[1]}"
         services = Services.open_services(settings, tokens, is_open, host)
-        server = _AnnouncingServer(_make_config(services), lambda: _announce(settings, address, is_open))
+        server = uvicorn.Server(_make_config(services))
         if not is_near:
             click.echo(f"warning: {_IN_THE_CLEAR}", err=True)
+        # The socket accepts connections already, which wait until the server has started.
+        click.echo(_describe_login(address, settings.api_tokens, is_open))
+        # Imports the packages of submissions; a daemon thread, so that Ctrl-C does not wait for it.
+        threading.Thread(target=load_slow_packages, args=[settings], name="packages of submissions", daemon=True).start()
         try:
             server.run([listening])
         except KeyboardInterrupt:
             return 0
     return 0 if server.started else 1
-
-
-def _announce(settings: Settings, address: str, is_open: bool) -> None:
-    """Print how to log in, and import the packages of submissions in the background."""
-    click.echo(_describe_login(address, settings.api_tokens, is_open))
-    # A daemon thread: Ctrl-C does not wait for it.
-    threading.Thread(target=load_slow_packages, args=[settings], name="packages of submissions", daemon=True).start()
 
 
 def is_loopback(host: str) -> bool:

@@ -12,8 +12,8 @@ import pandas as pd
 from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.boards.families import COMPARED_FAMILIES
-from dtef_pipeline.cli.families import CommandFamily, filter_by_model
-from dtef_pipeline.cli.read import list_scored_rounds, require_rows
+from dtef_pipeline.cli.families import CommandFamily, filter_by_model, require_table
+from dtef_pipeline.cli.read import list_scored_rounds
 from dtef_pipeline.cli.survey.boards import (
     describe_board_columns,
     describe_non_answers,
@@ -41,7 +41,7 @@ MOST_ROWS = 60
 @reads_tables
 def show(warehouse: Warehouse, /, by: str, output: str, models: Sequence[str], top: int | None, **options: Any) -> None:
     settings = SurveyBoardOptions(**{name: value for name, value in options.items() if value is not None})
-    require_rows(warehouse, "scores", "predictions are scored by `dtef run --round ROUND`")
+    require_table(warehouse, "scores", "predictions are scored by `dtef run --round ROUND`")
     list_scored_rounds(warehouse, settings.rounds)
     tables = [*HELD, "predictions"] if by == "conditions" else HELD
     frame = query_rounds(warehouse, lambda connection: _load_board(connection, by, settings), tables, settings.rounds)

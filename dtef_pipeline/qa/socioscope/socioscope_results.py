@@ -51,7 +51,7 @@ class SocioscopeResults:
     def scores(self) -> TranscriptAverages:
         """Return the mean score per transcript and over all questions, 0-1, higher is better. Answers to one question are averaged
         first."""
-        return self._compute_averages(_score_of)
+        return self._compute_averages(lambda answers: compute_mean_of_scores([answer.score.score for answer in answers]).value)
 
     def existence(self) -> TranscriptAverages:
         """Return the mean share of quotations found in their source, per transcript and over all, 0-1, with one value per question."""
@@ -121,10 +121,6 @@ def _group_by_transcript(item: QaItem, answers: Sequence[ScoredAnswer]) -> dict[
 
 def _find_evidence(item: QaItem) -> str | None:
     return item.cluster if item.cluster != item.item_id else None
-
-
-def _score_of(answers: Sequence[ScoredAnswer]) -> float | None:
-    return compute_mean_of_scores([answer.score.score for answer in answers]).value
 
 
 def _compute_existence(answers: Sequence[ScoredAnswer]) -> float | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dtef_pipeline.qa.metric import METRIC_PLACE, MetricValue, normalise, parse_metric, parse_metric_json, read_metric_values
 from dtef_pipeline.qa.model import OK_STATUS, ItemError, ItemScore, ScoreResponse, ScorerSettings, WrittenResponse
@@ -130,15 +130,12 @@ def read_rationale_metric(reference: str) -> RationaleMetric | None:
     expects_yes = YesNo().parse_expected(answer) if isinstance(answer, str) else None
     if expects_yes is None:
         raise ItemError("the expected answer is neither yes nor no", where=METRIC_PLACE, arrived=answer, allowed="yes, no")
-    is_judged = _is_judged(content["rationale"])
-    reasons = None if is_judged else read_metric_values(content["rationale"])
+    rationale = content["rationale"]
+    is_judged = isinstance(rationale, dict) and rationale.keys() == {"judge"} and rationale["judge"] is True
+    reasons = None if is_judged else read_metric_values(rationale)
     if reasons is not None and not any(value.weight > 0 for value in reasons):
         return None
     return RationaleMetric(expects_yes, float(weight), reasons)
-
-
-def _is_judged(rationale: Any) -> bool:
-    return isinstance(rationale, dict) and rationale.keys() == {"judge"} and rationale["judge"] is True
 
 
 class YesNoRationale:

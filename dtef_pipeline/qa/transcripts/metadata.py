@@ -12,7 +12,7 @@ from typing import Any
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.item_files.item_log import ItemFinding, RowFault
 from dtef_pipeline.qa.item_files.rows import NEVER_IN_TEXT, has_invalid_text
-from dtef_pipeline.text.shortening import shorten_to_line
+from dtef_pipeline.text.shortening import shorten_value
 
 METADATA_FIELDS = ("PROJECT", "YEAR", "MONTH", "NAME", "COUNTRY", "GEOGRAPHY", "FILE", "TYPE", "RECORD LANG")
 """Metadata fields of an interview. YEAR is a whole number, all others are text; FILE identifies the interview."""
@@ -129,14 +129,14 @@ def check_filter(where: Any) -> dict[str, str | int]:
         return {}
     if not isinstance(where, Mapping):
         raise ConfigError(
-            f"filter: got {shorten_arrived_value(where)!r}; allowed: metadata and their values, such as {{'PROJECT': 'US-001'}}"
+            f"filter: got {shorten_value(where)!r}; allowed: metadata and their values, such as {{'PROJECT': 'US-001'}}"
         )
-    if unknown := [shorten_arrived_value(key) for key in where if key not in METADATA_COLUMNS]:
+    if unknown := [shorten_value(key) for key in where if key not in METADATA_COLUMNS]:
         raise ConfigError(f"filter: got the key {unknown[0]!r}; allowed: {', '.join(METADATA_FIELDS)}")
     for name, value in where.items():
         if form := _describe_allowed_metadata(name, value):
             raise ConfigError(
-                f"filter: {name}: got {shorten_arrived_value(value)!r}; allowed: {form}; keys: {', '.join(METADATA_FIELDS)}"
+                f"filter: {name}: got {shorten_value(value)!r}; allowed: {form}; keys: {', '.join(METADATA_FIELDS)}"
             )
     return dict(where)
 
@@ -149,7 +149,7 @@ def parse_filter(texts: Sequence[str]) -> dict[str, str | int]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or name in fields:
-            detail = f"{name} twice" if equals else repr(shorten_arrived_value(text))
+            detail = f"{name} twice" if equals else repr(shorten_value(text))
             raise ConfigError(f"filter: got {detail}; allowed: KEY=VALUE, with each key once: {', '.join(METADATA_FIELDS)}")
         fields[name] = int(value) if name == YEAR_FIELD and _YEAR_DIGITS.fullmatch(value) else value
     return check_filter(fields)
@@ -166,15 +166,6 @@ def read_filter(text: str) -> dict[str, str | int]:
     """Read the spelling of `format_filter`. Raises ConfigError as `parse_filter`."""
     parts = text.split(",") if text else []
     return parse_filter([part.replace("%2C", ",").replace("%25", "%") for part in parts])
-
-
-def shorten_arrived_value(value: Any) -> Any:
-    """Shorten a value for a message: only the beginning of texts and containers."""
-    if isinstance(value, str):
-        return shorten_to_line(value)
-    if value is None or isinstance(value, (bool, float)) or (isinstance(value, int) and abs(value) < 10**12):
-        return value
-    return f"a {type(value).__name__}"
 
 
 def replace_unreadable(text: str) -> str:

@@ -63,7 +63,7 @@ def find_relaxed_spans(quote: str, text: str | RelaxedText) -> tuple[Span, ...]:
     relaxed_text = relax_text(text) if isinstance(text, str) else text
     spans: list[Span] = []
     place = 0
-    for part in _split_at_ellipses(quote):
+    for part in filter(None, (piece.strip(_SPACE_MARK) for piece in _ELLIPSIS.split(relax_text(quote).text))):
         start = relaxed_text.text.find(part, place)
         if start < 0:
             return ()
@@ -133,11 +133,6 @@ def _relax_character(character: str) -> str:
         return ""
     form = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", character).casefold())
     return _SPACE_MARK if form.isspace() else form
-
-
-def _split_at_ellipses(quote: str) -> list[str]:
-    """Return the parts between the ellipses of a quotation."""
-    return [part for piece in _ELLIPSIS.split(relax_text(quote).text) if (part := piece.strip(_SPACE_MARK))]
 
 
 CITATION_REASONS = (

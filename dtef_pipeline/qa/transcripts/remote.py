@@ -14,9 +14,9 @@ from dtef_pipeline.qa.transcripts.metadata import (
     check_filter,
     is_of_field,
     replace_unreadable,
-    shorten_arrived_value,
 )
 from dtef_pipeline.qa.transcripts.retriever import Retrieval, SourceText, check_k
+from dtef_pipeline.text.shortening import shorten_value
 
 REMOTE = "remote"
 """Name of the retrievers that use a server."""
@@ -112,4 +112,4 @@ def normalise_model_string(model: str) -> str:
     if slash and provider and name and not re.search(r"\s", model):
         return model
     form = "provider:name (openai:gpt-4o-mini) or provider/name"
-    raise ConfigError(f"model: got {shorten_arrived_value(model)!r}; allowed: {form}")
+    raise ConfigError(f"model: got {shorten_value(model)!r}; allowed: {form}")

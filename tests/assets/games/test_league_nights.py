@@ -81,7 +81,7 @@ UNKNOWN_NAMES = (
     ("scenarios: [show-cards], models: [legal], baselines: [clever]", "baseline/clever: made/show-cards has none"),
     ("scenarios: [show-cards], models: [legal], seeds: 9-1", "games.seeds: '9-1'"),
     ("scenarios: [show-cards], models: [legal], opponents: [nobody]", "nobody"),
-    ("scenarios: [show-cards], draws: 0", r"panel.yaml:1: games.draws: got 0; allowed: 1 or more"),
+    ("scenarios: [show-cards], draws: 0", r"panel.yaml:1: games.draws: got 0; allowed: 1 to 100,000"),
     ("scenarios: [show-cards], players: [legal]", r"panel.yaml:1: games.players: unknown key; known: max_cost_usd"),
 )
 """What a panel may have wrong, and what the tick then says."""

@@ -17,6 +17,7 @@ from assets.stage.resources import Store
 from dtef_pipeline.preference.votes import Ballot, make_paired_response, vote_pair
 from resources.settings import Settings
 from resources.votes.vote_store import VoteStore
+from tests.dtef_pipeline.cli.commands import skip_site
 from tests.made.stored_votes import store_votes
 
 _OF_VOTES = dg.Definitions(
@@ -36,6 +37,7 @@ def _roll_up(instance: dg.DagsterInstance) -> dg.ExecuteInProcessResult:
 
 
 def test_scores_follow_votes_as_the_panel_says(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    skip_site(monkeypatch)
     panel = state / "panel.yaml"
     panel.write_text("preference:\n  items: [nothing/*]\n", encoding="utf-8")
     with dg.DagsterInstance.ephemeral() as instance:
@@ -53,7 +55,8 @@ def test_scores_follow_votes_as_the_panel_says(state: Path, monkeypatch: pytest.
         assert len(Store().warehouse.read("preference_scores")) == 0
 
 
-def test_checks_tell_of_leak_risks_and_of_votes_on_equal_texts(state: Path) -> None:
+def test_checks_tell_of_leak_risks_and_of_votes_on_equal_texts(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    skip_site(monkeypatch)
     store_votes(12)
     with dg.DagsterInstance.ephemeral() as instance:
         found = {one.check_name: one for one in _roll_up(instance).get_asset_check_evaluations()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,8 @@ from tests.assets.qa.conftest import QaPipeline, qa_pipeline
 from tests.conftest import ROOT
 from tests.made.qa_replies import breaks_at, judge_fails_at, qa_role_of, verdict_on
 
-DRAWS = 4
+DRAWS = 2
+JUDGING = {"judge": "arbiter", "sample_rate": 1.0}
 SUMS = ROOT / "data" / "questions" / "gsm8k"
 
 
@@ -24,11 +26,25 @@ def failing(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[QaPipeline
         yield made
 
 
+def compare_means(judged: list[dict[str, Any]], means: list[dict[str, Any]]) -> None:
+    """Each mean is that of the scores that were stated, or has a reason."""
+    given: dict[tuple[str, int], list[float]] = defaultdict(list)
+    for row in judged:
+        given[row["item_id"], row["draw"]] += [row["score"]] if row["score"] is not None else []
+    for row in means:
+        verdicts = given[row["item_id"], row["draw"]]
+        if verdicts:
+            assert row["value"] == row["score"] == pytest.approx(sum(verdicts) / len(verdicts))
+            assert ("partial" in row["flags"]) == (len(verdicts) < len(EVALUATORS))
+        else:
+            assert (row["status"], row["value"], row["score"]) == ("judge_failed", None, None)
+        assert bool(row["reason"]) == (len(verdicts) < len(EVALUATORS))
+
+
 def test_a_failed_judge_gives_neither_a_half_nor_a_zero(failing: QaPipeline) -> None:
     failing.add("gsm8k", SUMS)
     failing.players.usual = "I try for the ATTEMPT. time: it is twelve.\n#### 12"
-    judging = {"judge": "arbiter", "sample_rate": 1.0}
-    assert failing.run(qa_responses={"models": ["honest"], "draws": DRAWS}, qa_judgements=judging).failures == ()
+    assert failing.run(qa_responses={"models": ["honest"], "draws": DRAWS}, qa_judgements=JUDGING).failures == ()
     judged, scores = failing.rows("qa_judgements"), failing.rows("qa_scores")
     wanted = 20 * DRAWS
     assert len(judged) == wanted * len(EVALUATORS)
@@ -43,40 +59,24 @@ def test_a_failed_judge_gives_neither_a_half_nor_a_zero(failing: QaPipeline) -> 
     said = {verdict_on(call.body) for call in failing.server.calls if qa_role_of(call.body) == "judge"}
     assert {row["score"] for row in judged} - {None} <= said
 
-    given: dict[tuple[str, int], list[float]] = defaultdict(list)
-    for row in judged:
-        given[row["item_id"], row["draw"]] += [row["score"]] if row["score"] is not None else []
     means = [row for row in scores if row["metric"] == "judged"]
     assert len(means) == wanted
-    for row in means:
-        verdicts = given[row["item_id"], row["draw"]]
-        if verdicts:
-            assert row["value"] == row["score"] == pytest.approx(sum(verdicts) / len(verdicts))
-            assert ("partial" in row["flags"]) == (len(verdicts) < len(EVALUATORS))
-        else:
-            assert (row["status"], row["value"], row["score"]) == ("judge_failed", None, None)
-        assert bool(row["reason"]) == (len(verdicts) < len(EVALUATORS))
+    compare_means(judged, means)
     of_judge = [row["score"] for row in scores if row["scorer"] == "judge"]
     assert not {0.0, 0.5} & set(of_judge)
     assert 0 < of_judge.count(None) < len(of_judge) / 2
 
-
-def test_a_judge_that_works_again_fills_the_gaps_and_asks_nothing_else(failing: QaPipeline) -> None:
-    failing.add("gsm8k", SUMS)
-    judging = {"judge": "arbiter", "sample_rate": 1.0}
-    assert failing.run(qa_responses={"models": ["honest"], "draws": 2}, qa_judgements=judging).failures == ()
-    before = failing.rows("qa_judgements")
-    errors = sum(row["reason"] == "error" for row in before)
+    # A judge that works again fills the gaps and is asked nothing else.
     asked = Counter(failing.players.answered)
     failing.server.fault = lambda call: None
     failing.players.breaks = lambda call: False
-    failing.run(["qa_judgements", "qa_scores"], qa_judgements=judging)
+    failing.run(["qa_judgements", "qa_scores"], qa_judgements=JUDGING)
     after = failing.rows("qa_judgements")
     assert sum(row["reason"] == "error" for row in after) == 0
     again = failing.players.answered - asked
     # Equal answers to one item are judged once.
-    assert 0 < len(again) <= errors
+    assert 0 < len(again) <= reasons["error"]
     kept = {(row["item_id"], row["draw"], row["evaluator"]): row["score"] for row in after}
     assert all(
-        kept[row["item_id"], row["draw"], row["evaluator"]] == row["score"] for row in before if row["score"] is not None
+        kept[row["item_id"], row["draw"], row["evaluator"]] == row["score"] for row in judged if row["score"] is not None
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from assets.qa.lookups import LOOK_UPS_AT_ONCE, LOOK_UPS_BETWEEN_WRITINGS, LookUpCache, open_retrieval_server
+from assets.qa.lookups import LOOK_UPS_AT_ONCE, LookUpCache, open_retrieval_server
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.transcripts.retriever import Retrieval
 from resources.settings import Settings
@@ -99,14 +99,17 @@ def test_what_a_server_found_outlives_the_failures_of_another_one(tmp_path: Path
         assert words(LookUpCache(Warehouse(tmp_path), PART).find_cached(["a"], 1, {}).retrieve("a", 1)) == (["two"], False)
 
 
-def test_a_server_that_only_fails_is_given_up_on_and_asked_again_by_the_next_run(tmp_path: Path) -> None:
-    texts = [str(n) for n in range(LOOK_UPS_BETWEEN_WRITINGS + 8)]
+def test_a_server_that_only_fails_is_given_up_on_and_asked_again_by_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assets.qa.lookups.LOOK_UPS_BETWEEN_WRITINGS", 6)
+    texts = [str(n) for n in range(6 + 8)]
     with serving(answers(403)) as server:
         made = LookUpCache(Warehouse(tmp_path), PART).fetch_missing(named(server.url), texts, 1, {})
-        assert len(server.received) == LOOK_UPS_BETWEEN_WRITINGS
+        assert len(server.received) == 6
         problems = [str(made.retrieve(text, 1).problem) for text in texts]
         assert problems[0].endswith("answered 403")
-        assert problems[-1].startswith(f"was not looked up: the {LOOK_UPS_BETWEEN_WRITINGS} look-ups before it failed, ")
+        assert problems[-1].startswith("was not looked up: the 6 look-ups before it failed, ")
         server.behaviours = [answers(200, {"context": []})]
         again = LookUpCache(Warehouse(tmp_path), PART).fetch_missing(named(server.url), texts, 1, {})
         assert {again.retrieve(text, 1).problem for text in texts} == {None}

@@ -152,7 +152,7 @@ def test_a_panel_with_a_fault_fails_the_tick_and_nothing_is_added(
     panel.write_text("models: [baselines]\nrubric:\n  draws: 0\n", encoding="utf-8")
     monkeypatch.setenv("DTEF_PANEL", str(panel))
     folder.write("a.yml", GOOD)
-    with pytest.raises(ConfigError, match=r"panel.yaml:3: rubric.draws: got 0; allowed: 1 or more"):
+    with pytest.raises(ConfigError, match=r"panel.yaml:3: rubric.draws: got 0; allowed: 1 to 1,000"):
         folder.look()
     assert list_partitions(folder.instance, RUBRIC_SPACE) == []
 

@@ -16,7 +16,7 @@ from assets.stage.resources import Store
 from dtef_pipeline.drift.verdict_tables import DRIFT
 from dtef_pipeline.errors import ConfigError
 from resources.json_posts import PostFailure
-from tests.webhook_receiver import Receiver
+from tests.json_server import answers, serving
 
 NIGHT = {"shared_verdict": "watch", "shared_shift": -0.08, "shared_first_snapshot": "2026-03-07"}
 
@@ -53,39 +53,39 @@ def tick(cursor: str | None = None) -> Any:
 def test_changed_verdicts_are_sent_once(
     state: Path, monkeypatch: pytest.MonkeyPatch, before: list[dict[str, Any]], after: list[dict[str, Any]], is_news: bool
 ) -> None:
-    with Receiver(200) as receiver:
+    with serving(answers(200)) as receiver:
         monkeypatch.setenv("DTEF_WEBHOOK", receiver.url)
         store(*before)
         first = tick()
         store(*after)
         second = tick(first.cursor)
-        assert len(receiver.bodies) == bool(before) + is_news
+        assert len(receiver.received) == bool(before) + is_news
         assert tick(second.cursor).cursor == second.cursor
-        assert len(receiver.bodies) == bool(before) + is_news
+        assert len(receiver.received) == bool(before) + is_news
 
 
 def test_watch_is_sent_if_the_panel_says_so(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (state / "panel.yaml").write_text("drift: {notify: [watch, drift]}\n", encoding="utf-8")
     store(row("watch"))
-    with Receiver(200) as receiver:
+    with serving(answers(200)) as receiver:
         monkeypatch.setenv("DTEF_WEBHOOK", receiver.url)
         monkeypatch.setenv("DTEF_PANEL", str(state / "panel.yaml"))
         tick()
-    assert [series["verdict"] for series in receiver.bodies[0][1]["series"]] == ["watch"]
+    assert [series["verdict"] for series in receiver.received[0]["series"]] == ["watch"]
 
 
 def test_a_tick_fails_without_the_secret_while_the_receiver_refuses_and_the_next_one_sends_it(
     state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store(row("drift"))
-    with Receiver(400, 200) as receiver:
+    with serving(answers(400), answers(200)) as receiver:
         monkeypatch.setenv("DTEF_WEBHOOK", receiver.url)
         with pytest.raises(PostFailure, match="answered 400") as refused:
             tick()
         tick()
     assert "s3cret" in receiver.url
     assert "s3cret" not in serializable_error_info_from_exc_info(refused._excinfo).to_string()  # type: ignore[arg-type]
-    (_, first), (_, second) = receiver.bodies
+    first, second = receiver.received
     assert first == second
     with pytest.raises(PostFailure, match="ConnectError") as down:  # it is closed
         tick()

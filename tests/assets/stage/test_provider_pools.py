@@ -76,17 +76,6 @@ class TestClaims:
         with provider_pools(instance, a_run(instance), [OPENAI], lambda _: None):
             assert killed.run_id not in instance.event_log_storage.get_concurrency_info("openai").active_run_ids
 
-    def test_places_in_the_queue_of_a_run_that_ended_are_given_back(self, instance: dg.DagsterInstance) -> None:
-        storage = instance.event_log_storage
-        storage.set_concurrency_slots("openai", 1)
-        holds, waited = a_run(instance), a_run(instance, dg.DagsterRunStatus.CANCELED)
-        storage.claim_concurrency_slot("openai", holds.run_id, "predictions[openai]")
-        storage.claim_concurrency_slot("openai", waited.run_id, "predictions[openai]")
-        # The slot is assigned to the run that waited, and ended without leaving the queue.
-        storage.free_concurrency_slot_for_step(holds.run_id, "predictions[openai]")
-        with provider_pools(instance, a_run(instance), [OPENAI], lambda _: None):
-            assert waited.run_id not in storage.get_concurrency_info("openai").assigned_run_ids
-
     def test_a_slot_that_is_given_back_while_a_run_joins_the_queue_is_taken(
         self, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -20,6 +20,7 @@ from tests.assets.stage_names import STAGE_NAMES
 TWO = {"conditions": ["shift/narrative+cot+reversed", "batch=2"], "context_levels": ["0", "1"]}
 SHIFT, BATCH = "shift/narrative+cot+reversed", "batch=2/attribute-label"
 KEY = {"round": "T1", "segment": "country:kenya"}
+KEYS = ["T1/country:kenya"]
 
 
 def rows_of(pipeline: Pipeline, *conditions: str) -> list[dict[str, Any]]:
@@ -35,14 +36,16 @@ class TestConditions:
     def test_predictions_ask_only_the_usual_condition_by_default(self, pipeline: Pipeline) -> None:
         """A nightly run would pay for every condition that an earlier run left behind."""
         conditions = {"conditions": ["distribution", "shift", "batch=2"]}
-        assert pipeline.run(STAGE_NAMES[:3], blueprints=conditions).failures == ()
+        assert pipeline.run(STAGE_NAMES[:3], KEYS, blueprints=conditions).failures == ()
         asked = set(pipeline.house.read("predictions")["condition"].to_pylist())
         assert asked == {"distribution/attribute-label"}
-        assert pipeline.run(STAGE_NAMES[2:3], predictions={"models": ["baseline/uniform"], "conditions": []}).failures == ()
+        assert (
+            pipeline.run(STAGE_NAMES[2:3], KEYS, predictions={"models": ["baseline/uniform"], "conditions": []}).failures == ()
+        )
         assert len(set(pipeline.house.read("predictions")["condition"].to_pylist())) == 3
 
     def test_two_conditions_in_one_run_have_a_row_a_question_and_level_each(self, pipeline: Pipeline) -> None:
-        outcome = pipeline.run(STAGE_NAMES[:2], blueprints=TWO)
+        outcome = pipeline.run(STAGE_NAMES[:2], KEYS, blueprints=TWO)
         assert outcome.failures == ()
         assert pipeline.checks(outcome)["context_excludes_targets"]
         assert pipeline.checks(outcome)["prompts_are_unique"]
@@ -54,24 +57,24 @@ class TestConditions:
         assert [row["reading"]["place"] for row in batch] == [0, 0, 1, 1, 2, 2]
 
     def test_a_later_condition_leaves_the_earlier_ones_as_they_were(self, pipeline: Pipeline) -> None:
-        pipeline.run(STAGE_NAMES[:2], blueprints=TWO)
+        pipeline.run(STAGE_NAMES[:2], KEYS, blueprints=TWO)
         before = rows_of(pipeline, SHIFT, BATCH)
         own = {"conditions": ["synthetic-individuals=9+system=mine"], "system_prompts": {"mine": "Be brief."}}
-        assert pipeline.run(STAGE_NAMES[1:2], blueprints=own).failures == ()
+        assert pipeline.run(STAGE_NAMES[1:2], KEYS, blueprints=own).failures == ()
         assert rows_of(pipeline, SHIFT, BATCH) == before
         (third,) = conditions_in(pipeline) - {SHIFT, BATCH}
         assert third.startswith("synthetic-individuals=9/attribute-label+system=mine~")
         assert conditions_in(pipeline) == {SHIFT, BATCH, third}
         # Made again in a run that does not know the words of the system prompt.
         after = rows_of(pipeline, third)
-        pipeline.run(STAGE_NAMES[1:2], blueprints={"conditions": ["batch=2"], "context_levels": ["0"]})
+        pipeline.run(STAGE_NAMES[1:2], KEYS, blueprints={"conditions": ["batch=2"], "context_levels": ["0"]})
         assert rows_of(pipeline, third) == after
         assert {row["system"] for row in after} == {"Be brief."}
         assert rows_of(pipeline, SHIFT, BATCH) == before
 
     def test_questions_that_a_condition_leaves_out_are_named(self, pipeline: Pipeline) -> None:
         conditions = ["distribution", "distribution+system=none+tokens=300+reserve=264"]
-        outcome = pipeline.run(STAGE_NAMES[:2], keys=["T1/country:kenya"], blueprints={"conditions": conditions})
+        outcome = pipeline.run(STAGE_NAMES[:2], KEYS, blueprints={"conditions": conditions})
         (made,) = [made for made in pipeline.materializations(outcome) if made.asset_key.path == ["blueprints"]]
         assert made.metadata["left_out"].value == (
             "distribution/attribute-label+system=none+tokens=300+reserve=264: q0, q1, q2"
@@ -90,7 +93,7 @@ class TestConditions:
             return rows.set_column(column, rows.schema.field(column), pa.array(shown, rows.schema.field(column).type))
 
         monkeypatch.setattr(assets.survey.stages, "build_blueprints", spoiled)
-        outcome = pipeline.run(STAGE_NAMES[:3], blueprints={"conditions": ["batch"]})
+        outcome = pipeline.run(STAGE_NAMES[:3], KEYS, blueprints={"conditions": ["batch"]})
         assert pipeline.checks(outcome)["context_excludes_targets"] is False
         assert any("context_excludes_targets" in failure for failure in outcome.failures)
 

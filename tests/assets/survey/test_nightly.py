@@ -39,31 +39,16 @@ class TestWhatItAsksFor:
         assert config["predictions"]["conditions"] == ["distribution/attribute-label"]
 
     def test_the_panel_is_the_configuration_of_the_run(self, nights: Nights) -> None:
-        nights.panel(
-            models=["gpt-4.1-mini", "baseline/uniform"],
-            rounds=["T2"],
-            context_levels=[0],
-            conditions=["shift"],
-            questions=2,
-            sample_segments=3,
-            draws=3,
-            temperature=0.5,
-            max_cost_usd=5,
-            max_calls=100,
-            max_tokens=1000,
-            budgets={"gpt-4.1-mini": {"max_calls": 10}},
-        )
+        plain = {"questions": 2, "sample_segments": 3, "draws": 3, "max_cost_usd": 5, "max_calls": 100, "max_tokens": 1000}
+        models, budgets = ["gpt-4.1-mini", "baseline/uniform"], {"gpt-4.1-mini": {"max_calls": 10}}
+        asked = {"rounds": ["T2"], "context_levels": [0], "conditions": ["shift"], "temperature": 0.5}
+        nights.panel(models=models, budgets=budgets, **asked, **plain)
         request = nights.request()
         assert request.run_config["ops"]["predictions"]["config"] == {
+            **plain,
             "models": ["gpt-4.1-mini@temperature=0.5", "baseline/uniform"],
             "context_levels": ["0"],
             "conditions": ["shift/attribute-label"],
-            "questions": 2,
-            "sample_segments": 3,
-            "draws": 3,
-            "max_cost_usd": 5,
-            "max_calls": 100,
-            "max_tokens": 1000,
             "budgets": {"gpt-4.1-mini@temperature=0.5": {"max_calls": 10}},
             "snapshot": NIGHT,
         }

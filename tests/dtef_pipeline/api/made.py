@@ -18,7 +18,9 @@ from dtef_pipeline.api.app import make_app, use_services
 from dtef_pipeline.api.plans.manifest_base import use_home
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.tokens import TOKEN_ROLES, Tokens, token_hash
+from resources.evaluations.evaluation_store import EvaluationStore
 from resources.settings import Settings, find_shipped
+from resources.votes.vote_store import VoteStore
 from tests.made.run_events import RUN_LOG
 
 _SPARE_APPS: list[FastAPI] = []
@@ -95,3 +97,15 @@ def client_in(folder: Path, role: str | None = "admin") -> Iterator[TestClient]:
             client.headers["Authorization"] = f"Bearer {ROLE_TOKENS[role]}"
         yield client
     _SPARE_APPS.append(app)
+
+
+def votes_of(client: TestClient) -> VoteStore:
+    """The store of the votes that the client's API serves."""
+    store: VoteStore = client.app.state.services.votes  # type: ignore[attr-defined]
+    return store
+
+
+def evaluations_of(client: TestClient) -> EvaluationStore:
+    """The store of the evaluations that the client's API serves."""
+    store: EvaluationStore = client.app.state.services.evaluations  # type: ignore[attr-defined]
+    return store

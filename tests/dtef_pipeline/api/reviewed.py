@@ -9,12 +9,11 @@ from pathlib import Path
 import httpx2
 from fastapi.testclient import TestClient
 
-from dtef_pipeline.api.services import Services
 from dtef_pipeline.preference.pairing import make_new_pairs
 from dtef_pipeline.preference.votes import PairedResponse
 from resources.votes.vote_store import VoteStore
 from tests.dtef_pipeline.api.browsed import OWN_ORIGIN, text_of, tree_of
-from tests.dtef_pipeline.api.made import begin_session, client_in
+from tests.dtef_pipeline.api.made import begin_session, client_in, votes_of
 
 HOSTILE = (
     "</script></textarea><script>alert(1)</script><img src=x onerror=alert(2)>&amp; \u202e\u2066 \u2028 \x1b]0;x\x07 "
@@ -26,11 +25,6 @@ def fill(store: VoteStore, rows: Sequence[PairedResponse]) -> None:
     assert store.add_pairs(rows, make_new_pairs(rows)) > 0
 
 
-def store_of(client: TestClient) -> VoteStore:
-    services: Services = client.app.state.services  # type: ignore[attr-defined]
-    return services.votes
-
-
 @contextmanager
 def reviewing(folder: Path, rows: Sequence[PairedResponse], role: str = "reviewer", asked: bool = True) -> Iterator[TestClient]:
     """A browser that is logged in, over a store with these responses in pairs. `asked`: whether the reviewer has seen the task."""
@@ -39,9 +33,9 @@ def reviewing(folder: Path, rows: Sequence[PairedResponse], role: str = "reviewe
         begin_session(client, role)
         client.headers.update(OWN_ORIGIN)
         if rows:
-            fill(store_of(client), rows)
+            fill(votes_of(client), rows)
         if asked:
-            store_of(client).record_consent(role, consent=False)
+            votes_of(client).record_consent(role, consent=False)
         yield client
 
 

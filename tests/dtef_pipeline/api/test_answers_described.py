@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from resources.evaluations.evaluation_calls import CallCounts, EvaluationCalls, 
 from resources.evaluations.evaluation_counts import sum_call_costs_by
 from resources.evaluations.evaluation_store import EvaluationStore
 from resources.warehouse import Warehouse
-from tests.dtef_pipeline.api.asked_runs import asked_games, asked_qa, asked_rubric, asked_survey
+from tests.dtef_pipeline.api.asked_runs import ASKED
 from tests.dtef_pipeline.api.described import faults_of
 from tests.dtef_pipeline.api.made import client_in
 from tests.dtef_pipeline.api.voted import with_board, with_votes
@@ -74,7 +74,7 @@ def with_events(store: EvaluationStore, games: str, failed: str) -> None:
     told = EvaluationCalls({"episodes": calls})
     end = {**of_run, "calls": told.build_json(), "warning": told.unanswered_note, "call_costs": sum_call_costs_by(store, games)}
     tell(store, games, "completed", end)
-    part = {
+    item = {
         "stage": "qa_responses",
         "key": "mmlu/law",
         "done": 1,
@@ -82,7 +82,7 @@ def with_events(store: EvaluationStore, games: str, failed: str) -> None:
         "status": "failed",
         "reason": "no space left",
     }
-    tell(store, failed, "item", part)
+    tell(store, failed, "item", item)
     reasons = {"reason": "mmlu/law: no space left", "failed": {"mmlu/law": "no space left"}}
     tell(store, failed, "failed", {**of_run, **reasons})
 
@@ -91,13 +91,7 @@ def with_events(store: EvaluationStore, games: str, failed: str) -> None:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Described, dict[str, Any]]]:
     """An administrator's, over evaluations of every family with results, votes, and responses that may be paired."""
     folder: Path = tmp_path_factory.mktemp("described")
-    asked_of: dict[str, Callable[[Path], Any]] = {
-        "games": asked_games,
-        "qa": asked_qa,
-        "rubric": asked_rubric,
-        "survey": asked_survey,
-    }
-    evaluations = {family: make(folder) for family, make in asked_of.items()}
+    evaluations = {family: make(folder) for family, make in ASKED.items()}
     with client_in(folder) as client:
         services = client.app.state.services  # type: ignore[attr-defined]
         house, place = Warehouse(services.settings.warehouse), {"suite": "made", "part": "all"}

@@ -224,13 +224,3 @@ def test_every_operation_is_closed_without_a_token_and_to_reviewers_but_theirs(
             if answer.status_code != status or "problem+json" not in answer.headers["content-type"]:
                 found[f"{method} {url}"] = (answer.status_code, answer.text[:200])
     assert found == {}
-
-
-def test_a_reviewer_may_ask_under_the_own_name_alone(fuzz: Fuzzed) -> None:
-    headers = {"Authorization": f"Bearer {ROLE_TOKENS['reviewer']}"}
-    vote = {"pair_id": "p", "choice": "A", "confidence": 1}
-    assert {(method, path) for method, path, _ in operations(described(fuzz.client))} >= OF_REVIEWERS
-    for reviewer, statuses in (("reviewer", (200, 404)), ("operator", (403, 403))):
-        asked = fuzz.client.get(f"/api/feedback/next?reviewer_id={reviewer}", headers=headers)
-        voted = fuzz.client.post("/api/feedback/votes", json={**vote, "reviewer_id": reviewer}, headers=headers)
-        assert (asked.status_code, voted.status_code) == statuses

@@ -100,6 +100,7 @@ def test_a_table_is_found_whether_registered_view_or_table() -> None:
     [
         ({"seed": 10.5}, r"seed 10\.5: allowed"),
         ({"seed": -3}, "seed -3: allowed"),
+        ({"targets": "some"}, "targets 'some': allowed: clean, all"),
         ({"metric": "bleu"}, f"metric 'bleu': allowed: {', '.join(METRICS)}"),
     ],
 )

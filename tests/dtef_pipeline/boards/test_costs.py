@@ -205,11 +205,6 @@ def test_what_the_judge_says_of_anchors_is_paid_for_too() -> None:
     ]
 
 
-def test_a_call_without_a_known_price_is_counted_and_costs_nothing_that_is_known() -> None:
-    rows = of_qa([response("a", cost=None), response("a", cost=0.0, part="other")], [judgement("j", cost=None)])
-    assert [(row["cost_usd"], row["unpriced"]) for row in rows] == [(None, 1), (None, 1)]
-
-
 def test_failed_calls_are_counted_and_cost_nothing_and_judgements_without_a_reply_have_no_row() -> None:
     (row,) = of_qa([response("a", call_status="error", cost=None)], [judgement(raw=[], cost=None)])
     assert (row["failed"], row["answered"], row["calls"], row["cost_usd"]) == (1, 0, 0, None)

@@ -188,17 +188,6 @@ def test_items_of_several_clusters_are_judged_by_whole_clusters() -> None:
     assert found["score_high"] - found["score_low"] > 1.5 * (alone["score_high"] - alone["score_low"])
 
 
-def test_too_few_clusters_have_no_interval_and_say_why() -> None:
-    few = only([("s", f"i{at}", f"c{at % 2}", "ok", 0.1 * at) for at in range(4)])
-    assert few["score_low"] is None
-    assert (
-        few["note"]
-        == "no interval: 4 items, at least 5 are needed; no interval for the mean of groups: 2 clusters, at least 5 are needed"
-    )
-    fewer = only([("s", f"i{at}", "c", "ok", 0.1 * at) for at in range(4)])
-    assert fewer["note"].startswith("no interval: 4 items, at least 5 are needed; ")
-
-
 def test_nothing_scored_has_no_mean_and_says_so() -> None:
     found = only([("s", "i", "c", "judge_failed", None), ("s", "j", "c", "skipped_sample", None)])
     assert (found["score"], found["parse_rate"], found["macro_score"]) == (None, None, None)
@@ -276,11 +265,6 @@ def test_no_item_with_draws_enough_has_no_rate() -> None:
     (found,) = rates({"a": [1.0], "b": [0.0]}, 5)
     assert (found["pass_at_k"], found["n_items"], found["n_too_few"]) == (None, 0, 2)
     assert found["note"] == "no item has 5 scored draws"
-
-
-def test_pass_at_1_of_one_draw_has_the_interval_of_wilson() -> None:
-    (found,) = rates({f"i{at}": [float(at < 9)] for at in range(10)}, 1)
-    assert (found["pass_low"], found["pass_high"]) == pytest.approx((0.5958499732, 0.9821237869))
 
 
 def test_each_model_has_its_rates_in_the_order_of_k() -> None:

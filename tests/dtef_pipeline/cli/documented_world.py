@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from dtef_pipeline.asking.request import Request
+from resources.gateway.bills import Bill
 from resources.gateway.local_model import LocalTransport
 from resources.gateway.transport import Reply
 from resources.settings import Settings
@@ -59,7 +60,7 @@ def documented_world(folder: Path) -> Iterator[None]:
 async def ask_local(transport: LocalTransport, request: Request) -> Reply:
     """Reply in place of the local model, which has tests of its own."""
     text = json.dumps([100 / len(request.choices)] * len(request.choices)) if request.choices else "ACTION: pass"
-    return Reply(text, "stop", None, prompt_tokens=1, completion_tokens=1, cost_usd=0.0)
+    return Reply(text, "stop", None, Bill(1, 1, 0.0))
 
 
 def reply(call: Call) -> str:

@@ -40,9 +40,8 @@ def test_the_summary_the_command_and_the_table_agree(ingested: Path, monkeypatch
 def test_snapshots_and_rounds_can_be_chosen(reading: Path) -> None:
     rows = strict(ok("costs", "--family", "survey", "--by", "snapshot", "--json"))
     assert [(row["snapshot"], row["answered"]) for row in rows] == [("2026-01-01", 12), ("2026-01-03", 12)]
-    (night,) = strict(ok("costs", "--family", "survey", "--snapshot", "2026-01-03", "--round", "S1", "--json"))
+    (night,) = strict(ok("costs", "--family", "survey", "--snapshot", "2026-01-03", "--json"))
     assert night["answered"] == 12
     assert "no costs of snapshot base; there are: 2026-01-01, 2026-01-03" in refused(
         "costs", "--family", "survey", "--snapshot", "base"
     )
-    assert "no costs of round S9; there are: S1" in refused("costs", "--round", "S9")

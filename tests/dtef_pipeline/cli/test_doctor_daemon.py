@@ -12,8 +12,6 @@ from assets.daemon_state import DaemonState, SensorTicks
 from resources.evaluations.evaluation_store import EvaluationStore
 from tests.dtef_pipeline.cli.test_doctor import looks, state_of
 
-NOW = datetime.now(UTC)
-
 
 def with_evaluation(folder: Path) -> None:
     with closing(EvaluationStore(folder / "responses.sqlite")) as store:
@@ -31,19 +29,27 @@ def test_evaluations_that_wait_are_a_warning_also_where_dagster_was_never_starte
 
 
 @pytest.mark.parametrize(
-    ("daemon", "waits", "expected", "words"),
+    ("hours_ago", "daemon", "waits", "expected", "words"),
     [
-        (DaemonState(NOW, False), False, "ok", "running"),
-        (DaemonState(NOW, False), True, "warning", "switched off"),
-        (DaemonState(NOW - timedelta(hours=3), True), False, "warning", "last seen 3 hours ago"),
-        (DaemonState(NOW, True, ticks=SensorTicks(None)), False, "warning", "had no tick"),
-        (DaemonState(None, True, "OperationalError: connection refused"), False, "problem", "connection refused"),
+        (0, DaemonState(None, False), False, "ok", "running"),
+        (0, DaemonState(None, False), True, "warning", "switched off"),
+        (3, DaemonState(None, True), False, "warning", "last seen 3 hours ago"),
+        (0, DaemonState(None, True, ticks=SensorTicks(None)), False, "warning", "had no tick"),
+        (None, DaemonState(None, True, "OperationalError: connection refused"), False, "problem", "connection refused"),
     ],
 )
 def test_a_state_of_the_daemon_is_as_loud_as_it_is_bad(
-    ingested: Path, monkeypatch: pytest.MonkeyPatch, daemon: DaemonState, waits: bool, expected: str, words: str
+    ingested: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    hours_ago: int | None,
+    daemon: DaemonState,
+    waits: bool,
+    expected: str,
+    words: str,
 ) -> None:
-    monkeypatch.setattr("assets.daemon_state.daemon_state", lambda *_: daemon)
+    """The heartbeat's age is counted from the test, as it may be collected many minutes before."""
+    heartbeat = None if hours_ago is None else datetime.now(UTC) - timedelta(hours=hours_ago)
+    monkeypatch.setattr("assets.daemon_state.daemon_state", lambda *_: daemon._replace(last_heartbeat_at=heartbeat))
     if waits:
         with_evaluation(ingested)
     found, said = state_of("Dagster's daemon")

@@ -117,7 +117,7 @@ class TestExitCodes:
     def test_it_is_accepted_of_one_model(self, drifted: Path, by: str) -> None:
         assert dtef("drift", "--by", by, "--since", "m=2026-01-07", "--fail-on", "watch").exit_code == 0
         said = refused("drift", "--by", by, "--since", "n=2026-01-07")
-        assert "since: no scores of a model n; models with scores: m" in said
+        assert "since: no scores of a model n; models and judges with scores: " in said
         assert "--since m=soon is not a date such as 2026-03-01" in refused("drift", "--by", by, "--since", "m=soon").replace(
             "'", ""
         )
@@ -141,7 +141,7 @@ class TestExitCodes:
             "drift", "--since", "m=2099-01-01", "--since", "steady=2099-01-01"
         )
 
-    @pytest.mark.parametrize("by", ["model", "round", "segment"])
+    @pytest.mark.parametrize("by", ["model", "segment"])
     def test_questions_that_moved_are_named_by_their_words(self, drifted: Path, by: str) -> None:
         text = "How often, if at all, do you use an assistant that answers in whole sentences?"
         # All ten moved alike: which of them stands first is decided by the last bit, so each has the text.

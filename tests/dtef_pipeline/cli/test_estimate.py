@@ -70,19 +70,8 @@ class TestSays:
         assert "no limit" in ok("run", "--estimate", *ROUND, "--model", "fake@max_tokens=null", "--wide")
 
     def test_the_total_is_the_sum_and_conditions_are_distinguished_when_there_are_several(self, server: FakeLLM) -> None:
-        table = ok(
-            "run",
-            "--estimate",
-            *ROUND,
-            "--model",
-            "fake",
-            "--condition",
-            "shift",
-            "--condition",
-            "distribution",
-            "--questions",
-            "2",
-        )
+        conditions = ["--condition", "shift", "--condition", "distribution"]
+        table = ok("run", "--estimate", *ROUND, "--model", "fake", *conditions, "--questions", "2")
         assert "fake, shift/attribute-label" in table
         total = next(line for line in table.splitlines() if line.startswith(" total"))
         assert total.split()[1:4] == ["8", "0", "8"]

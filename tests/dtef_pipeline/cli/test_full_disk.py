@@ -38,7 +38,7 @@ def fill(disk: Path, but: int = 0) -> None:
     ("variable", "place", "command", "said"),
     [
         ("DTEF_WAREHOUSE", "warehouse", ["add", SAMPLE], "cannot write {}/sources/S1.json: No space left on device"),
-        ("DAGSTER_HOME", "dagster", ["add", SAMPLE], "cannot make the home of Dagster {}: No space left on device"),
+        ("DAGSTER_HOME", "dagster", ["add", SAMPLE], "cannot write {}/dagster.yaml: No space left on device"),
         (
             "DTEF_RESPONSES",
             "responses.sqlite",

@@ -177,11 +177,7 @@ class TestIngest:
     @pytest.mark.parametrize(
         ("name", "content", "message"),
         [
-            (
-                "notes.txt",
-                "hello world\n",
-                r"notes\.txt: not a survey; got .*hello world.*allowed: ",
-            ),
+            ("notes.txt", "hello world\n", r"notes\.txt: not a survey; got .*hello world.*allowed: "),
             (
                 "t.csv",
                 "round,question,option,attribute,value,percent,n\nT1,Q?,Yes,country,Kenya,60,few\n",

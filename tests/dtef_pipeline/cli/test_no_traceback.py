@@ -214,30 +214,6 @@ class TestState:
         assert list(some_commands(state_of_its_own / "models.yaml", about, {**FILES, **TABLE_FAULTS})) == []
 
 
-READS: Mapping[str, tuple[str, ...]] = {"DTEF_MODELS": ("models",), "DTEF_PANEL": ("drift",)}
-"""A command that reads the file of each variable."""
-
-
-def test_yaml_files_that_are_broken(reading: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = []
-    for about, content in YAML.items():
-        file = tmp_path / f"{about}.yaml"
-        file.write_bytes(content)
-        for variable, words in READS.items():
-            with monkeypatch.context() as patch:
-                patch.setenv(variable, str(file))
-                found.append(offence(words, f"{variable}: {about}"))
-    assert [one for one in found if one] == []
-
-
-def test_a_home_whose_settings_are_broken(ingested: Path, no_runs: None) -> None:
-    found = []
-    for about, content in YAML.items():
-        (ingested / "dagster" / "dagster.yaml").write_bytes(content)
-        found.append(offence(["add", SAMPLE], f"dagster.yaml: {about}"))
-    assert [one for one in found if one] == []
-
-
 def test_files_given_to_a_command_that_are_broken(state: Path, no_runs: None) -> None:
     contents = {
         **YAML,

@@ -230,21 +230,6 @@ def test_a_csv_without_responses_counts_and_is_not_served(state: Path) -> None:
     refused("import", "votes", state / "v.csv", "--prompts", state / "v.csv")
 
 
-def test_texts_that_are_the_same_but_for_white_space_count_and_are_not_served(state: Path) -> None:
-    # Reviewers were asked which of two equal texts is better.
-    (state / "v.csv").write_text("prompt_id,left,right,choice\n1,x,y,A\n1,x,z,B\n")
-    lines = [
-        {"prompt_id": "1", "model": model, "text": text}
-        for model, text in (("x", "One two."), ("y", "one  two."), ("z", "No."))
-    ]
-    (state / "r.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    ok("import", "votes", state / "v.csv", "--responses", state / "r.jsonl")
-    with store(state) as votes:
-        assert len(read_player_votes(votes)) == 2
-        (served,) = votes.waiting("somebody", 9)
-        assert "No." in votes.reviewer_view(served)[2:]
-
-
 FORM = "You may think first, in a few sentences. Then end your reply with a line of the form ACTION."
 
 

@@ -8,8 +8,9 @@ import re
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,10 @@ from tests.made.responses import response
 from tests.strict_json import strict
 
 MODELS = {"good": 0.85, "middling": 0.5}
-NIGHTS = 13
+NIGHTS, PARTS, ITEMS = 13, 6, 10
+
+
+JUDGE = {"judge_model": "j", "judge_variant": "j[temperature=0]", "evaluator": "semantic", "raw": []}
 
 
 def made_tables() -> dict[str, list[dict[str, Any]]]:
@@ -39,101 +43,38 @@ def made_tables() -> dict[str, list[dict[str, Any]]]:
     What the judge says of `good` falls with it, in part because the judge has become stricter.
     """
     rng = random.Random(7)
-    scores = [
-        score_row(
-            float(rng.random() < (0.3 if model == "good" and at > 4 else level)),
-            model=model,
-            part=f"s{part}",
-            cluster=f"s{part}",
-            item_id=f"s{part}/{item}",
-            prompt_id=f"{part}{item}",
-            **night(at),
-        )
-        for at in range(NIGHTS)
-        for model, level in MODELS.items()
-        for part in range(6)
-        for item in range(20)
-    ]
-    scores += [
-        score_row(
-            float(draw == 0),
-            suite="humaneval",
-            part="all",
-            model="good",
-            type="code",
-            item_id=f"h{item}",
-            draw=draw,
-            temperature=0.8,
-            metric="tests_passed",
-        )
-        for item in range(6)
-        for draw in range(5)
-    ]
+    scores = []
+    for at, (model, level), part, item in product(range(NIGHTS), MODELS.items(), range(PARTS), range(ITEMS)):
+        right = rng.random() < (0.3 if model == "good" and at > 4 else level)
+        place = {"part": f"s{part}", "cluster": f"s{part}", "item_id": f"s{part}/{item}", "prompt_id": f"{part}{item}"}
+        scores.append(score_row(float(right), model=model, **place, **night(at)))
+    code = {"suite": "humaneval", "part": "all", "model": "good", "type": "code", "temperature": 0.8, "metric": "tests_passed"}
+    scores += [score_row(float(draw == 0), item_id=f"h{item}", draw=draw, **code) for item, draw in product(range(6), range(5))]
     keys = ("suite", "part", "item_id", "condition", "model", "model_variant", "temperature", "draw", "snapshot", "answered_at")
+    answered = {"call_status": "answered", "response": "A", "cost_usd": 0.01}
     responses = [
-        {
-            **{name: row[name] for name in keys},
-            "request_key": f"{at:032x}",
-            "call_status": "answered",
-            "response": "A",
-            "cost_usd": 0.01,
-        }
-        for at, row in enumerate(scores)
+        {**{name: row[name] for name in keys}, **answered, "request_key": f"{at:032x}"} for at, row in enumerate(scores)
     ]
+    stated = {**JUDGE, "score": 0.5, "raw": ["{}"], "cost_usd": 0.001, "self_judged": True}
     judgements = [
-        {
-            **{name: row[name] for name in keys if name != "answered_at"},
-            "evaluator": "semantic",
-            "judge_model": "j",
-            "judge_variant": "j[temperature=0]",
-            "score": 0.5,
-            "raw": ["{}"],
-            "request_keys": [f"{at + 10**6:032x}"],
-            "cost_usd": 0.001,
-            "self_judged": True,
-        }
+        {**{name: row[name] for name in keys[:-1]}, **stated, "request_keys": [f"{at + 10**6:032x}"]}
         for at, row in enumerate(scores[-70:-30])
     ]
-    return {
-        "qa_scores": [*scores, *judged_scores()],
-        "qa_responses": responses,
-        "qa_judgements": judgements,
-        "anchors": anchors(),
+    by = {
+        "metric": "judged",
+        "measured_by": "judge 1, j[temperature=0], semantic",
+        "model": "good",
+        "suite": "sums",
+        "part": "s0",
     }
-
-
-def judged_scores() -> list[dict[str, Any]]:
-    by = {"metric": "judged", "measured_by": "judge 1, j[temperature=0], semantic", "model": "good"}
-    return [
-        score_row((0.3 if at > 4 else 0.8) + item % 5 / 50, suite="sums", part="s0", item_id=f"sum{item}", **by, **night(at))
-        for at in range(NIGHTS)
-        for item in range(20)
-    ]
-
-
-def anchors() -> list[dict[str, Any]]:
-    """What the judge said of the same stored answers: .2 less from the fifth night on."""
-    judge = {
-        "judge": "j",
-        "judge_model": "j",
-        "judge_variant": "j[temperature=0]",
-        "evaluator": "semantic",
-        "raw": [],
-        "request_keys": [],
-    }
-    return [
-        {
-            **judge,
-            "family": "qa",
-            "partition": "sums/s0",
-            "item": f"sum{item}",
-            "anchor": f"a{item}",
-            "snapshot": night(at)["snapshot"],
-            "score": (0.5 if at > 4 else 0.7) + item % 5 / 50,
-        }
-        for at in range(NIGHTS)
-        for item in range(20)
-    ]
+    anchor = {**JUDGE, "family": "qa", "judge": "j", "request_keys": [], "partition": "sums/s0"}
+    anchors = []
+    for at, item in product(range(NIGHTS), range(ITEMS)):
+        scores.append(score_row((0.3 if at > 4 else 0.8) + item % 5 / 50, item_id=f"sum{item}", **by, **night(at)))
+        # Of the same stored answers .2 less from the fifth night on.
+        said = {"snapshot": night(at)["snapshot"], "score": (0.5 if at > 4 else 0.7) + item % 5 / 50}
+        anchors.append({**anchor, "item": f"sum{item}", "anchor": f"a{item}", **said})
+    return {"qa_scores": scores, "qa_responses": responses, "qa_judgements": judgements, "anchors": anchors}
 
 
 def roll_up() -> dg.ExecuteInProcessResult:
@@ -195,8 +136,8 @@ def test_a_board_says_which_answers_may_be_known_and_ranks_the_latest_night(hous
     assert "public since" in text
     rows = strict(shown("--suite", "mmlu", "--json").stdout)
     assert [(row["rank"], row["model"], row["n_parts"], row["n_items"]) for row in rows] == [
-        (1, "middling", 6, 120),
-        (2, "good", 6, 120),
+        (1, "middling", PARTS, PARTS * ITEMS),
+        (2, "good", PARTS, PARTS * ITEMS),
     ]
     assert rows[0]["interval_kind"] == "clustered"
     assert strict(shown("--suite", "mm*", "--json").stdout) == rows
@@ -216,7 +157,7 @@ def test_two_served_models_of_one_snapshot_are_reported(
     for row in responses:
         is_old = (row["model"], row["snapshot"]) == ("good", last) and int(row["request_key"], 16) % 4 == 0
         row["served_model"] = "old" if is_old else "new"
-    keep_in(house.root, {"qa_scores": scores, "qa_responses": responses})
+    keep_in(tmp_path / "state" / "warehouse", {"qa_scores": scores, "qa_responses": responses})
     assert "good in snapshot" in (text := shown().stderr + shown().stdout)
     assert "was served by 2 models" in text
 
@@ -239,15 +180,15 @@ def test_costs_are_those_of_candidates_and_judges(house: Warehouse) -> None:
     rows = strict(ok("costs", "--family", "qa", "--json"))
     told = [(row["role"], row["suite"], row["evaluator"], row["model"], row["calls"]) for row in rows]
     assert told == [
-        ("candidate", "mmlu", None, "good", 1560),
-        ("candidate", "mmlu", None, "middling", 1560),
+        ("candidate", "mmlu", None, "good", NIGHTS * PARTS * ITEMS),
+        ("candidate", "mmlu", None, "middling", NIGHTS * PARTS * ITEMS),
         ("candidate", "humaneval", None, "good", 30),
         ("judge", "mmlu", "semantic", "j", 40),
     ]
-    assert sum(row["cost_usd"] for row in rows) == pytest.approx(31.5 + 0.04)
-    assert "$15.6000" in ok("costs", "--family", "qa")
+    assert sum(row["cost_usd"] for row in rows) == pytest.approx(15.9 + 0.04)
+    assert "$7.8000" in ok("costs", "--family", "qa")
     by_role = strict(ok("costs", "--family", "qa", "--by", "role", "--json"))
-    assert [(row["role"], row["calls"]) for row in by_role] == [("candidate", 3150), ("judge", 40)]
+    assert [(row["role"], row["calls"]) for row in by_role] == [("candidate", 1590), ("judge", 40)]
 
 
 def test_drift_tells_which_model_moved_and_the_rule_of_each_part(house: Warehouse) -> None:
@@ -263,11 +204,11 @@ def test_drift_tells_which_model_moved_and_the_rule_of_each_part(house: Warehous
     assert re.search(r"which makes -0\.20\d\d of -0\.\d+; net of the judges -0\.", said)
     assert "judge j, semantic: watch since 2026-01-06" in said
     assert "judge j, semantic:" not in " ".join(ok("drift", "--family", "qa", "--since", "j=2026-01-06").split())
-    assert "middling; judges of stored answers: j" in refused("drift", "--family", "qa", "--since", "k=2026-01-06")
+    assert "models and judges with scores: " in refused("drift", "--family", "qa", "--since", "k=2026-01-06")
     parts = strict(ok("drift", "--family", "qa", "--by", "part", "--json"))
     gaps = [row["gap"] for row in parts]
     assert gaps == sorted(gaps, reverse=True)
-    assert {row["partition"].split("/")[1] for row in parts} == {f"s{part}" for part in range(6)}
+    assert {row["partition"].split("/")[1] for row in parts} == {f"s{part}" for part in range(PARTS)}
     assert "works with --by model only" in refused("drift", "--family", "qa", "--by", "part", "--fail-on", "drift")
 
 
@@ -282,18 +223,17 @@ def test_the_panel_says_how_loud_drift_is_and_from_when_on_it_is_accepted(
     shutil.copytree(made[0] / "warehouse", tmp_path / "warehouse")
     use(tmp_path, monkeypatch)
 
-    def rolled_up(panel: str, config: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def rolled_up(panel: str) -> dict[str, Any]:
         (tmp_path / "panel.yaml").write_text(panel, encoding="utf-8")
         monkeypatch.setenv("DTEF_PANEL", str(tmp_path / "panel.yaml"))
         assets = [qa_drift, qa_has_no_drift, qa_judge_is_stable]
-        run_config = {"ops": {"qa_drift": {"config": config or {}}}}
-        result = dg.materialize(assets, resources={"store": Store()}, run_config=run_config)
+        result = dg.materialize(assets, resources={"store": Store()})
         return {one.check_name: one for one in result.get_asset_check_evaluations()}
 
     checks = rolled_up("drift: {severity: {drift: WARN}}\n")
     assert (checks["qa_has_no_drift"].passed, checks["qa_has_no_drift"].severity) == (False, dg.AssetCheckSeverity.WARN)
     assert not checks["qa_judge_is_stable"].passed, "a judge alone is to watch at most, and was not told"
-    checks = rolled_up("drift: {since: {good: 2026-01-08}}\nqa: {models: [nobody-yet]}\n", {"baseline": 3})
+    checks = rolled_up("drift: {baseline: 3, since: {good: 2026-01-08}}\nqa: {models: [nobody-yet]}\n")
     assert checks["qa_has_no_drift"].metadata["drift"].value == 0
     series = Warehouse(tmp_path / "warehouse").read("drift_series", family="qa").to_pylist()
     assert max(Counter((one["model"], one["setting"]) for one in series if one["in_baseline"]).values()) == 3

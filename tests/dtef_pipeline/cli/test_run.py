@@ -33,17 +33,11 @@ class TestRunRefuses:
         ("options", "message"),
         [
             (["--round", "S7"], "round S7 is not ingested; ingested: S1"),
-            (
-                ["--round", "S1", "--segment", "country:atlantis"],
-                "no segment country:atlantis in S1; segments: country:",
-            ),
+            (["--round", "S1", "--segment", "country:atlantis"], "no segment country:atlantis in S1; segments: country:"),
             (["--round", "S1", "--model", "gpt-4.1-minny"], "Did you mean gpt-4.1-mini"),
             (["--round", "S1", "--snapshot", "../x"], "--snapshot: '../x': allowed: "),
             (["--round", "S1", "--condition", "foo"], "--condition: unknown task 'foo'; allowed: distribution"),
-            (
-                ["--round", "S1", "--context", "some"],
-                "--context: 'some' is not a context level",
-            ),
+            (["--round", "S1", "--context", "some"], "--context: 'some' is not a context level"),
             (["--round", "S1", "--metric", "kl"], "--metric: 'kl' is not one of 'js', 'cosine'"),
             (["--round", "S1", "--limit", "gpt"], "--limit 'gpt' is not of the form MODEL=N"),
             (["--round", "S1", "--limit", "gpt-4.1=5"], "--limit gpt-4.1: not a model of this run; its models: baseline/"),

@@ -40,21 +40,6 @@ def only(rows: list[dict[str, Any]], **options: Any) -> dict[str, Any]:
     return dict(row)
 
 
-class TestVerdict:
-    def test_drift_says_direction_size_first_snapshot_interval_and_what_moved(self) -> None:
-        values = stepped(20, 12, 0.1)
-        for night in values[12:]:
-            night[2] += 0.2
-        row = only(nights(values))
-        assert (row["verdict"], row["shift"] > 0, row["first_snapshot"]) == ("drift", True, label(12))
-        assert row["shift"] == pytest.approx(0.15, abs=0.01)
-        assert 0 < row["shift_low"] < 0.15 < row["shift_high"]
-        assert row["top_changes"][0]["item"] == "S1/q2"
-        assert row["top_changes"][0]["shift"] == pytest.approx(0.3, abs=0.02)
-        assert len(row["top_changes"]) == 4
-        assert row["log10_e"] > row["threshold"] == pytest.approx(math.log10(40))
-
-
 class TestWatching:
     def test_all_that_is_watched_shares_one_alpha(self) -> None:
         rows = [row for m in "abc" for row in nights(stepped(8, 8, 0), model=m, model_variant=m)]
@@ -62,12 +47,6 @@ class TestWatching:
         assert thresholds == pytest.approx([math.log10(3 * 50 / 0.05)] * 3)
         strict = drift_checks(scores_table(rows), SUBJECT, options=WatchOptions(alpha=0.01))["threshold"].to_pylist()
         assert strict == pytest.approx([math.log10(300)] * 3)
-
-    def test_a_drift_that_was_accepted_ends_with_since(self) -> None:
-        rows = nights(stepped(24, 12, 0.1))
-        assert only(rows)["verdict"] == "drift"
-        accepted = only(rows, options=WatchOptions(since={"": label(12)}))
-        assert (accepted["verdict"], accepted["n_snapshots"]) == ("none", 12)
 
 
 class TestHeadline:

@@ -17,6 +17,7 @@ from dtef_pipeline.drift.evidence import (
     ALPHA,
     BASELINE,
     HALF_BY,
+    LONGEST_OUTAGE,
     PRIOR_VARIANCE,
     Dependence,
     Evidence,
@@ -27,7 +28,6 @@ from dtef_pipeline.drift.evidence import (
     log_e,
     log_weight,
 )
-from dtef_pipeline.drift.outages import LONGEST_OUTAGE
 
 Floats = npt.NDArray[np.float64]
 
@@ -66,7 +66,7 @@ def e_by_definition(means: Floats, most: float) -> float:
 
 
 class TestDefinition:
-    def test_of_four_nights_is_what_a_hand_calculation_says(self) -> None:
+    def test_of_four_snapshots_is_what_a_hand_calculation_says(self) -> None:
         """Nights 0, .02, .10, .12: sum of squares .0104; within the sides of a step at night 2, 3, 4 it is .0056, .0004, .0056."""
         # (1 + 25 m)^-1/2 [(1 + r) / (1 + r / (1 + 25 m))]^(3/2): m = 3/4, r = 6/7 at the ends; m = 1, r = 25 in the middle
         ends = 19.75**-0.5 * ((13 / 7) / (1 + 6 / 7 / 19.75)) ** 1.5
@@ -78,12 +78,14 @@ class TestDefinition:
         assert found == pytest.approx(1.888, abs=0.001)
 
     @given(st.integers(0, 10**6), st.integers(3, 9), st.floats(-0.2, 0.2), st.sampled_from([0.0, 0.5, 1.0]))
-    def test_is_the_ratio_of_marginal_likelihoods_of_all_ways(self, seed: int, nights: int, shift: float, share: float) -> None:
-        means = np.random.default_rng(seed).normal(0, 0.03, nights)
-        means[nights // 2 :] += shift
-        found = log_e(means, np.full(nights, 1e-9), np.arange(2, nights + 1), build_dependences(share))
-        expected = [math.log(e_by_definition(means[:n], share)) for n in range(2, nights + 1)]
-        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-5)  # two nights may be nearly equal
+    def test_is_the_ratio_of_marginal_likelihoods_of_all_ways(
+        self, seed: int, snapshots: int, shift: float, share: float
+    ) -> None:
+        means = np.random.default_rng(seed).normal(0, 0.03, snapshots)
+        means[snapshots // 2 :] += shift
+        found = log_e(means, np.full(snapshots, 1e-9), np.arange(2, snapshots + 1), build_dependences(share))
+        expected = [math.log(e_by_definition(means[:n], share)) for n in range(2, snapshots + 1)]
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-5)  # two snapshots may be nearly equal
 
     @pytest.mark.parametrize(("n1", "n2", "value"), [(5, 1, 0.4), (5, 3, 2.5), (20, 10, -3.0), (80, 20, 6.0)])
     def test_bayes_factor_is_the_noncentral_t_averaged_over_its_prior(self, n1: int, n2: int, value: float) -> None:
@@ -120,7 +122,7 @@ class TestPath:
         assert plain.shift is not None
         assert other.shift == pytest.approx(-plain.shift if turned else plain.shift, abs=1e-6)
 
-    def test_a_jump_after_nights_that_are_all_the_same_is_found_and_finite(self) -> None:
+    def test_a_jump_after_snapshots_that_are_all_the_same_is_found_and_finite(self) -> None:
         means = np.zeros(20)
         means[12:] = 0.08
         found = evidence(means, np.zeros(20), threshold=math.log10(20))
@@ -141,7 +143,7 @@ class TestPath:
         assert found.highest is None
 
     @pytest.mark.parametrize("depth", [0.1, 0.3, 1.0])
-    def test_a_night_off_and_back_is_no_drift_however_far_off(self, depth: float) -> None:
+    def test_a_snapshot_off_and_back_is_no_drift_however_far_off(self, depth: float) -> None:
         """A single night far off was evidence enough, and one outage was a drift for good."""
         for seed in range(5):
             means = np.random.default_rng(seed).normal(0, 0.01, 60)

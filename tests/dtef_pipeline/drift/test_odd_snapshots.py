@@ -41,7 +41,7 @@ def test_one_that_a_budget_stopped_is_named_with_its_reason() -> None:
     assert f"left out: {label(11)} (too few answers)" in row["reason"]
 
 
-def test_a_panel_that_changed_for_good_is_gone_over_to_once_two_of_its_nights_can_be_compared() -> None:
+def test_a_panel_that_changed_for_good_is_gone_over_to_once_two_of_its_snapshots_can_be_compared() -> None:
     row = check([*nights(STEADY), *other(5), *other(6)])
     assert (row["verdict"], row["n_snapshots"], row["n_prompts"]) == ("none", 2, 1)
     assert f"{label(5)} asked other questions or segments, so earlier snapshots are not compared with it" in row["reason"]

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from dtef_pipeline.drift.evidence import evidence
-from dtef_pipeline.drift.outages import LONGEST_OUTAGE, NO_OUTAGES, Outages, find_outages
+from dtef_pipeline.drift.evidence import LONGEST_OUTAGE, NO_OUTAGES, Outages, evidence, find_outages
 
 FLOOR = 0.005
 
@@ -27,7 +26,7 @@ def test_a_run_that_is_back_is_over(length: int, by: float) -> None:
     assert find_outages(series((20, length), by=by), FLOOR) == Outages(ended=tuple(range(20, 20 + length)))
 
 
-def test_a_run_up_to_the_latest_night_is_pending_until_it_is_too_long_for_an_outage() -> None:
+def test_a_run_up_to_the_latest_snapshot_is_pending_until_it_is_too_long_for_an_outage() -> None:
     means = series((20, 20))
     for length in range(1, LONGEST_OUTAGE + 1):
         assert find_outages(means[: 20 + length], FLOOR) == Outages(pending=tuple(range(20, 20 + length)))
@@ -35,7 +34,7 @@ def test_a_run_up_to_the_latest_night_is_pending_until_it_is_too_long_for_an_out
         assert find_outages(means[: 20 + length], FLOOR) == NO_OUTAGES
 
 
-def test_nights_that_differ_less_than_the_rule_looks_at_are_never_off() -> None:
+def test_snapshots_that_differ_less_than_the_rule_looks_at_are_never_off() -> None:
     assert find_outages(np.tile([0.0, 0.049], 20), FLOOR) == NO_OUTAGES
 
 
@@ -57,7 +56,7 @@ def test_a_visit_of_the_level_that_the_series_began_with_or_has_now_is_no_outage
 
 @pytest.mark.parametrize("before", range(1, 6))
 @pytest.mark.parametrize("by", [-0.11, 0.11])
-def test_what_lasts_from_the_first_nights_on_is_no_outage(before: int, by: float) -> None:
+def test_what_lasts_from_the_first_snapshots_on_is_no_outage(before: int, by: float) -> None:
     """A drop on the second or third night made the nights before it an outage, for good."""
     means = np.where(np.arange(60) < before, 0.80, 0.80 + by)
     for nights in range(before + LONGEST_OUTAGE + 1, 61):
@@ -67,7 +66,7 @@ def test_what_lasts_from_the_first_nights_on_is_no_outage(before: int, by: float
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(("floor", "most"), [(0.02, 0.05), (0.0, 0.12)])
-def test_series_that_do_not_change_rarely_have_a_night_that_is_off(floor: float, most: float) -> None:
+def test_series_that_do_not_change_rarely_have_a_snapshot_that_is_off(floor: float, most: float) -> None:
     """Of 60 nights that scatter by .02, 16 % of the series had one with the spread known, and 27 % with it estimated."""
     rng = np.random.default_rng(3)
     marked = [bool(find_outages(rng.normal(0.6, 0.02, 60), floor).places) for _ in range(300)]
@@ -77,7 +76,7 @@ def test_series_that_do_not_change_rarely_have_a_night_that_is_off(floor: float,
 @pytest.mark.thorough
 @pytest.mark.parametrize("before", range(1, 10))
 @pytest.mark.parametrize("by", [-0.1, 0.1])
-def test_a_shift_on_any_of_the_first_ten_nights_is_found_within_ten_nights(before: int, by: float) -> None:
+def test_a_shift_on_any_of_the_first_ten_snapshots_is_found_within_ten_snapshots(before: int, by: float) -> None:
     """A shift within the baseline was never found."""
     means = np.random.default_rng(before).normal(0, 0.005, before + 10)
     means[before:] += by

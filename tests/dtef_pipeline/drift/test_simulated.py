@@ -52,7 +52,7 @@ SHOCKS = Panel(models=2, nights=60, wobble=0.02, autocorrelation=0.8, degrees=3)
 
 class TestErrorRates:
     @pytest.mark.thorough
-    def test_without_another_model_there_is_no_drift_whatever_the_nights_are_like(self) -> None:
+    def test_without_another_model_there_is_no_drift_whatever_the_snapshots_are_like(self) -> None:
         """Of 60 series alone with these nights 22 % had a false drift."""
         for seed in range(3):
             found = models(replace(SHOCKS, models=1), seed)
@@ -79,7 +79,7 @@ class TestErrorRates:
 
     @pytest.mark.thorough
     @pytest.mark.parametrize(("since", "least"), [(2, 0.6), (5, 0.75), (10, 0.75)])
-    def test_beside_another_model_a_fall_of_008_is_found_within_10_nights(self, since: int, least: float) -> None:
+    def test_beside_another_model_a_fall_of_008_is_found_within_10_snapshots(self, since: int, least: float) -> None:
         panel = replace(SHOCKS, autocorrelation=0.5, degrees=math.inf, shift=-0.08, since=since, nights=since + 10)
         assert rates(panel, 12, 13, looks=1).first >= least
 
@@ -98,7 +98,7 @@ class TestErrorRates:
 class TestSmallerPanels:
     @pytest.mark.thorough
     @pytest.mark.parametrize(("shift", "least", "most"), [(-0.08, 9, 12), (0.0, 0, 2)])
-    def test_ten_nights_of_a_tenth_of_the_items_neither_hide_a_drift_nor_make_one(
+    def test_ten_snapshots_of_a_tenth_of_the_items_neither_hide_a_drift_nor_make_one(
         self, shift: float, least: int, most: int
     ) -> None:
         panel, rng = Panel(nights=40, noise=0.1, flips=1.0, shift=shift, since=15), np.random.default_rng(17)
@@ -119,7 +119,7 @@ class TestModels:
         assert found["verdict"].value_counts().to_dict() == {"watch": 10}
         assert set(found["shared_verdict"]) == {"none"}
 
-    def test_a_shift_of_the_whole_panel_is_the_nights(self) -> None:
+    def test_a_shift_of_the_whole_panel_is_the_snapshots(self) -> None:
         found = models(replace(NOISY, models=4, nights=25, missing=0.05, shift=-0.08, since=15, all_shift=True), 16)
         assert "drift" not in set(found["verdict"])
         assert set(found["shared_verdict"]) == {"watch"}

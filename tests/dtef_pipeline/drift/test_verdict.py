@@ -38,7 +38,7 @@ def test_a_drift_stays_one_where_every_prompt_lacks_a_score_in_some_snapshot() -
     assert found.shift == pytest.approx(-0.1, abs=0.02)
 
 
-def test_segments_that_fail_on_some_nights_are_no_drift() -> None:
+def test_segments_that_fail_on_some_snapshots_are_no_drift() -> None:
     """Whole segments of unlike levels are missing now and then: the pairs are the same prompts all the same."""
     wrong = 0
     for seed in range(6):
@@ -68,7 +68,7 @@ def test_a_drift_that_came_back_is_reported_with_its_own_size_and_date_and_where
     assert found.notes[0].startswith("the latest, n099, is +0.")
 
 
-def test_nights_that_were_off_and_back_are_no_change_of_a_series_that_is_watched() -> None:
+def test_snapshots_that_were_off_and_back_are_no_change_of_a_series_that_is_watched() -> None:
     """With them, questions seem to have moved by the outage's size times its share of the nights, here by -0.06 since n008."""
     values = scores(14, noise=0.01)
     values.iloc[:, 8:10] -= 0.2

@@ -9,7 +9,6 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from dtef_pipeline.errors import ConfigError, SourceError
 from dtef_pipeline.games.document_lines import find_new_documents, read_document_lines, write_document_lines
@@ -103,19 +102,3 @@ def test_of_many_faults_in_a_line_the_first_are_reported() -> None:
             read_document_lines("persona", line.encode(), "in.jsonl")
         assert len(str(error.value)) < 5_000
     assert "and 4,980 more" in str(error.value)
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"system_prompt": "x" * 32_001},
-        {"traits": {f"t{n}": 1 for n in range(51)}},
-        {"traits": {"a": "x" * 1_001}},
-        {"traits": {"a" * 101: 1}},
-    ],
-)
-def test_a_persona_has_a_greatest_length(given: dict[str, object]) -> None:
-    whole = {"id": "calm", "version": 1, "display_name": "Calm", "system_prompt": "x" * 32_000, "traits": {"a": "x" * 1_000}}
-    Persona.model_validate(whole)
-    with pytest.raises(ValidationError):
-        Persona.model_validate(whole | given)

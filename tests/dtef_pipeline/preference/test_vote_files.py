@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.errors import SourceError
 from dtef_pipeline.preference.response_lengths import compute_longer_share
-from dtef_pipeline.preference.vote_files import VoteColumns, count_repeated_votes, read_votes
+from dtef_pipeline.preference.vote_files import VoteColumns, read_votes
 from dtef_pipeline.preference.vote_fit import VoteSettings, fit_votes
 from tests.conftest import SHARED
 from tests.made.votes import paired
@@ -131,12 +131,3 @@ def test_the_share_of_the_longer_one_is_clustered_by_reviewer() -> None:
     assert "worth 2.0 reviewers" in compute_longer_share(lengths, replace(alone_rows, cluster=np.repeat([0, 1], 100))).reason
     assert compute_longer_share(lengths, replace(alone_rows, outcome=np.ones(200, dtype=np.int64))).reason == "all votes agree"
     assert compute_longer_share(lengths, replace(alone_rows, outcome=np.zeros(200, dtype=np.int64))).share is None
-
-
-def test_votes_of_one_reviewer_on_one_pair_and_prompt_are_noticed(tmp_path: Path) -> None:
-    (path := tmp_path / "v.csv").write_text(
-        "left,right,choice,reviewer_id,prompt_id\nx,y,A,r,1\ny,x,B,r,1\nx,y,A,r,2\nx,y,A,s,1\n", encoding="utf-8"
-    )
-    assert count_repeated_votes(read_votes(path)) == 1
-    path.write_text("left,right,choice,reviewer_id\nx,y,A,r\nx,y,A,r\n", encoding="utf-8")
-    assert count_repeated_votes(read_votes(path)) == 0

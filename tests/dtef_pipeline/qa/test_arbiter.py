@@ -55,7 +55,7 @@ def _computed() -> list[str]:
     [
         ("arbiter: {model: m, rate: 1}", "judges text:1: arbiter.rate: unknown key; known: sample_rate"),
         ("judge: {model: m}", "unknown key"),
-        ("arbiter: {model: m, sample_rate: 1.5}", "got 1.5; allowed: at most 1"),
+        ("arbiter: {model: m, sample_rate: 1.5}", "got 1.5; allowed: 0 to 1"),
         ("arbiter: {model: m, sample_rate: true}", "got true; allowed: a number"),
         ("arbiter: {model: m, daily_budget: -1}", "got -1"),
         ("arbiter: {model: m, evaluators: [style]}", "allowed: semantic, factuality"),

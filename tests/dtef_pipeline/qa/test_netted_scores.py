@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -17,26 +18,15 @@ from tests.made.qa_scores import night
 BY = "judge 1, j[temperature=0,top_p=1], factuality+semantic"
 
 
-def anchored(nights: range, lost: float, since: int = 6) -> pa.Table:
+def anchored(nights: range, lost: float) -> pa.Table:
+    """What a judge said of the same answers: by one evaluator twice `lost` less from the sixth night on."""
     rng = np.random.default_rng(5)
+    judge = {"judge": "j", "judge_model": "j", "judge_variant": "j[temperature=0,top_p=1]", "partition": "s/all"}
     rows = []
-    for at in nights:
-        for item in range(30):
-            for evaluator, usual in (("semantic", 0.8), ("factuality", 0.6)):
-                score = usual + float(rng.normal(0, 0.01)) - (2 * lost if at >= since and evaluator == "semantic" else 0.0)
-                rows.append(
-                    {
-                        "snapshot": night(at)["snapshot"],
-                        "anchor": f"a{item}",
-                        "partition": "s/all",
-                        "item": f"i{item}",
-                        "judge": "j",
-                        "judge_model": "j",
-                        "judge_variant": "j[temperature=0,top_p=1]",
-                        "evaluator": evaluator,
-                        "score": score,
-                    }
-                )
+    for at, item, (evaluator, usual) in product(nights, range(30), (("semantic", 0.8), ("factuality", 0.6))):
+        score = usual + float(rng.normal(0, 0.01)) - (2 * lost if at >= 6 and evaluator == "semantic" else 0.0)
+        place = {"snapshot": night(at)["snapshot"], "anchor": f"a{item}", "item": f"i{item}"}
+        rows.append({**judge, **place, "evaluator": evaluator, "score": score})
     return pa.Table.from_pylist(rows, schema=ANCHORS)
 
 

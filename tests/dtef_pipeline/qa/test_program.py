@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -28,6 +29,8 @@ def add(x: int, y: int) -> int:
 '''
 WHOLE = "def add(x, y):\n    return x + y\n"
 
+CASES: dict[str, list[str]] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+
 
 def result(text: str | None, *, prompt: str = PROMPT) -> object:
     """What `add(2, 3)` of the program is, or the fault."""
@@ -41,79 +44,7 @@ def result(text: str | None, *, prompt: str = PROMPT) -> object:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "    return x + y\n",
-        "return x + y",
-        "\n\n    return x + y",
-        "z = x\n    return z + y",
-        "z = x\nreturn z + y",
-        "for i in range(y):\n    x += 1\nreturn x",
-        "for i in range(y):\n        x += 1\n    return x",
-        "z = x\nreturn z + y\n\nThis adds the numbers.",
-        "    return x + y\n\n\ndef test():\n    assert add(1, 1) == 2\n",
-        "    return x + y\n\nprint(add(1, 2))\nThis is how it works",
-        "    return x + y\n# the end\nThis is how it works",
-        '    text = """\nnot indented\n"""\n    return x + y\n',
-        "    z = [\nx, y\n]\n    return sum(z)\nif True:\n    add = None\n",
-        WHOLE,
-        PROMPT + "    return x + y\n",
-        f"Here is the function:\n\n{WHOLE}\nIt adds the two numbers, doesn't it?",
-        f"```python\n{WHOLE}```",
-        f"Sure:\n```Python\n{WHOLE}```\nDone.",
-        f"```\n{WHOLE}```",
-        f"```python\n{WHOLE}",
-        f"~~~py\n{WHOLE}~~~",
-        f"````python\n{WHOLE}````",
-        f"{WHOLE}\n```\n\nThis function adds.",
-        "    return x + y\n```\nThis adds.",
-        "```python\n    return x + y\n```",
-        "```python\nreturn x + y\n```",
-        f"First\n```python\ndef add(x, y):\n    return 0\n```\nbetter\n```python\n{WHOLE}```",
-        f"```python\n{WHOLE}```\nUse it:\n```python\nprint(add(1, 2))\n```",
-        f"```bash\npip install x\n```\n```python\n{WHOLE}```",
-        f"```\n{WHOLE}```\n```text\ndef add(x, y): none\n```",
-        "1. do\n   ```python\n   def add(x, y):\n       return x + y\n   ```",
-        f"<think>\n```python\ndef add(x, y):\n    return 0\n```\n</think>\n{WHOLE}",
-        "<think>hm</think>    return x + y",
-        "def add(x, y):\r\n    return x + y\r\n",
-        "def add(x, y):\n    return helper(x) + y - 1\n",
-        "def add(x: List[int], y):\n    return x + y\n",
-        "from __future__ import annotations\n\ndef add(x: Nothing, y):\n    return x + y\n",
-        "import math\n\ndef one(x):\n    return x\n\ndef add(x, y):\n    return one(x) + y\n",
-        "add = lambda x, y: x + y",
-        "async def nothing():\n    pass\n\n" + WHOLE,
-        "    ####\n    return x + y\n####\n",
-        f"{WHOLE}\nif __name__ == '__main__':\n    print(add(1, 2))\n",
-        "    return x + y\n\n\ndef add(x, y):\n    return 0\n",
-        "\\d = 1\n" + WHOLE,
-        "    return x + y<|endoftext|>",
-        "    return x + y</s>",
-        "    return x + y<|im_end|>\n<|im_start|>user\nAnd now?",
-        "    x += y\n    return x<|EOT|>import math\n    return 0\n",
-        "def add(x, y):\n    x += y\n    return x<|endoftext|>",
-        f"```python\n{WHOLE}```<|eot_id|>",
-        "```python\n    return x + y<|end|>\n```",
-        "<|endoftext|>\n" + WHOLE,
-        f"Done.<|im_end|>\n{WHOLE}",
-        "    if x in ('<|endoftext|>', '</s>'):\n        return 0\n    return x + y",
-        "Sure! \n\n    return x + y",
-        "Sure:\n \n    x += y\n\n    return x\nThat's all.",
-        "Here you are:\n\n    return x + y<|im_end|>",
-        f"[PYTHON]\n{WHOLE}[/PYTHON]\nIt adds.",
-        f"Sure:\n[PYTHON] {WHOLE}[/PYTHON]",
-        "    return x +\u00a0y",
-        "\ufeff" + WHOLE,
-        "\ufeff```python\n" + WHOLE.replace(" ", "\u00a0") + "```",
-        "    return x + y if '\u00a0' != ' ' else 0",
-        "The helper:\n```python\ndef plus(a, b):\n    return a + b\n```\nNow:\n```python\ndef add(x, y):\n    return plus(x, y)\n```",
-        "```python\nimport operator\n```\n```\ndef add(x, y):\n    return operator.add(x, y)\n```",
-        "```python\ndef add(x, y):\n    return plus(x, y)\n```\nwith\n```python\ndef plus(a, b):\n    return a + b\n```",
-        f"```python\n{WHOLE}```\nUse it:\n```python\nx = 1\ny = add(x, 2)\nraise SystemExit\n```",
-        '```python\ndef add(x, y):\n    """Adds.\n\n    ```\n    >>> add(1, 2)\n    3\n    ```\n    """\n    return x + y\n```\nDone.',
-        '```python\ndef add(x, y):\n    """Adds:\n```\nadd(1, 2)\n```\n"""\n    return x + y\n```\nDone.',
-        'def add(x, y):\n    """Adds.\n\n    ```python\n    add(1, 2)\n    ```\n    """\n    return x + y\n',
-        "def plus(a):\n    return a\nreturn plus(x) + y",
-    ],
+    CASES["meant"],
 )
 def test_the_code_that_was_meant_is_run(text: str) -> None:
     assert result(text) == 5

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -28,7 +30,8 @@ from dtef_pipeline.qa.scoring import (
     select_as_shown,
     select_formulas,
 )
-from dtef_pipeline.qa.tables import QA_EXECUTIONS, QA_JUDGEMENTS, QA_RESPONSES
+from dtef_pipeline.qa.tables import QA_EXECUTIONS, QA_JUDGEMENTS
+from tests.made.qa_items import responses_to
 
 CHOICE = QaItem("law/0", "mmlu", "law", "choice", "Which one?", ("ash", "beech", "cedar", "date"), "C", "law")
 SUM = QaItem("gsm8k/0", "gsm8k", "all", "number", "How many?", reference="7", solution="3 + 4 = 7")
@@ -36,29 +39,7 @@ CODE = QaItem("HE/0", "humaneval", "all", "code", "def f(): ...", reference='{"p
 SCORERS = {"choice": ["exact_choice"], "number": ["judge", "numeric"], "code": ["code_execution"]}
 
 
-def responses_to(item: QaItem, *texts: str | None, **columns: Any) -> pa.Table:
-    """One response per text, as a draw of its own."""
-    condition = columns.pop("condition", "letters")
-    rows = [
-        {
-            "suite": item.suite,
-            "part": item.part,
-            "item_id": item.item_id,
-            "condition": condition,
-            "snapshot": "base",
-            "model": "m",
-            "model_variant": "p/m",
-            "draw": draw,
-            "request_key": f"key {draw}",
-            "prompt_id": "p",
-            "call_status": "answered" if text is not None else "error",
-            "response": text,
-            "finish_reason": "stop",
-            **columns,
-        }
-        for draw, text in enumerate(texts)
-    ]
-    return pa.Table.from_pylist(rows, schema=QA_RESPONSES)
+of_choice = partial(responses_to, CHOICE, condition="letters")
 
 
 def items_of(item: QaItem) -> pa.Table:
@@ -67,26 +48,41 @@ def items_of(item: QaItem) -> pa.Table:
 
 def scored(item: QaItem, responses: pa.Table, how: AskSettings | None = None, **more: Any) -> list[dict[str, Any]]:
     items = items_of(item)
-    prompts = build_plain_prompts([item], [], how or AskSettings()).qa_prompts
-    asked = load_asked_items(items, prompts)
+    return rows_of(
+        items, responses, load_asked_items(items, build_plain_prompts([item], [], how or AskSettings()).qa_prompts), **more
+    )
+
+
+def rows_of(items: pa.Table, responses: pa.Table, asked: dict[Any, ScoringItem], **more: Any) -> list[dict[str, Any]]:
     scoring = PartScoring(asked, select_formulas(asked.values()), keys=list_response_keys(responses), **more)
-    return score_rows(responses, items, scoring.compute_scores_of, scoring.measures(), scoring.is_outside_sample).to_pylist()
+    rows: list[dict[str, Any]] = score_rows(
+        responses, items, scoring.compute_scores_of, scoring.measures(), scoring.is_outside_sample
+    ).to_pylist()
+    return rows
 
 
-def judged(**columns: Any) -> dict[str, Any]:
-    named = {
-        "item_id": SUM.item_id,
-        "condition": "plain",
-        "model_variant": "p/m",
-        "draw": 0,
-        "judge_variant": "j",
-        "self_judged": False,
+def scored_by_judges(*rows: dict[str, Any], response: str | None = "#### 7") -> list[dict[str, Any]]:
+    """Scores of one response to SUM of which judges stated these rows."""
+    named = {"item_id": SUM.item_id, "condition": "plain", "model_variant": "p/m", "draw": 0, "judge_variant": "j"}
+    judgements = pa.Table.from_pylist([{**named, **row} for row in rows], schema=QA_JUDGEMENTS)
+    more: Any = {"judgements": group_by_response(judgements), "judges": list_judges(judgements)}
+    return scored(SUM, responses_to(SUM, response), **more)
+
+
+def scored_by_verdicts(*verdicts: tuple[str, str | None], texts: Sequence[str | None]) -> list[dict[str, Any]]:
+    """Scores of responses to CODE of which the first ended in these verdicts, each at the level of its sandbox."""
+    named = {"item_id": CODE.item_id, "condition": "plain", "model_variant": "p/m", "message": "said"}
+    rows = [{**named, "draw": draw, "verdict": verdict, "isolation": level} for draw, (verdict, level) in enumerate(verdicts)]
+    executions = pa.Table.from_pylist(rows, schema=QA_EXECUTIONS)
+    more: Any = {
+        "executions": {key: found[0] for key, found in group_by_response(executions).items()},
+        "executed_at": list_levels(executions),
     }
-    return {**named, **columns}
+    return scored(CODE, responses_to(CODE, *texts), **more)
 
 
 def test_a_response_has_a_row_with_the_rule_that_read_it() -> None:
-    (row,) = scored(CHOICE, responses_to(CHOICE, "The answer is (C)."))
+    (row,) = scored(CHOICE, of_choice("The answer is (C)."))
     assert (row["metric"], row["status"], row["value"], row["score"]) == ("correct", "ok", 1.0, 1.0)
     assert json.loads(row["detail"])["letter"] == "C"
     assert row["read_by"]
@@ -95,7 +91,7 @@ def test_a_response_has_a_row_with_the_rule_that_read_it() -> None:
 
 
 def test_what_cannot_be_read_has_no_value_and_the_score_0() -> None:
-    (row,) = scored(CHOICE, responses_to(CHOICE, "No idea"))
+    (row,) = scored(CHOICE, of_choice("No idea"))
     assert (row["status"], row["value"], row["score"]) == ("unparseable", None, 0.0)
 
 
@@ -108,7 +104,7 @@ def test_what_cannot_be_read_has_no_value_and_the_score_0() -> None:
     ],
 )
 def test_what_is_no_fault_of_the_response_has_neither(columns: dict[str, str], status: str) -> None:
-    (row,) = scored(CHOICE, responses_to(CHOICE, "C", **columns))
+    (row,) = scored(CHOICE, of_choice("C", **columns))
     assert (row["status"], row["value"], row["score"]) == (status, None, None)
     assert row["metric"] == "correct"
 
@@ -117,7 +113,7 @@ def test_what_is_no_fault_of_the_response_has_neither(columns: dict[str, str], s
 def test_rotated_options_are_scored_as_they_were_shown_and_reported_as_in_the_file(rotation: int) -> None:
     how = AskSettings(order=f"rotated-{rotation}")
     shown = "ABCD"[(2 - rotation) % 4]
-    right, wrong = scored(CHOICE, responses_to(CHOICE, shown, "C", condition=f"letters,rotated-{rotation}"), how)
+    right, wrong = scored(CHOICE, of_choice(shown, "C", condition=f"letters,rotated-{rotation}"), how)
     assert (right["value"], wrong["value"]) == (1.0, 0.0)
     assert json.loads(right["detail"]) | {"letter": shown, "file_letter": "C"} == json.loads(right["detail"])
     asked = load_asked_items(items_of(CHOICE), build_plain_prompts([CHOICE], [], how).qa_prompts)
@@ -126,10 +122,8 @@ def test_rotated_options_are_scored_as_they_were_shown_and_reported_as_in_the_fi
 
 
 def test_judges_and_numbers_stand_side_by_side() -> None:
-    rows = [judged(evaluator="semantic", score=0.2, reason=None), judged(evaluator="factuality", score=1.0, reason=None)]
-    judgements = pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
-    more = {"judgements": group_by_response(judgements), "judges": list_judges(judgements)}
-    found = {row["metric"]: row for row in scored(SUM, responses_to(SUM, "#### 7", condition="plain"), **more)}
+    rows = scored_by_judges({"evaluator": "semantic", "score": 0.2}, {"evaluator": "factuality", "score": 1.0})
+    found = {row["metric"]: row for row in rows}
     assert {name: row["value"] for name, row in found.items()} == pytest.approx(
         {"correct": 1.0, "judged": 0.6, "semantic": 0.2, "factuality": 1.0}
     )
@@ -138,13 +132,12 @@ def test_judges_and_numbers_stand_side_by_side() -> None:
 
 def test_judges_stand_beside_each_other_and_are_never_averaged_together() -> None:
     said = [("j", "judge", 0.2), ("k", "judge", 0.6), ("j", "judge/again", 1.0)]
-    rows = [
-        judged(evaluator="factuality", score=score, reason=None, judge_variant=variant, judge_snapshot=snapshot)
-        for variant, snapshot, score in said
-    ]
-    judgements = pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
-    more = {"judgements": group_by_response(judgements), "judges": list_judges(judgements)}
-    found = scored(SUM, responses_to(SUM, "#### 7", condition="plain"), **more)
+    found = scored_by_judges(
+        *(
+            {"evaluator": "factuality", "score": score, "judge_variant": variant, "judge_snapshot": snapshot}
+            for variant, snapshot, score in said
+        )
+    )
     assert {row["measured_by"]: row["value"] for row in found if row["metric"] == "judged"} == pytest.approx(
         {"judge 1, j, factuality": 0.2, "judge 1, k, factuality": 0.6, "judge 1, j, factuality, judge/again": 1.0}
     )
@@ -161,7 +154,7 @@ def test_what_another_judge_stated_stays_as_long_as_its_response_stands() -> Non
         ],
         schema=QA_JUDGEMENTS,
     )
-    responses = responses_to(SUM, "#### 7", condition="plain")
+    responses = responses_to(SUM, "#### 7")
     kept = merge_with_other_judges(earlier, QA_JUDGEMENTS.empty_table(), responses, arbiter, "judge")
     assert kept["score"].to_pylist() == [0.1]
     assert merge_with_other_judges(earlier, QA_JUDGEMENTS.empty_table(), responses, None, "judge")["score"].to_pylist() == [
@@ -170,38 +163,34 @@ def test_what_another_judge_stated_stays_as_long_as_its_response_stands() -> Non
     ]
 
 
-def test_a_failed_judge_leaves_null_with_a_reason_and_never_a_middle_value() -> None:
-    rows = [judged(evaluator="semantic", reason="unreadable"), judged(evaluator="factuality", reason="error")]
-    judgements = pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
-    more = {"judgements": group_by_response(judgements), "judges": list_judges(judgements)}
-    found = {row["metric"]: row for row in scored(SUM, responses_to(SUM, "#### 7", condition="plain"), **more)}
-    for name in ("judged", "semantic", "factuality"):
-        assert (found[name]["status"], found[name]["value"], found[name]["score"]) == ("judge_failed", None, None)
-        assert found[name]["reason"]
-    assert found["correct"]["value"] == 1.0
+LIMIT = "not sent: the judges' daily budget of $2.00 for 2026-05-04 (UTC) was reached"
 
 
-@pytest.mark.parametrize(("reason", "status"), [("skipped_sample", "skipped_sample"), ("skipped_budget", "skipped_budget")])
-def test_what_was_not_judged_says_why_under_every_evaluator(reason: str, status: str) -> None:
-    limit = "not sent: the judges' daily budget of $2.00 for 2026-05-04 (UTC) was reached"
-    rows = [judged(evaluator=name, reason=reason, error=limit) for name in ("semantic", "factuality")]
-    judgements = pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
-    more = {"judgements": group_by_response(judgements), "judges": list_judges(judgements)}
-    found = scored(SUM, responses_to(SUM, "#### 7", condition="plain"), **more)
-    assert {row["metric"]: row["status"] for row in found} == {
-        "correct": "ok",
-        **dict.fromkeys(("judged", "semantic", "factuality"), status),
-    }
-    told = "sample_rate" if reason == "skipped_sample" else limit
-    assert all(told in row["reason"] for row in found if row["metric"] != "correct")
+@pytest.mark.parametrize(
+    ("reason", "other", "status", "told"),
+    [
+        ("unreadable", "error", "judge_failed", ""),
+        ("skipped_sample", "skipped_sample", "skipped_sample", "sample_rate"),
+        ("skipped_budget", "skipped_budget", "skipped_budget", LIMIT),
+    ],
+)
+def test_what_no_judge_stated_is_null_with_a_reason_and_never_a_middle_value(
+    reason: str, other: str, status: str, told: str
+) -> None:
+    judgements = [
+        {"evaluator": name, "reason": why, "error": LIMIT} for name, why in (("semantic", reason), ("factuality", other))
+    ]
+    found = {row.pop("metric"): row for row in scored_by_judges(*judgements)}
+    assert found.pop("correct")["value"] == 1.0
+    assert {name: (row["status"], row["value"], row["score"]) for name, row in found.items()} == dict.fromkeys(
+        ("judged", "semantic", "factuality"), (status, None, None)
+    )
+    assert all(row["reason"] and told in row["reason"] for row in found.values())
 
 
 def test_a_call_that_failed_misses_no_judgement_that_the_sample_leaves_out() -> None:
-    rows = [judged(evaluator="semantic", reason="skipped_sample", judge_snapshot="judge")]
-    judgements = pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
-    more = {"judgements": group_by_response(judgements), "judges": list_judges(judgements)}
-    found = scored(SUM, responses_to(SUM, None, condition="plain"), **more)
-    assert {row["metric"]: row["status"] for row in found} == {
+    skipped = {"evaluator": "semantic", "reason": "skipped_sample", "judge_snapshot": "judge"}
+    assert {row["metric"]: row["status"] for row in scored_by_judges(skipped, response=None)} == {
         "correct": "error",
         "judged": "skipped_sample",
         "semantic": "skipped_sample",
@@ -219,29 +208,14 @@ def test_a_call_that_failed_misses_no_judgement_that_the_sample_leaves_out() -> 
     ],
 )
 def test_a_fault_of_the_sandbox_is_none_of_the_response(verdict: str, status: str, value: float | None) -> None:
-    named = {"item_id": CODE.item_id, "condition": "plain", "model_variant": "p/m", "draw": 0}
-    row = {**named, "verdict": verdict, "isolation": "bwrap", "python": "3.11.2", "message": "said"}
-    executions = pa.Table.from_pylist([row], schema=QA_EXECUTIONS)
-    more = {
-        "executions": {key: rows[0] for key, rows in group_by_response(executions).items()},
-        "executed_at": list_levels(executions),
-    }
-    (found,) = scored(CODE, responses_to(CODE, "code", condition="plain"), **more)
+    (found,) = scored_by_verdicts((verdict, "bwrap"), texts=["code"])
     assert (found["metric"], found["status"], found["value"], found["score"]) == ("passed", status, value, value)
     assert found["measured_by"] == "code_execution 2, bwrap"
 
 
 def test_verdicts_of_two_levels_are_never_one_measure() -> None:
     """A run at another level that was killed leaves verdicts of both: their scores were averaged under the names of both."""
-    verdicts = [("passed", "bwrap"), ("assertion", "sandlock"), ("syntax", None)]
-    named = {"item_id": CODE.item_id, "condition": "plain", "model_variant": "p/m"}
-    rows = [{**named, "draw": draw, "verdict": verdict, "isolation": level} for draw, (verdict, level) in enumerate(verdicts)]
-    executions = pa.Table.from_pylist(rows, schema=QA_EXECUTIONS)
-    more = {
-        "executions": {key: rows[0] for key, rows in group_by_response(executions).items()},
-        "executed_at": list_levels(executions),
-    }
-    found = scored(CODE, responses_to(CODE, "a", "b", "c", None, condition="plain"), **more)
+    found = scored_by_verdicts(("passed", "bwrap"), ("assertion", "sandlock"), ("syntax", None), texts=["a", "b", "c", None])
     scores = {(row["measured_by"].removeprefix("code_execution 2, "), row["draw"]): row["score"] for row in found}
     # What needs no level stands at each; what was run elsewhere, or is not there, has no score.
     assert scores == {
@@ -257,13 +231,9 @@ def test_verdicts_of_two_levels_are_never_one_measure() -> None:
     assert {row["status"] for row in found if row["draw"] < 2 and row["score"] is None} == {"missing"}
 
 
-def test_a_type_that_nobody_scores_says_so() -> None:
-    essay = QaItem("q/e", "own", "q", "number", "Write.", reference="7")
-    items = build_item_tables("own", "q", LoadedItems((essay,)), lambda _: []).qa_items
-    asked = load_asked_items(items, build_plain_prompts([essay], [], AskSettings()).qa_prompts)
-    responses = responses_to(essay, "text", condition="plain")
-    scoring = PartScoring(asked, {}, keys=list_response_keys(responses))
-    (row,) = score_rows(responses, items, scoring.compute_scores_of, scoring.measures(), scoring.is_outside_sample).to_pylist()
+def test_a_type_that_nobody_scores_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SCORERS, "number", [])
+    (row,) = scored(SUM, responses_to(SUM, "text"))
     assert (row["status"], row["value"], row["score"]) == ("no_scorer", None, None)
 
 
@@ -275,8 +245,7 @@ def test_a_reply_that_was_cut_is_scored_by_its_answer_alone() -> None:
     texts = [f'{{"answer": "The sources do not say."{quoting}', f'{{"answer": "Nets."{quoting}', '{"answer": "The nets']
     responses = responses_to(item, *texts, condition="bm25,2-chunks")
     asked = {("q/2", "bm25,2-chunks"): ScoringItem(("list_one",), item.reference, (), None)}
-    scoring = PartScoring(asked, select_formulas(asked.values()), keys=list_response_keys(responses), cites=True)
-    rows = score_rows(responses, items, scoring.compute_scores_of, scoring.measures(), scoring.is_outside_sample).to_pylist()
+    rows = rows_of(items, responses, asked, cites=True)
     assert [(row["status"], row["score"], row["flags"]) for row in rows] == [
         ("ok", 0.0, ["cut_json"]),
         ("ok", 1.0, ["cut_json"]),
@@ -286,7 +255,7 @@ def test_a_reply_that_was_cut_is_scored_by_its_answer_alone() -> None:
 
 
 def test_equal_responses_are_read_once() -> None:
-    responses = responses_to(CHOICE, *(["The answer is C"] * 5))
+    responses = of_choice(*(["The answer is C"] * 5))
     asked = load_asked_items(items_of(CHOICE), build_plain_prompts([CHOICE], [], AskSettings()).qa_prompts)
     scoring = PartScoring(asked, select_formulas(asked.values()), keys=list_response_keys(responses))
     first = scoring.compute_scores_of(0, WrittenResponse("The answer is C", "stop"))
@@ -317,10 +286,7 @@ def test_a_judge_reads_the_reasons_of_a_right_answer(rows: list[dict[str, Any]],
     responses = responses_to(REASONED, "Yes, because of the ice.", "No, because of the sun.", condition="bm25,2-chunks")
     asked = {("q/1", "bm25,2-chunks"): ScoringItem(("yes_no_rationale",), REASONED.reference, (), None)}
     judgements = {("q/1", "bm25,2-chunks", "p/m", 0): rows}
-    scoring = PartScoring(asked, select_formulas(asked.values()), keys=list_response_keys(responses), judgements=judgements)
-    right, wrong = score_rows(
-        responses, items, scoring.compute_scores_of, scoring.measures(), scoring.is_outside_sample
-    ).to_pylist()
+    right, wrong = rows_of(items, responses, asked, judgements=judgements)
     assert right["status"] == status
     assert right["value"] == (None if value is None else pytest.approx(value))
     assert (wrong["status"], wrong["value"]) == ("ok", 0.0)

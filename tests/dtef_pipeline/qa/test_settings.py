@@ -51,7 +51,7 @@ def test_a_panel_that_names_no_part_asks_nothing(tmp_path: Path) -> None:
             "models: []\nqa:\n  parts: [law]\n  modles: [m]\n",
             r"panel.yaml:4: qa.modles: unknown key; known: max_cost_usd, max_calls, role_budgets, suites, parts",
         ),
-        ("qa:\n  draws: 0\n", r"panel.yaml:2: qa.draws: got 0; allowed: 1 or more"),
+        ("qa:\n  draws: 0\n", r"panel.yaml:2: qa.draws: got 0; allowed: 1 to 1,000"),
         ("qa:\n  template: prose\n", r"panel.yaml:2: qa.template: got 'prose'"),
         ("qa:\n  sample_rate: 2\n", r"panel.yaml:2: qa.sample_rate: got 2"),
         ("qa:\n  role_budgets: {jury: {max_calls: 1}}\n", r"role_budgets"),

@@ -37,17 +37,6 @@ def quoting(index: object, quote: str) -> dict[str, object]:
 
 
 class TestScores:
-    def test_each_answer_is_scored_by_the_type_of_its_question(self) -> None:
-        results = answered(
-            answer("d01", "(a)"), answer("d02", "the sails"), answer("d03", "perhaps"), answer("d04", "An essay.")
-        )
-        assert [(one.item_id, one.score.status, one.score.score) for one in results.answers] == [
-            ("d01", "ok", 1.0),
-            ("d02", "ok", 0.5),
-            ("d03", "unparseable", 0.0),
-            ("d04", "no_scorer", None),
-        ]
-
     def test_averages_are_those_worked_out_by_hand(self) -> None:
         """light.csv: 1 and the mean of 0.5 and 1; ferry.csv: 0; mill.csv: nothing is scored. Micro 1.75 / 3, macro (1.75 / 2 + 0) / 2.
 

@@ -277,17 +277,7 @@ def test_boards_agree_with_a_plain_loop(drawn: list[tuple[Any, ...]]) -> None:
         }
 
 
-_NUMBERS = (
-    "score",
-    "score_low",
-    "score_high",
-    "macro_score",
-    "macro_low",
-    "rank",
-    "rank_low",
-    "rank_high",
-    "coverage",
-)
+_NUMBERS = ["score", "score_low", "score_high", "macro_score", "macro_low", "rank", "rank_low", "rank_high", "coverage"]
 
 
 def _who(row: Row, names: Mapping[str, str] | None = None) -> tuple[Any, ...]:

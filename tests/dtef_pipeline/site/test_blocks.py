@@ -55,14 +55,6 @@ def test_empty_columns_go_and_what_all_rows_share_is_stated_once() -> None:
     assert footnotes(table) == ["few"]
 
 
-def test_one_row_keeps_its_columns() -> None:
-    assert [column.name for column in list_shown_columns(Table("T", COLUMNS, [{"name": "a", "kind": "k", "n": 1}]))] == [
-        "name",
-        "kind",
-        "n",
-    ]
-
-
 def test_sections_without_content_are_left_out() -> None:
     empty = Section("a", "A", [Table("T", COLUMNS, []), Prose([""]), Fold("F", [Chart("bars", [], "C")])])
     answered, full = Section("b", "B", [], "It is so."), Section("c", "C", [Prose([]), Prose(["x"])])
@@ -140,11 +132,6 @@ def test_file_names_are_plain_and_differ_on_any_disk(ids: list[str]) -> None:
     assert all(
         name.isascii() and "/" not in name and name.lower() != "index" and not name.startswith(".") for name in names.values()
     )
-
-
-def test_plain_names_stay() -> None:
-    assert choose_file_names(["gpt-4.1"]) == {"gpt-4.1": "gpt-4.1"}
-    assert choose_file_names(["a/b"])["a/b"].startswith("a-b-")
 
 
 def test_unknown_is_what_has_no_value() -> None:

@@ -13,9 +13,8 @@ from dtef_pipeline.site.content import Estimate, Fold, Table
 from dtef_pipeline.site.contents import SiteContents
 from dtef_pipeline.site.drift_page import drift_page
 from dtef_pipeline.site.family_content import BoardRow, FamilyContent, RankedBoard
-from dtef_pipeline.site.paths import PAGE_MARK, SCRIPT_MARK
 from dtef_pipeline.text.printable import make_visible
-from tests.dtef_pipeline.site.made_site import HOSTILE, connected, files_of, made_site, unpacked, view
+from tests.dtef_pipeline.site.made_site import HOSTILE, connected, files_of, made_site, view
 
 
 class Read(HTMLParser):
@@ -121,12 +120,6 @@ def test_comparisons_of_whole_models_stand_on_the_page_of_a_model_with_a_variant
     assert "compare.html#a=ada&amp;b=bob" in page
 
 
-def test_two_models_are_compared_by_item(files: dict[str, str]) -> None:
-    items, ada = unpacked(files["compare/made.js"]), unpacked(files["compare/made/ada.js"])
-    assert items["item"] == ["x", "y"]
-    assert (ada["at"], ada["score"]) == ([0, 1], [0.9, 0.8])
-
-
 def test_drift_names_what_moved(files: dict[str, str]) -> None:
     text = Read(files["drift.html"]).text
     assert "1 of 1 watched series drifted: bob in Made up, asked." in text
@@ -176,10 +169,6 @@ def test_data_and_preference_call_parts_by_their_names() -> None:
     assert "Letters of two sentences" in Read(files_of(connection, titled)["data.html"]).text
 
 
-def test_a_model_page_says_once_why_one_interval_may_have_two_verdicts(files: dict[str, str]) -> None:
-    assert files["models/ada.html"].count("Holm's correction is made within three groups".replace("'", "&#39;")) == 1
-
-
 def test_hostile_names_are_text_and_scripts_are_the_sites_own(files: dict[str, str], hostile_path: str) -> None:
     assert make_visible(HOSTILE) in Read(files[hostile_path]).text
     for path, text in files.items():
@@ -187,11 +176,6 @@ def test_hostile_names_are_text_and_scripts_are_the_sites_own(files: dict[str, s
             sources = [one.get("src") for one in Read(text).scripts if one.get("type") != "application/json"]
             assert all(source and re.fullmatch(r"(\.\./)*static/[a-z]+\.js", source) for source in sources), path
             assert "<script>alert" not in text, path
-
-
-def test_every_file_has_a_mark(files: dict[str, str]) -> None:
-    for path, text in files.items():
-        assert PAGE_MARK in text if path.endswith(".html") else text.startswith(SCRIPT_MARK), path
 
 
 def test_pages_need_no_network_but_their_own_folder(files: dict[str, str]) -> None:

@@ -42,12 +42,6 @@ def test_components_are_who_can_reach_whom(edges: list[tuple[int, int]]) -> None
 
 
 @given(EDGES)
-def test_components_are_numbered_as_they_come(edges: list[tuple[int, int]]) -> None:
-    weak = number_components(6, *columns(edges)).tolist()
-    assert list(dict.fromkeys(weak)) == list(range(max(weak) + 1))
-
-
-@given(EDGES)
 def test_scores_grow_for_ever_exactly_where_a_component_is_not_strongly_connected(edges: list[tuple[int, int]]) -> None:
     wins = np.zeros((len(edges), 6))
     for row, (better, worse) in enumerate(edges):

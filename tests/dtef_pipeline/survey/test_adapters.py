@@ -18,18 +18,9 @@ def test_the_three_adapters_are_found_through_entry_points() -> None:
     assert [a.name for a in adapters()] == ["global-dialogues", "dtef-json", "long-table"]
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("gd4", "GD4"),
-        ("global-dialogues-gd4", "GD4"),
-        ("global-dialogues-gd6uk", "GD6UK"),
-        ("wave 2", "WAVE-2"),
-        ("my-survey", "MY-SURVEY"),
-    ],
-)
-def test_round_ids(name: str, expected: str) -> None:
-    assert make_round_id(name, where="x") == expected
+def test_round_ids() -> None:
+    names = ["gd4", "global-dialogues-gd4", "global-dialogues-gd6uk", "wave 2", "my-survey"]
+    assert [make_round_id(name, where="x") for name in names] == ["GD4", "GD4", "GD6UK", "WAVE-2", "MY-SURVEY"]
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "a...b", "-x", "é\n/", "x:y"])
@@ -97,10 +88,7 @@ class Careless:
     [
         ([("country:kenya", "q2")], r"x:7: .*; got .*'q2'\]; allowed: questions q1"),
         ([("country:mars", "q1")], r"x:7: .*; got .*'country:mars'"),
-        (
-            [("country:kenya", "q1")] * 2,
-            r"x:7: two answers of segment country:kenya to question q1; allowed: one answer per segment",
-        ),
+        ([("country:kenya", "q1")] * 2, r"x:7: two answers of segment country:kenya to question q1; allowed: one answer"),
     ],
 )
 def test_what_the_adapters_of_others_read_is_checked(

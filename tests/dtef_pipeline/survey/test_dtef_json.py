@@ -15,32 +15,15 @@ from dtef_pipeline.survey.observations import observe
 
 
 def example() -> dict[str, Any]:
-    return {
-        "surveyId": "global-dialogues-gd9",
-        "surveyName": "Nine",
-        "questions": {
-            "q1": {"text": "Good?", "type": "single-select", "options": ["Yes\t", "No"]},
-            "q2": {"text": "Bad?", "type": "single-select", "options": ["Yes", "No"]},
-        },
-        "segments": [
-            {
-                "id": "country:turkiye",
-                "label": "Türkiye",
-                "attributes": {"country": "Türkiye"},
-                "sampleSize": 40,
-                "responses": [
-                    {"questionId": "q1", "distribution": [60, 40]},
-                    {"questionId": "q2", "distribution": [50, 50], "n": 12},
-                ],
-            },
-            {
-                "id": "ageGroup:65",
-                "attributes": {"ageGroup": "65+"},
-                "sampleSize": 20,
-                "responses": [{"questionId": "q1", "distribution": [70, 30]}],
-            },
-        ],
+    questions = {
+        "q1": {"text": "Good?", "type": "single-select", "options": ["Yes\t", "No"]},
+        "q2": {"text": "Bad?", "type": "single-select", "options": ["Yes", "No"]},
     }
+    turkey = {"id": "country:turkiye", "label": "Türkiye", "attributes": {"country": "Türkiye"}, "sampleSize": 40}
+    old = {"id": "ageGroup:65", "attributes": {"ageGroup": "65+"}, "sampleSize": 20}
+    of_turkey = [{"questionId": "q1", "distribution": [60, 40]}, {"questionId": "q2", "distribution": [50, 50], "n": 12}]
+    segments = [{**turkey, "responses": of_turkey}, {**old, "responses": [{"questionId": "q1", "distribution": [70, 30]}]}]
+    return {"surveyId": "global-dialogues-gd9", "surveyName": "Nine", "questions": questions, "segments": segments}
 
 
 @pytest.fixture

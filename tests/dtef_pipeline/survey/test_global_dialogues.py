@@ -32,26 +32,17 @@ def answer(survey: Survey, segment: str) -> Answer:
 
 def test_moved_attributes_and_uk_regions_are_read_by_their_values(round_directory: Write) -> None:
     """GD6UK: religion is O5, country O6, AI concern O7, UK region O8."""
-    columns = [
-        "O5: Christianity",
-        "O5: Other",
-        "O6: United Kingdom",
-        "O6: Other",
-        f"O7: {CONCERN[0]}",
-        "O8: South East",
-        "O8: Scotland",
-    ]
-    survey = read_survey(round_directory(dict.fromkeys(columns, HALF), name="GD6UK"))
+    named = {
+        "O5: Christianity": "religion:christianity",
+        "O5: Other": "religion:other",
+        "O6: United Kingdom": "country:united-kingdom",
+        "O6: Other": "country:other",
+        f"O7: {CONCERN[0]}": "aiConcern:more-excited-than-concerned",
+        "O8: South East": "ukRegion:south-east",
+    }
+    survey = read_survey(round_directory(dict.fromkeys(named, HALF), name="GD6UK"))
     assert survey.round == "GD6UK"
-    assert keys(survey) == [
-        "religion:christianity",
-        "religion:other",
-        "country:united-kingdom",
-        "country:other",
-        "aiConcern:more-excited-than-concerned",
-        "ukRegion:south-east",
-        "ukRegion:scotland",
-    ]
+    assert keys(survey) == list(named.values())
 
 
 def test_unknown_columns_are_reported_as_errors_and_never_read(round_directory: Write) -> None:

@@ -63,10 +63,7 @@ percentages = st.one_of(
     st.sampled_from([(None, None), (50.0, None), (0.0, 0.0), (-1.0, 101.0), (float("nan"), 1.0), (60.0, 20.0), (100.0,)]),
 )
 cell = st.one_of(st.none(), st.tuples(percentages, st.one_of(st.none(), st.integers(0, 300))))
-values = [
-    ("country", "Kenya"),
-    ("country", "India"),
-    ("country", "Japan"),
+values = [("country", name) for name in ("Kenya", "India", "Japan")] + [
     ("gender", "Male"),
     ("gender", "Female"),
     ("city", "Yes"),
@@ -170,20 +167,15 @@ def test_a_repeated_question_names_the_first_one() -> None:
 
 Shares = tuple[float, ...]
 FAVORABLE = ("Very favorable", "Somewhat favorable", "Somewhat unfavorable", "Very unfavorable", "DK/Refused")
+FAVORED = ((50, 30, 10, 5, 5), (20, 40, 20, 10, 10), (5, 25, 40, 20, 10))
 KNOWN = ("I know a lot about it", "I know a little about it", "I don't know anything about it")
 
 
 @pytest.mark.parametrize(
     ("options", "stated", "shares", "reference", "expected"),
     [
-        (
-            FAVORABLE,
-            "ordinal",
-            ((50, 30, 10, 5, 5), (20, 40, 20, 10, 10), (5, 25, 40, 20, 10)),
-            "leave_one_out_score",
-            0.718811,
-        ),
-        (FAVORABLE, None, ((50, 30, 10, 5, 5), (20, 40, 20, 10, 10), (5, 25, 40, 20, 10)), "leave_one_out_score", 0.718811),
+        (FAVORABLE, "ordinal", FAVORED, "leave_one_out_score", 0.718811),
+        (FAVORABLE, None, FAVORED, "leave_one_out_score", 0.718811),
         (KNOWN, None, ((10, 40, 50), (20, 40, 40), (5, 25, 70)), "uniform_score", 0.8),
     ],
 )

@@ -18,6 +18,7 @@ from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.predictions import CALLS, build_baseline_rows, select_prompts
 from dtef_pipeline.survey.question_draw import Sample
 from dtef_pipeline.survey.tables import PREDICTIONS
+from resources.responses.store import RESPONSES
 from tests.made.scores import survey_rows
 
 LLM = ModelSpec(name="gpt", model="openai/gpt", temperature=0)
@@ -26,23 +27,6 @@ UNSET = ModelSpec(name="unset", model="openai/gpt", temperature=None)
 UNIFORM = ModelSpec(name="baseline/uniform", model="baseline/uniform")
 OTHERS = ModelSpec(name="baseline/leave-one-out-marginal", model="baseline/leave-one-out-marginal")
 NEAREST, BAYES = (ModelSpec(name=name, model=name) for name in NEIGHBOUR_BASELINES)
-STORED = pa.schema(
-    [
-        ("request_key", pa.string()),
-        ("text", pa.string()),
-        ("finish_reason", pa.string()),
-        ("served_model", pa.string()),
-        ("fingerprint", pa.string()),
-        ("prompt_tokens", pa.int32()),
-        ("completion_tokens", pa.int32()),
-        ("cost_usd", pa.float64()),
-        ("unknown_cost_attempts", pa.int32()),
-        ("unknown_cost_usd_most", pa.float64()),
-        ("latency_s", pa.float64()),
-        ("attempts", pa.int32()),
-        ("answered_at", pa.timestamp("us", tz="UTC")),
-    ]
-)
 AT = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)
 
 
@@ -56,7 +40,7 @@ PROMPTS = build_blueprints(SURVEY, BlueprintOptions(("0", "2", "all")))
 
 def stored(*keys: str, **given: Any) -> pa.Table:
     plain = {"text": "[50, 30, 20]", "finish_reason": "stop", "served_model": "gpt-9", "latency_s": 0.5, "attempts": 2}
-    return pa.Table.from_pylist([{"request_key": key, **plain, "answered_at": AT, **given} for key in keys], schema=STORED)
+    return pa.Table.from_pylist([{"request_key": key, **plain, "answered_at": AT, **given} for key in keys], schema=RESPONSES)
 
 
 def answered(model: ModelSpec, prompts: pa.Table = PROMPTS, snapshot: str = "base", draws: int = 1, **given: Any) -> pa.Table:

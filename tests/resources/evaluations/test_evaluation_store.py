@@ -7,14 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
 from assets.evaluations.run_endings import Ending, add_call_counts
-from dtef_pipeline.errors import IdempotencyConflict, UnknownEvaluation
 from resources.evaluations.evaluation_calls import CallCounts, StageCalls, count_calls_left, sum_reported_calls
 from resources.evaluations.evaluation_counts import round_dollars
 from resources.evaluations.evaluation_store import EvaluationStore, Event, RunSpec
-from resources.votes.vote_tables import actions
 from tests.made.run_events import RUN_LOG, tell
 from tests.resources.broken_commits import break_after_commit
 
@@ -40,22 +37,6 @@ def test_an_evaluation_is_queued_with_its_runs(store: EvaluationStore) -> None:
     assert [(one.seq, one.kind, one.data["runs"]) for one in store.events(found.queue_id)] == [(1, "queued", 2)]
 
 
-def test_a_submission_stands_in_the_log_of_actions(store: EvaluationStore) -> None:
-    found, _ = store.submit("games", {"a": 1}, {}, [], "anna", "key")
-    store.submit("games", {"a": 1}, {}, [], "anna", "key")
-    rows = store.rows(sa.select(actions.c.who, actions.c.what, actions.c.after))
-    assert [(row["who"], row["what"], found.queue_id in row["after"]) for row in rows] == [("anna", "submit evaluation", True)]
-
-
-def test_the_same_key_is_the_same_evaluation(store: EvaluationStore) -> None:
-    first = submitted(store, "k")
-    assert submitted(store, "k") == first
-    assert len(store.events(first)) == 1
-    with pytest.raises(IdempotencyConflict, match="another manifest"):
-        submitted(store, "k", models="n")
-    assert len({first, submitted(store), submitted(store)}) == 3
-
-
 def test_nothing_comes_after_the_end(store: EvaluationStore) -> None:
     queue = submitted(store)
     tell(store, queue, "started", {})
@@ -77,30 +58,6 @@ def test_those_that_wait_stand_in_their_order(store: EvaluationStore) -> None:
     assert store.waiting() == [first, last]
     assert [one.queue_id for one in store.latest(status="queued")] == [last, first]
     assert [one.queue_id for one in store.latest(status="running")] == [started]
-
-
-def test_the_newest_come_first_in_pages(store: EvaluationStore) -> None:
-    queues = [submitted(store) for _ in range(3)]
-    assert [one.queue_id for one in store.latest(2)] == queues[:0:-1]
-    assert [one.queue_id for one in store.latest(2, before=queues[1])] == queues[:1]
-
-
-def test_what_is_not_there_is_stated_to_be_unknown(store: EvaluationStore) -> None:
-    for ask in (
-        store.evaluation,
-        store.run,
-        store.events,
-        lambda one: store.ask_to_cancel(one, "o"),
-    ):
-        with pytest.raises(UnknownEvaluation, match="there is no"):
-            ask("0" * 32)
-
-
-def test_an_end_is_asked_for_once(store: EvaluationStore) -> None:
-    queue = submitted(store)
-    assert store.ask_to_cancel(queue, "olga")
-    assert not store.ask_to_cancel(queue, "otto")
-    assert store.cancels([queue]) == {queue: "olga"}
 
 
 def test_a_commit_that_was_not_confirmed_is_one_evaluation(store: EvaluationStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,7 +108,7 @@ def test_both_read_the_same() -> None:
     prices = {"input_price": 2, "output_price": 10}
     directly, by_litellm = (met(bodies(ANSWERS), transport=way, **prices) for way in ("direct", "litellm"))
     assert directly == by_litellm
-    assert all(isinstance(one, Reply) and one.cost_usd == pytest.approx(60e-6) for one in directly)
+    assert all(isinstance(one, Reply) and one.bill.cost_usd == pytest.approx(60e-6) for one in directly)
 
 
 OF_OPENAI = ["gpt-5", "gpt-5-mini", "o1", "o3-mini", "azure/gpt-5.1", "openai/gpt-5", "openai/o3", "ft:gpt-5-mini:me::1"]
@@ -245,7 +245,7 @@ class TestHostileServers:
 
     def test_tokens_that_are_no_counts_are_unknown_and_so_is_the_cost(self) -> None:
         found = met(bodies([answer(usage=usage) for usage in NO_USAGES]), input_price=1, output_price=1)
-        assert [isinstance(one, Reply) and (one.text, one.prompt_tokens, one.cost_usd) for one in found] == [
+        assert [isinstance(one, Reply) and (one.text, one.bill.prompt_tokens, one.bill.cost_usd) for one in found] == [
             ("[60, 40]", None, None)
         ] * len(NO_USAGES)
 

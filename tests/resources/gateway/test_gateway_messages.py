@@ -78,7 +78,7 @@ def test_the_local_model_says_that_it_holds_no_conversations(store: ResponseStor
     pytest.importorskip("xllamacpp", reason="needs the extra `local`")
     request = Request("p", None, "", spec, 0, "base", ("Yes", "No"), messages=TALK)
     (failure,) = Gateway(store, environ={}).answer([request]).failures.values()
-    assert "answers one user message, no conversation; got user, assistant, tool, user" in failure.message
+    assert "got 2 in messages of user, assistant, tool, user" in failure.message
 
 
 FREE = Accounts(Budget(), {})

@@ -98,12 +98,12 @@ class TestAnswering:
         # Few characters per token, so that the first cut by characters is not enough.
         user = "Ω≈ç√∫˜µ≤≥÷ 한국어 " * 60 + "\n\n" + USER
         with ResponseStore(tmp_path / "r.sqlite") as store:
-            assert Gateway(store, environ={}).answer([request(user)]).failures == {}
+            assert Gateway(store, environ={}).answer([request(user, ("Very", "Not"))]).failures == {}
 
     def test_one_option_is_a_failure_and_not_an_exception(self, tmp_path: Path) -> None:
         with ResponseStore(tmp_path / "r.sqlite") as store:
             (failure,) = Gateway(store, environ={}).answer([request(choices=("Yes",))]).failures.values()
-        assert "chooses among 2 to 26 options, got 1" in failure.message
+        assert "chooses among the 2 to 26 options that one user message lists; got 1 in messages of user" in failure.message
 
     def test_the_weights_are_found_without_importing_their_package(self) -> None:
         weights = local_model._find_weights()
@@ -181,7 +181,7 @@ def test_without_messages_it_still_only_chooses(tmp_path: Path) -> None:
     pytest.importorskip("xllamacpp", reason="needs the extra `local`")
     with ResponseStore(tmp_path / "r.sqlite") as store:
         (failure,) = Gateway(store, environ={}).answer([Request("p", None, "Say it.", SPEC, 0, "base")]).failures.values()
-    assert "chooses one of the options that its prompt lists" in failure.message
+    assert "got 0 in messages of user" in failure.message
 
 
 @installed

@@ -13,6 +13,7 @@ import pytest
 
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import Request, Response
+from resources.gateway.bills import Bill
 from resources.gateway.budget import Accounts
 from resources.gateway.dispatch import Dispatch
 from resources.gateway.queues import Breaker, BreakerRules, Job, ModelQueue, ModelState, ProviderSlots
@@ -82,7 +83,7 @@ class PacedModel:
         await self.clock.sleep(met.seconds)
         if met.fails:
             raise CallError("HTTP 503", Scope.PASSING)
-        return Reply("[60, 40]", "stop", "m", 1, 1, 0.0)
+        return Reply("[60, 40]", "stop", "m", Bill(1, 1, 0.0))
 
     async def open(self) -> None: ...
     async def close(self) -> None: ...

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,8 +18,9 @@ from dtef_pipeline.judging.code_checks import CheckResult, SandboxTask
 from resources.sandbox.levels import LEVELS
 from resources.sandbox.run import choose_level, run_checks
 from tests.conftest import ROOT
-from tests.resources.sandbox.hostile import DEEDS, PROGRAMS
 
+HOSTILE = tomllib.loads(Path(__file__).with_name("hostile.toml").read_text(encoding="utf-8"))
+DEEDS, PROGRAMS = HOSTILE["deeds"], HOSTILE["programs"]
 LIMIT = 1.0
 """For those that may last until they are ended; the others get so long that a machine that is busy lets them finish."""
 LONG_LIMIT = 60.0
@@ -120,12 +122,12 @@ def results(level: str, outside: Outside, grown: list[float]) -> dict[str, Check
     """What came of everything hostile at a level. All deeds are done by one program; several run at once: most wait for their limit."""
     deeds = {name: outside.aimed(source) for name, source in DEEDS.items()}
     tasks = {"deeds": SandboxTask(DOES, "f", f"DEEDS = {deeds!r}\n{OTHERS_KEPT}")}
-    tasks |= {name: SandboxTask(outside.aimed(program), "f", KEPT) for name, (_, program) in PROGRAMS.items()}
+    tasks |= {name: SandboxTask(outside.aimed(one["program"]), "f", KEPT) for name, one in PROGRAMS.items()}
     found: dict[str, CheckResult] = {}
     Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")  # its peak begins anew
     before = own_memory_mb("VmRSS")
     for limit in (LIMIT, LONG_LIMIT):
-        some = [name for name in tasks if ("timeout" in PROGRAMS.get(name, ((), ""))[0]) == (limit == LIMIT)]
+        some = [name for name in tasks if (name in PROGRAMS and "timeout" in PROGRAMS[name]["may_end"]) == (limit == LIMIT)]
         came = run_checks([tasks[name] for name in some], level=level, timeout_s=limit, workers=6)
         found |= dict(zip(some, came, strict=True))
     grown.append(own_memory_mb("VmHWM") - before)
@@ -164,7 +166,7 @@ def left_running(mark: str) -> list[int]:
 
 def test_hostile_programs_are_stopped(results: dict[str, CheckResult], level: str) -> None:
     assert results["deeds"].status == "passed", results["deeds"]
-    wrong = {name: one for name, one in results.items() if name != "deeds" and one.status not in PROGRAMS[name][0]}
+    wrong = {name: one for name, one in results.items() if name != "deeds" and one.status not in PROGRAMS[name]["may_end"]}
     assert wrong == {}
     assert all(one.seconds < LIMIT + PATIENCE for one in results.values() if one.status == "timeout")
 
@@ -179,7 +181,7 @@ def test_they_leave_nothing_behind(level: str, outside: Outside, grown: list[flo
 
 
 def test_programs_that_do_not_end_are_ended_in_time(level: str) -> None:
-    endless = [PROGRAMS[name][1] for name in ("endless loop", "endless loop that catches everything")]
+    endless = [PROGRAMS[name]["program"] for name in ("endless loop", "endless loop that catches everything")]
     asleep = "import time\ndef f():\n    time.sleep(60)\n"
     tasks = [SandboxTask(program, "f", KEPT) for program in (*endless, asleep)]
     began = time.monotonic()

@@ -23,7 +23,7 @@ def test_only_members_that_differ_are_reported_those_of_objects_one_by_one() -> 
 
 def test_an_approval_is_one_line(tmp_path: Path) -> None:
     with browsing(tmp_path, "admin") as client:
-        client.post("/personas", data={**PERSONA, "system_prompt": "<b>Stay</b> calm."}, headers=OWN_ORIGIN)
+        client.post("/api/personas", json={**PERSONA, "system_prompt": "<b>Stay</b> calm."}, headers=OWN_ORIGIN)
         moved(client, "/personas/calm")
         markup = client.get("/actions").text
     approved, made, *_ = texts_of(markup, ".//tbody/tr")

@@ -66,16 +66,6 @@ def test_the_queue_is_filtered_by_state_and_searched_by_words(tmp_path: Path) ->
         assert client.get("/queue?status=odd").status_code == 422
 
 
-def test_why_an_evaluation_failed_has_a_row_of_its_own(tmp_path: Path) -> None:
-    with EvaluationStore(settings_in(tmp_path).responses_url, RUN_LOG) as store:
-        queue_id = store.submit("qa", {}, PLANNED, [], "operator")[0].queue_id
-        tell(store, queue_id, "failed", {"reason": "no key <b>"})
-    with browsing(tmp_path) as client:
-        shown = client.get("/queue").text
-    rows = texts_of(shown, f".//tbody[@id='evaluation-{queue_id}']/tr")
-    assert (len(rows), rows[1]) == (2, "no key <b>")
-
-
 def test_an_evaluation_of_a_family_that_is_not_there_any_more_is_shown_without_values(tmp_path: Path) -> None:
     with EvaluationStore(settings_in(tmp_path).responses_url, RUN_LOG) as store:
         asked = [RunSpec("x/y", {"partition": "x/y"})]

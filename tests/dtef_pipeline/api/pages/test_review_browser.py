@@ -151,7 +151,7 @@ def test_what_cannot_be_stored_stays_in_the_form(
     assert (vote.choice, vote.confidence) == ("A", 2)
 
 
-@pytest.mark.parametrize(("width", "most"), [(1366, 0.25), (400, 0.35), (320, 0.4)])
+@pytest.mark.parametrize(("width", "most"), [(1366, 0.25), (320, 0.4)])
 def test_all_that_votes_is_within_reach_and_nothing_is_wider_than_the_screen(
     browser: Browser, tmp_path: Path, width: int, most: float
 ) -> None:

@@ -14,7 +14,7 @@ from resources.votes.vote_store import read_player_votes
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.api.browsed import assert_inert, browsing
 from tests.dtef_pipeline.api.made import services_in
-from tests.dtef_pipeline.api.voted import with_board, with_votes, with_votes_of_another_tool
+from tests.dtef_pipeline.api.voted import with_votes, with_votes_of_another_tool
 
 OF_ANOTHER_TOOL = [f"fox,owl,{'B' if at % 3 else 'A'},r{at}" for at in range(9)]
 
@@ -70,21 +70,4 @@ def test_the_board_shows_votes_of_other_tools(tmp_path: Path, monkeypatch: pytes
         assert '<a href="/board?family=elsewhere">Elsewhere</a>' in tabs
         assert "fox" not in tabs
         assert "fox" in client.get("/board?family=elsewhere").text
-    services.close()
-
-
-def test_the_board_says_that_the_votes_have_changed_since_it_was_made(tmp_path: Path) -> None:
-    changed = "Votes were added or voided after these scores were computed, possibly for another family."
-    services = services_in(tmp_path)
-    with_votes(services, 3)
-    counted_votes_of(services)
-    with browsing(tmp_path) as client:
-        assert changed not in client.get("/board").text
-        vote_id, _, _ = services.votes.votes()[0]
-        services.votes.void(vote_id, "admin", "tried the keys")
-        assert changed in client.get("/board").text
-        counted_votes_of(services)
-        assert changed not in client.get("/board").text
-        with_board(services)
-        assert changed in client.get("/board").text
     services.close()

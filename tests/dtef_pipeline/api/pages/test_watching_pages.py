@@ -15,10 +15,8 @@ from fastapi.testclient import TestClient
 
 from assets.daemon_state import DaemonState, SensorTicks, daemon_state
 from dtef_pipeline.api import service_health
-from dtef_pipeline.api.pages.health_pages import format_bytes
-from dtef_pipeline.api.service_health import DAMAGED_STORE, NO_DAEMON, NO_SENSOR, HealthMonitor, _DaemonCache
+from dtef_pipeline.api.service_health import DAMAGED_STORE, NO_DAEMON, NO_SENSOR, HealthMonitor
 from dtef_pipeline.errors import StoreError
-from dtef_pipeline.text.spans import format_span
 from resources.evaluations.evaluation_store import QUEUE_SENSOR, EvaluationStore
 from resources.votes.vote_queries import vote_counts
 from tests.dtef_pipeline.api.browsed import assert_inert, browsing, texts_of
@@ -87,7 +85,7 @@ def test_the_board_has_the_columns_and_words_of_reports(tmp_path: Path) -> None:
 def daemon(monkeypatch: pytest.MonkeyPatch) -> list[DaemonState]:
     """What is told of the daemon: the last of the list."""
     told = [DaemonState(datetime.now(UTC), True)]
-    monkeypatch.setattr(service_health._DaemonCache, "state", lambda *_: told[-1])
+    monkeypatch.setattr(HealthMonitor, "_read_daemon", lambda *_: told[-1])
     return told
 
 
@@ -123,8 +121,7 @@ def test_health_and_the_queue_say_that_ticks_fail_or_do_not_come(daemon: list[Da
             (SensorTicks(now, "<b>no</b> server"), f"the last tick of the sensor {QUEUE_SENSOR} failed (<b>no</b> server)"),
         ):
             daemon.append(DaemonState(now, True, ticks=ticks, daemon_id="a"))
-            home = str(client.app.state.services.settings.dagster_home)  # type: ignore[attr-defined]
-            service_health._daemon._found[home] = datetime.now(UTC), daemon[-1]
+            client.app.state.health._seen = datetime.now(UTC), daemon[-1]  # type: ignore[attr-defined]
             told = client.get("/api/health", headers=BEARER_OF_OPERATOR).json()
             shown = [client.get(path).text for path in ("/health", "/queue")]
             if said is None:
@@ -171,10 +168,11 @@ def test_pages_of_the_queue_say_that_no_daemon_runs(tmp_path: Path) -> None:
 
 
 def test_what_was_known_of_the_daemon_long_ago_is_not_reported(daemon: list[DaemonState], tmp_path: Path) -> None:
-    kept, services, now = _DaemonCache(), services_in(tmp_path), datetime.now(UTC)
-    kept._found[str(services.settings.dagster_home)] = now, daemon[-1]
-    assert kept.last_state(services, now + timedelta(seconds=20)) is daemon[-1]
-    assert kept.last_state(services, now + timedelta(hours=1)) is None
+    services, now = services_in(tmp_path), datetime.now(UTC)
+    look = HealthMonitor(services)
+    for ago, said in ((timedelta(seconds=20), NO_DAEMON), (timedelta(hours=1), None)):
+        look._seen = now - ago, DaemonState(None, True)
+        assert look.find_start_problem() == said
     services.close()
 
 
@@ -186,7 +184,7 @@ def test_the_first_look_waits_until_dagster_is_imported(tmp_path: Path, monkeypa
         time.sleep(0.3)
         return DaemonState(datetime.now(UTC), True)
 
-    monkeypatch.setattr(service_health._DaemonCache, "state", slow)
+    monkeypatch.setattr(HealthMonitor, "_read_daemon", slow)
     with client_in(tmp_path, None) as client:
         assert health_told(client) == []
         assert "cannot be read" in health_told(client)[0]
@@ -262,25 +260,11 @@ def test_health_lists_failures_and_a_database_that_is_away(
         assert client.get("/api/health").status_code == 401
 
 
-def test_a_home_of_dagster_that_was_never_started_has_no_daemon(tmp_path: Path) -> None:
-    assert daemon_state(tmp_path, QUEUE_SENSOR) == DaemonState(None, True)
-
-
 def test_a_home_of_dagster_is_read_or_its_fault_is_reported(tmp_path: Path) -> None:
+    assert daemon_state(tmp_path, QUEUE_SENSOR) == DaemonState(None, True)
     (tmp_path / "dagster.yaml").write_text("{}\n", encoding="utf-8")
     assert daemon_state(tmp_path, QUEUE_SENSOR) == DaemonState(None, True)
     (tmp_path / "dagster.yaml").write_text("storage: [odd", encoding="utf-8")
     found = daemon_state(tmp_path, QUEUE_SENSOR)
     assert found.problem
     assert not found.is_running(datetime.now(UTC))
-
-
-def test_spans_and_sizes_are_stated_in_the_greatest_unit() -> None:
-    assert [format_span(timedelta(seconds=one)) for one in (-1, 1, 61, 7200, 200_000)] == [
-        "0 seconds",
-        "1 second",
-        "1 minute",
-        "2 hours",
-        "2 days",
-    ]
-    assert [format_bytes(one) for one in (1, 999, 1_400_000, 2_000_000_000)] == ["1 byte", "999 bytes", "1.4 MB", "2.0 GB"]

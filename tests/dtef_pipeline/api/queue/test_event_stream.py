@@ -14,7 +14,7 @@ from dtef_pipeline.errors import UnknownEvaluation
 from resources.evaluations.evaluation_store import EvaluationStore
 from tests.conftest import SHARED
 from tests.dtef_pipeline.api.followed import asked_evaluation, events_path, finished_evaluation, read_events
-from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, session_in
+from tests.dtef_pipeline.api.made import client_in, evaluations_of
 from tests.made.run_events import RUN_LOG, tell
 
 LAST_EVENT_IDS = {
@@ -32,11 +32,6 @@ LAST_EVENT_IDS = {
 }
 
 
-def store_of(client: TestClient) -> EvaluationStore:
-    found: EvaluationStore = client.app.state.services.evaluations  # type: ignore[attr-defined]
-    return found
-
-
 def sent_after(client: TestClient, queue_id: str, last_event_id: str | None) -> list[int] | int:
     """The numbers of the events that are sent; or the status, where it is not 200."""
     headers = {} if last_event_id is None else {"Last-Event-ID": last_event_id}
@@ -49,7 +44,7 @@ def sent_after(client: TestClient, queue_id: str, last_event_id: str | None) -> 
 
 def test_a_finished_evaluation_is_reported_from_where_the_client_left_off(tmp_path: Path) -> None:
     with client_in(tmp_path, "operator") as client:
-        queue_id = finished_evaluation(store_of(client), 5)
+        queue_id = finished_evaluation(evaluations_of(client), 5)
         assert {header: sent_after(client, queue_id, header) for header in LAST_EVENT_IDS} == LAST_EVENT_IDS
 
 
@@ -63,7 +58,7 @@ def test_the_published_cases_of_resuming(tmp_path: Path) -> None:
         for case in cases:
             given = case["in"]
             assert given["finished"], "a case of another kind"
-            queue_id = finished_evaluation(store_of(client), given["events"])
+            queue_id = finished_evaluation(evaluations_of(client), given["events"])
             assert sent_after(client, queue_id, given["last_event_id"]) == case["out"], case["id"]
 
 
@@ -78,7 +73,7 @@ def test_who_has_all_events_of_an_unfinished_evaluation_waits_for_the_next(tmp_p
 
 def test_a_stream_is_exactly_these_bytes(tmp_path: Path) -> None:
     with client_in(tmp_path, "operator") as client:
-        store = store_of(client)
+        store = evaluations_of(client)
         queue_id = asked_evaluation(store)
         tell(store, queue_id, "failed", {"reason": "two\nlines \u2028 and ü"})
         answer = client.get(events_path(queue_id))
@@ -91,30 +86,12 @@ def test_a_stream_is_exactly_these_bytes(tmp_path: Path) -> None:
     assert answer.headers["cache-control"] == "no-store"
 
 
-def test_only_operators_and_administrators_may_watch(tmp_path: Path) -> None:
-    with client_in(tmp_path, None) as client:
-        path = events_path(finished_evaluation(store_of(client), 3))
-        assert client.get(path).status_code == 401
-        assert client.get(path, headers={"Authorization": f"Bearer {ROLE_TOKENS['reviewer']}"}).status_code == 403
-        assert client.get(path, headers={"Cookie": "dtef_session=wrong"}).status_code == 401
-        assert (
-            client.get(path, headers={"Cookie": f'dtef_session="{session_in(client.app.state.services, "admin")}"'}).status_code
-            == 200
-        )
-
-
-def test_no_evaluation_no_stream(tmp_path: Path) -> None:
-    with client_in(tmp_path, "operator") as client:
-        for unknown in ("0" * 32, "x", "%00", "%ff", "a" * 5_000):
-            assert client.get(events_path(unknown)).status_code == 404, unknown
-
-
 def test_a_comment_comes_while_nothing_happens_and_a_token_taken_out_ends_the_stream(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_stream, "PING_S", 0.05)
     with client_in(tmp_path, "operator") as client:
-        store = store_of(client)
+        store = evaluations_of(client)
         queue_id = asked_evaluation(store)
         with client.stream("GET", events_path(queue_id), headers={"Last-Event-ID": "1"}) as answer:
             lines = answer.iter_lines()

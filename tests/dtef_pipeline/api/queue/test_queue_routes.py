@@ -13,8 +13,7 @@ from fastapi.testclient import TestClient
 from resources.evaluations.evaluation_store import EvaluationStore
 from resources.votes.vote_tables import actions
 from tests.dtef_pipeline.api.followed import asked_evaluation, finished_evaluation, write_items
-from tests.dtef_pipeline.api.made import client_in
-from tests.dtef_pipeline.api.queue.test_event_stream import store_of
+from tests.dtef_pipeline.api.made import client_in, evaluations_of
 from tests.made.run_events import tell
 
 QUEUE = "/api/evaluations/queue"
@@ -28,7 +27,7 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
 
 @pytest.fixture
 def store(client: TestClient) -> EvaluationStore:
-    return store_of(client)
+    return evaluations_of(client)
 
 
 def test_an_evaluation_says_what_was_asked_and_how_far_it_is(client: TestClient, store: EvaluationStore) -> None:
@@ -87,7 +86,12 @@ def test_several_headers_if_none_match_are_one_list(client: TestClient, store: E
 
 def test_an_evaluation_that_is_not_there_is_404_whatever_is_sent(client: TestClient) -> None:
     for unknown in ("0" * 32, "x", "%00", "%F0%28", "A" * 32, "' OR 1=1 --", "\u00b2"):
-        for path in (f"{QUEUE}/{unknown}", f"{QUEUE}/{unknown}?wait=30", f"{QUEUE}/{unknown}/events/history"):
+        for path in (
+            f"{QUEUE}/{unknown}",
+            f"{QUEUE}/{unknown}?wait=30",
+            f"{QUEUE}/{unknown}/events",
+            f"{QUEUE}/{unknown}/events/history",
+        ):
             assert client.get(path, headers={"If-None-Match": "*"}).status_code == 404, path
         assert client.post(f"{QUEUE}/{unknown}/cancel").status_code == 404
 

@@ -195,13 +195,11 @@ def test_a_trace_of_a_question_says_why_there_is_no_answer(answered: Answered) -
 
 
 @pytest.mark.parametrize("family", ASKED)
-def test_before_anything_is_made_there_is_no_number(tmp_path: Path, family: str) -> None:
-    evaluation = ASKED[family](tmp_path)
+def test_before_anything_is_made_there_is_no_number(tmp_path: Path, answered: Answered, family: str) -> None:
+    evaluation = answered(family).evaluation
     kept = [(one.key, one.asks) for one in evaluation.runs]
-    elsewhere = tmp_path / "empty"
-    elsewhere.mkdir()
-    waiting = submitted(elsewhere, family, evaluation.plan["config"], [RunSpec(*one) for one in kept])
-    with client_in(elsewhere, "operator") as client:
+    waiting = submitted(tmp_path, family, evaluation.plan["config"], [RunSpec(*one) for one in kept])
+    with client_in(tmp_path, "operator") as client:
         body = told(client, run_path(waiting))
     assert (body["status"], body["metrics"], body["traces"], body["traces_next"]) == ("queued", [], [], None)
     unknown = {**NOTHING, "usd": None}

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from resources.votes.vote_store import VoteStore
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.api.browsed import OWN_ORIGIN, assert_inert
-from tests.dtef_pipeline.api.made import client_in
+from tests.dtef_pipeline.api.made import client_in, votes_of
 from tests.dtef_pipeline.cli.test_preference_votes import asked, keep
 
 PAIRS_PATH = "/api/feedback/pairs"
@@ -28,11 +27,6 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
         keep(house, "qa_prompts", [place | {"messages": [{"role": "user", "text": "What is it?"}]}], suite="made", part="all")
         keep(house, "qa_responses", [place | asked(one) for one in PLAYED], suite="made", part="all", snapshot="base")
         yield found
-
-
-def votes_of(client: TestClient) -> VoteStore:
-    store: VoteStore = client.app.state.services.votes  # type: ignore[attr-defined]
-    return store
 
 
 def test_pairs_are_made_served_and_made_once(client: TestClient) -> None:

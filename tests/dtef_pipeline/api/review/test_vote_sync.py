@@ -16,7 +16,7 @@ from dtef_pipeline.preference.votes import Ballot
 from resources.votes.vote_store import VoteStore
 from resources.votes.vote_tables import add_rows
 from resources.warehouse import Warehouse
-from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in
+from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, votes_of
 from tests.made.voted import responses
 
 ACTIONS, SCORES = (f"/api/feedback/{name}" for name in ("actions", "scores"))
@@ -32,11 +32,6 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
         add_votes(store, 12)
         store.record_consent("r1", consent=True)
         yield found
-
-
-def votes_of(client: TestClient) -> VoteStore:
-    store: VoteStore = client.app.state.services.votes  # type: ignore[attr-defined]
-    return store
 
 
 def add_votes(store: VoteStore, count: int) -> None:
@@ -112,6 +107,7 @@ def test_scores_are_a_list_that_is_empty_before_there_are_any(client: TestClient
     after = client.get(SCORES, params={"family": "qa"}).json()
     assert (after["votes_version"] != now, after["scores"]) == (True, [told])
     assert "votes were added or voided" in after["note"]
+    assert "Votes were added or voided" in client.get("/board").text
 
 
 @pytest.mark.parametrize(

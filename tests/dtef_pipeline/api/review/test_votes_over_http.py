@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from dtef_pipeline.api.review.feedback_routes import VOTES_A_MINUTE
 from dtef_pipeline.preference.pairing import make_new_pairs
 from resources.votes.vote_store import VoteStore, add_judge
-from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in
+from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, votes_of
 from tests.made.voted import responses, vectors
 
 VOTES_PATH, NEXT = "/api/feedback/votes", "/api/feedback/next"
@@ -26,11 +26,6 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
     with client_in(tmp_path, "operator") as found:
         fill(votes_of(found))
         yield found
-
-
-def votes_of(client: TestClient) -> VoteStore:
-    store: VoteStore = client.app.state.services.votes  # type: ignore[attr-defined]
-    return store
 
 
 def fill(store: VoteStore, players: int = 4, items: int = 1) -> None:
@@ -55,7 +50,7 @@ def test_vectors_of_votes(client: TestClient, given: dict[str, Any], expected: i
     ("values", "status", "said"),
     [
         ({"choice": "C"}, 422, "choice: got 'C'; allowed: A, B, tie"),
-        ({"confidence": 0}, 422, "confidence: got 0; allowed: 1 or more"),
+        ({"confidence": 0}, 422, "confidence: got 0; allowed: 1 to 5"),
         ({"confidence": 6}, 422, "confidence"),
         ({"confidence": 2.5}, 422, "confidence"),
         ({"confidence": True}, 422, "confidence"),

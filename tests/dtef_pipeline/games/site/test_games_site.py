@@ -55,8 +55,18 @@ def files(league: Tables) -> dict[str, str]:
     return games_files(league)
 
 
+BUILT: dict[int, tuple[FamilyContent, list[Page | DataFile]]] = {}
+
+
+def pages_of(view: FamilyContent) -> list[Page | DataFile]:
+    """The pages of a view, made once for all tests."""
+    if id(view) not in BUILT:
+        BUILT[id(view)] = view, list(view.pages())
+    return BUILT[id(view)][1]
+
+
 def page_of(view: FamilyContent, path: str = KUHN) -> Page:
-    return next(one for one in view.pages() if isinstance(one, Page) and one.path == path)
+    return next(one for one in pages_of(view) if isinstance(one, Page) and one.path == path)
 
 
 def section_of(sections: Iterable[Section], name: str) -> Section:
@@ -87,7 +97,7 @@ def transcripts(files: Mapping[str, str], page: str = KUHN) -> dict[str, Any]:
 
 def episodes_of(view: FamilyContent) -> list[Any]:
     """The transcripts of a view, before they are written into files."""
-    return [episode for one in view.pages() if isinstance(one, DataFile) for episode in one.value.values()]
+    return [episode for one in pages_of(view) if isinstance(one, DataFile) for episode in one.value.values()]
 
 
 def rewards_by_hand(tables: Tables, model: str, persona: str = "") -> dict[str, float]:

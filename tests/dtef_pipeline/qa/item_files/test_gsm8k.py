@@ -14,18 +14,14 @@ from dtef_pipeline.qa.item_files.item_log import MOST_FINDINGS
 from dtef_pipeline.qa.item_files.rows import LONGEST_ROW, MOST_UNPACKED_BYTES
 from dtef_pipeline.qa.model import ItemError
 from tests.conftest import SHARED
+from tests.made.qa_items import written_lines
 
 BENCHMARKS = SHARED / "benchmarks"
 GOOD = {"question": "How many?", "answer": "2 + 2 = 4\n#### 4"}
 
 
-def lines(path: Path, *values: object) -> Path:
-    path.write_text("".join(f"{json.dumps(value)}\n" for value in values), encoding="utf-8")
-    return path
-
-
 def test_an_item_is_named_after_its_line_and_expects_the_number(tmp_path: Path) -> None:
-    (_, item) = load_gsm8k(lines(tmp_path / "test.jsonl", GOOD, GOOD)).items
+    (_, item) = load_gsm8k(written_lines(tmp_path / "test.jsonl", GOOD, GOOD)).items
     assert (item.item_id, item.part, item.type, item.reference, item.cluster) == ("gsm8k/1", "all", "number", "4", "gsm8k/1")
     assert (item.solution, item.source_line) == ("2 + 2 = 4", 2)
 
@@ -34,7 +30,7 @@ def test_an_item_is_named_after_its_line_and_expects_the_number(tmp_path: Path) 
 def test_shards_of_one_table_are_one_file(tmp_path: Path, name: str) -> None:
     """Eight of twenty rows were lost: the second shard began to count anew."""
     questions = [{**GOOD, "question": f"How many of {place}?"} for place in range(20)]
-    shards = [lines(tmp_path / name.format(at), *rows) for at, rows in enumerate((questions[:12], questions[12:]))]
+    shards = [written_lines(tmp_path / name.format(at), *rows) for at, rows in enumerate((questions[:12], questions[12:]))]
     for path in (tmp_path, *shards):
         found = load_gsm8k(path)
         assert [item.item_id for item in found.items] == [f"gsm8k/{place}" for place in range(20)]
@@ -45,21 +41,13 @@ def test_shards_of_one_table_are_one_file(tmp_path: Path, name: str) -> None:
     assert (finding.level, finding.code, finding.found) == ("warning", "shards", "'1 of 2'")
 
 
-def test_the_same_twice_is_kept_with_a_warning_that_names_both_lines(tmp_path: Path) -> None:
-    found = load_gsm8k(lines(tmp_path / "x.jsonl", GOOD, {**GOOD, "question": "How few?"}, {**GOOD, "question": " how  MANY?"}))
+def test_the_same_twice_is_kept_with_a_warning_that_names_both_written_lines(tmp_path: Path) -> None:
+    found = load_gsm8k(
+        written_lines(tmp_path / "x.jsonl", GOOD, {**GOOD, "question": "How few?"}, {**GOOD, "question": " how  MANY?"})
+    )
     assert len(found.items) == 3
     (finding,) = found.findings
     assert (finding.level, finding.code, finding.line, finding.found) == ("warning", "repeated", 3, "'gsm8k/0 in line 1'")
-
-
-def test_what_is_no_json_is_named_with_its_column(tmp_path: Path) -> None:
-    """It read `Invalid control character at at column 51`."""
-    (tmp_path / "x.jsonl").write_text('{"question": "a\tb"}\n{"question": "b\n', encoding="utf-8")
-    texts = [finding.text for finding in load_gsm8k(tmp_path / "x.jsonl").findings]
-    assert texts == [
-        "not readable as JSON (Invalid control character at column 16)",
-        "not readable as JSON (Invalid control character at column 16)",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +64,7 @@ def test_what_is_no_json_is_named_with_its_column(tmp_path: Path) -> None:
     ],
 )
 def test_numbers_lose_commas_and_currency(stated: str, number: str, tmp_path: Path) -> None:
-    (item,) = load_gsm8k(lines(tmp_path / "x.jsonl", {**GOOD, "answer": f"so\n#### {stated}\n"})).items
+    (item,) = load_gsm8k(written_lines(tmp_path / "x.jsonl", {**GOOD, "answer": f"so\n#### {stated}\n"})).items
     assert item.reference == number
 
 
@@ -97,7 +85,7 @@ def test_numbers_lose_commas_and_currency(stated: str, number: str, tmp_path: Pa
     ],
 )
 def test_an_answer_without_one_number_is_left_out(answer: object, code: str, tmp_path: Path) -> None:
-    found = load_gsm8k(lines(tmp_path / "x.jsonl", GOOD, {**GOOD, "answer": answer}, {**GOOD, "question": "And now?"}))
+    found = load_gsm8k(written_lines(tmp_path / "x.jsonl", GOOD, {**GOOD, "answer": answer}, {**GOOD, "question": "And now?"}))
     assert [item.item_id for item in found.items] == ["gsm8k/0", "gsm8k/2"]
     assert [(finding.code, finding.line, finding.item_id) for finding in found.findings] == [(code, 2, "gsm8k/1")]
 
@@ -108,16 +96,16 @@ def test_blank_lines_are_passed_over_and_counted(tmp_path: Path) -> None:
 
 
 def test_a_row_may_state_its_own_number(tmp_path: Path) -> None:
-    found = load_gsm8k(lines(tmp_path / "x.jsonl", {**GOOD, "index": 17}, {**GOOD, "id": "b7"}), suite="mine")
+    found = load_gsm8k(written_lines(tmp_path / "x.jsonl", {**GOOD, "index": 17}, {**GOOD, "id": "b7"}), suite="mine")
     assert [item.item_id for item in found.items] == ["mine/17", "mine/b7"]
 
 
 def test_the_training_file_beside_gives_the_examples_and_nothing_else_does(tmp_path: Path) -> None:
-    lines(tmp_path / "test.jsonl", GOOD)
-    lines(tmp_path / "test_socratic.jsonl", GOOD, GOOD)
-    lines(tmp_path / "train.jsonl", GOOD, GOOD)
-    lines(tmp_path / "train_socratic.jsonl", GOOD)
-    lines(tmp_path / "example_model_solutions.jsonl", GOOD)
+    written_lines(tmp_path / "test.jsonl", GOOD)
+    written_lines(tmp_path / "test_socratic.jsonl", GOOD, GOOD)
+    written_lines(tmp_path / "train.jsonl", GOOD, GOOD)
+    written_lines(tmp_path / "train_socratic.jsonl", GOOD)
+    written_lines(tmp_path / "example_model_solutions.jsonl", GOOD)
     for path in (tmp_path, tmp_path / "test.jsonl"):
         found = load_gsm8k(path)
         assert [item.item_id for item in found.items] == ["gsm8k/0"]

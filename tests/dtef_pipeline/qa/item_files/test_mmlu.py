@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,8 +16,9 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.qa.item_files.item_log import LoadedItems
 from dtef_pipeline.qa.item_files.mmlu import load_mmlu
-from dtef_pipeline.qa.model import ItemError, QaItem
+from dtef_pipeline.qa.model import QaItem
 from tests.conftest import SHARED
+from tests.made.qa_items import written_lines
 
 BENCHMARKS = SHARED / "benchmarks"
 CELLS = ["Which is a river?", "Elbe", "Rigi", "Malta", "Ural Mountains", "A"]
@@ -29,11 +29,6 @@ def written(path: Path, rows: Sequence[Sequence[str]], encoding: str = "utf-8") 
     csv.writer(text).writerows(rows)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(text.getvalue().encode(encoding))
-    return path
-
-
-def lines(path: Path, *values: object) -> Path:
-    path.write_text("".join(f"{json.dumps(value)}\n" for value in values), encoding="utf-8")
     return path
 
 
@@ -80,7 +75,7 @@ def test_every_header_gives_the_item_of_the_bare_row(rows: list[list[str]], tmp_
 @pytest.mark.parametrize("answer", [0, "A", "a", " A "])
 def test_lines_and_parquet_give_the_item_of_the_bare_row(answer: object, tmp_path: Path) -> None:
     row = {"question": CELLS[0], "subject": "rivers", "choices": CELLS[1:5], "answer": answer}
-    (line,) = load_mmlu(lines(tmp_path / "test.jsonl", row)).items
+    (line,) = load_mmlu(written_lines(tmp_path / "test.jsonl", row)).items
     pq.write_table(pa.Table.from_pylist([row]), tmp_path / "test-00000-of-00001.parquet")
     (packed,) = load_mmlu(tmp_path / "test-00000-of-00001.parquet").items
     (bare,) = load_mmlu(written(tmp_path / "rivers_test.csv", [CELLS])).items
@@ -90,7 +85,7 @@ def test_lines_and_parquet_give_the_item_of_the_bare_row(answer: object, tmp_pat
 
 def test_rows_of_mmlu_pro_have_up_to_ten_options_and_their_own_numbers(tmp_path: Path) -> None:
     row = {"question_id": 70, "question": "Which?", "options": list("0123456789"), "answer": "J", "answer_index": 9}
-    (item,) = load_mmlu(lines(tmp_path / "test.jsonl", {**row, "category": "computer science"})).items
+    (item,) = load_mmlu(written_lines(tmp_path / "test.jsonl", {**row, "category": "computer science"})).items
     assert (item.item_id, item.reference, len(item.options)) == ("computer science/70", "J", 10)
 
 
@@ -121,14 +116,6 @@ def test_a_bad_row_is_named_and_the_others_keep_their_numbers(tmp_path: Path) ->
     assert codes(found) == [("error", "columns", 2), ("error", "letter", 3), ("error", "text", 4)]
     assert str(found.findings[1]).startswith(f"{path}:3: rivers/2: ")
     assert str(found.findings[1]).endswith("got 'E'; allowed: A-D, or 0-3")
-
-
-def test_strict_stops_at_the_first_bad_row(tmp_path: Path) -> None:
-    path = written(tmp_path / "rivers_test.csv", [CELLS, CELLS[:5]])
-    with pytest.raises(
-        ItemError, match=r"rivers_test.csv:2: rivers/1: too few or too many cells; got '5'; allowed: 6: question, A"
-    ):
-        load_mmlu(path, strict=True)
 
 
 def test_the_same_with_other_options_is_no_repetition(tmp_path: Path) -> None:
@@ -179,26 +166,21 @@ def test_options_that_are_equal_but_for_case_and_blanks_are_kept_with_a_warning(
 )
 def test_a_fault_of_a_row_has_its_word(change: dict[str, object], code: str, tmp_path: Path) -> None:
     row = {"question": CELLS[0], "subject": "rivers", "choices": CELLS[1:5], "answer": 0}
-    found = load_mmlu(lines(tmp_path / "x.jsonl", row, {**row, **change}, row))
+    found = load_mmlu(written_lines(tmp_path / "x.jsonl", row, {**row, **change}, row))
     assert (len(found.items), codes(found)) == (2, [("error", code, 2)])
     assert found.findings[0].allowed
 
 
 def test_missing_columns_are_named(tmp_path: Path) -> None:
-    found = load_mmlu(lines(tmp_path / "x.jsonl", {"question": "Which?"}, {"question": "Which?", "choices": ["a", "b"]}, {}, 5))
+    found = load_mmlu(
+        written_lines(tmp_path / "x.jsonl", {"question": "Which?"}, {"question": "Which?", "choices": ["a", "b"]}, {}, 5)
+    )
     assert [finding.text for finding in found.findings] == [
         "there are no options",
         "answer is missing",
         "question is missing",
         "the row is not an object",
     ]
-
-
-def test_an_id_that_two_rows_state_is_that_of_the_first(tmp_path: Path) -> None:
-    row = {"id": 3, "question": "Which?", "subject": "rivers", "choices": ["a", "b"], "answer": 0}
-    found = load_mmlu(lines(tmp_path / "x.jsonl", row, {**row, "question": "Another?"}))
-    assert [item.text for item in found.items] == ["Which?"]
-    assert codes(found) == [("error", "duplicate_id", 2)]
 
 
 def test_a_folder_gives_its_test_files_and_the_dev_files_beside_as_examples(tmp_path: Path) -> None:
@@ -215,19 +197,11 @@ def test_a_folder_gives_its_test_files_and_the_dev_files_beside_as_examples(tmp_
     assert load_mmlu(tmp_path / "test" / "b_test.csv").examples == examples
 
 
-def test_a_flat_folder_tells_its_files_apart_by_their_names(tmp_path: Path) -> None:
-    for split in ("test", "dev", "val"):
-        written(tmp_path / f"contest_{split}.csv", [CELLS])
-    found = load_mmlu(tmp_path)
-    assert [item.item_id for item in found.items] == ["contest/0"]
-    assert [item.item_id for item in found.examples] == ["contest/dev/0"]
-
-
 def test_findings_say_which_part_they_concern(tmp_path: Path) -> None:
     written(tmp_path / "a_test.csv", [CELLS[:5], ['"' * 3, *CELLS[1:]]])
     (tmp_path / "b_test.csv").write_bytes(b"")
     row = {"question": CELLS[0], "choices": CELLS[1:5], "answer": 9}
-    path = lines(tmp_path / "c_test.jsonl", {**row, "subject": "law"}, {**row, "subject": 5}, 7)
+    path = written_lines(tmp_path / "c_test.jsonl", {**row, "subject": "law"}, {**row, "subject": 5}, 7)
     path.write_bytes(path.read_bytes() + b"{")
     found = load_mmlu(tmp_path)
     assert [(finding.code, finding.part) for finding in found.findings] == [
@@ -238,12 +212,6 @@ def test_findings_say_which_part_they_concern(tmp_path: Path) -> None:
         ("no_object", "c"),
         ("json", None),
     ]
-
-
-def test_a_folder_without_files_and_a_path_without_anything_say_so(tmp_path: Path) -> None:
-    assert [finding.code for finding in load_mmlu(tmp_path).findings] == ["no_files"]
-    with pytest.raises(ItemError, match="no such file"):
-        load_mmlu(tmp_path / "absent")
 
 
 @given(

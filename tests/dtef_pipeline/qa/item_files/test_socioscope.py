@@ -254,7 +254,7 @@ def test_members_are_counted_as_the_parser_counts_them(members: list[object], ot
 def test_the_shared_questions_stand_on_their_transcripts() -> None:
     if not TRANSCRIPTS.is_dir():
         pytest.skip(f"no transcripts at {TRANSCRIPTS}")
-    turns = {}
+    turns: dict[tuple[str, int], str] = {}
     for path in (TRANSCRIPTS / "interviews").glob("*.csv"):
         with path.open(encoding="utf-8", newline="") as file:
             turns |= {(path.name, int(row["turn"])): row["text"] for row in csv.DictReader(file)}

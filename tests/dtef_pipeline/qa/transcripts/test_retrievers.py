@@ -116,9 +116,9 @@ def test_a_filter_is_exact_equality_on_all_its_keys() -> None:
         ({"project": "A"}, "got the key 'project'; allowed: PROJECT"),
         ({"YEAR": "2024"}, "YEAR: got '2024'; allowed: a whole number"),
         ({"YEAR": True}, "YEAR: got True"),
-        ({"YEAR": 10**30}, "YEAR: got 'a int'"),
+        ({"YEAR": 10**30}, "YEAR: got '10000"),
         ({"NAME": None}, "NAME: got None; allowed: text"),
-        ({"NAME": ["a"]}, "NAME: got 'a list'; allowed: text"),
+        ({"NAME": ["a"]}, "; allowed: text"),
         (["NAME"], "allowed: metadata and their values"),
     ],
 )

@@ -30,19 +30,10 @@ KENYA = "country:kenya"
 def row(segment: str, question: str, n: int, observed: Sequence[float], others: Sequence[float] | None) -> dict[str, Any]:
     attribute, _, value = segment.partition(":")
     k = len(observed)
-    return {
-        "segment": segment,
-        "attribute": attribute,
-        "value": value.title(),
-        "question_id": question,
-        "options": [f"o{place}" for place in range(k)],
-        "dont_know": [False] * k,
-        "observed": list(observed),
-        "n": n,
-        "population": None,
-        "leave_one_out_marginal": others if others is None else list(others),
-        "shuffled": None,
-    }
+    of = {"segment": segment, "attribute": attribute, "value": value.title(), "n": n, "observed": list(observed)}
+    asked = {"question_id": question, "options": [f"o{place}" for place in range(k)], "dont_know": [False] * k}
+    marginals = {"population": None, "leave_one_out_marginal": others if others is None else list(others), "shuffled": None}
+    return {**of, **asked, **marginals}
 
 
 def left_out(answers: Answers, segment: str, question: str) -> list[float] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -45,30 +46,18 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
         for question in range(QUESTIONS):
             at = {"segment": segment, "question_id": f"q{question:02}", "value": segment}
             asked.append({**at, "question_text": f"Question {question}?", "n": 20 + 30 * place})
-            for level in ("0", "5"):
-                for draw in (0, 1):
-                    row = {**at, "context_level": level, "draw": draw}
-                    for model, mean in WHOLE.items():
-                        score = float(np.clip(mean + 0.05 * generator.normal(), 0, 1))
-                        scored.append(
-                            {**row, "model": model, "model_variant": model, "score": score, "predicted": [0.5, 0.3, 0.2]}
-                        )
-                    scored.append({**row, "model": "mute", "model_variant": "mute", "status": "unparseable", "score": 0.0})
-                    if question < 4:
-                        scored.append(
-                            {**row, "model": "partly", "model_variant": "partly", "score": 0.7, "predicted": [0.5, 0.3, 0.2]}
-                        )
+            for level, draw in product(("0", "5"), (0, 1)):
+                row = {**at, "context_level": level, "draw": draw}
+                said = {model: float(np.clip(mean + 0.05 * generator.normal(), 0, 1)) for model, mean in WHOLE.items()}
+                for model, score in {**said, **({"partly": 0.7} if question < 4 else {})}.items():
+                    scored.append({**row, "model": model, "model_variant": model, "score": score, "predicted": [0.5, 0.3, 0.2]})
+                scored.append({**row, "model": "mute", "model_variant": "mute", "status": "unparseable", "score": 0.0})
     survey = survey_rows(*asked)
+    references = compute_reference_scores(survey, draws=20)
     with duckdb.connect() as made:
-        made.register("scores_rows", scores_table(scored))
-        made.register("survey_rows", survey)
-        made.register("reference_rows", compute_reference_scores(survey, draws=20))
-        for name, rows in (
-            ("scores", "scores_rows"),
-            ("survey_responses", "survey_rows"),
-            ("reference_scores", "reference_rows"),
-        ):
-            made.execute(f"CREATE VIEW {name} AS FROM {rows}")
+        for name, rows in {"scores": scores_table(scored), "survey_responses": survey, "reference_scores": references}.items():
+            made.register(f"{name}_rows", rows)
+            made.execute(f"CREATE VIEW {name} AS FROM {name}_rows")
         yield made
 
 

@@ -22,16 +22,9 @@ PLAIN, COT, SHIFT = "distribution/attribute-label", "distribution/attribute-labe
 
 def of(condition: str, *scores: float | None, **given: Any) -> list[dict[str, Any]]:
     """Scores of m on q0, q1, ...; None: the call failed."""
+    known = {"model": "m", "model_variant": VARIANT, "condition": condition}
     return [
-        {
-            "model": "m",
-            "model_variant": VARIANT,
-            "condition": condition,
-            "question_id": f"q{i}",
-            "score": score,
-            "status": "error" if score is None else "ok",
-            **given,
-        }
+        {**known, "question_id": f"q{i}", "score": score, "status": "error" if score is None else "ok", **given}
         for i, score in enumerate(scores)
     ]
 

@@ -66,17 +66,11 @@ def test_marginals_move_with_the_people_they_are_made_of_as_a_naive_loop_moves_t
     everyone = np.average(truths, axis=0, weights=sizes)
     others = [np.average(np.delete(truths, i, axis=0), axis=0, weights=np.delete(sizes, i)) for i in range(3)]
     rows = [
-        {
-            "segment": f"country:{i}",
-            "question_id": "q0",
-            "n": n,
-            "observed": p,
-            "leave_one_out_marginal": others[i].tolist(),
-            "population": everyone.tolist(),
-        }
+        {"segment": f"country:{i}", "question_id": "q0", "n": n, "observed": p, "leave_one_out_marginal": others[i].tolist()}
         for i, (n, p) in enumerate(GROUPS)
     ]
     given = {LEAVE_ONE_OUT: others[0].tolist(), POPULATION_MARGINAL: everyone.tolist()}
+    rows = [{**row, "population": everyone.tolist()} for row in rows]
     found = noise_of([answer(0, name, segment="country:0", predicted=p) for name, p in given.items()], rows)
     rng = np.random.default_rng(6)
     by_others, by_everyone = [], []
@@ -138,12 +132,7 @@ def test_a_draw_that_was_not_parsed_has_its_score_whatever_the_answers_were() ->
 
 
 def test_questions_of_different_length_and_pairs_that_are_not_known() -> None:
-    four = {
-        "options": ["a", "b", "c", "d"],
-        "dont_know": [False] * 4,
-        "observed": [0.1, 0.2, 0.3, 0.4],
-        "leave_one_out_marginal": None,
-    }
+    four = {"options": [*"abcd"], "dont_know": [False] * 4, "observed": [0.1, 0.2, 0.3, 0.4], "leave_one_out_marginal": None}
     scores = [answer(0), answer(1, predicted=[0.25] * 4), answer(2)]
     found = noise_of(scores, [{}, {**four, "population": [0.25] * 4}])
     assert (found.score.std(axis=1) > 0).tolist() == [True, True, False]

@@ -67,17 +67,8 @@ def test_options_of_another_number_are_a_mistake_of_the_caller() -> None:
         parse_response("[1, 2, 3]", 3, ("Yes", "No"))
 
 
-WORDS = (
-    "Strongly agree",
-    "Agree",
-    "Neither",
-    "Disagree",
-    "Strongly disagree",
-    "18-25",
-    "More than 7",
-    "Don't know",
-    "No, never",
-)
+WORDS = ("Strongly agree", "Agree", "Neither", "Disagree", "Strongly disagree")
+WORDS += ("18-25", "More than 7", "Don't know", "No, never")
 PROSE = st.sampled_from(
     ["", "Here is my prediction:\n", "Based on the context, this group leans liberal [1].\n\n", "Sure!\n", "<think>[1, 2, 3]</think>"]
 )  # fmt: skip

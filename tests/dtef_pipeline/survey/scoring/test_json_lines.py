@@ -19,14 +19,6 @@ def scored(**fields: Any) -> dict[str, Any]:
     return found
 
 
-def test_a_line_gives_the_published_check_values() -> None:
-    found = scored(response="[45.2, 30.1, 15.5, 9.2]", expected=[40, 35, 15, 10], id=7)
-    assert (found["id"], found["status"]) == (7, "ok")
-    assert found["predicted"] == pytest.approx([0.452, 0.301, 0.155, 0.092])
-    assert found["score"] == found["js"] == pytest.approx(0.948749, abs=5e-7)
-    assert found["emd_normalized"] == pytest.approx(0.979, abs=5e-7)
-
-
 def test_options_let_labels_be_read_in_any_order() -> None:
     found = scored(response="No: 30%\nYes: 70%", expected=[70, 30], options=["Yes", "No"])
     assert found["predicted"] == pytest.approx([0.7, 0.3])

@@ -24,18 +24,9 @@ def a_round(questions: int = 3, *, round_id: str = "S1", seed: int = 1) -> pa.Ta
     rows = []
     for question in range(questions):
         for attribute, value in segments:
-            rows.append(
-                {
-                    "round": round_id,
-                    "question_id": f"q{question}",
-                    "question_text": f"Question number {question}?",
-                    "segment": f"{attribute}:{value}",
-                    "attribute": attribute,
-                    "value": value,
-                    "observed": rng.dirichlet([4, 3, 2]).tolist(),
-                    "n": int(rng.integers(15, 300)),
-                }
-            )
+            asked = {"round": round_id, "question_id": f"q{question}", "question_text": f"Question number {question}?"}
+            of = {"segment": f"{attribute}:{value}", "attribute": attribute, "value": value}
+            rows.append({**asked, **of, "observed": rng.dirichlet([4, 3, 2]).tolist(), "n": int(rng.integers(15, 300))})
     return survey_rows(*rows)
 
 

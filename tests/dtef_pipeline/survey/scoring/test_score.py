@@ -13,41 +13,28 @@ from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.survey.scoring.score import score_predictions
 from dtef_pipeline.survey.tables import METRICS, PREDICTIONS, SCORES, SURVEY_RESPONSES
 
+KENYA = {"round": "GD4", "segment": "country:kenya"}
 LIKERT = ["Disagree", "Neutral", "Agree", "Don't know"]
 
 
 def survey_row(question: str, observed: list[float], **fields: Any) -> dict[str, Any]:
-    row = {
-        "round": "GD4",
-        "segment": "country:kenya",
+    k = len(observed)
+    asked = {"question_id": question, "question_order": 3, "options": LIKERT[:k], "scale": "ordinal", "dont_know": [False] * k}
+    return {
+        **KENYA,
         "attribute": "country",
         "value": "Kenya",
-        "question_id": question,
-        "question_order": 3,
-        "options": LIKERT[: len(observed)],
-        "scale": "ordinal",
-        "dont_know": [False] * len(observed),
+        **asked,
         "observed": observed,
         "n": 57,
         "circular": False,
+        **fields,
     }
-    return row | fields
 
 
 def prediction(question: str, response: str | None, **fields: Any) -> dict[str, Any]:
-    row = {
-        "round": "GD4",
-        "segment": "country:kenya",
-        "snapshot": "base",
-        "question_id": question,
-        "context_level": "5",
-        "model": "m",
-        "draw": 0,
-        "call_status": "answered",
-        "response": response,
-        "finish_reason": "stop",
-    }
-    return row | fields
+    asked = {"snapshot": "base", "question_id": question, "context_level": "5", "model": "m", "draw": 0}
+    return {**KENYA, **asked, "call_status": "answered", "response": response, "finish_reason": "stop", **fields}
 
 
 def scores(predictions: list[dict[str, Any]], survey: list[dict[str, Any]], metric: str = "js") -> list[dict[str, Any]]:
@@ -165,18 +152,12 @@ def test_corrected_errors_need_n_and_go_by_the_effective_one() -> None:
     assert len({row["truth_id"] for row in (unknown, *others)}) == 3
 
 
-def test_a_prediction_without_a_survey_row_is_named() -> None:
+def test_predictions_that_fit_no_row_of_the_survey_are_named() -> None:
     lost = [prediction("q9", "[1, 1]"), prediction("q3", "[1, 1, 1]"), prediction("q8", "[1, 1]", segment="x:y")]
     with pytest.raises(DtefError, match=r"without a survey row: GD4/country:kenya/q9, GD4/x:y/q8; ingest"):
         scores(lost, SURVEY)
-
-
-def test_a_survey_key_twice_is_named() -> None:
     with pytest.raises(DtefError, match=r"GD4/country:kenya/q3; allowed"):
         scores([prediction("q3", "[1, 1, 1]")], [SURVEY[0], SURVEY[0]])
-
-
-def test_an_observed_distribution_of_another_length_is_named() -> None:
     with pytest.raises(DtefError, match=r"observed distributions .*: GD4/country:kenya/q3"):
         scores([prediction("q3", "[1, 1, 1]")], [survey_row("q3", [0.5, 0.5], options=LIKERT[:3])])
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import duckdb
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -21,6 +22,17 @@ Open = Callable[..., duckdb.DuckDBPyConnection]
 def no_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
     """Boards are computed without intervals, which take most of the time and stand on no page of these tests."""
     monkeypatch.setattr(contents, "SurveyBoardOptions", partial(SurveyBoardOptions, intervals=False))
+
+
+@pytest.fixture
+def boards_of_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the boards that pages of segments, questions and models need are computed where none is stored."""
+    compute, needed = contents.compute_board, ("overall", "segment", "question", "attribute")
+
+    def compute_needed(connection: duckdb.DuckDBPyConnection, view: str, *given: Any) -> pd.DataFrame:
+        return compute(connection, view, *given) if view in needed else pd.DataFrame()
+
+    monkeypatch.setattr(contents, "compute_board", compute_needed)
 
 
 @pytest.fixture

@@ -14,28 +14,16 @@ from dtef_pipeline.tables import COMPARISONS
 from tests.dtef_pipeline.survey.site.conftest import Open
 from tests.made.scores import scores_of, survey_rows
 
+pytestmark = pytest.mark.usefixtures("boards_of_pages")
 OTHERS, UNIFORM = "baseline/leave-one-out-marginal", "baseline/uniform"
 KNOWN = {"context_level": "0", "condition": "distribution/attribute-label", "metric": "js", "targets": "clean"}
 
 
 def board_row(model: str, score: float, rank: int | None, **given: Any) -> dict[str, Any]:
-    return {
-        "model": model,
-        "model_variant": model,
-        "score": score,
-        "adjusted_score": score,
-        "rank": rank,
-        "rank_low": rank,
-        "rank_high": rank,
-        "score_low": score - 0.01,
-        "score_high": score + 0.01,
-        "ceiling": 0.9,
-        "skill": 0.0,
-        "n_pairs": 20,
-        "note": "",
-        **KNOWN,
-        **given,
-    }
+    ranks = dict.fromkeys(("rank", "rank_low", "rank_high"), rank)
+    scores = {"score": score, "adjusted_score": score, "score_low": score - 0.01, "score_high": score + 0.01}
+    known = {"ceiling": 0.9, "skill": 0.0, "n_pairs": 20, "note": "", **KNOWN}
+    return {"model": model, "model_variant": model, **scores, **ranks, **known, **given}
 
 
 def compared(better: str, worse: str, verdict: str, among: str, **given: Any) -> dict[str, Any]:

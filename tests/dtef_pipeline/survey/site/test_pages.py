@@ -22,6 +22,7 @@ from tests.dtef_pipeline.survey.site.conftest import Open
 from tests.made.predictions import blueprints_of, predictions_of
 from tests.made.scores import reference_table, scores_table, survey_rows
 
+pytestmark = pytest.mark.usefixtures("boards_of_pages")
 OTHERS = "baseline/leave-one-out-marginal"
 CHILE, KENYA, PERU, POLAND = SEGMENTS = ("country:chile", "country:kenya", "country:peru", "country:poland")
 CEILINGS = {CHILE: 0.9, KENYA: 0.8, PERU: 0.95, POLAND: 0.95}

@@ -8,7 +8,9 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.site.content import Chart, Section, Table
+from dtef_pipeline.survey.boards.board_rows import compute_board
 from dtef_pipeline.survey.boards.schemas import RESPONSIVENESS, SEGMENT_GAPS
+from dtef_pipeline.survey.site import contents
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.survey.site.data_sections import data_sections
 from dtef_pipeline.survey.site.sections import build_conditions_section
@@ -18,6 +20,7 @@ from tests.dtef_pipeline.survey.site.conftest import Open
 from tests.made.predictions import predictions_of
 from tests.made.scores import scores_of, scores_table, survey_rows
 
+pytestmark = pytest.mark.usefixtures("boards_of_pages")
 PLAIN = "distribution/attribute-label"
 KEY = {"context_level": "0", "condition": PLAIN, "targets": "clean", "metric": "js"}
 
@@ -114,7 +117,8 @@ def test_attributes_stand_side_by_side_in_words(open_tables: Open) -> None:
     assert table(found).rows[0]["ageGroup"].value == pytest.approx(0.85)
 
 
-def test_metrics_stand_with_their_ranks(open_tables: Open) -> None:
+def test_metrics_stand_with_their_ranks(open_tables: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contents, "compute_board", compute_board)
     scores = [
         row | {"cosine": row["score"] - 0.1}
         for model, score in (("a", 0.6), ("b", 0.7))

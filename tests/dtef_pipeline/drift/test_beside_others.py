@@ -88,7 +88,7 @@ class TestWhoMoved:
             assert one.verdict == "watch"
             assert f"this model or {other} moved: the data do not show which" in one.notes
 
-    def test_what_all_do_together_is_the_nights_and_no_models(self) -> None:
+    def test_what_all_do_together_is_the_snapshots_and_no_models(self) -> None:
         panel = Panel(models=4, nights=30, shift=-0.1, since=15, all_shift=True)
         assert {one.verdict for one in verdicts(panel).values()} == {"watch"}
         night = common(panel)
@@ -132,7 +132,7 @@ class TestRates:
         assert max(found.first, found.other) <= 0.25  # two of 8: more is one in 500 at 4 %
 
     @pytest.mark.parametrize(("shift", "within"), [(-0.08, 10), pytest.param(-0.05, 20, marks=pytest.mark.thorough)])
-    def test_beside_another_model_a_shift_is_found_however_the_nights_wander(self, shift: float, within: int) -> None:
+    def test_beside_another_model_a_shift_is_found_however_the_snapshots_wander(self, shift: float, within: int) -> None:
         found = rates(
             Panel(models=2, wobble=0.02, autocorrelation=0.8, shift=shift, since=10, nights=10 + within), 8, 4, looks=1
         )
@@ -141,7 +141,7 @@ class TestRates:
 
 
 @pytest.mark.parametrize(("control", "said"), [(["b"], ""), (["c", "d", "a"], "drift.control: c, d asked in too few")])
-def test_a_control_that_was_not_asked_in_these_nights_is_named(control: list[str], said: str) -> None:
+def test_a_control_that_was_not_asked_in_these_snapshots_is_named(control: list[str], said: str) -> None:
     rows: Rows = [*nights([0.6] * 8, model="a"), *nights([0.6] * 8, model="b"), *nights([0.6] * 2, model="c")]
     checks, _ = found(rows, control=control)
     (reason,) = (row["reason"] for row in checks if row["model"] == "a")
@@ -149,7 +149,7 @@ def test_a_control_that_was_not_asked_in_these_nights_is_named(control: list[str
     assert bool(said) == ("drift.control" in reason)
 
 
-def test_tables_have_the_night_and_the_model_side_by_side() -> None:
+def test_tables_have_the_snapshot_and_the_model_side_by_side() -> None:
     fell: Rows = [*nights([0.6] * 12, model="a"), *nights([0.6] * 5 + [0.45] * 7, model="b"), *nights([0.6] * 12, model="c")]
     checks, _ = found(fell)
     assert {row["model"]: (row["verdict"], row["shared_verdict"], row["control"]) for row in checks} == {
