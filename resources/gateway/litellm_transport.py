@@ -57,10 +57,15 @@ _E = TypeVar("_E", bound=BaseException)
 
 
 UNKNOWN_PROVIDER = "LiteLLM knows no such provider; write PROVIDER/MODEL, as in openai/gpt-4.1-mini"
+_WITHOUT_ADDRESS = ("custom", "oobabooga", "petals", "triton", "vllm")
+"""Providers of litellm that are the user's own servers: without an address each call would fail and be retried for minutes."""
 
 
 def find_unknown_provider(spec: ModelSpec) -> str | None:
-    """Return what is wrong with the model string if litellm knows no provider for it, or None. Loads litellm, which takes seconds."""
+    """Return what is wrong with the provider of a model without `api_base`, or None. Loads litellm, which takes seconds."""
+    provider, _, name = spec.model.partition("/")
+    if provider in _WITHOUT_ADDRESS and "://" not in name:
+        return f"{provider} needs the address of your server: write openai/{name} with its api_base in the models file"
     litellm = load_litellm()
     try:
         litellm.get_llm_provider(spec.model)

@@ -120,6 +120,13 @@ def test_a_model_under_test_that_is_not_known_is_reported_before_judges_are_miss
     assert "no model or collection 'nosuch'" in refused("rubric", "run", "--estimate", "--model", "nosuch")
 
 
-@pytest.mark.parametrize("options", [["--model", "nosuch/x"], ["--model", "cand-a", "--judge", "standard=nosuch/x"]])
-def test_a_provider_that_litellm_does_not_know_is_refused_as_in_the_run(players: Players, options: list[str]) -> None:
-    assert "nosuch/x: LiteLLM knows no such provider" in refused("rubric", "run", "--estimate", *options)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--model", "nosuch/x"], "nosuch/x: LiteLLM knows no such provider"),
+        (["--model", "cand-a", "--judge", "standard=nosuch/x"], "nosuch/x: LiteLLM knows no such provider"),
+        (["--model", "custom/x"], "custom/x: custom needs the address of your server"),
+    ],
+)
+def test_a_provider_that_cannot_be_asked_is_refused_as_in_the_run(players: Players, options: list[str], message: str) -> None:
+    assert message in refused("rubric", "run", "--estimate", *options)
