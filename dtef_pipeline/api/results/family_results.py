@@ -18,6 +18,7 @@ from dtef_pipeline.api.results.run_context import RunContext, UsageTotals
 from dtef_pipeline.api.results.run_outcomes import OutcomeCounts, Unit, count_by_group, format_remarks
 from dtef_pipeline.api.results.trace_bodies import RunResponse
 from dtef_pipeline.boards.costs import count_calls_once, sum_usage
+from dtef_pipeline.drift.verdict_tables import ANCHOR_TABLES
 from dtef_pipeline.families import FAMILY_BY_NAME, TABLES
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, estimate_ratios
 
@@ -41,7 +42,7 @@ class FamilyResults:
     choice_columns: tuple[str, ...] = ("model", "draw")
     """Columns that decide whether a row belongs to the run."""
     call_tables: tuple[str, ...] = ()
-    """Tables whose calls count for the run's cost; empty: all of the family's."""
+    """Tables whose calls count for the run's cost; empty: all of the family's but anchors, which are judged apart from runs."""
     extra_tables: tuple[str, ...] = ()
     """Tables of the results, in addition to answers, calls and scores."""
     board = ""
@@ -62,7 +63,8 @@ class FamilyResults:
         self.answer_keys = self.answer_keys or tuple(
             name for name in _USUAL_NAMES if all(schema is None or name in schema.names for schema in schemas)
         )
-        self.call_tables = self.call_tables or tuple(source.table for source in self.family.calls.tables)
+        in_partitions = (source.table for source in self.family.calls.tables if source.table not in ANCHOR_TABLES)
+        self.call_tables = self.call_tables or tuple(in_partitions)
 
     @property
     def source_tables(self) -> tuple[str, ...]:

@@ -41,7 +41,6 @@ class QaResults(FamilyResults):
 
     answer_keys = ("item_id", "condition", "model_variant", "draw")
     choice_columns = ("model", "draw", "condition", "item_id")
-    call_tables = ("qa_responses", "qa_judgements")
     extra_tables = ("qa_prompts", "qa_items", "qa_documents")
     board = "qa_board"
     board_columns = ("condition", "measured_by", "interval_kind", "parse_rate")
