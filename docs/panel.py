@@ -80,6 +80,7 @@ EXAMPLES: dict[str, Any] = {
 UNSET = {
     "rounds": "all that have been run",
     "context_levels": "all that have prompts",
+    "conditions": "distribution/attribute-label; an empty list: all that have prompts",
     "drift.control": "all others",
     "rubric.analysts": "the collection `analyst`",
     "qa.sample_rate": "the file's",

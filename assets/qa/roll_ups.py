@@ -99,7 +99,7 @@ qa_drift, qa_has_no_drift = build_drift_assets(
     FamilyDrift(
         subject=QA_WATCHED,
         code_version="6",
-        details="If the judge was shown stored answers again (`qa_anchors`), `net_shift` is the shift of a judged score without the "
+        details="If the judge was shown anchors again (`qa_anchors`), `net_shift` is the shift of a judged score without the "
         "judge's own shift, so that a drift of the judge does not count as drift of the model.",
         scores=("qa_scores", "part", "dtef qa run"),
     )
@@ -108,7 +108,7 @@ qa_drift, qa_has_no_drift = build_drift_assets(
 
 @asset_check(asset=qa_drift)
 def qa_judge_is_stable(store: Store) -> dg.AssetCheckResult:
-    """Warns of a judge whose scores of the same stored answers changed, on its own or together with other judges."""
+    """Warns of a judge whose scores of the same anchors changed, on its own or together with other judges."""
     rows = store.warehouse.read_or_empty("judge_drift", family="qa").to_pylist()
     offenders = [
         f"{row['judge']}, {row['evaluator']}, {row['verdict']} since {row['first_snapshot']}: {row['shift']:+.4f}"
@@ -123,12 +123,12 @@ qa_pipeline, qa_roll_ups, qa_boards_after_run = family_jobs(QA_FAMILY, QA_STAGES
 qa_nightly = dg.define_asset_job(
     "qa_nightly",
     selection=dg.AssetSelection.assets(*stage_keys(QA_STAGES), qa_anchors.key),
-    description="Job of the schedule `qa_nightly`: runs the stages for the panel's parts, and shows the judge stored answers again.",
+    description="Job of the schedule `qa_nightly`: runs the stages for the panel's parts, and shows the judge anchors (stored answers) again.",
 )
 qa_anchors_rerun = dg.define_asset_job(
     "qa_anchors_rerun",
     selection=dg.AssetSelection.assets(qa_anchors),
-    description="Shows the judge stored answers again in a snapshot, so that its drift can be distinguished from drift of the models.",
+    description="Shows the judge anchors (stored answers) again in a snapshot, so that its drift can be distinguished from drift of the models.",
 )
 QA_JOBS = [qa_pipeline, qa_nightly, qa_roll_ups, qa_anchors_rerun]
 QA_SENSORS = [qa_boards_after_run]

@@ -185,7 +185,7 @@ rubric_drift, rubric_has_no_drift = build_drift_assets(
     FamilyDrift(
         subject=WATCHED,
         code_version="6",
-        details="If judges judged stored answers again (`rubric_anchors`), `net_shift` is a model's shift minus theirs.",
+        details="If judges judged anchors again (`rubric_anchors`), `net_shift` is a model's shift minus theirs.",
         scores=("rubric_scores", "blueprint", "dtef rubric run"),
     )
 )

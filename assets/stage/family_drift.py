@@ -164,7 +164,7 @@ class FamilyDrift:
 `drift` has the verdict on each model: `drift` where the documented rule flags it and there is strong evidence however often one looks, `watch`
 where only the rule does; `shared_verdict` says whether the scores of all models changed together. `drift_series` is the timeline behind it.
 `drift_rule` has the result of the documented rule for each partition: a gap of 0.05 and 10 % between the lowest and the highest snapshot, at
-temperature 0. `judge_drift` has judges that scored stored answers again. {self.details} The panel's section `drift` has the settings."""
+temperature 0. `judge_drift` has judges that scored anchors again. {self.details} The panel's section `drift` has the settings."""
 
 
 def build_drift_assets(family: FamilyDrift) -> tuple[dg.AssetsDefinition, dg.AssetChecksDefinition]:

@@ -31,7 +31,11 @@ class BoardConfig(dg.Config):
 
     metric: str = Field(default="js", description=f"Metric to rank by: {', '.join(METRICS)}.")
     intervals: bool = Field(default=True, description="Whether boards have intervals and ranges of ranks.")
-    seed: int = Field(default=SEED, ge=0, description="Seed of the resampled answers behind intervals.")
+    seed: int = Field(
+        default=SEED,
+        ge=0,
+        description="Seed of the simulated respondents behind the sampling error in intervals.",
+    )
 
     non_answers: bool = Field(
         default=False, description="Include segments of people who did not answer, such as party:refused."

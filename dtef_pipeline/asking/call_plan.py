@@ -18,12 +18,12 @@ PLANNED: Mapping[str, str] = {
     "requests": "Distinct requests; requests with the same text are sent once",
     "replayed": "Requests whose response is stored: they cost nothing",
     "calls": "Requests to send: all that are not replayed; one embeds up to 64 texts",
-    "calls_most": "Calls if each request to a judge or an analyst has to be repeated once",
+    "calls_max": "Calls if each request to a judge or an analyst has to be repeated once",
     "prompt_tokens": "Tokens of the prompts to send, estimated on the high side",
     "response_tokens": "Tokens of responses of the usual length: the mean of stored ones, if any",
-    "response_tokens_most": "Tokens of responses of the greatest length: max_tokens of the model, or what the prompt needs if that is more",
+    "response_tokens_max": "Tokens of responses of the greatest length: max_tokens of the model, or what the prompt needs if that is more",
     "cost_usd": "US dollars for these calls with responses of the usual length",
-    "cost_usd_most": "US dollars for the most calls with the longest responses",
+    "cost_usd_max": "US dollars for the most calls with the longest responses",
 }
 """Columns of an estimate, by name."""
 
@@ -40,12 +40,12 @@ class PlannedCalls:
     requests: int = 0
     replayed: int = 0
     calls: int = 0
-    calls_most: int = 0
+    calls_max: int = 0
     prompt_tokens: float = 0.0
-    prompt_tokens_most: float = 0.0
+    prompt_tokens_max: float = 0.0
     """Like `prompt_tokens`, if every possible second request is sent and every text shown in prompts has its maximum length."""
     response_tokens: float = 0.0
-    response_tokens_most: float = 0.0
+    response_tokens_max: float = 0.0
 
     def send(self, prompt: float, usual: float, calls: int = 1) -> None:
         """Add `calls` calls with `prompt` prompt tokens in total and `usual` response tokens each."""
@@ -57,9 +57,9 @@ class PlannedCalls:
         """Add at most `calls` calls, including those of `send`, with `prompt` prompt tokens in total and `limit` response tokens each at
         most.
         """
-        self.calls_most += calls
-        self.prompt_tokens_most += prompt
-        self.response_tokens_most += calls * limit if calls else 0
+        self.calls_max += calls
+        self.prompt_tokens_max += prompt
+        self.response_tokens_max += calls * limit if calls else 0
 
 
 @dataclass(slots=True)

@@ -138,13 +138,13 @@ def costs(by: tuple[str, ...], family: str | None, snapshot: str | None, output:
 def drift(family: str, rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str | None, output: str) -> None:
     """Show whether a model now responds differently to the same prompts, and what else changed.
 
-    The first snapshots of a model (five, unless a panel file says otherwise) are its baseline. Later snapshots are compared with it on the
-    prompts that both have. Only models at temperature 0 get a verdict:
+    The first snapshots of a model (five, unless a panel file says otherwise) are its reference snapshots. Later ones are compared with
+    them on the prompts that both have. Only models at temperature 0 get a verdict:
 
     \b
-    drift   the highest mean score is at least 0.05 and 10 % above the lowest (the documented rule), and there is
-            strong evidence of a change: if no model changed, the chance that any row ever says drift is at most 5 %
-            (any row of a round, with --by round or --by segment), however many snapshots follow
+    drift   the highest mean score is at least 0.05 and 10 % above the lowest (the rule of Weval's methodology), and
+            there is strong evidence of a change: if no model changed, the chance that any row ever says drift is
+            at most 5 % (any row of a round, with --by round or --by segment), however many snapshots follow
     watch   the rule is met without strong evidence: look again when there are more snapshots
     none    the rule is not met
     A row without a verdict was not compared, and says why.
@@ -155,8 +155,8 @@ def drift(family: str, rounds: tuple[str, ...], by: str, since: tuple[str, ...],
 
     \b
     Exit code: 0 done; 1 a file was left out; 2 an option or the set-up is wrong; 3 the verdict that --fail-on names, or a worse one;
-    4 --fail-on drift was given, no row says drift, and for some row it is too early to tell (it needs a snapshot after the baseline);
-    5 --fail-on was given and no row could be compared.
+    4 --fail-on drift was given, no row says drift, and for some row it is too early to tell (it needs a snapshot after
+    the reference snapshots); 5 --fail-on was given and no row could be compared.
     """
     if family != USUAL_FAMILY:
         refuse_others(("by", "since", "fail_on"), f"--family {family}", exempt=("family",))
@@ -304,8 +304,8 @@ def score(file: Path, family: str, tasks: Path | None, corpus: Path | None, out:
     help="Judge to watch: APPROACH=MODEL for rubrics, which may be repeated; a model for qa.  [default: those of the blueprint, of the "
     "collection `judges`, or of the file of judges]",
 )
-@several("--max-cost-usd", metavar="[MODEL=]USD", help="Most US dollars that this may cost")
-@several("--max-calls", metavar="[MODEL=]N", help="Most calls that this may make")
+@several("--max-cost-usd", metavar="[MODEL=]USD", help="Maximum cost of this in US dollars")
+@several("--max-calls", metavar="[MODEL=]N", help="Maximum number of calls that this makes")
 @click.option("--results", "show", is_flag=True, help="Show the results of earlier snapshots per judge; makes no calls.")
 @writes_a_table
 @reports_errors

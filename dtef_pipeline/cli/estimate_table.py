@@ -61,9 +61,9 @@ ESTIMATE = "estimate"
 """Name of an estimate's columns in `dtef explain`."""
 BUDGETS = ("max_cost_usd", "max_calls", "max_tokens")
 _UNKNOWN_NAMED = 5
-DOLLARS = ["cost_usd", "cost_usd_most"]
-CALL_COUNTS = ["planned", "requests", "replayed", "calls", "calls_most"]
-TOKEN_COUNTS = ["prompt_tokens", "response_tokens", "response_tokens_most"]
+DOLLARS = ["cost_usd", "cost_usd_max"]
+CALL_COUNTS = ["planned", "requests", "replayed", "calls", "calls_max"]
+TOKEN_COUNTS = ["prompt_tokens", "response_tokens", "response_tokens_max"]
 
 
 def build_call_frame(rows: Sequence[PlannedCalls]) -> pd.DataFrame:
@@ -101,7 +101,7 @@ def print_estimate(
         format_call_frame(frame),
         explained_as,
         kept=["role", "model", "calls", *DOLLARS],
-        first_out=["planned", "calls_most", *TOKEN_COUNTS[::-1], "replayed"],
+        first_out=["planned", "calls_max", *TOKEN_COUNTS[::-1], "replayed"],
         lines=[*lines, *_describe_assumed_lengths(plan), *budgets, *_describe_sent_settings(rows)],
     )
 
@@ -152,22 +152,22 @@ def open_response_store(settings: Settings) -> Iterator[ResponseStore]:
 
 def _build_row(row: PlannedCalls) -> dict[str, Any]:
     rates = price(row.model) if row.calls else Price(0.0, 0.0)
-    maximum = row.response_tokens_most
+    maximum = row.response_tokens_max
     return {
         "role": row.role,
         "model": row.name,
         **{name: getattr(row, name) for name in CALL_COUNTS},
         "prompt_tokens": round(row.prompt_tokens),
         "response_tokens": round(row.response_tokens),
-        "response_tokens_most": maximum if math.isfinite(maximum) else None,
+        "response_tokens_max": maximum if math.isfinite(maximum) else None,
         "cost_usd": rates.compute_cost(round(row.prompt_tokens), round(row.response_tokens)) if rates else None,
-        "cost_usd_most": _compute_max_cost(rates, row),
+        "cost_usd_max": _compute_max_cost(rates, row),
     }
 
 
 def _compute_max_cost(rates: Price | None, row: PlannedCalls) -> float | None:
     """Return US dollars for the most calls with the longest responses, or None if unknown (no price, or no limit)."""
-    prompt, response = row.prompt_tokens_most, row.response_tokens_most
+    prompt, response = row.prompt_tokens_max, row.response_tokens_max
     if rates is None or (math.isinf(prompt) and rates.prompt > 0) or (math.isinf(response) and rates.completion > 0):
         return None
     return rates.compute_cost(round(prompt) if math.isfinite(prompt) else 0, round(response) if math.isfinite(response) else 0)
@@ -188,7 +188,7 @@ def format_call_frame(frame: pd.DataFrame) -> pd.DataFrame:
 def _sum(frame: pd.DataFrame, role: str, model: str) -> pd.DataFrame:
     total: dict[str, Any] = {"role": role, "model": model}
     total |= {name: frame[name].sum() for name in [*CALL_COUNTS, "prompt_tokens", "response_tokens"]}
-    total["response_tokens_most"] = frame["response_tokens_most"].sum(skipna=False)
+    total["response_tokens_max"] = frame["response_tokens_max"].sum(skipna=False)
     for name in DOLLARS:
         values = frame[name].dropna()
         text = f"${values.sum():,.4f}" if len(values) or not len(frame) else "unknown"
@@ -198,12 +198,12 @@ def _sum(frame: pd.DataFrame, role: str, model: str) -> pd.DataFrame:
 
 def _format_texts(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with dollars and longest responses as text."""
-    limits = [f"{value:,.0f}" if pd.notna(value) else "no limit" for value in frame["response_tokens_most"]]
+    limits = [f"{value:,.0f}" if pd.notna(value) else "no limit" for value in frame["response_tokens_max"]]
     extra_columns = {
         name: [value if isinstance(value, str) else f"${value:,.4f}" if pd.notna(value) else "unknown" for value in frame[name]]
         for name in DOLLARS
     }
-    return frame.assign(response_tokens_most=limits, **extra_columns)
+    return frame.assign(response_tokens_max=limits, **extra_columns)
 
 
 def sum_expected_usage(rows: Iterable[PlannedCalls]) -> dict[str, tuple[float, float]]:
@@ -211,9 +211,9 @@ def sum_expected_usage(rows: Iterable[PlannedCalls]) -> dict[str, tuple[float, f
     counted_rows = list(rows)
     dollars = build_call_frame(counted_rows)[DOLLARS].astype(float)
     tokens = sum(row.prompt_tokens + row.response_tokens for row in counted_rows)
-    max_tokens = sum(row.prompt_tokens_most + row.response_tokens_most for row in counted_rows)
+    max_tokens = sum(row.prompt_tokens_max + row.response_tokens_max for row in counted_rows)
     return {
-        "max_cost_usd": (dollars["cost_usd"].sum(skipna=False), dollars["cost_usd_most"].sum(skipna=False)),
-        "max_calls": (sum(row.calls for row in counted_rows), sum(row.calls_most for row in counted_rows)),
+        "max_cost_usd": (dollars["cost_usd"].sum(skipna=False), dollars["cost_usd_max"].sum(skipna=False)),
+        "max_calls": (sum(row.calls for row in counted_rows), sum(row.calls_max for row in counted_rows)),
         "max_tokens": (tokens, max_tokens if math.isfinite(max_tokens) else math.nan),
     }

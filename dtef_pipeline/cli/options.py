@@ -260,9 +260,11 @@ def make_budget_options(*roles: str) -> Option:
             "--max-cost-usd",
             multiple=True,
             metavar="[ROLE=|MODEL=]USD",
-            help=f"Most US dollars for the run, for a role in it ({', '.join(roles)}) or for a model; may be repeated.",
+            help=f"Maximum cost in US dollars of the run, of a role in it ({', '.join(roles)}) or of a model; may be repeated.",
         ),
-        several("--max-calls", metavar="[ROLE=|MODEL=]N", help="Most calls of the run, of a role in it or of a model"),
+        several(
+            "--max-calls", metavar="[ROLE=|MODEL=]N", help="Maximum number of calls in the run, of a role in it or of a model"
+        ),
     )
 
 

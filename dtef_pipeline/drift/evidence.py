@@ -148,7 +148,7 @@ Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
 
 BASELINE = 5
-"""Snapshots of the frozen baseline."""
+"""Number of reference snapshots: the frozen baseline."""
 ALPHA = 0.05
 RESOLUTION = 0.005
 """Spread of snapshot means below which they count as equal: a tenth of the smallest gap in the documented rule."""

@@ -177,12 +177,12 @@ def subtract_judges_of_row(row: Mapping[str, Any], judges: Sequence[JudgeDrift],
     first = row.get("first_snapshot")
     if first is None and judges:
         if all(judge.verdict is not None and not judge.has_shifted for judge in judges):
-            return NetDrift(None, "of the model: on stored answers the judges did not move")
+            return NetDrift(None, "of the model: on anchors the judges did not move")
         return NetDrift(None, "model or judges: the first snapshot of the shift is unknown")
     shifts = [shift for j in judges if (shift := j.compute_shift_since(str(first), row.get("outage") or ())) is not None]
     if not judges or len(shifts) < len(judges):
-        lacking = f"stored answers of {format_count(len(judges) - len(shifts), 'judge')} are missing"
-        lacking = lacking if shifts else "no judge was shown stored answers again"
+        lacking = f"anchors of {format_count(len(judges) - len(shifts), 'judge')} are missing"
+        lacking = lacking if shifts else "no judge was shown anchors again"
         return NetDrift(None, f"model or judges: {lacking} in these snapshots")
     shift, part = float(row["shift"]), float(np.mean(shifts)) * weight
     names = [judge.judge for judge in judges if judge.has_shifted]
@@ -192,8 +192,8 @@ def subtract_judges_of_row(row: Mapping[str, Any], judges: Sequence[JudgeDrift],
 def _describe_cause(shift: float, part: float, judges: Sequence[str]) -> str:
     """Describe the cause of a shift. `judges`: those that moved."""
     if not judges:
-        return f"a shift of the model: on stored answers the judges did not move ({part:+.4f})"
-    words = f"on stored answers {list_first_names(list(judges), _JUDGES_NAMED)} moved too, which makes"
+        return f"a shift of the model: on anchors the judges did not move ({part:+.4f})"
+    words = f"on anchors {list_first_names(list(judges), _JUDGES_NAMED)} moved too, which makes"
     numbers = f"{part:+.4f} of {shift:+.4f}; net of the judges {shift - part:+.4f}"
     if part / shift >= _MOSTLY:
         return f"a shift of the judges, not of the model: {words} {numbers}"

@@ -325,7 +325,7 @@ class _Comparison:
         shared = self._comparable.count_shared(latest)
         if shared < _NEARLY_ALL * len(latest.items):
             parts.append(
-                f"{shared:,} of {len(latest.items):,} prompts of {latest.label} are compared: the baseline has no others"
+                f"{shared:,} of {len(latest.items):,} prompts of {latest.label} are compared: the reference snapshots have no others"
             )
         since = self._comparable.snapshots[0].label
         if boundary := self._find_boundary_changes():

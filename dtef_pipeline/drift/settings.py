@@ -45,7 +45,7 @@ class WatchOptions(Part):
     """The settings of drift verdicts. Chances of a false `drift` hold regardless of how often you look."""
 
     baseline: Annotated[int, Field(ge=2)] = BASELINE
-    """Number of first snapshots that later ones are compared with."""
+    """Number of reference snapshots: the first ones, with which later ones are compared."""
     alpha: Annotated[float, Field(gt=0, lt=1)] = ALPHA
     """Chance that any of the series that are watched together has a false `drift`, however often you look."""
     since: Annotated[dict[str, str], BeforeValidator(_read_dates), AfterValidator(_check_dates)] = {}

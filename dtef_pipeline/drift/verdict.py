@@ -257,7 +257,7 @@ def _build_notes(result: _ScoreEvidence, outages: Outages, baseline: int, peer: 
     notes = []
     lasts = result.is_dated and signal.until == len(pairs.snapshots)
     if pairs.is_large and not lasts:
-        notes.append(f"the latest, {pairs.snapshots[-1]}, is {pairs.means[-1]:+.4f} from the baseline")
+        notes.append(f"the latest, {pairs.snapshots[-1]}, is {pairs.means[-1]:+.4f} from the reference snapshots")
     past, pending = ([pairs.snapshots[place] for place in part] for part in (outages.ended, outages.pending))
     if past:
         notes.append(f"off and back, which is an outage and no drift: {list_first_names(past, _MOST_NAMED)}")

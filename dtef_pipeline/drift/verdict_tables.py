@@ -48,7 +48,7 @@ EVIDENCE = (
     field(
         "shift",
         pa.float64(),
-        "Paired change of the mean score since first_snapshot, else since the baseline; null: too few snapshots",
+        "Paired change of the mean score since first_snapshot, else since the reference snapshots; null: too few snapshots",
     ),
     field("shift_low", pa.float64(), f"Lower end of the {_OF_SHIFT}"),
     field("shift_high", pa.float64(), f"Upper end of the {_OF_SHIFT}"),
@@ -69,7 +69,11 @@ SHARED = (
     field(
         "shared_verdict", pa.string(), "Verdict on the shift that all models share: none or watch; null: fewer than two models"
     ),
-    field("shared_shift", pa.float64(), "Shift that all models share since shared_first_snapshot, else since the baseline"),
+    field(
+        "shared_shift",
+        pa.float64(),
+        "Shift that all models share since shared_first_snapshot, else since the reference snapshots",
+    ),
     field("shared_first_snapshot", pa.string(), "Likeliest first snapshot of the shared shift; null: no strong evidence"),
 )
 """The verdict on the shift that all models of the same snapshots share."""
@@ -81,7 +85,7 @@ _TOP_CHANGES = field(
 _CHANGES = field(
     "changes",
     pa.list_(pa.struct([(name, pa.string()) for name in ("kind", "snapshot", "before", "after")])),
-    "Changes other than scores at the first snapshot of the shift, else since the baseline: parse rate, served model, prompts, ...",
+    "Changes other than scores at the first snapshot of the shift, else since the reference snapshots: parse rate, served model, prompts, ...",
 )
 PARTITION_DRIFT = (
     *MODEL_FIELDS,
@@ -100,7 +104,7 @@ DRIFT = pa.schema(
         FAMILY_FIELD,
         *MODEL_FIELDS,
         SETTING_FIELD,
-        field("n_prompts", pa.int64(), "Prompts of the baseline"),
+        field("n_prompts", pa.int64(), "Prompts of the reference snapshots"),
         _N_COMPARED,
         _LATEST,
         _GAP_COLUMN,
@@ -122,16 +126,24 @@ DRIFT_SERIES = pa.schema(
         *MODEL_FIELDS,
         SETTING_FIELD,
         SNAPSHOT_FIELD,
-        field("compared", pa.bool_(), "Flag: true where the snapshot shares enough with the baseline to be compared with it"),
-        field("in_baseline", pa.bool_(), "Flag: true where the snapshot is part of the baseline"),
+        field(
+            "compared",
+            pa.bool_(),
+            "Flag: true where the snapshot shares enough with the reference snapshots to be compared with them",
+        ),
+        field(
+            "in_baseline",
+            pa.bool_(),
+            "Flag: true for the reference snapshots: the first ones, with which later ones are compared",
+        ),
         field(
             "score",
             pa.float64(),
-            "Mean score over the prompts shared with the baseline (not compared: over all), 0-1: higher is better",
+            "Mean score over the prompts shared with the reference snapshots (not compared: over all), 0-1: higher is better",
         ),
-        field("difference", pa.float64(), "Mean paired difference of the score to the baseline: above 0 is better"),
+        field("difference", pa.float64(), "Mean paired difference of the score to the reference snapshots: above 0 is better"),
         PARSE_RATE_FIELD,
-        field("n_shared", pa.int64(), "Prompts shared with the baseline"),
+        field("n_shared", pa.int64(), "Prompts shared with the reference snapshots"),
         field("n_prompts", pa.int64(), "Prompts of the snapshot"),
         field(
             "log10_e",
@@ -175,12 +187,12 @@ JUDGE_DRIFT = pa.schema(
         field("evaluator", pa.string(), "Aspect of an answer that the judge scores; empty: criteria"),
         field("latest_snapshot", pa.string(), "Latest snapshot"),
         field("n_snapshots", pa.int64(), "Snapshots compared"),
-        field("n_items", pa.int64(), "Stored answers with a score in every snapshot"),
+        field("n_items", pa.int64(), "Anchors with a score in every snapshot"),
         *_RULE,
         *EVIDENCE,
     ]
 )
-"""One row per judge and evaluator: whether its scores of the same stored answers changed. A shift below 0: it became stricter."""
+"""One row per judge and evaluator: whether its scores of the same anchors changed. A shift below 0: it became stricter."""
 
 DRIFT_SCHEMAS: Mapping[str, pa.Schema] = {
     "drift": DRIFT,

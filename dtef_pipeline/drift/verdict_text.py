@@ -127,9 +127,9 @@ def _judge_words(row: Mapping[str, Any]) -> str:
         interval = f" (95 %: {row['shift_low']:+.4f} to {row['shift_high']:+.4f})" if has_interval else ""
         size = f"shift {row['shift']:+.4f}{interval}"
     since = f" since {row['first_snapshot']}" if row["first_snapshot"] else ""
-    answers = format_count(row["n_items"], "stored answer")
+    anchors = format_count(row["n_items"], "anchor")
     judge = ", ".join(filter(None, (row["judge"], row["evaluator"])))
-    return f"judge {judge}: {row['verdict']}{since} on {answers}, {size}; scores by this judge may have shifted with it"
+    return f"judge {judge}: {row['verdict']}{since} on {anchors}, {size}; scores by this judge may have shifted with it"
 
 
 def build_headline(checks: pa.Table, subject: Subject) -> str:

@@ -1,4 +1,4 @@
-"""The drift page: verdicts on each family's models, their timelines, and the judges on stored answers."""
+"""The drift page: verdicts on each family's models, their timelines, and the judges on anchors."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _MAX_NAMED = 3
 """Series that the first sentence names."""
 _ONE_SNAPSHOT = "There is one snapshot only. To detect drift, ask the same items again on another day."
 _DRIFT_GUIDE = (
-    "The first snapshots are the baseline; later ones are compared with it on the prompts that both asked. “Drift” means that the documented "
+    "The first snapshots are the reference; later ones are compared with it on the prompts that both asked. “Drift” means that the documented "
     "rule flags the model and the evidence is strong enough; the bar keeps false alarms rare however often you look. “Watch” means that the "
     "rule flags the model, but the evidence is not strong enough yet. “All models” is the verdict on all models together."
 )
@@ -68,11 +68,11 @@ _DRIFT_OF_JUDGES = (
         "shift",
         "Shift",
         "signed",
-        "Mean paired change since the drift began, else since the baseline",
+        "Mean paired change since the drift began, else since the reference snapshots",
         ends=("shift_low", "shift_high"),
     ),
     Column("n_snapshots", "Snapshots", "count"),
-    Column("n_items", "Answers", "count", "Stored answers with a score in every snapshot"),
+    Column("n_items", "Answers", "count", "Anchors with a score in every snapshot"),
     Column("reason", "Why", "note"),
 )
 _RULE_COLUMNS = (
@@ -209,17 +209,17 @@ def build_timelines(contents: SiteContents, family: FamilyEntry, rows: Sequence[
 
 
 def _build_timeline(row: Mapping[str, Any], snapshots: pd.DataFrame) -> Chart:
-    """Plot a compared snapshot at the baseline's mean plus its paired difference, so that failed calls do not move it."""
-    baseline = snapshots[snapshots["in_baseline"].eq(True) & snapshots["difference"].notna()]
-    mean = float((baseline["score"] - baseline["difference"]).mean()) if len(baseline) else None
+    """Plot a compared snapshot at the reference's mean plus its paired difference, so that failed calls do not move it."""
+    reference = snapshots[snapshots["in_baseline"].eq(True) & snapshots["difference"].notna()]
+    mean = float((reference["score"] - reference["difference"]).mean()) if len(reference) else None
     points = []
     for step in convert_to_rows(snapshots):
         is_compared = bool(step["compared"]) and mean is not None and not is_unknown(step["difference"])
         value = mean + step["difference"] if is_compared and mean is not None else step["score"]
         if not is_unknown(value):
-            kind = "baseline" if step["in_baseline"] else "compared" if is_compared else "not compared"
+            kind = "reference" if step["in_baseline"] else "compared" if is_compared else "not compared"
             points.append({"at": step["snapshot"], "value": value, "kind": kind, "note": f"{step['n_shared']} shared prompts"})
-    lines = [] if mean is None else [{"value": mean, "label": "mean of the baseline"}]
+    lines = [] if mean is None else [{"value": mean, "label": "mean of the reference snapshots"}]
     caption = f"{row['model']}, {row['setting']}: {row['verdict']}. {(row['reason'] or '').capitalize()}"
     return Chart("timeline", points, caption, lines)
 
@@ -250,7 +250,7 @@ def _build_judge_blocks(contents: SiteContents, family: FamilyEntry) -> Iterator
         return
     rows = convert_to_rows(drifts.sort_values(["judge", "evaluator"]))
     yield Prose([f"{line[:1].upper()}{line[1:]}." for line in list_moved_judges(rows)])
-    yield Table("Judges on stored answers that they judge again in every snapshot", _DRIFT_OF_JUDGES, rows)
+    yield Table("Judges on anchors, which they judge again in every snapshot", _DRIFT_OF_JUDGES, rows)
 
 
 def _build_reasons_block(rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:

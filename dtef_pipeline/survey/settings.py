@@ -72,19 +72,19 @@ class SurveySettings(RunSettings):
     conditions: Annotated[
         list[str],
         _validate_each(lambda text: text if "+system=" in text else BlueprintOptions.parse_condition(text).condition),
-        Setting(option="--condition", metavar="TASK[/FORMAT][+WORD...]", unset="distribution/attribute-label"),
+        Setting(option="--condition", metavar="TASK[/FORMAT][+FLAG...]", unset="distribution/attribute-label"),
     ] = [BlueprintOptions().condition]
     """Condition, such as shift/narrative+cot or batch=3+tokens=8000: a task (distribution, shift, synthetic-individuals, batch), a format of
-    context questions (attribute-label, distribution-context, narrative) and words (cot, structured, reversed, random, show-n, population,
-    rotated-N, system=ID, seed=N, tokens=N, reserve=N). In a panel file an empty list means all existing conditions."""
+    context questions (attribute-label, distribution-context, narrative) and flags (cot, structured, reversed, random, show-n, population,
+    rotated-N, system=ID, seed=N, tokens=N, reserve=N)."""
     system_prompts: Annotated[dict[str, str], Setting(doors=())] = {}
     """Texts of system prompts that are not shipped, by id."""
     keep_earlier: Annotated[bool, Setting(doors=())] = True
     """Also keep the prompts of conditions and context levels that earlier runs made."""
     questions: Annotated[Drawn, Setting(unset="all")] = None
-    """Number of questions of each round, drawn over its batteries."""
+    """Number of questions of each round, spread over its batteries."""
     sample_segments: Annotated[Drawn, Setting(unset="all")] = None
-    """Number of segments for each question, drawn over their attributes."""
+    """Number of segments for each question, spread over their attributes."""
     draws: Draws = 1
     """Number of responses to each prompt."""
     limits: Annotated[dict[str, int], Setting(doors=())] = {}

@@ -81,7 +81,9 @@ def run(is_estimate: bool, output: str, **given: Any) -> None:
 @flag("--trace", "with_trace", help="Show the episode move by move, with the messages to players and their replies.")
 @whole_number("--draw", floor=0, default=0, help="Number of the draw of a model's responses, from 0.")
 @click.option("--snapshot", default="base", show_default=True, help="Label of the responses.")
-@click.option("--max-cost-usd", type=click.FloatRange(min=0), help="Most US dollars that models may cost.  [default: no limit]")
+@click.option(
+    "--max-cost-usd", type=click.FloatRange(min=0), help="Maximum cost of the models in US dollars.  [default: no limit]"
+)
 @as_json
 @reports_errors
 def play(output: str, **given: Any) -> None:

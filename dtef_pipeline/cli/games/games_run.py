@@ -90,8 +90,8 @@ LEAGUE_ESTIMATE = {
     **PLANNED,
     "planned": "Texts to be written, in all episodes",
     "calls": "Requests to send: all that are not replayed, if each game continues with legal moves",
-    "calls_most": "Calls if every game lasts to its limit of turns, and every turn takes all its retries",
-    "response_tokens_most": "Tokens of the responses to the most calls, if each is as long as max_tokens of the model allows",
+    "calls_max": "Calls if every game lasts to its limit of turns, and every turn takes all its retries",
+    "response_tokens_max": "Tokens of the responses to the most calls, if each is as long as max_tokens of the model allows",
 }
 """Columns of an estimate of played games, by name."""
 BASELINES_LEFT_OUT = "Episodes between baselines make no calls and are not counted."

@@ -58,7 +58,7 @@ run = run_command(
     "dtef_pipeline.qa.settings.QaSettings",
     Verb(
         "Ask models, and judge and score their answers.",
-        """Ask models the questions of parts, have their responses judged, run and scored; then update the boards.
+        """Ask models the questions of suites, have answers judged and programs run, and score them; then update the boards.
 
     Stored responses and judgements are reused, and only missing ones are requested. When a budget is reached, finished work is kept; repeat
     the command to request the rest. With --from judge the stored responses of the snapshot are judged and
@@ -83,7 +83,7 @@ run = run_command(
 
 QA = FamilyWords(
     name="qa",
-    short="Ask questions with expected answers, and score replies.",
+    short="Ask questions with expected answers, and score the responses.",
     help="""Work with questions that have expected answers: MMLU, GSM8K, HumanEval, questions about interviews, and sets of your own.
 
     \b

@@ -127,7 +127,7 @@ _BLUEPRINT_FILES = (
 )
 RUBRIC = FamilyWords(
     name="rubric",
-    short="Judge what models write by criteria in YAML files.",
+    short="Judge what models write, by written criteria.",
     help="""Work with blueprints: YAML files with prompts, and with the criteria that responses to them are judged by.
 
     \b

@@ -57,10 +57,17 @@ def _split_levels(context: click.Context, parameter: click.Parameter, levels: tu
 
 
 _takes_limits = click.option(
-    "--limit", "limits", multiple=True, metavar="MODEL=N", help="Most prompts of this model in each condition; may be repeated."
+    "--limit",
+    "limits",
+    multiple=True,
+    metavar="MODEL=N",
+    help="Maximum number of prompts sent to this model in each condition; may be repeated.",
 )
 _takes_max_tokens = click.option(
-    "--max-tokens", multiple=True, metavar="[MODEL=]N", help="Most tokens of the run or of a model; may be repeated."
+    "--max-tokens",
+    multiple=True,
+    metavar="[MODEL=]N",
+    help="Maximum number of tokens in the run or for a model; may be repeated.",
 )
 run = run_command(
     "survey",
@@ -118,7 +125,7 @@ SURVEY = FamilyWords(
         "Read survey rounds: what each segment answered.",
         """Read survey rounds and store what each segment answered to each question (the table `survey_responses`).
 
-    Each PATH is a Global Dialogues folder, a DTEFSurveyData JSON file, or a long table (CSV or Parquet). All are checked before one is stored.
+    Each PATH is a Global Dialogues folder, a DTEFSurveyData JSON file, or a long table (CSV or Parquet). All are checked before any is stored.
 
     \b
     Exit code: 0 done; 1 part of a round could not be read, and the rest was stored; 2 nothing was changed; 130 interrupted.
@@ -132,11 +139,11 @@ SURVEY = FamilyWords(
         "Rank models by their mean score, overall or in groups.",
         """Rank models by their mean score with 95 % intervals, overall or within groups; or test the ranking.
 
-    --by conditions compares every condition with another one, on the pairs that a model has in both:
+    --by conditions compares every condition with the reference condition, on the pairs that a model has in both:
 
     \b
-    better, worse  the difference is more than chance (t test of whole batteries, adjusted for all models, p < .05)
-    equivalent     the difference is surely less than 0.01 (its 90 % interval lies within ±0.01)
+    better, worse  the difference is more than chance (t test clustered by battery, p < .05 by Holm's method over all rows)
+    equivalent     the difference is less than 0.01 either way (its 90 % interval lies within ±0.01)
     undecided      none of these
     """,
         (
@@ -173,7 +180,7 @@ SURVEY = FamilyWords(
             click.option(
                 "--seed",
                 type=click.IntRange(min=0),
-                help="Seed of the resampled answers behind intervals.  [default: that of the stored tables]",
+                help="Seed of the simulated respondents behind the sampling error in intervals.  [default: that of the stored tables]",
             ),
             click.option(
                 "--top",

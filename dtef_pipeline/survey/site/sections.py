@@ -385,7 +385,7 @@ _CONDITION_COLUMNS = (
         "difference",
         "Difference",
         "signed",
-        "Mean score minus that of the usual condition, with its 95% interval",
+        "Mean score minus that of the reference condition, with its 95% interval",
         ends=("low", "high"),
     ),
     Column("score", "Score", "score"),
@@ -399,7 +399,7 @@ _CONDITION_COLUMNS = (
     Column("note", "Note", "note"),
 )
 _CONDITIONS_GUIDE = (
-    "Each condition is compared with the usual one, on the pairs that a model has in both, in one snapshot. “better” and “worse”: the "
+    "Each condition is compared with the reference condition, on the pairs that a model has in both, in one snapshot. “better” and “worse”: the "
     f"difference is significant. “equivalent”: its 90% interval lies between -{MARGIN:g} and +{MARGIN:g}. “undecided”: neither. p is "
     "adjusted over all rows of this section (Holm). Other sampling settings, such as the temperature, make another model, which is "
     "compared on the leaderboard."
@@ -407,7 +407,7 @@ _CONDITIONS_GUIDE = (
 
 
 def build_conditions_section(contents: SurveyContents) -> Section:
-    """Return a table for each condition of models other than the usual one."""
+    """Return a table for each condition of models other than the reference condition."""
     # The condition of a run without options, or else of the first leaderboard.
     plain = BlueprintOptions().condition
     usual = plain if plain in {setting.condition for setting in contents.settings} else contents.main.condition

@@ -43,16 +43,16 @@ def test_a_run_asks_no_more_than_the_most_and_afterwards_all_of_it_is_replayed(p
     before = sums(planned(place, opponents=["rival"], draws=2))["candidate"]
     assert before.planned >= before.requests == before.calls > 0
     place.run(KUHN, settings(opponents=["rival"], draws=2), checks)
-    assert place.asked.total() <= before.calls_most
+    assert place.asked.total() <= before.calls_max
     after = sums(planned(place, opponents=["rival"], draws=2))["candidate"]
-    assert (after.requests, after.replayed, after.calls, after.calls_most) == (place.asked.total(), place.asked.total(), 0, 0)
+    assert (after.requests, after.replayed, after.calls, after.calls_max) == (place.asked.total(), place.asked.total(), 0, 0)
 
 
 def test_opponents_that_play_alike_share_requests(place: PlainRun) -> None:
     one, both = (sums(planned(place, opponents=names))["candidate"] for names in (["random"], ["random", "nash"]))
     assert both.planned == pytest.approx(2 * one.planned, rel=0.5)
     assert one.calls <= both.calls < 2 * one.calls
-    assert both.calls_most < 2 * one.calls_most
+    assert both.calls_max < 2 * one.calls_max
 
 
 def test_lengths_are_those_of_earlier_texts(place: PlainRun) -> None:
@@ -66,7 +66,7 @@ def test_lengths_are_those_of_earlier_texts(place: PlainRun) -> None:
     assert not later.assumed
     row = sums(later)["candidate"]
     assert row.response_tokens == 5 * row.calls
-    assert row.response_tokens_most == 300 * row.calls_most
+    assert row.response_tokens_max == 300 * row.calls_max
 
 
 TURNS = (("silent", "a", 0), ("silent", "b", 0), ("brief", "c", 8), ("brief", "c", 0), ("brief", "d", 2))

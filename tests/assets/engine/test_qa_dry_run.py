@@ -47,7 +47,7 @@ def planned(place: PlainRun, **given: Any) -> DryRun:
 
 def counted(found: DryRun) -> dict[tuple[str, str], tuple[int, int, int, int, int]]:
     rows = found.counts.list_sorted_rows()
-    return {(one.role, one.name): (one.planned, one.requests, one.replayed, one.calls, one.calls_most) for one in rows}
+    return {(one.role, one.name): (one.planned, one.requests, one.replayed, one.calls, one.calls_max) for one in rows}
 
 
 def said(request: Request) -> str:
@@ -85,13 +85,13 @@ def test_stored_answers_are_judged_by_the_requests_that_the_run_sends(place: Pla
     place.run(KEY, given, said, [JUDGEMENTS])
     asked = [one for one in place.requests.values() if one.role == "judge"]
     tokens = sum(estimate_tokens(message.text) for one in asked for message in one.conversation)
-    assert (row.calls, row.calls_most) == (len(asked), 2 * len(asked)) == (6, 12)
-    assert (row.prompt_tokens, row.prompt_tokens_most) == (tokens, 2 * tokens)
-    assert row.response_tokens_most == 6 * 1024 + 6 * 2048
+    assert (row.calls, row.calls_max) == (len(asked), 2 * len(asked)) == (6, 12)
+    assert (row.prompt_tokens, row.prompt_tokens_max) == (tokens, 2 * tokens)
+    assert row.response_tokens_max == 6 * 1024 + 6 * 2048
 
 
 def test_a_stored_reply_that_cannot_be_read_is_one_call_more_until_the_judge_was_asked_again(place: PlainRun) -> None:
-    """Regression: it was counted as replayed, and a run sent more than `calls_most`."""
+    """Regression: it was counted as replayed, and a run sent more than `calls_max`."""
     add(place, 1)
     given = settings(models=["mini"])
     place.run(KEY, given, lambda one: "" if one.role == "judge" else said(one), STAGES)
@@ -101,7 +101,7 @@ def test_a_stored_reply_that_cannot_be_read_is_one_call_more_until_the_judge_was
     (answer,) = (one for one in place.requests.values() if one.role == "candidate")
     fresh.answer(response_to(answer, said(answer)), response_to(first, '{"score": 8}'), response_to(other, '{"score": 1}'))
     row = sums(fresh.estimate(given, [KEY]))["judge"]
-    assert (row.requests, row.replayed, row.calls, row.calls_most, row.response_tokens_most) == (3, 2, 1, 1, 1024)
+    assert (row.requests, row.replayed, row.calls, row.calls_max, row.response_tokens_max) == (3, 2, 1, 1, 1024)
     fresh.run(KEY, given, lambda one: "still no score", STAGES)
     row = sums(fresh.estimate(given, [KEY]))["judge"]
     assert (row.requests, row.replayed, row.calls) == (3, 3, 0)

@@ -98,7 +98,7 @@ def test_a_run_asks_what_was_estimated_and_afterwards_all_of_it_is_replayed(plac
     assert sums(after)["judge"].planned == sums(before)["judge"].planned
     assert sums(before)["candidate"].planned == sums(after)["candidate"].planned
     assert (sums(after)["embedder"].replayed, sums(after)["embedder"].calls) == (sums(after)["embedder"].requests, 0)
-    assert sum(row.calls_most for row in after.counts.list_sorted_rows()) == 0
+    assert sum(row.calls_max for row in after.counts.list_sorted_rows()) == 0
     assert before.sizes == after.sizes
 
 
@@ -168,9 +168,9 @@ def test_lengths_are_those_of_earlier_replies_and_the_most_allows_one_further_re
     found = planned(place, key, snapshot="2026-01-31")
     rows = sums(found)
     assert not found.assumed
-    assert (rows["candidate"].response_tokens, rows["candidate"].response_tokens_most) == (5, 1500)
-    assert (rows["judge"].response_tokens, rows["judge"].response_tokens_most) == (2 * 5, 2 * (2048 + 2 * 2048))
-    assert (rows["judge"].calls, rows["judge"].calls_most) == (2, 4)
+    assert (rows["candidate"].response_tokens, rows["candidate"].response_tokens_max) == (5, 1500)
+    assert (rows["judge"].response_tokens, rows["judge"].response_tokens_max) == (2 * 5, 2 * (2048 + 2 * 2048))
+    assert (rows["judge"].calls, rows["judge"].calls_max) == (2, 4)
 
 
 def test_a_stored_reply_that_cannot_be_read_is_followed_by_one_call_more(place: PlainRun) -> None:
@@ -179,8 +179,8 @@ def test_a_stored_reply_that_cannot_be_read_is_followed_by_one_call_more(place: 
     (one, two) = _first_judge_requests(place, key)
     place.answer(response_to(one, "what?"), response_to(two, "CLASS_UNMET"))
     row = sums(planned(place, key))["judge"]
-    assert (row.requests, row.replayed, row.calls, row.calls_most) == (3, 2, 1, 1)
-    assert row.response_tokens_most == 2048
+    assert (row.requests, row.replayed, row.calls, row.calls_max) == (3, 2, 1, 1)
+    assert row.response_tokens_max == 2048
     place.answer(response_to(one, "what?", "length"))
     place.run(key, settings(), lambda request: "still no class", [JUDGEMENTS])
     assert sums(planned(place, key))["judge"].calls == 0
@@ -198,10 +198,10 @@ def test_the_analyst_of_a_scored_snapshot_is_sent_the_very_report_of_a_run(place
     row = sums(place.estimate(given, [key]))["analyst"]
     place.run(key, given, said, STAGES[-1:])
     first, again = (one for one in place.requests.values() if one.role == "analyst")
-    assert (row.calls, row.calls_most) == (1, 2)
+    assert (row.calls, row.calls_max) == (1, 2)
     assert row.prompt_tokens == sum(estimate_tokens(message.text) for message in first.messages)
     assert row.response_tokens == 2_000 + 80 * 26
-    assert row.response_tokens_most == row.response_tokens + 2_000 + 80 * (26 + 5), (
+    assert row.response_tokens_max == row.response_tokens + 2_000 + 80 * (26 + 5), (
         "the further request asks for all that may lack"
     )
     assert first.answer_tokens != again.answer_tokens
@@ -217,8 +217,8 @@ def test_a_report_of_what_is_yet_to_be_stated_is_as_long_as_one_of_responses_of_
     place.run(key, settings(), lambda request: said(request) + " word" * 396 * (request.role == "candidate"), STAGES[:-1])
     after = sums(planned(place, key, analysts=["analyst"]))["analyst"]
     assert 0.95 < before.prompt_tokens / after.prompt_tokens < 1.05
-    assert before.prompt_tokens_most > after.prompt_tokens_most
-    assert (before.calls, before.calls_most) == (1, 2)
+    assert before.prompt_tokens_max > after.prompt_tokens_max
+    assert (before.calls, before.calls_max) == (1, 2)
 
 
 def test_what_no_analyst_would_be_sent_is_no_request(place: PlainRun) -> None:

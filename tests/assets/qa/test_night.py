@@ -207,7 +207,7 @@ class TestNights:
             assert (row["highest"], row["lowest"]) == pytest.approx((0.9, 0.4))
             assert row["gap"] == pytest.approx(0.5)
         said = " ".join(ok("drift", "--family", "qa").split())
-        assert "judge arbiter, semantic: watch on 12 stored answers" in said
+        assert "judge arbiter, semantic: watch on 12 anchors" in said
 
     def test_anchors_are_kept_from_the_first_night_on_and_asked_once_a_night(self, nights: QaPipeline) -> None:
         kept = nights.table("anchor_items")

@@ -45,10 +45,10 @@ class TestAgreesWithTheRun:
 class TestSays:
     def test_tokens_and_dollars_by_the_prices_of_the_models_file(self, server: FakeLLM) -> None:
         (row,) = estimated("--model", "fake", "--questions", "3")
-        assert row["calls"] == row["calls_most"]
-        assert row["response_tokens"] < row["response_tokens_most"] == row["calls"] * 256
+        assert row["calls"] == row["calls_max"]
+        assert row["response_tokens"] < row["response_tokens_max"] == row["calls"] * 256
         assert row["cost_usd"] == pytest.approx((row["prompt_tokens"] * 1.0 + row["response_tokens"] * 2.0) / 1e6)
-        assert row["cost_usd_most"] == pytest.approx((row["prompt_tokens"] * 1.0 + row["response_tokens_most"] * 2.0) / 1e6)
+        assert row["cost_usd_max"] == pytest.approx((row["prompt_tokens"] * 1.0 + row["response_tokens_max"] * 2.0) / 1e6)
         assert server.calls == []
 
     def test_an_unknown_price_is_unknown_and_not_zero_and_the_total_says_so(
@@ -65,7 +65,7 @@ class TestSays:
 
     def test_answers_without_a_limit_have_no_most(self, server: FakeLLM) -> None:
         (row,) = estimated("--model", "fake@max_tokens=null", "--questions", "2")
-        assert (row["response_tokens_most"], row["cost_usd_most"]) == (None, None)
+        assert (row["response_tokens_max"], row["cost_usd_max"]) == (None, None)
         assert row["cost_usd"] > 0
         assert "no limit" in ok("run", "--estimate", *ROUND, "--model", "fake@max_tokens=null", "--wide")
 

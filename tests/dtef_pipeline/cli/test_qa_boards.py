@@ -200,7 +200,7 @@ def test_drift_tells_which_model_moved_and_the_rule_of_each_part(house: Warehous
     assert (judged["verdict"], judged["control"]) == ("watch", "none")
     assert (judged["shift"], judged["net_shift"]) == pytest.approx((-0.5, -0.3), abs=0.01)
     said = " ".join(ok("drift", "--family", "qa").split())
-    assert re.search(r"good, letters, judged by judge [^:]*: model and judges moved: on stored answers j", said)
+    assert re.search(r"good, letters, judged by judge [^:]*: model and judges moved: on anchors j", said)
     assert re.search(r"which makes -0\.20\d\d of -0\.\d+; net of the judges -0\.", said)
     assert "judge j, semantic: watch since 2026-01-06" in said
     assert "judge j, semantic:" not in " ".join(ok("drift", "--family", "qa", "--since", "j=2026-01-06").split())

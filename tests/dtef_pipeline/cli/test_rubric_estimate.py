@@ -77,7 +77,7 @@ def test_key_points_are_priced_apart_and_as_many_are_assumed_as_are_usual(lackin
     assert calls(estimated(*EXTRACTING)) == {"candidate": 2, "judge": 6, "embedder": 1, "analyst": 1}
     write_panel(rubric=POINTS)
     before = estimated(*EXTRACTING)
-    assert (before[of_points]["calls"], before[of_points]["calls_most"]) == (1, 2)
+    assert (before[of_points]["calls"], before[of_points]["calls_max"]) == (1, 2)
     assert before[of_points]["cost_usd"] > 0
     # Six points are guessed, each judged twice.
     assert before["judge", "judge-x"]["calls"] == 6 + 2 * 6
@@ -100,8 +100,8 @@ def test_no_calls_are_made_for_key_points_where_no_analyst_is_named(lacking: Pla
 def test_dollars_are_tokens_at_the_models_prices_and_the_most_is_never_less(players: Players) -> None:
     for row in estimated().values():
         assert row["cost_usd"] == pytest.approx((row["prompt_tokens"] + 2 * row["response_tokens"]) / 1e6)
-        assert row["cost_usd_most"] >= row["cost_usd"]
-        assert row["calls_most"] >= row["calls"]
+        assert row["cost_usd_max"] >= row["cost_usd"]
+        assert row["calls_max"] >= row["calls"]
 
 
 def test_budgets_are_compared_with_the_estimate_by_run_role_and_model(players: Players) -> None:

@@ -100,7 +100,7 @@ def test_a_judge_that_became_stricter_is_found_unless_its_date_is_accepted() -> 
     assert found.compute_shift_since("2030-01-01") is None
     assert found.row["n_items"] == 120
     (moved,) = list_moved_judges([{**found.row, "family": "rubric"}])
-    assert f"drift since {LABELS[8]} on 120 stored answers, shift -0.1" in moved
+    assert f"drift since {LABELS[8]} on 120 anchors, shift -0.1" in moved
     accepted_by = {"": "none", "standard(j)": "none", "standard(j):t=0": "none", "j": "none", "m": "watch", "standard": "watch"}
     for name, verdict in accepted_by.items():
         (accepted,) = judge_drifts(nights_of(-0.15), options=WatchOptions(since={name: LABELS[8]}))
@@ -123,7 +123,7 @@ def test_judges_that_move_together_are_compared_with_judges_not_with_models() ->
 def test_a_models_drift_is_reported_as_the_judges_where_the_anchors_moved_too() -> None:
     found = netted(model_row(-0.1), judge_drifts(nights_of(-0.15)))
     assert found.net_shift == pytest.approx(-0.0025, abs=0.01)
-    assert found.judges_note.startswith("a shift of the judges, not of the model: on stored answers standard(j) moved too")
+    assert found.judges_note.startswith("a shift of the judges, not of the model: on anchors standard(j) moved too")
 
 
 def model_verdict(shift: float, *, beside: float | None) -> Verdict:
@@ -167,7 +167,7 @@ def test_a_drift_under_a_lone_judge_that_did_not_move_is_the_models() -> None:
 @pytest.mark.parametrize(
     ("shift", "of_judge", "words"),
     [
-        (-0.1, 0.0, "a shift of the model: on stored answers the judges did not move"),
+        (-0.1, 0.0, "a shift of the model: on anchors the judges did not move"),
         (-0.2, -0.15, "model and judges moved"),
         (-0.4, -0.1, "makes only"),
         (-0.1, 0.15, "makes only"),
@@ -185,7 +185,7 @@ def test_what_is_not_known_to_have_moved_since_a_night_is_not_netted_of_judges_t
     assert found.net_shift is None
     assert found.judges_note == "model or judges: the first snapshot of the shift is unknown"
     stays = netted(watched, judge_drifts(nights_of(0)))
-    assert stays == (None, "of the model: on stored answers the judges did not move")
+    assert stays == (None, "of the model: on anchors the judges did not move")
 
 
 def test_the_judges_snapshots_count_by_their_time() -> None:

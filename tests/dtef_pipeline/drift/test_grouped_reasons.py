@@ -46,5 +46,5 @@ def test_other_reasons_stay_apart_and_the_most_frequent_stands_first() -> None:
         ("", 1),
         ("not compared: temperature is 0.7, not 0", 1),
     ]
-    few = {f"equal; {n} of 1,200 prompts of base are compared: the baseline has no others": 1 for n in (3, 4)}
-    assert group_reasons(few) == [("equal; not all prompts of base are compared: the baseline has no others", 2)]
+    few = {f"equal; {n} of 1,200 prompts of base are compared: the reference snapshots have no others": 1 for n in (3, 4)}
+    assert group_reasons(few) == [("equal; not all prompts of base are compared: the reference snapshots have no others", 2)]

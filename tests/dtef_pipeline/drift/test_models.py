@@ -92,7 +92,7 @@ def test_what_is_to_be_watched_is_dated_to_where_it_changed_and_says_how_the_lat
     assert whats(row)["answers"]["snapshot"] == label(8)
     assert whats(row)["answers"]["after"] == "parsed answers score 0.6000 (-0.2000)"
     assert [one["shift"] for one in row["top_changes"]] == pytest.approx([-0.2] * 5, abs=1e-3)
-    assert f"the latest, {label(8)}, is -0.2000 from the baseline" in row["reason"]
+    assert f"the latest, {label(8)}, is -0.2000 from the reference snapshots" in row["reason"]
 
 
 def lopsided(seed: int) -> Rows:
