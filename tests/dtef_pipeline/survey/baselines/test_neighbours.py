@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.survey.adapters import read_survey
 from dtef_pipeline.survey.baselines.baselines import predict_from_neighbours
 from dtef_pipeline.survey.baselines.names import EMPIRICAL_BAYES, NEAREST_SEGMENTS
 from dtef_pipeline.survey.baselines.neighbours import NEAREST, RoundAnswers
-from dtef_pipeline.survey.observations import observe
 from dtef_pipeline.survey.scoring.metrics import js
 from tests.made.scores import survey_rows
 
@@ -171,23 +167,3 @@ class TestBoth:
                         predicted(model, answers, *prompts, segment=segment),
                         [naive(answers, segment, target, context) for target, context in prompts],
                     )
-
-
-@pytest.mark.thorough
-def test_on_a_published_round_ten_answers_are_worth_a_little_less_than_the_marginal(real_surveys: Path) -> None:
-    """GD4, ten context questions in survey order, every clean pair."""
-    whole = observe(read_survey(real_surveys / "surveys" / "gd4.json", "GD4")).responses
-    rounds = RoundAnswers.build_arrays(whole)
-    scores: dict[str, list[float]] = {name: [] for name in ("others", NEAR.name, SHRUNKEN.name)}
-    for segment in pc.unique(whole["segment"]).to_pylist():
-        own = whole.filter(pc.equal(whole["segment"], segment)).sort_by("question_order")
-        rows = own.filter(pc.invert(own["circular"])).to_pylist()
-        kind = {row["question_id"]: row["duplicate_of"] or row["question_id"] for row in rows}
-        prompts = [(q, tuple(other for other in kind if kind[other] != kind[q])[:10]) for q in kind]
-        for name, said in (
-            ("others", [row["leave_one_out_marginal"] for row in rows]),
-            *((model.name, predict_from_neighbours(model, prompts, own, rounds)) for model in (NEAR, SHRUNKEN)),
-        ):
-            scores[name] += [float(js(p, row["observed"])) for p, row in zip(said, rows, strict=True)]
-    found = {name: float(np.mean(of)) for name, of in scores.items()}
-    assert found == pytest.approx({"others": 0.8127, NEAR.name: 0.8077, SHRUNKEN.name: 0.8119}, abs=0.0006)
