@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.boards.boards import BY_METRIC, adjust_scores, board
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.survey.adapters import read_survey
-from dtef_pipeline.survey.baselines.names import BASELINES
-from dtef_pipeline.survey.blueprint.options import BlueprintOptions
-from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.boards.segment_results import compute_segment_results
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.survey.observations import observe
-from dtef_pipeline.survey.predictions import build_baseline_rows
-from dtef_pipeline.survey.scoring.score import score_predictions
 from dtef_pipeline.survey.tables import SEGMENT_RESULTS, SURVEY_RESPONSES
 from tests.dtef_pipeline.boards.board_setup import boarded
 from tests.made.scores import scores_of, scores_table, survey_rows
@@ -152,25 +142,6 @@ def test_segment_results_agree_with_a_naive_loop_on_lopsided_data() -> None:
     assert found.keys() == expected.keys()
     for key, (total, scored, mean) in expected.items():
         assert found[key] == (total, scored, pytest.approx(mean, abs=1e-12) if mean is not None else None)
-
-
-@pytest.mark.thorough
-def test_published_reference_numbers_are_reproduced(real_surveys: Path) -> None:
-    models = load_models("{}", computed=BASELINES).resolve(["baseline/uniform", MARGINAL, "baseline/leave-one-out-marginal"])
-    tables = []
-    for number in range(1, 6):
-        survey = observe(read_survey(real_surveys / "surveys" / f"gd{number}.json")).responses
-        for segment in survey["segment"].unique().to_pylist():
-            rows = survey.filter(pa.compute.equal(survey["segment"], segment))
-            prompts = build_blueprints(rows, BlueprintOptions())
-            made = pa.concat_tables([build_baseline_rows(prompts, rows, model, 1, "base", {}) for model in models])
-            tables.append(score_predictions(made, rows))
-    with duckdb.connect() as connection:
-        connection.register("scores", pa.concat_tables(tables))
-        frame = board(connection, "overall", SurveyBoardOptions(targets="all")).set_index("model")
-    assert set(frame["n_pairs"]) == {10_288}
-    published = {"baseline/uniform": 0.6523, MARGINAL: 0.8315, "baseline/leave-one-out-marginal": 0.8185}
-    assert frame["score"].to_dict() == pytest.approx(published, abs=5e-5)
 
 
 def in_batteries(scores: list[float], batteries: list[str], segments: int = 1, **options: Any) -> pd.Series:

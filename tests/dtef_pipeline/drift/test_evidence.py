@@ -142,14 +142,6 @@ class TestPath:
         assert not found.log10_e.any()
         assert found.highest is None
 
-    @pytest.mark.parametrize("depth", [0.1, 0.3, 1.0])
-    def test_a_snapshot_off_and_back_is_no_drift_however_far_off(self, depth: float) -> None:
-        """A single night far off was evidence enough, and one outage was a drift for good."""
-        for seed in range(5):
-            means = np.random.default_rng(seed).normal(0, 0.01, 60)
-            means[30] -= depth
-            assert evidence(means, np.full(60, 0.01)).log10_e.max() < math.log10(20)
-
 
 class TestShift:
     def test_interval_is_what_the_e_value_does_not_rule_out(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,12 +77,6 @@ class TestErrorRates:
         found = rates(panel, 12, 12, looks=1)
         assert max(found.first, found.other) <= 0.17  # two of 12: more is one in 50 at 5 %, and one in 1,000 at the 1 % found
 
-    @pytest.mark.thorough
-    @pytest.mark.parametrize(("since", "least"), [(2, 0.6), (5, 0.75), (10, 0.75)])
-    def test_beside_another_model_a_fall_of_008_is_found_within_10_snapshots(self, since: int, least: float) -> None:
-        panel = replace(SHOCKS, autocorrelation=0.5, degrees=math.inf, shift=-0.08, since=since, nights=since + 10)
-        assert rates(panel, 12, 13, looks=1).first >= least
-
     def test_drift_checks_finds_it_in_scores_as_the_simulation_does(self) -> None:
         panel = replace(STABLE, models=4, shift=-0.08, since=15, nights=25, all_shift=True)
         beside = judged(answers(panel, np.random.default_rng(14)), panel.clusters, panel.nights, math.log10(20))
@@ -118,9 +112,3 @@ class TestModels:
         )  # a logarithm: its last bit may differ
         assert found["verdict"].value_counts().to_dict() == {"watch": 10}
         assert set(found["shared_verdict"]) == {"none"}
-
-    def test_a_shift_of_the_whole_panel_is_the_snapshots(self) -> None:
-        found = models(replace(NOISY, models=4, nights=25, missing=0.05, shift=-0.08, since=15, all_shift=True), 16)
-        assert "drift" not in set(found["verdict"])
-        assert set(found["shared_verdict"]) == {"watch"}
-        assert set(found["shared_first_snapshot"]) == {label(15)}
