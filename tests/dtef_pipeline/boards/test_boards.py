@@ -144,18 +144,13 @@ def test_segment_results_agree_with_a_naive_loop_on_lopsided_data() -> None:
         assert found[key] == (total, scored, pytest.approx(mean, abs=1e-12) if mean is not None else None)
 
 
-def in_batteries(scores: list[float], batteries: list[str], segments: int = 1, **options: Any) -> pd.Series:
-    """The row of a model with these scores on q0, q1, ..., the same in every segment."""
-    asked = [{"segment": f"country:c{at}"} for at in range(segments)]
-    survey = [
-        {**where, "question_id": f"q{i}", "question_text": f"Question {i}?", "battery": battery}
-        for where in asked
-        for i, battery in enumerate(batteries)
-    ]
+def in_batteries(scores: list[float], batteries: list[str]) -> pd.Series:
+    """The row of a model with these scores on q0, q1, ... in one segment."""
+    survey = [{"question_id": f"q{i}", "battery": battery} for i, battery in enumerate(batteries)]
     with duckdb.connect() as connection:
-        connection.register("scores", scores_table([row for where in asked for row in scores_of("m", *scores, **where)]))
+        connection.register("scores", scores_table(scores_of("m", *scores)))
         connection.register("survey_responses", survey_rows(*({**row, "n": 10**8} for row in survey)))
-        return board(connection, "overall", SurveyBoardOptions(**options)).iloc[0]
+        return board(connection, "overall", SurveyBoardOptions()).iloc[0]
 
 
 def test_a_battery_of_questions_answered_alike_has_the_interval_of_one_question() -> None:
@@ -174,16 +169,14 @@ def test_a_battery_of_questions_answered_alike_has_the_interval_of_one_question(
 _NONE = np.nan
 
 
-def _adjusted(
-    scores: list[list[float]] | np.ndarray, counts: list[bool] | None = None, reference: int | None = None
-) -> np.ndarray:
+def _adjusted(scores: list[list[float]] | np.ndarray, reference: int | None = None) -> np.ndarray:
     """Of one group: `scores` (models, cells)."""
     table = np.asarray(scores, dtype=float)
     row, cell = np.indices(table.shape)
     is_reference = np.zeros(len(table), dtype=bool)
     if reference is not None:
         is_reference[reference] = True
-    able = np.ones(len(table), dtype=bool) if counts is None else np.asarray(counts)
+    able = np.ones(len(table), dtype=bool)
     return adjust_scores(row.ravel(), cell.ravel(), table.ravel(), np.zeros(len(table), dtype=int), able, is_reference)
 
 

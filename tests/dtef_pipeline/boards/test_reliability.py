@@ -25,12 +25,11 @@ SHROUT_FLEISS = [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5,
 """Six targets rated by four judges (Shrout & Fleiss 1979, table 2): ICC(1,1) = .17, 95 % interval -.13 to .72."""
 
 
-def drawn(scores: Any, model: str = "m", **given: Any) -> list[dict[str, Any]]:
+def drawn(scores: Any) -> list[dict[str, Any]]:
     """Score rows of cells q0, q1, ..., each a list of the scores of its draws; None: the call failed."""
     return [
-        {"model": model, "model_variant": model, "question_id": f"q{cell}", "draw": draw, "score": score}
+        {"model": "m", "model_variant": "m", "question_id": f"q{cell}", "draw": draw, "score": score}
         | {"status": "error" if score is None else "ok"}
-        | given
         for cell, draws in enumerate(scores)
         for draw, score in enumerate(draws)
     ]

@@ -70,8 +70,17 @@ class TestErrorRates:
             replace(SHOCKS, autocorrelation=0.95, models=3),
             replace(SHOCKS, own=0.02, degrees=5, autocorrelation=0.5),
             replace(BLOCKS, models=2, nights=60, wobble=0.02, autocorrelation=0.8),
+            Panel(models=2, nights=60, unparsed=0.03, bad=0.15),
+            Panel(models=2, nights=60, wobble=0.01, outages=((10, 2), (30, 5))),
         ],
-        ids=["own wobble", "AR .95, three models", "own wobble as large as the shared", "batteries wander"],
+        ids=[
+            "own wobble",
+            "AR .95, three models",
+            "own wobble as large as the shared",
+            "batteries wander",
+            "bad nights",
+            "outages",
+        ],
     )
     def test_beside_others_false_drift_is_5_percent_at_most(self, panel: Panel) -> None:
         found = rates(panel, 12, 12, looks=1)
@@ -89,26 +98,18 @@ class TestErrorRates:
             assert row["shared_shift"] == pytest.approx(-0.08, abs=0.02)
 
 
-class TestSmallerPanels:
-    @pytest.mark.thorough
-    @pytest.mark.parametrize(("shift", "least", "most"), [(-0.08, 9, 12), (0.0, 0, 2)])
-    def test_ten_snapshots_of_a_tenth_of_the_items_neither_hide_a_drift_nor_make_one(
-        self, shift: float, least: int, most: int
-    ) -> None:
-        panel, rng = Panel(nights=40, noise=0.1, flips=1.0, shift=shift, since=15), np.random.default_rng(17)
-        asked = (np.arange(40) < 30)[None, :] | (np.arange(len(panel.clusters)) < 20)[:, None]
-        verdicts = [standing(panel, rng, asked) for _ in range(12)]
-        assert least <= verdicts.count("drift") <= most
+@pytest.mark.thorough
+@pytest.mark.parametrize(("shift", "least", "most"), [(-0.08, 9, 12), (0.0, 0, 2)])
+def test_ten_snapshots_of_a_tenth_of_the_items_neither_hide_a_drift_nor_make_one(shift: float, least: int, most: int) -> None:
+    panel, rng = Panel(nights=40, noise=0.1, flips=1.0, shift=shift, since=15), np.random.default_rng(17)
+    asked = (np.arange(40) < 30)[None, :] | (np.arange(len(panel.clusters)) < 20)[:, None]
+    verdicts = [standing(panel, rng, asked) for _ in range(12)]
+    assert least <= verdicts.count("drift") <= most
 
 
-class TestModels:
-    """As the nightly asset judges them, with prompts that failed on some nights."""
-
-    @pytest.mark.thorough
-    def test_ten_that_did_not_change_are_none_of_them_drift_and_the_rule_flags_most(self) -> None:
-        found = models(replace(STABLE, models=10, nights=60, missing=0.05), 15)
-        np.testing.assert_allclose(
-            found["threshold"], math.log10(10 / 0.05), rtol=1e-12
-        )  # a logarithm: its last bit may differ
-        assert found["verdict"].value_counts().to_dict() == {"watch": 10}
-        assert set(found["shared_verdict"]) == {"none"}
+@pytest.mark.thorough
+def test_ten_models_that_did_not_change_have_no_drift_and_the_rule_flags_most() -> None:
+    found = models(replace(STABLE, models=10, nights=60, missing=0.05), 15)
+    np.testing.assert_allclose(found["threshold"], math.log10(10 / 0.05), rtol=1e-12)  # a logarithm: its last bit may differ
+    assert found["verdict"].value_counts().to_dict() == {"watch": 10}
+    assert set(found["shared_verdict"]) == {"none"}

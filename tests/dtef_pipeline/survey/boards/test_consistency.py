@@ -13,6 +13,7 @@ from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.consistency import add_segment_cautions, estimate_consistency
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.scoring.metrics import js
+from tests.made.scores import as_cells
 
 Floats = npt.NDArray[np.float64]
 OPTIONS = SurveyBoardOptions()
@@ -23,10 +24,8 @@ def cells_of(scores: Floats, ceilings: Floats | None = None, models: list[str] |
     model, segment, question = (place.ravel() for place in np.indices(scores.shape))
     known = np.full(scores.shape, np.nan) if ceilings is None else np.broadcast_to(ceilings, scores.shape)
     names = np.array(models or [f"m{i}" for i in range(len(scores))])
-    asked = dict.fromkeys(("question_id", "cluster"), question.astype(str))
-    frame = pd.DataFrame({"model": names[model], "round": "S1", "segment": segment.astype(str), **asked})
-    frame["model_variant"], frame["context_level"], frame["condition"] = frame["model"], "0", "c"
-    return frame.assign(score=scores.ravel(), parsed_score=scores.ravel(), ceiling=known.ravel(), n_ok=1, n_answered=1, n=50)
+    frame = pd.DataFrame({"model": names[model], "segment": segment.astype(str), "question_id": question.astype(str)})
+    return as_cells(frame, score=scores.ravel(), ceiling=known.ravel())
 
 
 def components(scores: Floats, ceilings: Floats | None = None, noise: Floats | None = None) -> pd.DataFrame:

@@ -19,14 +19,10 @@ def generator(seed: int = 1) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def of_truth(
-    truth: Floats, n: npt.ArrayLike, draws: int, *, ordinal: bool = True, ranks: npt.ArrayLike | None = None
-) -> dict[str, Floats]:
+def of_truth(truth: Floats, n: int, draws: int) -> dict[str, Floats]:
     """Ceilings of segments whose truths (segments, k) are known."""
-    places = np.arange(truth.shape[1]) if ranks is None else np.asarray(ranks)
     spread = np.broadcast_to(truth, (draws, *truth.shape))
-    sizes = np.broadcast_to(np.asarray(n, dtype=np.int64), len(truth))
-    return estimate_ceilings(spread, sizes, generator(), ordinal=ordinal, ranks=places)
+    return estimate_ceilings(spread, np.full(len(truth), n), generator(), ordinal=True, ranks=np.arange(truth.shape[1]))
 
 
 def naive_strength(observed: Floats, n: Floats) -> float:
@@ -56,16 +52,15 @@ class TestPriorStrength:
         assert estimate_prior_strength(observed, n) == pytest.approx(naive_strength(observed, n))
 
 
-class TestTruths:
-    def test_lie_between_observed_and_population_by_the_shrinkage(self) -> None:
-        observed, population = np.array([[0.9, 0.1, 0.0]] * 3), np.array([[0.2, 0.3, 0.5]] * 3)
-        n, strength = np.array([40.0, 40.0, 40.0]), np.array([0.0, 40.0, MAX_STRENGTH])
-        drawn = draw_truths(observed, n, population, strength, generator(), 4000)
-        weight = (strength / (n + strength))[:, None]
-        assert drawn.sum(axis=-1) == pytest.approx(1)
-        assert drawn.mean(axis=0) == pytest.approx((1 - weight) * observed + weight * population, abs=0.005)
-        share = observed[1, 0] * 0.5 + population[1, 0] * 0.5
-        assert drawn[:, 1, 0].var() == pytest.approx(share * (1 - share) / 81, rel=0.1)
+def test_truths_lie_between_observed_and_population_by_the_shrinkage() -> None:
+    observed, population = np.array([[0.9, 0.1, 0.0]] * 3), np.array([[0.2, 0.3, 0.5]] * 3)
+    n, strength = np.array([40.0, 40.0, 40.0]), np.array([0.0, 40.0, MAX_STRENGTH])
+    drawn = draw_truths(observed, n, population, strength, generator(), 4000)
+    weight = (strength / (n + strength))[:, None]
+    assert drawn.sum(axis=-1) == pytest.approx(1)
+    assert drawn.mean(axis=0) == pytest.approx((1 - weight) * observed + weight * population, abs=0.005)
+    share = observed[1, 0] * 0.5 + population[1, 0] * 0.5
+    assert drawn[:, 1, 0].var() == pytest.approx(share * (1 - share) / 81, rel=0.1)
 
 
 class TestCeilings:

@@ -17,14 +17,14 @@ from tests.made.scores import survey_rows
 COUNTRIES, GENDERS = ("chile", "india", "kenya", "peru"), ("female", "male")
 
 
-def a_round(questions: int = 3, *, round_id: str = "S1", seed: int = 1) -> pa.Table:
+def a_round(questions: int = 3) -> pa.Table:
     """Every segment of two attributes answers every question, each in its own way."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(1)
     segments = [("country", value) for value in COUNTRIES] + [("gender", value) for value in GENDERS]
     rows = []
     for question in range(questions):
         for attribute, value in segments:
-            asked = {"round": round_id, "question_id": f"q{question}", "question_text": f"Question number {question}?"}
+            asked = {"question_id": f"q{question}", "question_text": f"Question number {question}?"}
             of = {"segment": f"{attribute}:{value}", "attribute": attribute, "value": value}
             rows.append({**asked, **of, "observed": rng.dirichlet([4, 3, 2]).tolist(), "n": int(rng.integers(15, 300))})
     return survey_rows(*rows)
