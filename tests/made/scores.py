@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.identity import digest
@@ -113,3 +114,12 @@ def reference_row(**given: Any) -> dict[str, Any]:
 
 def reference_table(rows: list[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist([reference_row(**row) for row in rows], schema=REFERENCE_SCORES)
+
+
+def as_cells(frame: pd.DataFrame, **given: Any) -> pd.DataFrame:
+    """Rows of `load_cells`, from models, questions and scores: what is not given is plain, and each question a cluster."""
+    frame = frame.assign(**given)
+    usual = {"round": "S1", "segment": "kenya", "context_level": "0", "condition": "c", "n": 50, "n_ok": 1, "n_answered": 1}
+    usual |= {"model_variant": frame["model"], "parsed_score": frame["score"]}
+    usual |= dict.fromkeys(("same_item", "cluster"), frame["question_id"])
+    return frame.assign(**{name: value for name, value in usual.items() if name not in frame})

@@ -25,7 +25,7 @@ from tests.made.scores import survey_rows
 
 KEYS = ["S1/country:chile", "S1/country:kenya", "S2/country:kenya"]
 LLM = ModelSpec(name="m", model="openai/m")
-(PREVIOUS, UNIFORM) = load_models("", computed=BASELINES).resolve(["baseline/previous-round", "baseline/uniform"])
+(UNIFORM,) = load_models("", computed=BASELINES).resolve(["baseline/uniform"])
 
 
 class Answers:

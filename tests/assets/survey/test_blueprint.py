@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pyarrow as pa
@@ -103,17 +102,9 @@ SHIFTED = BlueprintOptions.parse_condition("shift", ["0"])
 EARLIER = pa.table({"condition": [SHIFTED.condition], "context_level": ["0"], "recipe": [SHIFTED.recipe]})
 
 
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
-        ({"conditions": ["shift+loud"]}, "'loud'"),
-        ({"conditions": []}, "allowed: one or more such as distribution/"),
-        ({"conditions": ["shift+system=mine"]}, "unknown system prompt 'mine'"),
-    ],
-)
-def test_a_condition_that_cannot_be_is_refused_with_what_is_allowed(config: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=re.escape(message)):
-        build_blueprint_options(build_settings(SurveySettings, config), NO_ROWS)
+def test_no_condition_is_refused_with_what_is_allowed() -> None:
+    with pytest.raises(ConfigError, match="allowed: one or more such as distribution/"):
+        build_blueprint_options(build_settings(SurveySettings, {"conditions": []}), NO_ROWS)
 
 
 def test_earlier_conditions_stay_by_default_and_one_spelled_twice_is_made_once() -> None:

@@ -180,21 +180,20 @@ class TestBroken:
         assert "no (segment, question) pair can be used" in str(landing.reason)
 
 
-class TestTwoSourcesOfOneRound:
-    def test_the_first_is_used_the_other_is_reported_and_takes_over_when_the_first_goes(self, landing: Landing) -> None:
-        """Each used to count as a change of the other, so that the round was run forever."""
-        landing.land("a.csv", ["A1"])
-        landing.land("b.csv", ["A1", "B1"], questions=2)
-        assert [request.tags[RANGE_START] for request in landing.settled()] == ["A1/country:chile", "B1/country:chile"]
-        for _ in range(3):
-            assert landing.requests() == []
-        assert "b.csv: round A1 is read from a.csv, not from here: remove one of the two" in str(landing.reason)
-        (landing.folder / "a.csv").unlink()
-        assert "A1/country:chile" in [request.tags[RANGE_START] for request in landing.requests()]
-        source = Sources(landing.pipeline.house, read_survey).get("A1")
-        assert source is not None
-        assert Path(source.path).name == "b.csv"
+def test_of_two_sources_of_a_round_the_first_is_used_and_the_other_takes_over_when_it_goes(landing: Landing) -> None:
+    """Each used to count as a change of the other, so that the round was run forever."""
+    landing.land("a.csv", ["A1"])
+    landing.land("b.csv", ["A1", "B1"], questions=2)
+    assert [request.tags[RANGE_START] for request in landing.settled()] == ["A1/country:chile", "B1/country:chile"]
+    for _ in range(3):
         assert landing.requests() == []
+    assert "b.csv: round A1 is read from a.csv, not from here: remove one of the two" in str(landing.reason)
+    (landing.folder / "a.csv").unlink()
+    assert "A1/country:chile" in [request.tags[RANGE_START] for request in landing.requests()]
+    source = Sources(landing.pipeline.house, read_survey).get("A1")
+    assert source is not None
+    assert Path(source.path).name == "b.csv"
+    assert landing.requests() == []
 
 
 class TestWhatChanged:

@@ -73,15 +73,9 @@ class TestWhatItAsksFor:
         assert "no round has been ingested yet" in str(skipped.skip_message)
 
     def test_a_panel_that_names_what_is_not_there_fails_the_tick_and_says_what_is(self, nights: Nights) -> None:
-        for values, said in (
-            ({"rounds": ["T9"]}, "rounds: T9 not ingested; ingested: T1, T2"),
-            ({"segments": ["country:peru"]}, "country:peru .* country:kenya, country:chile, country:india"),
-            ({"models": ["gtp-4.1"]}, "no model or collection 'gtp-4.1'. Did you mean gpt-4.1"),
-            ({"drift": {"severity": {"watch": "SHOUT"}}}, "panel.yaml:.*allowed: WARN, ERROR, OFF"),
-        ):
-            nights.panel(**values)
-            with pytest.raises(ConfigError, match=said):
-                nights.ask()
+        nights.panel(rounds=["T9"])
+        with pytest.raises(ConfigError, match="rounds: T9 not ingested; ingested: T1, T2"):
+            nights.ask()
 
 
 class TestItsRun:

@@ -25,34 +25,31 @@ def house(tmp_path: Path) -> Warehouse:
     return warehouse
 
 
-class TestWindows:
-    def test_partitions_of_one_window_are_asked_together(self, house: Warehouse) -> None:
-        answers = Answers()
-        predict(house, answers, KEYS, LLM)
-        assert [len(batch) for batch in answers.batches] == [24]
-        answers = Answers()
-        predict(house, answers, KEYS, LLM, at_a_time=8)
-        assert [len(batch) for batch in answers.batches] == [8, 8, 8]
+def test_partitions_of_one_window_are_asked_together(house: Warehouse) -> None:
+    answers = Answers()
+    predict(house, answers, KEYS, LLM)
+    assert [len(batch) for batch in answers.batches] == [24]
+    answers = Answers()
+    predict(house, answers, KEYS, LLM, at_a_time=8)
+    assert [len(batch) for batch in answers.batches] == [8, 8, 8]
 
 
-class TestAsking:
-    def test_levels_questions_and_snapshot_narrow_what_is_asked(self, house: Warehouse) -> None:
-        answers = Answers()
-        made = predict(house, answers, KEYS[:1], LLM, context_levels=["2"], questions=3, snapshot="2026-01-01")
-        rows = made[KEYS[0]]
-        assert set(rows["context_level"].to_pylist()) == {"2"}
-        assert rows["question_id"].to_pylist() == ["q0", "q1", "q2"]
-        assert {request.snapshot for request in answers.batches[0]} == {"2026-01-01"}
+def test_levels_questions_and_snapshot_narrow_what_is_asked(house: Warehouse) -> None:
+    answers = Answers()
+    made = predict(house, answers, KEYS[:1], LLM, context_levels=["2"], questions=3, snapshot="2026-01-01")
+    rows = made[KEYS[0]]
+    assert set(rows["context_level"].to_pylist()) == {"2"}
+    assert rows["question_id"].to_pylist() == ["q0", "q1", "q2"]
+    assert {request.snapshot for request in answers.batches[0]} == {"2026-01-01"}
 
 
-class TestKeeping:
-    def test_a_run_of_one_model_more_keeps_the_earlier_ones(self, house: Warehouse) -> None:
-        before = predict(house, Answers(), KEYS, LLM)
-        after = predict(house, Answers(), KEYS, UNIFORM)
-        for key in KEYS:
-            kept = [row for row in after[key].to_pylist() if row["model"] == "m"]
-            assert kept == before[key].to_pylist()
-            assert len(after[key]) == 2 * len(kept)
+def test_a_run_of_one_model_more_keeps_the_earlier_ones(house: Warehouse) -> None:
+    before = predict(house, Answers(), KEYS, LLM)
+    after = predict(house, Answers(), KEYS, UNIFORM)
+    for key in KEYS:
+        kept = [row for row in after[key].to_pylist() if row["model"] == "m"]
+        assert kept == before[key].to_pylist()
+        assert len(after[key]) == 2 * len(kept)
 
 
 class TestLimits:

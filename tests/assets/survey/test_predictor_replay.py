@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
@@ -133,12 +133,6 @@ def by_key(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return {row["request_key"]: row for row in rows}
 
 
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as name:
-        yield Path(name)
-
-
 @settings(max_examples=settings.default.max_examples // 4)
 @given(share=st.sampled_from([0, 1, 2, 5, 100]), seed=st.integers(0, 1000))
 def test_a_replay_is_that_of_plain_requests_whatever_is_stored(house: Warehouse, share: int, seed: int) -> None:
@@ -162,10 +156,10 @@ def counts(asked: Asked) -> list[tuple[Any, ...]]:
     return [(one.model, one.total, one.replayed, one.done, one.failed, one.stopped) for one in asked.progress]
 
 
-def test_keys_that_are_made_many_at_a_time_are_those_of_single_requests(house: Warehouse, folder: Path) -> None:
+def test_keys_that_are_made_many_at_a_time_are_those_of_single_requests(house: Warehouse, tmp_path: Path) -> None:
     for one in plain_requests(house):
         assert one.key == request_key(one.prompt_id, one.model.variant, one.draw, "base")
-    with ResponseStore(folder / "responses.sqlite") as store:
+    with ResponseStore(tmp_path / "responses.sqlite") as store:
         requests = segments_of(house, store, KEYS[:1], DRAWS)[0].requests()
     plain = plain_requests(house)[: len(requests)]
     assert requests.keys == [one.key for one in plain]
@@ -187,8 +181,8 @@ def test_only_what_is_not_stored_is_made(house: Warehouse) -> None:
     assert requests[1].key == "b"
 
 
-def test_what_another_run_stored_meanwhile_is_replayed(house: Warehouse, folder: Path) -> None:
-    with ResponseStore(folder / "responses.sqlite") as store:
+def test_what_another_run_stored_meanwhile_is_replayed(house: Warehouse, tmp_path: Path) -> None:
+    with ResponseStore(tmp_path / "responses.sqlite") as store:
         (segment,), asked = segments_of(house, store, KEYS[:1]), Asked(store)
 
         def ask(requests: Sequence[Request]) -> Mapping[str, Failure]:

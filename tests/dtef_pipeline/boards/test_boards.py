@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.boards.boards import BY_METRIC, adjust_scores, board
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.survey.adapters import read_survey
-from dtef_pipeline.survey.baselines.names import BASELINES
-from dtef_pipeline.survey.blueprint.options import BlueprintOptions
-from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.boards.segment_results import compute_segment_results
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.survey.observations import observe
-from dtef_pipeline.survey.predictions import build_baseline_rows
-from dtef_pipeline.survey.scoring.score import score_predictions
 from dtef_pipeline.survey.tables import SEGMENT_RESULTS, SURVEY_RESPONSES
 from tests.dtef_pipeline.boards.board_setup import boarded
 from tests.made.scores import scores_of, scores_table, survey_rows
@@ -154,37 +144,13 @@ def test_segment_results_agree_with_a_naive_loop_on_lopsided_data() -> None:
         assert found[key] == (total, scored, pytest.approx(mean, abs=1e-12) if mean is not None else None)
 
 
-@pytest.mark.thorough
-def test_published_reference_numbers_are_reproduced(real_surveys: Path) -> None:
-    models = load_models("{}", computed=BASELINES).resolve(["baseline/uniform", MARGINAL, "baseline/leave-one-out-marginal"])
-    tables = []
-    for number in range(1, 6):
-        survey = observe(read_survey(real_surveys / "surveys" / f"gd{number}.json")).responses
-        for segment in survey["segment"].unique().to_pylist():
-            rows = survey.filter(pa.compute.equal(survey["segment"], segment))
-            prompts = build_blueprints(rows, BlueprintOptions())
-            made = pa.concat_tables([build_baseline_rows(prompts, rows, model, 1, "base", {}) for model in models])
-            tables.append(score_predictions(made, rows))
+def in_batteries(scores: list[float], batteries: list[str]) -> pd.Series:
+    """The row of a model with these scores on q0, q1, ... in one segment."""
+    survey = [{"question_id": f"q{i}", "battery": battery} for i, battery in enumerate(batteries)]
     with duckdb.connect() as connection:
-        connection.register("scores", pa.concat_tables(tables))
-        frame = board(connection, "overall", SurveyBoardOptions(targets="all")).set_index("model")
-    assert set(frame["n_pairs"]) == {10_288}
-    published = {"baseline/uniform": 0.6523, MARGINAL: 0.8315, "baseline/leave-one-out-marginal": 0.8185}
-    assert frame["score"].to_dict() == pytest.approx(published, abs=5e-5)
-
-
-def in_batteries(scores: list[float], batteries: list[str], segments: int = 1, **options: Any) -> pd.Series:
-    """The row of a model with these scores on q0, q1, ..., the same in every segment."""
-    asked = [{"segment": f"country:c{at}"} for at in range(segments)]
-    survey = [
-        {**where, "question_id": f"q{i}", "question_text": f"Question {i}?", "battery": battery}
-        for where in asked
-        for i, battery in enumerate(batteries)
-    ]
-    with duckdb.connect() as connection:
-        connection.register("scores", scores_table([row for where in asked for row in scores_of("m", *scores, **where)]))
+        connection.register("scores", scores_table(scores_of("m", *scores)))
         connection.register("survey_responses", survey_rows(*({**row, "n": 10**8} for row in survey)))
-        return board(connection, "overall", SurveyBoardOptions(**options)).iloc[0]
+        return board(connection, "overall", SurveyBoardOptions()).iloc[0]
 
 
 def test_a_battery_of_questions_answered_alike_has_the_interval_of_one_question() -> None:
@@ -203,16 +169,14 @@ def test_a_battery_of_questions_answered_alike_has_the_interval_of_one_question(
 _NONE = np.nan
 
 
-def _adjusted(
-    scores: list[list[float]] | np.ndarray, counts: list[bool] | None = None, reference: int | None = None
-) -> np.ndarray:
+def _adjusted(scores: list[list[float]] | np.ndarray, reference: int | None = None) -> np.ndarray:
     """Of one group: `scores` (models, cells)."""
     table = np.asarray(scores, dtype=float)
     row, cell = np.indices(table.shape)
     is_reference = np.zeros(len(table), dtype=bool)
     if reference is not None:
         is_reference[reference] = True
-    able = np.ones(len(table), dtype=bool) if counts is None else np.asarray(counts)
+    able = np.ones(len(table), dtype=bool)
     return adjust_scores(row.ravel(), cell.ravel(), table.ravel(), np.zeros(len(table), dtype=int), able, is_reference)
 
 

@@ -16,6 +16,7 @@ from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.keys import KEYS
 from tests.made.freedom import freedom_of
+from tests.made.scores import as_cells
 
 OPTIONS = SurveyBoardOptions()
 WHO = ["model", "other_model"]
@@ -24,19 +25,7 @@ WHO = ["model", "other_model"]
 def cells(*rows: tuple[str, str, str, float | None], **given: Any) -> pd.DataFrame:
     """Rows (model, question, segment, score); the question is the cluster."""
     frame = pd.DataFrame(rows, columns=["model", "question_id", "segment", "score"])
-    frame["score"] = frame["score"].astype(float)
-    plain = {
-        "round": "S1",
-        "context_level": "0",
-        "condition": "c",
-        "model_variant": frame["model"],
-        "cluster": frame["question_id"],
-        "parsed_score": frame["score"],
-        "n_ok": 1,
-        "n_answered": 1,
-        "same_item": frame["question_id"],
-    }
-    return frame.assign(**{**plain, **given})
+    return as_cells(frame.astype({"score": float}), **given)
 
 
 def of(model: str, *scores: float | None, **given: Any) -> pd.DataFrame:

@@ -7,7 +7,6 @@ from typing import Any
 
 import duckdb
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -22,17 +21,15 @@ from dtef_pipeline.statistics.cluster_robust import degrees_of_freedom, estimate
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from tests.made.scores import reference_table, scores_table
 
-Floats = npt.NDArray[np.float64]
 SHROUT_FLEISS = [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
 """Six targets rated by four judges (Shrout & Fleiss 1979, table 2): ICC(1,1) = .17, 95 % interval -.13 to .72."""
 
 
-def drawn(scores: Any, model: str = "m", **given: Any) -> list[dict[str, Any]]:
+def drawn(scores: Any) -> list[dict[str, Any]]:
     """Score rows of cells q0, q1, ..., each a list of the scores of its draws; None: the call failed."""
     return [
-        {"model": model, "model_variant": model, "question_id": f"q{cell}", "draw": draw, "score": score}
+        {"model": "m", "model_variant": "m", "question_id": f"q{cell}", "draw": draw, "score": score}
         | {"status": "error" if score is None else "ok"}
-        | given
         for cell, draws in enumerate(scores)
         for draw, score in enumerate(draws)
     ]
@@ -103,29 +100,6 @@ def test_unbalanced_draws_agree_with_a_naive_loop() -> None:
     assert row["high"] == pytest.approx(naive_icc(repeated, 0.025), abs=1e-9)
     squares = sum((score - np.mean(cell)) ** 2 for cell in repeated for score in cell)
     assert row["within_sd"] ** 2 == pytest.approx(squares / (sum(map(len, repeated)) - len(repeated)))
-
-
-@pytest.mark.thorough
-def test_a_known_icc_is_recovered_and_covered() -> None:
-    rng = np.random.default_rng(31)
-    sets, cells, draws, icc = 1000, 20, 3, 0.6
-    scores = 0.5 + 0.1 * np.sqrt(icc) * rng.standard_normal((sets, cells, 1))
-    scores = scores + 0.1 * np.sqrt(1 - icc) * rng.standard_normal((sets, cells, draws))
-    place = np.indices(scores.shape).reshape(3, -1)
-    rows = place.shape[1]
-    plain = {"round": "S1", "segment": "s", "attribute": "a", "value": "s", "context_level": "0", "condition": "c"}
-    table = pa.table(
-        {name: [value] * rows for name, value in (plain | {"snapshot": "base", "status": "ok", "circular": False}).items()}
-        | {"model": [f"m{i:04}" for i in place[0]], "model_variant": ["v"] * rows, "question_id": [f"q{i}" for i in place[1]]}
-        | {"draw": place[2], "js": scores.ravel()}
-        | {name: pa.nulls(rows, pa.float64()) for name in ("l2_corrected", "rps_corrected")}
-    )
-    # Every second set has lost the third draw of half of its cells.
-    lost = (place[0] % 2 == 1) & (place[1] % 2 == 1) & (place[2] == 2)
-    found = reliable(table.filter(pa.array(~lost)))
-    assert found["icc"].median() == pytest.approx(icc, abs=0.02)
-    assert 0.93 <= ((found["low"] <= icc) & (icc <= found["high"])).mean() <= 0.97
-    assert np.sqrt((found["within_sd"] ** 2).mean()) == pytest.approx(0.1 * np.sqrt(1 - icc), rel=0.01)
 
 
 def test_reruns_differ_by_their_draws_alone() -> None:

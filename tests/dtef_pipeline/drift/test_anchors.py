@@ -78,10 +78,6 @@ def nights_of(shift: float, *, since: int = 8, judge: str = "standard(j)", seed:
     return pd.concat(parts, ignore_index=True)
 
 
-def judge_drifts(rows: pd.DataFrame, options: WatchOptions | None = None) -> list[JudgeDrift]:
-    return compute_judge_drifts(rows, options)
-
-
 def netted(row: dict[str, Any], judges: list[JudgeDrift]) -> NetDrift:
     return subtract_judges_of_row(row, judges, COVERAGE_PART)
 
@@ -92,7 +88,7 @@ def model_row(shift: float, first: str | None = LABELS[8], verdict: str = "drift
 
 def test_a_judge_that_became_stricter_is_found_unless_its_date_is_accepted() -> None:
     rows = pd.concat([nights_of(-0.15), nights_of(0, judge="standard(other)", seed=1)])
-    (found,) = (one for one in judge_drifts(rows) if one.judge == "standard(j)")
+    (found,) = (one for one in compute_judge_drifts(rows) if one.judge == "standard(j)")
     assert found.row["verdict"] == "drift"
     assert found.row["first_snapshot"] == LABELS[8]
     assert found.row["shift"] == pytest.approx(-0.15, abs=0.02)
@@ -103,17 +99,19 @@ def test_a_judge_that_became_stricter_is_found_unless_its_date_is_accepted() -> 
     assert f"drift since {LABELS[8]} on 120 anchors, shift -0.1" in moved
     accepted_by = {"": "none", "standard(j)": "none", "standard(j):t=0": "none", "j": "none", "m": "watch", "standard": "watch"}
     for name, verdict in accepted_by.items():
-        (accepted,) = judge_drifts(nights_of(-0.15), options=WatchOptions(since={name: LABELS[8]}))
+        (accepted,) = compute_judge_drifts(nights_of(-0.15), options=WatchOptions(since={name: LABELS[8]}))
         assert accepted.row["verdict"] == verdict
-    (ten,) = judge_drifts(nights_of(-0.15, judge="standard(j@seed=1)[scale:10]"), options=WatchOptions(since={"j": LABELS[8]}))
+    (ten,) = compute_judge_drifts(
+        nights_of(-0.15, judge="standard(j@seed=1)[scale:10]"), options=WatchOptions(since={"j": LABELS[8]})
+    )
     assert ten.row["verdict"] == "none"
-    (none,) = judge_drifts(nights_of(-0.15), options=WatchOptions(since={"": "2030-01-01"}))
+    (none,) = compute_judge_drifts(nights_of(-0.15), options=WatchOptions(since={"": "2030-01-01"}))
     assert none.verdict is None
 
 
 def test_judges_that_move_together_are_compared_with_judges_not_with_models() -> None:
     rows = pd.concat([nights_of(-0.15), nights_of(-0.15, judge="standard(other)", seed=1)])
-    for found, other in zip(judge_drifts(rows), ("standard(other)", "standard(j)"), strict=True):
+    for found, other in zip(compute_judge_drifts(rows), ("standard(other)", "standard(j)"), strict=True):
         assert found.row["verdict"] == "watch"
         assert "the other judges" in found.row["reason"]
         assert other in found.row["reason"]
@@ -121,7 +119,7 @@ def test_judges_that_move_together_are_compared_with_judges_not_with_models() ->
 
 
 def test_a_models_drift_is_reported_as_the_judges_where_the_anchors_moved_too() -> None:
-    found = netted(model_row(-0.1), judge_drifts(nights_of(-0.15)))
+    found = netted(model_row(-0.1), compute_judge_drifts(nights_of(-0.15)))
     assert found.net_shift == pytest.approx(-0.0025, abs=0.01)
     assert found.judges_note.startswith("a shift of the judges, not of the model: on anchors standard(j) moved too")
 
@@ -143,7 +141,7 @@ def as_row(found: Verdict) -> dict[str, Any]:
 
 def test_a_shift_that_a_lone_judge_explains_is_no_drift_and_is_netted() -> None:
     """The verdict on a judge without another is watch at most, and models were then no longer netted of its move."""
-    judges = judge_drifts(nights_of(-0.15))
+    judges = compute_judge_drifts(nights_of(-0.15))
     assert [(one.row["verdict"], one.row["control"], one.row["first_snapshot"]) for one in judges] == [
         ("watch", "none", LABELS[8])
     ]
@@ -161,7 +159,7 @@ def test_a_shift_that_a_lone_judge_explains_is_no_drift_and_is_netted() -> None:
 def test_a_drift_under_a_lone_judge_that_did_not_move_is_the_models() -> None:
     found = model_verdict(-0.1, beside=0.0)
     assert (found.verdict, found.first_snapshot) == ("drift", LABELS[8])
-    assert netted(as_row(found), judge_drifts(nights_of(0))).judges_note.startswith("a shift of the model")
+    assert netted(as_row(found), compute_judge_drifts(nights_of(0))).judges_note.startswith("a shift of the model")
 
 
 @pytest.mark.parametrize(
@@ -174,29 +172,29 @@ def test_a_drift_under_a_lone_judge_that_did_not_move_is_the_models() -> None:
     ],
 )
 def test_a_models_own_drift_stays_its_own(shift: float, of_judge: float, words: str) -> None:
-    found = netted(model_row(shift), judge_drifts(nights_of(of_judge)))
+    found = netted(model_row(shift), compute_judge_drifts(nights_of(of_judge)))
     assert words in found.judges_note
 
 
 def test_what_is_not_known_to_have_moved_since_a_night_is_not_netted_of_judges_that_moved() -> None:
     """All of it was told as theirs, though the model had moved besides."""
     watched = model_row(-0.2, None, "watch")
-    found = netted(watched, judge_drifts(nights_of(-0.2)))
+    found = netted(watched, compute_judge_drifts(nights_of(-0.2)))
     assert found.net_shift is None
     assert found.judges_note == "model or judges: the first snapshot of the shift is unknown"
-    stays = netted(watched, judge_drifts(nights_of(0)))
+    stays = netted(watched, compute_judge_drifts(nights_of(0)))
     assert stays == (None, "of the model: on anchors the judges did not move")
 
 
 def test_the_judges_snapshots_count_by_their_time() -> None:
     rows = nights_of(-0.15)
-    found = netted(model_row(-0.1), judge_drifts(rows[rows["snapshot"] != LABELS[8]]))
+    found = netted(model_row(-0.1), compute_judge_drifts(rows[rows["snapshot"] != LABELS[8]]))
     assert found.net_shift == pytest.approx(-0.1 + 0.0975, abs=0.01)
 
 
 def test_of_two_judges_the_mean_counts() -> None:
     both = pd.concat([nights_of(-0.2), nights_of(0, judge="prompt-aware(j)", seed=1)])
-    found = netted(model_row(-0.065), judge_drifts(both))
+    found = netted(model_row(-0.065), compute_judge_drifts(both))
     assert found.judges_note.startswith("a shift of the judges")
     assert found.net_shift == pytest.approx(0.0, abs=0.01)
 
@@ -204,6 +202,6 @@ def test_of_two_judges_the_mean_counts() -> None:
 def test_without_anchors_nobody_is_blamed() -> None:
     assert netted(model_row(-0.1), []).judges_note.startswith("model or judges")
     early = nights_of(-0.2)
-    found = netted(model_row(-0.1, LABELS[8]), judge_drifts(early[early["snapshot"] < LABELS[5]]))
+    found = netted(model_row(-0.1, LABELS[8]), compute_judge_drifts(early[early["snapshot"] < LABELS[5]]))
     assert found.net_shift is None
     assert "missing" in found.judges_note or "no judge" in found.judges_note

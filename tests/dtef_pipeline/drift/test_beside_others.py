@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -20,15 +19,14 @@ from tests.dtef_pipeline.drift.model_drift_rows import Rows, found
 from tests.made.snapshots import label, nights
 
 THRESHOLD = math.log10(2 / 0.05)
-WOBBLE = Panel(models=2, nights=40, wobble=0.02, autocorrelation=0.8)
 
 
 def verdicts(panel: Panel, seed: int = 1) -> dict[str, Verdict]:
     return judged(answers(panel, np.random.default_rng(seed)), panel.clusters, panel.nights, THRESHOLD)
 
 
-def common(panel: Panel, seed: int = 1) -> SharedShift:
-    pairs = {name: one.pairs for name, one in verdicts(panel, seed).items()}
+def common(panel: Panel) -> SharedShift:
+    pairs = {name: one.pairs for name, one in verdicts(panel).items()}
     return compute_shared_shift(pairs, pairs["m0"].snapshots, baseline=5, threshold=THRESHOLD)
 
 
@@ -96,48 +94,29 @@ class TestWhoMoved:
         assert night.shared_shift == pytest.approx(-0.1, abs=0.01)
 
 
-class TestParsing:
-    def test_a_fall_of_the_parse_rate_is_a_drift_of_that(self) -> None:
-        one, _ = verdicts(Panel(models=2, nights=30, unparsed=0.02, parse_shift=0.2, since=15)).values()
-        assert (one.verdict, one.drift_kind) == ("drift", "parse rate")
-        assert one.parsed_shift == pytest.approx(0, abs=0.01)
+def test_a_fall_of_the_parse_rate_is_a_drift_of_that() -> None:
+    one, _ = verdicts(Panel(models=2, nights=30, unparsed=0.02, parse_shift=0.2, since=15)).values()
+    assert (one.verdict, one.drift_kind) == ("drift", "parse rate")
+    assert one.parsed_shift == pytest.approx(0, abs=0.01)
 
 
-class TestOutage:
-    @pytest.mark.parametrize("length", [2, 5])
-    @pytest.mark.parametrize("models", [1, 2])
-    def test_one_that_reverts_is_watched_and_named_and_no_drift(self, length: int, models: int) -> None:
-        panel = Panel(models=models, nights=45, wobble=0.005, outages=((30, length),))
-        made = answers(panel, np.random.default_rng(2))
-        said = [judged(made, panel.clusters, until, THRESHOLD)["m0"] for until in (31, 35, 39, 45)]
-        assert {one.verdict for one in said} == {"watch"}
-        assert said[-1].outage == tuple(label(night) for night in range(30, 30 + length))
-        assert any(note.startswith("off and back, which is an outage and no drift: ") for note in said[-1].notes)
-        assert any(note.startswith("off up to the latest, an outage or a shift: ") for note in said[0].notes)
+@pytest.mark.parametrize("length", [2, 5])
+@pytest.mark.parametrize("models", [1, 2])
+def test_an_outage_that_reverts_is_watched_and_named_and_no_drift(length: int, models: int) -> None:
+    panel = Panel(models=models, nights=45, wobble=0.005, outages=((30, length),))
+    made = answers(panel, np.random.default_rng(2))
+    said = [judged(made, panel.clusters, until, THRESHOLD)["m0"] for until in (31, 35, 39, 45)]
+    assert {one.verdict for one in said} == {"watch"}
+    assert said[-1].outage == tuple(label(night) for night in range(30, 30 + length))
+    assert any(note.startswith("off and back, which is an outage and no drift: ") for note in said[-1].notes)
+    assert any(note.startswith("off up to the latest, an outage or a shift: ") for note in said[0].notes)
 
 
-class TestRates:
-    @pytest.mark.thorough
-    @pytest.mark.parametrize(
-        "panel",
-        [
-            replace(WOBBLE, degrees=3, own=0.01),
-            Panel(models=2, nights=60, unparsed=0.03, bad=0.15),
-            Panel(models=2, nights=60, wobble=0.01, outages=((10, 2), (30, 5))),
-        ],
-        ids=["nights that take after the night before", "bad nights", "outages"],
-    )
-    def test_drift_is_rarely_found_in_a_model_that_did_not_change(self, panel: Panel) -> None:
-        found = rates(panel, 8, 3, looks=1)
-        assert max(found.first, found.other) <= 0.25  # two of 8: more is one in 500 at 4 %
-
-    @pytest.mark.parametrize(("shift", "within"), [(-0.08, 10), pytest.param(-0.05, 20, marks=pytest.mark.thorough)])
-    def test_beside_another_model_a_shift_is_found_however_the_snapshots_wander(self, shift: float, within: int) -> None:
-        found = rates(
-            Panel(models=2, wobble=0.02, autocorrelation=0.8, shift=shift, since=10, nights=10 + within), 8, 4, looks=1
-        )
-        assert found.first >= 0.6  # of 8: fewer is one in 200 at 85 %
-        assert found.other <= 0.125
+@pytest.mark.parametrize(("shift", "within"), [(-0.08, 10), pytest.param(-0.05, 20, marks=pytest.mark.thorough)])
+def test_beside_another_model_a_shift_is_found_however_the_snapshots_wander(shift: float, within: int) -> None:
+    found = rates(Panel(models=2, wobble=0.02, autocorrelation=0.8, shift=shift, since=10, nights=10 + within), 8, 4, looks=1)
+    assert found.first >= 0.6  # of 8: fewer is one in 200 at 85 %
+    assert found.other <= 0.125
 
 
 @pytest.mark.parametrize(("control", "said"), [(["b"], ""), (["c", "d", "a"], "drift.control: c, d asked in too few")])

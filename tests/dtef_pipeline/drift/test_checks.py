@@ -12,7 +12,6 @@ from dtef_pipeline.drift.models import drift_checks
 from dtef_pipeline.drift.settings import WatchOptions
 from dtef_pipeline.drift.verdict_text import build_headline
 from dtef_pipeline.survey.drift_subject import SUBJECT
-from tests.dtef_pipeline.drift.model_drift_rows import beside
 from tests.made.scores import scores_table
 from tests.made.snapshots import label
 
@@ -26,36 +25,27 @@ def nights(values: list[list[float]], **given: Any) -> list[dict[str, Any]]:
     ]
 
 
-def stepped(count: int, since: int, by: float, *, questions: int = 4, start: float = 0.6) -> list[list[float]]:
+def stepped(count: int, since: int, by: float) -> list[list[float]]:
     """Nights that hardly differ, and from night `since` on each question is moved by `by`."""
-    noise = np.random.default_rng(1).normal(0, 0.01, (count, questions))
+    noise = np.random.default_rng(1).normal(0, 0.01, (count, 4))
     noise[since:] += by
-    return [[float(x) for x in row] for row in start + noise]
+    return [[float(x) for x in row] for row in 0.6 + noise]
 
 
-def only(rows: list[dict[str, Any]], **options: Any) -> dict[str, Any]:
-    """The row of the only model of the rows, beside one that does not move."""
-    checks = drift_checks(scores_table([*rows, *beside(rows)]), SUBJECT, **options).to_pylist()
-    (row,) = (row for row in checks if row["model"] != "steady")
-    return dict(row)
+def test_all_that_is_watched_shares_one_alpha() -> None:
+    rows = [row for m in "abc" for row in nights(stepped(8, 8, 0), model=m, model_variant=m)]
+    thresholds = drift_checks(scores_table(rows), SUBJECT, n_watched=50)["threshold"].to_pylist()
+    assert thresholds == pytest.approx([math.log10(3 * 50 / 0.05)] * 3)
+    strict = drift_checks(scores_table(rows), SUBJECT, options=WatchOptions(alpha=0.01))["threshold"].to_pylist()
+    assert strict == pytest.approx([math.log10(300)] * 3)
 
 
-class TestWatching:
-    def test_all_that_is_watched_shares_one_alpha(self) -> None:
-        rows = [row for m in "abc" for row in nights(stepped(8, 8, 0), model=m, model_variant=m)]
-        thresholds = drift_checks(scores_table(rows), SUBJECT, n_watched=50)["threshold"].to_pylist()
-        assert thresholds == pytest.approx([math.log10(3 * 50 / 0.05)] * 3)
-        strict = drift_checks(scores_table(rows), SUBJECT, options=WatchOptions(alpha=0.01))["threshold"].to_pylist()
-        assert strict == pytest.approx([math.log10(300)] * 3)
-
-
-class TestHeadline:
-    def test_drift_comes_first_with_model_direction_size_and_since_when(self) -> None:
-        rows = [
-            *nights(stepped(20, 12, -0.2), model="fell", model_variant="fell"),
-            *nights(stepped(20, 12, 0.1), model="rose", model_variant="rose"),
-            *nights([*stepped(19, 19, 0), [0.1] * 4], model="dipped", model_variant="dipped"),
-        ]
-        text = build_headline(drift_checks(scores_table(rows), SUBJECT), SUBJECT)
-        assert text.startswith("Drift in 2 of 3 series. Largest: fell on S1/country:kenya, context 0, down by 0.")
-        assert text.endswith(f"since {label(12)}. 1 more to watch.")
+def test_drift_comes_first_with_model_direction_size_and_since_when() -> None:
+    rows = [
+        *nights(stepped(20, 12, -0.2), model="fell", model_variant="fell"),
+        *nights(stepped(20, 12, 0.1), model="rose", model_variant="rose"),
+        *nights([*stepped(19, 19, 0), [0.1] * 4], model="dipped", model_variant="dipped"),
+    ]
+    text = build_headline(drift_checks(scores_table(rows), SUBJECT), SUBJECT)
+    assert text.startswith("Drift in 2 of 3 series. Largest: fell on S1/country:kenya, context 0, down by 0.")
+    assert text.endswith(f"since {label(12)}. 1 more to watch.")

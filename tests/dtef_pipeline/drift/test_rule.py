@@ -11,8 +11,6 @@ import pytest
 
 from dtef_pipeline.drift.rule import DriftVerdict, apply_drift_rule
 
-DAY_1, DAY_2 = datetime(2026, 1, 1), datetime(2026, 1, 2)
-
 
 def verdict(first: list[float], second: list[float], *, temperature: float | None = 0.0, hours: float = 24) -> DriftVerdict:
     times = {"a": datetime(2026, 1, 1), "b": datetime.fromtimestamp(datetime(2026, 1, 1).timestamp() + 3600 * hours)}

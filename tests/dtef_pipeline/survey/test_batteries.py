@@ -159,17 +159,6 @@ SIZES = {  # those of two and more questions, of the JSON file and of the folder
     "GD4": ([13, 12, 10, 8, 7, 7, 6, 5, 5, 5, 2, 2, 2, 2, 2], [13, 12, 10, 8, 7, 7, 7, 5, 5, 5, 2, 2, 2, 2, 2]),
     "GD5": ([6, 5, 5, 3, 3, 3, 2, 2, 2], [6, 5, 5, 3, 3, 3, 2, 2, 2]),
 }
-TOGETHER = [  # beginnings of the texts of questions of one battery: from a stem, from a list without its stem, asked again
-    ("GD3", "To what extent, if at all, do you generally trust gov", "To what extent, if at all, do you trust your AI chat"),
-    ("GD4", "A romantic partner.", "A mediator in interpersonal conflicts."),
-    ("GD4", '"I feel in tune', '"I can find companionship'),
-    ("GD5", "Caring for animals", "Noticing or observing animals"),
-]
-APART = [
-    ("GD3", "Do you think the increased use of AI", "So far, what has been the overall impact of AI"),
-    ("GD4", "Pets or companion animals", "A primary companion"),
-    ("GD5", "Do you believe that other animals", "To what extent does knowing this impact"),
-]
 
 
 @pytest.fixture
@@ -185,17 +174,6 @@ class TestPublishedRounds:
             return sorted((size for size in Counter(assign_batteries(questions)).values() if size > 1), reverse=True)
 
         assert {r: tuple(map(sizes, both)) for r, both in rounds.items()} == SIZES
-
-    def test_questions_that_were_asked_as_one_block_are_together_and_others_are_not(self, rounds):
-        for pairs, expected in ((TOGETHER, True), (APART, False)):
-            for round_id, *beginnings in pairs:
-                for questions in rounds[round_id]:
-                    names = assign_batteries(questions)
-                    one, other = (
-                        {n for q, n in zip(questions, names, strict=True) if q.text.startswith(b)} for b in beginnings
-                    )
-                    assert len(one) == len(other) == 1
-                    assert (one == other) == expected
 
     def test_linked_over_rounds_no_battery_swallows_the_others(self, rounds):
         """The largest is that of trust: 13 questions of GD3 and of GD4 and 6 of GD5, which are 13 different ones."""

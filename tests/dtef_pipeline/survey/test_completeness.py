@@ -191,26 +191,3 @@ def test_segments_that_a_question_lists_are_named_where_many_respondents_are_in_
     ((level, _, items),) = found({"O3: Female": 600}, listed=False)
     assert (level, items) == ("warning", ("gender (400 of 1,000 respondents, 40%)",))
     assert not found({"O3: Female": 600, "O3: Mal": 400}), "the column that was not read is named already"
-
-
-def published(shared: Path, name: str, folder: Path) -> tuple[Path, list[str], list[int]]:
-    """A copy of a round: its aggregate file, the lines of that, and the numbers of those that are an option of a single-choice question."""
-    for file in (shared / "global-dialogues" / name).iterdir():
-        (folder / file.name).write_bytes(file.read_bytes())
-    aggregate = folder / f"{name}_aggregate_standardized.csv"
-    lines = aggregate.read_text(encoding="utf-8").splitlines(keepends=True)
-    return aggregate, lines, [i for i, line in enumerate(lines) if ",Poll Single Select," in line]
-
-
-def test_the_published_round_cut_at_a_line_end_is_refused(shared: Path, tmp_path: Path) -> None:
-    aggregate, lines, polls = published(shared, "GD1", tmp_path)
-    aggregate.write_text("".join(lines[: polls[-3]]), encoding="utf-8")
-    assert "GD1_aggregate_standardized.csv lacks: 1 question: " in refused(read_survey(tmp_path, "GD1"))
-
-
-@pytest.mark.thorough
-def test_published_rounds_that_lost_an_option_are_refused(shared: Path, tmp_path: Path) -> None:
-    aggregate, lines, polls = published(shared, "GD4", tmp_path)
-    for lost in (polls[-1], polls[-3], polls[len(polls) // 2]):
-        aggregate.write_text("".join(line for i, line in enumerate(lines) if i != lost), encoding="utf-8")
-        assert "GD4_discussion_guide.csv lists options that GD4_aggregate" in refused(read_survey(tmp_path, "GD4"))

@@ -57,15 +57,6 @@ def test_components_of_many_surveys_are_on_average_those_they_were_drawn_from() 
     assert (np.abs(found.mean(axis=0) - components) < 4.5 * found.std(axis=0) / 10).all()
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("segments", [1, 3])
-def test_the_error_is_that_of_means_of_simulated_runs(segments: int) -> None:
-    components, rng, runs = Components(0.0045, 0.0047, 0.007), np.random.default_rng(segments), 4_000
-    pairs = nested(SIZES, segments)
-    means = [drawn(components, pairs, rng).mean() for _ in range(runs)]
-    assert np.std(means) == pytest.approx(compute_expected_error(components, pairs), rel=4.5 / np.sqrt(2 * runs))
-
-
 def test_differences_of_several_models_have_the_mean_of_those_of_every_two() -> None:
     rng, pairs = np.random.default_rng(7), nested((4, 3, 2, 1, 1), 3)
     scores = {model: rng.normal(size=len(pairs)) for model in "abcd"}

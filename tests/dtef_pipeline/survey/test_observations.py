@@ -138,12 +138,12 @@ def test_shuffled_is_another_segments_answer_and_repeats_with_the_seed() -> None
     assert all(drawn == set(by_segment) - {own} for own, drawn in draws.items())
 
 
-def concern_survey(own_share: float, options: tuple[str, ...] = CONCERN) -> Survey:
+def concern_survey(own_share: float) -> Survey:
     rest = (100 - own_share) / 2
     cells = {
-        ("aiConcern", c): [(tuple(own_share if o == c else rest for o in options), 20), ((99.0, 1.0), 20)] for c in CONCERN
+        ("aiConcern", c): [(tuple(own_share if o == c else rest for o in CONCERN), 20), ((99.0, 1.0), 20)] for c in CONCERN
     }
-    questions = [Question("own", "How do you feel?", options), Question("yes", "Do you use AI?", ("Yes", "No"))]
+    questions = [Question("own", "How do you feel?", CONCERN), Question("yes", "Do you use AI?", ("Yes", "No"))]
     return survey({**cells, ("country", "Kenya"): [((90, 5, 5), 20), ((50, 50), 20)]}, questions)
 
 

@@ -12,7 +12,6 @@ from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure
 from dtef_pipeline.asking.request_list import RequestList
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.survey.baselines.baselines import NEIGHBOUR_BASELINES
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.predictions import CALLS, build_baseline_rows, select_prompts
@@ -23,15 +22,12 @@ from tests.made.scores import survey_rows
 
 LLM = ModelSpec(name="gpt", model="openai/gpt", temperature=0)
 WARM = ModelSpec(name="warm", model="openai/gpt", temperature=0.7)
-UNSET = ModelSpec(name="unset", model="openai/gpt", temperature=None)
 UNIFORM = ModelSpec(name="baseline/uniform", model="baseline/uniform")
-OTHERS = ModelSpec(name="baseline/leave-one-out-marginal", model="baseline/leave-one-out-marginal")
-NEAREST, BAYES = (ModelSpec(name=name, model=name) for name in NEIGHBOUR_BASELINES)
 AT = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)
 
 
-def questions(count: int = 4) -> list[dict[str, Any]]:
-    return [{"question_text": f"Question number {q}?"} for q in range(count)]
+def questions() -> list[dict[str, Any]]:
+    return [{"question_text": f"Question number {q}?"} for q in range(4)]
 
 
 SURVEY = survey_rows(*questions())

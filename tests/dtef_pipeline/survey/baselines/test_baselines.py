@@ -72,18 +72,17 @@ def test_every_baseline_is_known_and_another_lists_them() -> None:
         predict_distribution(stranger, row(), 0, {})
 
 
-class TestDirichlet:
-    def test_repeats_with_its_seed_and_changes_with_seed_draw_question_segment_and_round(self) -> None:
-        plain = predicted(DIRICHLET, row())
-        assert predicted(DIRICHLET, row()) == plain
-        others = [
-            predicted(DIRICHLET, row(), seed=1),
-            predicted(DIRICHLET, row(), draw=1),
-            predicted(DIRICHLET, row(question_id="q7")),
-            predicted(DIRICHLET, row(segment="country:chile")),
-            predicted(DIRICHLET, row(round="S2")),
-        ]
-        assert len({tuple(d) for d in [plain, *others]}) == 6
+def test_dirichlet_repeats_with_its_seed_and_changes_with_seed_draw_question_segment_and_round() -> None:
+    plain = predicted(DIRICHLET, row())
+    assert predicted(DIRICHLET, row()) == plain
+    others = [
+        predicted(DIRICHLET, row(), seed=1),
+        predicted(DIRICHLET, row(), draw=1),
+        predicted(DIRICHLET, row(question_id="q7")),
+        predicted(DIRICHLET, row(segment="country:chile")),
+        predicted(DIRICHLET, row(round="S2")),
+    ]
+    assert len({tuple(d) for d in [plain, *others]}) == 6
 
 
 class TestPreviousRound:

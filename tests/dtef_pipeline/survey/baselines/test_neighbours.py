@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.survey.adapters import read_survey
 from dtef_pipeline.survey.baselines.baselines import predict_from_neighbours
 from dtef_pipeline.survey.baselines.names import EMPIRICAL_BAYES, NEAREST_SEGMENTS
 from dtef_pipeline.survey.baselines.neighbours import NEAREST, RoundAnswers
-from dtef_pipeline.survey.observations import observe
 from dtef_pipeline.survey.scoring.metrics import js
 from tests.made.scores import survey_rows
 
@@ -118,76 +114,56 @@ HAND: Answers = {
 }
 
 
-class TestNearest:
-    def test_the_three_nearest_answer_weighted_by_their_respondents(self) -> None:
-        (found,) = predicted(NEAR, HAND, ("t", ("c",)))
-        assert found == pytest.approx([(10 * 0.2 + 30 * 0.4 + 60 * 0.6) / 100, (10 * 0.8 + 30 * 0.6 + 60 * 0.4) / 100])
-
-    def test_without_context_or_without_an_answering_segment_there_is_nothing_to_say(self) -> None:
-        alone = {KENYA: HAND[KENYA], "age:young": HAND["country:like"]}
-        unasked = {KENYA: HAND[KENYA], "country:like": {"c": HAND["country:like"]["c"]}}
-        strangers = {KENYA: HAND[KENYA], "country:like": {"t": HAND["country:like"]["t"]}}
-        assert predicted(NEAR, HAND, ("t", ())) == [None]
-        for answers in (alone, unasked, strangers):
-            assert predicted(NEAR, answers, ("t", ("c",))) == [None]
-        assert predicted(NEAR, HAND) == []
-
-    def test_segments_as_near_as_each_other_are_taken_in_the_order_of_their_names(self) -> None:
-        shares = {"d": 1.0, "b": 0.3, "a": 0.0, "c": 0.6}
-        twins = {f"country:{name}": {"c": (20, [0.3, 0.7]), "t": (20, [p, 1 - p])} for name, p in shares.items()}
-        twins[KENYA] = {**HAND[KENYA]}
-        (found,) = predicted(NEAR, twins, ("t", ("c",)))
-        assert found == pytest.approx([0.3, 0.7])
+def test_the_three_nearest_answer_weighted_by_their_respondents() -> None:
+    (found,) = predicted(NEAR, HAND, ("t", ("c",)))
+    assert found == pytest.approx([(10 * 0.2 + 30 * 0.4 + 60 * 0.6) / 100, (10 * 0.8 + 30 * 0.6 + 60 * 0.4) / 100])
 
 
-class TestShrunken:
-    def test_the_weight_is_the_least_squares_slope_on_the_context_by_hand(self) -> None:
-        # With one neighbour nearest and others are the same everywhere, so two are needed and three nearest would be all: `big` has no `t`.
-        answers: Answers = {
-            KENYA: {"a": (50, [0.5, 0.5]), "b": (50, [0.5, 0.5]), "t": (50, [0.1, 0.9])},
-            "country:p": {"a": (10, [0.8, 0.2]), "b": (10, [0.8, 0.2]), "t": (10, [0.6, 0.4])},
-            "country:q": {"a": (10, [0.8, 0.2]), "b": (10, [0.8, 0.2]), "t": (10, [0.6, 0.4])},
-            "country:r": {"a": (10, [0.8, 0.2]), "b": (10, [0.8, 0.2]), "t": (10, [0.6, 0.4])},
-            "country:z": {"a": (30, [0.0, 1.0]), "b": (30, [0.0, 1.0]), "t": (30, [0.0, 1.0])},
-        }
-        # In a and b: nearest .8, others .4, own .5, so w = .1 * .4 / .4 ** 2 = .25. In t: nearest .6, others .3.
-        (found,) = predicted(SHRUNKEN, answers, ("t", ("a", "b")))
-        assert found == pytest.approx([0.3 + 0.25 * 0.3, 0.7 - 0.25 * 0.3])
-
-    def test_without_two_context_questions_it_is_the_leave_one_out_marginal(self) -> None:
-        marginal = pytest.approx(left_out(HAND, KENYA, "t"))
-        assert predicted(SHRUNKEN, HAND, ("t", ()), ("t", ("c",))) == [marginal, marginal]
+def test_without_context_or_without_an_answering_segment_there_is_nothing_to_say() -> None:
+    alone = {KENYA: HAND[KENYA], "age:young": HAND["country:like"]}
+    unasked = {KENYA: HAND[KENYA], "country:like": {"c": HAND["country:like"]["c"]}}
+    strangers = {KENYA: HAND[KENYA], "country:like": {"t": HAND["country:like"]["t"]}}
+    assert predicted(NEAR, HAND, ("t", ())) == [None]
+    for answers in (alone, unasked, strangers):
+        assert predicted(NEAR, answers, ("t", ("c",))) == [None]
+    assert predicted(NEAR, HAND) == []
 
 
-class TestBoth:
-    @pytest.mark.parametrize("seed", range(4))
-    def test_it_is_what_the_definition_in_loops_gives(self, seed: int) -> None:
-        answers = lopsided(seed)
-        for segment in (KENYA, "age:young"):
-            if segment in answers:
-                prompts = prompts_of(answers, segment)
-                for model, naive in ((NEAR, naive_nearest), (SHRUNKEN, naive_shrunken)):
-                    close(
-                        predicted(model, answers, *prompts, segment=segment),
-                        [naive(answers, segment, target, context) for target, context in prompts],
-                    )
+def test_segments_as_near_as_each_other_are_taken_in_the_order_of_their_names() -> None:
+    shares = {"d": 1.0, "b": 0.3, "a": 0.0, "c": 0.6}
+    twins = {f"country:{name}": {"c": (20, [0.3, 0.7]), "t": (20, [p, 1 - p])} for name, p in shares.items()}
+    twins[KENYA] = {**HAND[KENYA]}
+    (found,) = predicted(NEAR, twins, ("t", ("c",)))
+    assert found == pytest.approx([0.3, 0.7])
 
 
-@pytest.mark.thorough
-def test_on_a_published_round_ten_answers_are_worth_a_little_less_than_the_marginal(real_surveys: Path) -> None:
-    """GD4, ten context questions in survey order, every clean pair."""
-    whole = observe(read_survey(real_surveys / "surveys" / "gd4.json", "GD4")).responses
-    rounds = RoundAnswers.build_arrays(whole)
-    scores: dict[str, list[float]] = {name: [] for name in ("others", NEAR.name, SHRUNKEN.name)}
-    for segment in pc.unique(whole["segment"]).to_pylist():
-        own = whole.filter(pc.equal(whole["segment"], segment)).sort_by("question_order")
-        rows = own.filter(pc.invert(own["circular"])).to_pylist()
-        kind = {row["question_id"]: row["duplicate_of"] or row["question_id"] for row in rows}
-        prompts = [(q, tuple(other for other in kind if kind[other] != kind[q])[:10]) for q in kind]
-        for name, said in (
-            ("others", [row["leave_one_out_marginal"] for row in rows]),
-            *((model.name, predict_from_neighbours(model, prompts, own, rounds)) for model in (NEAR, SHRUNKEN)),
-        ):
-            scores[name] += [float(js(p, row["observed"])) for p, row in zip(said, rows, strict=True)]
-    found = {name: float(np.mean(of)) for name, of in scores.items()}
-    assert found == pytest.approx({"others": 0.8127, NEAR.name: 0.8077, SHRUNKEN.name: 0.8119}, abs=0.0006)
+def test_the_weight_is_the_least_squares_slope_on_the_context_by_hand() -> None:
+    # With one neighbour nearest and others are the same everywhere, so two are needed and three nearest would be all: `big` has no `t`.
+    answers: Answers = {
+        KENYA: {"a": (50, [0.5, 0.5]), "b": (50, [0.5, 0.5]), "t": (50, [0.1, 0.9])},
+        "country:p": {"a": (10, [0.8, 0.2]), "b": (10, [0.8, 0.2]), "t": (10, [0.6, 0.4])},
+        "country:q": {"a": (10, [0.8, 0.2]), "b": (10, [0.8, 0.2]), "t": (10, [0.6, 0.4])},
+        "country:r": {"a": (10, [0.8, 0.2]), "b": (10, [0.8, 0.2]), "t": (10, [0.6, 0.4])},
+        "country:z": {"a": (30, [0.0, 1.0]), "b": (30, [0.0, 1.0]), "t": (30, [0.0, 1.0])},
+    }
+    # In a and b: nearest .8, others .4, own .5, so w = .1 * .4 / .4 ** 2 = .25. In t: nearest .6, others .3.
+    (found,) = predicted(SHRUNKEN, answers, ("t", ("a", "b")))
+    assert found == pytest.approx([0.3 + 0.25 * 0.3, 0.7 - 0.25 * 0.3])
+
+
+def test_without_two_context_questions_the_shrunken_answer_is_the_leave_one_out_marginal() -> None:
+    marginal = pytest.approx(left_out(HAND, KENYA, "t"))
+    assert predicted(SHRUNKEN, HAND, ("t", ()), ("t", ("c",))) == [marginal, marginal]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_both_are_what_the_definitions_in_loops_give(seed: int) -> None:
+    answers = lopsided(seed)
+    for segment in (KENYA, "age:young"):
+        if segment in answers:
+            prompts = prompts_of(answers, segment)
+            for model, naive in ((NEAR, naive_nearest), (SHRUNKEN, naive_shrunken)):
+                close(
+                    predicted(model, answers, *prompts, segment=segment),
+                    [naive(answers, segment, target, context) for target, context in prompts],
+                )

@@ -56,10 +56,3 @@ def test_an_answer_that_keeps_to_the_form_is_read_as_intended(options: Blueprint
     assert parsed.status.to_pylist() == ["ok"] * len(DEEDS)
     for found, meant in zip(parsed.distribution.to_pylist(), DEEDS, strict=True):
         assert found == pytest.approx(meant)
-
-
-@pytest.mark.parametrize("options", EVERY_WAY[::3], ids=lambda options: options.condition)
-def test_the_default_system_prompt_ends_with_an_example_in_valid_json(options: BlueprintOptions) -> None:
-    system = build_blueprints(SURVEY, options)["system"][0].as_py()
-    example = json.loads(system[system.index("{" if options.structured or options.task == "batch" else "[") :])
-    assert isinstance(example, dict) == (options.structured or options.task == "batch")

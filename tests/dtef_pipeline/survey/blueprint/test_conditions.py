@@ -219,16 +219,3 @@ def test_a_batch_too_long_for_the_budget_is_split() -> None:
         ("q2", 0, 2),
         ("q3", 1, 2),
     ]
-
-
-def test_shift_leaves_out_questions_without_an_answer_of_all_respondents() -> None:
-    table = survey_rows({}, {"population": None}, {})
-    options = BlueprintOptions(task="shift")
-    rows = build_blueprints(table, options)
-    assert rows["question_id"].to_pylist() == ["q0", "q2"]
-    assert list_left_out(table, rows, [options, BlueprintOptions()]) == {
-        "shift/attribute-label": ["q1"],
-        "distribution/attribute-label": ["q0", "q1", "q2"],
-    }
-    with pytest.raises(DtefError, match="S1/country:kenya: the task shift"):
-        build_blueprints(survey_rows({"population": None}), options)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import Field, fields
+from dataclasses import fields
 from typing import Any
 
 import duckdb
@@ -19,7 +18,6 @@ from dtef_pipeline.survey.blueprint.options import (
     MOST_INDIVIDUALS,
     PROFILES,
     REASONINGS,
-    SELECTIONS,
     TASKS,
     BlueprintOptions,
     ContextLevel,
@@ -54,6 +52,8 @@ def choices(draw: st.DrawFn) -> BlueprintOptions:
         chosen["individuals"] = draw(st.integers(1, MOST_INDIVIDUALS))
     if selection == "random":
         chosen["seed"] = draw(st.integers(0, 2**40))
+    drawn = {*chosen, "batch_size", "individuals", "seed", "answer_reserve", "context_levels"}
+    assert drawn == {field.name for field in fields(BlueprintOptions)}, "a condition would mix what it leaves out in one mean"
     usual = BlueprintOptions(**chosen)
     reserve = draw(st.none() | st.integers(0, 4095).filter(lambda tokens: tokens != usual.reserve))
     return BlueprintOptions(**chosen, answer_reserve=reserve)
@@ -63,50 +63,6 @@ def choices(draw: st.DrawFn) -> BlueprintOptions:
 def test_a_condition_spells_the_options_and_is_read_back(options: BlueprintOptions) -> None:
     assert BlueprintOptions.parse_condition(options.condition, system_prompts=OWN) == options
     assert BlueprintOptions.parse_recipe(options.recipe, options.context_levels) == options
-
-
-SPELLED_ELSEWHERE = {
-    "context_levels": "a column of its own beside the condition",
-    "system_text": "told by the id of the system prompt and a trace of its words",
-}
-
-
-WORDS_OF = {
-    "task": TASKS,
-    "format": FORMATS,
-    "reasoning": REASONINGS,
-    "option_order": ("given", "reversed"),
-    "profile": PROFILES,
-    "system": SHIPPED,
-    "selection": SELECTIONS,
-}
-
-
-def another_value(field: Field[Any]) -> Any:
-    """A value that the field may have and that is not its default: one of its words, or the next number."""
-    if isinstance(field.default, str):
-        return next(word for word in WORDS_OF[field.name] if word != field.default)
-    return not field.default if isinstance(field.default, bool) else (field.default or 100) + 1
-
-
-NEEDED: Mapping[str, dict[str, Any]] = {
-    "batch_size": {"task": "batch"},
-    "individuals": {"task": "synthetic-individuals"},
-    "seed": {"selection": "random"},
-}
-"""By field that has no effect alone, the values of others that it needs."""
-
-
-@pytest.mark.parametrize(
-    "field", [field for field in fields(BlueprintOptions) if field.name not in SPELLED_ELSEWHERE], ids=lambda field: field.name
-)
-def test_a_condition_spells_every_option(field: Field[Any]) -> None:
-    """An option that the condition leaves out would mix two ways of asking in one mean."""
-    partner = NEEDED.get(field.name, {})
-    usual = BlueprintOptions(**partner)
-    chosen = BlueprintOptions(**partner | {field.name: another_value(field)})
-    assert chosen.condition != usual.condition
-    assert getattr(BlueprintOptions.parse_condition(chosen.condition), field.name) == another_value(field)
 
 
 @pytest.mark.parametrize(

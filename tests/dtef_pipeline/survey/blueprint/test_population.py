@@ -6,14 +6,10 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given
 
-from dtef_pipeline.errors import DtefError
 from dtef_pipeline.survey.blueprint.options import FORMATS, BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
-from dtef_pipeline.survey.blueprint.systems import SHIPPED
-from tests.dtef_pipeline.survey.blueprint.test_conditions import surveys
-from tests.dtef_pipeline.survey.blueprint.test_options import OWN, choices
+from tests.dtef_pipeline.survey.blueprint.test_options import OWN
 from tests.made.scores import survey_rows
 
 SEGMENTS: tuple[dict[str, Any], ...] = (
@@ -68,31 +64,3 @@ def test_a_question_that_everyones_answer_is_unknown_of_is_asked_but_never_shown
     one_known = survey_rows({}, {"population": None, "population_n": None}, {})
     rows = build_blueprints(one_known, BlueprintOptions(("all",), profile="population")).to_pylist()
     assert [row["context_question_ids"] for row in rows] == [["q2"], ["q0", "q2"], ["q0"]]
-
-
-@pytest.mark.parametrize("system", SHIPPED)
-def test_every_shipped_system_prompt_speaks_of_the_respondents(system: str) -> None:
-    (row, *_), _ = asked(f"distribution+population+system={system}")
-    assert ("respondents" in row["system"]) == (system != "none")
-
-
-@given(surveys(), choices())
-def test_the_segments_own_answers_and_sizes_change_no_prompt(survey: Any, options: BlueprintOptions) -> None:
-    if options.task == "shift":
-        return
-    options = BlueprintOptions.parse_condition(options.condition, ("0", "1", "all"), OWN)
-    about_all = BlueprintOptions(**{**_fields(options), "profile": "population"})
-    rows = survey.to_pylist()
-    changed = survey_rows(*({**row, "observed": row["observed"][::-1], "n": row["n"] + 7, "value": "Chile"} for row in rows))
-    assert _prompts(survey, about_all) == _prompts(changed, about_all)
-
-
-def _fields(options: BlueprintOptions) -> dict[str, Any]:
-    return {name: getattr(options, name) for name in BlueprintOptions.__slots__}
-
-
-def _prompts(survey: Any, options: BlueprintOptions) -> list[str] | str:
-    try:
-        return [str(prompt) for prompt in build_blueprints(survey, options)["prompt_id"].to_pylist()]
-    except DtefError as error:
-        return str(error)

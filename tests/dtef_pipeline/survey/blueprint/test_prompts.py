@@ -55,8 +55,6 @@ def test_random_selection_is_seeded_and_the_same_for_every_segment() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"context_levels": ("many",)}, "'many' is not a context level"),
-        ({"context_levels": ("-1",)}, "'-1' is not a context level"),
         ({"context_levels": ("05",)}, "'05' is not a context level"),
         ({"context_levels": ()}, "no context level is given"),
         ({"selection": "nearest"}, "context selection 'nearest'; allowed: survey-order, random"),

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import duckdb
-import pytest
 
-from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.survey.boards.question_links import build_question_batteries
 from dtef_pipeline.survey.tables import QUESTION_BATTERIES
 from tests.made.scores import survey_rows
@@ -36,12 +34,3 @@ def test_the_table_has_one_row_for_each_question_of_a_round_with_its_linked_batt
     assert linked["A judge"][1].endswith("; questions asked in several rounds")
     assert linked["Where?"][1] == ""
     assert linked["Where?"][0] != linked["A judge"][0]
-
-
-def test_a_survey_that_an_earlier_version_read_is_to_be_read_again() -> None:
-    with duckdb.connect() as connection:
-        connection.register("survey_responses", survey_rows({}).drop_columns("battery"))
-        with pytest.raises(
-            WarehouseError, match="have no column battery: score those rounds again with `dtef run --from ingest"
-        ):
-            build_question_batteries(connection)

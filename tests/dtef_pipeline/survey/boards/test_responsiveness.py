@@ -18,7 +18,7 @@ from dtef_pipeline.survey.boards.responsiveness import compute_responsiveness, l
 from dtef_pipeline.survey.boards.schemas import RESPONSIVENESS
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.tables import BLUEPRINTS
-from tests.made.scores import scores_table
+from tests.made.scores import as_cells, scores_table
 
 QUICK = SurveyBoardOptions()
 PROMPT = ["round", "segment", "question_id", "context_level", "condition"]
@@ -28,21 +28,17 @@ def cells(scores: Mapping[str, list[float | None]], **given: Any) -> pd.DataFram
     """Scores of a model on q0, q1, ... of one segment, by context level."""
     rows = [(level, f"q{i}", score) for level, column in scores.items() for i, score in enumerate(column)]
     frame = pd.DataFrame(rows, columns=["context_level", "question_id", "score"])
-    frame["score"] = frame["score"].astype(float)
-    plain = {"round": "S1", "segment": "kenya", "condition": "c", "model": "m", "n_ok": 1}
-    plain |= dict.fromkeys(("same_item", "cluster"), frame["question_id"])
-    frame = frame.assign(**{"parsed_score": frame["score"], "n_answered": 1, **plain, **given})
-    return frame.assign(model_variant=frame["model"])
+    return as_cells(frame.astype({"score": float}), **{"model": "m", **given})
 
 
-def shown(frame: pd.DataFrame, all_: float = 20) -> pd.DataFrame:
+def shown(frame: pd.DataFrame) -> pd.DataFrame:
     """As many context questions as were asked for; `all` shows 20."""
     prompts = frame[PROMPT].drop_duplicates().reset_index(drop=True)
-    return prompts.assign(context_included=[all_ if level == "all" else float(level) for level in prompts["context_level"]])
+    return prompts.assign(context_included=[20 if level == "all" else float(level) for level in prompts["context_level"]])
 
 
-def responded(frame: pd.DataFrame, options: SurveyBoardOptions = QUICK) -> dict[str, Any]:
-    (row,) = compute_responsiveness(frame, shown(frame), options).to_dict("records")
+def responded(frame: pd.DataFrame) -> dict[str, Any]:
+    (row,) = compute_responsiveness(frame, shown(frame), QUICK).to_dict("records")
     return {str(name): value for name, value in row.items()}
 
 
@@ -74,10 +70,7 @@ def lopsided(seed: int) -> pd.DataFrame:
         for level in ("0", "5", "all")
     ]
     frame = pd.DataFrame(rows, columns=["model", "question_id", "segment", "context_level", "score"])
-    frame["score"] = frame["score"].astype(float)
-    same = dict.fromkeys(("same_item", "cluster"), frame["question_id"])
-    known = {"round": "S1", "condition": "c", "n_ok": 1, "n_answered": 1, "parsed_score": frame["score"]}
-    return frame.assign(**known, model_variant=frame["model"], **same)
+    return as_cells(frame.astype({"score": float}))
 
 
 def by_definition(frame: pd.DataFrame, context: dict[tuple[str, str, str], float]) -> dict[str, float]:
@@ -143,26 +136,27 @@ def test_p_is_adjusted_over_the_language_models_of_a_condition() -> None:
     assert pd.isna(table.loc["baseline/nearest-segments", ["p_adjusted", "verdict", "parsed_verdict"]]).all()
 
 
-class TestVerdict:
-    def test_a_model_whose_answers_could_not_be_read_holds_nothing(self) -> None:
-        # At a parse rate of 0 the same policy score at both levels was called stereotype-holding.
-        frame = cells({"0": [0.0] * 6, "5": [0.0] * 6}).assign(n_ok=0)
-        row = responded(frame)
-        assert row["verdict"] == "undecided"
-        assert row["note"].endswith("level 0, 5")
-        frame["n_ok"] = (frame["context_level"] == "0").astype(int)
-        assert responded(frame)["note"].endswith("level 5")
+def test_a_model_whose_answers_could_not_be_read_holds_nothing() -> None:
+    # At a parse rate of 0 the same policy score at both levels was called stereotype-holding.
+    frame = cells({"0": [0.0] * 6, "5": [0.0] * 6}).assign(n_ok=0)
+    row = responded(frame)
+    assert row["verdict"] == "undecided"
+    assert row["note"].endswith("level 0, 5")
+    frame["n_ok"] = (frame["context_level"] == "0").astype(int)
+    assert responded(frame)["note"].endswith("level 5")
 
-    def of(self, change: list[float]) -> str:
-        return str(responded(cells({"0": [0.5] * len(change), "5": [0.5 + value for value in change]}))["verdict"])
 
-    def test_rising_scores_adapt_and_falling_ones_are_hurt(self) -> None:
-        assert self.of([0.02, 0.03, 0.04] * 4) == "evidence-adapting"
-        assert self.of([-0.02, -0.03, -0.04] * 4) == "hurt by context"
-
-    def test_scores_that_stay_within_a_hundredth_hold_the_stereotype(self) -> None:
-        assert self.of([0.001, -0.001, 0.002, -0.002] * 3) == "stereotype-holding"
-        assert self.of([0.0] * 6) == "stereotype-holding"
+@pytest.mark.parametrize(
+    ("change", "verdict"),
+    [
+        ([0.02, 0.03, 0.04] * 4, "evidence-adapting"),
+        ([-0.02, -0.03, -0.04] * 4, "hurt by context"),
+        ([0.001, -0.001, 0.002, -0.002] * 3, "stereotype-holding"),
+        ([0.0] * 6, "stereotype-holding"),
+    ],
+)
+def test_rising_scores_adapt_falling_ones_are_hurt_and_steady_ones_hold(change: list[float], verdict: str) -> None:
+    assert responded(cells({"0": [0.5] * len(change), "5": [0.5 + value for value in change]}))["verdict"] == verdict
 
 
 def test_a_model_with_one_context_level_has_no_row_and_breaks_nothing() -> None:

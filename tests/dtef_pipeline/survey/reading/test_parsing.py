@@ -164,20 +164,3 @@ def test_columns_are_read_as_rows_are() -> None:
     texts, options = [t for t, _ in cases], [o for _, o in cases]
     assert as_rows(texts, options) == by_row(texts, options)
     assert as_rows([], []) == []
-
-
-NUMBER = st.one_of(
-    st.floats(0, 1e17, allow_nan=False).map(repr),
-    st.floats(0, 1).map(lambda v: f"{v:.3f}"),
-    st.integers(0, 10**18).map(str),
-    st.from_regex(r"[0-9]{1,18}(\.[0-9]{1,21})?(e-?[0-9]{1,3})?", fullmatch=True).map(str),
-)
-ARRAYS = st.lists(NUMBER, min_size=2, max_size=5).flatmap(
-    lambda v: st.sampled_from([", ", ",", " , ", ",\n\t"]).map(lambda s: f"[{s.join(v)}]")
-)
-
-
-@given(texts=st.lists(st.one_of(ARRAYS, st.none(), FRAGMENTS.filter(lambda t: "\ud800" not in t)), max_size=12))
-def test_the_fast_path_gives_the_identical_result(texts: list[str | None]) -> None:
-    options = [THREE if i % 3 else FOUR for i in range(len(texts))]
-    assert as_rows(texts, options) == by_row(texts, options)

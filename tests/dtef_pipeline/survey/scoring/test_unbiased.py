@@ -22,8 +22,6 @@ from dtef_pipeline.survey.tables import CORRECTED
 Floats = npt.NDArray[np.float64]
 GUESS, SEEN, N = [0.5, 0.3, 0.2], [0.2, 0.3, 0.5], 11
 BOTH = {"l2_corrected": compute_corrected_l2, "rps_corrected": compute_corrected_rps}
-SIZES = (15, 33, 100, 450)
-SAMPLES = 20_000
 
 
 def naive_l2(q: Floats, p: Floats, n: float) -> float:
@@ -102,29 +100,3 @@ def test_rejected_input_says_what_arrived_and_what_is_allowed(error: Callable[..
         error(SEEN, [0.5, 0.5], 10)
     with pytest.raises(ConfigError, match=r"observed: row 0 "):
         error(SEEN, [0, 0, 0], 10)
-
-
-def samples(truth: Floats, n: int) -> Floats:
-    return np.random.default_rng([7, n]).multinomial(n, truth, SAMPLES) / n
-
-
-def simulated(error: Callable[..., Floats], truth: Floats, guess: Floats, n: int) -> tuple[float, float]:
-    """Mean over samples of n people of one truth, and the mean's standard error."""
-    seen = samples(truth, n)
-    values = error(np.broadcast_to(guess, seen.shape), seen, np.full(SAMPLES, n))
-    values = values[np.isfinite(values)]
-    return float(values.mean()), float(values.std() / np.sqrt(len(values)))
-
-
-TRUE, SAID = np.array([0.55, 0.25, 0.15, 0.05]), np.array([0.4, 0.3, 0.2, 0.1])
-
-
-@pytest.mark.parametrize("n", SIZES)
-def test_simulated_means_do_not_move_with_n(n: int) -> None:
-    """Same prediction, same truth, segments of 15 to 450 people: the mean is the error against the truth itself (within 4 standard errors)."""
-    for error, target in (
-        (compute_corrected_l2, float(((SAID - TRUE) ** 2).sum())),
-        (compute_corrected_rps, float(((SAID - TRUE).cumsum()[:-1] ** 2).sum())),
-    ):
-        mean, deviation = simulated(error, TRUE, SAID, n)
-        assert abs(mean - target) < 4 * deviation

@@ -28,7 +28,6 @@ CHILE, KENYA, PERU, POLAND = SEGMENTS = ("country:chile", "country:kenya", "coun
 CEILINGS = {CHILE: 0.9, KENYA: 0.8, PERU: 0.95, POLAND: 0.95}
 MARGINALS = {CHILE: 0.7, KENYA: 0.6, PERU: 0.9, POLAND: 0.9}
 HOSTILE = "</script><script>window.harm = 1</script><!-- <img src=x onerror=harm()> \u202e\u2028 & 'x'"
-SHARED = {"leave_one_out_score": 0.65, "ceiling": 0.85}
 
 
 def asked(model: str, scores: dict[str, float], question: str = "q0", **given: Any) -> list[dict[str, Any]]:
@@ -41,9 +40,9 @@ def everywhere(model: str, score: float, question: str = "q0", **given: Any) -> 
     return asked(model, dict.fromkeys(SEGMENTS, score), question, **given)
 
 
-def tables(questions: int = 3) -> dict[str, Any]:
+def tables() -> dict[str, Any]:
     pairs: list[dict[str, Any]] = [
-        {"question_id": f"q{at}", "question_order": at, "segment": one} for at in range(questions) for one in SEGMENTS
+        {"question_id": f"q{at}", "question_order": at, "segment": one} for at in range(3) for one in SEGMENTS
     ]
     survey = [
         {**one, "value": one["segment"].partition(":")[2].title(), "question_text": f"Question {one['question_id']}?"}

@@ -5,16 +5,12 @@ from __future__ import annotations
 import pandas as pd
 
 from dtef_pipeline.survey.baselines.names import BASELINES
-from dtef_pipeline.survey.blueprint.options import BlueprintOptions
-from dtef_pipeline.survey.boards.asking_settings import Setting
 from dtef_pipeline.survey.site.family_site import method
 from dtef_pipeline.survey.site.survey_labels import (
     BASELINE_MEANINGS,
     METRIC_NAMES,
     describe_watched_setting,
     format_baseline_name,
-    format_segment_label,
-    format_setting_heading,
     map_variant_names,
     ranked_metric_words,
 )
@@ -32,14 +28,6 @@ def test_a_model_of_two_variants_is_called_by_its_variant() -> None:
     rows = [("gpt", "gpt[t=0]"), ("gpt", "gpt[t=1]"), ("o3", "o3[t=0]"), ("baseline/dirichlet", "baseline/dirichlet[seed=0]")]
     names = map_variant_names(pd.DataFrame(rows, columns=["model", "model_variant"]))
     assert names == {"gpt[t=0]": "gpt[t=0]", "gpt[t=1]": "gpt[t=1]", "o3[t=0]": "o3", "baseline/dirichlet[seed=0]": "Dirichlet"}
-
-
-def test_ways_and_segments_are_stated_in_words() -> None:
-    way = Setting("5", BlueprintOptions().condition)
-    assert format_setting_heading(way, several=False) == "With 5 context questions"
-    assert format_setting_heading(way, several=True) == "With 5 context questions, asked directly"
-    assert format_segment_label("country", "Kenya") == "Kenya"
-    assert format_segment_label("ageGroup", "18-25") == "Age: 18-25"
 
 
 def test_metrics_are_words() -> None:
