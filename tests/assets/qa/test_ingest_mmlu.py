@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 import dagster as dg
-import pytest
 
 from tests.assets.qa.conftest import QaPipeline
-from tests.conftest import SHARED
+from tests.made.shared_cases import shared
 
 
 def test_mmlu_is_read_as_57_parts_in_one_run(qa: QaPipeline) -> None:
-    folder = SHARED / "benchmarks" / "mmlu"
-    if not folder.is_dir():
-        pytest.skip(f"no shared MMLU at {folder}")
-    keys = qa.add("mmlu", folder)
+    keys = qa.add("mmlu", shared("benchmarks/mmlu"))
     assert len(keys) == 57
     ran = qa.run(["qa_items"])
     assert (ran.failures, len(ran.run_ids)) == ((), 1)

@@ -4,24 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from dtef_pipeline.qa.scoring import EXISTENCE, EXISTENCE_RELAXED
 from tests.assets.qa.conftest import QaPipeline
-from tests.conftest import SHARED
 from tests.made.qa_replies import INVENTIONS
-
-TRANSCRIPTS = SHARED / "transcripts"
-
-
-@pytest.fixture
-def interviews() -> Path:
-    if not (TRANSCRIPTS / "questions.json").is_file():
-        pytest.skip(f"no shared interviews at {TRANSCRIPTS}")
-    return TRANSCRIPTS
+from tests.made.shared_cases import shared
 
 
 def expected_answer(question: dict[str, Any]) -> str:
@@ -37,7 +25,8 @@ def expected_answer(question: dict[str, Any]) -> str:
     return json.dumps(best) if "Many" in question["type"] else str(best[0])
 
 
-def test_an_honest_model_is_believed_and_an_inventor_found_out(qa: QaPipeline, interviews: Path) -> None:
+def test_an_honest_model_is_believed_and_an_inventor_found_out(qa: QaPipeline) -> None:
+    interviews = shared("transcripts")
     pairs = json.loads((interviews / "questions.json").read_text(encoding="utf-8"))["qa_pairs"]
     qa.players.evidence = {
         pair["question"]["text"]: (expected_answer(pair["question"]), tuple(pair["quotes"])) for pair in pairs

@@ -28,7 +28,7 @@ from dtef_pipeline.qa.judging.arbiter import (
 )
 from dtef_pipeline.qa.judging.arbitration import Arbitration, iterate_arbitrations, read_arbiter_reply
 from tests.conftest import ROOT
-from tests.dtef_pipeline.qa.vectors import cases
+from tests.made.shared_cases import cases
 
 MODELS = load_models(
     "models: {mini: {model: openai/mini, max_tokens: 300}, plain: {model: openai/plain}, warm: {model: openai/warm, temperature: null}}\n"

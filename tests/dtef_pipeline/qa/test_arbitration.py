@@ -18,8 +18,8 @@ from dtef_pipeline.qa.judging.arbitration import (
     iterate_arbitrations,
     make_verdict_row,
 )
-from tests.dtef_pipeline.qa.vectors import cases
 from tests.made.responses import response
+from tests.made.shared_cases import cases
 
 (JUDGE,) = load_models("models: {mini: {model: openai/mini, max_tokens: 300}}").resolve(["mini"])
 ARBITER = Arbiter(JUDGE)

@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from dtef_pipeline.qa.item_files.rows import has_invalid_text
 from dtef_pipeline.qa.metric import MetricValue, normalise, parse_metric
 from dtef_pipeline.qa.model import ItemError
-from tests.conftest import SHARED
-
-VECTORS = SHARED / "transcripts" / "vectors.json"
+from tests.made.shared_cases import cases, shared
 
 
 def pairs(metric: str) -> list[list[Any]] | str:
@@ -25,18 +23,13 @@ def pairs(metric: str) -> list[list[Any]] | str:
 
 
 def test_the_published_vectors() -> None:
-    if not VECTORS.exists():
-        pytest.skip(f"no vectors at {VECTORS}")
-    cases = [case for case in json.loads(VECTORS.read_text(encoding="utf-8"))["cases"] if case["fn"] == "parse_metric"]
-    assert len(cases) > 4
-    assert {case["id"]: pairs(case["in"]["metric"]) for case in cases} == {case["id"]: case["out"] for case in cases}
+    found = cases("transcripts", "parse_metric")
+    assert {case["id"]: pairs(case["in"]["metric"]) for case in found} == {case["id"]: case["out"] for case in found}
 
 
 def test_metrics_of_the_shared_questions_are_read() -> None:
-    path = SHARED / "transcripts" / "questions.json"
-    if not path.exists():
-        pytest.skip(f"no questions at {path}")
-    asked = [pair["question"] for pair in json.loads(path.read_text(encoding="utf-8"))["qa_pairs"]]
+    questions = json.loads(shared("transcripts/questions.json").read_text(encoding="utf-8"))["qa_pairs"]
+    asked = [pair["question"] for pair in questions]
     assert all(parse_metric(one["metric"]) for one in asked if one["type"] != "Yes/No with Rationale")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 
@@ -11,19 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.qa.metric import fold_to_ascii, normalise
-from tests.conftest import SHARED
+from tests.made.shared_cases import cases
 
-VECTORS = SHARED / "transcripts" / "vectors.json"
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 """Lone surrogates and NUL too."""
 
 
 def test_the_published_vectors() -> None:
-    if not VECTORS.exists():
-        pytest.skip(f"no vectors at {VECTORS}")
-    cases = [case for case in json.loads(VECTORS.read_text(encoding="utf-8"))["cases"] if case["fn"] == "normalise"]
-    assert len(cases) > 4
-    assert {case["id"]: normalise(case["in"]["text"]) for case in cases} == {case["id"]: case["out"] for case in cases}
+    found = cases("transcripts", "normalise")
+    assert {case["id"]: normalise(case["in"]["text"]) for case in found} == {case["id"]: case["out"] for case in found}
 
 
 @pytest.mark.parametrize(

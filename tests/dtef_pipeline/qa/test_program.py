@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.qa.program import EMPTY_PROGRAM, LONGEST_PROGRAM, NOT_PYTHON, CodeProgram, build_helpers, build_program
-from tests.conftest import SHARED
+from tests.made.shared_cases import json_rows
 
 PROMPT = '''from typing import List
 
@@ -153,11 +153,7 @@ def test_any_text_is_a_program_or_a_fault(text: str) -> None:
 
 
 def test_prompts_are_bodies_of_every_published_problem() -> None:
-    path = SHARED / "benchmarks" / "humaneval" / "HumanEval.jsonl"
-    if not path.is_file():
-        pytest.skip(f"no problems at {path}")
-    for line in path.read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
+    for row in json_rows("benchmarks/humaneval/HumanEval.jsonl"):
         prompt, name, body = row["prompt"], row["entry_point"], row["canonical_solution"]
         for text in (body, body.strip(), prompt + body, f"Sure!\n```python\n{prompt}{body}```\nDone."):
             assert build_program(text, prompt, name).fault is None, row["task_id"]
