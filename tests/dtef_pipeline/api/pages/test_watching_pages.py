@@ -208,22 +208,17 @@ def test_health_names_a_disk_that_is_almost_full(
         assert health_told(client) == ["the disk of the response store is almost full: 5 MiB are left"]
 
 
-def test_health_names_a_damaged_store(daemon: list[DaemonState], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_health_names_a_damaged_store_and_no_request_to_it_is_told_to_try_again(
+    daemon: list[DaemonState], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Health said ok, and requests were told to try again, for ever."""
-    with client_in(tmp_path) as client:
 
-        def malformed(*_: object, **__: object) -> None:
-            raise StoreError("cannot read the response store /secret: database disk image is malformed")
-
-        monkeypatch.setattr("dtef_pipeline.api.service_health.count_unended", malformed)
-        assert DAMAGED_STORE in health_told(client)
-
-
-def test_a_request_to_a_damaged_store_is_not_reported_to_try_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def malformed(*_: object, **__: object) -> None:
         raise StoreError("cannot read the response store /secret: database disk image is malformed")
 
     with client_in(tmp_path) as client:
+        monkeypatch.setattr("dtef_pipeline.api.service_health.count_unended", malformed)
+        assert DAMAGED_STORE in health_told(client)
         monkeypatch.setattr(EvaluationStore, "latest", malformed)
         answer = client.get("/api/evaluations/queue", headers=BEARER_OF_OPERATOR)
     assert (answer.status_code, "retry-after" in answer.headers) == (503, False)
