@@ -1,4 +1,4 @@
-"""The shared interviews, answered by a model that is honest and by one that makes its quotations up."""
+"""Shared interviews, items and answers through the stages: a model that is honest, one that makes its quotations up, one asked elsewhere."""
 
 from __future__ import annotations
 
@@ -7,21 +7,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pytest
 
 from dtef_pipeline.qa.scoring import EXISTENCE, EXISTENCE_RELAXED
 from tests.assets.qa.conftest import QaPipeline
-from tests.conftest import SHARED
+from tests.dtef_pipeline.cli.commands import ok
 from tests.made.qa_replies import INVENTIONS
-
-TRANSCRIPTS = SHARED / "transcripts"
-
-
-@pytest.fixture
-def interviews() -> Path:
-    if not (TRANSCRIPTS / "questions.json").is_file():
-        pytest.skip(f"no shared interviews at {TRANSCRIPTS}")
-    return TRANSCRIPTS
+from tests.made.shared_cases import shared
 
 
 def expected_answer(question: dict[str, Any]) -> str:
@@ -37,7 +30,8 @@ def expected_answer(question: dict[str, Any]) -> str:
     return json.dumps(best) if "Many" in question["type"] else str(best[0])
 
 
-def test_an_honest_model_is_believed_and_an_inventor_found_out(qa: QaPipeline, interviews: Path) -> None:
+def test_an_honest_model_is_believed_and_an_inventor_found_out(qa: QaPipeline) -> None:
+    interviews = shared("transcripts")
     pairs = json.loads((interviews / "questions.json").read_text(encoding="utf-8"))["qa_pairs"]
     qa.players.evidence = {
         pair["question"]["text"]: (expected_answer(pair["question"]), tuple(pair["quotes"])) for pair in pairs
@@ -75,3 +69,37 @@ def test_an_honest_model_is_believed_and_an_inventor_found_out(qa: QaPipeline, i
     assert len(graded) == 42
     shown = {row["item_id"] for row in citations if row["model"] == "honest"}
     assert {row["item_id"] for row in graded if row["value"] == 1.0} >= shown
+
+
+def test_mmlu_is_read_as_57_parts_in_one_run(qa: QaPipeline) -> None:
+    keys = qa.add("mmlu", shared("benchmarks/mmlu"))
+    assert len(keys) == 57
+    ran = qa.run(["qa_items"])
+    assert (ran.failures, len(ran.run_ids)) == ((), 1)
+    items = qa.table("qa_items")
+    assert len(items) == 1026
+    assert set(Counter(items["part"].to_pylist()).values()) == {18}
+    assert len(qa.table("qa_examples")) == 285
+    # The options of items are texts, also where they say None.
+    assert not any(option is None or option == "nan" for options in items["options"].to_pylist() for option in options)
+    made = qa.instance.get_materialized_partitions(dg.AssetKey("qa_items"))
+    assert set(made) == set(keys)
+
+
+def test_a_file_of_answers_is_scored_in_the_documented_steps(
+    qa: QaPipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    qa.add("gsm8k", Path("data/questions/gsm8k").absolute())
+    assert qa.run(["qa_items"]).failures == ()
+    items = qa.rows("qa_items")
+    answers = [{"item_id": row["item_id"], "model": "mine", "text": f"#### {row['reference']}"} for row in items[:3]]
+    answers[2]["text"] = "no idea"
+    monkeypatch.chdir(tmp_path)
+    Path("answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in answers), encoding="utf-8")
+    ok(
+        "sql",
+        "COPY (SELECT item_id, a.model, 'numeric' AS scorer, a.text AS response, reference, options "
+        "FROM qa_items JOIN 'answers.jsonl' AS a USING (item_id) ORDER BY item_id) TO 'lines.jsonl'",
+    )
+    printed = ok("score", "--family", "qa", "lines.jsonl")
+    assert [json.loads(line)["score"] for line in printed.splitlines()] == [1.0, 1.0, 0.0]

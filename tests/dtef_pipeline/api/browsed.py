@@ -12,6 +12,7 @@ from fastapi.testclient import TestClient
 
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, begin_session, client_in
 from tests.dtef_pipeline.report.browser import Browser, until
+from tests.made.read_page import ReadPage
 
 OWN_ORIGIN = {"Origin": "http://testserver"}
 OPERATOR_PAGES = (
@@ -47,20 +48,9 @@ def log_in(browser: Browser, address: str, role: str = "operator") -> None:
     until(lambda: browser.does("location.pathname") == "/queue")
 
 
-class _Found(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-
 def tags_of(markup: str) -> Sequence[tuple[str, Mapping[str, str | None]]]:
     """Every element with its attributes."""
-    found = _Found()
-    found.feed(markup)
-    return found.tags
+    return ReadPage(markup).elements
 
 
 _VOID = frozenset(("br", "hr", "input", "link", "meta", "wbr"))

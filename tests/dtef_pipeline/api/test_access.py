@@ -15,14 +15,6 @@ from dtef_pipeline.errors import ConfigError
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, services_in, session_in, written_tokens
 
 
-def test_a_route_that_is_not_there_is_a_problem(tmp_path: Path) -> None:
-    with client_in(tmp_path) as client:
-        answer = client.get("/api/nothing")
-    assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
-    assert answer.json()["status"] == 404
-    assert answer.headers["x-content-type-options"] == "nosniff"
-
-
 def test_a_token_is_known_by_its_hash_until_it_is_taken_out(tmp_path: Path) -> None:
     path = written_tokens(tmp_path)
     tokens = Tokens(path)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.api.etags import compute_weak_etag, matches
-from tests.conftest import SHARED
+from tests.made.shared_cases import cases
 
 TAG = 'W/"abc"'
 FORMS = {
@@ -45,12 +43,7 @@ def test_every_form_of_the_header(header: str | None) -> None:
 
 
 def test_the_published_cases() -> None:
-    path = SHARED / "votes" / "vectors.json"
-    if not path.is_file():
-        pytest.skip(f"{path} is not there")
-    cases = [one for one in json.loads(path.read_text(encoding="utf-8"))["cases"] if one["fn"] == "if_none_match"]
-    assert len(cases) == 5
-    for case in cases:
+    for case in cases("votes", "if_none_match"):
         assert (304 if matches(case["in"]["if_none_match"], case["in"]["etag"]) else 200) == case["out"], case["id"]
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dtef_pipeline.asking import daily_budget
 from dtef_pipeline.asking.daily_budget import DailyBudget
 from dtef_pipeline.errors import ConfigError
-from tests.dtef_pipeline.qa.vectors import cases
+from tests.made.shared_cases import cases
 
 
 class Ledger:

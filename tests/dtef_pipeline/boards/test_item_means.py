@@ -17,7 +17,7 @@ from scipy import stats
 from dtef_pipeline.boards.item_means import compute_mean_intervals, compute_pass_rates, compute_result_means
 from dtef_pipeline.statistics.cluster_robust import estimate_ratios
 from dtef_pipeline.statistics.proportions import compute_unit_interval, compute_wilson_interval
-from tests.dtef_pipeline.qa.vectors import cases
+from tests.made.shared_cases import cases
 
 SCORE_FIELDS = {
     "suite": pa.string(),

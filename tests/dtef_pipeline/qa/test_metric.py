@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 from typing import Any
 
 import pytest
@@ -10,11 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.qa.item_files.rows import has_invalid_text
-from dtef_pipeline.qa.metric import MetricValue, normalise, parse_metric
+from dtef_pipeline.qa.metric import MetricValue, fold_to_ascii, normalise, parse_metric
 from dtef_pipeline.qa.model import ItemError
-from tests.conftest import SHARED
-
-VECTORS = SHARED / "transcripts" / "vectors.json"
+from tests.made.shared_cases import cases, shared
 
 
 def pairs(metric: str) -> list[list[Any]] | str:
@@ -25,18 +25,13 @@ def pairs(metric: str) -> list[list[Any]] | str:
 
 
 def test_the_published_vectors() -> None:
-    if not VECTORS.exists():
-        pytest.skip(f"no vectors at {VECTORS}")
-    cases = [case for case in json.loads(VECTORS.read_text(encoding="utf-8"))["cases"] if case["fn"] == "parse_metric"]
-    assert len(cases) > 4
-    assert {case["id"]: pairs(case["in"]["metric"]) for case in cases} == {case["id"]: case["out"] for case in cases}
+    found = cases("transcripts", "parse_metric")
+    assert {case["id"]: pairs(case["in"]["metric"]) for case in found} == {case["id"]: case["out"] for case in found}
 
 
 def test_metrics_of_the_shared_questions_are_read() -> None:
-    path = SHARED / "transcripts" / "questions.json"
-    if not path.exists():
-        pytest.skip(f"no questions at {path}")
-    asked = [pair["question"] for pair in json.loads(path.read_text(encoding="utf-8"))["qa_pairs"]]
+    questions = json.loads(shared("transcripts/questions.json").read_text(encoding="utf-8"))["qa_pairs"]
+    asked = [pair["question"] for pair in questions]
     assert all(parse_metric(one["metric"]) for one in asked if one["type"] != "Yes/No with Rationale")
 
 
@@ -109,3 +104,57 @@ def test_an_object_is_read_as_it_was_written_or_refused(metric: dict[str, float]
 def test_any_text_is_read_or_refused(text: str) -> None:
     found = pairs(text)
     assert found == "error" or all(normalise(value) for value, _ in found)
+
+
+ANY_TEXT = st.text(st.characters(exclude_categories=()))
+"""Lone surrogates and NUL too."""
+
+
+def test_the_published_vectors_of_spellings() -> None:
+    found = cases("transcripts", "normalise")
+    assert {case["id"]: normalise(case["in"]["text"]) for case in found} == {case["id"]: case["out"] for case in found}
+
+
+@pytest.mark.parametrize(
+    ("text", "compared"),
+    [
+        (None, ""),
+        ("  ", ""),
+        ("Straße, Ærø & Þingvellir", "strasse aero thingvellir"),
+        ("cafe\u0301 CAFÉ", "cafe cafe"),
+        ("O’Brien's, o´clock", "obriens oclock"),
+        ("3.5. a.b 1.", "3.5 a b 1"),
+        ("-5 - 5 a-b sts-75 --7", "-5 5 a b sts-75 -7"),
+        ("50% (of) all", "50% of all"),
+        ("１２．５ ％", "12.5 %"),
+        ("tab\tline\nend\u00a0\u2003x\x00y", "tab line end x y"),
+        ("5 – 10…", "5 10"),
+    ],
+)
+def test_spellings(text: str | None, compared: str) -> None:
+    assert normalise(text) == compared
+
+
+@given(ANY_TEXT)
+def test_a_normalised_text_is_normalised_already(text: str) -> None:
+    once = normalise(text)
+    assert normalise(once) == once
+
+
+@given(ANY_TEXT)
+def test_only_letters_digits_and_three_marks_are_left(text: str) -> None:
+    assert re.fullmatch(r"(?:[a-z0-9%]|(?<=[0-9])\.(?=[0-9])|-(?=[0-9])|(?<=\S) (?=\S))*", normalise(text))
+
+
+@given(ANY_TEXT, ANY_TEXT)
+def test_no_two_words_are_joined(left: str, right: str) -> None:
+    assert normalise(f"{left} {right}").split() == normalise(left).split() + normalise(right).split()
+
+
+@pytest.mark.parametrize("run", ["\u0301\u0316", "1."])
+def test_a_long_text_takes_no_more_than_its_length(run: str) -> None:
+    """Combining marks out of order took the square of their number: minutes for half a megabyte."""
+    started = time.perf_counter()
+    fold_to_ascii(run * 100_000)
+    normalise(run * 100_000)
+    assert time.perf_counter() - started < 20

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.qa.model import ItemError, ItemScore
 from dtef_pipeline.qa.score_lines import read_answer_lines, score_answer_lines
-from tests.conftest import SHARED
+from tests.made.shared_cases import cases
 from tests.strict_json import strict
 
-VECTORS = SHARED / "transcripts" / "vectors.json"
 LINE: dict[str, Any] = {"scorer": "list_one", "response": "by car", "reference": {"car": 1, "bike": 0.5}, "synonyms": {}}
 
 
@@ -23,17 +22,10 @@ def scored(*items: Any) -> list[dict[str, Any]]:
     return [strict(line) for line in score_answer_lines(read_answer_lines(lines, "answers.jsonl"))]
 
 
-def vectors() -> list[dict[str, Any]]:
-    if not VECTORS.exists():
-        return []
-    return [case for case in json.loads(VECTORS.read_text(encoding="utf-8"))["cases"] if case["fn"] == "score"]
-
-
 def test_the_published_vectors() -> None:
-    if not vectors():
-        pytest.skip(f"no vectors at {VECTORS}")
-    assert len(vectors()) >= 46
-    assert [case["id"] for case in vectors() if not as_published(case)] == []
+    found = cases("transcripts", "score")
+    assert len(found) >= 46
+    assert [case["id"] for case in found if not as_published(case)] == []
 
 
 def as_published(case: dict[str, Any]) -> bool:

@@ -28,14 +28,19 @@ def of_orders(lead: float, n: int = 200, orders: int = 4) -> list[dict[str, Any]
     ]
 
 
+def response_of(at: int) -> dict[str, Any]:
+    """The columns that name the response to item `at`."""
+    keys = ("suite", "part", "item_id", "condition", "model", "model_variant", "draw", "snapshot", "temperature")
+    row = score_row(item_id=f"i{at}")
+    return {name: row[name] for name in keys}
+
+
 def judged(
     texts: Sequence[str], scores: Sequence[float | None], evaluator: str = "semantic", **given: Any
 ) -> list[dict[str, Any]]:
-    keys = ("suite", "part", "condition", "model", "model_variant", "draw", "snapshot", "temperature")
     return [
         {
-            **{name: score_row(item_id=f"i{at}")[name] for name in keys},
-            "item_id": f"i{at}",
+            **response_of(at),
             "evaluator": evaluator,
             "judge_model": "j",
             "judge_variant": "j[t=0]",
@@ -49,16 +54,7 @@ def judged(
 
 
 def asked(texts: Sequence[str]) -> list[dict[str, Any]]:
-    keys = ("suite", "part", "condition", "model", "model_variant", "draw", "snapshot", "temperature")
-    return [
-        {
-            **{name: score_row(item_id=f"i{at}")[name] for name in keys},
-            "item_id": f"i{at}",
-            "response": text,
-            "call_status": "answered",
-        }
-        for at, text in enumerate(texts)
-    ]
+    return [{**response_of(at), "response": text, "call_status": "answered"} for at, text in enumerate(texts)]
 
 
 def found(scores: Sequence[Row], responses: Sequence[Row] = (), judgements: Sequence[Row] = ()) -> dict[str, dict[str, Any]]:

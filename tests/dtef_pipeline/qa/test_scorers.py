@@ -13,7 +13,7 @@ from dtef_pipeline.qa import scorers
 from dtef_pipeline.qa.metric import parse_metric
 from dtef_pipeline.qa.model import ItemScore, ScoreResponse, ScorerSettings, WrittenResponse
 from dtef_pipeline.qa.scorers import SCORER_OF_TYPE, find_lexicon_name, find_scorer, list_scorer_names, make_unscored_scorer
-from tests.conftest import SHARED
+from tests.made.shared_cases import shared
 
 
 class Shouting:
@@ -101,10 +101,7 @@ def ideal_answer(kind: str, metric: str) -> str:
 
 
 def test_an_ideal_answer_to_each_shared_question_has_the_whole_score() -> None:
-    path = SHARED / "transcripts" / "questions.json"
-    if not path.exists():
-        pytest.skip(f"no questions at {path}")
-    pairs = json.loads(path.read_text(encoding="utf-8"))["qa_pairs"]
+    pairs = json.loads(shared("transcripts/questions.json").read_text(encoding="utf-8"))["qa_pairs"]
     scores = {}
     for pair in pairs:
         asked = pair["question"]

@@ -90,25 +90,6 @@ def test_a_response_has_a_row_with_the_rule_that_read_it() -> None:
     assert (row["cluster"], row["type"]) == ("law", "choice")
 
 
-def test_what_cannot_be_read_has_no_value_and_the_score_0() -> None:
-    (row,) = scored(CHOICE, of_choice("No idea"))
-    assert (row["status"], row["value"], row["score"]) == ("unparseable", None, 0.0)
-
-
-@pytest.mark.parametrize(
-    ("columns", "status"),
-    [
-        ({"call_status": "error", "error": "time-out"}, "error"),
-        ({"call_status": "budget"}, "budget"),
-        ({"finish_reason": "content_filter"}, "refused"),
-    ],
-)
-def test_what_is_no_fault_of_the_response_has_neither(columns: dict[str, str], status: str) -> None:
-    (row,) = scored(CHOICE, of_choice("C", **columns))
-    assert (row["status"], row["value"], row["score"]) == (status, None, None)
-    assert row["metric"] == "correct"
-
-
 @pytest.mark.parametrize("rotation", [1, 2, 3])
 def test_rotated_options_are_scored_as_they_were_shown_and_reported_as_in_the_file(rotation: int) -> None:
     how = AskSettings(order=f"rotated-{rotation}")

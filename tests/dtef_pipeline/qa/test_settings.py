@@ -6,10 +6,20 @@ from itertools import takewhile
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import load_panel_settings, run_config
-from dtef_pipeline.qa.settings import QA_ANCHOR_SETTINGS, QA_STAGE_SETTINGS, QaSettings, choose_parts, select_panel_parts
+from dtef_pipeline.qa.settings import (
+    ITEM_TEMPLATES,
+    QA_ANCHOR_SETTINGS,
+    QA_STAGE_SETTINGS,
+    QaCondition,
+    QaSettings,
+    choose_parts,
+    select_panel_parts,
+)
 from tests.conftest import ROOT
 
 KNOWN = ["mmlu/law", "mmlu/high_school_law", "mmlu/high_school_physics", "gsm8k/all", "own/law"]
@@ -89,3 +99,35 @@ def test_the_example_in_the_shipped_panel_can_be_used(tmp_path: Path) -> None:
     found = panel(tmp_path, "\n".join(section))
     assert found is not None
     assert found.names_parts
+
+
+@given(st.sampled_from(ITEM_TEMPLATES), st.integers(0, 100), st.booleans(), st.integers(0, 3))
+def test_every_condition_is_read_back(template: str, shots: int, as_turns: bool, rotation: int) -> None:
+    made = QaCondition(template, shots, as_turns and shots > 0, rotation if template != "plain" else 0)
+    assert QaCondition.parse_text(str(made)) == made
+
+
+@given(st.text() | st.from_regex(r"(letters|cot|plain|x)(,\d{1,3}-shots?(-turns)?)?(,rotated-\d)? ?", fullmatch=True))
+def test_a_text_is_the_spelling_of_a_condition_or_an_error(text: str) -> None:
+    try:
+        made: QaCondition | None = QaCondition.parse_text(text)
+    except ConfigError:
+        made = None
+    assert made is None or str(made) == text
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"template": "prose"}, "template 'prose': allowed: letters, parens, cot, plain"),
+        ({"shots": -1}, "few-shot -1: allowed: 0 to 100"),
+        ({"shots": 101}, "few-shot 101: allowed: 0 to 100"),
+        ({"as_turns": True}, "allowed: few-shot 1 or more"),
+        ({"rotation": 4}, "order rotated-4: allowed: rotated-1 to rotated-3"),
+        ({"template": "plain", "rotation": 1}, "order rotated-1"),
+    ],
+)
+def test_settings_that_no_prompt_can_have_are_refused(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        QaCondition(**settings)  # type: ignore[arg-type]
+    assert message in str(error.value)

@@ -72,14 +72,6 @@ def test_items_and_subjects_are_averaged_by_hand() -> None:
     assert [part["score"] for part in board(rows, "part")] == [0.5, 1.0]
 
 
-def test_draws_are_averaged_inside_an_item_first() -> None:
-    rows = [score_row(value, item_id="a", draw=at) for at, value in enumerate((1.0, 0.0, 0.0, 0.0))] + [
-        score_row(1.0, item_id="b")
-    ]
-    (row,) = board(rows)
-    assert row["score"] == pytest.approx((0.25 + 1) / 2)
-
-
 def test_what_differs_in_condition_metric_or_measure_stands_on_boards_of_its_own() -> None:
     ways = [{}, {"condition": "cot"}, {"metric": "strict"}, {"measured_by": "judge x"}, {"suite": "own"}]
     rows = [score_row(at / 4, item_id=f"i{item}", **way) for at, way in enumerate(ways) for item in range(3)]
@@ -121,13 +113,8 @@ def test_what_has_no_score_is_counted_by_status_and_left_out_of_every_mean() -> 
     rows = [score_row(1.0, item_id=f"i{at}", status=one) for at, one in enumerate(status)]
     (row,) = results(rows)
     assert {row[f"n_{one}"] for one in status} == {1}
-    assert (row["n_total"], row["n_scored"], row["score"], row["parse_rate"], row["score_given_parsed"]) == (
-        7,
-        2,
-        0.5,
-        0.5,
-        1.0,
-    )
+    assert (row["n_total"], row["n_scored"]) == (7, 2)
+    assert (row["score"], row["parse_rate"], row["score_given_parsed"]) == (0.5, 0.5, 1.0)
 
 
 def test_a_model_that_was_asked_few_of_the_items_is_not_ranked_and_one_whose_sample_left_them_out_is() -> None:
@@ -308,3 +295,37 @@ def test_a_cluster_that_is_not_reported_is_the_item_itself() -> None:
     rows = [score_row(at / 7, item_id=f"i{at}", cluster="") for at in range(7)]
     (row,) = board(rows)
     assert (row["n_clusters"], row["interval_kind"]) == (7, "t")
+
+
+def test_an_answer_that_cites_nothing_is_no_failure_and_counted_by_itself() -> None:
+    def quoted(metric: str, n_cited: int, n_failed: int = 0, **given: Any) -> list[dict[str, Any]]:
+        nothing = {"status": "missing", "reason": "the response cites nothing"}
+        kinds = [{"score": 0.5 + at / 100} for at in range(n_cited)] + [{"status": "error"}] * n_failed
+        kinds += [nothing] * (12 - len(kinds))
+        return [score_row(item_id=f"i{at}", metric=metric, **{**given, **kind}) for at, kind in enumerate(kinds)]
+
+    rows = [
+        *quoted("existence", 10, model="few"),
+        *quoted("existence", 8, 2, model="fails"),
+        *quoted("existence", 11, model="most"),
+        *quoted("existence", 0, model="none"),
+        *quoted("score", 11, 1, model="few"),
+    ]
+    found = {
+        (row["metric"], row["model"]): row
+        for row in build_qa_boards(connected(rows))["qa_board"].to_pylist()
+        if row["cut"] == "overall"
+    }
+    told = {key: (row["n_uncited"], row["n_failed"], row["rank"]) for key, row in found.items()}
+    assert told == {
+        ("existence", "few"): (2, 0, None),
+        ("existence", "fails"): (2, 2, None),
+        ("existence", "most"): (1, 0, 1),
+        ("existence", "none"): (12, 0, None),
+        ("score", "few"): (None, 1, 1),
+    }
+    notes = {model: row["note"] for (metric, model), row in found.items() if metric == "existence"}
+    assert "10 of 12 items" in notes["few"]
+    assert "8 of 12 items, 2 answers" in notes["fails"]
+    assert notes["most"] == ""
+    assert notes["none"].startswith("no answer")

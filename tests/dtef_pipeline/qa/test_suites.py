@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.item_files.socioscope import ITEM_LAYOUTS, SOCIOSCOPE_TYPES, load_items
 from dtef_pipeline.qa.suites import SuiteSpec, load_suites
 from resources.settings import find_shipped
-from tests.conftest import SHARED
+from tests.made.shared_cases import cases
 
 SHIPPED = find_shipped("suites.yaml")
 OWN = """
@@ -32,12 +31,7 @@ def test_the_documented_data_sets_go_to_their_scorers() -> None:
 
 
 def test_the_shared_routes_are_ours() -> None:
-    path = SHARED / "benchmarks" / "vectors.json"
-    if not path.is_file():
-        pytest.skip(f"no vectors at {path}")
-    routes = [case for case in json.loads(path.read_text(encoding="utf-8"))["cases"] if case["fn"] == "route"]
-    assert routes
-    for case in routes:
+    for case in cases("benchmarks", "route"):
         assert load_suites(SHIPPED).route(case["in"]["dataset"]).scorers_of("")[0] == case["out"], case["id"]
 
 

@@ -1,6 +1,6 @@
-"""The scored example that lies beside the checkout: answers, verdicts and vectors, and the scores that follow from them.
+"""The scored example that lies beside the checkout: answers, points and vectors, and the scores that follow from them.
 
-Verdicts become points, and weights are read from the blueprints, by code of these tests' own.
+Weights are read from the blueprints by code of these tests' own.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ import yaml
 from tests.conftest import SHARED as DATA
 
 FOLDER = DATA / "weval"
-VALUES = {"UNMET": 0.0, "PARTIALLY_MET": 0.25, "MODERATELY_MET": 0.5, "MAJORLY_MET": 0.75, "EXACTLY_MET": 1.0}
-POINT_KEYS = ["blueprint", "prompt", "model", "temperature", "system", "block", "path", "position"]
 
 
 @functools.cache
@@ -39,32 +37,11 @@ def as_ours(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def points() -> pd.DataFrame:
-    """Points by a plain consensus of the verdicts; those that no judge decides have the score of the example."""
-    found = example()
-    judged = found["judgements"]
-    value = judged["class"].str.removeprefix("CLASS_").map(VALUES)
-    votes = judged.assign(value=value).groupby(POINT_KEYS, dropna=False)["value"]
-    made = pd.DataFrame(
-        {
-            "consensus": votes.mean(),
-            "low": votes.apply(lambda one: one.fillna(0).mean()),
-            "high": votes.apply(lambda one: one.fillna(1).mean()),
-            "judges": votes.size(),
-        }
-    ).reset_index()
-    rows = found["points"].rename(columns={"score": "given"}).merge(made, "left", POINT_KEYS)
-    turned, judged_rows = rows["block"] == "should_not", rows["judges"].notna()
-    low, high = rows["low"].where(~turned, 1 - rows["high"]), rows["high"].where(~turned, 1 - rows["low"])
-    own = rows["consensus"].where(~turned, 1 - rows["consensus"])
-    rows = rows.assign(
-        score=own.where(judged_rows, rows["given"]),
-        low=low.where(judged_rows, rows["given"]),
-        high=high.where(judged_rows, rows["given"]),
-        reason=pd.Series("unreadable", rows.index, dtype=object),
-    )
-    weights = pd.DataFrame(list(_weights()), columns=["blueprint", "prompt", "block", "path", "position", "weight"])
-    rows = rows.merge(weights, "left", ["blueprint", "prompt", "block", "path", "position"], validate="many_to_one")
-    return as_ours(rows)
+    """Points with the scores of the example and the weights of the blueprints."""
+    place = ["blueprint", "prompt", "block", "path", "position"]
+    weights = pd.DataFrame(list(_weights()), columns=[*place, "weight"])
+    rows = example()["points"].merge(weights, "left", place, validate="many_to_one")
+    return as_ours(rows.assign(low=rows["score"], high=rows["score"], reason="unreadable"))
 
 
 def prompts() -> pd.DataFrame:

@@ -138,12 +138,6 @@ def scored_from(given: tuple[pd.DataFrame, ...]) -> pd.DataFrame:
     )
 
 
-def test_the_consensus_of_verdicts_is_that_of_the_scored_example(scored_example: tuple[pd.DataFrame, ...]) -> None:
-    points = scored_example[2]
-    assert len(points) == 658
-    np.testing.assert_allclose(points["score"].astype(float), points["given"].astype(float), atol=1e-9)
-
-
 @pytest.mark.parametrize(("name", "rows", "keys"), [("cell", 168, 5), ("variant", 30, 4), ("model", 24, 2)])
 def test_every_score_of_the_example_is_found_again(
     scored_example: tuple[pd.DataFrame, ...], name: str, rows: int, keys: int

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +18,8 @@ from dtef_pipeline.rubric.blueprint.model import FUNCTION_KIND
 from dtef_pipeline.rubric.blueprint.patterns import pattern_fault
 from dtef_pipeline.rubric.blueprint.reading import read_blueprint
 from dtef_pipeline.rubric.functions import FUNCTION_NAMES, FunctionScore, evaluate, prepare_function
+from dtef_pipeline.rubric.point_rows import build_point_rows
+from dtef_pipeline.rubric.tables import RUBRIC_CRITERIA, RUBRIC_JUDGEMENTS, RUBRIC_RESPONSES
 from tests.dtef_pipeline.rubric.example import FOLDER, example
 
 CALLS = 'First I search.\nTOOL_CALL {"name": "a", "arguments": {"q": "x  y", "n": 1, "ok": true, "ids": ["1", "2"]}}\n'
@@ -213,3 +216,29 @@ def test_function_points_of_the_scored_example_are_found_again() -> None:
         assert (1 - found.score if row.block == "should_not" else found.score) == pytest.approx(row.score, abs=1e-9), criterion
         compared += 1
     assert compared == 127
+
+
+def test_the_words_of_a_response_in_an_explanation_can_be_stored() -> None:
+    """The name of a called tool is decoded from JSON: half a character in it made the table of all responses fail."""
+    text = 'TOOL_CALL {"name": "\\ud800"}'
+    key = {"prompt": "p", "model": "m", "model_variant": "m", "temperature": 0.0, "system_index": 0, "draw": 0}
+    response = {**key, "status": "ok", "text": text, "transcript": [{"role": "assistant", "text": text}]}
+    criterion = {
+        "prompt": "p",
+        "block": "should",
+        "path": None,
+        "position": 0,
+        "kind": "function",
+        "fn": "tool_called",
+        "args": json.dumps("search"),
+        "criterion_id": "c",
+        "weight": 1.0,
+        "source": "s",
+    }
+    rows = build_point_rows(
+        pa.Table.from_pylist([response], schema=RUBRIC_RESPONSES),
+        pa.Table.from_pylist([criterion], schema=RUBRIC_CRITERIA),
+        RUBRIC_JUDGEMENTS.empty_table(),
+        prepare_function,
+    )
+    assert rows["explanation"].to_pylist() == ["called \ufffd"]

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dtef_pipeline.rubric.blueprint.blueprint_rows import build_blueprint_tables
 from dtef_pipeline.rubric.blueprint.model import Judge, ParsedBlueprint
 from dtef_pipeline.rubric.blueprint.model import test_hash as hash_of_test
 from dtef_pipeline.rubric.blueprint.reading import (
@@ -232,3 +233,24 @@ def test_ending_in_capitals_is_an_ending_and_hidden_files_are_none() -> None:
     assert is_blueprint_file("safety/A.YML")
     assert not is_blueprint_file(".github/a.yml")
     assert not is_blueprint_file("notes.md")
+
+
+WRITTEN = """
+title: Rivers
+tags: [Global South]
+models: ["openai:one"]
+---
+- id: nile
+  prompt: Name a river.
+  should: ["$icontains: nile", {$contains: Nile}, names a river]
+"""
+
+
+def test_rows_have_the_writing_of_a_repaired_criterion_and_the_tags_and_test_of_their_blueprint() -> None:
+    read = read_blueprint(WRITTEN, "rivers", as_json=False)
+    assert read.blueprint is not None
+    tables = build_blueprint_tables(read, read.blueprint, "rivers.yml")
+    assert tables["rubric_criteria"]["source"].to_pylist() == ["$icontains: nile", None, None]
+    (head,), (prompt,) = tables["rubric_blueprints"].to_pylist(), tables["rubric_prompts"].to_pylist()
+    assert prompt["tags"] == head["tags"] == ["global-south"]
+    assert prompt["test_hash"] == head["test_hash"] != ""

@@ -1,7 +1,9 @@
-"""Two runs of one blueprint, compared model by model."""
+"""Two runs of one blueprint compared model by model, models side by side over blueprints, and runs that were not made alike."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -13,11 +15,13 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.run_comparison import (
     PROMPTS_THAT_MOVED,
     RUNS_COMPARED,
+    compare_over_blueprints,
     compare_runs,
+    describe_unlike_runs,
     find_moved_prompts,
     has_regression,
 )
-from tests.dtef_pipeline.rubric.score_tables import scores_of
+from tests.dtef_pipeline.rubric.score_tables import runs_of, scores_of
 
 
 def run_of(values: dict[str, list[float | None]], snapshot: str = "s1", **rest: Any) -> list[dict[str, Any]]:
@@ -120,3 +124,140 @@ def test_prompts_are_sorted_by_how_far_their_means_moved_and_name_the_model_that
     assert found[0]["score"] - found[0]["other_score"] == pytest.approx(-0.15)
     assert list(find_moved_prompts(before, after)) == list(PROMPTS_THAT_MOVED)
     assert not len(find_moved_prompts(before, scores_of(*run_of({"c": [0.5]}, "s2"))))
+
+
+A, B = "standard(a)", "standard(b)"
+
+
+def runs(*rows: tuple[Sequence[str], str], policy: str = "beta=0.35") -> pd.DataFrame:
+    return pd.DataFrame([{"judges": list(judges), "judge_hash": by, "policy": policy} for judges, by in rows])
+
+
+def test_two_scales_are_reported_as_numbers_that_cannot_be_compared_and_not_as_other_judges() -> None:
+    (line,) = describe_unlike_runs(runs(([A], "five"), ([f"{A}[scale:10]"], "ten"), ([A], "five")))
+    assert line.startswith("blueprints were judged on different scales")
+    assert "5 classes (2 blueprints); 10 classes (1 blueprint)" in line
+
+
+def test_other_judges_are_named_with_how_many_blueprints_they_judged() -> None:
+    (line,) = describe_unlike_runs(runs(([A], "a"), ([A, B], "ab"), ([A], "a"), ([A, "no own judge"], "own")))
+    assert "judges: standard(a) (2 blueprints); standard(a), standard(b) (1 blueprint)" in line
+    assert "standard(a), no own judge (1 blueprint)" in line
+
+
+def test_judges_of_one_name_that_judge_otherwise_are_distinguished_by_their_hash() -> None:
+    (line,) = describe_unlike_runs(runs(([A], "1234567890"), ([A], "abcdefghij")))
+    assert "standard(a) with judge_hash 12345678 (1 blueprint)" in line
+
+
+def test_nothing_is_stated_of_like_runs_and_of_blueprints_without_judges() -> None:
+    assert list(describe_unlike_runs(runs(([A], "a"), ([], "none"), ([A], "a")))) == []
+    assert list(describe_unlike_runs(runs(([], "none"), ([], "none")))) == []
+
+
+def test_policies_are_reported_with_judges() -> None:
+    both = pd.concat([runs(([A], "a")), runs(([B], "b"), policy="beta=0")])
+    first, second = describe_unlike_runs(both)
+    assert "policies: beta=0.35 (1 blueprint); beta=0 (1 blueprint)" in first
+    assert "different judges" in second
+
+
+NAMES_OF_BLUEPRINTS = [f"b{at:02d}" for at in range(40)]
+
+
+def models_compared(*cells: dict[str, Any], weights: dict[str, float] | None = None, **options: Any) -> pd.DataFrame:
+    table = scores_of(*cells, weights=weights)
+    blueprints = options.pop("blueprints", NAMES_OF_BLUEPRINTS)
+    return compare_over_blueprints(table, ["s1", "s2"], blueprints, **options)
+
+
+def lopsided(seed: int = 5) -> list[dict[str, Any]]:
+    """Blueprints of very different sizes, prompts of different weights, responses missing, models with several variants."""
+    rng = np.random.default_rng(seed)
+    return [
+        {
+            "blueprint": f"b{at:02d}",
+            "snapshot": "s1",
+            "prompt": f"p{prompt}",
+            "model": model,
+            "temperature": temperature,
+            "score": None if rng.random() < 0.2 else round(float(rng.random()), 3),
+        }
+        for at in range(7)
+        for prompt in range(1 + 3 * at)
+        for model in ("a", "b", "c")
+        for temperature in ((0.0, 0.7) if model == "c" else (0.0,))
+        if not (model == "b" and at == 3)
+    ]
+
+
+def naive(cells: list[dict[str, Any]], weights: dict[str, float]) -> dict[tuple[str, str], tuple[float, int, int]]:
+    """By two models: the mean over blueprints of the weighted mean difference over shared prompts, and how many of both there are."""
+    by: dict[tuple[str, str, str], list[float]] = {}
+    for cell in cells:
+        if cell["score"] is not None:
+            by.setdefault((cell["model"], cell["blueprint"], cell["prompt"]), []).append(cell["score"])
+    found = {}
+    for one, other in combinations("abc", 2):
+        means, prompts = [], 0
+        for blueprint in sorted({cell["blueprint"] for cell in cells}):
+            above = below = 0.0
+            for prompt in {cell["prompt"] for cell in cells if cell["blueprint"] == blueprint}:
+                mine, theirs = by.get((one, blueprint, prompt)), by.get((other, blueprint, prompt))
+                if mine and theirs:
+                    weight = weights.get(prompt, 1.0)
+                    above += weight * (sum(mine) / len(mine) - sum(theirs) / len(theirs))
+                    below += weight
+                    prompts += 1
+            if below:
+                means.append(above / below)
+        found[one, other] = sum(means) / len(means), len(means), prompts
+    return found
+
+
+def test_difference_is_that_of_the_plain_double_loop_on_lopsided_data() -> None:
+    cells, weights = lopsided(), {"p0": 3.0, "p2": 0.5}
+    wanted = naive(cells, weights)
+    rows = models_compared(*cells, weights=weights)
+    assert len(rows) == 3
+    for row in rows.to_dict("records"):
+        pair = row["model"], row["other_model"]
+        sign = 1 if pair in wanted else -1
+        difference, n_blueprints, n_prompts = wanted[pair if sign == 1 else pair[::-1]]
+        assert row["difference"] == pytest.approx(sign * difference, abs=1e-12)
+        assert row["difference"] == pytest.approx(row["score"] - row["other_score"], abs=1e-12)
+        assert (row["n_clusters"], row["n_items"]) == (n_blueprints, n_prompts)
+        assert row["difference"] >= 0
+
+
+def test_of_one_blueprint_prompts_are_what_is_independent() -> None:
+    cells = [
+        {
+            "blueprint": "b00",
+            "snapshot": "s1",
+            "prompt": f"p{at}",
+            "model": model,
+            "score": 0.3 + 0.01 * at + better * (1 + at % 2),
+        }
+        for at in range(8)
+        for model, better in (("a", 0.1), ("b", 0.0))
+    ]
+    (row,) = models_compared(*cells, weights={"p0": 2.0}).to_dict("records")
+    assert 0 < row["low"] < row["difference"] == pytest.approx((2 * 0.1 + 3 * 0.1 + 4 * 0.2) / 9)
+    assert (row["n_clusters"], row["n_items"], row["verdict"]) == (8, 8, "better")
+    assert row["score"] == pytest.approx(row["other_score"] + row["difference"])
+
+
+def test_only_the_latest_run_counts_and_only_the_blueprints_that_are_named() -> None:
+    earlier = [{**cell, "score": 0.0} for cell in runs_of("a", 0.9, 0.9)]
+    later = [*runs_of("a", 0.9, 0.9, snapshot="s2"), *runs_of("b", 0.5, 0.7, snapshot="s2")]
+    (row,) = models_compared(*earlier, *later).to_dict("records")
+    assert row["difference"] == pytest.approx(0.3)
+    (row,) = models_compared(*earlier, *later, blueprints=["b01"]).to_dict("records")
+    assert row["difference"] == pytest.approx(0.2)
+    assert models_compared(*earlier, *later, blueprints=["elsewhere"]).empty
+
+
+def test_models_that_share_no_prompt_have_no_row() -> None:
+    assert models_compared(*runs_of("a", 0.5, 0.6)).empty
+    assert models_compared(*runs_of("a", 0.5), *runs_of("b", 0.5, first=1)).empty

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -12,9 +11,9 @@ import pytest
 from dtef_pipeline.judging.code_checks import CheckResult, SandboxTask
 from dtef_pipeline.qa.program import CodeProgram, build_helpers, build_program
 from resources.sandbox.run import choose_level, run_checks
-from tests.conftest import SHARED
+from tests.made.shared_cases import cases, json_rows
 
-FOLDER = SHARED / "benchmarks" / "humaneval"
+FOLDER = "benchmarks/humaneval"
 PATIENT = 60.0
 ADDITION = {
     "task_id": "HumanEval/53",
@@ -25,16 +24,9 @@ ADDITION = {
 """In place of the problem that the shared cases of code name, which is not shared: a sum, too."""
 
 
-def rows(name: str) -> list[dict[str, Any]]:
-    path = FOLDER / name
-    if not path.is_file():
-        pytest.skip(f"no published answers at {path}")
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
 @functools.cache
 def problems() -> Mapping[str, dict[str, Any]]:
-    return {row["task_id"]: row for row in (ADDITION, *rows("HumanEval.jsonl"))}
+    return {row["task_id"]: row for row in (ADDITION, *json_rows(f"{FOLDER}/HumanEval.jsonl"))}
 
 
 def results(written: Iterable[tuple[str, str, str | None]], timeout_s: float = PATIENT) -> list[CheckResult]:
@@ -59,7 +51,7 @@ def program(task: str, text: str, prompt: str | None) -> CodeProgram:
 
 def test_published_completions_have_their_verdicts() -> None:
     """Every twenty-fourth one; the benchmark runs all 240."""
-    published = rows("outputs/reflexion.jsonl")[::24]
+    published = json_rows(f"{FOLDER}/outputs/reflexion.jsonl")[::24]
     found = results((row["task_id"], row["text"], None) for row in published)
     told = [(row["task_id"], row["model"], row["status"] if row["text"] else "empty") for row in published]
     assert [(task, model, one.status) for (task, model, _), one in zip(told, found, strict=True)] == told
@@ -68,22 +60,15 @@ def test_published_completions_have_their_verdicts() -> None:
 
 def test_answers_of_a_small_model_in_fences_and_prose_are_run() -> None:
     """By hand: one of the eight is right; seven are programs that fail, none is refused for its prose."""
-    found = results((row["task_id"], row["text"], None) for row in rows("outputs/smollm2-135m.jsonl"))
+    found = results((row["task_id"], row["text"], None) for row in json_rows(f"{FOLDER}/outputs/smollm2-135m.jsonl"))
     assert sorted(one.status for one in found) == ["assertion"] * 5 + ["exception", "load", "passed"]
 
 
 def test_the_shared_cases_of_code_are_decided_as_wished() -> None:
-    path = FOLDER.parent / "vectors.json"
-    if not path.is_file():
-        pytest.skip(f"no vectors at {path}")
-    cases = [
-        case
-        for case in json.loads(path.read_text(encoding="utf-8"))["cases"]
-        if case["fn"] == "score" and case["in"].get("scorer") == "code_execution"
-    ]
-    assert len(cases) == 8
+    wanted = [case for case in cases("benchmarks", "score") if case["in"]["scorer"] == "code_execution"]
+    assert len(wanted) == 8
     for timeout in (PATIENT, 1.0):
-        some = [case for case in cases if (case["out"]["status"] == "timeout") == (timeout < PATIENT)]
+        some = [case for case in wanted if (case["out"]["status"] == "timeout") == (timeout < PATIENT)]
         found = results([(case["in"]["task"], case["in"]["response"], None) for case in some], timeout_s=timeout)
         for case, one in zip(some, found, strict=True):
             wished = case["out"]["status"]

@@ -123,16 +123,6 @@ def test_faults_are_reported_with_path_and_what_is_allowed(client: TestClient, c
     assert any(one["path"] == path and message in one["message"] for one in answer.json()["errors"]), answer.json()
 
 
-def test_a_scenario_is_changed_as_a_persona_is(client: TestClient) -> None:
-    made = client.post(SCENARIOS, json=FAST)
-    current = {"If-Match": made.headers["etag"]}
-    second = client.put(PATH, json={**FAST, "turn_limit": 7}, headers=current)
-    assert (second.status_code, second.json()["version"], second.json()["status"]) == (200, 2, "experimental")
-    assert client.get(PATH, params={"version": 1}).json() == made.json()
-    assert client.put(PATH, json=FAST, headers=current).status_code == 412
-    assert client.post(f"{PATH}/status", json={"status": "retired"}).json()["allowed"] == ["production"]
-
-
 def test_an_id_may_be_sent_with_its_slash_encoded(client: TestClient) -> None:
     plain = client.get(f"{SCENARIOS}/poker/kuhn")
     encoded = client.get(f"{SCENARIOS}/poker%2Fkuhn")

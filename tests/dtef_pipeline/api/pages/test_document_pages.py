@@ -6,6 +6,7 @@ from pathlib import Path
 
 from fastapi.testclient import TestClient
 
+from dtef_pipeline.api.pages.vote_pages import ChangedMember, changes
 from tests.dtef_pipeline.api.browsed import (
     HOSTILE,
     OWN_ORIGIN,
@@ -84,3 +85,26 @@ def test_the_list_tells_the_version_in_play_where_the_latest_is_a_draft(tmp_path
         assert "(calm, version 1)" in client.get("/new").text
         moved(client, "/personas/calm?version=1")
         assert "version 1 is retired, and no version is in use" in client.get("/personas").text
+
+
+def test_only_members_that_differ_are_reported_those_of_objects_one_by_one() -> None:
+    before = {"status": "draft", "traits": {"risk": "low", "age": 3}, "name": "Calm", "gone": [1]}
+    after = {"status": "approved", "traits": {"risk": "high", "age": 3}, "name": "Calm", "new": True}
+    assert changes(before, after) == [
+        ChangedMember("status", "draft", "approved"),
+        ChangedMember("traits.risk", "low", "high"),
+        ChangedMember("gone", "[1]", None),
+        ChangedMember("new", None, "true"),
+    ]
+    assert changes({}, {}) == []
+
+
+def test_an_approval_is_one_line(tmp_path: Path) -> None:
+    with browsing(tmp_path, "admin") as client:
+        client.post("/api/personas", json={**PERSONA, "system_prompt": "<b>Stay</b> calm."}, headers=OWN_ORIGIN)
+        moved(client, "/personas/calm")
+        markup = client.get("/actions").text
+    approved, made, *_ = texts_of(markup, ".//tbody/tr")
+    assert approved.endswith("status draft approved")
+    assert "<b>Stay</b> calm." in made
+    assert "<del><bdi>draft</bdi></del> <ins><bdi>approved</bdi></ins>" in markup

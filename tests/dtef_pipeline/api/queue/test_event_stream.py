@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -12,10 +11,10 @@ from dtef_pipeline.api.queue import event_stream
 from dtef_pipeline.api.queue.event_stream import find_resume_point
 from dtef_pipeline.errors import UnknownEvaluation
 from resources.evaluations.evaluation_store import EvaluationStore
-from tests.conftest import SHARED
 from tests.dtef_pipeline.api.followed import asked_evaluation, events_path, finished_evaluation, read_events
 from tests.dtef_pipeline.api.made import client_in, evaluations_of
 from tests.made.run_events import RUN_LOG, tell
+from tests.made.shared_cases import cases
 
 LAST_EVENT_IDS = {
     None: [1, 2, 3, 4, 5],
@@ -49,13 +48,8 @@ def test_a_finished_evaluation_is_reported_from_where_the_client_left_off(tmp_pa
 
 
 def test_the_published_cases_of_resuming(tmp_path: Path) -> None:
-    path = SHARED / "votes" / "vectors.json"
-    if not path.is_file():
-        pytest.skip(f"{path} is not there")
-    cases = [one for one in json.loads(path.read_text(encoding="utf-8"))["cases"] if one["fn"] == "sse_resume"]
-    assert len(cases) == 4
     with client_in(tmp_path, "operator") as client:
-        for case in cases:
+        for case in cases("votes", "sse_resume"):
             given = case["in"]
             assert given["finished"], "a case of another kind"
             queue_id = finished_evaluation(evaluations_of(client), given["events"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,9 +15,9 @@ from fastapi.testclient import TestClient
 
 from dtef_pipeline.api.plans.games_plan import MAX_EPISODES
 from resources.evaluations.evaluation_store import EvaluationStore
-from tests.conftest import SHARED
 from tests.dtef_pipeline.api.made import client_in
 from tests.made.run_events import RUN_LOG
+from tests.made.shared_cases import cases
 
 PERSONAS = {"calm": "approved", "rash": "draft", "gone": "retired"}
 KUHN = {
@@ -209,20 +208,13 @@ OF_OTHERS: tuple[tuple[dict[str, Any], list[str]], ...] = (
 
 
 def test_faults_that_do_not_rest_on_one_another_are_reported_at_once(client: TestClient, subtests: pytest.Subtests) -> None:
-    """Each was told when the one before it was mended."""
-    for changed, status, paths in TOGETHER:
-        with subtests.test(str(changed)[:60]):
-            answer = post(client, **changed)
-            told = [one["path"] for one in answer.json()["errors"]]
-            assert (answer.status_code, told) == (status, paths), answer.text[:500]
-
-
-def test_faults_of_the_other_families_are_reported_at_once_too(client: TestClient, subtests: pytest.Subtests) -> None:
-    """Names that nobody knows were told when the settings were mended."""
-    for sent, paths in OF_OTHERS:
+    """Each was told when the one before it was mended; names that nobody knows, when the settings were mended."""
+    of_games = [({**KUHN, **changed}, status, paths) for changed, status, paths in TOGETHER]
+    for sent, status, paths in (*of_games, *((sent, 422, paths) for sent, paths in OF_OTHERS)):
         with subtests.test(str(sent)[:60]):
             answer = client.post("/api/evaluations", json=sent)
-            assert (answer.status_code, [one["path"] for one in answer.json()["errors"]]) == (422, paths), answer.text[:500]
+            told = [one["path"] for one in answer.json()["errors"]]
+            assert (answer.status_code, told) == (status, paths), answer.text[:500]
 
 
 def test_seeds_in_many_spans_are_counted_once_and_at_once(client: TestClient) -> None:
@@ -294,13 +286,8 @@ def test_an_idempotency_key_is_short_printable_text(client: TestClient) -> None:
 
 
 def test_the_published_cases(client: TestClient) -> None:
-    path = SHARED / "votes" / "vectors.json"
-    if not path.is_file():
-        pytest.skip(f"{path} is not there")
-    cases = [one for one in json.loads(path.read_text(encoding="utf-8"))["cases"] if one["fn"] == "post_evaluation"]
-    assert cases
     of_status = {status: name for name, status in PERSONAS.items()}
-    for case in cases:
+    for case in cases("votes", "post_evaluation"):
         given = case["in"]
         named = given["personas"] if "personas" in given else [of_status.get(given["persona"], given["persona"])]
         assert post(client, persona_ids=named).status_code == case["out"], case["id"]

@@ -197,11 +197,3 @@ def test_the_wish_for_an_end_is_noted_once_with_who_and_when(client: TestClient,
         ("olga", "submit evaluation", queue_id),
         ("operator", "cancel evaluation", queue_id),
     ]
-
-
-def test_what_has_ended_cannot_be_cancelled(client: TestClient, store: EvaluationStore) -> None:
-    queue_id = finished_evaluation(store, 3)
-    answer = client.post(f"{QUEUE}/{queue_id}/cancel")
-    assert (answer.status_code, answer.headers["content-type"]) == (409, "application/problem+json")
-    assert "ended already: it is completed" in answer.json()["detail"]
-    assert store.cancels([queue_id]) == {}

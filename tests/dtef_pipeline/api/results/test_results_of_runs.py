@@ -38,6 +38,11 @@ NOTHING = {"usd": 0.0, "calls": 0, "prompt_tokens": 0, "completion_tokens": 0, "
 """What a run costs that bought no call itself."""
 
 
+def cost_of(**paid: float) -> dict[str, Any]:
+    """What a run costs that bought no call itself, and whose responses cost so much."""
+    return {**NOTHING, **paid, "call_costs": NOTHING}
+
+
 def run_path(evaluation: Evaluation, place: int = 0) -> str:
     return f"/api/evaluations/{evaluation.runs[place].run_id}"
 
@@ -61,15 +66,7 @@ def test_a_run_of_games_is_the_persona_in_the_scenario(answered: Answered, monke
     assert by_metric(plain, "alpha")["expected_return"]["value"] == pytest.approx(15)
     assert {one["model"] for one in body["metrics"]} == {"alpha", "baseline/always-pass"}
     # Twelve calls of a quarter dollar, of which those of the first seed have no price.
-    assert body["cost"] == {
-        "usd": 2.5,
-        "calls": 12,
-        "prompt_tokens": 1200,
-        "completion_tokens": 120,
-        "unpriced": 2,
-        "unpriced_usd_most": None,
-        "call_costs": NOTHING,
-    }
+    assert body["cost"] == cost_of(usd=2.5, calls=12, prompt_tokens=1200, completion_tokens=120, unpriced=2)
     use(folder, monkeypatch)
     house = Warehouse(settings_in(folder).warehouse)
     with house.connect(only=GAME_RESULTS_READS) as connection:
@@ -87,15 +84,7 @@ def test_a_run_of_questions_has_the_numbers_of_the_board(answered: Answered, mon
     (own,) = body["metrics"]
     assert own["value"] == pytest.approx(0.75)
     assert (own["model"], own["metric"], own["n"], own["condition"]) == ("m", "exact_choice", 4, "letters")
-    assert body["cost"] == {
-        "usd": 2.5,
-        "calls": 4,
-        "prompt_tokens": 250,
-        "completion_tokens": 25,
-        "unpriced": 0,
-        "unpriced_usd_most": None,
-        "call_costs": NOTHING,
-    }
+    assert body["cost"] == cost_of(usd=2.5, calls=4, prompt_tokens=250, completion_tokens=25)
     use(folder, monkeypatch)
     house = Warehouse(settings_in(folder).warehouse)
     with house.connect(only=QA_BOARD_READS) as connection:
@@ -136,15 +125,7 @@ def test_a_run_of_surveys_has_the_numbers_of_the_leaderboard(answered: Answered,
     assert own["value"] == pytest.approx((0.5 + 0.7 + 0.9 + 0.6 + 0.8) / 5)
     assert (own["model"], own["metric"], own["n"], own["context_level"]) == ("m", "js", 5, "0")
     # One prompt for all questions.
-    assert body["cost"] == {
-        "usd": 0.75,
-        "calls": 1,
-        "prompt_tokens": 60,
-        "completion_tokens": 6,
-        "unpriced": 0,
-        "unpriced_usd_most": None,
-        "call_costs": NOTHING,
-    }
+    assert body["cost"] == cost_of(usd=0.75, calls=1, prompt_tokens=60, completion_tokens=6)
     use(folder, monkeypatch)
     arguments = ("--by", "segment", "--round", "S1", "--snapshot", "base", "--json")
     shown = [row for row in strict(ok("board", *arguments)) if (row["model"], row["condition"][:5]) == ("m", "distr")]

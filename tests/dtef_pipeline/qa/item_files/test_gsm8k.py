@@ -13,10 +13,9 @@ from dtef_pipeline.qa.item_files.gsm8k import load_gsm8k
 from dtef_pipeline.qa.item_files.item_log import MOST_FINDINGS
 from dtef_pipeline.qa.item_files.rows import LONGEST_ROW, MOST_UNPACKED_BYTES
 from dtef_pipeline.qa.model import ItemError
-from tests.conftest import SHARED
 from tests.made.qa_items import written_lines
+from tests.made.shared_cases import shared
 
-BENCHMARKS = SHARED / "benchmarks"
 GOOD = {"question": "How many?", "answer": "2 + 2 = 4\n#### 4"}
 
 
@@ -187,9 +186,7 @@ def test_a_small_file_that_unpacks_to_more_than_is_allowed_is_not_unpacked_whole
 
 
 def test_the_shared_problems_are_read_whole() -> None:
-    if not BENCHMARKS.is_dir():
-        pytest.skip(f"no benchmarks at {BENCHMARKS}")
-    found = load_gsm8k(BENCHMARKS / "gsm8k")
+    found = load_gsm8k(shared("benchmarks/gsm8k"))
     assert (len(found.items), found.findings, found.examples) == (400, (), ())
     assert {"2125", "-10", "1450000"} <= {item.reference for item in found.items}
     assert all(item.solution for item in found.items)

@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.qa.item_files.gsm8k import find_defined_functions, load_humaneval
-from tests.conftest import SHARED
 from tests.made.qa_items import written_lines
+from tests.made.shared_cases import shared
 
-BENCHMARKS = SHARED / "benchmarks"
 GOOD = {
     "task_id": "HumanEval/4",
     "prompt": 'import math\n\n\ndef area(r):\n    """Area of a circle."""\n',
@@ -89,7 +88,5 @@ def test_no_text_is_too_strange_to_look_through(code: str) -> None:
 
 
 def test_the_shared_tasks_are_read_whole() -> None:
-    if not BENCHMARKS.is_dir():
-        pytest.skip(f"no benchmarks at {BENCHMARKS}")
-    found = load_humaneval(BENCHMARKS / "humaneval")
+    found = load_humaneval(shared("benchmarks/humaneval"))
     assert (len(found.items), found.findings) == (60, ())

@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 from dtef_pipeline.qa.item_files.item_log import LoadedItems
 from dtef_pipeline.qa.item_files.mmlu import load_mmlu
 from dtef_pipeline.qa.model import QaItem
-from tests.conftest import SHARED
 from tests.made.qa_items import written_lines
+from tests.made.shared_cases import shared
 
-BENCHMARKS = SHARED / "benchmarks"
 CELLS = ["Which is a river?", "Elbe", "Rigi", "Malta", "Ural Mountains", "A"]
 
 
@@ -238,9 +237,7 @@ def test_no_bytes_raise_anything(tmp_path_factory: pytest.TempPathFactory, data:
 
 
 def test_the_shared_subjects_are_read_whole() -> None:
-    if not BENCHMARKS.is_dir():
-        pytest.skip(f"no benchmarks at {BENCHMARKS}")
-    found = load_mmlu(BENCHMARKS / "mmlu")
+    found = load_mmlu(shared("benchmarks/mmlu"))
     assert (len(found.items), len({item.part for item in found.items}), len(found.examples)) == (1026, 57, 285)
     assert found.errors == ()
     assert Counter(item.part for item in found.examples) == dict.fromkeys({item.part for item in found.items}, 5)

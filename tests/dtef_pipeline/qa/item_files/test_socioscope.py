@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,8 @@ from dtef_pipeline.qa.item_files.item_log import FileAnswer, LoadedItems
 from dtef_pipeline.qa.item_files.rows import find_member_lines
 from dtef_pipeline.qa.item_files.socioscope import SOCIOSCOPE_TYPES, load_socioscope
 from dtef_pipeline.qa.model import ItemError, QaItem, Quote
-from tests.conftest import SHARED
+from tests.dtef_pipeline.qa.transcripts.interviews import INTERVIEWS, needs_interviews, shared_corpus
 
-TRANSCRIPTS = SHARED / "transcripts"
 QUESTION = {"text": "Where did she work?", "type": "ListOne", "metric": '{"harbour": 1, "port": 0.5}'}
 SEVERAL = ["harbour", "railway"]
 
@@ -83,16 +81,6 @@ def never(item: QaItem) -> None:
 )
 def test_a_metric_is_text_or_becomes_json(metric: object, reference: str, tmp_path: Path) -> None:
     assert loaded(tmp_path, {"question": {**QUESTION, "metric": metric}}).items[0].reference == reference
-
-
-def test_a_metric_that_its_scorer_cannot_read_leaves_the_item_out(tmp_path: Path) -> None:
-    def check(item: QaItem) -> None:
-        if item.reference != "Yes":
-            raise ItemError("the weight is not a number", where=item.item_id, arrived=True, allowed="a number")
-
-    found = loaded(tmp_path, {"question": QUESTION}, {"question": {**QUESTION, "metric": "Yes"}}, check_metric=check)
-    assert [item.item_id for item in found.items] == ["talks/1"]
-    assert str(found.findings[0]).endswith("talks.json:3: talks/0: the weight is not a number; got True; allowed: a number")
 
 
 @pytest.mark.parametrize("type_", ["PickOne", "PickMany"])
@@ -251,14 +239,10 @@ def test_members_are_counted_as_the_parser_counts_them(members: list[object], ot
         assert set(lines) <= set(starts)
 
 
+@needs_interviews
 def test_the_shared_questions_stand_on_their_transcripts() -> None:
-    if not TRANSCRIPTS.is_dir():
-        pytest.skip(f"no transcripts at {TRANSCRIPTS}")
-    turns: dict[tuple[str, int], str] = {}
-    for path in (TRANSCRIPTS / "interviews").glob("*.csv"):
-        with path.open(encoding="utf-8", newline="") as file:
-            turns |= {(path.name, int(row["turn"])): row["text"] for row in csv.DictReader(file)}
-    found = load_socioscope(TRANSCRIPTS / "questions.json", turn_text=lambda file, turn: turns.get((file, turn or 0)))
+    corpus = shared_corpus()
+    found = load_socioscope(INTERVIEWS / "questions.json", turn_text=corpus.turn_text)
     assert (len(found.items), found.findings) == (42, ())
     assert {item.type for item in found.items} == set(SOCIOSCOPE_TYPES)
-    assert {item.cluster for item in found.items} <= {file for file, _ in turns}
+    assert {item.cluster for item in found.items} <= {one.file for one in corpus.transcripts}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.qa.model import ItemError, ItemScore
 from tests.dtef_pipeline.qa.reading.letters import read_letter, score_choice
-from tests.dtef_pipeline.qa.reading.published import json_rows, vectors
+from tests.made.shared_cases import cases, json_rows
 
 CITIES = ("London", "Berlin", "Paris", "Madrid")
 ORGANS = ("The heart", "The lung", "The kidney", "The liver", "The skin", "Bone", "Ear", "Eye", "Nose", "Toe")
@@ -56,10 +56,7 @@ def test_the_text_of_exactly_one_option_is_its_letter(text: str, options: tuple[
     assert read_letter(text, options).letter == letter
 
 
-@pytest.mark.parametrize(
-    ("text", "letter"),
-    CASES["other_forms"].items(),
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "letter"), CASES["other_forms"].items())
 def test_statements_of_other_forms_and_languages_are_read(text: str, letter: str | None) -> None:
     assert read_letter(text, ("one", "two", "three", "four")).letter == letter
 
@@ -109,8 +106,13 @@ def test_an_expected_letter_beyond_the_options_is_an_error() -> None:
         scored("C", "E")
 
 
+def vectors() -> list[dict[str, Any]]:
+    return [case for case in cases("benchmarks", "score") if case["in"]["scorer"] == "exact_choice"]
+
+
 def test_every_vector_is_met() -> None:
-    for case in vectors(scorer="exact_choice"):
+    assert vectors()
+    for case in vectors():
         given_in, out = case["in"], case["out"]
         score = scored(given_in["response"], given_in["reference"], tuple(given_in["options"]), given_in.get("finish_reason"))
         assert (score.details["letter"], score.status) == (out["letter"], out["status"]), case["id"]
@@ -118,8 +120,10 @@ def test_every_vector_is_met() -> None:
 
 
 def test_without_their_options_the_vectors_that_name_a_letter_are_met() -> None:
-    for case in vectors(scorer="exact_choice", options=list(CITIES)):
+    for case in vectors():
         given_in, letter = case["in"], case["out"]["letter"]
+        if given_in["options"] != list(CITIES):
+            continue
         expected = None if given_in["response"] == "Paris" else letter
         assert read_letter(given_in["response"], was_cut=given_in.get("finish_reason") == "length").letter == expected, case[
             "id"
@@ -127,7 +131,7 @@ def test_without_their_options_the_vectors_that_name_a_letter_are_met() -> None:
 
 
 def test_published_replies_are_read_as_people_read_them() -> None:
-    rows = json_rows("mmlu-pro/outputs.jsonl")
+    rows = json_rows("benchmarks/mmlu-pro/outputs.jsonl")
     assert len(rows) == 114
     wrong = [row["question_id"] for row in rows if read_letter(row["text"], row["options"]).letter != row["letter"]]
     assert wrong == []

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dtef_pipeline.qa.model import ItemError, ItemScore, ScorerSettings, WrittenResponse
 from dtef_pipeline.qa.reading.numeric import Numeric, read_number
 from dtef_pipeline.text.numbers import is_same_number, parse_exact_number
-from tests.dtef_pipeline.qa.reading.published import BENCHMARKS, json_rows, vectors
+from tests.made.shared_cases import cases, json_rows, shared
 
 CASES: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 """Replies by what is read of them, with their numbers; a number that is not whole is a fraction."""
@@ -113,7 +113,9 @@ def test_a_reference_that_is_no_number_is_an_error() -> None:
 
 
 def test_every_vector_is_met() -> None:
-    for case in vectors(scorer="numeric"):
+    found = [case for case in cases("benchmarks", "score") if case["in"]["scorer"] == "numeric"]
+    assert found
+    for case in found:
         given_in, out = case["in"], case["out"]
         score = scored(given_in["response"], json.dumps(given_in["reference"]).strip('"'), given_in.get("finish_reason"))
         assert score.status == out["status"], case["id"]
@@ -125,7 +127,7 @@ def test_every_vector_is_met() -> None:
 
 
 def test_the_vectors_of_equal_numbers_are_met() -> None:
-    for case in vectors(fn="number_equal"):
+    for case in cases("benchmarks", "number_equal"):
         a, b = parse_exact_number(case["in"]["a"]), parse_exact_number(case["in"]["b"])
         assert a is not None
         assert b is not None
@@ -133,14 +135,14 @@ def test_the_vectors_of_equal_numbers_are_met() -> None:
 
 
 def expected_numbers() -> dict[int, Fraction]:
-    rows = json_rows("gsm8k/test.jsonl")
-    index = json.loads((BENCHMARKS / "gsm8k" / "index.json").read_text(encoding="utf-8"))
+    rows = json_rows("benchmarks/gsm8k/test.jsonl")
+    index = json.loads(shared("benchmarks/gsm8k/index.json").read_text(encoding="utf-8"))
     numbers = {place: parse_exact_number(row["answer"].rpartition("####")[2]) for place, row in zip(index, rows, strict=True)}
     return {place: number for place, number in numbers.items() if number is not None}
 
 
 def test_published_replies_of_2021_get_their_published_verdicts() -> None:
-    rows, expected = json_rows("gsm8k/outputs/openai-gpt3-2021.jsonl"), expected_numbers()
+    rows, expected = json_rows("benchmarks/gsm8k/outputs/openai-gpt3-2021.jsonl"), expected_numbers()
     assert len(rows) == 1600
     for row in rows:
         number = read_number(row["text"]).number
@@ -151,7 +153,7 @@ def test_published_replies_of_2021_get_their_published_verdicts() -> None:
 def test_published_replies_with_programs_are_read_as_published_but_for_two() -> None:
     """98 ends in prose after its output (`5 cars ... in the first 15 minutes`), 146 is a program without output, whose reading is no number."""
     differing = set()
-    for row in json_rows("gsm8k/outputs/tora-70b.jsonl"):
+    for row in json_rows("benchmarks/gsm8k/outputs/tora-70b.jsonl"):
         over, _, under = row["published_prediction"].removeprefix("\\frac{").removesuffix("}").partition("}{")
         published, number = parse_exact_number(f"{over}/{under}" if under else over), read_number(row["text"]).number
         if number is None or published is None or not is_same_number(number, published):

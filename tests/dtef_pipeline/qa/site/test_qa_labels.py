@@ -12,20 +12,11 @@ from dtef_pipeline.qa.site.qa_labels import (
     format_metric,
     format_part_title,
     format_qa_condition,
-    format_suite_title,
     partition_words,
     rank_metric,
     ranked_metric_words,
     scorer_words,
 )
-
-
-@pytest.mark.parametrize(
-    ("name", "title"),
-    [("mmlu", "MMLU"), ("demo-mmlu", "Demo MMLU"), ("gsm8k", "GSM8K"), ("my_exam-2", "my_exam-2"), ("", "")],
-)
-def test_known_suites_have_their_names(name: str, title: str) -> None:
-    assert format_suite_title(name) == title
 
 
 @pytest.mark.parametrize(

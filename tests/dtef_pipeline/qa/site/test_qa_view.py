@@ -302,7 +302,7 @@ def test_hostile_names_stay_text_and_make_plain_files() -> None:
         name: f"{name}{HOSTILE_WORDS}"
         for name in ("mmlu", "subject_0", "best", "letters", "correct", "exact_choice 1", "base", "one.csv", "subject_0/1")
     }
-    columns = (
+    columns = [
         "suite",
         "part",
         "model",
@@ -313,7 +313,7 @@ def test_hostile_names_stay_text_and_make_plain_files() -> None:
         "snapshot",
         "cluster",
         "item_id",
-    )
+    ]
     files = qa_site_files(changed(made_qa(1), lambda text: names.get(text, text), columns))
     for path, text in files.items():
         assert re.fullmatch(r"[A-Za-z0-9_./-]+\.(html|js|css)", path)

@@ -17,9 +17,7 @@ from dtef_pipeline.qa.transcripts.metadata import SpokenTurn, Transcript
 from tests.dtef_pipeline.qa.transcripts.interviews import (
     METADATA,
     needs_interviews,
-    shared_corpus,
     shared_documents,
-    shared_questions,
 )
 
 PARAGRAPH = " ".join(["word"] * 100)
@@ -91,15 +89,6 @@ def test_what_is_searched_begins_with_the_name_the_project_and_the_place() -> No
     assert (row["year"], row["record_lang"]) == (2024, "en")
     nameless = build_documents_table(split_into_chunks([Transcript("f", (SpokenTurn(0, "Hi"),), {"FILE": "f"})]))
     assert build_index_texts(nameless) == ["Hi"]
-
-
-@needs_interviews
-def test_every_shared_quote_stands_in_a_chunk_of_the_turn_that_it_names() -> None:
-    chunks = split_into_chunks(shared_corpus().transcripts)
-    for pair in shared_questions():
-        for quote, evidence in zip(pair["quotes"], pair["evidence"], strict=False):
-            holding = [chunk for chunk in chunks if quote in chunk.page_content and chunk.file == evidence["file"]]
-            assert any(chunk.first_turn <= evidence["turn"] <= chunk.last_turn for chunk in holding), quote
 
 
 @needs_interviews

@@ -54,12 +54,6 @@ def test_shared_vectors_of_payloads(case: Any, retriever: Retriever) -> None:
     assert compute_existence_rate([one.exact for one in check_citations(found.sources, [])]) is None
 
 
-def test_more_chunks_than_there_are_gives_all(retriever: Retriever) -> None:
-    assert len(retriever.retrieve("sea", 99).sources) == 3
-    assert len(retriever.retrieve("sea", 2).sources) == 2
-    assert len(retriever.retrieve("sea", 10, {"FILE": "f1", "YEAR": 2024}).sources) == 1
-
-
 @pytest.mark.parametrize(
     ("k", "where", "said"),
     [
