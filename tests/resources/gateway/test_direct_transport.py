@@ -170,10 +170,9 @@ class TestSwitch:
 
 
 class TestAddresses:
-    def test_a_password_in_the_address_takes_the_place_of_the_key_and_a_query_stays_at_its_end(self) -> None:
-        with FakeLLM() as server:
-            address = server.base_url.replace("//", "//me:pass@")
-            replies(requests(model(server, api_base=f"{address}?version=2")))
+    def test_a_password_in_the_address_takes_the_place_of_the_key_and_a_query_stays_at_its_end(self, server: FakeLLM) -> None:
+        address = server.base_url.replace("//", "//me:pass@")
+        replies(requests(model(server, api_base=f"{address}?version=2")))
         (call,) = server.calls
         assert (call.headers["authorization"], call.path) == ("Basic bWU6cGFzcw==", "/v1/chat/completions?version=2")
 
@@ -277,8 +276,7 @@ class TestHostileServers:
             assert isinstance(transport._build_reply(spec, parse_object(spec, content), request).text, str)
 
 
-def test_connections_are_kept_and_used_again(store: ResponseStore) -> None:
-    with FakeLLM() as server:
-        asked = gateway(store).answer(requests(model(server, max_concurrency=4), 60))
-        assert (asked.n_sent, asked.failures) == (60, {})
-        assert 1 <= server.connections <= 8
+def test_connections_are_kept_and_used_again(store: ResponseStore, server: FakeLLM) -> None:
+    asked = gateway(store).answer(requests(model(server, max_concurrency=4), 60))
+    assert (asked.n_sent, asked.failures) == (60, {})
+    assert 1 <= server.connections <= 8

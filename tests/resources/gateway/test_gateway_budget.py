@@ -22,11 +22,10 @@ TOKENS = 8
 
 
 class TestCalls:
-    def test_a_run_ends_at_its_calls_keeps_what_it_has_and_says_so(self, store: ResponseStore) -> None:
+    def test_a_run_ends_at_its_calls_keeps_what_it_has_and_says_so(self, store: ResponseStore, server: FakeLLM) -> None:
         told: list[str] = []
-        with FakeLLM() as server:
-            wanted = requests(model(server), 50)
-            answers = gateway(store, budget=Budget(max_calls=10), tell=told.append).answer(wanted)
+        wanted = requests(model(server), 50)
+        answers = gateway(store, budget=Budget(max_calls=10), tell=told.append).answer(wanted)
         assert len(server.calls) == stored(store) == answers.n_sent == 10
         assert {(failure.status, failure.message, failure.attempts) for failure in answers.failures.values()} == {
             ("budget", "not sent: the run's max_calls of 10 was reached", 0)
@@ -55,45 +54,42 @@ class TestCalls:
         assert len(answers.failures) == 2
         assert "last error" not in str([*answers.failures.values(), *lines])
 
-    def test_the_budget_is_the_runs_over_all_its_sets_of_requests(self, store: ResponseStore) -> None:
-        with FakeLLM() as server:
-            asking = gateway(store, budget=Budget(max_calls=7))
-            first = asking.answer(requests(model(server), 5))
-            second = asking.answer(requests(model(server), 10))
+    def test_the_budget_is_the_runs_over_all_its_sets_of_requests(self, store: ResponseStore, server: FakeLLM) -> None:
+        asking = gateway(store, budget=Budget(max_calls=7))
+        first = asking.answer(requests(model(server), 5))
+        second = asking.answer(requests(model(server), 10))
         assert (first.n_sent, second.n_sent, second.replayed, len(second.failures)) == (5, 2, 5, 3)
         assert len(server.calls) == 7
 
-    def test_a_rerun_with_more_budget_asks_the_rest(self, store: ResponseStore) -> None:
-        with FakeLLM() as server:
-            wanted = requests(model(server), 20)
-            gateway(store, budget=Budget(max_calls=5)).answer(wanted)
-            answers = gateway(store, budget=Budget(max_calls=50)).answer(wanted)
+    def test_a_rerun_with_more_budget_asks_the_rest(self, store: ResponseStore, server: FakeLLM) -> None:
+        wanted = requests(model(server), 20)
+        gateway(store, budget=Budget(max_calls=5)).answer(wanted)
+        answers = gateway(store, budget=Budget(max_calls=50)).answer(wanted)
         assert (answers.n_sent, answers.replayed, answers.failures) == (15, 5, {})
 
 
 class TestTokensAndDollars:
-    def test_tokens_are_never_exceeded_though_the_model_might_use_all_it_may(self, store: ResponseStore) -> None:
+    def test_tokens_are_never_exceeded_though_the_model_might_use_all_it_may(
+        self, store: ResponseStore, server: FakeLLM
+    ) -> None:
         limit = 500
-        with FakeLLM() as server:
-            wanted = requests(model(server), 100)
-            answers = gateway(store, budget=Budget(max_tokens=limit)).answer(wanted)
+        wanted = requests(model(server), 100)
+        answers = gateway(store, budget=Budget(max_tokens=limit)).answer(wanted)
         # The last calls would have had to fit with the longest answer they may give: 256 tokens, and their prompt.
         assert limit - 330 < answers.n_sent * TOKENS <= limit
         assert {failure.status for failure in answers.failures.values()} == {"budget"}
 
-    def test_what_is_only_reserved_is_waited_for(self, store: ResponseStore) -> None:
+    def test_what_is_only_reserved_is_waited_for(self, store: ResponseStore, server: FakeLLM) -> None:
         """Three reservations fill the budget; yet all sixty requests fit by what they really use."""
-        with FakeLLM() as server:
-            answers = gateway(store, budget=Budget(max_tokens=1000)).answer(requests(model(server), 60))
-            assert answers.failures == {}
-            assert server.peak <= 3
+        answers = gateway(store, budget=Budget(max_tokens=1000)).answer(requests(model(server), 60))
+        assert answers.failures == {}
+        assert server.peak <= 3
 
-    def test_dollars_are_never_exceeded(self, store: ResponseStore) -> None:
+    def test_dollars_are_never_exceeded(self, store: ResponseStore, server: FakeLLM) -> None:
         limit = 0.002
-        with FakeLLM() as server:
-            spec = model(server, input_price=1.0, output_price=4.0, max_tokens=100)
-            asking = gateway(store, budget=Budget(max_cost_usd=limit))
-            answers = asking.answer(requests(spec, 120))
+        spec = model(server, input_price=1.0, output_price=4.0, max_tokens=100)
+        asking = gateway(store, budget=Budget(max_cost_usd=limit))
+        answers = asking.answer(requests(spec, 120))
         spent = sum(store.responses([request.key for request in requests(spec, 120)])["cost_usd"].to_pylist())
         assert limit / 2 < spent <= limit
         assert asking.accounts.run.spent.cost_usd == pytest.approx(spent)
@@ -131,14 +127,13 @@ def test_a_store_knows_what_judges_have_spent_since(store: ResponseStore) -> Non
     assert store.sum_spent("judge", NOON + timedelta(days=1)) == 0
 
 
-def test_two_runs_over_one_store_stay_within_the_day_together(store: ResponseStore) -> None:
+def test_two_runs_over_one_store_stay_within_the_day_together(store: ResponseStore, server: FakeLLM) -> None:
     limit = 0.001
-    with FakeLLM() as server:
-        first = judging(store, limit).answer(judgements(server))
-        asked = len(server.calls)
-        second = judging(store, limit).answer(judgements(server, first=COUNT))
-        assert len(server.calls) == asked
-        again = judging(store, 10.0).answer(judgements(server))
+    first = judging(store, limit).answer(judgements(server))
+    asked = len(server.calls)
+    second = judging(store, limit).answer(judgements(server, first=COUNT))
+    assert len(server.calls) == asked
+    again = judging(store, 10.0).answer(judgements(server))
     assert first.n_sent > 0
     assert {failure.status for failure in (*first.failures.values(), *second.failures.values())} == {"budget"}
     message = next(iter(second.failures.values())).message
@@ -148,29 +143,28 @@ def test_two_runs_over_one_store_stay_within_the_day_together(store: ResponseSto
 
 
 @pytest.mark.parametrize("at_once", [1, 16])
-def test_calls_at_once_end_the_day_no_sooner_than_one_after_the_other(store: ResponseStore, at_once: int) -> None:
+def test_calls_at_once_end_the_day_no_sooner_than_one_after_the_other(
+    store: ResponseStore, at_once: int, server: FakeLLM
+) -> None:
     """Each reserves $.081 and costs $.0405: a call that does not fit beside those in flight waits for them, and 11 fit into $.50."""
-    with FakeLLM() as server:
-        asked = judgements(server, input_price=0.0, output_price=10_125.0, max_tokens=8, max_concurrency=at_once)
-        found = judging(store, 0.5).answer(asked)
+    asked = judgements(server, input_price=0.0, output_price=10_125.0, max_tokens=8, max_concurrency=at_once)
+    found = judging(store, 0.5).answer(asked)
     assert (found.n_sent, len(found.failures)) == (11, COUNT - 11)
     assert store.sum_spent("judge", NOON - timedelta(days=9_000)) == pytest.approx(11 * 0.0405)
 
 
-def test_candidates_are_not_held_to_the_judges_day(store: ResponseStore) -> None:
-    with FakeLLM() as server:
-        assert judging(store, 0.0).answer(judgements(server, count=3, role="candidate")).n_sent == 3
-        assert len(judging(store, 0.0).answer(judgements(server, first=9, count=3)).failures) == 3
+def test_candidates_are_not_held_to_the_judges_day(store: ResponseStore, server: FakeLLM) -> None:
+    assert judging(store, 0.0).answer(judgements(server, count=3, role="candidate")).n_sent == 3
+    assert len(judging(store, 0.0).answer(judgements(server, first=9, count=3)).failures) == 3
 
 
-def test_without_a_price_nothing_is_judged_unless_the_model_is_allowed_by_name(store: ResponseStore) -> None:
-    with FakeLLM() as server:
-        unpriced = judgements(server, count=4, input_price=None, output_price=None)
-        with pytest.raises(
-            GatewayError, match=r"because the daily budget cannot be enforced without a price of m; give input_price"
-        ):
-            judging(store, 5.0).answer(unpriced)
-        assert server.calls == []
-        allowed = judging(store, 5.0)
-        allowed.accounts.allowed_unpriced.add("m")
-        assert allowed.answer(unpriced).n_sent == 4
+def test_without_a_price_nothing_is_judged_unless_the_model_is_allowed_by_name(store: ResponseStore, server: FakeLLM) -> None:
+    unpriced = judgements(server, count=4, input_price=None, output_price=None)
+    with pytest.raises(
+        GatewayError, match=r"because the daily budget cannot be enforced without a price of m; give input_price"
+    ):
+        judging(store, 5.0).answer(unpriced)
+    assert server.calls == []
+    allowed = judging(store, 5.0)
+    allowed.accounts.allowed_unpriced.add("m")
+    assert allowed.answer(unpriced).n_sent == 4

@@ -67,7 +67,7 @@ def test_a_line_names_what_is_dropped_and_what_is_sent_in_its_place() -> None:
 
 
 @pytest.mark.parametrize("name", ["openai/gpt-4.1", "mistral/mistral-small-2603", "anthropic/claude-haiku-4-5"])
-def test_what_is_compared_is_what_litellm_sends(name: str) -> None:
+def test_what_is_compared_is_what_litellm_sends(name: str, server: FakeLLM) -> None:
     spec = hosted(name, temperature=0.25, seed=3, presence_penalty=0.5, reasoning_effort="low")
 
     async def ask(server: FakeLLM) -> None:
@@ -82,8 +82,7 @@ def test_what_is_compared_is_what_litellm_sends(name: str) -> None:
                 **spec.sampling,
             )
 
-    with FakeLLM() as server:
-        asyncio.run(ask(server))
+    asyncio.run(ask(server))
     sent = {key: value for key, value in server.calls[0].body.items() if key not in ("model", "messages")}
     body = build_sent_body(spec)
     assert {**body, **body.get("extra_body", {})}.items() >= sent.items()
@@ -122,23 +121,20 @@ def test_two_models_whose_responses_are_stored_are_read_though_they_sent_the_sam
     refuse_early(both, "base", FREE, store, KEYS)
 
 
-def test_the_gateway_refuses_two_that_send_the_same_before_it_asks(store: ResponseStore) -> None:
-    with FakeLLM() as server:
-        both = [
-            model(server, name=one, model="openai/gpt-5-mini", transport="litellm", temperature=float(one))
-            for one in ("0", "2")
-        ]
-        with pytest.raises(GatewayError, match="takes no temperature"):
-            gateway(store).answer([one for spec in both for one in requests(spec)])
+def test_the_gateway_refuses_two_that_send_the_same_before_it_asks(store: ResponseStore, server: FakeLLM) -> None:
+    both = [
+        model(server, name=one, model="openai/gpt-5-mini", transport="litellm", temperature=float(one)) for one in ("0", "2")
+    ]
+    with pytest.raises(GatewayError, match="takes no temperature"):
+        gateway(store).answer([one for spec in both for one in requests(spec)])
     assert server.calls == []
 
 
-def test_an_embedder_is_sent_no_settings(store: ResponseStore) -> None:
-    with FakeLLM() as server:
-        spec = model(server, model="openai/text-embedding-3-small", transport="litellm", max_tokens=None)
-        asked = Request.build_request([Message("user", "x")], spec, 0, "base", role=EMBEDDER)
-        said: list[str] = []
-        gateway(store, tell=said.append).answer([asked])
+def test_an_embedder_is_sent_no_settings(store: ResponseStore, server: FakeLLM) -> None:
+    spec = model(server, model="openai/text-embedding-3-small", transport="litellm", max_tokens=None)
+    asked = Request.build_request([Message("user", "x")], spec, 0, "base", role=EMBEDDER)
+    said: list[str] = []
+    gateway(store, tell=said.append).answer([asked])
     assert (said, len(server.calls)) == ([], 1)
 
 
@@ -150,14 +146,13 @@ def serve_from(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
 class TestHosts:
     @pytest.mark.parametrize("way", ["direct", "litellm"])
     def test_the_host_is_recorded_and_can_be_pinned(
-        self, store: ResponseStore, way: str, monkeypatch: pytest.MonkeyPatch
+        self, store: ResponseStore, way: str, monkeypatch: pytest.MonkeyPatch, server: FakeLLM
     ) -> None:
         """Hosts of one model differ, and which served was nowhere to be read."""
         serve_from("DeepInfra", monkeypatch)
-        with FakeLLM() as server:
-            spec = model(server, transport=way, provider="deepinfra/fp8")
-            asked = requests(spec)
-            assert not gateway(store).answer(asked).failures
+        spec = model(server, transport=way, provider="deepinfra/fp8")
+        asked = requests(spec)
+        assert not gateway(store).answer(asked).failures
         assert server.calls[0].body["provider"] == {"order": ["deepinfra/fp8"], "allow_fallbacks": False}
         assert store.responses([asked[0].key])["host"].to_pylist() == ["DeepInfra"]
 
