@@ -34,10 +34,7 @@ def test_equal_clusters_give_students_interval_of_a_mean() -> None:
     assert found.degrees[0] == pytest.approx(5)
 
 
-@given(
-    arrays(float, (7, 2), elements=st.floats(-3, 3)),
-    arrays(float, (7, 2), elements=st.integers(1, 9).map(float)),
-)
+@given(arrays(float, (7, 2), elements=st.floats(-3, 3)), arrays(float, (7, 2), elements=st.integers(1, 9).map(float)))
 def test_the_error_of_a_mean_is_the_jackknife(sums: np.ndarray, counts: np.ndarray) -> None:
     found = estimate_ratios(sums, counts)
     for column in range(2):

@@ -10,12 +10,7 @@ import pytest
 
 from benchmarks.false_positive_rate import equivalence_rate
 from dtef_pipeline.statistics.cluster_robust import estimate_ratios
-from dtef_pipeline.statistics.differences import (
-    compute_paired_statistics,
-    places,
-    sum_by_cluster,
-    verdicts,
-)
+from dtef_pipeline.statistics.differences import compute_paired_statistics, places, sum_by_cluster, verdicts
 
 WORDS = ("higher", "lower", "equivalent", "undecided")
 

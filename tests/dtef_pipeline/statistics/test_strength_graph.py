@@ -7,12 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.statistics.bradley_terry import (
-    find_unbeaten,
-    has_growing_direction,
-    number_components,
-    number_strong_groups,
-)
+from dtef_pipeline.statistics.bradley_terry import find_unbeaten, has_growing_direction, number_components, number_strong_groups
 
 EDGES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)).filter(lambda edge: edge[0] != edge[1]), max_size=15)
 

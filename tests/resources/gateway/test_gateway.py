@@ -165,11 +165,7 @@ class TestBeforeTheFirstCall:
 class TestRetries:
     @pytest.mark.parametrize(
         "fault",
-        [
-            Fault("status", status=429),
-            Fault("status", status=500),
-            Fault("empty_choices"),
-        ],
+        [Fault("status", status=429), Fault("status", status=500), Fault("empty_choices")],
         ids=lambda fault: f"{fault.kind}-{fault.status}",
     )
     def test_a_passing_fault_is_tried_again(self, store: ResponseStore, fault: Fault) -> None:

@@ -114,10 +114,7 @@ class TestAnswering:
 
 def test_without_the_extra_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with (
-        ResponseStore(tmp_path / "r.sqlite") as store,
-        pytest.raises(GatewayError, match=r"pip install -e '\.\[local\]'"),
-    ):
+    with ResponseStore(tmp_path / "r.sqlite") as store, pytest.raises(GatewayError, match=r"pip install -e '\.\[local\]'"):
         Gateway(store, environ={}).answer([request()])
 
 
