@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import math
 from typing import Any
 
@@ -49,10 +48,6 @@ class TestBatches:
 
 
 class TestDecoded:
-    def test_base64_and_numbers_are_the_same(self) -> None:
-        text = base64.b64encode(np.array([1.5, -2.25], "<f4").tobytes()).decode()
-        assert decode_vectors([entry(0, text)], 1).tolist() == decode_vectors([entry(0, [1.5, -2.25])], 1).tolist()
-
     def test_without_places_they_are_in_order(self) -> None:
         assert decode_vectors([entry(None, [1.0]), entry(None, [2.0])], 2).tolist() == [[1], [2]]
 

@@ -245,18 +245,6 @@ def test_without_seeds_that_differ_there_is_no_interval_and_the_reason_is_report
     assert (alike.mean[0], alike.reason[0], alike.kind[0]) == (0, ALIKE_SEEDS, None)
 
 
-def test_groups_do_not_touch_each_other() -> None:
-    alone, together = of_groups(LOPSIDED), of_groups({seed: [9.0 + seed] for seed in range(6)}, LOPSIDED)
-    assert together.low[1] == pytest.approx(alone.low[0])
-    assert together.high[1] == pytest.approx(alone.high[0])
-
-
-def test_many_seeds_have_the_interval_of_a_mean() -> None:
-    found = of_groups({seed: [float(seed % 11)] for seed in range(2_500)})
-    assert found.low[0] < 5 < found.high[0]
-    assert found.high[0] - found.low[0] == pytest.approx(2 * 1.96 * np.sqrt(10 / 2_500), rel=0.01)
-
-
 def test_seeds_that_share_requests_of_a_sampled_model_give_no_interval() -> None:
     rows = [
         row for name in ("sampled", "settled", "apart") for row in scored_games(name, "a", {seed: (seed,) for seed in range(6)})

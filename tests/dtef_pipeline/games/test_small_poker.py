@@ -11,7 +11,6 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games import kuhn, leduc
 from dtef_pipeline.games.contract import Count, Illegal
 from dtef_pipeline.games.kuhn import build_nash_strategy
-from dtef_pipeline.games.leduc import load_leduc_table
 from dtef_pipeline.games.manifest import read_manifest
 from dtef_pipeline.games.small_poker import SmallHand, iterate_states_to_move
 from tests.conftest import ROOT
@@ -143,60 +142,6 @@ def test_unknown_settings_are_refused() -> None:
             module.of_manifest(manifest.model_copy(update={"settings": {"jokers": 2}}))
 
 
-@pytest.mark.parametrize(
-    ("commands", "seat", "legal", "paid"),
-    [
-        ("", 0, "check bet", [1, 1]),
-        ("bet", 1, "fold call raise", [3, 1]),
-        ("bet raise", 0, "fold call", [3, 5]),
-        ("check bet raise", 1, "fold call", [5, 3]),
-        ("check check", 0, "check bet", [1, 1]),
-        ("bet call", 0, "check bet", [3, 3]),
-        ("check bet call check", 1, "check bet", [3, 3]),
-        ("bet raise call bet", 1, "fold call raise", [9, 5]),
-        ("bet raise call bet raise", 0, "fold call", [9, 13]),
-    ],
-)
-def test_who_may_do_what(commands: str, seat: int, legal: str, paid: list[int]) -> None:
-    game = small_poker("leduc")
-    state = SmallHand(game.cards, tuple(commands.split()))
-    assert (game.seat_to_move(state), game.legal(state, seat), game.encode_state(state)["paid"]) == (
-        seat,
-        tuple(legal.split()),
-        paid,
-    )
-    assert game.legal(state, 1 - seat) == ()
-
-
-@pytest.mark.parametrize(
-    ("cards", "commands", "rewards"),
-    [
-        ("Js Ks Jh", "check check check check", (1, -1)),
-        ("Qs Ks Jh", "bet call bet call", (-7, 7)),
-        ("Ks Kh Jh", "bet raise call bet raise call", (0, 0)),
-        ("Ks Js Jh", "bet raise call bet raise call", (-13, 13)),
-        ("Js Ks Qs", "bet fold", (1, -1)),
-        ("Ks Js Kh", "check check bet raise fold", (-5, 5)),
-    ],
-)
-def test_who_wins_what(cards: str, commands: str, rewards: tuple[int, int]) -> None:
-    game, dealt = small_poker("leduc"), cards.split()
-    deck = (*dealt, *(card for card in game.cards if card not in dealt))
-    result = game.result(SmallHand(deck, tuple(commands.split())))
-    assert result is not None
-    assert result.rewards == rewards
-
-
-def test_the_shipped_strategy_has_every_hand_by_rank_and_probabilities_that_sum_to_1() -> None:
-    game, table = small_poker("leduc without suits"), load_leduc_table()
-    legal = {game.information(state, seat): game.legal(state, seat) for state, seat in iterate_states_to_move(game)}
-    assert set(table) == set(legal)
-    for name, shares in table.items():
-        assert set(shares) <= set(legal[name])
-        assert sum(shares.values()) == pytest.approx(1, abs=1e-9)
-        assert min(shares.values()) > 0
-
-
 def test_suits_change_no_baselines_play() -> None:
     suited, plain = small_poker("leduc"), small_poker("leduc without suits")
     for state, seat in iterate_states_to_move(suited):
@@ -210,19 +155,6 @@ def test_suits_change_no_baselines_play() -> None:
         assert suited.baselines[name](opening, 0, random.Random(1)) == command
     for name, command in (("always-call", "call"), ("always-raise", "raise")):
         assert suited.baselines[name](suited.step(opening, 0, "bet"), 1, random.Random(1)) == command
-
-
-@pytest.mark.parametrize(
-    ("commands", "with_the_higher", "with_the_lower"),
-    [("check check", 1, -1), ("bet fold", 1, 1), ("bet call", 2, -2), ("check bet fold", -1, -1), ("check bet call", 2, -2)],
-)
-def test_what_the_first_seat_wins(commands: str, with_the_higher: float, with_the_lower: float) -> None:
-    game = small_poker("kuhn")
-    for deck, won in ((("Q", "J", "K"), with_the_higher), (("Q", "K", "J"), with_the_lower)):
-        result = game.result(SmallHand(deck, tuple(commands.split())))
-        assert result is not None
-        assert result.rewards == (won, -won)
-        assert result.outcomes == (("win", "loss") if won > 0 else ("loss", "win"))
 
 
 def test_nash_is_kuhns_formula() -> None:

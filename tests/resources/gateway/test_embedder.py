@@ -170,10 +170,6 @@ class TestFaults:
         (failure,) = result.failures.values()
         assert f"the stored response {wrong.key} holds no vectors" in failure.message
 
-    def test_an_embedder_takes_no_sampling_parameter(self, store: ResponseStore) -> None:
-        with pytest.raises(ConfigError, match=r"'m', as an embedder: got seed, .*allowed: max_tokens"):
-            embed(["one"], model(None, seed=3), gateway(store))
-
 
 SPEC = ModelSpec(name=LOCAL_EMBEDDER, model=LOCAL_EMBEDDER)
 PARIS, ALSO_PARIS, TRAINS = "Paris is the capital of France.", "The capital of France is Paris.", "I like trains."

@@ -125,11 +125,6 @@ class TestFailures:
             assert server.answered == stored(store) == 30
             assert len(server.calls) <= 32
 
-    def test_a_failure_is_asked_again_by_a_rerun(self, store: ResponseStore) -> None:
-        ask(store, always(Fault("status", status=400)))
-        answers, _ = ask(store, lambda call: None)
-        assert answers == Outcome({}, n_sent=1, replayed=0)
-
     def test_a_store_that_cannot_be_written_stops_the_run(self, tmp_path: Path, server: FakeLLM) -> None:
         class FullDisk(ResponseStore):
             def add(self, responses: Any) -> None:
@@ -163,18 +158,6 @@ class TestBeforeTheFirstCall:
 
 
 class TestRetries:
-    @pytest.mark.parametrize(
-        "fault",
-        [Fault("status", status=429), Fault("status", status=500), Fault("empty_choices")],
-        ids=lambda fault: f"{fault.kind}-{fault.status}",
-    )
-    def test_a_passing_fault_is_tried_again(self, store: ResponseStore, fault: Fault) -> None:
-        answers, server = ask(store, at_first(fault, fault))
-        assert answers.failures == {}
-        (key,) = [request.key for request in requests(model(None))]
-        assert store.responses([key])["attempts"].to_pylist() == [3]
-        assert len(server.calls) == 3
-
     @pytest.mark.parametrize("kind", ["hang", "drip"])
     def test_a_call_ends_at_its_timeout_and_is_tried_again(self, store: ResponseStore, kind: Any) -> None:
         started = time.monotonic()
@@ -182,13 +165,6 @@ class TestRetries:
         assert answers.failures == {}
         assert len(server.calls) == 2
         assert time.monotonic() - started < 20
-
-    def test_retries_end(self, store: ResponseStore) -> None:
-        answers, server = ask(store, always(Fault("status", status=500, message="no luck")), retries=2)
-        (failure,) = answers.failures.values()
-        assert failure.attempts == len(server.calls) == 3
-        assert "no luck" in failure.message
-        assert stored(store) == 0
 
     def test_a_wait_beyond_patience_is_a_failure(self, store: ResponseStore) -> None:
         answers, server = ask(store, always(Fault("status", status=429, retry_after="86400")))

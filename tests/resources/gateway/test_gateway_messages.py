@@ -28,18 +28,6 @@ def talk(spec: ModelSpec, *messages: Message, role: str = "candidate") -> Reques
     return Request.build_request(messages or TALK, spec, 0, "base", role=role)
 
 
-def test_every_message_arrives_in_its_role_and_order(store: ResponseStore, server: FakeLLM) -> None:
-    assert not gateway(store).answer([talk(model(server))]).failures
-    (call,) = server.calls
-    assert call.body["messages"] == [
-        {"role": "system", "content": "You play cards."},
-        {"role": "user", "content": "Your move?"},
-        {"role": "assistant", "content": "Pass."},
-        {"role": "tool", "content": "The other one bids."},
-        {"role": "user", "content": "And now?"},
-    ]
-
-
 def test_what_models_used_is_split_by_their_role(store: ResponseStore, server: FakeLLM) -> None:
     """The judge of an answer costs too, and is not what the candidate costs."""
     spec = model(server, input_price=1.0, output_price=1.0)

@@ -189,9 +189,3 @@ class TestARequestThatFailsWhileOthersAreAnswered:
         asking, _ = ask(requests(model(None, retries=2, max_concurrency=1), 200), plan, PATIENT)
         (failure,) = asking.failures.values()
         assert failure.attempts > 3
-
-
-def test_a_model_that_stays_away_is_given_up_and_takes_all_its_requests_with_it() -> None:
-    asking, sent = ask(requests(model(None, max_concurrency=4), 100), lambda *_: Met(1.0, True), BreakerRules())
-    assert len(asking.failures) == 100
-    assert len(sent) <= 10 + 3 + 12

@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.queues import Queue
-from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import pytest
@@ -27,7 +26,6 @@ from tests.conftest import ROOT
 from tests.made.responses import keys, response, stored
 from tests.resources import forked
 
-COUNT = 1_000
 ELSEWHERE = {"machine": "another machine", "pid": 1, "started": None}
 
 
@@ -167,32 +165,6 @@ def test_a_process_of_another_container_with_the_same_number_is_not_taken_for_de
     assert other.claim(keys(1)) == ClaimOutcome(set(), set())
 
 
-def _claim_all(location: str, chunk: int, forwards: bool, mine: Queue[list[str]], all_done: Barrier) -> None:
-    wanted = keys(*range(COUNT))
-    order = wanted if forwards else wanted[::-1]
-    with ResponseStore(location) as store:
-        claims = Claims(store)
-        taken = [claims.claim(order[start : start + chunk]).mine for start in range(0, len(order), chunk)]
-        mine.put([key for part in taken for key in part])
-        # One that ended would hold nothing any more.
-        all_done.wait(timeout=120)
-
-
-def test_processes_that_claim_the_same_keys_split_them(location: str) -> None:
-    context = forked.context()
-    mine: Queue[list[str]] = context.Queue()
-    all_done = context.Barrier(3)
-    processes = [context.Process(target=_claim_all, args=(location, 64 * n, n % 2 == 0, mine, all_done)) for n in (1, 2, 3)]
-    for process in processes:
-        process.start()
-    taken = [mine.get(timeout=120) for _ in processes]
-    for process in processes:
-        process.join()
-        assert process.exitcode == 0
-    assert sum(map(len, taken)) == COUNT
-    assert {key for part in taken for key in part} == of(*range(COUNT))
-
-
 def _buy_all(location: str, seed: int, bought: Queue[list[int]]) -> None:
     """A run as the gateway makes it: claim, answer, give back what failed, come back for what others hold."""
     number_of = {key: number for number, key in enumerate(keys(*range(300)))}
@@ -290,14 +262,6 @@ def other(*prefix: str) -> Iterator[Other]:
         yield Other(process)
         assert process.stdin is not None
         process.stdin.close()
-
-
-def test_a_process_of_this_machine_is_alive_until_it_ends() -> None:
-    with other() as one:
-        assert not one.process.is_dead()
-        assert not one.takes_for_dead(Process.current())
-        found = one.process
-    assert found.is_dead()
 
 
 @pytest.fixture

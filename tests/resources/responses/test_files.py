@@ -271,17 +271,15 @@ class TestBadFiles:
         self.refused(elsewhere, file, r"responses\.parquet: row 9: request_key: got ")
 
     @pytest.mark.parametrize("suffix", [".parquet", ".jsonl.gz"])
-    def test_a_damaged_file_is_an_error(self, elsewhere: ResponseStore, tmp_path: Path, suffix: str) -> None:
+    def test_a_damaged_or_absent_file_is_an_error(self, elsewhere: ResponseStore, tmp_path: Path, suffix: str) -> None:
         file = tmp_path / f"responses{suffix}"
+        self.refused(elsewhere, file, rf"responses\{suffix}: cannot be read: ")
         with ResponseStore(tmp_path / "full.sqlite") as full:
             full.add([response(1)])
             export_responses(full, file)
         for damaged in (file.read_bytes()[:-20], b"nothing of the kind"):
             file.write_bytes(damaged)
             self.refused(elsewhere, file, rf"responses\{suffix}: cannot be read: ")
-
-    def test_a_file_that_is_not_there_is_an_error(self, elsewhere: ResponseStore, tmp_path: Path) -> None:
-        self.refused(elsewhere, tmp_path / "responses.jsonl", r"responses\.jsonl: cannot be read: ")
 
     @pytest.mark.parametrize("use", [export_responses, import_responses])
     def test_another_kind_of_file_is_an_error_that_lists_the_kinds(

@@ -29,30 +29,6 @@ def test_the_shared_proposals_are_rejected_with_their_reasons() -> None:
         ]
 
 
-@pytest.mark.parametrize(
-    ("proposal", "fault"),
-    [
-        ({"A": ["x"], "B": ["y", "z"]}, None),
-        ({"A": ["x", "y", "z"]}, None),
-        ({"A": ["x", "x"], "B": ["y", "z"]}, "item twice"),
-        ({"A": ["x", "y"], "B": ["y", "z"]}, "item twice"),
-        ({"A": ["x"], "B": ["y"]}, "missing item"),
-        ({"A": [], "B": []}, "missing item"),
-        ({"A": ["x", "q"], "B": ["y", "z"]}, "unknown item"),
-        ({"A": ["x"], "C": ["y", "z"]}, "unknown party"),
-        ("hello", "not a proposal"),
-        (None, "not a proposal"),
-        ({}, "not a proposal"),
-        ([["x"], ["y", "z"]], "not a proposal"),
-        ({"A": "xyz"}, "not a proposal"),
-        ({"A": {"x": 1}, "B": ["y", "z"]}, "not a proposal"),
-        ({"A": [1], "B": ["x", "y", "z"]}, "not a proposal"),
-    ],
-)
-def test_a_proposal_gives_each_item_to_one_party(proposal: Any, fault: str | None) -> None:
-    assert find_proposal_fault(proposal, ["x", "y", "z"], ["A", "B"]) == fault
-
-
 def test_a_division_by_hand() -> None:
     values = {"A": {"x": 6, "y": 3, "z": 1}, "B": {"x": 2, "y": 5, "z": 3}}
     told = measure_fairness(values, {"A": ["z"], "B": ["x", "y"]})

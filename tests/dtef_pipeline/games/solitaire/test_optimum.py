@@ -110,10 +110,6 @@ def all_cards(table: Tableau) -> list[int]:
     return sorted([*home, *(card for column in table.columns for card in column), *table.stock, *table.waste])
 
 
-def test_the_deal_of_a_seed_is_pythons_shuffle() -> None:
-    assert deal_tableau(1) == Tableau(0, ((9, 13), (1, 12), (6, 4), (7, 8)), (11, 5, 2, 10, 3), (), 1)
-
-
 def test_commands_stand_in_the_order_of_where_a_card_comes_from_and_goes_to() -> None:
     table = Tableau(0, ((3, 1), (5,), (4, 2), ()), (7,), (6, 4), 1)
     assert list_legal_commands(table) == (
