@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,14 +18,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dtef_pipeline.asking.request import ROLES
+from dtef_pipeline.asking.request import ROLES, Response
 from dtef_pipeline.errors import ConfigError, StoreError
+from dtef_pipeline.identity import request_key
 from resources.responses import files as response_files
 from resources.responses import store as response_store
 from resources.responses.files import SUFFIXES, ImportResult, export_responses, import_responses
 from resources.responses.store import RESPONSES, ResponseStore
+from tests.made.responses import response as unhashed
 from tests.made.responses import stored
-from tests.resources.responses.file_rows import contents, line, response
+
+
+def response(number: int, **changed: object) -> Response:
+    """A response under the key of what it answers."""
+    one = unhashed(number, **changed)
+    return replace(one, request_key=request_key(one.prompt_id, one.model_variant, one.draw, one.snapshot))
+
+
+def contents(store: ResponseStore) -> list[dict[str, Any]]:
+    return [row for page in store.pages() for row in page.to_pylist()]
+
+
+def line(**changed: object) -> str:
+    row = asdict(response(1)) | {"answered_at": "2026-01-02T03:04:05.678901+00:00"} | changed
+    return json.dumps(row)
+
 
 every_kind = pytest.mark.parametrize("suffix", SUFFIXES)
 

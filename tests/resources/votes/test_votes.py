@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,11 +12,12 @@ import pytest
 import sqlalchemy as sa
 
 from dtef_pipeline.errors import BallotError, DuplicateVote, StoreError, UnknownPair
-from dtef_pipeline.preference.pairing import make_new_pairs
+from dtef_pipeline.judging.hidden_names import build_blinding
+from dtef_pipeline.preference.pairing import make_new_pairs, read_text
 from dtef_pipeline.preference.vote_records import RunManifest
-from dtef_pipeline.preference.votes import Ballot, make_keyed_pair, make_paired_response
+from dtef_pipeline.preference.votes import Ballot, PairedResponse, make_keyed_pair, make_paired_response
 from resources.votes import vote_tables
-from resources.votes.vote_store import VoteStore, read_player_votes, store_judge_votes
+from resources.votes.vote_store import VoteStore, find_equal_text_votes, read_player_votes, store_judge_votes
 from tests.conftest import ROOT
 from tests.made.voted import responses
 from tests.resources.broken_commits import break_after_commit
@@ -209,3 +210,38 @@ def test_votes_of_another_version_are_left_alone(tmp_path: Path, version: int, s
         store.database.write(lambda one: one.execute(sa.update(vote_tables.vote_versions).values(schema_version=version)))
     with pytest.raises(StoreError, match=said):
         VoteStore(tmp_path / "r.sqlite")
+
+
+def said(texts: Sequence[tuple[str, str]]) -> list[PairedResponse]:
+    return [make_paired_response("qa", "made/all/1", player, text, prompt="?", names=(player,)) for player, text in texts]
+
+
+SAME = said([("glimmer-one", "I am Glimmer-One."), ("sparkle-two", "i am  Sparkle Two."), ("third-one", "No.")])
+
+
+def test_pairs_that_read_alike_without_names_are_not_made() -> None:
+    """They were made, served and scored: the texts were compared with the names in them."""
+    assert len(make_new_pairs(SAME)) == 3
+    names = build_blinding(name for one in SAME for name in one.names)
+    by_id = {one.response_id: one.player for one in SAME}
+    made = make_new_pairs(SAME, names=names)
+    assert len(made) == 2
+    assert all("third-one" in (by_id[pair.left], by_id[pair.right]) for pair in made)
+
+
+def test_pairs_of_elsewhere_that_read_alike_are_not_served_and_their_votes_stay_and_are_reported(tmp_path: Path) -> None:
+    with VoteStore(tmp_path / "one.sqlite") as store:
+        store.add_pairs(SAME, make_new_pairs(SAME))
+        waiting = store.waiting("r1", 9)
+        assert len(waiting) == 2
+        (alike,) = {pair.pair_id for pair in store.pairs()} - set(waiting)
+        other = store.take(Ballot(waiting[0], "r1", "A", 3))
+        vote = store.take(Ballot(alike, "r1", "A", 3))
+        assert {one for one, _, _ in store.votes()} == {vote, other}
+        assert find_equal_text_votes(store) == (2, [vote])
+
+
+def test_numbers_that_were_computed_are_read_with_two_decimals_and_what_a_model_wrote_as_it_is() -> None:
+    text, names = "[13.861358859921921, 86, 1.25e-14, 9.5, 2.123456e-7]", build_blinding([])
+    assert read_text(text, "baseline/uniform", names) == "[13.86, 86, 0.00, 9.5, 0.00]"
+    assert read_text(text, "openai/x", names) == text
