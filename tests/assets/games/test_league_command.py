@@ -9,15 +9,13 @@ import sys
 import threading
 import time
 from collections import Counter
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from resources.gateway.retries import Backoff
 from resources.responses.store import ResponseStore
+from tests.assets.games.conftest import write_made_models
 from tests.dtef_pipeline.cli.commands import dtef, ok, query
 from tests.fake_llm_server import Call, FakeLLM, Fault, always
 from tests.made.responses import stored
@@ -41,29 +39,12 @@ def legal_reply(call: Call) -> str:
     return "ACTION: recycle" if "Stock: empty" in call.user else "ACTION: draw"
 
 
-def know_players(server: FakeLLM, folder: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> None:
-    shared = {
-        "api_base": server.base_url,
-        "api_key_env": "OPENAI_API_KEY",
-        "max_concurrency": AT_ONCE,
-        "temperature": 0,
-        "input_price": 1.0,
-        "output_price": 2.0,
-        **settings,
-    }
-    models = {name: {"model": f"openai/{name}", **shared} for name in MODELS}
-    (folder / "players.yaml").write_text(yaml.safe_dump({"models": models}), encoding="utf-8")
-    monkeypatch.setenv("DTEF_MODELS", str(folder / "players.yaml"))
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-made-up")
-    monkeypatch.setattr("resources.gateway.gateway.Backoff", partial(Backoff, first=0.01, longest=0.1))
-
-
 def test_a_run_killed_during_episodes_repeats_no_request_and_loses_no_turn(
     state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = ["games", "run", "--no-roll-ups", "--scenario", "thirteen", "--player", "legal", "--seeds", "1-2"]
     with league_server(latency=0.1) as server:
-        know_players(server, state, monkeypatch)
+        write_made_models(state, monkeypatch, server, MODELS, AT_ONCE)
         command = [str(Path(sys.executable).with_name("dtef")), *run]
         process = subprocess.Popen(command, env=dict(os.environ), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         deadline = time.monotonic() + 120
@@ -106,7 +87,7 @@ def test_a_model_that_hangs_in_one_scenario_holds_up_nobody_in_the_next(state: P
 
     players = ["--player", "second", "--player", "legal", "--opponent", "nash", "--seeds", "1-2"]
     with FakeLLM(reply) as server:
-        know_players(server, state, monkeypatch)
+        write_made_models(state, monkeypatch, server, MODELS, AT_ONCE)
         ok("games", "run", "--no-roll-ups", "--scenario", "kuhn", "--scenario", "leduc", *players)
     assert waited_for_nothing == []
     assert Counter(row["status"] for row in query("SELECT status FROM episodes")) == {"played": 2 * 2 * 4}
@@ -116,7 +97,7 @@ def test_the_command_tells_the_error_of_the_call_that_used_up_the_budget(state: 
     """It said that a budget was reached, and nothing of the only call, which had failed."""
     with league_server() as server:
         server.fault = always(Fault("status", status=500, message="out of memory"))
-        know_players(server, state, monkeypatch)
+        write_made_models(state, monkeypatch, server, MODELS, AT_ONCE)
         what = ("--scenario", "thirteen", "--player", "legal", "--seeds", "1-3", "--max-calls", "1")
         said = dtef("games", "run", "--no-roll-ups", *what).output
     (line,) = [one for one in said.splitlines() if "because a budget was reached" in one]

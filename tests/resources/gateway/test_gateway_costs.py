@@ -159,13 +159,6 @@ def test_a_budget_holds_where_a_server_bills_more_than_is_estimated(
     assert "budget" in {failure.status for failure in answers.failures.values()}
 
 
-def test_a_limit_of_tokens_holds_where_a_server_uses_more_than_is_estimated(store: ResponseStore) -> None:
-    with FakeLLM(fault=half_lost) as server:
-        asking = gateway(store, budget=Budget(max_tokens=8_500))
-        asking.answer(requests(model(server, retries=0), 120))
-        assert 6 <= len(server.calls) <= 8
-
-
 def test_what_a_server_states_of_candidates_raises_no_reservation_of_a_judge(store: ResponseStore) -> None:
     with FakeLLM(fault=always(LONGER_REPLY)) as server:
         asking = gateway(store, budget=Budget(max_cost_usd=100 * LONGER))

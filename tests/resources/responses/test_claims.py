@@ -10,8 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from multiprocessing.queues import Queue
 from pathlib import Path
 
@@ -230,55 +228,28 @@ def test_what_is_held_alone_is_held_by_one_at_a_time_even_where_the_parts_overla
     assert rows(store, db.claims) == 0
 
 
+IN_A_CONTAINER = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
+"""Process numbers of its own, under the same name."""
 TELL = """
 import json, sys
 from resources.responses.processes import Process
-print(json.dumps(Process.current()), flush=True)
-for line in sys.stdin:
-    print(json.dumps(Process(*json.loads(line)).is_dead()), flush=True)
+print(json.dumps([Process.current(), Process(*json.loads(sys.argv[1])).is_dead()]), flush=True)
+sys.stdin.read()
 """
-IN_A_CONTAINER = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
-"""Process numbers of its own, under the same name."""
 
 
-class Other:
-    """A process that tells which one it is, and what it knows of others."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        self._in, self._out = process.stdin, process.stdout
-        self.process = Process(*json.loads(self._out.readline()))
-
-    def takes_for_dead(self, process: Process) -> bool:
-        print(json.dumps(process), file=self._in, flush=True)
-        return bool(json.loads(self._out.readline()))
-
-
-@contextmanager
-def other(*prefix: str) -> Iterator[Other]:
-    command = [*prefix, sys.executable, "-c", TELL]
-    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        yield Other(process)
-        assert process.stdin is not None
-        process.stdin.close()
-
-
-@pytest.fixture
-def container() -> None:
-    """Skips where no namespace may be made."""
+def test_a_process_in_a_container_of_the_same_name_is_not_taken_for_dead() -> None:
+    """Number 1 of a container is another process here, and the numbers of processes here are not there."""
     if (
         shutil.which("unshare") is None
         or subprocess.run([*IN_A_CONTAINER, "true"], capture_output=True, check=False).returncode
     ):
         pytest.skip("no process namespace may be made here")
-
-
-@pytest.mark.usefixtures("container")
-def test_a_process_in_a_container_of_the_same_name_is_not_taken_for_dead() -> None:
-    """Number 1 of a container is another process here, and the numbers of processes here are not there."""
-    with other(*IN_A_CONTAINER) as one:
-        assert one.process.pid == 1
-        assert one.process.machine.split()[0] == Process.current().machine.split()[0]
-        assert not one.process.is_dead()
-        assert not one.takes_for_dead(Process.current())
+    command = [*IN_A_CONTAINER, sys.executable, "-c", TELL, json.dumps(Process.current())]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as run:
+        assert run.stdout is not None
+        there, takes_this_for_dead = json.loads(run.stdout.readline())
+        process = Process(*there)
+        assert (process.pid, process.machine.split()[0]) == (1, Process.current().machine.split()[0])
+        assert not process.is_dead()
+        assert not takes_this_for_dead

@@ -45,30 +45,21 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
 
 
-def test_what_is_exported_imported_and_exported_again_is_the_same_bytes(store: VoteStore, tmp_path: Path) -> None:
+def test_what_is_exported_imported_and_exported_again_is_the_same_bytes(
+    store: VoteStore, location: str, tmp_path: Path
+) -> None:
     first, again, second, third = (tmp_path / f"{name}.jsonl.gz" for name in ("first", "again", "second", "third"))
     export_votes(store, first)
     export_votes(store, again)
     assert first.read_bytes() == again.read_bytes()
-    with opened(tmp_path, "second") as other:
-        done = import_votes(other, first)
-        assert done.known == 0
+    with VoteStore(location) as other:
+        assert import_votes(other, first).known == 0
         export_votes(other, second)
-        assert read_player_votes(other)
+        assert len(read_player_votes(other)) == len(read_player_votes(store)) > 0
         assert import_votes(other, first).added == {}
         export_votes(other, third)
         assert other.salt != store.salt
     assert first.read_bytes() == second.read_bytes() == third.read_bytes()
-
-
-def test_the_same_bytes_come_out_of_every_kind_of_store(store: VoteStore, location: str, tmp_path: Path) -> None:
-    export_votes(store, first := tmp_path / "first.jsonl")
-    with VoteStore(location) as other:
-        import_votes(other, first)
-        assert import_votes(other, first).added == {}
-        export_votes(other, second := tmp_path / "second.jsonl")
-        assert len(read_player_votes(other)) == len(read_player_votes(store))
-    assert first.read_bytes() == second.read_bytes()
 
 
 def test_a_store_that_made_the_same_pairs_itself_takes_the_votes_on_them_under_its_own_ids(
