@@ -3,26 +3,175 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Sequence
+from functools import cache
 from statistics import stdev
+from typing import Any
 
 import pytest
+from pokerkit import Automation, BettingStructure, Deck, Mode, Opening, StandardHighHand, State, Street
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.contract import Count, Illegal
+from dtef_pipeline.games.contract import Count, Illegal, find_baseline, make_baseline_rng
 from dtef_pipeline.games.holdem.betting import (
+    BET_SIZES,
+    BETS_ALLOWED,
+    BLINDS,
+    STACK,
     HoldemAction,
     HoldemHand,
     apply_command,
     compare_hands,
+    compute_nets,
     deal_new_hand,
     list_allowed_commands,
     shuffle_deck,
 )
-from dtef_pipeline.games.holdem.limit_holdem import normalise_betting_command, of_manifest
+from dtef_pipeline.games.holdem.limit_holdem import LimitHoldem, normalise_betting_command, of_manifest
 from dtef_pipeline.games.manifest import read_manifest
-from tests.made.holdem_hands import MANIFEST, after_commands, limit_holdem, played, walk, with_cards, won
-from tests.made.pokerkit_table import same_at_both_tables
+from tests.conftest import ROOT
 from tests.made.voted import shared_cases
+
+MANIFEST = ROOT / "data" / "scenarios" / "poker" / "limit-holdem.yaml"
+
+
+@cache
+def limit_holdem() -> LimitHoldem:
+    return of_manifest(read_manifest(MANIFEST))
+
+
+def played(seed: int, *baselines: str) -> HoldemHand:
+    """A hand of two baselines, played to its end through the contract."""
+    scenario = limit_holdem()
+    players = [(find_baseline(scenario, name), make_baseline_rng(seed, seat)) for seat, name in enumerate(baselines)]
+    state = scenario.reset(seed)
+    while (seat := scenario.seat_to_move(state)) is not None:
+        chooses, rng = players[seat]
+        state = scenario.step(state, seat, chooses(state, seat, rng))
+    return state
+
+
+def won(seed: int, *baselines: str) -> tuple[float, ...]:
+    """Net chips by seat."""
+    result = limit_holdem().result(played(seed, *baselines))
+    assert result is not None
+    return result.rewards
+
+
+def with_cards(own: str, other: str, board: str) -> HoldemHand:
+    """A hand with these cards: seat 0 has the first two."""
+    first, second, five = (tuple(cards.split()) for cards in (own, other, board))
+    scenario = limit_holdem()
+    dealt = (first[0], second[0], first[1], second[1], *five)
+    rest = tuple(card for card in scenario.reset(1).deck if card not in dealt)
+    return HoldemHand(dealt + rest)
+
+
+def after_commands(state: Any, commands: Sequence[str]) -> Any:
+    """The state after commands of whoever's turn it is."""
+    scenario = limit_holdem()
+    for command in commands:
+        seat = scenario.seat_to_move(state)
+        assert seat is not None
+        state = scenario.step(state, seat, command)
+    return state
+
+
+def walk(seed: int, choose: Callable[[HoldemHand, random.Random], str] | None = None) -> list[HoldemHand]:
+    """All states of one hand, from the first to the last, with commands at random."""
+    rng, scenario = random.Random(seed), limit_holdem()
+    states = [scenario.reset(seed)]
+    while (seat := scenario.seat_to_move(states[-1])) is not None:
+        command = choose(states[-1], rng) if choose else rng.choice(scenario.legal(states[-1], seat))
+        states.append(scenario.step(states[-1], seat, command))
+    return states
+
+
+BOARD_CARDS = (0, 3, 1, 1)
+SELDOM_FOLDS = {"fold": 1, "check": 4, "call": 6, "bet": 6, "raise": 6}
+AUTOMATIC = (
+    Automation.ANTE_POSTING,
+    Automation.BET_COLLECTION,
+    Automation.BLIND_OR_STRADDLE_POSTING,
+    Automation.HOLE_CARDS_SHOWING_OR_MUCKING,
+    Automation.HAND_KILLING,
+    Automation.CHIPS_PUSHING,
+    Automation.CHIPS_PULLING,
+)
+
+
+def pokerkit_hand(hand: HoldemHand) -> State:
+    """The same deal at pokerkit's table, where player 0 is the big blind."""
+    streets = tuple(
+        Street(
+            False,
+            (False, False) if street == 0 else (),
+            BOARD_CARDS[street],
+            False,
+            Opening.POSITION,
+            size,
+            BETS_ALLOWED - (street == 0),
+        )
+        for street, size in enumerate(BET_SIZES)
+    )
+    state = State(
+        AUTOMATIC,
+        Deck.STANDARD,
+        (StandardHighHand,),
+        streets,
+        BettingStructure.FIXED_LIMIT,
+        True,
+        0,
+        BLINDS,
+        0,
+        STACK,
+        2,
+        mode=Mode.TOURNAMENT,
+    )
+    for seat in (1, 0):
+        state.deal_hole("".join((hand.deck[seat], hand.deck[seat + 2])))
+    return state
+
+
+def pokerkit_allows(state: State) -> tuple[str, ...]:
+    if state.actor_index is None:
+        return ()
+    due = max(state.bets) - state.bets[state.actor_index]
+    found = (("fold",) if state.can_fold() else ()) + (("call" if due else "check",) if state.can_check_or_call() else ())
+    if not state.can_complete_bet_or_raise_to():
+        return found
+    assert state.min_completion_betting_or_raising_to_amount == state.max_completion_betting_or_raising_to_amount
+    return (*found, "raise" if any(state.bets) else "bet")
+
+
+def pokerkit_does(state: State, command: str, hand: HoldemHand) -> None:
+    """One command, and the cards of the next street, if one begins."""
+    {"fold": state.fold, "check": state.check_or_call, "call": state.check_or_call}.get(
+        command, state.complete_bet_or_raise_to
+    )()
+    if state.can_deal_board():
+        lying = len(tuple(state.get_board_cards(0)))
+        state.deal_board("".join(hand.deck[4 + lying : 4 + lying + BOARD_CARDS[state.street_index or 0]]))
+
+
+def same_at_both_tables(seed: int, rng: random.Random) -> HoldemHand:
+    """A random hand played at both tables, which agree in every state on whose turn it is, what is allowed, the chips and the board."""
+    hand = deal_new_hand(seed)
+    table = pokerkit_hand(hand)
+    while hand.turn is not None:
+        assert table.actor_index == 1 - hand.turn
+        assert list_allowed_commands(hand) == pokerkit_allows(table)
+        assert table.stacks == [STACK - hand.stakes[1], STACK - hand.stakes[0]]
+        assert "".join(map(repr, table.get_board_cards(0))) == "".join(hand.board)
+        commands = list_allowed_commands(hand)
+        command = rng.choices(commands, [SELDOM_FOLDS[one] for one in commands])[0]
+        pokerkit_does(table, command, hand)
+        hand = apply_command(hand, command)
+    assert table.actor_index is None
+    assert not table.status
+    assert table.stacks == [STACK + compute_nets(hand)[1], STACK + compute_nets(hand)[0]]
+    return hand
+
 
 ROYAL = ("Ah Kh", "7c 2d", "Qh Jh Th 3s 4c")
 
