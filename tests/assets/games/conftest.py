@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,6 @@ class League:
     instance: dg.DagsterInstance
     house: Warehouse
     server: FakeLLM
-    given: dict[str, Any] = field(default_factory=dict)
 
     def run(self, *players: str, names: Sequence[str] = GAMES_STAGE_NAMES, **config: Any) -> LaunchResult:
         """All four stages. `config`: of the league; what it names of `episodes` alone goes there."""

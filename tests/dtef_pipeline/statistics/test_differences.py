@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -20,14 +18,10 @@ from dtef_pipeline.statistics.multiplicity import holm
 WORDS = ("higher", "lower", "equivalent", "undecided")
 
 
-def statistics(sums: np.ndarray[Any, Any], counts: np.ndarray[Any, Any]) -> pd.DataFrame:
-    return compute_paired_statistics(sums, counts)
-
-
 def test_the_difference_is_over_pairs_and_the_effect_in_deviations_of_clusters() -> None:
     sums = np.array([[0.2], [0.1], [0.6], [0.0], [0.1], [0.0]])
     counts = np.array([[2.0], [1.0], [3.0], [1.0], [1.0], [0.0]])
-    row = statistics(sums, counts).iloc[0]
+    row = compute_paired_statistics(sums, counts).iloc[0]
     assert (row["n_pairs"], row["n_clusters"]) == (8, 5)
     assert row["difference"] == pytest.approx(1.0 / 8)
     assert row["effect_size"] == pytest.approx(0.125 / np.std([0.1, 0.1, 0.2, 0.0, 0.1], ddof=1))
@@ -39,7 +33,7 @@ def test_the_difference_is_over_pairs_and_the_effect_in_deviations_of_clusters()
 
 
 def test_four_clusters_get_neither_interval_nor_test_and_are_reported_with_the_reason() -> None:
-    row = statistics(np.full((4, 1), 0.3), np.ones((4, 1))).iloc[0]
+    row = compute_paired_statistics(np.full((4, 1), 0.3), np.ones((4, 1))).iloc[0]
     assert row[["low", "high", "narrow_low", "p"]].isna().all()
     assert row["note"] == "no interval and no test: 4 clusters, at least 5 are needed"
 

@@ -83,7 +83,8 @@ SCORES = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=2, m
 @given(SCORES)
 def test_tau_is_scipy_s(pairs: list[tuple[int, int]]) -> None:
     first, second = ([pair[side] for pair in pairs] for side in (0, 1))
-    assert order_agreement(first, second).tau == pytest.approx(_or_none(kendalltau(first, second).statistic))
+    tau = kendalltau(first, second).statistic
+    assert order_agreement(first, second).tau == pytest.approx(None if np.isnan(tau) else tau)
 
 
 @given(SCORES)
@@ -130,7 +131,3 @@ def test_intervals_hold_the_truth() -> None:
 def test_columns_of_different_lengths_are_refused() -> None:
     with pytest.raises(ConfigError, match="two columns of one length"):
         order_agreement([1, 2], [1, 2, 3])
-
-
-def _or_none(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)

@@ -62,7 +62,7 @@ class TestStarvation:
 
 class TestRateLimits:
     def test_a_provider_that_takes_four_at_once_is_asked_less_and_answers_all(self, store: ResponseStore) -> None:
-        """How near to four the limit ends depends on the machine's pace here; `test_finds_what_a_server_takes` has no clock."""
+        """How near to four the limit ends depends on the machine's pace."""
 
         def fault(call: Call) -> Fault | None:
             return Fault("status", status=429) if server.busy > 4 else None

@@ -145,23 +145,22 @@ def test_processes_that_write_the_same_answers_in_other_orders_do_not_block_each
         assert stored(store) == 300
 
 
-def test_summary_of_some_keys_adds_up_these_alone_and_of_all_keys_is_the_whole(location: str) -> None:
-    with ResponseStore(location) as store:
-        given = [
-            response(
-                number,
-                role="judge" if number % 3 else "candidate",
-                cost_usd=0.5 if number % 2 else None,
-                snapshot=f"s{number % 2}",
-            )
-            for number in range(30)
-        ]
-        store.add(given)
-        every = [one.request_key for one in given]
-        assert store.summarize_keys([*every, *every, "unknown"]).to_pylist() == store.summary().to_pylist()
-        (row,) = store.summarize_keys(every[1:2]).to_pylist()
-        assert (row["role"], row["responses"], row["cost_usd"], row["prompt_tokens"]) == ("judge", 1, 0.5, 10)
-        assert store.summarize_keys([]).to_pylist() == []
+def test_summary_of_some_keys_adds_up_these_alone_and_of_all_keys_is_the_whole(store: ResponseStore) -> None:
+    given = [
+        response(
+            number,
+            role="judge" if number % 3 else "candidate",
+            cost_usd=0.5 if number % 2 else None,
+            snapshot=f"s{number % 2}",
+        )
+        for number in range(30)
+    ]
+    store.add(given)
+    every = [one.request_key for one in given]
+    assert store.summarize_keys([*every, *every, "unknown"]).to_pylist() == store.summary().to_pylist()
+    (row,) = store.summarize_keys(every[1:2]).to_pylist()
+    assert (row["role"], row["responses"], row["cost_usd"], row["prompt_tokens"]) == ("judge", 1, 0.5, 10)
+    assert store.summarize_keys([]).to_pylist() == []
 
 
 def test_processes_that_open_an_earlier_store_at_once_bring_it_up_to_date_once(location: str) -> None:
@@ -391,38 +390,36 @@ def lost(number: int, cost: float | None, most: float | None, at: datetime = NOO
     return UnansweredCall(response(number).request_key, "candidate", at, cost, most)
 
 
-def test_what_was_lost_goes_into_the_response_and_counts_once(location: str) -> None:
+def test_what_was_lost_goes_into_the_response_and_counts_once(store: ResponseStore) -> None:
     key, other = response(0).request_key, response(1).request_key
-    with ResponseStore(location) as store:
-        assert store.failure_costs([key]) == {}
-        store.add_unanswered([lost(0, 0.5, None), lost(0, None, 2.0), lost(0, None, 4.0), lost(1, None, None)])
-        assert store.failure_costs([key, other, "nobody"]) == {
-            key: UnansweredCost(0.5, 2, 6.0),
-            other: UnansweredCost(None, 1, None),
-        }
-        assert store.sum_spent("candidate", NOON) == pytest.approx(6.5)
-        store.add([response(0, cost_usd=0.25, unknown_cost_attempts=1, unknown_cost_usd_most=1.0, answered_at=NOON)])
-        (row,) = store.responses([key]).to_pylist()
-        assert store.sum_spent("candidate", NOON) == pytest.approx(7.75)
-        assert store.sum_spent("judge", NOON) == 0
+    assert store.failure_costs([key]) == {}
+    store.add_unanswered([lost(0, 0.5, None), lost(0, None, 2.0), lost(0, None, 4.0), lost(1, None, None)])
+    assert store.failure_costs([key, other, "nobody"]) == {
+        key: UnansweredCost(0.5, 2, 6.0),
+        other: UnansweredCost(None, 1, None),
+    }
+    assert store.sum_spent("candidate", NOON) == pytest.approx(6.5)
+    store.add([response(0, cost_usd=0.25, unknown_cost_attempts=1, unknown_cost_usd_most=1.0, answered_at=NOON)])
+    (row,) = store.responses([key]).to_pylist()
+    assert store.sum_spent("candidate", NOON) == pytest.approx(7.75)
+    assert store.sum_spent("judge", NOON) == 0
     kept = [row[name] for name in ("cost_usd", "unknown_cost_attempts", "unknown_cost_usd_most")]
     assert kept == [pytest.approx(0.75), 3, pytest.approx(7.0)]
 
 
-def test_unknown_costs_of_some_requests_are_those_of_all_that_are_theirs(location: str) -> None:
+def test_unknown_costs_of_some_requests_are_those_of_all_that_are_theirs(store: ResponseStore) -> None:
     """The cost of one run read the whole store."""
-    with ResponseStore(location) as store:
-        store.add_unanswered([lost(0, None, 2.0), lost(1, None, 4.0), lost(2, 0.5, None)])
-        store.add([response(0, unknown_cost_attempts=1, unknown_cost_usd_most=1.0), response(3)])
-        every = {row["request_key"]: row for row in store.unknown_costs().to_pylist()}
-        first, second = (response(number).request_key for number in range(2))
-        assert {key: row["unknown_cost_attempts"] for key, row in every.items()} == {first: 2, second: 1}
-        assert [row["unknown_cost_usd_most"] for row in every.values()] == pytest.approx(
-            [3.0, 4.0] if first < second else [4.0, 3.0]
-        )
-        for key in (first, second):
-            assert store.unknown_costs([key]).to_pylist() == [every[key]]
-        assert store.unknown_costs(["nobody", response(3).request_key]).num_rows == 0
+    store.add_unanswered([lost(0, None, 2.0), lost(1, None, 4.0), lost(2, 0.5, None)])
+    store.add([response(0, unknown_cost_attempts=1, unknown_cost_usd_most=1.0), response(3)])
+    every = {row["request_key"]: row for row in store.unknown_costs().to_pylist()}
+    first, second = (response(number).request_key for number in range(2))
+    assert {key: row["unknown_cost_attempts"] for key, row in every.items()} == {first: 2, second: 1}
+    assert [row["unknown_cost_usd_most"] for row in every.values()] == pytest.approx(
+        [3.0, 4.0] if first < second else [4.0, 3.0]
+    )
+    for key in (first, second):
+        assert store.unknown_costs([key]).to_pylist() == [every[key]]
+    assert store.unknown_costs(["nobody", response(3).request_key]).num_rows == 0
 
 
 def test_a_store_of_before_gets_the_columns_and_the_table(location: str) -> None:
