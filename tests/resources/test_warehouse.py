@@ -92,13 +92,6 @@ class TestWriting:
             house.write("survey_responses", rows, **KENYA)
             assert len(house.read("survey_responses", **KENYA)) == 2
 
-    def test_rows_are_replaced_whole_and_no_temporary_file_stays(self, house: Warehouse) -> None:
-        size = house.write("survey_responses", survey_rows({}, {}), **KENYA)
-        house.write("survey_responses", survey_rows({}), **KENYA)
-        assert len(house.read("survey_responses", **KENYA)) == 1
-        (name,) = files(house)
-        assert 0 < (Path(house.root) / name).stat().st_size < size
-
     def test_a_reader_of_the_old_file_keeps_the_old_rows(self, house: Warehouse) -> None:
         house.write("survey_responses", survey_rows({"question_id": "old"}), **KENYA)
         with (Path(house.root) / files(house)[0]).open("rb") as opened:

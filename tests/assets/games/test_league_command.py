@@ -220,22 +220,14 @@ def test_a_persona_that_is_not_approved_plays_only_where_somebody_says_so(server
     assert dtef_games("run", "--estimate", *league, "calm@legal", "--unapproved").exit_code == 0
 
 
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        ({"evaluation": {"algorithmic": {"nope": 1}}}, "made/show-cards: evaluation, algorithmic: nope: not a metric"),
-        ({"severities": {"odd": "high"}}, "made/show-cards: severities: odd: not a flag of the scenario"),
-    ],
-)
-def test_what_could_not_be_scored_is_reported_before_anything_is_bought(
-    server: FakeLLM, state: Path, given: dict[str, Any], told: str
-) -> None:
+def test_what_could_not_be_scored_is_reported_before_anything_is_bought(server: FakeLLM, state: Path) -> None:
     """Regression: the league was played, paid for, and failed when it was scored."""
-    manifest = show_pack(**given).manifest.model_dump(mode="json")
+    manifest = show_pack(severities={"odd": "high"}).manifest.model_dump(mode="json")
     (state / "scenarios" / "made" / "show-cards.yaml").write_text(json.dumps(manifest), encoding="utf-8")
     for more in (["--estimate"], []):
         refused = dtef_games("run", *more, "--scenario", "show-cards", "--player", "legal", "--seeds", "1")
-        assert (refused.exit_code, told in refused.output) == (2, True), refused.output
+        assert refused.exit_code == 2
+        assert "made/show-cards: severities: odd: not a flag of the scenario" in refused.output
     assert len(server.calls) == 0
 
 

@@ -106,25 +106,13 @@ def _fit(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return fit_effects(row, cell, scores[row, cell], *scores.shape)
 
 
-def test_rows_that_share_no_cell_are_of_two_components() -> None:
-    nothing = np.nan
-    found = _fit(
-        np.array(
-            [
-                [0.8, 0.6, nothing, nothing],
-                [0.4, nothing, nothing, nothing],
-                [nothing, nothing, 0.5, 0.1],
-                [nothing, nothing, 0.3, nothing],
-            ]
-        )
-    )
+def test_rows_that_share_no_cell_are_of_two_components_and_a_row_without_shared_cells_has_no_effect() -> None:
+    none = np.nan
+    scores = [[0.8, 0.6, none, none, none], [0.4, none, none, none, none], [none, none, 0.5, 0.1, none]]
+    found = _fit(np.array([*scores, [none, none, 0.3, none, none], [none, none, none, none, 0.7]]))
     assert found.component[0] == found.component[1] != found.component[2] == found.component[3]
-
-
-def test_a_row_without_shared_cells_has_no_effect() -> None:
-    found = _fit(np.array([[0.8, 0.6, np.nan], [0.4, 0.5, np.nan], [np.nan, np.nan, 0.7]]))
-    assert np.isnan(found.of_row[2])
-    assert found.component[2] == -1
+    assert np.isnan(found.of_row[4])
+    assert found.component[4] == -1
 
 
 @given(st.integers(0, 10_000), st.floats(0.3, 1))

@@ -104,8 +104,6 @@ def drawn_prompts(rng: np.random.Generator, weights: Floats, n: int) -> tuple[np
     return draw_sample(chance, rng), chance
 
 
-Floats = npt.NDArray[np.float64]
-
 Y, PREDICTED, OTHERS = [1, 0.5, 0.75, 0], [1, 0.75, 0.75, 0.5], [0.5, 1, 0.75, 0.25, 0.75, 1]
 
 

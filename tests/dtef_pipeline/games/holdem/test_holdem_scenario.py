@@ -389,21 +389,6 @@ def test_pokerkit_allows_the_same_and_pays_the_same_in_random_hands() -> None:
     assert HANDS / 10 < shown < HANDS * 9 / 10
 
 
-def test_the_fourth_bet_on_a_street_is_the_last() -> None:
-    hand = after_commands(deal_new_hand(1), ["raise", "raise", "raise"])
-    assert (hand.bets, list_allowed_commands(hand), hand.stakes) == (4, ("fold", "call"), (8, 6))
-    hand = after_commands(hand, ["call", "check", "bet", "raise", "raise", "raise"])
-    assert (hand.bets, list_allowed_commands(hand), hand.stakes) == (4, ("fold", "call"), (14, 16))
-
-
-def test_the_most_a_hand_costs_is_48_chips() -> None:
-    assert max(max(walk(seed, most)[-1].stakes) for seed in range(3)) == 48
-
-
-def most(hand: HoldemHand, _: random.Random) -> str:
-    return max(list_allowed_commands(hand), key=("fold", "check", "call", "bet", "raise").index)
-
-
 @pytest.mark.parametrize(
     ("commands", "command", "message"),
     [
