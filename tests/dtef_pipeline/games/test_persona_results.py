@@ -1,8 +1,9 @@
-"""Results of players: exploitation, the composite score, intervals by seeds, other games than others, and places."""
+"""Metrics of episodes and results of players: exploitation, the composite score, intervals by seeds, other games than others, and places."""
 
 from __future__ import annotations
 
 import statistics
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import duckdb
@@ -11,7 +12,10 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from assets.games.game_catalog import load_known_scenarios
+from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.episode_items import build_game_items, build_item_rows, resolve_opponents, truth_id
+from dtef_pipeline.games.episode_scores import compute_episode_scores
 from dtef_pipeline.games.game_in_play import write_system_text
 from dtef_pipeline.games.game_pairs import (
     add_game_coverage,
@@ -21,6 +25,7 @@ from dtef_pipeline.games.game_pairs import (
     sort_players,
 )
 from dtef_pipeline.games.manifest import EvaluationWeights, read_manifests, select_manifests_in_play
+from dtef_pipeline.games.metrics import merge_metrics, require_composite
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.persona_results import (
     ALIKE_SEEDS,
@@ -36,13 +41,15 @@ from dtef_pipeline.games.site.boards import build_board
 from dtef_pipeline.games.site.game_labels import GameDocuments
 from dtef_pipeline.games.site.league_rows import ScenarioResults, load_scenario_results
 from dtef_pipeline.games.site.metric_tables import build_same_games_section
-from dtef_pipeline.games.tables import EPISODE_TURNS
+from dtef_pipeline.games.tables import EPISODE_TURNS, EPISODES
 from dtef_pipeline.report.row_reader import StoredRows
 from dtef_pipeline.site.content import Table
 from dtef_pipeline.statistics.proportions import compute_wilson_interval
+from resources.settings import Settings
 from tests.made.game_pages import SCENARIOS
 from tests.made.made_games import show_pack
 from tests.made.made_scores import CHIPS_WON, connected_scores, scored_games
+from tests.made.voted import shared_cases
 
 TOLD = {**CHIPS_WON, "metric": "exploitation"}
 CALL, RAISE, TIGHT = "baseline/call", "baseline/raise", "baseline/tight"
@@ -369,3 +376,64 @@ def test_neither_form_nor_metrics_without_a_better_side_have_a_last_place_for_wh
     for frame in (board(family="form"), board(direction="none")):
         found = dict(zip(frame["model"], rank_places(frame, frame["model"] != ""), strict=True))
         assert pd.isna(found["forfeiter"])
+
+
+EpisodeRows = Sequence[Mapping[str, Any]]
+KNOWN_SCENARIOS = load_known_scenarios(Settings.read_environment())
+
+
+def scores(name: str, metric: str, episodes: EpisodeRows) -> list[dict[str, Any]]:
+    """Rows of `episode_scores` of a metric; an episode has the outcome None if it was not played."""
+    manifest = KNOWN_SCENARIOS[name].model_copy(update={"severities": {"low": "low", "high": "high", "forfeit": "medium"}})
+    known: dict[str, Any] = {"version": manifest.version, "n_turns": 1, "forfeits": 0, "flags": [], "metric_counts": []}
+    rows = [known | {"outcome": "win", "status": "played"} | {**episode} for episode in episodes]
+    table = pa.table([pa.array([row.get(field.name) for row in rows], field.type) for field in EPISODES], schema=EPISODES)
+    return [row for row in compute_episode_scores(table, pack(name, {name: manifest})).to_pylist() if row["metric"] == metric]
+
+
+def mean(name: str, metric: str, episodes: EpisodeRows, *, spread: bool = False) -> float:
+    """The mean over episodes of one seed each that have a value, as in `persona_results`."""
+    counts = [(row["numerator"], row["denominator"]) for row in scores(name, metric, episodes) if row["status"] == "scored"]
+    totals, sizes = (np.array(column, dtype=np.float64) for column in zip(*counts, strict=True))
+    seeds = SeedSums(np.zeros(len(counts), dtype=np.int64), totals, totals**2, sizes, np.ones(len(counts)))
+    return float(group_means_of(seeds, np.array([spread]), np.array([False])).mean[0])
+
+
+def vector_value(fn: str, given: Mapping[str, Any]) -> Any:
+    if fn == "success_rate":
+        return mean("poker/kuhn", fn, [{"outcome": outcome} for outcome in given["outcomes"]])
+    if fn == "red_flag_rate":
+        episodes = [{"flags": given["violations"]}, *[{}] * (given["n"] - 1)]
+        return {"rate": mean("poker/kuhn", fn, episodes), "weighted": mean("poker/kuhn", "red_flag_weighted", episodes)}
+    return mean("poker/kuhn", fn, [{"reward": reward} for reward in given["rewards"]], spread=fn == "volatility")
+
+
+def test_metrics_match_the_vectors() -> None:
+    for case in (
+        case for fn in ("success_rate", "expected_return", "volatility", "red_flag_rate") for case in shared_cases(fn)
+    ):
+        assert vector_value(case["fn"], case["in"]) == pytest.approx(case["out"], abs=case["tol"]), case["id"]
+
+
+def test_a_scenario_without_winners_has_no_success_rate_whatever_its_outcomes_are() -> None:
+    """Agreements were left out and forfeits kept, so that the rate was 0 over the forfeits alone."""
+    episodes = [{"outcome": outcome} for outcome in ("agreement", "no_agreement", "loss")]
+    failed = {"outcome": None, "status": "error", "reason": "it failed"}
+    found = scores("negotiation/allocation", "success_rate", [*episodes, failed])
+    assert [(row["value"], row["reason"]) for row in found] == [
+        *[(None, "nobody wins or loses a negotiation")] * 3,
+        (None, "it failed"),
+    ]
+
+
+def test_the_opponents_forfeit_is_no_red_flag_of_the_player() -> None:
+    episodes = [{"flags": ["forfeit"], "forfeits": forfeits} for forfeits in (0, 1)]
+    assert [row["value"] for row in scores("poker/kuhn", "red_flag_weighted", episodes)] == [0, 3]
+
+
+def test_metrics_without_bounds_cannot_be_part_of_a_composite() -> None:
+    metrics = merge_metrics("chips", ())
+    with pytest.raises(ConfigError, match=r"expected_return has no bounds .*allowed: success_rate, forfeit_rate"):
+        require_composite("evaluation", {"expected_return": 1}, metrics)
+    with pytest.raises(ConfigError, match="not a metric of the scenario"):
+        require_composite("evaluation", {"success": 1}, metrics)
