@@ -9,7 +9,6 @@ from multiprocessing.context import ForkServerContext
 def context() -> ForkServerContext:
     """To be used instead of `multiprocessing`. A process has nothing of the test's own but what it is given."""
     made = multiprocessing.get_context("forkserver")
-    made.set_forkserver_preload(
-        ["pytest", "psycopg", "tests.fake_llm_server", "tests.made.responses", "tests.resources.imported"]
-    )
+    imports = ["pytest", "psycopg", "tests.fake_llm_server", "tests.made.responses"]
+    made.set_forkserver_preload([*imports, "resources.responses.claims", "tests.resources.gateway.gateway_setup"])
     return made

@@ -64,11 +64,7 @@ def test_a_script_that_gives_no_score_is_unscored_with_the_reason(engine: Script
 
 
 @pytest.mark.parametrize(
-    "script",
-    [
-        "const kept = []; for (;;) kept.push(new Uint8Array(2 ** 26).fill(1))",
-        "'x'.repeat(2 ** 26).split('').length",
-    ],
+    "script", ["const kept = []; for (;;) kept.push(new Uint8Array(2 ** 26).fill(1))", "'x'.repeat(2 ** 26).split('').length"]
 )
 def test_a_script_cannot_fill_the_memory(engine: ScriptEngine, script: str) -> None:
     found = evaluate("js", script, "a", engine)

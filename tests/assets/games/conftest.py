@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,6 @@ class League:
     instance: dg.DagsterInstance
     house: Warehouse
     server: FakeLLM
-    given: dict[str, Any] = field(default_factory=dict)
 
     def run(self, *players: str, names: Sequence[str] = GAMES_STAGE_NAMES, **config: Any) -> LaunchResult:
         """All four stages. `config`: of the league; what it names of `episodes` alone goes there."""
@@ -93,18 +92,20 @@ def write_made_scenarios(folder: Path, monkeypatch: pytest.MonkeyPatch, **change
     monkeypatch.setattr(packs, "adapters", lambda: {SHOW_CARDS: lambda _: ShowCards()})
 
 
-def write_made_models(folder: Path, monkeypatch: pytest.MonkeyPatch, server: FakeLLM, temperature: float = 0.0) -> None:
+def write_made_models(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, server: FakeLLM, names: Iterable[str] = REPLIES, max_concurrency: int = 8
+) -> None:
     shared = {
         "api_base": server.base_url,
         "api_key_env": "OPENAI_API_KEY",
-        "max_concurrency": 8,
+        "max_concurrency": max_concurrency,
         "timeout": 60,
         "max_tokens": 256,
-        "temperature": temperature,
+        "temperature": 0.0,
         "input_price": 1.0,
         "output_price": 2.0,
     }
-    models = {name: {"model": f"openai/{name}", **shared} for name in REPLIES}
+    models = {name: {"model": f"openai/{name}", **shared} for name in names}
     (folder / "models.yaml").write_text(yaml.safe_dump({"models": models}), encoding="utf-8")
     monkeypatch.setenv("DTEF_MODELS", str(folder / "models.yaml"))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-made-up")

@@ -72,21 +72,10 @@ def test_an_approved_persona_plays_on_while_its_next_version_is_a_draft(settings
         store.add("persona", draft, "alice", revision=0)
         assert load_known_personas(settings)["calm"].version == 1
         assert load_known_personas(settings)["calm:v2"].status == "draft"
-        store.say(
-            "persona",
-            {**draft, "status": "approved"},
-            "alice",
-            revision=store.read_all().revision("persona", "calm"),
-            before=draft,
-        )
-        assert load_known_personas(settings)["calm"].version == 2
-        store.say(
-            "persona",
-            {**draft, "status": "retired"},
-            "alice",
-            revision=store.read_all().revision("persona", "calm"),
-            before=draft,
-        )
+        for status in ("approved", "retired"):
+            revision = store.read_all().revision("persona", "calm")
+            store.say("persona", {**draft, "status": status}, "alice", revision=revision, before=draft)
+            assert load_known_personas(settings)["calm"].version == 2
     assert load_known_personas(settings)["calm"].status == "retired"
 
 

@@ -1,7 +1,8 @@
-"""`dtef games run` with a model API at the other end: players of all kinds at once, and a command that is killed in the midst of episodes."""
+"""`dtef games run` and `board` with a model API at the other end: estimates, boards, refusals, and a run that is killed during episodes."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -9,17 +10,21 @@ import sys
 import threading
 import time
 from collections import Counter
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from click.testing import CliRunner, Result
 
-from resources.gateway.retries import Backoff
+from dtef_pipeline.cli.dtef import main
+from dtef_pipeline.cli.games.games_group import games
+from dtef_pipeline.games import pack_files
 from resources.responses.store import ResponseStore
-from tests.dtef_pipeline.cli.commands import dtef, ok, query
+from tests.assets.games.conftest import REPLIES, SHOW_CARDS, write_made_models, write_made_scenarios
+from tests.dtef_pipeline.cli.commands import dtef, ok, query, skip_site
 from tests.fake_llm_server import Call, FakeLLM, Fault, always
+from tests.made.made_games import ShowCards, show_pack
 from tests.made.responses import stored
 
 AT_ONCE = 2
@@ -41,29 +46,12 @@ def legal_reply(call: Call) -> str:
     return "ACTION: recycle" if "Stock: empty" in call.user else "ACTION: draw"
 
 
-def know_players(server: FakeLLM, folder: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> None:
-    shared = {
-        "api_base": server.base_url,
-        "api_key_env": "OPENAI_API_KEY",
-        "max_concurrency": AT_ONCE,
-        "temperature": 0,
-        "input_price": 1.0,
-        "output_price": 2.0,
-        **settings,
-    }
-    models = {name: {"model": f"openai/{name}", **shared} for name in MODELS}
-    (folder / "players.yaml").write_text(yaml.safe_dump({"models": models}), encoding="utf-8")
-    monkeypatch.setenv("DTEF_MODELS", str(folder / "players.yaml"))
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-made-up")
-    monkeypatch.setattr("resources.gateway.gateway.Backoff", partial(Backoff, first=0.01, longest=0.1))
-
-
 def test_a_run_killed_during_episodes_repeats_no_request_and_loses_no_turn(
     state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = ["games", "run", "--no-roll-ups", "--scenario", "thirteen", "--player", "legal", "--seeds", "1-2"]
     with league_server(latency=0.1) as server:
-        know_players(server, state, monkeypatch)
+        write_made_models(state, monkeypatch, server, MODELS, AT_ONCE)
         command = [str(Path(sys.executable).with_name("dtef")), *run]
         process = subprocess.Popen(command, env=dict(os.environ), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         deadline = time.monotonic() + 120
@@ -106,7 +94,7 @@ def test_a_model_that_hangs_in_one_scenario_holds_up_nobody_in_the_next(state: P
 
     players = ["--player", "second", "--player", "legal", "--opponent", "nash", "--seeds", "1-2"]
     with FakeLLM(reply) as server:
-        know_players(server, state, monkeypatch)
+        write_made_models(state, monkeypatch, server, MODELS, AT_ONCE)
         ok("games", "run", "--no-roll-ups", "--scenario", "kuhn", "--scenario", "leduc", *players)
     assert waited_for_nothing == []
     assert Counter(row["status"] for row in query("SELECT status FROM episodes")) == {"played": 2 * 2 * 4}
@@ -116,8 +104,152 @@ def test_the_command_tells_the_error_of_the_call_that_used_up_the_budget(state: 
     """It said that a budget was reached, and nothing of the only call, which had failed."""
     with league_server() as server:
         server.fault = always(Fault("status", status=500, message="out of memory"))
-        know_players(server, state, monkeypatch)
+        write_made_models(state, monkeypatch, server, MODELS, AT_ONCE)
         what = ("--scenario", "thirteen", "--player", "legal", "--seeds", "1-3", "--max-calls", "1")
         said = dtef("games", "run", "--no-roll-ups", *what).output
     (line,) = [one for one in said.splitlines() if "because a budget was reached" in one]
     assert "out of memory" in line
+
+
+def dtef_games(*words: str) -> Result:
+    return CliRunner().invoke(games, list(words))
+
+
+@pytest.fixture
+def server(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
+    write_made_scenarios(state, monkeypatch)
+    with FakeLLM(lambda call: REPLIES[call.body["model"]](call)) as server:
+        write_made_models(state, monkeypatch, server)
+        yield server
+
+
+def test_requests_that_opponents_share_are_estimated_once(server: FakeLLM) -> None:
+    """Regression: the first request of a seed and seat was counted once per opponent, and each is sent once."""
+    league = ["--scenario", "show-cards", "--player", "legal", "--seeds", "1-3", "--json"]
+    (one,) = json.loads(dtef_games("run", "--estimate", *league, "--opponent", "waits").stdout)
+    (both,) = json.loads(dtef_games("run", "--estimate", *league, "--opponent", "waits", "--opponent", "first-legal").stdout)
+    assert both["planned"] > both["requests"] == both["calls"]
+    assert one["calls"] <= both["calls"] < 2 * one["calls"]
+    assert both["calls_most"] < 2 * one["calls_most"]
+
+
+def test_a_league_is_estimated_played_and_shown(server: FakeLLM, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    skip_site(monkeypatch)
+    league = [
+        "--scenario",
+        "show-cards",
+        "--player",
+        "legal",
+        "--player",
+        "baseline/waits",
+        "--persona",
+        "calm",
+        "--seeds",
+        "1-6",
+    ]
+    before = dtef_games("run", "--estimate", *league, "--json")
+    assert before.exit_code == 0, before.output
+    (planned,) = json.loads(before.stdout)
+    assert planned["model"] == "legal"
+    assert planned["calls"] > 0
+    assert planned["cost_usd_most"] > planned["cost_usd"] > 0
+    assert len(server.calls) == 0
+    played = dtef_games("run", *league)
+    assert played.exit_code == 0, played.output
+    assert "1 scenario, snapshot base" in played.output
+    bought = len(server.calls)
+    assert 0 < bought <= planned["calls_most"]
+    (after,) = json.loads(dtef_games("run", "--estimate", *league, "--json").stdout)
+    assert (after["calls"], after["replayed"]) == (0, bought)
+    assert "There are no responses" not in dtef_games("run", "--estimate", *league[:-1], "1-8").output
+    shown = dtef_games("board", "--scenario", "show-cards", "--json")
+    rows = json.loads(shown.stdout)
+    assert {row["player"] for row in rows} == {"calm:v2@legal", "baseline/waits"}
+    assert [row["mean"] for row in rows] == sorted((row["mean"] for row in rows), reverse=True)
+    _the_board_marks_a_persona_that_nobody_approved(state)
+    of_family = [CliRunner().invoke(main, [*words, "--json"]) for words in (("games", "board"), ("costs", "--family", "games"))]
+    assert json.loads(of_family[0].stdout) == [row for row in rows if row["scenario"] == "show-cards"]
+    (cost,) = json.loads(of_family[1].stdout)
+    assert (cost["model"], cost["persona"], cost["calls"], cost["unpriced"]) == ("legal", "calm:v2", bought, 0)
+    by_opponent = dtef_games("board", "--by-opponent", "--metric", "illegal_rate")
+    assert "baseline/careful" in by_opponent.output
+
+
+def _the_board_marks_a_persona_that_nobody_approved(state: Path) -> None:
+    """What counts is what its file says today."""
+    place, board = state / "personas" / "calm.yaml", ("board", "--scenario", "show-cards")
+    approved, own = place.read_text(encoding="utf-8"), "calm:v2@legal"
+    for status, note in (("approved", ""), ("draft", "a draft persona")):
+        place.write_text(approved.replace("approved", status), encoding="utf-8")
+        rows = {row["player"]: row for row in json.loads(dtef_games(*board, "--json").stdout)}
+        assert (rows[own]["persona_status"], rows["baseline/waits"]["persona_status"]) == (status, "")
+        assert [one for one in rows[own]["note"].split("; ") if "persona" in one] == [note] * bool(note)
+    place.write_text(approved, encoding="utf-8")
+
+
+def test_check_names_scenarios_of_ones_own_and_where_they_are(
+    server: FakeLLM, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: the folder of DTEF_SCENARIOS was never looked at."""
+    monkeypatch.setattr(pack_files, "adapters", lambda: {SHOW_CARDS: lambda _: ShowCards()})
+    place = state / "scenarios" / "made" / "show-cards.yaml"
+    assert f"made/show-cards: complete ({place})" in dtef_games("check").output
+    place.write_text(place.read_text(encoding="utf-8").replace("careful", "clever"), encoding="utf-8")
+    checked = dtef_games("check")
+    assert checked.exit_code == 1
+    assert f"made/show-cards: not complete ({place})" in checked.output
+    assert "its manifest names the opponent clever" in checked.output
+
+
+def test_a_line_says_that_baselines_play_no_persona(server: FakeLLM) -> None:
+    estimate = ("run", "--estimate", "--scenario", "show-cards", "--seeds", "1", "--persona", "calm", "--player", "baselines")
+    line = "warning: --persona calm has no effect, because baselines do not play personas"
+    assert line in " ".join(dtef_games(*estimate).output.split())
+    assert line not in " ".join(dtef_games(*estimate, "--player", "legal").output.split())
+
+
+def test_a_persona_that_is_not_approved_plays_only_where_somebody_says_so(server: FakeLLM, state: Path) -> None:
+    place = state / "personas" / "calm.yaml"
+    place.write_text(place.read_text(encoding="utf-8").replace("approved", "retired"), encoding="utf-8")
+    league = ["--scenario", "show-cards", "--seeds", "1", "--player"]
+    for chosen in (["legal", "--persona", "calm"], ["calm@legal"], ["baseline/waits", "--opponent", "calm@legal"]):
+        refused = dtef_games("run", *league, *chosen)
+        assert refused.exit_code == 2
+        assert "calm:v2 (retired): not approved" in refused.output
+        assert "--unapproved" in refused.output
+    assert dtef_games("run", "--estimate", *league, "calm@legal", "--unapproved").exit_code == 0
+
+
+def test_what_could_not_be_scored_is_reported_before_anything_is_bought(server: FakeLLM, state: Path) -> None:
+    """Regression: the league was played, paid for, and failed when it was scored."""
+    manifest = show_pack(severities={"odd": "high"}).manifest.model_dump(mode="json")
+    (state / "scenarios" / "made" / "show-cards.yaml").write_text(json.dumps(manifest), encoding="utf-8")
+    for more in (["--estimate"], []):
+        refused = dtef_games("run", *more, "--scenario", "show-cards", "--player", "legal", "--seeds", "1")
+        assert refused.exit_code == 2
+        assert "made/show-cards: severities: odd: not a flag of the scenario" in refused.output
+    assert len(server.calls) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--scenario", "chess", "--player", "legal"], "--scenario 'chess' matches none; known: made/show-cards"),
+        (
+            ["--scenario", "show-cards", "--player", "legal", "--seeds", "9-1"],
+            "--seeds: '9-1': the range 9-1 is backwards; write 1-9",
+        ),
+    ],
+)
+def test_what_cannot_be_played_is_reported_before_anything_is_bought(server: FakeLLM, words: list[str], told: str) -> None:
+    refused = dtef_games("run", *words)
+    assert refused.exit_code == 2
+    assert told in refused.output
+    assert len(server.calls) == 0
+
+
+def test_without_a_player_nobody_plays_and_a_line_says_so(server: FakeLLM) -> None:
+    """Regression: where nothing was ever played, the check that episodes replay failed on an empty table."""
+    found = dtef_games("run", "--no-roll-ups", "--scenario", "show-cards", "--seeds", "1")
+    assert (found.exit_code, "no player was given: stored episodes were scored" in found.output) == (0, True), found.output
+    assert len(server.calls) == 0

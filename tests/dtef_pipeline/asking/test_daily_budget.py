@@ -50,14 +50,6 @@ def test_the_limit_can_be_reached_whatever_rounding_makes_of_the_sum() -> None:
     assert [begun(budget, 0.003) for _ in range(4)] == [True, True, True, False]
 
 
-def test_what_is_under_way_counts_and_what_was_not_used_can_be_used() -> None:
-    budget = DailyBudget(1.0, lambda: 0.0)
-    assert begun(budget, 0.9)
-    assert not begun(budget, 0.9)
-    budget.settle(0.9, 0.05)
-    assert begun(budget, 0.9)
-
-
 def test_runs_at_once_share_the_ledger_which_is_not_read_at_every_call(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each run read it when it began and before a refusal alone, so that two together spent twice the limit."""
     ledger = Ledger()

@@ -1,4 +1,4 @@
-"""The models file: what it may say, how selectors choose from it, and how a fault is named."""
+"""The models file: what it may say, how selectors choose from it, how a fault is named; and who made a model."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from dtef_pipeline.asking.addresses import redact_address
+from dtef_pipeline.asking.makers import KNOWN_MAKERS, SERVING, find_maker, get_known_maker
 from dtef_pipeline.asking.models import LOCAL_EMBEDDER, LOCAL_MODELS, Budget, ModelSpec, load_models
 from dtef_pipeline.asking.request import parse_variant
 from dtef_pipeline.errors import ConfigError
@@ -106,6 +107,13 @@ class TestLoading:
             ("models: {a: 3}", "model 'a': got 3; allowed: a mapping"),
             ("models: {a: {}}", "model 'a': model: is missing"),
             ("models: {a: {model: openai/x, top_p: 2}}", "top_p: got 2; allowed: at most 1"),
+            ("models: {a: {model: x/y, temperature: false}}", "model 'a': temperature: true and false are not values"),
+            (
+                "models: {a: {model: x/y, budget: {max_calls: -1}}}",
+                "text 1:1: model 'a': budget.max_calls: got -1; allowed: 0 or",
+            ),
+            ("models: {a: {model: x/y, budget: {max_tokens: 1.5}}}", "budget.max_tokens: got 1.5; allowed: a whole number"),
+            ("models: {a: {model: x/y, budget: {max_dollars: 5}}}", "budget.max_dollars: unknown key; known: max_cost_usd"),
             (
                 "models: {a: {model: x/y},\n  a: {model: x/z}}",
                 "text 1:2: not a readable model file: the key 'a' is given twice",
@@ -142,10 +150,8 @@ class TestLoading:
         text = "models: {a: {model: openai/x}, b: {model: openai/x, api_base: 'http://h/v1'}}"
         with pytest.raises(ConfigError, match=r"'a' and 'b' are both openai/x.*served-model-name"):
             load_models(text)
-        load_models(text.replace("'http", "'http").replace("b: {model: openai/x", "b: {model: hosted_vllm/x"))
-
-    def test_addresses_that_differ_by_a_slash_are_the_same(self) -> None:
-        load_models("models: {a: {model: openai/x, api_base: 'http://h/v1'}, b: {model: openai/x, api_base: 'http://h/v1/'}}")
+        load_models(text.replace("b: {model: openai/x", "b: {model: hosted_vllm/x"))
+        load_models(text.replace("a: {model: openai/x", "a: {model: openai/x, api_base: 'http://h/v1/'"))
 
 
 class TestSelecting:
@@ -272,33 +278,12 @@ class TestSettingsOfASelector:
             self.models.resolve([selector])
 
 
-class TestBudget:
-    def test_it_is_read_from_the_file_and_is_no_part_of_the_variant(self) -> None:
-        text = "models: {a: {model: x/y, budget: {max_cost_usd: 5, max_calls: 10}}, b: {model: x/y}}"
-        a, b = load_models(text).specs.values()
-        assert (a.budget.max_cost_usd, a.budget.max_calls, a.budget.max_tokens) == (5, 10, None)
-        assert b.budget == Budget()
-        assert a.variant == b.variant
-
-    @pytest.mark.parametrize(
-        ("budget", "message"),
-        [
-            ("{max_calls: -1}", "budget.max_calls: got -1; allowed: 0 or more"),
-            ("{max_tokens: 1.5}", "budget.max_tokens: got 1.5; allowed: a whole number"),
-            ("{max_calls: true}", "budget.max_calls: true and false are not values.*got True"),
-            ("{max_dollars: 5}", "budget.max_dollars: unknown key; known: max_cost_usd, max_calls, max_tokens"),
-        ],
-    )
-    def test_a_fault_names_the_file_the_model_and_the_bound(self, budget: str, message: str) -> None:
-        with pytest.raises(ConfigError, match=f"model text 1:1: model 'a': {message}"):
-            load_models(f"models: {{a: {{model: x/y, budget: {budget}}}}}")
-
-
-@pytest.mark.parametrize("setting", ["temperature: false", "seed: false"])
-def test_true_and_false_are_no_numbers(setting: str) -> None:
-    """`temperature: false` was read as temperature 0."""
-    with pytest.raises(ConfigError, match=rf"model 'a': {setting.partition(':')[0]}: true and false are not values"):
-        load_models(f"models: {{a: {{model: x/y, {setting}}}}}")
+def test_a_budget_is_read_from_the_file_and_is_no_part_of_the_variant() -> None:
+    text = "models: {a: {model: x/y, budget: {max_cost_usd: 5, max_calls: 10}}, b: {model: x/y}}"
+    a, b = load_models(text).specs.values()
+    assert (a.budget.max_cost_usd, a.budget.max_calls, a.budget.max_tokens) == (5, 10, None)
+    assert b.budget == Budget()
+    assert a.variant == b.variant
 
 
 @pytest.mark.parametrize(
@@ -309,9 +294,6 @@ def test_a_variant_is_read_as_the_model_it_stands_for(variant: str) -> None:
     assert spec is not None
     assert spec.variant == variant
     assert parse_variant("name", "strange[x]") is None
-
-
-PLANTED = "planted-7f3a9c"
 
 
 @pytest.mark.parametrize(
@@ -337,20 +319,72 @@ def test_an_address_is_shown_without_name_password_and_parameters(address: str, 
     assert redact_address(address) == told
 
 
-def test_an_address_whose_port_cannot_be_read_is_refused_without_its_password() -> None:
-    with pytest.raises(ConfigError) as caught:
-        load_models(f"models: {{mini: {{model: openai/x, api_base: 'http://user:a/{PLANTED}@gpu:8000/v1'}}}}")
-    assert "got http://[...]@gpu:8000/v1; allowed" in str(caught.value)
-    assert PLANTED not in str(caught.value)
-
-
-def test_two_models_of_one_variant_are_refused_without_the_passwords_of_their_addresses() -> None:
-    text = f"""
-models:
-  one: {{model: openai/x, api_base: 'http://user:{PLANTED}@gpu:8000/v1'}}
-  two: {{model: openai/x, api_base: 'http://user:{PLANTED}@gpu:8001/v1'}}
-"""
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "models: {a: {model: openai/x, api_base: 'http://user:a/PLANTED@gpu:8000/v1'}}",
+            "got http://[...]@gpu:8000/v1; allowed",
+        ),
+        (
+            "models:\n  one: {model: openai/x, api_base: 'http://user:PLANTED@gpu:8000/v1'}\n"
+            "  two: {model: openai/x, api_base: 'http://user:PLANTED@gpu:8001/v1'}\n",
+            "(http://[...]@gpu:8000/v1 and http://[...]@gpu:8001/v1)",
+        ),
+    ],
+)
+def test_addresses_are_refused_without_their_passwords(text: str, told: str) -> None:
     with pytest.raises(ConfigError) as caught:
         load_models(text)
-    assert "(http://[...]@gpu:8000/v1 and http://[...]@gpu:8001/v1)" in str(caught.value)
-    assert PLANTED not in str(caught.value)
+    assert told in str(caught.value)
+    assert "PLANTED" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("model", "maker"),
+    [
+        ("openai/gpt-4o", "OpenAI"),
+        ("azure/gpt-4o[max_tokens=256,temperature=0]", "OpenAI"),
+        ("openai/ft:gpt-4o-mini:acme", "OpenAI"),
+        ("openrouter/openai/gpt-oss-120b", "OpenAI"),
+        ("anthropic/claude-3-7-sonnet-20250219", "Anthropic"),
+        ("vertex_ai/claude-sonnet@20250101", "Anthropic"),
+        ("bedrock/us.anthropic.claude-3-haiku-20240307-v1:0", "Anthropic"),
+        ("gemini/gemini-2.5-flash", "Google"),
+        ("openrouter/google/gemma-3n-e4b-it", "Google"),
+        ("hosted_vllm/meta-llama/Llama-3.1-8B-Instruct", "Meta"),
+        ("openrouter/nvidia/llama-3.1-nemotron-70b-instruct", "NVIDIA"),
+        ("openrouter/mistralai/magistral-medium-2506", "Mistral AI"),
+        ("openrouter/deepseek/deepseek-r1-distill-llama-70b", "DeepSeek"),
+        ("fireworks_ai/accounts/fireworks/models/deepseek-v3", "DeepSeek"),
+        ("xai/grok-4.20-0309-non-reasoning", "xAI"),
+        ("together_ai/Qwen/Qwen2.5-7B", "Alibaba"),
+        ("openrouter/acme/zork-7b", "acme"),
+        ("ollama/zork", None),
+        ("baseline/uniform", None),
+        ("nonsense", None),
+    ],
+)
+def test_the_maker_is_reported_by_the_string_and_not_by_the_provider(model: str, maker: str | None) -> None:
+    assert find_maker(model) == maker
+
+
+def test_on_a_server_of_ones_own_the_name_tells_and_the_provider_does_not() -> None:
+    found = [find_maker(f"openai/{name}", own_server=True) for name in ("ours", "gpt-oss-20b", "Qwen/Qwen3-8B", "acme/zork")]
+    assert found == [None, "OpenAI", "Alibaba", "acme"]
+    assert find_maker("openai/ours") == "OpenAI"
+
+
+def test_models_of_one_maker_are_of_one_maker_wherever_they_are_served() -> None:
+    assert len({find_maker(f"{provider}/claude-3-5-sonnet") for provider in SERVING}) == 1
+
+
+def test_no_folder_stands_for_two_makers() -> None:
+    folders = [folder for maker in KNOWN_MAKERS for folder in maker.folders]
+    assert len(folders) == len(set(folders))
+    assert set(folders) & set(SERVING) == set()
+
+
+def test_makers_are_found_by_their_names() -> None:
+    assert [get_known_maker(maker.name) for maker in KNOWN_MAKERS] == list(KNOWN_MAKERS)
+    assert get_known_maker("acme") is None

@@ -15,14 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dtef_pipeline.games.contract import Illegal, list_baselines, make_baseline_rng
-from dtef_pipeline.games.episode import GameEpisode, play_baselines, replay
+from dtef_pipeline.games.episode import GameEpisode, replay
 from dtef_pipeline.games.game_in_play import GameInPlay, build_opening_messages, decode_trace, encode_trace, hash_trace
 from dtef_pipeline.games.manifest import read_manifests
 from dtef_pipeline.games.packs import Pack, adapters
 from dtef_pipeline.games.personas import Persona, Player
 from dtef_pipeline.text.well_formed import replace_surrogates
 from tests.conftest import ROOT
-from tests.made.made_games import MODEL_A, baseline, model_player, played_with, show_pack
+from tests.made.made_games import MODEL_A, model_player, played_with, show_pack
 
 SEEDS = (1, 2, 5)
 PROBES = 4
@@ -219,20 +219,3 @@ def test_no_text_breaks_a_reader_or_gives_a_command_that_is_not_legal(pack: Pack
         reads(text, at)
 
     of_pieces()
-
-
-@every_pack
-def test_the_turn_limit_always_ends_an_episode(pack: Pack) -> None:
-    short = Pack(pack.manifest.model_copy(update={"turn_limit": 1}), pack.scenario)
-    for seed in SEEDS:
-        trace = play_baselines(short, seed, tuple(baseline("random") for _ in pack.manifest.seats))
-        assert trace.result is not None
-        assert len(trace.moves) == 1
-        ended = pack.scenario.result(_after(short, seed, trace.moves[0].command or "")) is not None
-        assert ended != ("turn_limit" in trace.result.flags)
-
-
-def _after(pack: Pack, seed: int, command: str) -> Any:
-    game = GameInPlay(pack, seed)
-    assert game.seat is not None
-    return pack.scenario.step(game.state, game.seat, command)

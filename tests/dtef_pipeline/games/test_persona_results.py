@@ -1,20 +1,35 @@
-"""Results of players: exploitation, the composite score, and intervals by seeds."""
+"""Metrics of episodes and results of players: exploitation, the composite score, intervals by seeds, other games than others, and places."""
 
 from __future__ import annotations
 
 import statistics
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import duckdb
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
+from assets.games.game_catalog import load_known_scenarios
+from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.episode_items import build_game_items, build_item_rows, resolve_opponents, truth_id
+from dtef_pipeline.games.episode_scores import compute_episode_scores
 from dtef_pipeline.games.game_in_play import write_system_text
+from dtef_pipeline.games.game_pairs import (
+    add_game_coverage,
+    compute_shared_results,
+    rank_places,
+    select_shown_versions,
+    sort_players,
+)
 from dtef_pipeline.games.manifest import EvaluationWeights, read_manifests, select_manifests_in_play
+from dtef_pipeline.games.metrics import merge_metrics, require_composite
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.persona_results import (
     ALIKE_SEEDS,
+    ALL_OPPONENTS,
     NO_YARDSTICK,
     SHARED_REQUESTS,
     GroupMeans,
@@ -22,30 +37,32 @@ from dtef_pipeline.games.persona_results import (
     compute_game_results,
     group_means_of,
 )
-from dtef_pipeline.games.tables import EPISODE_TURNS
+from dtef_pipeline.games.site.boards import build_board
+from dtef_pipeline.games.site.game_labels import GameDocuments
+from dtef_pipeline.games.site.league_rows import ScenarioResults, load_scenario_results
+from dtef_pipeline.games.site.metric_tables import build_same_games_section
+from dtef_pipeline.games.tables import EPISODE_TURNS, EPISODES
+from dtef_pipeline.report.row_reader import StoredRows
+from dtef_pipeline.site.content import Table
 from dtef_pipeline.statistics.proportions import compute_wilson_interval
+from resources.settings import Settings
 from tests.made.game_pages import SCENARIOS
+from tests.made.made_games import show_pack
 from tests.made.made_scores import CHIPS_WON, connected_scores, scored_games
+from tests.made.voted import shared_cases
 
 TOLD = {**CHIPS_WON, "metric": "exploitation"}
 CALL, RAISE, TIGHT = "baseline/call", "baseline/raise", "baseline/tight"
 SEEDS = range(1, 9)
 
 
+def unscored(row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "numerator": None, "denominator": None, "value": None, "status": "unscored", "reason": "nothing"}
+
+
 def rows_by_key(rows: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
     """The rows of exploitation, by player and opponent. A scenario has the metric as it names it, though no episode tells of it."""
-    untold = [
-        {
-            **row,
-            **TOLD,
-            "numerator": None,
-            "denominator": None,
-            "value": None,
-            "status": "unscored",
-            "reason": "the episode says nothing",
-        }
-        for row in rows
-    ]
+    untold = [unscored(row) | TOLD for row in rows]
     results = compute_game_results(connected_scores([*rows, *untold]))
     return {(row["model"], row["opponent"]): row for row in results.to_pylist() if row["metric"] == "exploitation"}
 
@@ -134,10 +151,7 @@ def test_the_composite_is_the_hand_value_and_names_its_weights() -> None:
 
 def test_a_composite_with_a_part_that_nothing_reported_of_has_no_value_and_names_the_part() -> None:
     rows = list(scored_games("one", "a", {1: (1, 1)}, GOOD)) + list(scored_games("one", "a", {1: (1, 2)}))
-    untold = [
-        {**row, "numerator": None, "denominator": None, "value": None, "status": "unscored", "reason": "nothing"}
-        for row in scored_games("one", "a", {1: (0, 0)}, BAD)
-    ]
+    untold = [unscored(row) for row in scored_games("one", "a", {1: (0, 0)}, BAD)]
     row = composites(rows + untold)["one", "all"]
     assert row["mean"] is None
     assert row["reason"] == "no value of bad, a part of: 1 x (1 - bad), 3 x good"
@@ -149,10 +163,7 @@ def test_a_player_that_forfeits_every_episode_has_the_worst_composite() -> None:
     rows = [*scored_games("fair", "a", {1: (0.2, 0.4)}, GOOD), *scored_games("fair", "a", {1: (0, 1)}, forfeits)]
     rows += scored_games("none", "a", {1: (1, 1)}, forfeits)
     rows += [row for name in ("fair", "none") for row in scored_games(name, "a", {1: (0, 0)})]
-    rows += [
-        {**row, "numerator": None, "denominator": None, "value": None, "status": "unscored", "reason": "nothing"}
-        for row in scored_games("none", "a", {1: (0, 0)}, GOOD)
-    ]
+    rows += [unscored(row) for row in scored_games("none", "a", {1: (0, 0)}, GOOD)]
     found = composites(rows)
     assert found["fair", "all"]["mean"] == pytest.approx((3 * 0.3 + 0.5) / 4)
     assert found["none", "all"]["mean"] == pytest.approx(0)
@@ -245,18 +256,6 @@ def test_without_seeds_that_differ_there_is_no_interval_and_the_reason_is_report
     assert (alike.mean[0], alike.reason[0], alike.kind[0]) == (0, ALIKE_SEEDS, None)
 
 
-def test_groups_do_not_touch_each_other() -> None:
-    alone, together = of_groups(LOPSIDED), of_groups({seed: [9.0 + seed] for seed in range(6)}, LOPSIDED)
-    assert together.low[1] == pytest.approx(alone.low[0])
-    assert together.high[1] == pytest.approx(alone.high[0])
-
-
-def test_many_seeds_have_the_interval_of_a_mean() -> None:
-    found = of_groups({seed: [float(seed % 11)] for seed in range(2_500)})
-    assert found.low[0] < 5 < found.high[0]
-    assert found.high[0] - found.low[0] == pytest.approx(2 * 1.96 * np.sqrt(10 / 2_500), rel=0.01)
-
-
 def test_seeds_that_share_requests_of_a_sampled_model_give_no_interval() -> None:
     rows = [
         row for name in ("sampled", "settled", "apart") for row in scored_games(name, "a", {seed: (seed,) for seed in range(6)})
@@ -271,3 +270,170 @@ def test_seeds_that_share_requests_of_a_sampled_model_give_no_interval() -> None
     connection.register("episode_turns", pa.table(arrays, schema=EPISODE_TURNS))
     found = {row["model"]: row["reason"] for row in compute_game_results(connection).to_pylist() if row["opponent"] == "all"}
     assert found == {"sampled": SHARED_REQUESTS, "settled": None, "apart": None}
+
+
+FEW, MANY = range(1, 4), range(1, 7)
+
+
+def lopsided() -> list[dict[str, Any]]:
+    """`wide` meets two opponents on six seeds; `small` one of them on three, where everybody wins much."""
+    rng = np.random.default_rng(4)
+    rows = list(scored_games("wide", "baseline/a", {seed: (10 - seed, rng.integers(-2, 3)) for seed in MANY}))
+    rows += scored_games("wide", "baseline/b", dict.fromkeys(MANY, (-5, -3)))
+    return rows + list(scored_games("small", "baseline/a", dict.fromkeys(FEW, (4, 1, 2, 1))))
+
+
+def mean_by_hand(rows: list[dict[str, Any]], player: str, items: set[str]) -> float:
+    return float(np.mean([row["numerator"] for row in rows if row["model"] == player and row["item_id"] in items]))
+
+
+def overall(results: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    return {row["model"]: row for row in results[results["opponent"] == ALL_OPPONENTS].to_dict("records")}
+
+
+def test_a_player_that_lacks_games_is_marked_with_what_it_lacks() -> None:
+    connection = connected_scores(lopsided())
+    results = compute_game_results(connection).to_pandas()
+    found = add_game_coverage(connection, results)
+    by_player = overall(found)
+    assert by_player["wide"]["coverage"] == 1
+    assert by_player["wide"]["games_note"] == ""
+    assert by_player["small"]["coverage"] == pytest.approx(6 / 24)
+    assert by_player["small"]["games_note"] == "it played 6 of 24 games"
+    met = found[(found["model"] == "small") & (found["opponent"] == "baseline/a")].iloc[0]
+    assert met["games_note"] == "it played 6 of 12 games"
+    alone = add_game_coverage(connection, results[results["model"] == "small"])
+    assert set(alone["coverage"]) == {1.0}
+
+
+def test_shared_games_are_those_that_every_player_has_and_the_order_may_turn() -> None:
+    rows = lopsided()
+    connection = connected_scores(rows)
+    results = compute_game_results(connection).to_pandas()
+    own = overall(results)
+    items = {f"{seed}/{seat}/baseline/a" for seed in FEW for seat in (0, 1)}
+    found = overall(compute_shared_results(connection, results))
+    assert own["small"]["mean"] > own["wide"]["mean"]
+    assert found["small"]["mean"] < found["wide"]["mean"]
+    for player in ("small", "wide"):
+        assert found[player]["mean"] == pytest.approx(mean_by_hand(rows, player, items))
+        assert found[player]["n_clusters"] == 3
+    assert set(results["n_clusters"]) == {3, 6}, "results of all games stay as they are"
+
+
+def shown(connection: duckdb.DuckDBPyConnection) -> ScenarioResults:
+    (found,) = load_scenario_results(StoredRows(connection), GameDocuments())
+    return found
+
+
+def test_the_page_gives_no_rank_to_who_lacks_games_and_compares_the_same_games() -> None:
+    connection = connected_scores(lopsided())
+    connection.register("persona_results", compute_game_results(connection))
+    found = shown(connection)
+    rows = {row.model: row for row in build_board(found, "").rows}
+    assert list(rows) == ["small", "wide"], "rows stand by their mean"
+    assert (rows["wide"].rank, rows["small"].rank) == (1, None)
+    assert "it played 6 of 24 games" in rows["small"].note
+    section = build_same_games_section(found)
+    assert section.answer.startswith("On the games that all players have, wide is first: ")
+    assert isinstance(table := section.blocks[0], Table)
+    assert [row["player"] for row in table.rows] == ["wide", "small"]
+    assert not any("other games" in str(row["note"]) for row in table.rows)
+
+
+def test_the_version_in_play_is_shown_and_else_the_latest_that_was_played() -> None:
+    """An experimental version that was played once took the place of the one in production."""
+    rows = [("made", "show-cards", 1), ("made", "show-cards", 2), ("other", "game", 1), ("other", "game", 3)]
+    frame = pd.DataFrame(rows, columns=["league", "scenario", "version"])
+    manifest = show_pack(version=1).manifest
+    shown = select_shown_versions(frame, {manifest.id: manifest})
+    assert list(shown.itertuples(index=False, name=None)) == [rows[0], rows[3]]
+    not_played = {manifest.id: manifest.model_copy(update={"version": 7})}
+    assert list(select_shown_versions(frame, not_played)["version"]) == [2, 3]
+    assert select_shown_versions(frame.iloc[:0], not_played).empty
+
+
+def board(family: str = "efficiency", direction: str = "lower") -> pd.DataFrame:
+    """Players of a metric: means, and shares of episodes that they forfeited."""
+    rows = [("absent", None, 0.0), ("forfeiter", None, 1.0), ("good", 1.0, 0.0), ("poor", 9.0, 0.5), ("same", 9.0, 0.0)]
+    fixed = {"league": "made", "scenario": "cards", "opponent": "all", "metric": "steps", "persona": "", "model_variant": ""}
+    frame = pd.DataFrame(rows, columns=["model", "mean", "forfeit_rate"])
+    return frame.assign(**fixed, metric_family=family, direction=direction)
+
+
+@pytest.mark.parametrize(("direction", "first"), [("lower", ["good", "poor", "same"]), ("higher", ["poor", "same", "good"])])
+def test_who_forfeits_every_episode_is_last_and_not_nowhere(direction: str, first: list[str]) -> None:
+    shown = sort_players(board(direction=direction))
+    assert list(shown["model"]) == [*first, "forfeiter", "absent"]
+    found = dict(zip(shown["model"], rank_places(shown, shown["model"] != ""), strict=True))
+    assert found["forfeiter"] == 4
+    assert pd.isna(found["absent"])
+    assert found["poor"] == found["same"]
+    assert min(found["good"], found["poor"]) == 1
+
+
+def test_neither_form_nor_metrics_without_a_better_side_have_a_last_place_for_who_forfeits() -> None:
+    for frame in (board(family="form"), board(direction="none")):
+        found = dict(zip(frame["model"], rank_places(frame, frame["model"] != ""), strict=True))
+        assert pd.isna(found["forfeiter"])
+
+
+EpisodeRows = Sequence[Mapping[str, Any]]
+KNOWN_SCENARIOS = load_known_scenarios(Settings.read_environment())
+
+
+def scores(name: str, metric: str, episodes: EpisodeRows) -> list[dict[str, Any]]:
+    """Rows of `episode_scores` of a metric; an episode has the outcome None if it was not played."""
+    manifest = KNOWN_SCENARIOS[name].model_copy(update={"severities": {"low": "low", "high": "high", "forfeit": "medium"}})
+    known: dict[str, Any] = {"version": manifest.version, "n_turns": 1, "forfeits": 0, "flags": [], "metric_counts": []}
+    rows = [known | {"outcome": "win", "status": "played"} | {**episode} for episode in episodes]
+    table = pa.table([pa.array([row.get(field.name) for row in rows], field.type) for field in EPISODES], schema=EPISODES)
+    return [row for row in compute_episode_scores(table, pack(name, {name: manifest})).to_pylist() if row["metric"] == metric]
+
+
+def mean(name: str, metric: str, episodes: EpisodeRows, *, spread: bool = False) -> float:
+    """The mean over episodes of one seed each that have a value, as in `persona_results`."""
+    counts = [(row["numerator"], row["denominator"]) for row in scores(name, metric, episodes) if row["status"] == "scored"]
+    totals, sizes = (np.array(column, dtype=np.float64) for column in zip(*counts, strict=True))
+    seeds = SeedSums(np.zeros(len(counts), dtype=np.int64), totals, totals**2, sizes, np.ones(len(counts)))
+    return float(group_means_of(seeds, np.array([spread]), np.array([False])).mean[0])
+
+
+def vector_value(fn: str, given: Mapping[str, Any]) -> Any:
+    if fn == "success_rate":
+        return mean("poker/kuhn", fn, [{"outcome": outcome} for outcome in given["outcomes"]])
+    if fn == "red_flag_rate":
+        episodes = [{"flags": given["violations"]}, *[{}] * (given["n"] - 1)]
+        return {"rate": mean("poker/kuhn", fn, episodes), "weighted": mean("poker/kuhn", "red_flag_weighted", episodes)}
+    return mean("poker/kuhn", fn, [{"reward": reward} for reward in given["rewards"]], spread=fn == "volatility")
+
+
+def test_metrics_match_the_vectors() -> None:
+    for case in (
+        case for fn in ("success_rate", "expected_return", "volatility", "red_flag_rate") for case in shared_cases(fn)
+    ):
+        assert vector_value(case["fn"], case["in"]) == pytest.approx(case["out"], abs=case["tol"]), case["id"]
+
+
+def test_a_scenario_without_winners_has_no_success_rate_whatever_its_outcomes_are() -> None:
+    """Agreements were left out and forfeits kept, so that the rate was 0 over the forfeits alone."""
+    episodes = [{"outcome": outcome} for outcome in ("agreement", "no_agreement", "loss")]
+    failed = {"outcome": None, "status": "error", "reason": "it failed"}
+    found = scores("negotiation/allocation", "success_rate", [*episodes, failed])
+    assert [(row["value"], row["reason"]) for row in found] == [
+        *[(None, "nobody wins or loses a negotiation")] * 3,
+        (None, "it failed"),
+    ]
+
+
+def test_the_opponents_forfeit_is_no_red_flag_of_the_player() -> None:
+    episodes = [{"flags": ["forfeit"], "forfeits": forfeits} for forfeits in (0, 1)]
+    assert [row["value"] for row in scores("poker/kuhn", "red_flag_weighted", episodes)] == [0, 3]
+
+
+def test_metrics_without_bounds_cannot_be_part_of_a_composite() -> None:
+    metrics = merge_metrics("chips", ())
+    with pytest.raises(ConfigError, match=r"expected_return has no bounds .*allowed: success_rate, forfeit_rate"):
+        require_composite("evaluation", {"expected_return": 1}, metrics)
+    with pytest.raises(ConfigError, match="not a metric of the scenario"):
+        require_composite("evaluation", {"success": 1}, metrics)

@@ -1,21 +1,82 @@
-"""Kuhn and Leduc poker: the tree and the payoffs are OpenSpiel's, a seat sees its own cards alone, and every text is read or refused."""
+"""Kuhn and Leduc poker: tree, payoffs and exact values are OpenSpiel's, a seat sees its own cards alone, and every text is read or refused."""
 
 from __future__ import annotations
 
 import random
 from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
 
+import numpy as np
 import pytest
 
+from benchmarks.exact_play import build_exact_game
+from data.make_leduc_strategy import solved, table
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games import kuhn, leduc
 from dtef_pipeline.games.contract import Count, Illegal
 from dtef_pipeline.games.kuhn import build_nash_strategy
-from dtef_pipeline.games.leduc import load_leduc_table
+from dtef_pipeline.games.leduc import LEDUC_VALUE, load_leduc_table
 from dtef_pipeline.games.manifest import read_manifest
-from dtef_pipeline.games.small_poker import SmallHand, iterate_states_to_move
+from dtef_pipeline.games.small_poker import SmallHand, SmallPoker, Strategy, build_uniform_strategy, iterate_states_to_move
 from tests.conftest import ROOT
-from tests.made.small_poker import GAMES, number_of, side_by_side, small_poker
+from tests.made.voted import shared_cases
+
+GAMES = {"kuhn": "kuhn_poker", "leduc": "leduc_poker"}
+"""What each is called in OpenSpiel."""
+_NUMBERS = {
+    "kuhn": {"check": 0, "fold": 0, "bet": 1, "call": 1},
+    "leduc": {"fold": 0, "check": 1, "call": 1, "bet": 2, "raise": 2},
+}
+"""OpenSpiel's actions."""
+
+
+@cache
+def small_poker(name: str) -> SmallPoker:
+    """`kuhn`, `leduc`, or `leduc without suits`, of the manifests of this project."""
+    manifest = read_manifest(ROOT / "data" / "scenarios" / "poker" / f"{name.split(' ')[0]}.yaml")
+    if name == "leduc without suits":
+        return leduc.of_manifest(manifest.model_copy(update={"settings": {"suits": False}}))
+    return {"kuhn": kuhn, "leduc": leduc}[name].of_manifest(manifest)
+
+
+def random_strategy(game: SmallPoker, rng: np.random.Generator, evenness: float = 1.0) -> Strategy:
+    """Probabilities from Dirichlet's distribution; near 0, almost always the same command."""
+    points = [point for seat in build_exact_game(game).seats for point in seat.points]
+    return {p.name: dict(zip(p.legal, rng.dirichlet([evenness] * len(p.legal)).tolist(), strict=True)) for p in points}
+
+
+def side_by_side(name: str, oracle: Any) -> Iterator[tuple[SmallHand, Any]]:
+    """Every state of ours that a seat moves in or that is over, with OpenSpiel's of the same cards and actions."""
+    game = small_poker(name)
+    for dealt in game.deals():
+        waiting = [dealt]
+        while waiting:
+            ours = waiting.pop()
+            yield ours, _same(game, name, ours, oracle)
+            seat = game.seat_to_move(ours)
+            if seat is not None:
+                waiting += [game.step(ours, seat, command) for command in game.legal(ours, seat)]
+
+
+def number_of(name: str, command: str) -> int:
+    """OpenSpiel's number of a command."""
+    return _NUMBERS[name][command]
+
+
+def _same(game: SmallPoker, name: str, ours: SmallHand, oracle: Any) -> Any:
+    state, deck, commands = oracle.new_initial_state(), [game.cards.index(card) for card in ours.deck], iter(ours.commands)
+    dealt = iter(deck)
+    while True:
+        if state.is_chance_node():
+            state.apply_action(next(dealt))
+            continue
+        command = next(commands, None)
+        if command is None:
+            return state
+        state.apply_action(number_of(name, command))
+
 
 ALL = ("kuhn", "leduc", "leduc without suits")
 
@@ -143,60 +204,6 @@ def test_unknown_settings_are_refused() -> None:
             module.of_manifest(manifest.model_copy(update={"settings": {"jokers": 2}}))
 
 
-@pytest.mark.parametrize(
-    ("commands", "seat", "legal", "paid"),
-    [
-        ("", 0, "check bet", [1, 1]),
-        ("bet", 1, "fold call raise", [3, 1]),
-        ("bet raise", 0, "fold call", [3, 5]),
-        ("check bet raise", 1, "fold call", [5, 3]),
-        ("check check", 0, "check bet", [1, 1]),
-        ("bet call", 0, "check bet", [3, 3]),
-        ("check bet call check", 1, "check bet", [3, 3]),
-        ("bet raise call bet", 1, "fold call raise", [9, 5]),
-        ("bet raise call bet raise", 0, "fold call", [9, 13]),
-    ],
-)
-def test_who_may_do_what(commands: str, seat: int, legal: str, paid: list[int]) -> None:
-    game = small_poker("leduc")
-    state = SmallHand(game.cards, tuple(commands.split()))
-    assert (game.seat_to_move(state), game.legal(state, seat), game.encode_state(state)["paid"]) == (
-        seat,
-        tuple(legal.split()),
-        paid,
-    )
-    assert game.legal(state, 1 - seat) == ()
-
-
-@pytest.mark.parametrize(
-    ("cards", "commands", "rewards"),
-    [
-        ("Js Ks Jh", "check check check check", (1, -1)),
-        ("Qs Ks Jh", "bet call bet call", (-7, 7)),
-        ("Ks Kh Jh", "bet raise call bet raise call", (0, 0)),
-        ("Ks Js Jh", "bet raise call bet raise call", (-13, 13)),
-        ("Js Ks Qs", "bet fold", (1, -1)),
-        ("Ks Js Kh", "check check bet raise fold", (-5, 5)),
-    ],
-)
-def test_who_wins_what(cards: str, commands: str, rewards: tuple[int, int]) -> None:
-    game, dealt = small_poker("leduc"), cards.split()
-    deck = (*dealt, *(card for card in game.cards if card not in dealt))
-    result = game.result(SmallHand(deck, tuple(commands.split())))
-    assert result is not None
-    assert result.rewards == rewards
-
-
-def test_the_shipped_strategy_has_every_hand_by_rank_and_probabilities_that_sum_to_1() -> None:
-    game, table = small_poker("leduc without suits"), load_leduc_table()
-    legal = {game.information(state, seat): game.legal(state, seat) for state, seat in iterate_states_to_move(game)}
-    assert set(table) == set(legal)
-    for name, shares in table.items():
-        assert set(shares) <= set(legal[name])
-        assert sum(shares.values()) == pytest.approx(1, abs=1e-9)
-        assert min(shares.values()) > 0
-
-
 def test_suits_change_no_baselines_play() -> None:
     suited, plain = small_poker("leduc"), small_poker("leduc without suits")
     for state, seat in iterate_states_to_move(suited):
@@ -210,19 +217,6 @@ def test_suits_change_no_baselines_play() -> None:
         assert suited.baselines[name](opening, 0, random.Random(1)) == command
     for name, command in (("always-call", "call"), ("always-raise", "raise")):
         assert suited.baselines[name](suited.step(opening, 0, "bet"), 1, random.Random(1)) == command
-
-
-@pytest.mark.parametrize(
-    ("commands", "with_the_higher", "with_the_lower"),
-    [("check check", 1, -1), ("bet fold", 1, 1), ("bet call", 2, -2), ("check bet fold", -1, -1), ("check bet call", 2, -2)],
-)
-def test_what_the_first_seat_wins(commands: str, with_the_higher: float, with_the_lower: float) -> None:
-    game = small_poker("kuhn")
-    for deck, won in ((("Q", "J", "K"), with_the_higher), (("Q", "K", "J"), with_the_lower)):
-        result = game.result(SmallHand(deck, tuple(commands.split())))
-        assert result is not None
-        assert result.rewards == (won, -won)
-        assert result.outcomes == (("win", "loss") if won > 0 else ("loss", "win"))
 
 
 def test_nash_is_kuhns_formula() -> None:
@@ -240,3 +234,75 @@ def test_the_baseline_draws_as_often_as_its_strategy_says() -> None:
     state = SmallHand(("J", "Q", "K"))
     bets = sum(game.baselines["nash"](state, 0, rng) == "bet" for _ in range(3000))
     assert bets / 3000 == pytest.approx(1 / 3, abs=0.04)
+
+
+def value(game: SmallPoker, first: Strategy, second: Strategy) -> float:
+    exact = build_exact_game(game)
+    return exact.value(exact.vector(first, 0), exact.vector(second, 1))
+
+
+def exploitability(game: SmallPoker, strategy: Strategy) -> float:
+    exact = build_exact_game(game)
+    return exact.exploitability(exact.vector(strategy, 0), exact.vector(strategy, 1))
+
+
+@pytest.mark.parametrize(
+    ("game", "strategy", "wins", "loses"),
+    [
+        ("kuhn", "nash", -1 / 18, 0),
+        ("kuhn", "random", 0.125, 0.4583333),
+        ("kuhn", "always-bet", 0, 1 / 3),
+        ("kuhn", "always-pass", 0, 1),
+        ("leduc", "random", -0.078125, 2.3736111),
+        ("leduc without suits", "random", -0.078125, 2.3736111),
+    ],
+)
+def test_values_that_are_known(game: str, strategy: str, wins: float, loses: float) -> None:
+    found = small_poker(game).strategies[strategy]
+    assert value(small_poker(game), found, found) == pytest.approx(wins, abs=1e-7)
+    assert exploitability(small_poker(game), found) == pytest.approx(loses, abs=1e-7)
+
+
+def test_the_values_of_the_shared_cases() -> None:
+    for case in shared_cases("game_oracle"):
+        game = small_poker(case["in"]["game"].removesuffix("_poker"))
+        found = {
+            "nash_value_first_player": lambda game=game: value(game, game.strategies["nash"], game.strategies["nash"]),
+            "uniform_exploitability": lambda game=game: exploitability(game, build_uniform_strategy(game)),
+            "uniform_value_first_player": lambda game=game: value(
+                game, build_uniform_strategy(game), build_uniform_strategy(game)
+            ),
+        }[case["in"]["quantity"]]()
+        assert found == pytest.approx(case["out"], abs=case["tol"]), case["id"]
+
+
+@pytest.mark.parametrize("name", ["leduc", "leduc without suits"])
+def test_the_shipped_strategy_of_leduc_is_nearly_perfect(name: str) -> None:
+    game = small_poker(name)
+    shipped = game.strategies["nash"]
+    assert exploitability(game, shipped) < 0.001
+    assert value(game, shipped, shipped) == pytest.approx(LEDUC_VALUE, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_strategies_at_random_are_worth_what_openspiel_says(name: str) -> None:
+    pyspiel = pytest.importorskip("pyspiel")
+    game, strategy = small_poker(name), random_strategy(small_poker(name), np.random.default_rng(3), 0.4)
+    oracle, policy = pyspiel.load_game(GAMES[name]), {}
+    for ours, theirs in side_by_side(name, oracle):
+        seat = game.seat_to_move(ours)
+        if seat is not None:
+            shares = strategy[game.information(ours, seat)]
+            policy[theirs.information_state_string()] = [(number_of(name, command), shares[command]) for command in shares]
+    table = pyspiel.PartialTabularPolicy(policy)
+    assert exploitability(game, strategy) == pytest.approx(pyspiel.nash_conv(oracle, table) / 2, abs=1e-9)
+    returns = pyspiel.expected_returns(oracle.new_initial_state(), table, -1, False)
+    assert value(game, strategy, strategy) == pytest.approx(returns[0], abs=1e-9)
+
+
+def test_the_script_that_ships_the_strategy_of_leduc_learns_it() -> None:
+    game = small_poker("leduc without suits")
+    exact = build_exact_game(game)
+    learned = table(exact, solved(exact, 60))
+    assert set(learned) == set(load_leduc_table())
+    assert exploitability(game, learned) < 0.03

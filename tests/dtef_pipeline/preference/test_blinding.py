@@ -60,12 +60,6 @@ def test_replacements_are_counted() -> None:
     assert nothing.certain_names == nothing.everyday_names == ()
 
 
-def test_a_model_is_known_by_its_string_its_last_part_and_its_maker() -> None:
-    names = list_names_of_model("mini", "openrouter/openai/gpt-4o-mini[temperature=0]")
-    assert {"mini", "openrouter/openai/gpt-4o-mini", "gpt-4o-mini", "OpenAI", "ChatGPT"} <= set(names)
-    assert build_blinding(names).scrub("As ChatGPT (GPT-4o mini, by Open AI)").text == "As [model] ([model], by [model])"
-
-
 @given(st.text(), st.lists(st.text(max_size=8), max_size=4))
 def test_no_text_and_no_name_breaks_the_scrubbing(text: str, names: list[str]) -> None:
     found = build_blinding(names)

@@ -150,7 +150,7 @@ def test_a_judged_shift_is_netted_of_its_evaluators_between_the_same_snapshots()
     for metric, part in (("judged", -0.1), ("semantic", -0.2), ("factuality", 0.0)):
         row = netted(moved(metric), judged)
         assert row["net_shift"] == pytest.approx(-0.3 - part, abs=0.01)
-        assert "on stored answers" in row["judges_note"]
+        assert "on anchors" in row["judges_note"]
         assert "an answer that did not change keeps its judgement" in row["judges_note"]
 
 
@@ -187,14 +187,14 @@ def test_an_outage_of_the_model_counts_on_no_side_of_its_judge() -> None:
 def test_it_is_stated_why_a_shift_is_not_netted_and_nothing_is_stated_of_what_no_judge_scored() -> None:
     later = netted(moved(), anchored(range(6, 12), 0.1))
     assert later["net_shift"] is None
-    assert "no judge was shown stored answers again" in later["judges_note"]
+    assert "no judge was shown anchors again" in later["judges_note"]
     accepted = WatchOptions(since={"m": night(7)["snapshot"]})
     assert netted(moved(), anchored(range(12), 0.1), accepted) == netted(moved(), anchored(range(7, 12), 0.1))
     other = WatchOptions(since={"other": night(7)["snapshot"]})
     assert netted(moved(), anchored(range(12), 0.1), other) == netted(moved(), anchored(range(12), 0.1))
     for rows, by in ((ANCHORS.empty_table(), BY), (anchored(range(12), 0.1), BY.replace("j[", "other["))):
         none = netted(moved(by=by), rows)
-        assert "no judge was shown stored answers again" in none["judges_note"]
+        assert "no judge was shown anchors again" in none["judges_note"]
     for row in (moved("correct", "numeric 1"), moved(verdict="none"), moved(shift=None)):
         assert netted(row, anchored(range(12), 0.1)) == {}
 

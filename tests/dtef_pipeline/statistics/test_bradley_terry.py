@@ -1,4 +1,4 @@
-"""Bradley-Terry scores are the most likely ones, have the symmetries that they must have, and are none where none is finite."""
+"""Bradley-Terry scores, with Davidson's ties too, are the most likely ones, and are none where none is finite."""
 
 from __future__ import annotations
 
@@ -13,7 +13,16 @@ from scipy.optimize import minimize
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.statistics import bradley_terry
-from dtef_pipeline.statistics.bradley_terry import TIES, PairedOutcomes, fit_strengths
+from dtef_pipeline.statistics.bradley_terry import (
+    TIES,
+    PairedOutcomes,
+    davidson_terms,
+    find_unbeaten,
+    fit_strengths,
+    has_growing_direction,
+    number_components,
+    number_strong_groups,
+)
 from tests.made.votes import lopsided, paired
 
 CYCLE = [(0, 1, 1), (1, 2, 1), (2, 0, 1)]
@@ -119,3 +128,84 @@ def test_lengths_that_follow_from_the_players_leave_no_answer(lengths: list[floa
 def test_what_is_no_way_of_fitting_is_refused(given: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         fit_strengths(paired(CYCLE), **given)  # type: ignore[arg-type]
+
+
+def test_nu_is_ties_over_the_root_of_wins_times_losses() -> None:
+    fit = fit_strengths(paired([(0, 1, 1)] * 3 + [(0, 1, -1)] + [(0, 1, 0)] * 2), ties="davidson")
+    assert fit.nu == pytest.approx(2 / np.sqrt(3))
+    assert fit.beta[0] - fit.beta[1] == pytest.approx(np.log(3))
+
+
+def test_ties_alone_leave_nu_without_end() -> None:
+    fit = fit_strengths(paired([(0, 1, 0)] * 5), ties="davidson")
+    assert fit.nu is None
+    assert fit.separable
+
+
+def test_ties_and_wins_that_a_ladder_explains_leave_no_finite_answer() -> None:
+    """0 beats 1, and both tie 2: connected both ways, but with 2 halfway between them the likelihood grows with nu for ever."""
+    rows = paired([(0, 1, 1), (1, 2, 0), (2, 0, 0)])
+    assert not fit_strengths(rows).separable
+    assert fit_strengths(rows, ties="davidson").separable
+    assert np.isfinite(fit_strengths(rows, ties="davidson", l2=0.1).beta).all()
+
+
+@pytest.mark.parametrize("theta", [-1.0, 0.4])
+@pytest.mark.parametrize("outcome", [1, 0, -1])
+def test_derivatives_are_those_of_differences(theta: float, outcome: int) -> None:
+    step, at, outcomes = 1e-4, np.array([0.7]), np.array([outcome])
+
+    def value(difference: float = 0.0, more: float = 0.0) -> float:
+        return float(davidson_terms(at + difference, outcomes, theta + more).value[0])
+
+    terms = davidson_terms(at, outcomes, theta)
+    assert terms.by_difference[0] == pytest.approx((value(step) - value(-step)) / (2 * step), abs=1e-7)
+    assert terms.by_theta[0] == pytest.approx((value(0, step) - value(0, -step)) / (2 * step), abs=1e-7)
+    assert -terms.information[0] == pytest.approx((value(step) - 2 * value() + value(-step)) / step**2, abs=1e-6)
+    assert -terms.of_theta[0] == pytest.approx((value(0, step) - 2 * value() + value(0, -step)) / step**2, abs=1e-6)
+    corners = value(step, step) - value(step, -step) - value(-step, step) + value(-step, -step)
+    assert -terms.crossed[0] == pytest.approx(corners / (4 * step**2), abs=1e-6)
+
+
+EDGES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)).filter(lambda edge: edge[0] != edge[1]), max_size=15)
+
+
+def reached(edges: list[tuple[int, int]], start: int) -> set[int]:
+    found, ahead = {start}, [start]
+    while ahead:
+        here = ahead.pop()
+        new = {there for one, there in edges if one == here} - found
+        found |= new
+        ahead += new
+    return found
+
+
+def columns(edges: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+    return np.array([one for one, _ in edges], dtype=np.int64), np.array([other for _, other in edges], dtype=np.int64)
+
+
+@given(EDGES)
+def test_components_are_who_can_reach_whom(edges: list[tuple[int, int]]) -> None:
+    both_ways = [*edges, *((other, one) for one, other in edges)]
+    weak, strong = number_components(6, *columns(edges)), number_strong_groups(6, *columns(edges))
+    for one in range(6):
+        for other in range(6):
+            assert (weak[one] == weak[other]) == (other in reached(both_ways, one))
+            assert (strong[one] == strong[other]) == (other in reached(edges, one) and one in reached(edges, other))
+
+
+@given(EDGES)
+def test_scores_grow_for_ever_exactly_where_a_component_is_not_strongly_connected(edges: list[tuple[int, int]]) -> None:
+    wins = np.zeros((len(edges), 6))
+    for row, (better, worse) in enumerate(edges):
+        wins[row, better], wins[row, worse] = 1, -1
+    weak, strong = number_components(6, *columns(edges)), number_strong_groups(6, *columns(edges))
+    assert has_growing_direction(wins) == (len(set(weak.tolist())) < len(set(strong.tolist())))
+
+
+@pytest.mark.parametrize(
+    ("edges", "top"), [([(0, 1), (1, 2)], [True, False, False]), ([(0, 1), (1, 0), (2, 0)], [False, False, True])]
+)
+def test_those_whom_nobody_else_beat_are_named(edges: list[tuple[int, int]], top: list[bool]) -> None:
+    better, worse = columns(edges)
+    assert find_unbeaten(number_strong_groups(3, better, worse), better, worse).tolist() == top

@@ -1,4 +1,4 @@
-"""The cluster-robust estimates: hand-computed values, the definition by leaving clusters out, coverage."""
+"""The cluster-robust estimates and the two-way fit: hand-computed values, independent definitions, coverage."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from dtef_pipeline.statistics.cluster_robust import (
     degrees_of_freedom,
     estimate_groups,
     estimate_ratios,
+    fit_effects,
 )
 from dtef_pipeline.statistics.shared_noise import shared_variance
 from tests.made.freedom import freedom_of
@@ -34,10 +35,7 @@ def test_equal_clusters_give_students_interval_of_a_mean() -> None:
     assert found.degrees[0] == pytest.approx(5)
 
 
-@given(
-    arrays(float, (7, 2), elements=st.floats(-3, 3)),
-    arrays(float, (7, 2), elements=st.integers(1, 9).map(float)),
-)
+@given(arrays(float, (7, 2), elements=st.floats(-3, 3)), arrays(float, (7, 2), elements=st.integers(1, 9).map(float)))
 def test_the_error_of_a_mean_is_the_jackknife(sums: np.ndarray, counts: np.ndarray) -> None:
     found = estimate_ratios(sums, counts)
     for column in range(2):
@@ -89,9 +87,6 @@ def test_groups_have_the_estimates_that_each_has_alone() -> None:
         assert [part[one] for part in found] == pytest.approx([part[0] for part in alone], nan_ok=True)
 
 
-NOTHING = np.zeros(3, dtype=np.int64)
-
-
 def test_shared_variance_is_the_sum_over_every_two_items_of_different_clusters() -> None:
     rng = np.random.default_rng(1)
     noise = rng.normal(size=(60, 20)) * rng.gamma(0.5, size=(60, 1))
@@ -104,3 +99,30 @@ def test_shared_variance_is_the_sum_over_every_two_items_of_different_clusters()
             if column[a] == column[b] and sample[a] == sample[b] and cluster[a] != cluster[b]:
                 expected[column[a]] += correlation[column[a]] * spread[a] * spread[b]
     assert found == pytest.approx(expected)
+
+
+def _fit(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    row, cell = np.nonzero(~np.isnan(scores))
+    return fit_effects(row, cell, scores[row, cell], *scores.shape)
+
+
+def test_rows_that_share_no_cell_are_of_two_components_and_a_row_without_shared_cells_has_no_effect() -> None:
+    none = np.nan
+    scores = [[0.8, 0.6, none, none, none], [0.4, none, none, none, none], [none, none, 0.5, 0.1, none]]
+    found = _fit(np.array([*scores, [none, none, 0.3, none, none], [none, none, none, none, 0.7]]))
+    assert found.component[0] == found.component[1] != found.component[2] == found.component[3]
+    assert np.isnan(found.of_row[4])
+    assert found.component[4] == -1
+
+
+@given(st.integers(0, 10_000), st.floats(0.3, 1))
+def test_it_is_the_least_squares_fit(seed: int, share: float) -> None:
+    rng = np.random.default_rng(seed)
+    scores = rng.random((4, 9))
+    scores[rng.random(scores.shape) > share] = np.nan
+    found = _fit(scores)
+    row, cell = np.nonzero(~np.isnan(scores) & ((~np.isnan(scores)).sum(axis=0) > 1))
+    design = np.zeros((len(row), 13))
+    design[np.arange(len(row)), row] = design[np.arange(len(row)), 4 + cell] = 1
+    naive = np.linalg.lstsq(design, scores[row, cell], rcond=None)[0] if len(row) else np.zeros(13)
+    assert found.of_row[row] + found.of_cell[cell] == pytest.approx(design @ naive, abs=1e-9)

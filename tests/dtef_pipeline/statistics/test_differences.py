@@ -1,33 +1,27 @@
-"""Differences of paired columns: interval and test by clusters, and none where clusters are too few."""
+"""Differences of paired columns: interval and test by clusters, none where clusters are too few; and adjusted p-values."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from benchmarks.false_positive_rate import equivalence_rate
+from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.statistics.cluster_robust import estimate_ratios
-from dtef_pipeline.statistics.differences import (
-    compute_paired_statistics,
-    places,
-    sum_by_cluster,
-    verdicts,
-)
+from dtef_pipeline.statistics.differences import compute_paired_statistics, places, sum_by_cluster, verdicts
+from dtef_pipeline.statistics.multiplicity import holm
 
 WORDS = ("higher", "lower", "equivalent", "undecided")
-
-
-def statistics(sums: np.ndarray[Any, Any], counts: np.ndarray[Any, Any]) -> pd.DataFrame:
-    return compute_paired_statistics(sums, counts)
 
 
 def test_the_difference_is_over_pairs_and_the_effect_in_deviations_of_clusters() -> None:
     sums = np.array([[0.2], [0.1], [0.6], [0.0], [0.1], [0.0]])
     counts = np.array([[2.0], [1.0], [3.0], [1.0], [1.0], [0.0]])
-    row = statistics(sums, counts).iloc[0]
+    row = compute_paired_statistics(sums, counts).iloc[0]
     assert (row["n_pairs"], row["n_clusters"]) == (8, 5)
     assert row["difference"] == pytest.approx(1.0 / 8)
     assert row["effect_size"] == pytest.approx(0.125 / np.std([0.1, 0.1, 0.2, 0.0, 0.1], ddof=1))
@@ -39,7 +33,7 @@ def test_the_difference_is_over_pairs_and_the_effect_in_deviations_of_clusters()
 
 
 def test_four_clusters_get_neither_interval_nor_test_and_are_reported_with_the_reason() -> None:
-    row = statistics(np.full((4, 1), 0.3), np.ones((4, 1))).iloc[0]
+    row = compute_paired_statistics(np.full((4, 1), 0.3), np.ones((4, 1))).iloc[0]
     assert row[["low", "high", "narrow_low", "p"]].isna().all()
     assert row["note"] == "no interval and no test: 4 clusters, at least 5 are needed"
 
@@ -86,3 +80,25 @@ def test_a_difference_at_the_margin_is_called_equivalent_in_5_percent_of_sets() 
     """Of 1,000 sets the standard error is 0.69 points; three of them are allowed on top."""
     assert equivalence_rate(0.01, sets=1_000, seed=1) < 0.05 + 0.0207
     assert equivalence_rate(0.0, sets=300, seed=2) > 0.8
+
+
+@given(st.lists(st.floats(0, 1), max_size=12))
+def test_holm_adjustment_agrees_with_plain_loops(p: list[float]) -> None:
+    least, found = 0.0, dict[int, float]()
+    for place, at in enumerate(sorted(range(len(p)), key=p.__getitem__)):
+        least = max(least, p[at] * (len(p) - place))
+        found[at] = min(least, 1.0)
+    assert holm(p) == pytest.approx([found[at] for at in range(len(p))])
+
+
+def test_unknown_ones_are_not_counted() -> None:
+    adjusted = holm([0.02, np.nan, 0.03])
+    assert adjusted[[0, 2]] == pytest.approx([0.04, 0.04])
+    assert np.isnan(adjusted[1])
+    assert len(holm([])) == 0
+
+
+@pytest.mark.parametrize("p", [[-0.1], [1.1], [[0.5]]])
+def test_other_values_are_refused(p: npt.ArrayLike) -> None:
+    with pytest.raises(ConfigError, match="allowed: one dimension, values from 0 to 1"):
+        holm(p)

@@ -71,10 +71,7 @@ def test_a_commit_that_was_not_confirmed_is_one_evaluation(store: EvaluationStor
 
 SENTENCES = [
     (StageCalls(CallCounts(24, 0, 0)), None),
-    (
-        StageCalls(CallCounts(21, 2, 1)),
-        "3 of 24 requests were not answered: 2 failed, 1 was left out as the budget ended",
-    ),
+    (StageCalls(CallCounts(21, 2, 1)), "3 of 24 requests were not answered: 2 failed, 1 was left out as the budget ended"),
     (StageCalls(CallCounts(1_199, 1, 0), "m: no answer"), "1 of 1,200 requests was not answered: 1 failed (m: no answer)"),
     (
         StageCalls(CallCounts(0, 0, 8), None, "the run's max_calls of 0 was reached"),

@@ -52,44 +52,39 @@ class TestAnswers:
         assert set(result.vectors["windows"].to_pylist()) == {1}
         assert result.failures == {}
 
-    def test_no_sampling_parameter_is_sent(self, store: ResponseStore) -> None:
-        with FakeLLM() as server:
-            embed(["one", "two", "one"], model(server), gateway(store))
+    def test_no_sampling_parameter_is_sent(self, store: ResponseStore, server: FakeLLM) -> None:
+        embed(["one", "two", "one"], model(server), gateway(store))
         assert sorted(server.calls[0].body["input"]) == ["one", "two"]
         assert {"temperature", "max_tokens"} & set(server.calls[0].body) == set()
         assert server.calls[0].key == "planted-7f3a9c-key"
 
-    def test_a_rerun_buys_nothing_and_has_the_same_vectors(self, store: ResponseStore) -> None:
-        with FakeLLM() as server:
-            first = embed(TEXTS, model(server), gateway(store))
-            assert sorted(len(call.body["input"]) for call in server.calls) == [22, 64, 64]
-            again = embed(reversed(TEXTS), model(server), gateway(store))
+    def test_a_rerun_buys_nothing_and_has_the_same_vectors(self, store: ResponseStore, server: FakeLLM) -> None:
+        first = embed(TEXTS, model(server), gateway(store))
+        assert sorted(len(call.body["input"]) for call in server.calls) == [22, 64, 64]
+        again = embed(reversed(TEXTS), model(server), gateway(store))
         assert again.vectors.equals(first.vectors)
         assert (first.usage.calls, again.usage.calls, server.answered) == (3, 0, 3)
 
-    def test_what_it_cost_counts_for_the_embedder(self, store: ResponseStore) -> None:
-        with FakeLLM() as server:
-            asking = gateway(store)
-            spec = model(server, input_price=10, output_price=0)
-            result = embed(["one two three", "four"], spec, asking)
+    def test_what_it_cost_counts_for_the_embedder(self, store: ResponseStore, server: FakeLLM) -> None:
+        asking = gateway(store)
+        spec = model(server, input_price=10, output_price=0)
+        result = embed(["one two three", "four"], spec, asking)
         assert (result.usage.tokens, result.usage.unpriced) == (4, 0)
         assert result.usage.cost_usd == pytest.approx(4 * 10 / 1e6)
         assert asking.usage_by_role == {EMBEDDER: result.usage}
 
-    def test_a_model_can_be_asked_both_for_text_and_for_embeddings(self, store: ResponseStore) -> None:
-        with FakeLLM() as server:
-            spec = model(server, temperature=None, max_tokens=None)
-            asking = gateway(store)
-            chat = Request.build_request([Message("user", "hi")], spec, 0, "base")
-            assert asking.answer([chat]).failures == {}
-            assert vectors_of(embed(["one"], spec, asking)) == expected(["one"])
+    def test_a_model_can_be_asked_both_for_text_and_for_embeddings(self, store: ResponseStore, server: FakeLLM) -> None:
+        spec = model(server, temperature=None, max_tokens=None)
+        asking = gateway(store)
+        chat = Request.build_request([Message("user", "hi")], spec, 0, "base")
+        assert asking.answer([chat]).failures == {}
+        assert vectors_of(embed(["one"], spec, asking)) == expected(["one"])
 
 
 class TestLongTexts:
-    def test_a_long_text_is_the_mean_of_its_windows_weighted_by_tokens(self, store: ResponseStore) -> None:
+    def test_a_long_text_is_the_mean_of_its_windows_weighted_by_tokens(self, store: ResponseStore, server: FakeLLM) -> None:
         text = "alpha beta gamma delta epsil"
-        with FakeLLM() as server:
-            result = embed([text], model(server, max_tokens=2), gateway(store))
+        result = embed([text], model(server, max_tokens=2), gateway(store))
         assert result.vectors["windows"].to_pylist() == [3]
         assert result.vectors["embedder"].to_pylist() == ["openai/m[max_tokens=2]"]
         parts = [np.array(vector_of(part)) for part in ("alpha beta ", "gamma delta ", "epsil")]
@@ -157,30 +152,23 @@ class TestFaults:
             result = embed(["one"], model(server), gateway(store), n_known=800)
         assert [failure.status for failure in result.failures.values()] == ["error"]
 
-    def test_beyond_the_budget_texts_are_stopped_and_not_failed(self, store: ResponseStore) -> None:
-        with FakeLLM() as server:
-            result = embed(TEXTS, model(server), gateway(store, budget=Budget(max_calls=1)))
+    def test_beyond_the_budget_texts_are_stopped_and_not_failed(self, store: ResponseStore, server: FakeLLM) -> None:
+        result = embed(TEXTS, model(server), gateway(store, budget=Budget(max_calls=1)))
         assert len(result.vectors) == 64
         assert {failure.status for failure in result.failures.values()} == {"budget"}
         assert len(result.failures) == 86
         assert len(server.calls) == 1
 
-    def test_a_budget_of_tokens_reserves_none_for_a_response(self, store: ResponseStore) -> None:
-        with FakeLLM() as server:
-            assert len(embed(["one"], model(server), gateway(store, budget=Budget(max_tokens=50))).vectors) == 1
+    def test_a_budget_of_tokens_reserves_none_for_a_response(self, store: ResponseStore, server: FakeLLM) -> None:
+        assert len(embed(["one"], model(server), gateway(store, budget=Budget(max_tokens=50))).vectors) == 1
 
-    def test_a_stored_response_without_vectors_is_a_failure_with_its_key(self, store: ResponseStore) -> None:
-        with FakeLLM() as server:
-            spec = ModelSpec.model_validate({**model(server).model_dump(), "temperature": None, "max_tokens": None})
-            wrong = Request.build_request([Message("user", "one")], spec, 0, "base")
-            gateway(store).answer([wrong])
-            result = embed(["one"], spec, gateway(store))
+    def test_a_stored_response_without_vectors_is_a_failure_with_its_key(self, store: ResponseStore, server: FakeLLM) -> None:
+        spec = ModelSpec.model_validate({**model(server).model_dump(), "temperature": None, "max_tokens": None})
+        wrong = Request.build_request([Message("user", "one")], spec, 0, "base")
+        gateway(store).answer([wrong])
+        result = embed(["one"], spec, gateway(store))
         (failure,) = result.failures.values()
         assert f"the stored response {wrong.key} holds no vectors" in failure.message
-
-    def test_an_embedder_takes_no_sampling_parameter(self, store: ResponseStore) -> None:
-        with pytest.raises(ConfigError, match=r"'m', as an embedder: got seed, .*allowed: max_tokens"):
-            embed(["one"], model(None, seed=3), gateway(store))
 
 
 SPEC = ModelSpec(name=LOCAL_EMBEDDER, model=LOCAL_EMBEDDER)

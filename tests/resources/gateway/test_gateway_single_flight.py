@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from multiprocessing.connection import Connection
+from multiprocessing.queues import Queue
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,61 +23,48 @@ from tests.resources.gateway.gateway_setup import await_answers, gateway, model,
 COUNT = 120
 
 
-def _run(location: str, base_url: str, counted: Connection) -> None:
+def _run(location: str, base_url: str, counted: Queue[tuple[int, int, int]]) -> None:
     spec = model(None, api_base=base_url, max_concurrency=8)
     with ResponseStore(location) as store:
         answers = gateway(store).answer(requests(spec, COUNT))
-    counted.send((len(answers.failures), answers.n_sent, answers.replayed))
+    counted.put((len(answers.failures), answers.n_sent, answers.replayed))
 
 
-class Run:
-    """A run in a process of its own."""
-
-    def __init__(self, location: str, server: FakeLLM) -> None:
-        context = forked.context()
-        self.counted, theirs = context.Pipe(duplex=False)
-        self.process = context.Process(target=_run, args=(location, server.base_url, theirs))
-        self.process.start()
-        theirs.close()
-
-    def finish(self) -> tuple[int, int, int]:
-        """(failed, asked, replayed) as the run counts them."""
-        self.process.join(timeout=120)
-        assert self.process.exitcode == 0
-        failed, asked, replayed = self.counted.recv()
-        self.close()
-        return failed, asked, replayed
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.join()
-        self.close()
-
-    def close(self) -> None:
-        self.counted.close()
-        self.process.close()
+def start_two(location: str, server: FakeLLM) -> tuple[list[Any], Queue[tuple[int, int, int]]]:
+    """Two runs in processes of their own, and what each counts at its end: (failed, asked, replayed)."""
+    context = forked.context()
+    counted: Queue[tuple[int, int, int]] = context.Queue()
+    runs = [context.Process(target=_run, args=(location, server.base_url, counted)) for _ in range(2)]
+    for run in runs:
+        run.start()
+    return runs, counted
 
 
 class TestTwoProcesses:
     def test_they_split_the_work_and_both_have_all_of_it(self, location: str) -> None:
         with FakeLLM(latency=0.1) as server:
-            runs = [Run(location, server) for _ in range(2)]
-            counted = [run.finish() for run in runs]
+            runs, counted = start_two(location, server)
+            found = [counted.get(timeout=120) for _ in runs]
+            for run in runs:
+                run.join(timeout=120)
+            assert [run.exitcode for run in runs] == [0, 0]
             assert set(server.answers.values()) == {1}
             assert server.answered == COUNT
-        assert [failed for failed, _, _ in counted] == [0, 0]
-        assert sum(asked for _, asked, _ in counted) == COUNT
-        assert [asked + replayed for _, asked, replayed in counted] == [COUNT, COUNT]
+        assert [failed for failed, _, _ in found] == [0, 0]
+        assert sum(asked for _, asked, _ in found) == COUNT
+        assert [asked + replayed for _, asked, replayed in found] == [COUNT, COUNT]
         with ResponseStore(location) as store:
             assert stored(store) == COUNT
 
     def test_what_a_killed_run_had_claimed_is_taken_over(self, location: str) -> None:
         with FakeLLM(latency=0.1) as server:
-            killed, other = Run(location, server), Run(location, server)
+            (killed, other), counted = start_two(location, server)
             await_answers(server, 60)
             killed.kill()
-            failed, asked, replayed = other.finish()
-            assert (failed, asked + replayed) == (0, COUNT)
+            killed.join()
+            failed, asked, replayed = counted.get(timeout=120)
+            other.join(timeout=120)
+            assert (other.exitcode, failed, asked + replayed) == (0, 0, COUNT)
             assert server.answered <= COUNT + 8
         with ResponseStore(location) as store:
             assert stored(store) == COUNT

@@ -10,10 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from multiprocessing.queues import Queue
-from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import pytest
@@ -27,7 +24,6 @@ from tests.conftest import ROOT
 from tests.made.responses import keys, response, stored
 from tests.resources import forked
 
-COUNT = 1_000
 ELSEWHERE = {"machine": "another machine", "pid": 1, "started": None}
 
 
@@ -167,32 +163,6 @@ def test_a_process_of_another_container_with_the_same_number_is_not_taken_for_de
     assert other.claim(keys(1)) == ClaimOutcome(set(), set())
 
 
-def _claim_all(location: str, chunk: int, forwards: bool, mine: Queue[list[str]], all_done: Barrier) -> None:
-    wanted = keys(*range(COUNT))
-    order = wanted if forwards else wanted[::-1]
-    with ResponseStore(location) as store:
-        claims = Claims(store)
-        taken = [claims.claim(order[start : start + chunk]).mine for start in range(0, len(order), chunk)]
-        mine.put([key for part in taken for key in part])
-        # One that ended would hold nothing any more.
-        all_done.wait(timeout=120)
-
-
-def test_processes_that_claim_the_same_keys_split_them(location: str) -> None:
-    context = forked.context()
-    mine: Queue[list[str]] = context.Queue()
-    all_done = context.Barrier(3)
-    processes = [context.Process(target=_claim_all, args=(location, 64 * n, n % 2 == 0, mine, all_done)) for n in (1, 2, 3)]
-    for process in processes:
-        process.start()
-    taken = [mine.get(timeout=120) for _ in processes]
-    for process in processes:
-        process.join()
-        assert process.exitcode == 0
-    assert sum(map(len, taken)) == COUNT
-    assert {key for part in taken for key in part} == of(*range(COUNT))
-
-
 def _buy_all(location: str, seed: int, bought: Queue[list[int]]) -> None:
     """A run as the gateway makes it: claim, answer, give back what failed, come back for what others hold."""
     number_of = {key: number for number, key in enumerate(keys(*range(300)))}
@@ -258,63 +228,28 @@ def test_what_is_held_alone_is_held_by_one_at_a_time_even_where_the_parts_overla
     assert rows(store, db.claims) == 0
 
 
+IN_A_CONTAINER = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
+"""Process numbers of its own, under the same name."""
 TELL = """
 import json, sys
 from resources.responses.processes import Process
-print(json.dumps(Process.current()), flush=True)
-for line in sys.stdin:
-    print(json.dumps(Process(*json.loads(line)).is_dead()), flush=True)
+print(json.dumps([Process.current(), Process(*json.loads(sys.argv[1])).is_dead()]), flush=True)
+sys.stdin.read()
 """
-IN_A_CONTAINER = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
-"""Process numbers of its own, under the same name."""
 
 
-class Other:
-    """A process that tells which one it is, and what it knows of others."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        self._in, self._out = process.stdin, process.stdout
-        self.process = Process(*json.loads(self._out.readline()))
-
-    def takes_for_dead(self, process: Process) -> bool:
-        print(json.dumps(process), file=self._in, flush=True)
-        return bool(json.loads(self._out.readline()))
-
-
-@contextmanager
-def other(*prefix: str) -> Iterator[Other]:
-    command = [*prefix, sys.executable, "-c", TELL]
-    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        yield Other(process)
-        assert process.stdin is not None
-        process.stdin.close()
-
-
-def test_a_process_of_this_machine_is_alive_until_it_ends() -> None:
-    with other() as one:
-        assert not one.process.is_dead()
-        assert not one.takes_for_dead(Process.current())
-        found = one.process
-    assert found.is_dead()
-
-
-@pytest.fixture
-def container() -> None:
-    """Skips where no namespace may be made."""
+def test_a_process_in_a_container_of_the_same_name_is_not_taken_for_dead() -> None:
+    """Number 1 of a container is another process here, and the numbers of processes here are not there."""
     if (
         shutil.which("unshare") is None
         or subprocess.run([*IN_A_CONTAINER, "true"], capture_output=True, check=False).returncode
     ):
         pytest.skip("no process namespace may be made here")
-
-
-@pytest.mark.usefixtures("container")
-def test_a_process_in_a_container_of_the_same_name_is_not_taken_for_dead() -> None:
-    """Number 1 of a container is another process here, and the numbers of processes here are not there."""
-    with other(*IN_A_CONTAINER) as one:
-        assert one.process.pid == 1
-        assert one.process.machine.split()[0] == Process.current().machine.split()[0]
-        assert not one.process.is_dead()
-        assert not one.takes_for_dead(Process.current())
+    command = [*IN_A_CONTAINER, sys.executable, "-c", TELL, json.dumps(Process.current())]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as run:
+        assert run.stdout is not None
+        there, takes_this_for_dead = json.loads(run.stdout.readline())
+        process = Process(*there)
+        assert (process.pid, process.machine.split()[0]) == (1, Process.current().machine.split()[0])
+        assert not process.is_dead()
+        assert not takes_this_for_dead

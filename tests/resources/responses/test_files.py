@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,14 +18,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dtef_pipeline.asking.request import ROLES
+from dtef_pipeline.asking.request import ROLES, Response
 from dtef_pipeline.errors import ConfigError, StoreError
+from dtef_pipeline.identity import request_key
 from resources.responses import files as response_files
 from resources.responses import store as response_store
 from resources.responses.files import SUFFIXES, ImportResult, export_responses, import_responses
 from resources.responses.store import RESPONSES, ResponseStore
+from tests.made.responses import response as unhashed
 from tests.made.responses import stored
-from tests.resources.responses.file_rows import contents, line, response
+
+
+def response(number: int, **changed: object) -> Response:
+    """A response under the key of what it answers."""
+    one = unhashed(number, **changed)
+    return replace(one, request_key=request_key(one.prompt_id, one.model_variant, one.draw, one.snapshot))
+
+
+def contents(store: ResponseStore) -> list[dict[str, Any]]:
+    return [row for page in store.pages() for row in page.to_pylist()]
+
+
+def line(**changed: object) -> str:
+    row = asdict(response(1)) | {"answered_at": "2026-01-02T03:04:05.678901+00:00"} | changed
+    return json.dumps(row)
+
 
 every_kind = pytest.mark.parametrize("suffix", SUFFIXES)
 
@@ -226,10 +244,7 @@ BAD_LINES = [
     (line(answered_at="2026-01-02T03:04:05"), r":3: answered_at: got '2026-01-02T03:04:05'; allowed: a time with"),
     (line(answered_at="0001-01-01T00:00:00+14:00"), r":3: answered_at: got '0001"),
     (line(prompt_id="p1"), r":3: prompt_id: got 'p1'; allowed: 32 hexadecimal digits"),
-    (
-        line(snapshot="night"),
-        r":3: request_key: got [0-9a-f]{32}; allowed: the hash of \(prompt_id, model_variant, draw,",
-    ),
+    (line(snapshot="night"), r":3: request_key: got [0-9a-f]{32}; allowed: the hash of \(prompt_id, model_variant, draw,"),
     (line(snapshot="\ud800"), r":3: request_key: got [0-9a-f]{32}; allowed: .* half character"),
 ]
 OPTIONAL = (
@@ -274,17 +289,15 @@ class TestBadFiles:
         self.refused(elsewhere, file, r"responses\.parquet: row 9: request_key: got ")
 
     @pytest.mark.parametrize("suffix", [".parquet", ".jsonl.gz"])
-    def test_a_damaged_file_is_an_error(self, elsewhere: ResponseStore, tmp_path: Path, suffix: str) -> None:
+    def test_a_damaged_or_absent_file_is_an_error(self, elsewhere: ResponseStore, tmp_path: Path, suffix: str) -> None:
         file = tmp_path / f"responses{suffix}"
+        self.refused(elsewhere, file, rf"responses\{suffix}: cannot be read: ")
         with ResponseStore(tmp_path / "full.sqlite") as full:
             full.add([response(1)])
             export_responses(full, file)
         for damaged in (file.read_bytes()[:-20], b"nothing of the kind"):
             file.write_bytes(damaged)
             self.refused(elsewhere, file, rf"responses\{suffix}: cannot be read: ")
-
-    def test_a_file_that_is_not_there_is_an_error(self, elsewhere: ResponseStore, tmp_path: Path) -> None:
-        self.refused(elsewhere, tmp_path / "responses.jsonl", r"responses\.jsonl: cannot be read: ")
 
     @pytest.mark.parametrize("use", [export_responses, import_responses])
     def test_another_kind_of_file_is_an_error_that_lists_the_kinds(

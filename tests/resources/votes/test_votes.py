@@ -1,9 +1,10 @@
-"""The store of votes: one vote per reviewer and pair, nothing changed or taken away, and every vote can be followed back."""
+"""The store of votes: one per reviewer and pair, nothing changed or taken away, every vote can be followed back; and the queue of pairs."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,11 +13,13 @@ import pytest
 import sqlalchemy as sa
 
 from dtef_pipeline.errors import BallotError, DuplicateVote, StoreError, UnknownPair
-from dtef_pipeline.preference.pairing import make_new_pairs
+from dtef_pipeline.judging.hidden_names import build_blinding
+from dtef_pipeline.preference.pairing import make_new_pairs, read_text
 from dtef_pipeline.preference.vote_records import RunManifest
-from dtef_pipeline.preference.votes import Ballot, make_keyed_pair, make_paired_response
+from dtef_pipeline.preference.votes import Ballot, PairedResponse, make_keyed_pair, make_paired_response
 from resources.votes import vote_tables
-from resources.votes.vote_store import VoteStore, read_player_votes, store_judge_votes
+from resources.votes.pair_queue import WaitingPairs
+from resources.votes.vote_store import VoteStore, find_equal_text_votes, read_player_votes, store_judge_votes
 from tests.conftest import ROOT
 from tests.made.voted import responses
 from tests.resources.broken_commits import break_after_commit
@@ -209,3 +212,115 @@ def test_votes_of_another_version_are_left_alone(tmp_path: Path, version: int, s
         store.database.write(lambda one: one.execute(sa.update(vote_tables.vote_versions).values(schema_version=version)))
     with pytest.raises(StoreError, match=said):
         VoteStore(tmp_path / "r.sqlite")
+
+
+def said(texts: Sequence[tuple[str, str]]) -> list[PairedResponse]:
+    return [make_paired_response("qa", "made/all/1", player, text, prompt="?", names=(player,)) for player, text in texts]
+
+
+SAME = said([("glimmer-one", "I am Glimmer-One."), ("sparkle-two", "i am  Sparkle Two."), ("third-one", "No.")])
+
+
+def test_pairs_that_read_alike_without_names_are_not_made() -> None:
+    """They were made, served and scored: the texts were compared with the names in them."""
+    assert len(make_new_pairs(SAME)) == 3
+    names = build_blinding(name for one in SAME for name in one.names)
+    by_id = {one.response_id: one.player for one in SAME}
+    made = make_new_pairs(SAME, names=names)
+    assert len(made) == 2
+    assert all("third-one" in (by_id[pair.left], by_id[pair.right]) for pair in made)
+
+
+def test_pairs_of_elsewhere_that_read_alike_are_not_served_and_their_votes_stay_and_are_reported(tmp_path: Path) -> None:
+    with VoteStore(tmp_path / "one.sqlite") as store:
+        store.add_pairs(SAME, make_new_pairs(SAME))
+        waiting = store.waiting("r1", 9)
+        assert len(waiting) == 2
+        (alike,) = {pair.pair_id for pair in store.pairs()} - set(waiting)
+        other = store.take(Ballot(waiting[0], "r1", "A", 3))
+        vote = store.take(Ballot(alike, "r1", "A", 3))
+        assert {one for one, _, _ in store.votes()} == {vote, other}
+        assert find_equal_text_votes(store) == (2, [vote])
+
+
+def test_numbers_that_were_computed_are_read_with_two_decimals_and_what_a_model_wrote_as_it_is() -> None:
+    text, names = "[13.861358859921921, 86, 1.25e-14, 9.5, 2.123456e-7]", build_blinding([])
+    assert read_text(text, "baseline/uniform", names) == "[13.86, 86, 0.00, 9.5, 0.00]"
+    assert read_text(text, "openai/x", names) == text
+
+
+def vote(store: VoteStore, waiting: WaitingPairs, reviewer: str) -> str:
+    """The next pair of the reviewer, with a vote on it."""
+    pair = waiting.choose_next(reviewer)
+    assert pair is not None
+    store.take(Ballot(pair.pair_id, reviewer, "A", 3))
+    return pair.pair_id
+
+
+def test_reviewers_who_come_at_once_get_different_pairs_and_keep_them(store: VoteStore) -> None:
+    every = filled(store)
+    waiting = WaitingPairs(store)
+    first = {f"r{place}": waiting.choose_next(f"r{place}") for place in range(80)}
+    assert {pair.pair_id for pair in first.values() if pair} == set(every)
+    assert {who: waiting.choose_next(who) for who in first} == first
+
+
+def test_pairs_with_the_fewest_votes_come_first(store: VoteStore) -> None:
+    every = filled(store)
+    waiting = WaitingPairs(store)
+    for turn in range(3):
+        for place in range(6):
+            vote(store, waiting, f"r{turn}-{place}")
+    assert Counter(one.pair_id for _, one, _ in store.votes()) == dict.fromkeys(every, 3)
+    assert sorted(vote(store, waiting, "all") for _ in every) == every
+    assert waiting.choose_next("all") is None
+
+
+def test_votes_and_pairs_of_other_processes_count(location: str) -> None:
+    with VoteStore(location) as store:
+        every = filled(store)
+        waiting = WaitingPairs(store)
+        assert waiting.choose_next("r1")
+        for pair_id in every[:5]:
+            store.take(Ballot(pair_id, "elsewhere", "A", 3))
+        found = waiting.choose_next("r2")
+        assert found
+        assert found.pair_id == every[5]
+        for pair_id in every:
+            store.take(Ballot(pair_id, "r3", "A", 3))
+        assert waiting.choose_next("r3") is None
+        rows = responses(2, items=2)
+        store.add_pairs(rows, make_new_pairs(rows, store.pairs()))
+        assert waiting.choose_next("r3")
+
+
+def test_pairs_for_later_come_last_in_their_order(store: VoteStore) -> None:
+    every = filled(store)
+    waiting = WaitingPairs(store)
+    later = (every[2], "0" * 32, every[0])
+    seen = []
+    while (pair := waiting.choose_next("r1", later=later)) is not None:
+        seen.append(pair.pair_id)
+        store.take(Ballot(pair.pair_id, "r1", "A", 3))
+    assert sorted(seen[:4]) == [one for one in every if one not in later]
+    assert seen[4:] == [every[2], every[0]]
+    first = waiting.choose_next("r2")
+    assert first
+    other = waiting.choose_next("r2", later=(first.pair_id,))
+    assert other
+    assert other.pair_id != first.pair_id
+    assert waiting.pair(first.pair_id) == first
+    with pytest.raises(UnknownPair, match="there is no pair"):
+        waiting.pair("0" * 32)
+
+
+def test_how_far_a_reviewer_is(store: VoteStore) -> None:
+    filled(store)
+    waiting = WaitingPairs(store)
+    assert waiting.progress("r1") == (0, 6, True)
+    vote(store, waiting, "r1")
+    vote(store, waiting, "r2")
+    assert waiting.progress("r1") == (1, 5, True)
+    rows = responses(8, 2)
+    store.add_pairs(rows, make_new_pairs(rows, store.pairs()))
+    assert waiting.progress("r1") == (1, 2 * 28 - 1, False)
