@@ -178,13 +178,6 @@ def test_items_of_several_clusters_are_judged_by_whole_clusters() -> None:
     assert found["score_high"] - found["score_low"] > 1.5 * (alone["score_high"] - alone["score_low"])
 
 
-def test_nothing_scored_has_no_mean_and_says_so() -> None:
-    found = only([("s", "i", "c", "judge_failed", None), ("s", "j", "c", "skipped_sample", None)])
-    assert (found["score"], found["parse_rate"], found["macro_score"]) == (None, None, None)
-    assert (found["n_total"], found["n_scored"], found["n_failed"], found["n_skipped"]) == (2, 0, 1, 1)
-    assert found["note"] == "no response has a score"
-
-
 def test_equal_scores_have_the_interval_of_shares() -> None:
     """Items or subjects with one and the same score had no interval, and nearly the same ones a far too narrow one."""
     low, high = map(float, compute_wilson_interval(4.5, 9))

@@ -17,7 +17,6 @@ from dtef_pipeline.survey.attributes import (
     is_non_answer,
     make_segment_key,
     normalise_attribute_name,
-    require_unique_segment_keys,
     segment,
     slugify,
 )
@@ -74,12 +73,6 @@ def test_attribute_names_have_one_spelling(name: str, expected: str) -> None:
 def test_a_value_that_makes_no_key_is_refused() -> None:
     with pytest.raises(SurveyError, match=r"file:3: .*a letter or digit.*'\?\?\?'"):
         segment({"country": "???"}, 12, where="file", line=3)
-
-
-def test_two_values_of_one_key_are_refused() -> None:
-    both = [segment({"city": "A b"}, 12, where="file"), segment({"city": "A-b"}, 12, where="file")]
-    with pytest.raises(SurveyError, match=r"two segments have the same key 'city:a-b'; got \['A b', 'A-b'\]"):
-        require_unique_segment_keys(both, where="file")
 
 
 def test_profile_questions_ask_who_the_respondent_is() -> None:

@@ -11,6 +11,7 @@ import pytest
 from dtef_pipeline.survey.completeness import require_whole_survey
 from dtef_pipeline.survey.model import Survey
 from dtef_pipeline.survey.observations import ObservedRound, observe
+from dtef_pipeline.survey.scoring.metrics import js
 from dtef_pipeline.survey.scoring.references import compute_reference_scores
 
 #                segments, questions, pairs in the JSON, pairs of the folder with fewer than 10 respondents
@@ -41,13 +42,6 @@ def test_the_published_rounds_are_whole(published: Both) -> None:
     for both in published.values():
         for observed in both:
             assert set(observed.findings["level"].to_pylist()) <= {"info"}
-
-
-def similarity(p: np.ndarray, q: np.ndarray) -> float:
-    """1 - sqrt of the Jensen-Shannon divergence in bits."""
-    m = (p + q) / 2
-    bits = sum(float(np.sum(a[a > 0] * np.log2(a[a > 0] / m[a > 0]))) for a in (p, q)) / 2
-    return 1 - max(bits, 0.0) ** 0.5
 
 
 @pytest.mark.parametrize("round_id", EXPECTED)
@@ -97,7 +91,7 @@ def test_reference_scores_over_all_pairs_are_the_known_ones(published: Both) -> 
     rows = [r for from_json, _ in published.values() for r in from_json.responses.to_pylist()]
     assert len(rows) == 10_288
     uniform, population, others = (
-        np.mean([similarity(np.array(r["observed"]), np.array(reference(r))) for r in rows])
+        np.mean([js(reference(r), r["observed"]) for r in rows])
         for reference in (
             lambda r: [1 / len(r["options"])] * len(r["options"]),
             lambda r: r["population"],

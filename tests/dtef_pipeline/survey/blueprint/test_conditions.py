@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.asking.tokens import estimate_tokens
 from dtef_pipeline.errors import DtefError
-from dtef_pipeline.survey.blueprint.answers import build_response_schema, describe_form_for_system, describe_form_for_user
+from dtef_pipeline.survey.blueprint.answers import build_response_schema
 from dtef_pipeline.survey.blueprint.options import PROFILES, REASONINGS, TASKS, BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints, list_left_out
 from dtef_pipeline.survey.blueprint.wording import format_option_letter
@@ -26,18 +26,6 @@ FORMS = [
     for task, reasoning, structured, profile in product(TASKS, REASONINGS, (False, True), PROFILES)
     if (task, profile) != ("shift", "population")
 ]
-MARKERS = {
-    "distribution": "DISTRIBUTION:",
-    "shift": "DISTRIBUTION:",
-    "synthetic-individuals": "ANSWERS:",
-    "batch": "DISTRIBUTIONS:",
-}
-KEYS = {
-    "distribution": ["distribution"],
-    "shift": ["distribution"],
-    "synthetic-individuals": ["answers"],
-    "batch": ["Q1", "Q2"],
-}
 
 
 def asked(table: Any = PLAIN, condition: str = "distribution", levels: tuple[str, ...] = ("0",)) -> list[dict[str, Any]]:
@@ -171,29 +159,6 @@ def test_a_change_in_the_survey_is_another_prompt_where_it_is_seen(options: Blue
         assert [one == other for one, other in zip(plain, ids(**change), strict=True)] == [False] * together + [True] * (
             4 - together
         )
-
-
-@pytest.mark.parametrize("options", FORMS, ids=lambda options: options.condition)
-def test_system_user_and_schema_ask_for_one_form(options: BlueprintOptions) -> None:
-    system, user, schema = (
-        describe_form_for_system(options),
-        describe_form_for_user(options, [3, 4]),
-        build_response_schema(options, [3, 4]),
-    )
-    marker = MARKERS[options.task]
-    marked = options.reasoning == "cot" and not options.structured
-    for text in (system, user):
-        assert (marker in text) == marked
-        assert ("step" in text) == (options.reasoning == "cot")
-        assert ("only" in text) == (not marked)
-        assert ("JSON object" in text) == (options.structured or options.task == "batch")
-        assert ('"reasoning"' in text) == (options.reasoning == "cot" and options.structured)
-    assert (schema is not None) == options.structured
-    if schema is not None:
-        example = json.loads(system[system.index("{") :])
-        properties = list(json.loads(schema)["properties"])
-        assert properties == list(example) == (["reasoning"] if options.reasoning == "cot" else []) + KEYS[options.task]
-        assert all(f'"{key}"' in user for key in properties)
 
 
 def objects(schema: Any) -> list[dict[str, Any]]:

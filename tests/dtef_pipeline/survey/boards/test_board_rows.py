@@ -8,7 +8,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import click
 import duckdb
 import numpy as np
 import pandas as pd
@@ -16,7 +15,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from dtef_pipeline.boards.boards import load_evidence
-from dtef_pipeline.cli.options import WIDE_META
 from dtef_pipeline.cli.survey.boards import describe_unranked, find_reasons_without_score, render_board
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import TABLES
@@ -189,17 +187,6 @@ def test_a_narrow_terminal_shows_what_a_view_is_about(
         missing = shown.partition("not shown: ")[2].replace("\n", " ").partition(";")[0].split(", ")
         kept = [name for name in list_subject_columns(by) if name in frame]
         assert not {heading(name) for name in kept} & set(missing)
-
-
-def test_a_board_has_eight_columns_and_says_how_to_see_the_others(frames: dict[str, pd.DataFrame]) -> None:
-    frame = frames["overall"]
-    header, *_, last = render_board("overall", frame).splitlines()
-    assert "skill interval" in last
-    assert "--wide" in last
-    assert "skill interval" not in header
-    with click.Context(click.Command("board")) as context:
-        context.meta[WIDE_META] = True
-        assert "skill interval" in render_board("overall", frame).splitlines()[0]
 
 
 def test_the_board_of_several_context_levels_is_those_of_each(

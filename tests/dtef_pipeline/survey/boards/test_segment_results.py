@@ -55,17 +55,6 @@ def test_batteries_are_drawn_whole_each_segments_own() -> None:
     assert result(rows, few)["score_low"] is None, "32 questions in 4 batteries"
 
 
-def test_other_segments_do_not_move_an_interval() -> None:
-    kenya = asked([0.2, 0.4, 0.6, 0.8, 0.7, 0.5])
-    chile = asked([0.9] * 30, segment="country:chile", value="Chile")
-    both, alone = result(kenya + chile, segment="country:kenya"), result(kenya)
-    assert [both[end] for end in ("score_low", "score_high")] == pytest.approx(
-        [alone[end] for end in ("score_low", "score_high")]
-    )
-    assert both["n_scored"] == alone["n_scored"]
-    assert result(kenya + chile, segment="country:chile")["score_low"] == pytest.approx(0.9)
-
-
 def surveyed(**given: Any) -> tuple[list[Row], pa.Table]:
     """Forty read predictions, and the survey they are scored against."""
     answers = np.random.default_rng(6).dirichlet([4, 3, 2], size=40).tolist()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.survey.reading.parsing import parse_response, parse_responses
+from dtef_pipeline.survey.reading.parsing import parse_response
 from tests.made.model_texts import AGES, COUNTS, FOUR, NOT_OK, OK, THREE
 
 
@@ -146,21 +145,3 @@ def test_no_text_breaks_the_parser(text: str, options: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("text", ["[" * 100_000, "{" * 100_000, "1" * 100_000, "a: 1 b: 2 " * 20_000, "<think>" * 50_000])
 def test_endless_repetition_is_survived(text: str) -> None:
     assert parse_response(text, 3, THREE).status in ("unparseable", "wrong_length")
-
-
-def as_rows(texts: list[str | None], options: list[tuple[str, ...]]) -> list[tuple[object, ...]]:
-    columns = parse_responses(texts, pa.array([list(o) for o in options], pa.list_(pa.string())))
-    lists = [None if d is None else tuple(d) for d in columns.distribution.to_pylist()]
-    return list(zip(columns.status.to_pylist(), lists, columns.reason.to_pylist(), strict=True))
-
-
-def by_row(texts: list[str | None], options: list[tuple[str, ...]]) -> list[tuple[object, ...]]:
-    parsed = [parse_response(t, len(o), o) for t, o in zip(texts, options, strict=True)]
-    return [(p.status, p.distribution, p.reason) for p in parsed]
-
-
-def test_columns_are_read_as_rows_are() -> None:
-    cases = [(t, o) for t, o, *_ in [*OK, *NOT_OK]] + [("[1]", ("Yes",)), ("[007, 3, 1]", THREE), ("[0,0,0]", THREE)]
-    texts, options = [t for t, _ in cases], [o for _, o in cases]
-    assert as_rows(texts, options) == by_row(texts, options)
-    assert as_rows([], []) == []
