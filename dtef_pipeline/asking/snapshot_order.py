@@ -13,7 +13,7 @@ from typing import Any
 
 import duckdb
 
-from dtef_pipeline.asking.snapshot_label import parse_label_time
+from dtef_pipeline.asking.snapshot_name import parse_label_time
 
 FIRST_LABEL = "base"
 """The default label; it precedes other labels without a known time."""

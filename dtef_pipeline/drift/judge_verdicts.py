@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.asking.models import strip_settings
-from dtef_pipeline.asking.snapshot_label import snapshot_time
+from dtef_pipeline.asking.snapshot_name import snapshot_time
 from dtef_pipeline.asking.snapshot_order import sort_labels
 from dtef_pipeline.drift.rule import apply_drift_rule
 from dtef_pipeline.drift.settings import WatchOptions

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 
 from pydantic import Field
 
-from dtef_pipeline.asking.snapshot_label import require_safe
+from dtef_pipeline.asking.snapshot_name import require_safe
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import DtefError
 from resources.evaluations.evaluation_store import RunSpec

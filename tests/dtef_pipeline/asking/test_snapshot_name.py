@@ -10,7 +10,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from dtef_pipeline.asking.snapshot_label import LONGEST_LABEL, require_label, require_one_spelling, snapshot_time
+from dtef_pipeline.asking.snapshot_name import LONGEST_LABEL, require_label, require_one_spelling, snapshot_time
 from dtef_pipeline.asking.snapshot_order import among, read_snapshot_times, snapshot_order, sort_labels, take_times
 from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.drift.models import compute_model_drift, drift_checks
