@@ -19,7 +19,7 @@ _NO_SERVER = ("DagsterUserCodeUnreachableError", "DagsterCodeLocationLoadError",
 """Dagster's errors for a code server that is down, hangs, or failed to load the code."""
 _WITH_SCHEME = re.compile(r"[\w+.-]+://\S+")
 _FOLDERS = re.compile(r"(?<![\w.])/(?:[^\s/:;,'\"]+/)+(?=[^\s/])")
-_OF_A_SERVER = re.compile(r'\b(server at|for user|user|role|host name|database) "[^"]*"')
+_SERVER_NAME = re.compile(r'\b(server at|for user|user|role|host name|database) "[^"]*"')
 
 
 class SensorTicks(NamedTuple):
@@ -101,5 +101,5 @@ def _format_tick_error(error: object) -> str:
     chain = list(parse_error_chain(error))
     if any(link.kind.endswith(_NO_SERVER) for link in chain):
         return "Dagster's code server does not answer"
-    text = _OF_A_SERVER.sub(r"\1 ...", _FOLDERS.sub("", _WITH_SCHEME.sub("...", format_one_line(chain))))
+    text = _SERVER_NAME.sub(r"\1 ...", _FOLDERS.sub("", _WITH_SCHEME.sub("...", format_one_line(chain))))
     return text if len(text) <= _LONGEST_ERROR else f"{text[: _LONGEST_ERROR - 3]}..."

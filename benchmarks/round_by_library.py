@@ -114,7 +114,7 @@ def library_roll_ups_pass(survey: Path, round_id: str) -> None:
 
     from dtef_pipeline.boards.cells import TARGETS
     from dtef_pipeline.boards.memory_tables import copy_into_memory
-    from dtef_pipeline.survey.boards.board_rows import CODED, HELD
+    from dtef_pipeline.survey.boards.board_rows import BOARD_SOURCES, TEXT_COLUMNS
     from dtef_pipeline.survey.boards.question_links import build_question_batteries
     from dtef_pipeline.survey.keys import KEYS
     from resources.settings import Settings
@@ -122,12 +122,12 @@ def library_roll_ups_pass(survey: Path, round_id: str) -> None:
 
     house = Warehouse(Settings.read_environment().warehouse)
     house.write("question_batteries", build_question_batteries(house.connect(only=["survey_responses"])))
-    tables = house.connect(only=HELD)
-    copy_into_memory(tables, HELD, CODED, KEYS)
+    tables = house.connect(only=BOARD_SOURCES)
+    copy_into_memory(tables, BOARD_SOURCES, TEXT_COLUMNS, KEYS)
     with ThreadPoolExecutor(len(TARGETS)) as threads:
-        of_targets = list(threads.map(lambda targets: _views(tables, targets), TARGETS))
-    for table in of_targets[0]:
-        rows = pd.concat([made[table] for made in of_targets], ignore_index=True)
+        targets_option = list(threads.map(lambda targets: _views(tables, targets), TARGETS))
+    for table in targets_option[0]:
+        rows = pd.concat([made[table] for made in targets_option], ignore_index=True)
         schema = TABLES[table].schema
         names = rows.columns if schema is None else schema.names
         written = pa.Table.from_pandas(rows[names], schema=schema, preserve_index=False)

@@ -26,7 +26,7 @@ Place = tuple[int | str, ...]
 _Model = TypeVar("_Model", bound=BaseModel)
 _LONGEST_ECHO = 80
 _KNOWN = "; known: "
-_MOST_IN_LINE = 20
+_MAX_IN_LINE = 20
 """Maximum number of reasons in a message."""
 _OF_KEY = "[key]"
 """Pydantic's suffix of the path if the key itself is wrong."""
@@ -188,8 +188,7 @@ def format_in_one_line(
 ) -> str:
     """Return the first 20 reasons in one line, for values that are not in a document. `format_place`: names the place of a value."""
     fault_texts = [
-        f"{format_place(item.place)}: {item.message}".removeprefix(": ")
-        for item in islice(reasons(error, model), _MOST_IN_LINE)
+        f"{format_place(item.place)}: {item.message}".removeprefix(": ") for item in islice(reasons(error, model), _MAX_IN_LINE)
     ]
     n_more = error.error_count() - len(fault_texts)
     return "; ".join([*fault_texts, f"and {n_more:,} more"] if n_more else fault_texts)

@@ -23,7 +23,7 @@ from resources.settings import Settings
 ATTEMPTS = 4
 LONGEST_RETRY_WAIT_S = 20.0
 """A longer requested wait fails the request."""
-MOST_REPLY_BYTES = 20_000_000
+MAX_REPLY_BYTES = 20_000_000
 """A longer reply is not a list of a few documents."""
 SECRET_LEFT_OUT = "[secret]"  # noqa: S105 - what stands in its place
 _STATUSES_TO_TRY_AGAIN = frozenset({408, 425, 429})
@@ -159,8 +159,8 @@ def post_once(url: str, message: Mapping[str, Any], timeout: float) -> tuple[int
                 raise PostFailure(f"{where} answered {response.status_code}", wait if is_retryable else None)
             for part in response.iter_bytes():
                 content += part
-                if len(content) > MOST_REPLY_BYTES:
-                    raise PostFailure(f"{where}: the reply is longer than {MOST_REPLY_BYTES:,} bytes")
+                if len(content) > MAX_REPLY_BYTES:
+                    raise PostFailure(f"{where}: the reply is longer than {MAX_REPLY_BYTES:,} bytes")
                 if time.monotonic() > deadline:
                     raise PostFailure(f"{where}: no answer in time", 0.0)
     except httpx.TransportError as error:

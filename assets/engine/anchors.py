@@ -20,7 +20,7 @@ from dtef_pipeline.drift.subject import AnchorSubject, Row, Subject
 from dtef_pipeline.drift.verdict_tables import ANCHORS
 from dtef_pipeline.family.stage import Limits
 
-_AT_A_TIME = 5_000
+_BATCH_SIZE = 5_000
 
 
 def build_anchor_asset(
@@ -51,7 +51,7 @@ def build_anchor_asset(
         expected = Counter(judging.judge.name for judging in judged)
         tables = [ANCHORS.empty_table()]
         with asking(context, store, settings, specs, expected, limits(store, settings)) as ask:
-            for window in split_into_windows(judged, _AT_A_TIME):
+            for window in split_into_windows(judged, _BATCH_SIZE):
                 outcomes = play([judging.episode for judging in window], ask, store.responses.responses)
                 tables.append(build_anchor_rows(settings.snapshot, window, outcomes, source.read))
         rows = pa.concat_tables(tables)

@@ -41,7 +41,7 @@ _MARK_TOKENS = 3
 _STAND_IN_WORD = " say"
 """One token by `estimate_tokens`, and about as many characters as in prose."""
 _HEX_AS_LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
-_AT_NO_TIME = datetime(2000, 1, 1, tzinfo=UTC)
+_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _CUT = "length"
 _UNFORESEEN = Forecast()
 
@@ -399,7 +399,7 @@ class _Playing:
 def _make_response(request: Request, text: str, finish_reason: str | None = None) -> Response:
     model = request.model
     fields = (request.key, request.prompt_id, model.name, model.variant, request.draw, request.snapshot)
-    return Response(*fields, text, finish_reason, None, None, None, None, None, 0.0, 1, _AT_NO_TIME, role=request.role)
+    return Response(*fields, text, finish_reason, None, None, None, None, None, 0.0, 1, _EPOCH, role=request.role)
 
 
 def _estimate_max_tokens(request: Request) -> float:

@@ -26,10 +26,10 @@ def collect_site_documents(warehouse: Warehouse, settings: Settings) -> list[Fam
     return [import_module(module).build_documented_site(settings) for module in modules if find_spec(module)]
 
 
-_MADE_OF = sorted({*PREFERENCE_ROLL_UP_NAMES, *chain.from_iterable(FAMILY_ROLL_UPS.values())} - {REPORT})
+_INPUTS = sorted({*PREFERENCE_ROLL_UP_NAMES, *chain.from_iterable(FAMILY_ROLL_UPS.values())} - {REPORT})
 
 
-@dg.asset(name=REPORT, deps=[dg.AssetKey(name) for name in _MADE_OF], **roll_up(code_version="1", kinds={"html"}))
+@dg.asset(name=REPORT, deps=[dg.AssetKey(name) for name in _INPUTS], **roll_up(code_version="1", kinds={"html"}))
 def report(store: Store) -> dg.MaterializeResult[Any]:
     """One static site for researchers over all families: findings, leaderboards, models side by side, drift, data, method.
 

@@ -18,7 +18,7 @@ from resources.evaluations.evaluation_store import QUEUE_SENSOR, QUEUE_TAG, Eval
 from resources.failures import format_one_line, links
 from resources.responses.database import ResponseDatabase
 
-MOST_REQUESTS = 20
+MAX_REQUESTS = 20
 """How often a run is requested if it does not appear."""
 _IS_ALIVE = (
     dg.DagsterRunStatus.NOT_STARTED,
@@ -153,10 +153,8 @@ def _handle_missing_run(tick: _Tick, evaluation: Evaluation, canceller: str | No
     requests = tick.requested.get(evaluation.queue_id, 0)
     if requests is None:
         tick.store.end(evaluation.queue_id, "failed", {"reason": "its run was deleted in Dagster"})
-    elif requests >= MOST_REQUESTS:
-        reason = (
-            f"Dagster created no run after {MOST_REQUESTS} requests; the ticks of the sensor {QUEUE_SENSOR} have the reason"
-        )
+    elif requests >= MAX_REQUESTS:
+        reason = f"Dagster created no run after {MAX_REQUESTS} requests; the ticks of the sensor {QUEUE_SENSOR} have the reason"
         tick.store.end(evaluation.queue_id, "failed", {"reason": reason})
     else:
         return _request(tick.context, evaluation)

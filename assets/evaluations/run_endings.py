@@ -14,10 +14,10 @@ from resources.evaluations.evaluation_store import EventKind
 
 RETRY_PATIENCE_S = 600.0
 """How long a failed run may wait for its restart. The daemon restarts within seconds, if at all."""
-MOST_TOLD_PARTITIONS = 200
+MAX_REPORTED_PARTITIONS = 200
 """Most partitions whose failure an event explains."""
-_LONGEST_TOLD_REASON = 2_000
-_WORKER_IS_GONE = ("This run has been marked as failed from outside the execution context", "Detected run worker status")
+_MAX_REASON_CHARACTERS = 2_000
+_WORKER_LOST = ("This run has been marked as failed from outside the execution context", "Detected run worker status")
 """Prefixes of Dagster's messages on a run whose process is gone."""
 CANCELLED_TAG = "dtef/cancelled_by"
 """Tag of a run: who cancelled its evaluation."""
@@ -89,15 +89,15 @@ def find_failure_reasons(instance: dg.DagsterInstance, run: dg.DagsterRun) -> di
         others = f"{format_count(n, 'partition')} failed, the first: " if (n := len(partition_reasons)) > 1 else ""
         stage_reasons.append(f"{others}{first}: {reason}")
     reason = "; ".join(dict.fromkeys(stage_reasons)) or _describe_worker_end(instance, run)
-    failures = dict(sorted(partition_reasons.items())[:MOST_TOLD_PARTITIONS])
-    return {"reason": reason[:_LONGEST_TOLD_REASON], **({"failed": failures} if failures else {})}
+    failures = dict(sorted(partition_reasons.items())[:MAX_REPORTED_PARTITIONS])
+    return {"reason": reason[:_MAX_REASON_CHARACTERS], **({"failed": failures} if failures else {})}
 
 
 def _describe_worker_end(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:
     """Return why a run without a failed step failed."""
     ends = instance.all_logs(run.run_id, of_type=dg.DagsterEventType.RUN_FAILURE)
     message = next((entry.get_dagster_event().message or entry.user_message for entry in reversed(ends)), "")
-    if message.startswith(_WORKER_IS_GONE):
+    if message.startswith(_WORKER_LOST):
         n_starts = 1 + int(run.tags.get(RETRY_NUMBER_TAG, "0"))
         return f"its worker died, {format_count(n_starts, 'time')}: it was killed, or ran out of memory"
     return message or "the run failed without a reason"

@@ -19,7 +19,7 @@ from resources.failures import format_one_line, links
 _RUN_ENDS = {dg.DagsterEventType.RUN_SUCCESS, dg.DagsterEventType.RUN_FAILURE, dg.DagsterEventType.RUN_CANCELED}
 _READ_TYPES = {dg.DagsterEventType.RUN_START, dg.DagsterEventType.ENGINE_EVENT, *_RUN_ENDS}
 _LOGGED_TOGETHER = 1_000
-_MOST_RUNS_KEPT = 200
+_MAX_RUNS_KEPT = 200
 """Most runs with cached events, so that reading continues where it stopped."""
 
 
@@ -59,7 +59,7 @@ class DagsterRunLog:
     def _read_run_events(self, run_id: str) -> list[RunLogEvent]:
         run_events = self._cache.setdefault(run_id, _RunEvents())
         self._cache.move_to_end(run_id)
-        if len(self._cache) > _MOST_RUNS_KEPT:
+        if len(self._cache) > _MAX_RUNS_KEPT:
             self._cache.popitem(last=False)
         run_events.read_on(self._instance, run_id)
         return run_events.events

@@ -12,7 +12,7 @@ from dtef_pipeline.drift.verdict_text import has_shared_shift
 from resources.json_posts import post_once, require_address
 
 _TIMEOUT_S = 10.0
-_MOST_LINES = 10
+_MAX_LINES = 10
 """Series that the text describes."""
 _FIELDS = (
     *("family", "model", "model_variant", "setting", "latest_snapshot", "verdict", "shared_verdict"),
@@ -45,8 +45,8 @@ def build_message(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Rows of `drift` as one JSON document. Scores are fractions."""
     series = [{name: row[name] for name in _FIELDS} for row in rows]
     names = [f"{row['family']}, {row['model']}, {row['setting']}" for row in rows]
-    lines = [describe_verdict(row, name) for row, name in zip(rows, names[:_MOST_LINES], strict=False)]
-    remainder = [f"and {len(rows) - _MOST_LINES} more series"] if len(rows) > _MOST_LINES else []
+    lines = [describe_verdict(row, name) for row, name in zip(rows, names[:_MAX_LINES], strict=False)]
+    remainder = [f"and {len(rows) - _MAX_LINES} more series"] if len(rows) > _MAX_LINES else []
     return {"text": "\n".join([*lines, *remainder]), "series": series}
 
 

@@ -134,7 +134,7 @@ _SHIFT_SHOWN = ("n_snapshots", "shift", "shift_low", "shift_high", "first_snapsh
 _VERDICTS_SHOWN = ("verdict", "shared_verdict", "model", "setting", *_SHIFT_SHOWN, "net_shift")
 _RULE_SHOWN = ("partition", "model", "setting", "lowest_snapshot", "highest_snapshot", "lowest", "highest", "is_largest_gap")
 _JUDGES_PREVIEWED = ("verdict", "judge", "evaluator", *_SHIFT_SHOWN)
-_MOST_CHARTS = 12
+_MAX_CHARTS = 12
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ def _build_metadata(subject: Subject, rules: pa.Table, drift: ModelDrift, judges
     checks = drift.checks
     ranked = pa.Table.from_pylist(sorted(checks.to_pylist(), key=sort_key_of_verdict), checks.schema)
     flags = rules.filter(pc.equal(rules["flagged"], True)).sort_by([("gap", "descending")])
-    first = ranked.slice(0, _MOST_CHARTS).to_pandas()
+    first = ranked.slice(0, _MAX_CHARTS).to_pandas()
     keys = ["model_variant", "setting"]
     series = drift.series.to_pandas().merge(first[keys], on=keys)
     return {

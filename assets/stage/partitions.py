@@ -22,7 +22,7 @@ from assets.stage.dagster_internals import (
 from assets.stage.resources import Store
 from assets.stage.versions import Provenance, column_schema, log_together
 from dtef_pipeline.asking.models import Models
-from dtef_pipeline.asking.snapshot_name import require_label, require_one_spelling
+from dtef_pipeline.asking.snapshot_name import require_one_spelling, require_snapshot_name
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.keys import Space
@@ -44,7 +44,7 @@ SNAPSHOT_TAG = "dtef/snapshot"
 
 MODELS_TAG = "dtef/models"
 """A run's models, or players of games."""
-_MOST_TAGGED = 10
+_MAX_TAGGED = 10
 """Most names in a tag; further ones are counted."""
 
 FAILED_BECAUSE = "reasons"
@@ -243,8 +243,8 @@ def tag_run(context: dg.AssetExecutionContext, keys: Sequence[str]) -> None:
 
 
 def _format_some(names: Sequence[str]) -> str:
-    remaining = len(names) - _MOST_TAGGED
-    return ", ".join(names[:_MOST_TAGGED]) + (f" and {remaining} more" if remaining > 0 else "")
+    remaining = len(names) - _MAX_TAGGED
+    return ", ".join(names[:_MAX_TAGGED]) + (f" and {remaining} more" if remaining > 0 else "")
 
 
 def format_failures(failures: Mapping[str, str], total: int) -> str:
@@ -285,7 +285,7 @@ def _format_cell(value: object) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-ANSWERS_TOLD_EVERY_S = 2.0
+PROGRESS_INTERVAL_S = 2.0
 
 
 class StageEvents:
@@ -308,7 +308,7 @@ class StageEvents:
 
     def _report_progress(self, counts: CallCounts, total: int) -> None:
         """Report the number of answered requests, at long intervals since events are stored permanently."""
-        if time.monotonic() - self._reply_places < ANSWERS_TOLD_EVERY_S:
+        if time.monotonic() - self._reply_places < PROGRESS_INTERVAL_S:
             return
         self._reply_places = time.monotonic()
         progress_data = {"answered": counts.answered, "failed": counts.failed, "skipped": counts.skipped, "n_planned": total}
@@ -361,10 +361,10 @@ def require_snapshot(warehouse: Warehouse, table: str, space: Space, keys: Seque
     `table`: the partitions' table of responses.
     """
     labels = {label for key in keys for label in warehouse.values(table, "snapshot", **space.levels(key))}
-    require_one_spelling(require_label(snapshot, labels), labels)
+    require_one_spelling(require_snapshot_name(snapshot, labels), labels)
 
 
-ToBeAsked = TypeVar("ToBeAsked")
+PlanT = TypeVar("PlanT")
 """A stage's plan for a partition."""
 
 
@@ -373,9 +373,9 @@ def load_store_models(store: Store) -> Models:
     return load_known_models(store.settings, COMPUTED_MODELS)
 
 
-def split_batches(plans: Sequence[ToBeAsked], sizes: Sequence[int], limit: int) -> Iterator[list[ToBeAsked]]:
+def split_batches(plans: Sequence[PlanT], sizes: Sequence[int], limit: int) -> Iterator[list[PlanT]]:
     """Yield plans in order, in groups of total size up to `limit`; a larger plan has its own group."""
-    group: list[ToBeAsked] = []
+    group: list[PlanT] = []
     total = 0
     for plan, size in zip(plans, sizes, strict=True):
         if group and total + size > limit:

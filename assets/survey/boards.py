@@ -16,7 +16,7 @@ from assets.stage.versions import column_schema
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.statistics.seed import SEED
-from dtef_pipeline.survey.boards.board_rows import CODED, HELD, build_published_tables
+from dtef_pipeline.survey.boards.board_rows import BOARD_SOURCES, TEXT_COLUMNS, build_published_tables
 from dtef_pipeline.survey.boards.question_links import build_question_batteries
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS
 from dtef_pipeline.survey.boards.survey_boards import BREAKDOWNS
@@ -53,7 +53,7 @@ class BoardConfig(dg.Config):
 
 def publish_views(store: Store, config: BoardConfig, *tables: str) -> dict[str, pa.Table]:
     """Write these tables, computed from the survey's scores, and return them. Raises WarehouseError if nothing is scored yet."""
-    return publish(store, HELD, CODED, config.options, partial(build_published_tables, tables), "survey")
+    return publish(store, BOARD_SOURCES, TEXT_COLUMNS, config.options, partial(build_published_tables, tables), "survey")
 
 
 @dg.asset(deps=["segment_results"], **roll_up(code_version="12"))

@@ -9,7 +9,7 @@ from assets.stage.family_drift import build_drift_result, load_drift_section
 from assets.stage.resources import Store
 from dtef_pipeline.survey.drift_subject import SUBJECT
 
-_MOST_QUARANTINED = 0.25
+_MAX_QUARANTINED = 0.25
 """Share of a round's pairs in quarantine above which the check warns."""
 
 
@@ -23,7 +23,7 @@ def quarantine_is_small(store: Store) -> dg.AssetCheckResult:
         pairs = len(quarantine) - quarantine["question_id"].null_count
         n_responses = len(store.warehouse.rows("survey_responses", columns=["question_id"], round=round_id))
         shares[round_id] = pairs / max(1, pairs + n_responses)
-    offenders = [f"{round_id}: {share:.1%} of the pairs" for round_id, share in shares.items() if share > _MOST_QUARANTINED]
+    offenders = [f"{round_id}: {share:.1%} of the pairs" for round_id, share in shares.items() if share > _MAX_QUARANTINED]
     return verdict(offenders, n_checked=len(rounds), severity=dg.AssetCheckSeverity.WARN)
 
 

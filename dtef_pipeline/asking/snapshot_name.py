@@ -1,4 +1,4 @@
-"""Snapshot labels: which new ones are allowed, and the date that a label begins with. Stored labels of any form can be read."""
+"""Snapshot names: which new ones are allowed, and the date that a name begins with. Stored names of any form can be read."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 
 from dtef_pipeline.errors import ConfigError
 
-LONGEST_LABEL = 64
-LABEL_WORDS = f"up to {LONGEST_LABEL} letters a to z, digits, '.', '_' and '-'"
-"""The allowed form of a label, for messages."""
-_SAFE = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9._-]{{,{LONGEST_LABEL - 1}}}")
-"""Labels name folders, so they must be valid on any file system and object store."""
+MAX_SNAPSHOT_NAME = 64
+NAME_WORDS = f"up to {MAX_SNAPSHOT_NAME} letters a to z, digits, '.', '_' and '-'"
+"""The allowed form of a name, for messages."""
+_SAFE = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9._-]{{,{MAX_SNAPSHOT_NAME - 1}}}")
+"""A name becomes a folder, so it must be valid on any file system and object store."""
 _DATED = re.compile(
     r"(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2}(?![0-9])|(?:19|20)[0-9]{6}(?![0-9A-SU-Za-z]))(?:[T ](?P<time>[0-9][0-9:]*))?"
 )
@@ -24,46 +24,46 @@ _LIKE_A_DATE = re.compile(
 _DAY = timedelta(days=1)
 
 
-def require_safe(label: str) -> str:
-    """Return the label. Raises ConfigError if no snapshot may have it: labels name folders and appear in commands and pages."""
-    if not _SAFE.fullmatch(label) or ".." in label or label.endswith("."):
+def require_safe(name: str) -> str:
+    """Return the name. Raises ConfigError if no snapshot may have it: a name becomes a folder and appears in commands and pages."""
+    if not _SAFE.fullmatch(name) or ".." in name or name.endswith("."):
         raise ConfigError(
-            f"snapshot {label!r}: allowed: {LABEL_WORDS}, such as base, night-2 or 2026-01-31; without '..', and with no '.' or '-' at the "
+            f"snapshot {name!r}: allowed: {NAME_WORDS}, such as base, rerun-2 or 2026-01-31; without '..', and with no '.' or '-' at the "
             "beginning and no '.' at the end"
         )
-    return label
+    return name
 
 
-def require_label(label: str, labels: Collection[str] = ()) -> str:
-    """Return the label. Raises ConfigError, with the allowed forms, if no new snapshot may have it.
+def require_snapshot_name(name: str, names: Collection[str] = ()) -> str:
+    """Return the name. Raises ConfigError, with the allowed forms, if no new snapshot may have it.
 
-    `labels`: existing labels of partitions. They only have to be safe (`require_safe`), because their responses were paid for.
+    `names`: existing names of partitions. They only have to be safe (`require_safe`), because their responses were paid for.
     """
-    require_safe(label)
-    if label in labels:
-        return label
-    if _LIKE_A_DATE.match(label) and not _is_dated(label):
+    require_safe(name)
+    if name in names:
+        return name
+    if _LIKE_A_DATE.match(name) and not _is_dated(name):
         raise ConfigError(
-            f"snapshot {label!r} looks like a date but is not one; allowed: a date written as year-month-day, such as 2026-01-31, with a "
-            "time as in 2026-01-31T0200 or with more words behind it, or a label that does not look like a date"
+            f"snapshot {name!r} looks like a date but is not one; allowed: a date written as year-month-day, such as 2026-01-31, with a "
+            "time as in 2026-01-31T0200 or with more words behind it, or a name that does not look like a date"
         )
-    return label
+    return name
 
 
-def require_one_spelling(label: str, labels: Iterable[str]) -> None:
-    """Raise ConfigError if a stored label differs only in capitals: some file systems treat both as one folder."""
-    if match := next((candidate for candidate in labels if candidate != label and candidate.lower() == label.lower()), None):
+def require_one_spelling(name: str, names: Iterable[str]) -> None:
+    """Raise ConfigError if a stored name differs only in capitals: some file systems treat both as one folder."""
+    if match := next((candidate for candidate in names if candidate != name and candidate.lower() == name.lower()), None):
         raise ConfigError(
-            f"snapshot {label!r}: it differs from the stored {match!r} only in capitals; allowed: {match}, or another label"
+            f"snapshot {name!r}: it differs from the stored {match!r} only in capitals; allowed: {match}, or another name"
         )
 
 
-def parse_label_time(label: str) -> tuple[datetime, timedelta] | None:
-    """Return the time (UTC, without a zone) that a label begins with, and its duration: a day for a date, zero for a time of day.
+def parse_name_time(name: str) -> tuple[datetime, timedelta] | None:
+    """Return the time (UTC, without a zone) that a name begins with, and its duration: a day for a date, zero for a time of day.
 
-    Returns None if the label begins with no date.
+    Returns None if the name begins with no date.
     """
-    match = _DATED.match(label)
+    match = _DATED.match(name)
     if match is None:
         return None
     try:
@@ -74,26 +74,26 @@ def parse_label_time(label: str) -> tuple[datetime, timedelta] | None:
     return (day, _DAY) if time is None else (time, timedelta(0))
 
 
-def snapshot_time(label: str, first_response: datetime | None) -> datetime | None:
-    """Return when a snapshot was taken (UTC, without a zone): the time that its label begins with, or else that of its first response."""
-    if (named := parse_label_time(label)) is not None:
+def snapshot_time(name: str, first_response: datetime | None) -> datetime | None:
+    """Return when a snapshot was taken (UTC, without a zone): the time that its name begins with, or else that of its first response."""
+    if (named := parse_name_time(name)) is not None:
         return named[0]
     return None if first_response is None else first_response.replace(tzinfo=None)
 
 
 def _parse_day_and_time(match: re.Match[str]) -> datetime | None:
-    """Return the day and time of a label, or None if it has no valid time."""
+    """Return the day and time of a name, or None if it has no valid time."""
     try:
         return datetime.fromisoformat(f"{match['day']}T{match['time']}") if match["time"] else None
     except ValueError:
         return None
 
 
-def _is_dated(label: str) -> bool:
-    """Return whether the date that a label begins with, and its time if any, are valid."""
-    match = _DATED.match(label)
+def _is_dated(name: str) -> bool:
+    """Return whether the date that a name begins with, and its time if any, are valid."""
+    match = _DATED.match(name)
     return (
         match is not None
-        and parse_label_time(label) is not None
+        and parse_name_time(name) is not None
         and (not match["time"] or _parse_day_and_time(match) is not None)
     )

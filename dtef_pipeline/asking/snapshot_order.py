@@ -13,7 +13,7 @@ from typing import Any
 
 import duckdb
 
-from dtef_pipeline.asking.snapshot_name import parse_label_time
+from dtef_pipeline.asking.snapshot_name import parse_name_time
 
 FIRST_LABEL = "base"
 """The default label; it precedes other labels without a known time."""
@@ -33,12 +33,12 @@ def snapshot_order(connection: duckdb.DuckDBPyConnection) -> list[str]:
     if not has_times and not has_several_snapshots(connection):
         return [label for (label,) in connection.execute("SELECT DISTINCT snapshot::VARCHAR FROM scores").fetchall()]
     rows = _query_times(connection, TIMES_TABLE) if has_times else read_snapshot_times(connection)
-    return sort_labels({label: convert_microseconds(us) for label, us in rows})
+    return sort_snapshots({label: convert_microseconds(us) for label, us in rows})
 
 
 def order_in(connection: duckdb.DuckDBPyConnection, table: str) -> list[str]:
     """Return the labels of all snapshots in a table with the columns `snapshot` and `answered_at`, earliest first."""
-    return sort_labels(
+    return sort_snapshots(
         {label: convert_microseconds(us) for label, us in _query_times(connection, f"({build_times_sql(table)})")}
     )
 
@@ -68,7 +68,7 @@ def take_times(connection: duckdb.DuckDBPyConnection, snapshot_times: Sequence[t
     connection.executemany(f"INSERT INTO {TIMES_TABLE} VALUES (?, make_timestamptz(?))", [list(row) for row in snapshot_times])
 
 
-def sort_labels(first_responses: Mapping[str, datetime | None]) -> list[str]:
+def sort_snapshots(first_responses: Mapping[str, datetime | None]) -> list[str]:
     """Sort labels, earliest first, by the time of their first response (None if unknown, as without model calls).
 
     Labels without any time come first, where they hide no other. At equal times the first response decides, then the label, with `base`
@@ -87,12 +87,12 @@ def among(order: Sequence[str], labels: Iterable[str]) -> list[str]:
     """Return the labels in the given order; any that it lacks come first."""
     label_set = set(labels)
     ordered_labels = [label for label in order if label in label_set]
-    return [*sort_labels(dict.fromkeys(label_set.difference(ordered_labels))), *ordered_labels]
+    return [*sort_snapshots(dict.fromkeys(label_set.difference(ordered_labels))), *ordered_labels]
 
 
 def _sort_key(label: str, first_response: datetime | None) -> tuple[Any, ...]:
     first = first_response.astimezone(UTC).replace(tzinfo=None) if first_response and first_response.tzinfo else first_response
-    named = parse_label_time(label)
+    named = parse_name_time(label)
     time = first if named is None else named[0]
     if named is not None and first is not None and named[0] <= first < named[0] + named[1]:
         time = first

@@ -25,7 +25,7 @@ from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.tables import ANSWERED, STATUSES
 
 TARGETS, CELLS = ("clean", "all"), ("own", "shared")
-COUNTED = ("n_total", "n_ok", "n_answered", *(f"n_{status}" for status in STATUSES if status != "ok"))
+COUNT_COLUMNS = ("n_total", "n_ok", "n_answered", *(f"n_{status}" for status in STATUSES if status != "ok"))
 """Counts of draws: all, parsed, answered, and by status."""
 _LACKING = re.compile(r'(?:[Cc]olumn (?:named )?|[Tt]able )"(\w+)"')
 
@@ -163,7 +163,7 @@ def load_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> 
 
     `connection` has a `scores` view and optionally `reference_scores`. Columns: those that identify a row, with its `snapshot`, `same_item`
     (equal for equal items) and `cluster` (equal for dependent rows), all categorical; `score` (under the policy, 0-1, higher is better;
-    null if unscored), `parsed_score` (only parsed draws), the subject's `corrected` (lower is better, can be negative), COUNTED; its
+    null if unscored), `parsed_score` (only parsed draws), the subject's `corrected` (lower is better, can be negative), COUNT_COLUMNS; its
     `facts` and, under the board's metric, its `references`: null without `reference_scores`, whose partitions must be ingested again.
     """
     connection.execute("SET threads = 1")
@@ -178,7 +178,7 @@ def load_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> 
     named = ", ".join((*subject.keys.cell, *subject.keys.described, "snapshot", *MODEL))
     query = f"""
         {cells_sql(connection, options)}, reference AS ({reference})
-        SELECT {named}, score, parsed_score, {", ".join((*subject.corrected, *COUNTED))}, {facts}, {references}
+        SELECT {named}, score, parsed_score, {", ".join((*subject.corrected, *COUNT_COLUMNS))}, {facts}, {references}
         FROM cells LEFT JOIN reference USING ({pair})
         ORDER BY {", ".join((*MODEL, *reversed(subject.keys.asked), *subject.keys.pair))}
         """

@@ -85,7 +85,7 @@ def _rank_texts(rows: pa.Table, names: Sequence[str]) -> Codes:
     return rank[number]
 
 
-_MOST_UNITS = 1_000
+_MAX_UNITS = 1_000
 """Number of units above which they are grouped into that many lots, each a cluster, to bound memory and time."""
 
 
@@ -104,7 +104,7 @@ def compare_boards(scores: pa.Table, boards: tuple[str, ...], *, margin: float =
 
 def compare_grid(grid: BoardGrid, margin: float = MARGIN) -> pd.DataFrame:
     """Apply `compare_models` to one board."""
-    statistics = compare_models(grid.rows, grid.means, grid.unit % _MOST_UNITS, noun=grid.noun, margin=margin)
+    statistics = compare_models(grid.rows, grid.means, grid.unit % _MAX_UNITS, noun=grid.noun, margin=margin)
     if not grid.scope or not len(statistics):
         return statistics
     is_open = (statistics["note"] == "") & statistics["low"].notna()

@@ -197,7 +197,7 @@ def _drift_options(warehouse: Warehouse, family: CommandFamily, since: Sequence[
     record = family.record
     if not warehouse.values(record.scores_table, record.space.first):
         raise WarehouseError(
-            f"no {record.scores_table} in {warehouse.root} yet: `{family.run} --snapshot LABEL` asks and scores"
+            f"no {record.scores_table} in {warehouse.root} yet: `{family.run} --snapshot NAME` asks and scores"
         )
     options: WatchOptions = panel_drift(Settings.read_environment(), warehouse)
     if not since:

@@ -17,10 +17,10 @@ from dtef_pipeline.cli.options import (
     existing_path,
     family_option,
     flag,
+    format_options,
     lines_as_json,
-    of_format,
-    of_rounds,
     refuse_others,
+    rounds_option,
     several,
     snapshot_or_base,
     whole_number,
@@ -97,7 +97,8 @@ def report(out: Path) -> None:
         ]
     ),
     help="Columns to group the requests by; a variant is a model with its sampling, an evaluator one of the prompts of a judge; may be "
-    "repeated.  [default: family and role; with --family survey model, rubric role and model, qa role, suite, evaluator and model, games role, scenario, persona and model]",
+    "repeated.  [default: family and role; with --family survey model, rubric role and model, qa role, suite, evaluator and model, games "
+    "role, scenario, persona and model]",
 )
 @family_option(None, "Family of evaluations to show.  [default: all]")
 @click.option("--snapshot", help="Only this snapshot.  [default: all]")
@@ -114,7 +115,7 @@ def costs(by: tuple[str, ...], family: str | None, snapshot: str | None, output:
 
 
 @main.command(epilog="Columns: dtef explain drift", short_help="Show whether models respond differently than before.")
-@of_rounds
+@rounds_option
 @click.option(
     "--by",
     type=LevelName(["model", "round", "segment", "blueprint", "part", "scenario"]),
@@ -210,7 +211,7 @@ def models(output: str) -> None:
 
 
 @main.command(short_help="Check the installation and its settings.")
-@of_format
+@format_options
 @reports_errors
 def doctor(output: str) -> None:
     """Check Python, response store, warehouse, models and keys, panel, sandbox, Dagster's home and its daemon.
@@ -285,7 +286,7 @@ def score(file: Path, family: str, tasks: Path | None, corpus: Path | None, out:
 
 @main.command(short_help="Judge stored responses again, to see if judges changed.")
 @click.option("--family", type=click.Choice(["rubric", "qa"]), required=True, help="Family whose judges are watched.")
-@snapshot_or_base("Snapshot of the judgements, such as 2026-01-31; a new label judges everything again.")
+@snapshot_or_base("Snapshot of the judgements, such as 2026-01-31; a new one judges everything again.")
 @whole_number(
     "--n", "anchors", floor=1, help="Number of anchors.  [default: 200 of rubrics (a response and a criterion each), 50 of qa]"
 )
@@ -363,7 +364,7 @@ def api(host: str, port: int, dev: bool) -> None:
 @click.argument("name", required=False)
 @choice("--role", choices=["reviewer", "operator", "admin"], help="Make a token for NAME with the rights of this role.")
 @click.option("--remove", is_flag=True, help="Remove the token of NAME. Votes and actions under the name stay.")
-@of_format
+@format_options
 @reports_errors
 def tokens(name: str | None, role: str | None, remove: bool, output: str) -> None:
     """Manage access to the HTTP API. The file that DTEF_API_TOKENS names holds a name, a role and the hash of a token per line.

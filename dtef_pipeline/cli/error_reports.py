@@ -23,7 +23,7 @@ ACCOUNTS = "dtef-errors.log"
 """The file in DAGSTER_HOME with the traceback of every unexpected error."""
 
 
-_MOST_OPTIONS_LISTED = 10
+_MAX_OPTIONS_LISTED = 10
 _PLAIN_ERRORS = {
     r"is not a valid (?:integer|float)(?: range)?": "is not a number",
     r"does not match the formats? .*": "is not a date such as 2026-03-01 or 2026-03-01T12:30",
@@ -71,7 +71,7 @@ def _describe_usage_error(error: click.UsageError) -> str:
             text = re.sub(pattern, plain, text)
     if isinstance(error, click.NoSuchOption) and error.ctx is not None:
         options = [_name_parameter(item) for item in error.ctx.command.params if isinstance(item, click.Option)]
-        if len(options) <= _MOST_OPTIONS_LISTED:  # of more, click names the nearest
+        if len(options) <= _MAX_OPTIONS_LISTED:  # of more, click names the nearest
             text = f"no such option {error.option_name!r}; there are: {', '.join(options)}"
     return text if text[1:2].isupper() else f"{text[:1].lower()}{text[1:]}"  # VOTE stays as it is
 

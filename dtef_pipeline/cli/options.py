@@ -116,7 +116,7 @@ def refuse_others(names: Collection[str], where: str, exempt: Collection[str] = 
             raise ConfigError(f"{spelling} does not work with {where}, which allows {choices}")
 
 
-of_rounds = click.option(
+rounds_option = click.option(
     "--round",
     "rounds",
     type=str.upper,
@@ -126,7 +126,7 @@ of_rounds = click.option(
 )
 
 
-of_metric = click.option(
+metric_option = click.option(
     "--metric",
     default="js",
     show_default=True,
@@ -135,7 +135,7 @@ of_metric = click.option(
 )
 
 
-of_targets = choice(
+targets_option = choice(
     "--targets",
     choices=["clean", "all"],
     default="clean",
@@ -155,7 +155,7 @@ def _keep_output(context: click.Context, parameter: click.Parameter, is_given: b
 as_json: Option = click.option(
     "--json", is_flag=True, expose_value=False, callback=_keep_output, help="Write JSON, for other programs."
 )
-of_format = options(
+format_options = options(
     as_json,
     click.option("--csv", is_flag=True, expose_value=False, callback=_keep_output, help="Write CSV, for other programs."),
 )
@@ -201,7 +201,7 @@ def _keep_wide(context: click.Context, _: click.Parameter, is_wide: bool) -> Non
     context.meta[WIDE_META] = is_wide
 
 
-of_wide = click.option(
+wide_option = click.option(
     "--wide",
     is_flag=True,
     expose_value=False,
@@ -210,10 +210,10 @@ of_wide = click.option(
 )
 
 
-writes_a_table = options(of_format, of_wide)
+writes_a_table = options(format_options, wide_option)
 
 
-of_estimate = options(
+estimate_options = options(
     flag(
         "--estimate",
         "is_estimate",
@@ -247,9 +247,9 @@ def snapshot_or_base(help_text: str) -> Option:
     return click.option("--snapshot", default="base", show_default=True, help=help_text)
 
 
-of_asked_snapshot = snapshot_or_base(
-    "Label to store the responses under, such as base, night-2 or 2026-01-31; a new label requests everything again, and one that begins with a "
-    "date counts as that date."
+snapshot_option = snapshot_or_base(
+    "Snapshot to store the responses in, such as base, rerun-2 or 2026-01-31. A new one requests everything again; one that begins with a date "
+    "counts as that date."
 )
 
 

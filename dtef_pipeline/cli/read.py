@@ -63,7 +63,7 @@ def sql(warehouse: Warehouse, query: str, output: str) -> None:
         return frame
 
     if not query.strip():
-        raise ConfigError("the query is empty; write SQL such as 'SELECT * FROM board'")
+        raise ConfigError("the query is empty; write SQL such as 'SELECT * FROM leaderboard'")
     try:
         frame = warehouse.query(answer, only=warehouse.find_tables(query))
     except duckdb.CatalogException as error:

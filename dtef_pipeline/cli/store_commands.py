@@ -23,7 +23,7 @@ from dtef_pipeline.cli.options import (
 )
 
 _WHEN = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"])
-of_admin = click.option(
+admin_option = click.option(
     "--by", "user", metavar="NAME", help="Name for the record of actions.  [default: the user of this computer]"
 )
 
@@ -32,7 +32,7 @@ of_admin = click.option(
 @click.option("--empty", is_flag=True, help="Only responses without any text. With --truncated: either.")
 @click.option("--truncated", is_flag=True, help="Only responses that were cut off at max_tokens.")
 @several("--model", "models", metavar="NAME", help="Only this model, by name or variant")
-@several("--snapshot", "snapshots", metavar="LABEL", help="Only this snapshot")
+@several("--snapshot", "snapshots", metavar="SNAPSHOT", help="Only this snapshot")
 @click.option(
     "--since", type=_WHEN, metavar="DATE", help="Only responses from this day on: 2026-01-31, or 2026-01-31T12:00, UTC."
 )
@@ -114,7 +114,7 @@ def _transfer(transfer: _Transfer, path: Path, options: Mapping[str, Any]) -> No
     "--snapshot",
     "snapshots",
     multiple=True,
-    metavar="LABEL",
+    metavar="SNAPSHOT",
     help="Of responses and labels: only this snapshot; of responses may be repeated.  [default: all; of labels the latest of each blueprint]",
 )
 @click.option(
@@ -137,7 +137,7 @@ def _transfer(transfer: _Transfer, path: Path, options: Mapping[str, Any]) -> No
     "--show-names",
     help="Of labels: leave the names of models, makers and providers in the responses, even if they reveal the author.",
 )
-@of_admin
+@admin_option
 @reports_errors
 @lines_as_json
 def export_file(what: str, path: Path, **given: Any) -> None:
@@ -172,7 +172,7 @@ def export_file(what: str, path: Path, **given: Any) -> None:
     "--responses", kind="file", help="Of votes in a CSV: JSON lines with prompt_id, model and text; also maker and api_id."
 )
 @existing_path("--prompts", kind="file", help="Of votes in a CSV: JSON lines with prompt_id and text.")
-@of_admin
+@admin_option
 @click.option("--author", help="For labels: name of the person who filled in rows without an author.")
 @reports_errors
 @lines_as_json

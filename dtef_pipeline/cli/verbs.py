@@ -15,14 +15,14 @@ from dtef_pipeline.cli.options import (
     Option,
     as_json,
     choice,
+    estimate_options,
     flag,
+    format_options,
     make_budget_options,
     make_roll_up_option,
     make_start_option,
-    of_asked_snapshot,
-    of_estimate,
-    of_format,
     options,
+    snapshot_option,
     writes_a_table,
 )
 from dtef_pipeline.cli.settings_command import TakesSettings, split_given
@@ -100,12 +100,12 @@ def run_command(
         run_or_estimate(record, record.settings(changes), flags, is_estimate=is_estimate, output=output)
 
     asks = (
-        of_asked_snapshot,
+        snapshot_option,
         make_budget_options(*roles),
         *([make_start_option(*starts)] if starts else []),
         make_roll_up_option(family),
     )
-    function = options(*asks, of_estimate, *verb.options)(reports_errors(run))
+    function = options(*asks, estimate_options, *verb.options)(reports_errors(run))
     config = {"settings": settings, "callbacks": callbacks}
     command: click.Command = click.command("run", TakesSettings, short_help=verb.short, help=verb.help, **config)(function)
     return command
@@ -117,7 +117,7 @@ def build_family_group(words: FamilyWords) -> click.Group:
     verbs = {
         "add": (words.add, as_json),
         "check": (words.check, as_json),
-        "list": (words.list, of_format),
+        "list": (words.list, format_options),
         "remove": (_remove(words), as_json),
         "board": (_build_board_verb(words), writes_a_table),
     }

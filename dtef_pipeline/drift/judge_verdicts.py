@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from dtef_pipeline.asking.models import strip_settings
 from dtef_pipeline.asking.snapshot_name import snapshot_time
-from dtef_pipeline.asking.snapshot_order import sort_labels
+from dtef_pipeline.asking.snapshot_order import sort_snapshots
 from dtef_pipeline.drift.rule import apply_drift_rule
 from dtef_pipeline.drift.settings import WatchOptions
 from dtef_pipeline.drift.shared_shift import Scores
@@ -112,7 +112,9 @@ def compute_judge_drifts(anchors: pd.DataFrame, options: WatchOptions | None = N
 
 def sort_snapshot_times(labels: Sequence[str]) -> dict[str, datetime | None]:
     """Return each snapshot once, in chronological order, with its time."""
-    return {label: snapshot_time(label, None) for label in sort_labels({label: snapshot_time(label, None) for label in labels})}
+    return {
+        label: snapshot_time(label, None) for label in sort_snapshots({label: snapshot_time(label, None) for label in labels})
+    }
 
 
 def _list_judge_names(label: str, rows: pd.DataFrame) -> list[str]:

@@ -12,7 +12,7 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.asking.snapshot_name import parse_label_time, snapshot_time
+from dtef_pipeline.asking.snapshot_name import parse_name_time, snapshot_time
 from dtef_pipeline.asking.snapshot_order import among, convert_microseconds, order_in
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict_tables import DRIFT_RULE
@@ -70,7 +70,7 @@ def apply_drift_rule(values: pd.DataFrame, times: Mapping[str, datetime | None],
     shared = values.dropna()
     labels = [str(label) for label in values.columns]
     hours = compute_hours([times.get(label) for label in labels])
-    names_a_day = any(named is not None and named[1] for named in map(parse_label_time, labels))
+    names_a_day = any(named is not None and named[1] for named in map(parse_name_time, labels))
     why_not = _find_exclusion_reason(len(labels), len(shared), hours, temperature, names_a_day)
     if why_not:
         if why_not.startswith(TOO_CLOSE) and len(shared):

@@ -21,7 +21,7 @@ _MEDIAN_FROM = 3
 """Number of models from which their median is used, which one moving model does not affect."""
 _PRESENT = 0.8
 """Share of the snapshots, and of those of the baseline, that a control must have."""
-_MOST_MODELS = 2 / 3
+_MAX_MODELS = 2 / 3
 """Share of the models that must have moved, by at least half of the common shift, for a shared shift."""
 
 
@@ -150,7 +150,7 @@ def compute_shared_shift(models: Mapping[str, Paired], order: Sequence[str], *, 
         if result.shift
         else np.zeros(1)
     )
-    dated = is_reached and float(np.mean(moves[np.isfinite(moves)] >= 0.5)) > _MOST_MODELS
+    dated = is_reached and float(np.mean(moves[np.isfinite(moves)] >= 0.5)) > _MAX_MODELS
     return SharedShift(verdict, result.shift, str(frame.index[result.first]) if dated else None)
 
 

@@ -81,7 +81,7 @@ class RunSettings(Part):
     """Settings of every run that calls models."""
 
     snapshot: Annotated[str, make_validator(require_safe, "snapshot "), Setting(doors=())] = "base"
-    """Label of this evaluation pass: base, a date, or another name; a new one requests everything again."""
+    """Snapshot to store the responses in: base, a date, or another name; a new one requests everything again."""
     max_cost_usd: Annotated[float | None, Field(ge=0), Setting(ONLY_PANEL)] = None
     """US dollars that the run may spend."""
     max_calls: Annotated[int | None, Field(ge=0), Setting(ONLY_PANEL)] = None

@@ -15,7 +15,7 @@ from dtef_pipeline.games.settings import GamesSettings
 from dtef_pipeline.text.name_matching import list_nearest, suggest_nearest
 from dtef_pipeline.text.number_words import format_count
 
-_MOST_BASELINES_LISTED = 12
+_MAX_BASELINES_LISTED = 12
 
 
 def resolve_player(pack: Pack, models: Models, personas: Mapping[str, Persona], name: str) -> Player:
@@ -59,7 +59,7 @@ def resolve_player_models(
 
 def _describe_unknown_name(packs: Iterable[Pack], models: Models, name: str) -> str:
     baselines = {f"{BASELINE_PREFIX}{baseline}" for pack in packs for baseline in list_baselines(pack.scenario)}
-    allowed_names = list_nearest(f"{BASELINE_PREFIX}{name}", baselines, _MOST_BASELINES_LISTED)
+    allowed_names = list_nearest(f"{BASELINE_PREFIX}{name}", baselines, _MAX_BASELINES_LISTED)
     empty_files = "".join(f" ({file} holds none)" for file in models.files_of_none)
     keys = {key for key, spec in models.specs.items() if not spec.is_computed}
     players = {*keys, *(key for key, members in models.collections.items() if keys.issuperset(members))}

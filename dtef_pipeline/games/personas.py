@@ -17,7 +17,7 @@ from dtef_pipeline.identity import select_versions_in_play
 PersonaId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,60}$")]
 _TraitName = Annotated[str, StringConstraints(max_length=100)]
 _TraitText = Annotated[str, StringConstraints(max_length=1_000)]
-_MOST_TRAITS = 50
+_MAX_TRAITS = 50
 PersonaStatus = Literal["draft", "approved", "retired"]
 """Statuses, from first to last."""
 
@@ -32,15 +32,15 @@ class Persona(Part):
     """Display name; hidden from reviewers."""
     system_prompt: Annotated[str, StringConstraints(min_length=1, max_length=32_000, strip_whitespace=True)]
     """Text that precedes a scenario's rules in the system message."""
-    traits: Annotated[dict[_TraitName, _TraitText | int | float | bool], Field(max_length=_MOST_TRAITS)] = {}
+    traits: Annotated[dict[_TraitName, _TraitText | int | float | bool], Field(max_length=_MAX_TRAITS)] = {}
     """Traits, for people and boards: `risk: low`."""
 
     @field_validator("traits", mode="before")
     @classmethod
     def _check_number(cls, traits: object) -> object:
         """Limit the number of traits before each is validated, because 60,000 invalid ones took half a minute."""
-        if isinstance(traits, dict) and len(traits) > _MOST_TRAITS:
-            raise ValueError(f"got {len(traits):,}; allowed: at most {_MOST_TRAITS}")
+        if isinstance(traits, dict) and len(traits) > _MAX_TRAITS:
+            raise ValueError(f"got {len(traits):,}; allowed: at most {_MAX_TRAITS}")
         return traits
 
     @property

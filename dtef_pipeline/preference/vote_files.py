@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dtef_pipeline.errors import SourceError
-from dtef_pipeline.preference.votes import CHOICES, MOST_CONFIDENT, Choice
+from dtef_pipeline.preference.votes import CHOICES, MAX_CONFIDENT, Choice
 from dtef_pipeline.text.strict_json import JsonFault, parse_json
 from dtef_pipeline.text.well_formed import replace_surrogates
 
@@ -28,7 +28,7 @@ Floats = npt.NDArray[np.float64]
 
 LONGEST_VOTE_CELL = 1_000_000
 """Characters in a cell of a CSV."""
-MOST_WINS = 10**12
+MAX_WINS = 10**12
 CSV_NEEDS = ("left", "right", "choice")
 OPTIONAL_CSV_COLUMNS = ("pair_id", "prompt_id", "reviewer_id", "confidence")
 _OUTCOMES: Mapping[str, int] = dict(zip(CHOICES, (1, -1, 0), strict=True))
@@ -98,7 +98,7 @@ def read_votes(path: Path) -> VoteColumns:
 
 def _parse_json_votes(where: str, text: str) -> VoteColumns:
     kind, rows = _find_json_rows(where, text)
-    last = ", ".join(CHOICES) if kind == "votes" else f"a whole number from 0 to {MOST_WINS}"
+    last = ", ".join(CHOICES) if kind == "votes" else f"a whole number from 0 to {MAX_WINS}"
     for index, row in enumerate(rows):
         if not isinstance(row, list) or len(row) != 3:
             raise _make_json_error(where, f"{kind}[{index}] is not usable", row, f"[left, right, one of {last}]")
@@ -132,7 +132,7 @@ def _find_json_rows(where: str, text: str) -> tuple[str, list[Any]]:
 
 def _is_count(value: Any) -> bool:
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return is_number and 0 <= value <= MOST_WINS and value == int(value)
+    return is_number and 0 <= value <= MAX_WINS and value == int(value)
 
 
 def _make_json_error(where: str, problem: str, value: object, choices: str) -> SourceError:
@@ -159,7 +159,7 @@ def vote_columns(where: str, sides: Sequence[tuple[str, str]], outcome: Codes, t
 
 def iterate_file_votes(path: Path) -> Iterator[FileVote]:
     """Yield the rows of a CSV of votes. Raises SourceError with file, line, found and allowed values."""
-    confidences = [str(number) for number in range(1, MOST_CONFIDENT + 1)]
+    confidences = [str(number) for number in range(1, MAX_CONFIDENT + 1)]
     for line, row in _iterate_csv_rows(path):
         for name in ("left", "right"):
             if not row[name]:

@@ -24,7 +24,7 @@ from dtef_pipeline.preference.response_lengths import (
     find_missing_score_reasons,
 )
 from dtef_pipeline.preference.vote_files import VoteColumns, vote_columns
-from dtef_pipeline.preference.votes import MOST_CONFIDENT, PlayersVote
+from dtef_pipeline.preference.votes import MAX_CONFIDENT, PlayersVote
 from dtef_pipeline.statistics.bradley_terry import PairedOutcomes, StrengthFit, fit_strengths
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.statistics.clustered_errors import (
@@ -187,9 +187,9 @@ def _build_outcomes(votes: VoteColumns, settings: VoteSettings, lengths: Floats 
     if settings.weight == "confidence":
         if votes.confidence is None:
             raise ConfigError(
-                f"{votes.source}: no column confidence; `weight: confidence` needs 1 to {MOST_CONFIDENT} in every vote"
+                f"{votes.source}: no column confidence; `weight: confidence` needs 1 to {MAX_CONFIDENT} in every vote"
             )
-        weight = votes.confidence / MOST_CONFIDENT
+        weight = votes.confidence / MAX_CONFIDENT
     if settings.control and lengths is None:
         raise ConfigError(
             "control: length, in the panel file, needs the responses, which the store has; leave it out for a file"

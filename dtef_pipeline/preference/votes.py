@@ -22,7 +22,7 @@ Side = Literal["left", "right"]
 PreferredSide = Literal["left", "right", "tie"]
 ReviewerKind = Literal["person", "judge"]
 REVIEWER_KINDS: tuple[ReviewerKind, ...] = get_args(ReviewerKind)
-MOST_CONFIDENT = 5
+MAX_CONFIDENT = 5
 LONGEST_JUSTIFICATION = 2_000
 """Maximum length in characters."""
 
@@ -162,8 +162,8 @@ VOTE_TITLE = "Which text is better?"
 VOTE_FIELD_TITLES: Mapping[str, str] = {"choice": "Better", "confidence": "How certain", "justification": "Why"}
 """Form labels by field of a vote."""
 CONFIDENCE_WORDS: Mapping[str, str] = {
-    str(place): {1: "1 hardly", MOST_CONFIDENT: f"{MOST_CONFIDENT} fully"}.get(place, str(place))
-    for place in range(1, MOST_CONFIDENT + 1)
+    str(place): {1: "1 hardly", MAX_CONFIDENT: f"{MAX_CONFIDENT} fully"}.get(place, str(place))
+    for place in range(1, MAX_CONFIDENT + 1)
 }
 """Labels by value of the field."""
 CHOICE_WORDS: Mapping[str, str] = {"A": "A", "tie": "tie", "B": "B"}
@@ -196,7 +196,7 @@ Id = Annotated[
     # Printability is described in words, since patterns cannot express it.
     WithJsonSchema({"type": "string", "minLength": 1, "maxLength": LONGEST_ID, "pattern": r"\S"}),
 ]
-Confidence = Annotated[int, Field(ge=1, le=MOST_CONFIDENT)]
+Confidence = Annotated[int, Field(ge=1, le=MAX_CONFIDENT)]
 
 
 @dataclass(frozen=True, slots=True)

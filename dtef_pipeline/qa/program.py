@@ -24,9 +24,9 @@ from dtef_pipeline.text.plain import strip_thinking
 EMPTY_PROGRAM, NOT_PYTHON = "empty", "syntax"
 LONGEST_PROGRAM = 60_000
 """Largest length of a program in characters. Requested programs have a few thousand; longer ones take longer to compile."""
-_MOST_COMPILED = 600_000
+_MAX_COMPILED = 600_000
 """Largest number of characters compiled for one program in all attempts."""
-_MOST_CUTS = 60
+_MAX_CUTS = 60
 _FENCE = re.compile(r"^([ \t]*)(`{3,}|~{3,})[ \t]*([^\s`]*)[^\n`]*$", re.MULTILINE)
 _PYTHON_LABELS = frozenset({"python", "python3", "py", "py3", "python2"})
 _FUTURE = re.compile(r"^from[ \t]+__future__[ \t]+import[^\n]*\n?", re.MULTILINE)
@@ -222,7 +222,7 @@ class _Compiler:
 
     def __init__(self) -> None:
         self.first_fault: str | None = None
-        self._left = _MOST_COMPILED
+        self._left = _MAX_COMPILED
 
     def find_bad_line(self, source: str) -> int | None:
         """Return the line of the first error, from 1, or 0 if unknown; None if valid."""
@@ -242,7 +242,7 @@ class _Compiler:
     def find_longest_prefix(self, head: str, lines: Sequence[str]) -> int:
         """Return the largest number of first lines that are Python after `head`; 0: none."""
         above, count = head.count("\n"), len(lines)
-        for _ in range(_MOST_CUTS):
+        for _ in range(_MAX_CUTS):
             if count <= 0:
                 break
             line = self.find_bad_line(head + "".join(lines[:count]))
@@ -297,7 +297,7 @@ def _try_as_body(code: str, prompt: str, compiler: _Compiler) -> str | None:
 def _find_body_end(head: str, body: str, compiler: _Compiler) -> str | None:
     """Find the shortest body that ends before a line at the left margin, or at the end, and is Python."""
     for attempt, end in enumerate((*(match.start() for match in _UNINDENTED.finditer(body)), len(body))):
-        if attempt >= _MOST_CUTS:
+        if attempt >= _MAX_CUTS:
             break
         source = head + body[:end].rstrip() + "\n"
         if body[:end].strip() and compiler.find_bad_line(source) is None:

@@ -25,7 +25,7 @@ POSITION, JUDGE_AGAINST_NUMERIC, SELF_JUDGED, FAILURES, LENGTH = (
 )
 QA_VALIDITY_CHECKS = (POSITION, JUDGE_AGAINST_NUMERIC, SELF_JUDGED, FAILURES, LENGTH)
 QA_VALIDITY_READS = ("qa_scores", "qa_judgements", "qa_responses")
-MOST_DISAGREED, MOST_FAILED, MOST_BY_LENGTH = 0.05, 0.02, 0.3
+MAX_DISAGREED, MAX_FAILED, MAX_BY_LENGTH = 0.05, 0.02, 0.3
 """Thresholds for warnings: shares of responses, shares of judgements, and a rank correlation with length."""
 _ROTATED = r"^(.*),rotated-\d+$"
 _MODEL_KEYS = ("suite", "condition", "model", "model_variant")
@@ -137,7 +137,7 @@ def _measure_share(is_so: Flags, limit: float, text: str) -> ValidityFinding:
 
 def _measure_disagreement(frame: pd.DataFrame) -> ValidityFinding:
     return _measure_share(
-        frame["disagrees"].to_numpy(dtype=np.bool_), MOST_DISAGREED, "responses are right by one and wrong by the other"
+        frame["disagrees"].to_numpy(dtype=np.bool_), MAX_DISAGREED, "responses are right by one and wrong by the other"
     )
 
 
@@ -153,9 +153,7 @@ def _measure_self_judged(frame: pd.DataFrame) -> ValidityFinding | None:
 
 def _measure_failures(frame: pd.DataFrame) -> ValidityFinding | None:
     rows = frame[~frame["reason"].isin(_LEFT_UNJUDGED)]
-    return (
-        _measure_share(rows["score"].isna().to_numpy(dtype=np.bool_), MOST_FAILED, "judgements failed") if len(rows) else None
-    )
+    return _measure_share(rows["score"].isna().to_numpy(dtype=np.bool_), MAX_FAILED, "judgements failed") if len(rows) else None
 
 
 def _correlate_with_length(frame: pd.DataFrame) -> ValidityFinding:
@@ -172,4 +170,4 @@ def _correlate_with_length(frame: pd.DataFrame) -> ValidityFinding:
     middle = np.arctanh(np.clip(r, -1 + 1e-12, 1 - 1e-12))
     reach = ndtri((1 + CONFIDENCE) / 2) * np.sqrt((1 + r**2 / 2) / (n - 3))
     low, high = float(np.tanh(middle - reach)), float(np.tanh(middle + reach))
-    return ValidityFinding(r, low, high, n, abs(r) >= MOST_BY_LENGTH and low * high > 0)
+    return ValidityFinding(r, low, high, n, abs(r) >= MAX_BY_LENGTH and low * high > 0)

@@ -37,7 +37,7 @@ CHOICE_TEMPLATES = (LETTERS, PARENS, COT)
 """Templates of items with options: `A. text`, `(A) text`, or letters with the request to think first."""
 ITEM_TEMPLATES = (*CHOICE_TEMPLATES, PLAIN_TEMPLATE)
 """All templates; `plain` is for items without options."""
-MOST_SHOTS, MOST_ROTATION = 100, 3
+MAX_SHOTS, MAX_ROTATION = 100, 3
 _CONDITION = re.compile(
     r"(?P<template>[a-z]+)(?:,(?P<shots>[1-9]\d{0,3})-shot(?P<turns>-turns)?)?(?:,rotated-(?P<rotation>\d))?"
 )
@@ -60,13 +60,13 @@ class QaCondition:
     def __post_init__(self) -> None:
         if self.template not in ITEM_TEMPLATES:
             raise ConfigError(f"template {self.template!r}: allowed: {', '.join(ITEM_TEMPLATES)}")
-        if not 0 <= self.shots <= MOST_SHOTS:
-            raise ConfigError(f"few-shot {self.shots}: allowed: 0 to {MOST_SHOTS}")
+        if not 0 <= self.shots <= MAX_SHOTS:
+            raise ConfigError(f"few-shot {self.shots}: allowed: 0 to {MAX_SHOTS}")
         if self.as_turns and not self.shots:
             raise ConfigError("few-shot as turns without examples; allowed: few-shot 1 or more")
-        if not 0 <= self.rotation <= MOST_ROTATION:
+        if not 0 <= self.rotation <= MAX_ROTATION:
             raise ConfigError(
-                f"order rotated-{self.rotation}: allowed: rotated-1 to rotated-{MOST_ROTATION}, or the file's order"
+                f"order rotated-{self.rotation}: allowed: rotated-1 to rotated-{MAX_ROTATION}, or the file's order"
             )
         if self.rotation and self.template == PLAIN_TEMPLATE:
             raise ConfigError(f"order rotated-{self.rotation} for items without options; allowed: the file's order")
@@ -107,7 +107,7 @@ class QaSettings(RunSettings):
     """Maximum number of items per part, evenly spread over it and the same in every run."""
     template: Literal["letters", "parens", "cot"] = "letters"
     """How options are shown: `A. text`, `(A) text`, or as letters with the request to think first."""
-    few_shot: Annotated[int, Field(ge=0, le=MOST_SHOTS)] = 0
+    few_shot: Annotated[int, Field(ge=0, le=MAX_SHOTS)] = 0
     """Number of development items of the subject to show first, with their answers."""
     few_shot_as: Annotated[Literal["message", "turns"], Setting(_NOT_COMMAND)] = "message"
     """How to show these items: all in one message, or each as a turn of the conversation."""
@@ -133,9 +133,9 @@ class QaSettings(RunSettings):
     allow_unpriced: Annotated[list[str], Setting(_NOT_COMMAND)] = []
     """Judges that may run under a daily budget although their price is unknown."""
     rejudge: Annotated[
-        str | None, make_validator(lambda label: label and require_safe(label)), Setting(ONLY_COMMAND, metavar="LABEL")
+        str | None, make_validator(lambda name: name and require_safe(name)), Setting(ONLY_COMMAND, metavar="SNAPSHOT")
     ] = None
-    """Judge everything again and store it under this label."""
+    """Judge everything again and store it in this snapshot."""
     sandbox: Annotated[
         Literal["auto", "sandlock", "bwrap", "off"] | None,
         BeforeValidator(lambda value: "off" if value is False else value),  # YAML reads a bare `off` as false

@@ -67,7 +67,7 @@ def _build_select_term(term: str, columns: frozenset[str]) -> str:
 
 
 MAX_DECIMALS = 5
-_OF_COSTS, _MOST_OF_COSTS = 4, 12
+_OF_COSTS, _MAX_OF_COSTS = 4, 12
 _DECIMALS_WITHOUT_INTERVAL = 3
 """Decimals of a number up to 1 that has no interval."""
 
@@ -98,7 +98,7 @@ def count_cost_decimals(dollars: float) -> int:
     """Return the decimals of an amount in US dollars: four, or for small amounts enough for three digits, at most twelve."""
     if not 0 < abs(dollars) < 0.1:
         return _OF_COSTS
-    return min(_count_two_digit_decimals(dollars) + 1, _MOST_OF_COSTS)
+    return min(_count_two_digit_decimals(dollars) + 1, _MAX_OF_COSTS)
 
 
 def format_p_value(p: float) -> str:

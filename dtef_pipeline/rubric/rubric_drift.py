@@ -114,7 +114,7 @@ _WATCHED_SERVED = f"""
     FROM rubric_responses AS responses JOIN rubric_runs AS runs
         ON responses.blueprint = runs.blueprint AND responses.snapshot = runs.snapshot
 """
-_RULED_BY = ("partition", "test", "judges", "model", "model_variant")
+_SERIES_COLUMNS = ("partition", "test", "judges", "model", "model_variant")
 _RULED_CELLS = f"""
     SELECT cells.blueprint::VARCHAR AS partition, run_hash AS test, {_JUDGED_BY} AS judges, model, model_variant, prompt,
         coalesce(system_index, -1) AS system, cells.snapshot::VARCHAR AS snapshot, hybrid, weight
@@ -138,8 +138,8 @@ def apply_rule_to_runs(connection: duckdb.DuckDBPyConnection) -> Iterator[dict[s
     runs = connection.execute("SELECT blueprint::VARCHAR, run_hash, list(snapshot::VARCHAR) FROM rubric_runs GROUP BY ALL")
     run_snapshots = {(blueprint, label): snapshots for blueprint, label, snapshots in runs.fetchall()}
     times, order = query_first_times(connection, "rubric_responses", ("blueprint",)), load_rubric_snapshot_order(connection)
-    for keys, cells in connection.execute(_RULED_CELLS).df().groupby([*_RULED_BY], sort=True):
-        named = dict(zip(_RULED_BY, map(str, keys), strict=True))
+    for keys, cells in connection.execute(_RULED_CELLS).df().groupby([*_SERIES_COLUMNS], sort=True):
+        named = dict(zip(_SERIES_COLUMNS, map(str, keys), strict=True))
         snapshots = among(order, run_snapshots[named["partition"], named["test"]])
         run_times = {snapshot: times.get((named["partition"], snapshot)) for snapshot in snapshots}
         yield {**named, "setting": describe_judge_condition(named), **asdict(_judge_cells(cells, snapshots, run_times))}

@@ -10,7 +10,7 @@ from dtef_pipeline.site.family_content import BoardRow, RankedBoard
 from dtef_pipeline.site.number_text import show, show_with_interval
 from dtef_pipeline.site.paths import board_page
 
-MOST_IN_CHART, _BOARDS_IN_SIGHT = 40, 3
+MAX_IN_CHART, _BOARDS_IN_SIGHT = 40, 3
 _COLUMNS_OF_RANK = (
     Column("rank", "Rank", "count", always=True),
     Column("ranks", "Rank range", meaning="The best and the worst rank that the comparisons allow"),
@@ -68,7 +68,7 @@ def _build_table_row(row: BoardRow) -> dict[str, Any]:
     }
 
 
-def build_interval_chart(board: RankedBoard, caption: str, limit: int = MOST_IN_CHART) -> Chart:
+def build_interval_chart(board: RankedBoard, caption: str, limit: int = MAX_IN_CHART) -> Chart:
     """Chart scores with their intervals, of the best `limit` models in board order; references are lines."""
     rows = [row for row in board.rows if not row.is_reference and not is_unknown(row.score)]
     few = f"; the first {limit} of {len(rows)} models" if len(rows) > limit else ""

@@ -124,7 +124,7 @@ Flags = npt.NDArray[np.bool_]
 
 TIES = ("half", "davidson", "drop")
 Ties = Literal["half", "davidson", "drop"]
-_MOST_STEPS = 200
+_MAX_STEPS = 200
 _CLOSE = 1e-8
 """The last step of Newton's method: what is left after it is of the order of its square."""
 _FLAT = 1e-10
@@ -314,7 +314,7 @@ class _Newton:
 
     def converge(self) -> bool:
         """Move to the maximum; return whether it was reached."""
-        for _ in range(_MOST_STEPS):
+        for _ in range(_MAX_STEPS):
             terms = self.terms(self.rows)
             try:
                 step: Floats = np.asarray(np.linalg.solve(self._hold_means(self.information(terms)), self._gradient(terms)))

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.models import COMPUTED
 from dtef_pipeline.family.stage import Check, Inputs, Stage, Tables, make_uniqueness_check
 from dtef_pipeline.preference.paired_source import MetricSource, PairedSource
-from dtef_pipeline.survey.boards.segment_results import ASKED, compute_segment_results
+from dtef_pipeline.survey.boards.segment_results import ANSWER_AND_BATTERY_COLUMNS, compute_segment_results
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.scoring.score import score_predictions
 from dtef_pipeline.survey.settings import SURVEY_STAGE_SETTINGS, SurveySettings
@@ -92,7 +92,7 @@ SCORES_STAGE = Stage(
 def aggregate_segments(inputs: Sequence[Inputs], settings: SurveySettings) -> Mapping[str, Tables]:
     """Return the results of segments by partition. A single query for many costs as much as one for each."""
     scores = pa.concat_tables([source.read("scores") for source in inputs])
-    survey_rows = pa.concat_tables([source.read("survey_responses", list(ASKED)) for source in inputs])
+    survey_rows = pa.concat_tables([source.read("survey_responses", list(ANSWER_AND_BATTERY_COLUMNS)) for source in inputs])
     rows = compute_segment_results(scores, survey_rows)
     key_levels = {source.key: source.levels for source in inputs}
     return {

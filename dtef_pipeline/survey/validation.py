@@ -14,8 +14,8 @@ from dtef_pipeline.survey.model import Question, Survey, Unreadable
 from dtef_pipeline.text.number_words import list_first_names
 
 _WRITTEN_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
-_MOST_PEOPLE = 2**31 - 1  # what the tables can hold
-_MOST_SHOWN = 12  # names listed in a message before it stops
+_MAX_PEOPLE = 2**31 - 1  # what the tables can hold
+_MAX_SHOWN = 12  # names listed in a message before it stops
 
 
 def find_round_name(name: str) -> str:
@@ -70,19 +70,19 @@ def parse_weighted_count(cell: str) -> float | Unreadable | None:
     if not text:
         return None
     count = float(text) if _WRITTEN_NUMBER.fullmatch(text) else -1.0
-    return count if 0 <= count <= _MOST_PEOPLE else Unreadable(text)
+    return count if 0 <= count <= _MAX_PEOPLE else Unreadable(text)
 
 
 def parse_effective_size(value: object) -> float | None:
     """Return the value as an effective number of respondents; None if 0, negative, broken or infinite."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if 0 < value <= _MOST_PEOPLE else None
+    return float(value) if 0 < value <= _MAX_PEOPLE else None
 
 
 def parse_people_count(value: float) -> int | None:
     """Return the number as a count of people, or None if it is negative, fractional, infinite or too large."""
-    return int(value) if 0 <= value <= _MOST_PEOPLE and value == int(value) else None
+    return int(value) if 0 <= value <= _MAX_PEOPLE and value == int(value) else None
 
 
 def check_question(question: Question, *, where: str, line: int | None) -> None:
@@ -179,4 +179,4 @@ def check_survey(survey: Survey) -> Survey:
 
 def list_names(names: Iterable[object]) -> str:
     """Return the names for a message, cut after a dozen."""
-    return list_first_names([str(name) for name in names], _MOST_SHOWN)
+    return list_first_names([str(name) for name in names], _MAX_SHOWN)

@@ -10,7 +10,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.text.number_words import list_first_names
 
 _MOST = 8
-_MOST_NEAR = 3
+_MAX_NEAR = 3
 _SIMILARITY = 0.5
 """Of names that are near, from 0 to 1, as difflib measures it."""
 
@@ -18,8 +18,8 @@ _SIMILARITY = 0.5
 def find_nearest(word: str, choices: Iterable[str]) -> list[str]:
     """Return at most three known names: those of which the word is a part (`b` of `a/b`), or else those most similar to it."""
     names = sorted(choices)
-    parts = [name for name in names if word in name.split("/")][:_MOST_NEAR]
-    return parts or difflib.get_close_matches(word, names, _MOST_NEAR, _SIMILARITY)
+    parts = [name for name in names if word in name.split("/")][:_MAX_NEAR]
+    return parts or difflib.get_close_matches(word, names, _MAX_NEAR, _SIMILARITY)
 
 
 def suggest_nearest(word: str, choices: Iterable[str]) -> str:

@@ -22,7 +22,7 @@ ORDINALS_BELOW_TEN = frozenset(["first", "second", "third", "fourth", "fifth", "
 PARTS_OF_ONE = {"half": 2, "third": 3, "thirds": 3, "quarter": 4, "quarters": 4, "fourths": 4, "fifths": 5, "eighths": 8}
 _ARTICLES = ("a", "an")
 _SIGNS = ("minus", "negative")
-_MOST_DIGITS = 30
+_MAX_DIGITS = 30
 
 
 class NumberRun(NamedTuple):
@@ -123,7 +123,7 @@ def _add_decimals(words: Sequence[str], number: NumberRun) -> NumberRun:
     if _word_at(words, number.end) != "point" or _word_at(words, number.end + 1) not in BELOW_TWENTY:
         return number
     end, digits = number.end + 1, ""
-    while len(digits) < _MOST_DIGITS and (word := _word_at(words, end)) in BELOW_TWENTY:
+    while len(digits) < _MAX_DIGITS and (word := _word_at(words, end)) in BELOW_TWENTY:
         digits += str(BELOW_TWENTY[word])
         end += 1
     value = number.value + Fraction(int(digits), 10 ** len(digits))

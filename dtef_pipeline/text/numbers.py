@@ -36,7 +36,7 @@ from dtef_pipeline.text.number_words import (
     read_number_at,
 )
 
-_MOST_FIGURES = 300
+_MAX_FIGURES = 300
 _MOST_WORDS = 40
 _CURRENCY = r"(?:(?:us|au|ca|nz)?\$|usd|eur|gbp|rs\.?|[€£¥₹])"
 _IN_THOUSANDS = r"[0-9]{1,3}(?:,[0-9]{2,3}){0,12},[0-9]{3}(?![0-9])"
@@ -248,10 +248,10 @@ def _read_value(match: re.Match[str]) -> Fraction | None:
         return int(match["vulgar_whole"] or 0) + Fraction(unicodedata.numeric(match["vulgar"])).limit_denominator(100)
     figures, exponent = match["figures"], match["exponent"] or ""
     power = int(match["power"] or 0) + int(exponent[1:] or 0)
-    if len(figures) > _MOST_FIGURES or abs(power) + len(figures) > _MOST_FIGURES:
+    if len(figures) > _MAX_FIGURES or abs(power) + len(figures) > _MAX_FIGURES:
         return None
     base, raised = Fraction(figures.translate(_WITHOUT_GROUPS)), int(match["raised"] or 1)
-    if abs(raised) * len(figures) > _MOST_FIGURES or (raised < 0 and not base):
+    if abs(raised) * len(figures) > _MAX_FIGURES or (raised < 0 and not base):
         return None
     value = base**raised * Fraction(10) ** power
     if match["under"]:

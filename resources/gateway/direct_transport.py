@@ -215,7 +215,7 @@ class DirectEmbedding(DirectTransport):
 _KEPT_OPEN_S = 4.0
 _ADDRESSES_KEPT_S = 60
 # More than is ever shown, because keys are removed before a message is shortened.
-_MOST_SAID = 10_000
+_MAX_ERROR_CHARACTERS = 10_000
 
 
 def open_session(environ: Mapping[str, str]) -> aiohttp.ClientSession:
@@ -261,7 +261,7 @@ def refuse_status(spec: ModelSpec, answer: HttpReply) -> None:
     """Raise `CallError` for every status but success."""
     if answer.status // 100 != 2:
         words = answer.content.decode("utf-8", "replace")
-        message = " ".join((extract_message(words.strip()) or words)[:_MOST_SAID].split()) or answer.reason
+        message = " ".join((extract_message(words.strip()) or words)[:_MAX_ERROR_CHARACTERS].split()) or answer.reason
         raise make_status_error(spec, answer.status, message, words=words, headers=answer.headers)
 
 
@@ -287,7 +287,7 @@ def _convert_error(spec: ModelSpec, error: Exception) -> CallError:
 
 def quote_content(content: bytes) -> str:
     """Return the beginning of a reply, in one line."""
-    return " ".join(content[:_MOST_SAID].decode("utf-8", "replace").split()) or "it is empty"
+    return " ".join(content[:_MAX_ERROR_CHARACTERS].decode("utf-8", "replace").split()) or "it is empty"
 
 
 def parse_object(spec: ModelSpec, content: bytes) -> dict[str, Any]:

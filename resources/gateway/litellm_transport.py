@@ -51,7 +51,7 @@ _LOG_PATIENCE_S = 5.0
 _PREFIX = re.compile(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)(?: Error)?(?:: | - ))+")
 # As in "Error code: 401 - {'error': {'message': 'no luck'}}".
 _STATUS_CODE = re.compile(r"^Error code: \d{3} - ")
-_NOTHING_SAID = "Connection error"
+_NO_DETAIL = "Connection error"
 _SUFFIX = re.compile(r"\.? Handle with `litellm\.\w+`\.?")
 _E = TypeVar("_E", bound=BaseException)
 
@@ -281,7 +281,7 @@ def call_error(spec: ModelSpec, error: Exception) -> CallError:
     if http_error is None and (fault := _find_first(error, httpx.TransportError)):
         return _make_network_error(spec, fault)
     status = http_error.response.status_code if http_error else getattr(error, "status_code", None)
-    if http_error is None and _extract_text(error).rstrip(".") == _NOTHING_SAID:
+    if http_error is None and _extract_text(error).rstrip(".") == _NO_DETAIL:
         # The client's own message ("Connection error.") is uninformative; the cause has the details.
         cause = list(_iterate_chain(error))[-1]
         return CallError(

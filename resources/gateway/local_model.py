@@ -33,7 +33,7 @@ _RUNTIME_PACKAGE = "xllamacpp"
 _INSTALL = describe_installation("local")
 
 _CONTEXT_TOKENS = 2048
-_MOST_ROTATIONS = 5
+_MAX_ROTATIONS = 5
 # About 800 tokens of English, some 4 s on two cores. Longer prompts lose their middle: the role is at their beginning, the task at their end.
 _PROMPT_CHARACTERS = 3_200
 _SMALLEST_PROMPT = 100
@@ -50,7 +50,7 @@ _TOKENS_BESIDE_TEXT = 6
 """Tokens of a turn in addition to its text: marks, role and line ends."""
 _USUAL_SYSTEM = Message("system", "You are a helpful AI assistant named SmolLM, trained by Hugging Face")
 """The system message that SmolLM2 was trained with if there is none."""
-_MOST_TURNS = 64
+_MAX_TURNS = 64
 _OPENING_SHARE = 0.25
 # A mark in a text would end its turn, and the rest would be read as another speaker's turn.
 _TURN_MARK = re.compile(r"<\|(?=im_|endoftext)")
@@ -194,7 +194,7 @@ def prompt(stem: str, options: Sequence[str]) -> str:
 
 def choose_rotations(options: int) -> tuple[int, ...]:
     """Return by how many places to rotate the options: all ways up to five, else five spread evenly."""
-    count = min(options, _MOST_ROTATIONS)
+    count = min(options, _MAX_ROTATIONS)
     return tuple(options * turn // count for turn in range(count))
 
 
@@ -265,7 +265,7 @@ def estimate_chat_tokens(messages: Sequence[Message]) -> int:
 
 def fit_conversation(messages: Sequence[Message], characters: int) -> list[Message]:
     """Shorten the conversation to about these characters: the longest messages lose their middle, a very long conversation its own."""
-    turns = list(messages) if len(messages) <= _MOST_TURNS else [messages[0], *messages[1 - _MOST_TURNS :]]
+    turns = list(messages) if len(messages) <= _MAX_TURNS else [messages[0], *messages[1 - _MAX_TURNS :]]
     limit = _compute_longest_allowed([len(message.text) for message in turns], characters)
     return [Message(message.role, shorten_middle_of(message.text, limit)) for message in turns]
 

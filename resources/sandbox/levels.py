@@ -24,9 +24,9 @@ from resources.sandbox.worker import encode_value
 
 LEVELS = ("sandlock", "bwrap")
 NOBODY_UID = 65534
-MOST_MEMORY = 2**30
+MAX_MEMORY = 2**30
 """Maximum bytes of a process's address space."""
-_MOST_TASKS = 16
+_MAX_TASKS = 16
 """Maximum number of processes and threads at a level that does not count those of other users of this machine."""
 _WORKER_SOURCE = Path(__file__).with_name("worker.py").read_text(encoding="utf-8")
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "PYTHONSAFEPATH": "1", "PYTHONUTF8": "1"}
@@ -65,7 +65,7 @@ class StartWay:
     """Whether the process itself must change to the user `nobody`."""
     dies_with_parent: bool = False
     """Whether the process itself must ensure that it ends with this one."""
-    most_tasks: int | None = _MOST_TASKS
+    most_tasks: int | None = _MAX_TASKS
     """Maximum number of processes and threads of its user; None: no limit, since other processes would count."""
 
 
@@ -162,7 +162,7 @@ def _choose_user(method: StartWay) -> int:
 def _build_limits(method: StartWay, timeout_s: float) -> dict[str, int]:
     """Return limits: no file writing, no core, little memory; the check's wall limit precedes that of CPU seconds."""
     seconds = int(timeout_s) + 2
-    limits = {"CPU": seconds, "AS": MOST_MEMORY, "FSIZE": 0, "NOFILE": 64, "CORE": 0}
+    limits = {"CPU": seconds, "AS": MAX_MEMORY, "FSIZE": 0, "NOFILE": 64, "CORE": 0}
     return limits if method.most_tasks is None else {**limits, "NPROC": method.most_tasks}
 
 

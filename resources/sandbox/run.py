@@ -27,7 +27,7 @@ CHECK_TIMEOUT = 10.0
 """Maximum seconds of a whole check."""
 _LATE_BY_ITSELF = 0.9
 """Share of its time that a program must have used the processor for, so that it is late through its own fault."""
-_TRIED = """
+_TRIAL_PROGRAM = """
 import os
 def tried(path):
     try:
@@ -37,7 +37,7 @@ def tried(path):
         readable = False
     return os.getuid() != 0 or MAY_BE_ROOT, readable
 """
-_TRIED_TESTS = """
+_TRIAL_TESTS = """
 def check(candidate):
     ordinary_user, readable = candidate("/etc/passwd")
     assert ordinary_user, "it runs as root"
@@ -141,7 +141,7 @@ def find_usable_way(level: str) -> StartWay | str:
 
 def _try_way(method: StartWay) -> str:
     """Return why a program cannot be run in a way, or "" if it runs and is isolated as promised."""
-    task = SandboxTask(_TRIED.replace("MAY_BE_ROOT", str(not can_change_user())), "tried", _TRIED_TESTS)
+    task = SandboxTask(_TRIAL_PROGRAM.replace("MAY_BE_ROOT", str(not can_change_user())), "tried", _TRIAL_TESTS)
     with open_complaints_file() as complaints:
         try:
             result = check_once(task, method, _interpreter(), 30.0, complaints)

@@ -61,7 +61,7 @@ from resources.votes.vote_queries import (
 )
 from resources.votes.vote_tables import LEFT_SIDE, RIGHT_SIDE, SIDE_TEXTS, join_sides
 
-_LOOKED_AT_TOGETHER = 500
+_ID_BATCH = 500
 """Number of pairs whose texts are compared together."""
 
 _VOTED_TEXTS = join_sides(
@@ -148,10 +148,10 @@ class VoteStore(DatabaseStore):
         """
         ids = [row["pair_id"] for row in self.rows(build_waiting_query(reviewer_id, family))]
         result, names = list[str](), self.hidden_names()
-        for start in range(0, len(ids), _LOOKED_AT_TOGETHER):
+        for start in range(0, len(ids), _ID_BATCH):
             if len(result) >= limit:
                 break
-            chunk = ids[start : start + _LOOKED_AT_TOGETHER]
+            chunk = ids[start : start + _ID_BATCH]
             texts = {row["pair_id"]: row for row in self.rows(build_texts_query(chunk))}
             result += islice((pair_id for pair_id in chunk if not read_alike(texts[pair_id], names)), limit - len(result))
         return result

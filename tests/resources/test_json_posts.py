@@ -110,7 +110,7 @@ def test_what_is_no_json_is_a_problem(body: bytes) -> None:
 
 
 def test_a_reply_without_end_is_not_read_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("resources.json_posts.MOST_REPLY_BYTES", 1_000)
+    monkeypatch.setattr("resources.json_posts.MAX_REPLY_BYTES", 1_000)
     with serving(answers(200, b" " * 5_000)) as server:
         assert "longer than 1,000 bytes" in str(endpoint(server.url).post({}).problem)
 

@@ -31,7 +31,7 @@ from dtef_pipeline.documents import Part
 
 _CREATED = {"headers": {**ETAG_HEADER, "Location": {"schema": {"type": "string"}, "description": "Where it is."}}}
 _VERSION_TO_CHANGE = "The ETag of the version to change, as it was read."
-VersionAsked = Annotated[int | None, Query(ge=1, le=LARGEST_VERSION, description="None: the latest.")]
+VersionOption = Annotated[int | None, Query(ge=1, le=LARGEST_VERSION, description="None: the latest.")]
 
 
 class DocumentStep(Part):
@@ -97,7 +97,7 @@ def _add_routes_of_one(router: APIRouter, spec: DocumentKind) -> None:
 
     @router.get(spec.place, response_model=spec.model, **TAGGED)
     def show_document(
-        request: Request, services: ServicesDep, _: OperatorToken, document_id: Id, version: VersionAsked = None
+        request: Request, services: ServicesDep, _: OperatorToken, document_id: Id, version: VersionOption = None
     ) -> Response:
         """The latest version, or an earlier one."""
         return build_tagged_response(

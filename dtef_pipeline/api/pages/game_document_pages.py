@@ -17,7 +17,7 @@ from dtef_pipeline.api.documents.document_history import (
     move,
 )
 from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS
-from dtef_pipeline.api.documents.document_routes import VersionAsked, require_status
+from dtef_pipeline.api.documents.document_routes import VersionOption, require_status
 from dtef_pipeline.api.pages.forms import SentForm, read_field
 from dtef_pipeline.api.pages.page_routes import build_page_router, redirect_to_page
 from dtef_pipeline.api.pages.rendering import page
@@ -55,7 +55,7 @@ def _build_document_pages(
 
     @router.get(f"/{spec.plural}{spec.place}")
     def show_document(
-        request: Request, services: ServicesDep, holder: OperatorToken, one: Id, version: VersionAsked = None
+        request: Request, services: ServicesDep, holder: OperatorToken, one: Id, version: VersionOption = None
     ) -> Response:
         known = KnownDocuments.load_current(spec, services, one)
         document = known.find_version(one, version)

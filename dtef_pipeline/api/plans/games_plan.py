@@ -52,7 +52,7 @@ from resources.settings import Settings
 
 MAX_RUNS = 200
 """Largest number of personas times scenarios of one manifest."""
-_LARGEST_ASKED_SEED = 10**12 - 1
+_MAX_SEED = 10**12 - 1
 _LONGEST_SEEDS = 2_000
 """Largest number of characters of the text."""
 
@@ -64,8 +64,8 @@ def _validate_seeds(value: Any) -> Any:
         return _expand_seeds(value)
     if not isinstance(value, list) or not all(type(seed) is int for seed in value):
         raise ValueError(f"got {format_value(value)}; allowed: text such as 1-20, or a list of whole numbers")
-    if wrong := [seed for seed in value if not 0 <= seed <= _LARGEST_ASKED_SEED]:
-        raise ValueError(f"got {str(wrong[0])[:80]}; allowed: whole numbers from 0 to {_LARGEST_ASKED_SEED}")
+    if wrong := [seed for seed in value if not 0 <= seed <= _MAX_SEED]:
+        raise ValueError(f"got {str(wrong[0])[:80]}; allowed: whole numbers from 0 to {_MAX_SEED}")
     if not value:
         raise ValueError("got an empty list; allowed: one or more seeds, or null for those of each scenario")
     return require_unique(value)
@@ -112,7 +112,7 @@ class GamesManifest(Part):
     """Baselines, models or persona@model; empty: the opponents of each scenario."""
     budget: EvaluationBudget | None = None
     snapshot: Annotated[str, AfterValidator(validate_snapshot)] = "base"
-    """Label of this evaluation pass: base, a date, or another name; a new label sends every request again."""
+    """Snapshot to store the responses in: base, a date, or another name; a new one sends every request again."""
 
     @field_validator("budget")
     @classmethod

@@ -70,7 +70,7 @@ class EvaluationRequest(Part):
     """The snapshot and the budget of a manifest."""
 
     snapshot: Annotated[str, AfterValidator(validate_snapshot)] = "base"
-    """Label of this evaluation pass: base, a date, or another name; a new label sends every request again."""
+    """Snapshot to store the responses in: base, a date, or another name; a new one sends every request again."""
     budget: EvaluationBudget = EvaluationBudget()
 
     @field_validator("*", mode="before")

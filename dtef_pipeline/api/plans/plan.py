@@ -129,10 +129,10 @@ class Refusals:
             raise (kinds.pop() if len(kinds) == 1 else UnfitManifest)(*first, extra)
 
 
-def validate_snapshot(label: str) -> str:
+def validate_snapshot(name: str) -> str:
     """For validators of manifests. Raises ValueError."""
     try:
-        return require_safe(label)
+        return require_safe(name)
     except DtefError as error:
         raise ValueError(str(error)) from None
 

@@ -22,7 +22,7 @@ from dtef_pipeline.api.results.family_results import (
 from dtef_pipeline.api.results.run_outcomes import Unit, format_other_answers
 from dtef_pipeline.api.results.trace_bodies import PredictedQuestion
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
-from dtef_pipeline.survey.boards.board_rows import HELD, compute_board
+from dtef_pipeline.survey.boards.board_rows import BOARD_SOURCES, compute_board
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.keys import KEYS
@@ -104,7 +104,7 @@ class SurveyResults(FamilyResults):
         round_id, segment = SPACE.split(self.run.run.key)
         options = SurveyBoardOptions(rounds=(round_id,), segments=(segment,), snapshot=self.run.snapshot)
         frame = self.run.house.query(
-            lambda connection: compute_board(connection, "segment", options), only=HELD, first=[round_id]
+            lambda connection: compute_board(connection, "segment", options), only=BOARD_SOURCES, first=[round_id]
         )
         rows = frame[
             frame["model"].isin(self.models)

@@ -67,7 +67,7 @@ _NOT_KEPT = {"Cache-Control": "no-store"}
 _NONE_LEFT: dict[int | str, dict[str, Any]] = {204: {"description": "No pair is left."}}
 
 
-FamilyAsked = Annotated[Annotated[VotedFamilyName, AfterValidator(check_voted_family)] | None, Query()]
+FamilyOption = Annotated[Annotated[VotedFamilyName, AfterValidator(check_voted_family)] | None, Query()]
 """None: all."""
 
 
@@ -127,7 +127,7 @@ def next_pair(
     services: ServicesDep,
     feedback: FeedbackDep,
     reviewer_id: Annotated[Id, Query()],
-    family: FamilyAsked = None,
+    family: FamilyOption = None,
 ) -> Response:
     """The next pair for a reviewer: one with the fewest votes."""
     _require_own_id(holder, reviewer_id)
@@ -185,7 +185,7 @@ def list_actions_over_http(
 
 @router.get("/api/feedback/scores", response_model=PreferenceBoard, **TAGGED)
 def list_scores(
-    request: Request, holder: OperatorToken, services: ServicesDep, family: FamilyAsked = None, partition: str = "all"
+    request: Request, holder: OperatorToken, services: ServicesDep, family: FamilyOption = None, partition: str = "all"
 ) -> Response:
     """The preference board: one row per family, reviewers and player, with its interval, and the reason where there is none."""
     from dtef_pipeline.api.review.scores_response import scores_response

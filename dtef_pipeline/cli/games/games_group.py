@@ -12,13 +12,13 @@ from dtef_pipeline.cli.error_reports import reports_errors
 from dtef_pipeline.cli.options import (
     as_json,
     choice,
+    estimate_options,
     flag,
     make_budget_options,
     make_roll_up_option,
-    of_asked_snapshot,
-    of_estimate,
     options,
     several,
+    snapshot_option,
     whole_number,
 )
 from dtef_pipeline.cli.settings_command import TakesSettings, split_given
@@ -39,10 +39,10 @@ _of_scenarios = options(
 @click.command(
     cls=TakesSettings, settings="dtef_pipeline.games.settings.GamesSettings", short_help="Play scenarios and score them."
 )
-@of_asked_snapshot
+@snapshot_option
 @make_budget_options("candidate")
 @make_roll_up_option("games")
-@of_estimate
+@estimate_options
 @reports_errors
 def run(is_estimate: bool, output: str, **given: Any) -> None:
     """Play scenarios turn by turn, score every episode, and update the boards.
@@ -80,7 +80,7 @@ def run(is_estimate: bool, output: str, **given: Any) -> None:
 )
 @flag("--trace", "with_trace", help="Show the episode move by move, with the messages to players and their replies.")
 @whole_number("--draw", floor=0, default=0, help="Number of the draw of a model's responses, from 0.")
-@click.option("--snapshot", default="base", show_default=True, help="Label of the responses.")
+@click.option("--snapshot", default="base", show_default=True, help="Snapshot of the responses.")
 @click.option(
     "--max-cost-usd", type=click.FloatRange(min=0), help="Maximum cost of the models in US dollars.  [default: no limit]"
 )

@@ -88,7 +88,7 @@ def _describe_move(move: GameMove, seat: str, name: str) -> Iterator[str]:
         yield from (f"       > {line}" for line in move.reaction.splitlines() if line.strip())
 
 
-_MOST_NUMBERED = 100
+_MAX_NUMBERED = 100
 _WITH_A_CHOICE = "=>"
 _PART_OF_LINE = re.compile(r'[{};"]|[^{};"]+')
 _QUOTED_PART = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
@@ -140,13 +140,13 @@ def parse_typed_line(line: str, scenario: Scenario[object], legal: Sequence[str]
 
 def format_choices(scenario: Scenario[object], legal: Sequence[str]) -> list[str]:
     """Return the choices for people, one numbered choice per line."""
-    width = len(str(min(len(legal), _MOST_NUMBERED)))
+    width = len(str(min(len(legal), _MAX_NUMBERED)))
     lines = [
-        f"  {number:>{width}}  {_format_words(scenario, move)}" for number, move in enumerate(islice(legal, _MOST_NUMBERED), 1)
+        f"  {number:>{width}}  {_format_words(scenario, move)}" for number, move in enumerate(islice(legal, _MAX_NUMBERED), 1)
     ]
-    if len(legal) > _MOST_NUMBERED:
+    if len(legal) > _MAX_NUMBERED:
         lines.append(
-            f"  and {format_count(len(legal) - _MOST_NUMBERED, 'other choice')}, up to {len(legal)}  {_format_words(scenario, legal[-1])}"
+            f"  and {format_count(len(legal) - _MAX_NUMBERED, 'other choice')}, up to {len(legal)}  {_format_words(scenario, legal[-1])}"
         )
     return lines
 

@@ -20,7 +20,7 @@ from dtef_pipeline.cli.options import (
     whole_number,
     writes_a_table,
 )
-from dtef_pipeline.cli.store_commands import of_admin
+from dtef_pipeline.cli.store_commands import admin_option
 
 
 def vote_family_option(help: str) -> Option:
@@ -57,13 +57,13 @@ def preference() -> None:
     help="Only partitions that fit: SUITE/PART of qa, BLUEPRINT of rubric, ROUND/SEGMENT of survey, LEAGUE/SCENARIO of games, as in 'mmlu/*'",
 )
 @several("--model", "models", metavar="NAME", help="Only responses of this model")
-@click.option("--snapshot", default="base", show_default=True, metavar="LABEL", help="Snapshot whose responses are paired.")
+@click.option("--snapshot", default="base", show_default=True, metavar="SNAPSHOT", help="Snapshot whose responses are paired.")
 @flag("--baselines", help="Pair responses of baselines too, which were computed; their numbers are shown with 2 decimals.")
 @whole_number("--max-pairs", floor=1, help="Most new pairs in all.  [default: all there can be]")
 @whole_number(
     "--per-item", floor=1, help="Maximum number of pairs of one item, existing ones included.  [default: all possible pairs]"
 )
-@of_admin
+@admin_option
 @reports_errors
 @lines_as_json
 def pairs(**given: Any) -> None:
@@ -138,7 +138,7 @@ _JUDGE_OPTIONS = ("family", "most", "max_cost_usd", "max_calls")
     "--no-consent", metavar="REVIEWER", help="Note that exports show a pseudonym of this reviewer, as they usually do."
 )
 @click.option("--actions", is_flag=True, help="List the actions of administrators instead: who, when, what, before and after.")
-@of_admin
+@admin_option
 @writes_a_table
 @reports_errors
 def votes(

@@ -20,7 +20,7 @@ def _check_part_name(context: click.Context, parameter: click.Parameter, name: s
     return name
 
 
-of_named_part = options(
+part_option = options(
     click.option(
         "--part",
         callback=_check_part_name,
@@ -124,7 +124,7 @@ QA = FamilyWords(
         (
             *_QUESTION_FILES,
             flag("--strict", help="Add nothing if a row is not usable.  [default: leave such rows out and list them]"),
-            of_named_part,
+            part_option,
         ),
     ),
     list=Verb(

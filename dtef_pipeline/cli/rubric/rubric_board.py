@@ -40,7 +40,7 @@ from resources.warehouse import Warehouse
 
 _AVERAGED = ("overall", "tag", COMPARE_BOARD)
 """Boards that average over blueprints."""
-_RUNS_ALIKE = (
+_COMPARABLE_RUNS = (
     "SELECT blueprint::VARCHAR AS blueprint, snapshot::VARCHAR AS snapshot, judges, judge_hash, policy FROM rubric_runs"
 )
 _LABELS_NEEDED = ("labels_needed", "prompts_needed")
@@ -121,7 +121,7 @@ def _average_runs(warehouse: Warehouse, board: Board, patterns: Sequence[str]) -
 
     def compute_frame(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
         scores = connection.execute("SELECT * EXCLUDE (reasons) FROM rubric_scores WHERE level = 'model'").df()
-        runs = connection.sql(_RUNS_ALIKE).to_arrow_table().to_pandas()
+        runs = connection.sql(_COMPARABLE_RUNS).to_arrow_table().to_pandas()
         runs = select_averaged_runs(scores, runs, load_rubric_snapshot_order(connection))
         selection = (
             _choose_blueprints(connection, runs["blueprint"].tolist(), patterns)

@@ -26,14 +26,14 @@ from resources.warehouse import Warehouse
 if TYPE_CHECKING:
     from assets.stage.file_notes import AddResult
 
-_PARTS_NAMED, _GONE_NAMED = 5, 10
+_PARTS_NAMED, _MAX_MISSING_NAMED = 5, 10
 
 
 def warn_of_gone_files(warehouse: Warehouse, folders: Sequence[Path], files: Sequence[RubricFile] = ()) -> Iterator[str]:
     """Yield a line per blueprint whose file is missing from one of the folders, with a file in `files` of the same content, if any."""
     missing_files = find_missing_below(warehouse, folders) if folders else []
     by_hash = {file.content_hash: file for file in files}
-    for file in missing_files[:_GONE_NAMED]:
+    for file in missing_files[:_MAX_MISSING_NAMED]:
         if (new := by_hash.get(file.content_hash)) is None:
             yield f"warning: {file.blueprint}: its file {file.path} no longer exists; its results stay until {file.removal}"
         else:
@@ -41,8 +41,8 @@ def warn_of_gone_files(warehouse: Warehouse, folders: Sequence[Path], files: Seq
                 f"warning: {file.blueprint}: its file {file.path} is gone, and {new.blueprint} has the same content: a run of "
                 f"{new.blueprint} finds the stored responses, and {file.removal} removes the earlier name"
             )
-    if len(missing_files) > _GONE_NAMED:
-        yield f"warning: the files of {format_count(len(missing_files) - _GONE_NAMED, 'more blueprint')} are gone"
+    if len(missing_files) > _MAX_MISSING_NAMED:
+        yield f"warning: the files of {format_count(len(missing_files) - _MAX_MISSING_NAMED, 'more blueprint')} are gone"
 
 
 def warn_of_gone_in_check(folders: Sequence[Path]) -> Iterator[str]:

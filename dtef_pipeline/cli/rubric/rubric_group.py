@@ -13,17 +13,17 @@ from dtef_pipeline.cli.options import choice, existing_path, flag, refuse_others
 from dtef_pipeline.cli.verbs import FamilyWords, Verb, build_family_group, run_command
 from dtef_pipeline.rubric.rubric_boards import RUBRIC_BOARDS
 
-of_models_dir = existing_path(
+models_dir_option = existing_path(
     "--models-dir",
     kind="folder",
     help="Folder of the collections of models that blueprints name: a JSON or YAML list per file, named as the collection (CORE.json).",
 )
-of_root = existing_path(
+root_option = existing_path(
     "--root",
     kind="folder",
     help="Folder that the ids of blueprints are counted from: ROOT/safety/a.yml is safety__a.  [default: PATH, or the folder of a file]",
 )
-of_blueprints = several(
+blueprints_option = several(
     "--blueprint", "parts", metavar="ID|PATTERN", help="Only this blueprint, or those that fit, as in 'compass__*'", usual="all"
 )
 
@@ -32,7 +32,7 @@ of_blueprints = several(
 @click.argument("blueprint")
 @click.argument("prompt", required=False)
 @several("--model", "models", help="Only this model", usual="all")
-@click.option("--snapshot", help="Label of the run.  [default: the latest run of the blueprint]")
+@click.option("--snapshot", help="Snapshot of the run.  [default: the latest run of the blueprint]")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the run's whole result to this JSON file.")
 @click.option("--before", metavar="A", help="Compare two runs: the snapshot that counts as the earlier one.")
 @click.option("--after", metavar="B", help="Compare two runs: the snapshot that counts as the later one.")
@@ -122,8 +122,8 @@ run = run_command(
 _BOARDS_OVER_BLUEPRINTS = ", ".join(entry.name for entry in RUBRIC_BOARDS if not entry.filters_partitions)
 _BLUEPRINT_FILES = (
     click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)),
-    of_models_dir,
-    of_root,
+    models_dir_option,
+    root_option,
 )
 RUBRIC = FamilyWords(
     name="rubric",
@@ -188,7 +188,7 @@ RUBRIC = FamilyWords(
     With --by comparisons, intervals need at least 5 blueprints, or 5 prompts if --blueprint names one blueprint.
     --blueprint is not allowed with boards over all blueprints: {_BOARDS_OVER_BLUEPRINTS}.
     """,
-        (of_blueprints,),
+        (blueprints_option,),
     ),
     run=run,
     boards=RUBRIC_BOARDS,

@@ -12,7 +12,7 @@ import click
 import pandas as pd
 import pyarrow.compute as pc
 
-from dtef_pipeline.asking.snapshot_order import sort_labels
+from dtef_pipeline.asking.snapshot_order import sort_snapshots
 from dtef_pipeline.cli.terminal import compute_terminal_fit, print_table, say
 from dtef_pipeline.cli.warehouse_access import reads_tables
 from dtef_pipeline.errors import ConfigError, WarehouseError
@@ -62,7 +62,7 @@ def list_scored_snapshots(warehouse: Warehouse, blueprint: str) -> list[str]:
     for snapshot in warehouse.values("rubric_scores", "snapshot", blueprint=blueprint):
         rows = warehouse.rows("rubric_responses", columns=["answered_at"], blueprint=blueprint, snapshot=snapshot)
         times[snapshot] = pc.min(rows["answered_at"]).as_py() if len(rows) else None
-    return sort_labels(times)
+    return sort_snapshots(times)
 
 
 def choose_snapshot(blueprint: str, snapshot: str | None, snapshots: Sequence[str]) -> str:

@@ -20,11 +20,11 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.text.origins import LOOPBACK_HOSTS
 from resources.settings import Settings
 
-_LAST_WORDS_S = 3
+_SHUTDOWN_TIMEOUT_S = 3
 """Seconds for open requests to finish after a stop signal."""
 _LARGEST_HEADERS = 64_000
 """Bytes."""
-_MOST_CONNECTIONS = 500
+_MAX_CONNECTIONS = 500
 """Including event streams; a service has 1,024 open files by default."""
 _IN_THE_CLEAR = "other computers can reach this address, and tokens are sent unencrypted: put a proxy with TLS in front (docs/how-to/operate.md)"
 
@@ -86,13 +86,13 @@ def _make_config(services: Services) -> uvicorn.Config:
         # Only h11 limits the size of headers.
         http="h11",
         h11_max_incomplete_event_size=_LARGEST_HEADERS,
-        limit_concurrency=_MOST_CONNECTIONS,
+        limit_concurrency=_MAX_CONNECTIONS,
         log_config=None,
         log_level="warning",
         access_log=False,
         server_header=False,
         ws="none",
-        timeout_graceful_shutdown=_LAST_WORDS_S,
+        timeout_graceful_shutdown=_SHUTDOWN_TIMEOUT_S,
     )
 
 

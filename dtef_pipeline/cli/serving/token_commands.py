@@ -19,7 +19,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.report.terminal import render
 from resources.settings import Settings
 
-_FOR_OTHERS = stat.S_IROTH | stat.S_IWOTH | stat.S_IXOTH
+_OTHER_USERS = stat.S_IROTH | stat.S_IWOTH | stat.S_IXOTH
 _TOKEN_FILE_HEAD = "# Who may use the HTTP API: written by `dtef tokens`. A token is not kept, only its hash.\n"  # noqa: S105 - a comment
 
 
@@ -94,7 +94,7 @@ def _write(path: Path, holders: Sequence[TokenHolder]) -> None:
             if before is not None:
                 with suppress(PermissionError):
                     os.fchown(file.fileno(), before.st_uid, before.st_gid)
-                os.fchmod(file.fileno(), stat.S_IMODE(before.st_mode) & ~_FOR_OTHERS)
+                os.fchmod(file.fileno(), stat.S_IMODE(before.st_mode) & ~_OTHER_USERS)
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

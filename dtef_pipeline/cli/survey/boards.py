@@ -108,7 +108,7 @@ def format_design_effect_lines(warehouse: Warehouse, frame: pd.DataFrame, rounds
     return "\n".join(wrap_line(line, compute_terminal_fit().width) for line in lines)
 
 
-_MOST_PLACES = 3
+_MAX_PLACES = 3
 
 
 def find_interval_reason(texts: Iterable[str]) -> str:
@@ -131,12 +131,12 @@ def describe_non_answers(connection: duckdb.DuckDBPyConnection, options: SurveyB
     ]
     if not left_out:
         return ""
-    many, named = format_count(len(left_out), "segment"), list_first_names(left_out, _MOST_PLACES)
+    many, named = format_count(len(left_out), "segment"), list_first_names(left_out, _MAX_PLACES)
     return f"left out: {many} of people who gave no answer ({named}); `dtef board --non-answers` keeps them"
 
 
 _NOTES = ("note", "consistency_note")
-_MOST_NOTES = 5
+_MAX_NOTES = 5
 """Most lines on rows whose readable responses differ, and most rows listed per note."""
 _DRIFT_FIRST_OUT = ("odds needed", "first_snapshot", "snapshots", "lowest_snapshot", "highest_snapshot", "lowest", "highest")
 
@@ -190,7 +190,7 @@ def describe_unranked(frame: pd.DataFrame, reasons: Mapping[tuple[str, ...], str
             reason = f"no score: {reasons.get(key, 'nothing that counts here was asked')}"
         models.setdefault(reason, {})[row["model"]] = None
     return _format_list(
-        "without a rank:", [f"{list_first_names([*names], _MOST_NOTES)}: {reason}" for reason, names in models.items()]
+        "without a rank:", [f"{list_first_names([*names], _MAX_NOTES)}: {reason}" for reason, names in models.items()]
     )
 
 
@@ -202,9 +202,9 @@ def _describe_readable_only(frame: pd.DataFrame) -> str:
     lines = [
         f"{label}: {words}" for label, words in zip(_list_names(column_meanings), column_meanings["parsed_note"], strict=True)
     ]
-    n_more = len(lines) - _MOST_NOTES
+    n_more = len(lines) - _MAX_NOTES
     remainder = [f"{format_count(n_more, 'more row')}: --csv has them all, as parsed_note"] if n_more > 0 else []
-    return _format_list("by only the readable responses:", [*lines[:_MOST_NOTES], *remainder])
+    return _format_list("by only the readable responses:", [*lines[:_MAX_NOTES], *remainder])
 
 
 def _build_notes(table: pd.DataFrame, column: str) -> str:
@@ -215,7 +215,7 @@ def _build_notes(table: pd.DataFrame, column: str) -> str:
         notes.setdefault(note, {})[label] = None
     full = len(notes) == 1 and len(rows) == len(table)
     lines = [
-        f"{'all rows' if full else list_first_names(list(labels), _MOST_NOTES, '; ')}: {note}" for note, labels in notes.items()
+        f"{'all rows' if full else list_first_names(list(labels), _MAX_NOTES, '; ')}: {note}" for note, labels in notes.items()
     ]
     return _format_list("notes:", lines)
 

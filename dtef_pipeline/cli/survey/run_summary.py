@@ -9,7 +9,7 @@ import duckdb
 import pandas as pd
 
 from dtef_pipeline.asking.models import COMPUTED_SQL
-from dtef_pipeline.asking.snapshot_name import parse_label_time
+from dtef_pipeline.asking.snapshot_name import parse_name_time
 from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.costs import load_costs
 from dtef_pipeline.boards.item_board import list_mixed_served
@@ -24,7 +24,7 @@ from dtef_pipeline.cli.survey.boards import (
 )
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.cli.warehouse_access import query_rounds
-from dtef_pipeline.survey.boards.board_rows import HELD, compute_board
+from dtef_pipeline.survey.boards.board_rows import BOARD_SOURCES, compute_board
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.table_folders import SURVEY_CALL_TABLES
 from dtef_pipeline.tables import ANSWERED, READ_ENOUGH
@@ -84,7 +84,7 @@ def _describe_order_problem(connection: duckdb.DuckDBPyConnection, snapshot: str
     order = among(snapshot_order(connection), [label for (label,) in rows])
     if snapshot not in order or order[-1] == snapshot:
         return
-    counts_as = "the date that it begins with" if parse_label_time(snapshot) else "the time of its first response"
+    counts_as = "the date that it begins with" if parse_name_time(snapshot) else "the time of its first response"
     yield (
         f"snapshot {snapshot} counts as {counts_as}, which is before {order[-1]}: where both have a response, `dtef board` and the "
         f"report show the later one; `dtef board --snapshot {snapshot}` shows this one"
@@ -135,7 +135,7 @@ def report_after_run(context: RunContextOfCommand) -> bool:
         return report_lines, boards, costs, warnings
 
     with waiting("adding up the boards of this run"):
-        lines, boards, costs, warnings = query_rounds(warehouse, run_report, [*HELD, "predictions"], rounds)
+        lines, boards, costs, warnings = query_rounds(warehouse, run_report, [*BOARD_SOURCES, "predictions"], rounds)
     lines.append(format_design_effect_lines(warehouse, boards[0], rounds))
     for line in filter(None, [*lines, describe_board_columns("overall", *boards) + "\n"]):
         say(line)

@@ -26,7 +26,7 @@ from dtef_pipeline.cli.survey.boards import (
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.cli.warehouse_access import NothingToShowError, query_rounds, reads_tables, warn_mixed
 from dtef_pipeline.report.terminal import render
-from dtef_pipeline.survey.boards.board_rows import HELD, compute_board
+from dtef_pipeline.survey.boards.board_rows import BOARD_SOURCES, compute_board
 from dtef_pipeline.survey.boards.segment_gaps import sort_by_significance
 from dtef_pipeline.survey.boards.survey_boards import BOARDS, BY_NAME
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
@@ -34,7 +34,7 @@ from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.text.number_words import format_count
 from resources.warehouse import Warehouse
 
-MOST_ROWS = 60
+MAX_ROWS = 60
 """Default number of rows of boards of questions or gaps as tables."""
 
 
@@ -43,7 +43,7 @@ def show(warehouse: Warehouse, /, by: str, output: str, models: Sequence[str], t
     settings = SurveyBoardOptions(**{name: value for name, value in options.items() if value is not None})
     require_table(warehouse, "scores", "predictions are scored by `dtef run --round ROUND`")
     list_scored_rounds(warehouse, settings.rounds)
-    tables = [*HELD, "predictions"] if by == "conditions" else HELD
+    tables = [*BOARD_SOURCES, "predictions"] if by == "conditions" else BOARD_SOURCES
     frame = query_rounds(warehouse, lambda connection: _load_board(connection, by, settings), tables, settings.rounds)
     frame = filter_by_model(frame, models, by)
     if "deviation" in frame:
@@ -51,12 +51,14 @@ def show(warehouse: Warehouse, /, by: str, output: str, models: Sequence[str], t
     if "adjusted_over" in frame:
         frame = frame.sort_values("adjusted_over", key=lambda among: among.map(COMPARED_FAMILIES.index), kind="stable")
     if output == "table" and top is None and {"question_id", "deviation"} & {*frame}:
-        top = MOST_ROWS
+        top = MAX_ROWS
     rows = frame.head(top or len(frame))
     if output != "table":
         click.echo(render(rows, output))
         return
-    for line in warehouse.query(lambda connection: [*describe_samples(connection, settings)], only=HELD, first=settings.rounds):
+    for line in warehouse.query(
+        lambda connection: [*describe_samples(connection, settings)], only=BOARD_SOURCES, first=settings.rounds
+    ):
         say(line)
     click.echo(render_board(by, rows))
     if n_more := len(frame) - len(rows):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 _SHOWN = 10
-_MOST_ITEMS = 20
+_MAX_ITEMS = 20
 _READ_BACK = [
     "segment",
     "question_id",
@@ -108,7 +108,7 @@ def faults(result: RoundTables) -> list[str]:
 
 def _format_finding(finding: dict[str, Any]) -> str:
     items, message = finding["items"], str(finding["message"]).rstrip(".")
-    named = f": {list_first_names(items, _MOST_ITEMS)}" if items else ""
+    named = f": {list_first_names(items, _MAX_ITEMS)}" if items else ""
     next_step = f"; {NEXT_STEPS[finding['code']]}" if finding["code"] in NEXT_STEPS else ""
     return f"error: {message}{named}{next_step}"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dtef_pipeline.cli.options import of_metric, of_rounds, of_targets
+from dtef_pipeline.cli.options import metric_option, rounds_option, targets_option
 from dtef_pipeline.cli.verbs import FamilyWords, Verb, build_family_group, run_command
 from dtef_pipeline.survey.boards.survey_boards import BOARDS
 
@@ -77,7 +77,7 @@ run = run_command(
         """Ask models about a round, score their predictions and look for drift; then update the roll-ups.
 
     Roll-ups are the tables over all rounds, such as the leaderboard, and the report. Stored responses are reused, and only missing ones are
-    requested; --snapshot with a new label requests all again. When a budget is reached, finished work is kept. Repeat the command to request
+    requested; a new --snapshot requests all again. When a budget is reached, finished work is kept. Repeat the command to request
     the rest: a budget counts from zero at each start. `dtef explain survey` explains the columns of the board.
 
     With --estimate the tokens of prompts are estimated on the high side. For responses there are two numbers: the usual length (the mean of
@@ -147,7 +147,7 @@ SURVEY = FamilyWords(
     undecided      none of these
     """,
         (
-            of_rounds,
+            rounds_option,
             click.option(
                 "--context", "context_levels", multiple=True, help="Only this number of context questions; may be repeated."
             ),
@@ -156,8 +156,8 @@ SURVEY = FamilyWords(
                 help="Only this condition, spelled in full, such as distribution/attribute-label; with --by conditions the "
                 "one that others are compared with.",
             ),
-            of_metric,
-            of_targets,
+            metric_option,
+            targets_option,
             click.option(
                 "--cells",
                 type=click.Choice(["own", "shared"]),

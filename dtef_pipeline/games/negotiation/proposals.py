@@ -1,7 +1,7 @@
 """The text of a negotiation: the JSON object that counts, as an offer or acceptance, and the words around it.
 
 The last object outside the thinking with the key `propose` or `accept` counts, wherever it is. A text without one is talk, unless it contains an
-unreadable proposal. Objects are searched for in the last `_MAX_CHARACTERS_READ` characters, with at most `_MOST_OPENINGS` openings of objects,
+unreadable proposal. Objects are searched for in the last `_MAX_CHARACTERS_READ` characters, with at most `_MAX_OPENINGS` openings of objects,
 so that the time is bounded.
 """
 
@@ -28,7 +28,7 @@ from dtef_pipeline.text.plain import strip_thinking
 
 PROPOSE, ACCEPT, MESSAGE_KEYS = "propose", "accept", "words"
 _MAX_CHARACTERS_READ = 15_000
-_MOST_OPENINGS = 64
+_MAX_OPENINGS = 64
 _OPENING = re.compile(r"\{\s{0,50}\"")
 _SPEAKS_OF_ONE = re.compile(
     r"\{\s{0,50}[\"'“”]?(?:propose|accept)[\"'“”]?\s{0,50}:|[\"'](?:propose|accept)[\"']\s{0,50}:", re.IGNORECASE
@@ -81,7 +81,7 @@ def _find_counting_object(text: str) -> _PlacedObject | None:
     first = max(0, len(text) - _MAX_CHARACTERS_READ)
     best: _PlacedObject | None = None
     openings = [match.start() for match in _OPENING.finditer(text, first)]
-    for start in islice(reversed(openings), _MOST_OPENINGS):
+    for start in islice(reversed(openings), _MAX_OPENINGS):
         span = decode_value_at(text, start)
         if span is None or not isinstance(span.value, Pairs):
             if _SPEAKS_OF_ONE.match(text, start):

@@ -28,7 +28,7 @@ from dtef_pipeline.site.content import Column, DataFile, Link, Section, Table, T
 from dtef_pipeline.site.paths import state_address
 from dtef_pipeline.text.number_words import format_count
 
-MOST_MOVES_SHOWN, MOST_OF_A_TEXT = 400, 8_000
+MAX_MOVES_SHOWN, MAX_OF_A_TEXT = 400, 8_000
 """Largest number of moves of an episode, and of characters of a text."""
 _MAX_STATE_CHARACTERS = 6_000
 _ILLEGAL_WORDS = {"illegal": "illegal", "unparsed": "no command found", "refused": "refused"}
@@ -41,7 +41,7 @@ def transcript(scenario: ScenarioResults, row: StoredRow) -> dict[str, Any]:
     seats = _name_seats(scenario, trace, int(row["seat"]))
     players = [scenario.labels.opponent(str(row["opponent"]))] * len(seats)
     players[row["seat"]] = row["player"]
-    steps, n_more = playback.steps[:MOST_MOVES_SHOWN], len(playback.steps) - MOST_MOVES_SHOWN
+    steps, n_more = playback.steps[:MAX_MOVES_SHOWN], len(playback.steps) - MAX_MOVES_SHOWN
     return _drop_empty(
         seats=seats,
         players=players,
@@ -116,9 +116,9 @@ def _build_state(state: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _truncate_text(text: str) -> str:
-    if len(text) <= MOST_OF_A_TEXT:
+    if len(text) <= MAX_OF_A_TEXT:
         return text
-    return f"{text[:MOST_OF_A_TEXT]} … ({format_count(len(text) - MOST_OF_A_TEXT, 'more character')})"
+    return f"{text[:MAX_OF_A_TEXT]} … ({format_count(len(text) - MAX_OF_A_TEXT, 'more character')})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from dtef_pipeline.site.content import (
     convert_to_rows,
     is_unknown,
 )
-from dtef_pipeline.site.leaderboard import MOST_IN_CHART
+from dtef_pipeline.site.leaderboard import MAX_IN_CHART
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.text.number_words import format_count
 
@@ -71,7 +71,7 @@ def build_players_section(scenario: ScenarioResults) -> Section:
     ]
     block = TemplateBlock(
         "leaderboard.html.j2",
-        {"table": Table(caption, _PLAYER_COLUMNS_SHOWN, rows), "chart": Chart("intervals", points[:MOST_IN_CHART], caption)},
+        {"table": Table(caption, _PLAYER_COLUMNS_SHOWN, rows), "chart": Chart("intervals", points[:MAX_IN_CHART], caption)},
     )
     return Section("players", "Players", [block] if rows else [], guide=GAME_BOARD_HOW)
 

@@ -14,7 +14,7 @@ ANSWERS_CODE = "answers"
 """Code of findings that leave out an answer in the file but keep its item."""
 ERROR_LEVEL, WARNING_LEVEL = "error", "warning"
 """Levels of findings: the row is left out, or it is kept with a warning."""
-MOST_FINDINGS = 10_000
+MAX_FINDINGS = 10_000
 """Largest number of findings kept per load; further ones are only counted."""
 _MAX_VALUE_LENGTH = 80
 
@@ -103,7 +103,7 @@ class ItemLog:
 
     @property
     def findings(self) -> tuple[ItemFinding, ...]:
-        """The findings: all, or the first MOST_FINDINGS and the number of further ones."""
+        """The findings: all, or the first MAX_FINDINGS and the number of further ones."""
         if not self.n_unlisted:
             return tuple(self._findings)
         last = self._findings[-1]
@@ -128,7 +128,7 @@ class ItemLog:
         self._add(WARNING_LEVEL, fault, file, line, item_id)
 
     def _add(self, level: str, fault: RowFault, file: Path, line: int | None, item_id: str | None) -> None:
-        if len(self._findings) >= MOST_FINDINGS:
+        if len(self._findings) >= MAX_FINDINGS:
             self.n_unlisted += 1
             return
         value = None if fault.found is None else format_shortened(fault.found)

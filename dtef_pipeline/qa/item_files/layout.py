@@ -14,7 +14,7 @@ from dtef_pipeline.qa.model import ItemError, QaItem
 
 ITEM_LETTERS = "ABCDEFGHIJ"
 """Letters of the options in prompts and references, in order."""
-FEWEST_OPTIONS, MOST_OPTIONS = 2, len(ITEM_LETTERS)
+FEWEST_OPTIONS, MAX_OPTIONS = 2, len(ITEM_LETTERS)
 REPEATED_TEXT = "repeated"
 """Code of findings on items with the same question and options as an earlier one."""
 EQUAL_OPTIONS, EMPTY_OPTION = "equal_options", "empty_option"
@@ -172,10 +172,10 @@ def read_part_name(text: object, fallback: str) -> str:
 
 def read_options(values: object) -> tuple[str, ...]:
     """Return the options of a row. Raises RowFault for anything but a list of 2 to 10 texts."""
-    form = f"a list of strings, {FEWEST_OPTIONS} to {MOST_OPTIONS} of them"
+    form = f"a list of strings, {FEWEST_OPTIONS} to {MAX_OPTIONS} of them"
     if not isinstance(values, (list, tuple)) or not all(isinstance(option, str) for option in values):
         raise RowFault("options", "the options are not a list of strings", found=values, allowed=form)
-    if not FEWEST_OPTIONS <= len(values) <= MOST_OPTIONS:
+    if not FEWEST_OPTIONS <= len(values) <= MAX_OPTIONS:
         raise RowFault("options", "too few or too many options", found=len(values), allowed=form)
     return tuple(require_readable(option, "an option") for option in values)
 

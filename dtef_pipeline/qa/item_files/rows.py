@@ -18,11 +18,11 @@ from dtef_pipeline.text.number_words import format_count
 
 JSON_LINES, CSV_ENDING, PARQUET_ENDING = (".jsonl", ".jsonl.gz"), ".csv", ".parquet"
 TABLE_ENDINGS = (*JSON_LINES, CSV_ENDING, PARQUET_ENDING)
-MOST_UNPACKED_BYTES = 200_000_000
+MAX_UNPACKED_BYTES = 200_000_000
 """Largest size of an uncompressed file; the largest published set has a tenth of it."""
 LONGEST_ROW = 1_000_000
 """Largest size of one line of JSON, in bytes."""
-_MOST_PARQUET_ROWS, _PARQUET_BATCH = 1_000_000, 1_000
+_MAX_PARQUET_ROWS, _PARQUET_BATCH = 1_000_000, 1_000
 _HEADER_CELLS = {"question", "answer"}
 NEVER_IN_TEXT = re.compile("[\x00\ud800-\udfff]")
 _OTHER_ENCODINGS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
@@ -116,8 +116,8 @@ def read_csv_rows(path: Path, log: ItemLog) -> Iterator[SourceRow]:
 def read_csv_cells(path: Path, log: ItemLog, *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
     """Yield line and cells of each row; no cells if a row is unreadable, which is logged. `strict`: also a stray quotation mark is an error."""
     with _open_rows(path) as file:
-        data = file.read(MOST_UNPACKED_BYTES + 1)
-    if len(data) > MOST_UNPACKED_BYTES:
+        data = file.read(MAX_UNPACKED_BYTES + 1)
+    if len(data) > MAX_UNPACKED_BYTES:
         raise _make_size_fault()
     reader = csv.reader(io.StringIO(data.decode("utf-8-sig", "surrogateescape"), newline=""), strict=strict)
     line = 1
@@ -143,13 +143,13 @@ def read_parquet_rows(path: Path, log: ItemLog) -> Iterator[SourceRow]:
 
     try:
         with pq.ParquetFile(path) as file:
-            if file.metadata.num_rows > _MOST_PARQUET_ROWS:
+            if file.metadata.num_rows > _MAX_PARQUET_ROWS:
                 count = format_count(file.metadata.num_rows, "row")
-                raise RowFault("too_large", "the file has too many rows", found=count, allowed=f"{_MOST_PARQUET_ROWS:,}")
+                raise RowFault("too_large", "the file has too many rows", found=count, allowed=f"{_MAX_PARQUET_ROWS:,}")
             size = number = 0
             for batch in file.iter_batches(batch_size=_PARQUET_BATCH):
                 size += batch.nbytes
-                if size > MOST_UNPACKED_BYTES:
+                if size > MAX_UNPACKED_BYTES:
                     raise _make_size_fault()
                 for values in batch.to_pylist():
                     yield SourceRow(number, None, values)
@@ -198,10 +198,10 @@ def read_whole_json(path: Path) -> JsonFile:
     """Read a file that is one JSON value. Raises RowFault for any other file."""
     try:
         with _open_rows(path) as file:
-            data = file.read(MOST_UNPACKED_BYTES + 1)
+            data = file.read(MAX_UNPACKED_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise make_unreadable_fault(error) from error
-    if len(data) > MOST_UNPACKED_BYTES:
+    if len(data) > MAX_UNPACKED_BYTES:
         raise _make_size_fault()
     if not data.strip():
         raise RowFault("empty", "the file is empty")
@@ -259,12 +259,12 @@ def _iterate_lines(file: IO[bytes] | gzip.GzipFile) -> Iterator[bytes | RowFault
         is_long = len(line) > LONGEST_ROW
         while is_long and not line.endswith(b"\n") and (line := file.readline(LONGEST_ROW + 1)):
             size += len(line)
-            if size > MOST_UNPACKED_BYTES:
+            if size > MAX_UNPACKED_BYTES:
                 break
-        if size > MOST_UNPACKED_BYTES:
+        if size > MAX_UNPACKED_BYTES:
             raise _make_size_fault()
         yield RowFault("long_row", "the line is too long", allowed=f"{LONGEST_ROW:,} bytes") if is_long else line
 
 
 def _make_size_fault() -> RowFault:
-    return RowFault("too_large", "the uncompressed file is too large", allowed=f"{MOST_UNPACKED_BYTES:,} bytes")
+    return RowFault("too_large", "the uncompressed file is too large", allowed=f"{MAX_UNPACKED_BYTES:,} bytes")

@@ -58,7 +58,7 @@ _WITHOUT_OPTIONS = 4
 _LINE = re.compile(
     r"^[\s*_#>\"'-]{0,10}(?:[(\[{]?([A-Ja-j])[)\]}]?[*_]{0,3}[).:\]](?!\w)|([A-J])[\s*_]{0,5}$)(?! [A-Z]\.)", re.MULTILINE
 )
-_MOST_LINES = 200
+_MAX_LINES = 200
 _IS_LETTER = re.compile(r"[^\w]*([A-Ja-j])[^\w]*")
 _LONE = re.compile(r"(?<![\w'.-])([A-J])(?![\w'-])(?!\.[A-Z])")
 _NEGATED_LETTER = re.compile(
@@ -186,7 +186,7 @@ def _find_lettered_lines(text: str, choices: str, was_cut: bool) -> Iterator[_Le
     """Yield the lines that begin with an option's letter."""
     for number, line in enumerate(_LINE.finditer(text)):
         letter = line[1] or line[2]
-        if number == _MOST_LINES or (letter.islower() and (number or len(text.strip()) >= _BELOW_IS_SHORT)):
+        if number == _MAX_LINES or (letter.islower() and (number or len(text.strip()) >= _BELOW_IS_SHORT)):
             break  # `a)` in a long reply is a part of the task
         letter = letter.upper()
         if (

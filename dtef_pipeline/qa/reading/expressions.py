@@ -36,7 +36,7 @@ _TRAILING_UNIT = re.compile(
     r"(?:[\s%°.,;)*_]|\\(?:text|mathrm|mbox|textbf)\s*\{[^{}0-9]*\}|\\?[$%]|[^\W\d_]{2,20}|/(?=[a-z]))*\Z"
 )
 _ARITHMETIC_FOLLOWS = re.compile(r"\s{0,3}[+*×·÷/^]\s{0,3}[0-9(]|\s{0,3}\\(?:times|cdot|div)(?![a-zA-Z])")
-_MOST_TOKENS, _MOST_BRACKETS, _LONGEST_FIGURES, _LARGEST_FACTORIAL = 60, 12, 300, 150
+_MAX_TOKENS, _MAX_BRACKETS, _LONGEST_FIGURES, _LARGEST_FACTORIAL = 60, 12, 300, 150
 
 
 class ExpressionValue(NamedTuple):
@@ -71,7 +71,7 @@ def evaluate(text: str, *, as_formula: bool) -> ExpressionValue | None:
 def _tokenize_expression(text: str, *, as_formula: bool) -> tuple[list[Fraction | str], int]:
     tokens: list[Fraction | str] = []
     end = 0
-    while len(tokens) < _MOST_TOKENS and (match := _SYMBOL.match(text, end)):
+    while len(tokens) < _MAX_TOKENS and (match := _SYMBOL.match(text, end)):
         sign = match["name"] or match["sign"]
         symbol = "\\frac" if sign and sign.endswith("frac") else _OPERATORS.get(sign or "", sign)
         if symbol == "(" and tokens and isinstance(tokens[-1], Fraction) and not (as_formula and text[end] == "("):
@@ -122,7 +122,7 @@ class _Reader:
 
     def _sum(self) -> Fraction:
         self._depth += 1
-        if self._depth > _MOST_BRACKETS:
+        if self._depth > _MAX_BRACKETS:
             raise _NoValue
         total = self._read_product()
         while sign := self._take("+", "-"):

@@ -70,7 +70,7 @@ _WORDS_OF_CORRECTION = r"""(?:(?:wait|oops|whoops|sorry|no|nope|hmm+|actually|co
 _BEGIN_OF_CORRECTION = re.compile(
     rf"(?:(?<=[.!?;,:\u2026\u2014)*-]\s)|(?<=[\n(\u2014\u2026。])){_WORDS_OF_CORRECTION}{{1,6}}", re.VERBOSE
 )
-_MOST_CORRECTIONS = 200
+_MAX_CORRECTIONS = 200
 _VALUE = r"(?:[^\n.;!?。]|\.(?=[0-9])){1,40}?"
 _END = r"(?=\s{0,3}(?:[.!?。](?![0-9])|\n|\Z))"
 _DENIED_VALUES = (
@@ -98,7 +98,7 @@ _WORDS_OF_DENIAL = re.compile(r"nicht|n'est|no es|не\s|不是|では|じゃ", 
 
 def find_corrections(lower: str, begins: int) -> Iterator[tuple[int, bool]]:
     """Return the starts of corrected values after correcting words (`wait, no, it is `), and whether these introduce them (`it is`)."""
-    for opening in islice(_BEGIN_OF_CORRECTION.finditer(lower, begins), _MOST_CORRECTIONS):
+    for opening in islice(_BEGIN_OF_CORRECTION.finditer(lower, begins), _MAX_CORRECTIONS):
         end = opening.end()
         subject = _SUBJECT_OF_STATEMENT.match(lower, end)
         yield subject.end() if subject else end, subject is not None or lower[end - 1 : end] == "是"

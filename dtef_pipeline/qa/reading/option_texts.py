@@ -99,7 +99,7 @@ _AFTER_A_LETTER = {
     "where", "when", "that", "rather", "instead", "not", "by", "from", "for", "according", "based", "assuming", "the", "it", "was",
     "will", "would", "can",
 }  # fmt: skip
-_MOST_LETTERS = 12
+_MAX_LETTERS = 12
 
 
 class NamedLetters(NamedTuple):
@@ -118,7 +118,7 @@ def read_letters_at(text: str, place: int) -> NamedLetters | None:
     if first is None:
         return None
     letters, end = [first[2].upper()], first.end()
-    while len(letters) < _MOST_LETTERS and (joint := _JOINED.match(text, end)):
+    while len(letters) < _MAX_LETTERS and (joint := _JOINED.match(text, end)):
         following = _match_letter_at(text, joint.end())
         if following is None or _PREDICATE_FOLLOWS.match(text, following.end()):
             break

@@ -38,7 +38,7 @@ _DENIED = re.compile(
 )
 _OF_OPTION = re.compile(r"\s{0,3}(?:the\s)?(?:option|choice|answer|letter)\s")
 _NOT_ONLY = re.compile(r"\s{0,3}(?:only|just|merely|simply|solely)\s(?:(?:option|choice|answer|letter)\s)?")
-_MOST_DENIED = 9
+_MAX_DENIED = 9
 _CONTRAST_FOLLOWS = re.compile(
     r"""\s{0,3}[,;.:-]{0,2}\s{0,3}(?:but|rather|instead|(?:it|this|that)(?:\s{1,3}is|'s|\s{1,3}(?:must|would|will|should|has\sto)\sbe))\b
         (?:,?\s{1,3}(?:rather|instead|actually|also|it|this|that|is|option|choice|it's)\b){0,4},?""",
@@ -253,7 +253,7 @@ def _read_denied_letters(text: str, opening: re.Match[str] | None) -> Denial | N
 def _read_letters_denied_at(text: str, begins: int) -> Denial | None:
     letters: list[str] = []
     end = begins
-    for _ in range(_MOST_DENIED):
+    for _ in range(_MAX_DENIED):
         named = read_letters_at(text, begins)
         if named is None:
             break

@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.asking.snapshot_order import sort_labels
+from dtef_pipeline.asking.snapshot_order import sort_snapshots
 from dtef_pipeline.qa.score_rows import load_latest_scores, load_qa_snapshot_order
 from dtef_pipeline.qa.site.qa_labels import rank_metric
 from dtef_pipeline.report.row_reader import StoredRows
@@ -176,7 +176,7 @@ def choose_shown_runs(rows: StoredRows, latest: pa.Table, snapshot_order: Sequen
         query = f"(SELECT DISTINCT {', '.join(RUN_OF_A_PART)} FROM qa_responses)"
         candidates = _list_distinct(rows.table(query, RUN_OF_A_PART, {}))
         later = {run[-1]: None for run in candidates if run[-1] not in set(snapshot_order)}
-        place = {label: index for index, label in enumerate((*snapshot_order, *sort_labels(later)))}
+        place = {label: index for index, label in enumerate((*snapshot_order, *sort_snapshots(later)))}
         keys = {run[:-1] for run in runs}
         for run in sorted(candidates, key=lambda candidate: -place[candidate[-1]]):
             if run[:-1] not in keys:

@@ -18,8 +18,8 @@ JSON_REPLY, TEXT_REPLY = "json", "text"
 CUT_JSON = "cut_json"
 """Flag of a JSON reply that was cut off or is broken."""
 _NO_ANSWER = "the reply begins as a JSON object but has no complete answer: it was cut off, or its JSON is broken"
-_MOST_CITATIONS = 1_000
-_MOST_JSON_CHARACTERS = 200_000
+_MAX_CITATIONS = 1_000
+_MAX_JSON_CHARACTERS = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def read_cited(text: str | None) -> CitedReply:
     """
     body = replace_unreadable(cut_at_end(strip_thinking(text or "")).text.strip())
     try:
-        objects = [entry for entry in find_objects(body[-_MOST_JSON_CHARACTERS:]) if _take_last(entry, ANSWER_KEY)]
+        objects = [entry for entry in find_objects(body[-_MAX_JSON_CHARACTERS:]) if _take_last(entry, ANSWER_KEY)]
         if objects:
             return _read_reply_object(objects[-1].pairs)
         cut = parse_cut_object(body, CITATIONS_KEY)
@@ -112,7 +112,7 @@ def _read_citations(value: Any) -> tuple[dict[str, Any], ...]:
     if value is None or isinstance(value, str):
         return ()
     entries: list[Any] = value if isinstance(value, list) and not isinstance(value, Pairs) else [value]
-    mappings = (entry if isinstance(entry, Pairs) else () for entry in entries[:_MOST_CITATIONS])
+    mappings = (entry if isinstance(entry, Pairs) else () for entry in entries[:_MAX_CITATIONS])
     return tuple({key.strip().casefold(): _drop_lists(value) for key, value in pairs} for pairs in mappings)
 
 

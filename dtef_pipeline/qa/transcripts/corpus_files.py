@@ -30,7 +30,7 @@ _INTERVIEWS, _METADATA_TABLE = "interviews", "metadata.csv"
 _DOCUMENT_FORM = '{"page_content": text, "metadata": {"FILE": text, ...}}'
 _CORPUS_FORM = f"a JSON list of {_DOCUMENT_FORM}, or a folder with {_METADATA_TABLE} and {_INTERVIEWS}/*.csv"
 _TEXT_FORM = "text without NUL and unpaired surrogates, not blank"
-_MOST_TURN_DIGITS = 9
+_MAX_TURN_DIGITS = 9
 MetadataRows = Mapping[str, dict[str, MetadataValue]]
 """Metadata by FILE."""
 
@@ -149,7 +149,7 @@ def _read_interview(file: Path, records: MetadataRows, log: ItemLog) -> Transcri
 def _read_turn(cells: Mapping[str, str], before: int) -> SpokenTurn:
     """Read one turn. Raises RowFault for a row without text, and for an invalid number or one not above the last, `before`."""
     number, text = cells["turn"].strip(), cells["text"]
-    is_number = number.isascii() and number.isdigit() and len(number) <= _MOST_TURN_DIGITS
+    is_number = number.isascii() and number.isdigit() and len(number) <= _MAX_TURN_DIGITS
     if not is_number or int(number) <= before:
         form = f"a whole number above {before}" if before >= 0 else "a whole number, 0 or more"
         raise _make_fault("number of a turn", number, form)

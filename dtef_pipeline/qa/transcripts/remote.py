@@ -22,7 +22,7 @@ REMOTE = "remote"
 """Name of the retrievers that use a server."""
 NOT_LOOKED_UP = "it was not looked up yet; run `dtef qa run --retriever remote` to look it up"
 _ID_DIGITS = 12
-_MOST_SOURCES = 1_000
+_MAX_SOURCES = 1_000
 
 
 class PostResult(Protocol):
@@ -85,7 +85,7 @@ def read_remote(value: Any, where: str = "the server") -> Retrieval:
     if not isinstance(context, list):
         form = "{question, context: [{page_content, metadata}], answer}"
         return Retrieval(problem=f"{where} replied without a list of documents; allowed: {form}")
-    return Retrieval(tuple(map(_read_remote_source, context[:_MOST_SOURCES])))
+    return Retrieval(tuple(map(_read_remote_source, context[:_MAX_SOURCES])))
 
 
 def _read_remote_source(document: Any) -> SourceText:

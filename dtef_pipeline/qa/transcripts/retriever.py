@@ -21,7 +21,7 @@ DocumentScores = npt.NDArray[np.float64]
 """One number per row of an index; higher is closer to the question."""
 EmbedTexts = Callable[[Sequence[str]], npt.NDArray[Any]]
 """Maps texts to their vectors, (texts, dimensions)."""
-_MOST_FILTERS = 256
+_MAX_FILTERS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class DocumentIndex:
         fields = check_filter(where)
         key = frozenset(fields.items())
         if key not in self._rows:
-            if len(self._rows) >= _MOST_FILTERS:
+            if len(self._rows) >= _MAX_FILTERS:
                 self._rows.clear()
             self._rows[key] = np.flatnonzero(match_filter(self.documents, fields))
         return self._rows[key]

@@ -19,12 +19,12 @@ from yaml.constructor import ConstructorError, SafeConstructor
 from dtef_pipeline.documents import describe_yaml_problem, describe_yaml_remedy
 from dtef_pipeline.text.number_words import format_count
 
-MOST_CHARACTERS = 5_000_000
+MAX_CHARACTERS = 5_000_000
 """Per file."""
 DEEPEST_VALUE = 50
 """Maximum nesting depth of lists and mappings."""
 _TOO_DEEP = f"lists and mappings are nested more than {DEEPEST_VALUE} deep; allowed: {DEEPEST_VALUE}"
-MOST_EXPANDED = 20_000_000
+MAX_EXPANDED = 20_000_000
 """Maximum characters and values of a file; those of an alias count at each use, so that a small file cannot expand to a huge one."""
 
 _TAG = "tag:yaml.org,2002:"
@@ -179,8 +179,8 @@ class _Loader(*_BASES):  # type: ignore[misc]
         node: yaml.Node = super().compose_node(parent, index)
         self._depth -= is_collection
         self._size += self._sizes.get(node, 1 if is_collection else len(node.value) + 1)
-        if self._size > MOST_EXPANDED:
-            problem = f"with its aliases expanded the file has more than {format_count(MOST_EXPANDED, 'character')}"
+        if self._size > MAX_EXPANDED:
+            problem = f"with its aliases expanded the file has more than {format_count(MAX_EXPANDED, 'character')}"
             raise ConstructorError(None, None, problem, event.start_mark)
         self._sizes.setdefault(node, self._size - before)
         return node
@@ -250,9 +250,9 @@ def _parse_whole_number(text: str) -> float:
 
 
 def _check_length(text: str) -> None:
-    if len(text) > MOST_CHARACTERS:
+    if len(text) > MAX_CHARACTERS:
         raise YamlFault(
-            f"the file has {format_count(len(text), 'character')}; allowed: {MOST_CHARACTERS:,}; split it into several files",
+            f"the file has {format_count(len(text), 'character')}; allowed: {MAX_CHARACTERS:,}; split it into several files",
             None,
         )
 

@@ -22,7 +22,7 @@ from dtef_pipeline.rubric.blueprint.function_names import (
 from dtef_pipeline.rubric.blueprint.model import FUNCTION_KIND, TEXT_KIND, Criterion
 from dtef_pipeline.text.number_words import list_first_names
 
-LEAST_WEIGHT, MOST_WEIGHT = 0.1, 10.0
+LEAST_WEIGHT, MAX_WEIGHT = 0.1, 10.0
 _WEIGHT_KEYS = ("weight", "multiplier")
 _TEXT_KEYS = ("text", "point")
 _ARGUMENT_KEYS = ("fnArgs", "arg")
@@ -30,7 +30,7 @@ _POINT_KEYS = (*_TEXT_KEYS, "fn", *_ARGUMENT_KEYS, *_WEIGHT_KEYS, "citation")
 _AFTER_A_FUNCTION = (*_WEIGHT_KEYS, "citation")
 _CALL_TEXT = re.compile(r"\$([A-Za-z_]\w*)\s*(?::\s*(.*))?", re.DOTALL)
 _QUOTE_MARKS = "\"'"
-_MOST_DEFINITIONS_LISTED = 8
+_MAX_DEFINITIONS_LISTED = 8
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -48,7 +48,7 @@ class PointReader:
     n_omitted: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        self._definition_names = list_first_names(list(self.definitions), _MOST_DEFINITIONS_LISTED) or "none"
+        self._definition_names = list_first_names(list(self.definitions), _MAX_DEFINITIONS_LISTED) or "none"
 
     def read_block(self, values: Any, block: str, place: str, line: int | None) -> list[Criterion]:
         """Return the criteria of a block, in the order of the file, without those that have an error."""
@@ -241,7 +241,7 @@ class PointReader:
 def read_weight(value: Mapping[str, Any], keys: Collection[str]) -> float | None:
     """Return the first weight under the keys, 1 if there is none, or None if it is not a number from 0.1 to 10."""
     weight = next((value[key] for key in keys if value.get(key) is not None), 1.0)
-    if not isinstance(weight, (int, float)) or isinstance(weight, bool) or not LEAST_WEIGHT <= weight <= MOST_WEIGHT:
+    if not isinstance(weight, (int, float)) or isinstance(weight, bool) or not LEAST_WEIGHT <= weight <= MAX_WEIGHT:
         return None
     return float(weight)
 

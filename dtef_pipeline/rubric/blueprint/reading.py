@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from dtef_pipeline.rubric.blueprint import patterns
 from dtef_pipeline.rubric.blueprint.blueprint_yaml import (
-    MOST_CHARACTERS,
+    MAX_CHARACTERS,
     ParsedDocuments,
     SourceLines,
     YamlFault,
@@ -37,7 +37,7 @@ BLUEPRINT_SUFFIXES = (".civic.yml", ".weval.yml", ".yml", ".yaml", ".json")
 RESERVED_BEGINNINGS = ("_pr_", "_staging_", "_test_")
 PROMPT_SIGNS = (*PROMPT_TEXT_KEYS, "messages", "should_not", *IDEAL_KEYS, *SHOULD_KEYS)
 """A mapping with one of these is a prompt, and no header."""
-_MOST_FILE_BYTES = 4 * MOST_CHARACTERS
+_MAX_FILE_BYTES = 4 * MAX_CHARACTERS
 """Per file; a smaller file is read, and its characters are counted."""
 _DEFINITION_KEYS = ("point_defs", "defs")
 _ID_KEYS = ("id", "configId")
@@ -117,10 +117,8 @@ def _load_documents(source: str | Path, as_json: bool) -> ParsedDocuments:
         text = source
     else:
         try:
-            if (size := source.stat().st_size) > _MOST_FILE_BYTES:
-                raise YamlFault(
-                    f"the file has {size:,} bytes; allowed: {_MOST_FILE_BYTES:,}; split it into several files", None
-                )
+            if (size := source.stat().st_size) > _MAX_FILE_BYTES:
+                raise YamlFault(f"the file has {size:,} bytes; allowed: {_MAX_FILE_BYTES:,}; split it into several files", None)
             text = source.read_bytes().decode("utf-8-sig")
         except OSError as error:
             raise YamlFault(f"the file cannot be read: {error.strerror}", None) from error

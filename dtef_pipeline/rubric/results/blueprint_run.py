@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.asking.snapshot_order import among, convert_microseconds, sort_labels
+from dtef_pipeline.asking.snapshot_order import among, convert_microseconds, sort_snapshots
 from dtef_pipeline.report.row_reader import StoredRow, StoredRows
 from dtef_pipeline.rubric.aggregate import CELL_LEVEL, MODEL_LEVEL, VARIANT_LEVEL
 from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
@@ -219,7 +219,7 @@ def list_snapshots_in_order(rows: StoredRows) -> list[str]:
         table = rows.table(f"(SELECT snapshot, {first} AS us FROM {name} GROUP BY snapshot)", ["snapshot", "us"], {})
         for snapshot, us in zip(*(table[column].to_pylist() for column in ("snapshot", "us")), strict=True):
             times[str(snapshot)] = convert_microseconds(us) or times.get(str(snapshot))
-    return sort_labels(times)
+    return sort_snapshots(times)
 
 
 def load_model_scores(rows: StoredRows) -> pd.DataFrame:

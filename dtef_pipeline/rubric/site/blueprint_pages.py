@@ -44,8 +44,8 @@ from dtef_pipeline.site.matrix import Cell, MatrixRow, matrix
 from dtef_pipeline.text.number_words import format_count
 from dtef_pipeline.text.shortening import shorten_to_line
 
-MOST_RUNS, _MOST_DRAWN = 12, 4
-_MOST_APART, _MOST_PROMPTS, _MOST_CRITERIA = 3, 2, 5
+MOST_RUNS, _MAX_DRAWN = 12, 4
+_MAX_APART, _MAX_PROMPTS, _MAX_CRITERIA = 3, 2, 5
 _RUNS_HOW = (
     "Each run repeated the same blueprint. Runs are comparable if test, judges and policy are the same; “other test” marks the others. "
     "The sections below show the models whose mean changed most between two such runs, on the prompts that changed most."
@@ -83,7 +83,7 @@ def build_history_section(rows: RubricRows, run: BlueprintRun) -> Section:
 
 def _build_chart(grid: pd.DataFrame, hashes: dict[str, str], latest: str | None) -> Chart:
     """Chart the mean of all models, and those that changed most."""
-    movers = (grid.max(axis=1) - grid.min(axis=1)).sort_values(ascending=False, kind="stable").index[:_MOST_DRAWN]
+    movers = (grid.max(axis=1) - grid.min(axis=1)).sort_values(ascending=False, kind="stable").index[:_MAX_DRAWN]
     lines = {"mean of all models": grid.mean(), **{str(model): grid.loc[model] for model in sorted(movers)}}
     points = [
         {"at": f"{snapshot}{'' if hashes.get(snapshot) == latest else ', other test'}", "value": float(value), "label": label}
@@ -118,7 +118,7 @@ def _build_two_run_blocks(rows: RubricRows, run: BlueprintRun) -> Iterator[Block
         return
     shifts = drifts[drifts["gap"].gt(0) & drifts["lowest_snapshot"].notna() & drifts["highest_snapshot"].notna()]
     sorted_rows = shifts.sort_values(["flagged", "gap", "model_variant"], ascending=[False, False, True])
-    for row in convert_to_rows(sorted_rows.head(_MOST_APART)):
+    for row in convert_to_rows(sorted_rows.head(_MAX_APART)):
         prompts = list(_find_moved_prompts(rows, run, row))
         flag = ", flagged by the documented rule" if row["flagged"] else ""
         title = (
@@ -140,7 +140,7 @@ def _find_moved_prompts(rows: RubricRows, run: BlueprintRun, drift: dict[Any, An
     grid = (
         cells.pivot_table(index="prompt", columns="snapshot", values="hybrid", aggfunc="mean").reindex(columns=sides).dropna()
     )
-    for prompt in rank_by_change(grid, sides)[:_MOST_PROMPTS]:
+    for prompt in rank_by_change(grid, sides)[:_MAX_PROMPTS]:
         texts = _read_texts(rows, {**where, "prompt": prompt})
         number, words = rows.prompts.get((run.id, prompt), (0, prompt))
         yield {
@@ -178,7 +178,7 @@ def _find_moved_criteria(rows: RubricRows, run: BlueprintRun, where: dict[str, A
         if (pair := scores.get((row["block"], -1 if row["path"] is None else row["path"], row["position"])))
         and pair[0] != pair[1]
     ]
-    return sorted(criteria, key=lambda criterion: -abs(criterion["scores"][1] - criterion["scores"][0]))[:_MOST_CRITERIA]
+    return sorted(criteria, key=lambda criterion: -abs(criterion["scores"][1] - criterion["scores"][0]))[:_MAX_CRITERIA]
 
 
 MAX_TEXT_CHARACTERS = 12_500_000

@@ -17,7 +17,7 @@ from dtef_pipeline.site.content import Link, Section, TemplateBlock, convert_to_
 from dtef_pipeline.site.leads import compare_with_others, leads_section
 from dtef_pipeline.text.shortening import shorten_to_line
 
-_MOST_WORST, _LONGEST_HEADING = 5, 300
+_MAX_WORST, _LONGEST_HEADING = 5, 300
 _WORST_HOW = (
     "Criteria on which its mean point is farthest below that of the other models, with its worst response. The point is 0-1, higher is "
     "better, and reversed for should_not."
@@ -138,7 +138,7 @@ def _find_worst_criteria(criteria: pd.DataFrame) -> pd.DataFrame:
     """Return for each model the criteria on which it is farthest below the other models."""
     rows = compare_with_others(criteria, _CRITERION)
     behind = rows[rows["lead"] < 0].sort_values(["model", "lead", *_CRITERION], kind="stable")
-    return behind.groupby("model", sort=True).head(_MOST_WORST)[["model", *_CRITERION, "score", "others", "lead"]]
+    return behind.groupby("model", sort=True).head(_MAX_WORST)[["model", *_CRITERION, "score", "others", "lead"]]
 
 
 def _filter_same(frame: pd.DataFrame, row: Mapping[str, Any], keys: Sequence[str]) -> pd.DataFrame:

@@ -49,7 +49,7 @@ NO_REQUEST, NAME_LEFT = "none", "name left"
 
 _FINDING_TOKENS = 2_000
 _GRADE_TOKENS = 80
-_MOST_REPLY_TOKENS = 16_000
+_MAX_REPLY_TOKENS = 16_000
 """Many models accept no larger limit. What a reply has no room for is requested once more."""
 
 
@@ -233,7 +233,7 @@ def _request(messages: Sequence[Message], case: SummaryCase, analyst: ModelSpec,
 
 def count_reply_tokens(grades: int) -> int:
     """Return the least token limit of a reply with this many grades, regardless of the model's limit."""
-    return min(_MOST_REPLY_TOKENS, _FINDING_TOKENS + ceil(_GRADE_TOKENS * grades))
+    return min(_MAX_REPLY_TOKENS, _FINDING_TOKENS + ceil(_GRADE_TOKENS * grades))
 
 
 def _read(case: SummaryCase, replies: Sequence[str]) -> AnalystReply:

@@ -179,7 +179,7 @@ def _merge_wordings(missing: Mapping[str, list[str]]) -> dict[str, list[str]]:
 
 _LEAST_SHARE = 0.01
 """Share of respondents: fewer than this without a column are people who did not answer."""
-_MOST_VALUES = 5
+_MAX_VALUES = 5
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ def check_coverage(
         if listing is None:
             nameless.append(f"{attribute} ({share})")
         else:
-            lines.append(f"{listing.text}: {list_first_names(_list_missing_options(listing, keys), _MOST_VALUES)} ({share})")
+            lines.append(f"{listing.text}: {list_first_names(_list_missing_options(listing, keys), _MAX_VALUES)} ({share})")
             files.append(listing.file)
     if lines:
         names = list(dict.fromkeys(files))

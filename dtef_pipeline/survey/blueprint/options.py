@@ -20,7 +20,7 @@ REASONINGS = ("standard", "cot")
 ORDERS = ("given", "reversed", "rotated-N")
 SELECTIONS = ("survey-order", "random")
 BATCH_SIZES = (2, 3, 4, 5)
-MOST_INDIVIDUALS = 500
+MAX_INDIVIDUALS = 500
 
 _STANDARD_RESERVE = 256
 _THINKING_TOKENS = 768
@@ -117,8 +117,8 @@ class BlueprintOptions:
             raise ConfigError(
                 f"batch of {format_count(self.batch_size, 'question')}: allowed: {', '.join(map(str, BATCH_SIZES))}"
             )
-        if not 1 <= self.individuals <= MOST_INDIVIDUALS:
-            raise ConfigError(f"{format_count(self.individuals, 'individual')}: allowed: 1 to {MOST_INDIVIDUALS}")
+        if not 1 <= self.individuals <= MAX_INDIVIDUALS:
+            raise ConfigError(f"{format_count(self.individuals, 'individual')}: allowed: 1 to {MAX_INDIVIDUALS}")
         if not _WORDS.fullmatch(self.system):
             raise ConfigError(f"system prompt id {self.system!r}: allowed: lower-case letters, digits and hyphens")
         check_system(self.system, self.system_text)

@@ -30,10 +30,10 @@ from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import CORRECTED, METRICS
 
 Connection = duckdb.DuckDBPyConnection
-CODED = (*KEYS.row, *KEYS.described)
+TEXT_COLUMNS = (*KEYS.row, *KEYS.described)
 """Text columns of `scores` that repeat: as codes they are grouped and sorted several times faster."""
-HELD = {
-    "scores": (*CODED, "draw", "status", "circular", "predicted", *METRICS, *CORRECTED),
+BOARD_SOURCES = {
+    "scores": (*TEXT_COLUMNS, "draw", "status", "circular", "predicted", *METRICS, *CORRECTED),
     "survey_responses": (*SAMPLE_COLUMNS, "question_text", "battery", "options"),
     "reference_scores": ("*",),
     "blueprints": (*KEYS.cell, "context_included"),

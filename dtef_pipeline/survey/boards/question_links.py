@@ -16,7 +16,7 @@ from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import QUESTION_BATTERIES
 from dtef_pipeline.survey.wording import Wording, count_common_words
 
-_GIVEN = "linked_batteries"
+_LINKED_TABLE = "linked_batteries"
 _SHARED_WORDS = 3
 """Words that texts must share to be shown as what they share."""
 
@@ -27,8 +27,8 @@ def load_question_clusters(connection: duckdb.DuckDBPyConnection) -> pd.DataFram
     After `take_links`, its links are used: for a connection to some of the rounds, because the other rounds link batteries, too. Raises
     WarehouseError for a survey that was ingested by a version without batteries.
     """
-    if has_table(connection, _GIVEN):
-        return pd.DataFrame(connection.table(_GIVEN).df())
+    if has_table(connection, _LINKED_TABLE):
+        return pd.DataFrame(connection.table(_LINKED_TABLE).df())
     if not has_table(connection, "survey_responses"):
         return pd.DataFrame(columns=[*KEYS.shared_item, "cluster"], dtype="str")
     return load_linked_questions(connection)[[*KEYS.shared_item, "cluster"]]
@@ -36,7 +36,7 @@ def load_question_clusters(connection: duckdb.DuckDBPyConnection) -> pd.DataFram
 
 def take_links(connection: duckdb.DuckDBPyConnection, clusters: pd.DataFrame) -> None:
     """Make `load_question_clusters` return these links, regardless of the connection's rounds."""
-    connection.register(_GIVEN, clusters)
+    connection.register(_LINKED_TABLE, clusters)
 
 
 def load_linked_questions(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:

@@ -53,15 +53,15 @@ ORDER BY targets DESC, context_level, model, model_variant, snapshot, condition
 """
 
 
-ASKED = (*ANSWER_COLUMNS, "battery")
+ANSWER_AND_BATTERY_COLUMNS = (*ANSWER_COLUMNS, "battery")
 """Columns of `survey_responses` that are needed."""
 
 
 def compute_segment_results(scores: pa.Table, survey: pa.Table) -> pa.Table:
     """Aggregate `scores` rows (any number of segments and snapshots) into `segment_results` rows.
 
-    `survey`: the columns ASKED of their `survey_responses`; a question without a row is its own battery, with unknown respondents. Means
-    are over predictions, including draws; metric means are over parsed predictions only, `score` is over the predictions that the published
+    `survey`: the columns ANSWER_AND_BATTERY_COLUMNS of their `survey_responses`; a question without a row is its own battery, with unknown
+    respondents. Means are over predictions, including draws; metric means are over parsed predictions only, `score` is over the predictions that the published
     policy scores. Context levels, conditions and snapshots are never mixed. Every group occurs twice, for `targets` clean and all. The
     interval is that of boards: for other batteries of this kind and other respondents, who answer all questions. It does not depend on the
     rows of other segments.
@@ -79,7 +79,10 @@ def compute_segment_results(scores: pa.Table, survey: pa.Table) -> pa.Table:
 def _compute_segment_intervals(rows: pa.Table, scores: pa.Table, survey: pa.Table) -> tuple[npt.NDArray[Any], ...]:
     """Return the interval ends of each row's score, by segment."""
     low, high = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
-    score_rows, survey_rows = scores.select(SCORE_COLUMNS).combine_chunks(), survey.select(ASKED).combine_chunks()
+    score_rows, survey_rows = (
+        scores.select(SCORE_COLUMNS).combine_chunks(),
+        survey.select(ANSWER_AND_BATTERY_COLUMNS).combine_chunks(),
+    )
     score_places, survey_places = _group_by_segment(scores), _group_by_segment(survey)
     place = np.zeros(len(scores), dtype=np.int64)
     for segment, places in sorted(_group_by_segment(rows).items()):

@@ -19,13 +19,13 @@ _SPREAD = (
     "highest_segment",
 )
 _DIFFERENCE = ("difference", "interval")
-_APART = (*_DIFFERENCE, "p_adjusted", "verdict")
+_DIFFERENCE_COLUMNS = (*_DIFFERENCE, "p_adjusted", "verdict")
 _REACTION = (*_DIFFERENCE, "p_adjusted", "verdict")
 _DEVIATION = ("deviation", "interval", "p_adjusted", "verdict")
 _REPEATED = ("icc", "interval", "within_sd", "rerun_detectable", "model_detectable")
 _COMPARED_IN = ("n_pairs", "n_items", "n_clusters", "note")
 _PAID = ("parse_rate", "prompt_tokens", "completion_tokens", "cost_usd")
-_FOUND_IN = ("n_pairs", "n_questions", "n_batteries", "note")
+_BASIS_COLUMNS = ("n_pairs", "n_questions", "n_batteries", "note")
 BREAKDOWNS = "breakdowns"
 """The table of all breakdowns; its column `cut` has the names of their boards."""
 PUBLISHED = (
@@ -73,8 +73,17 @@ PUBLISHED = (
         shows="each model's rank under every metric",
     ),
     Board(
-        ("model", "other_model", "context_level", "adjusted_over", *_APART, "parsed_verdict", "effect_size", *_COMPARED_IN),
-        ("model", "other_model", *_APART),
+        (
+            "model",
+            "other_model",
+            "context_level",
+            "adjusted_over",
+            *_DIFFERENCE_COLUMNS,
+            "parsed_verdict",
+            "effect_size",
+            *_COMPARED_IN,
+        ),
+        ("model", "other_model", *_DIFFERENCE_COLUMNS),
         name="comparisons",
         table="comparisons",
         shows="any two models: the difference of their scores, and whether it is significant",
@@ -89,7 +98,7 @@ PUBLISHED = (
             *_REACTION,
             "parsed_verdict",
             "slope",
-            *_FOUND_IN,
+            *_BASIS_COLUMNS,
         ),
         ("model", "levels", "difference", "verdict"),
         name="context",
@@ -137,7 +146,7 @@ _COMPARED_WITH_FIRST = {
 BOARDS = (
     *PUBLISHED,
     Board(
-        (*_MODEL_AT_LEVEL, *_APART, "parsed_verdict", "score", "first_score", "n_pairs", *_PAID, "note"),
+        (*_MODEL_AT_LEVEL, *_DIFFERENCE_COLUMNS, "parsed_verdict", "score", "first_score", "n_pairs", *_PAID, "note"),
         ("model", "condition", *_DIFFERENCE, "verdict"),
         name="conditions",
         table="",

@@ -32,7 +32,7 @@ _NUMBERED = re.compile(
 _LETTERED = re.compile(r"\(?(?:option |answer )?([a-z]{1,2})(?:[).:]+|(?= ?[-–=(]|\Z))[ )=–:-]*(.*)", re.DOTALL)
 _PERSON_KEY = re.compile(rf"\s*(?:{_PERSON}\s*)?#?[0-9]{{1,4}}\s*", re.IGNORECASE)
 _ANSWER_KEYS = ("answer", "response", "choice", "option", "letter")
-_MOST_ENTRIES = 1001
+_MAX_ENTRIES = 1001
 """Entries looked at: one more than twice the most people that can be asked."""
 _PROSE_LINES = 100
 """Lines looked at beyond those of twice as many people as were asked."""
@@ -104,7 +104,7 @@ def _split_entries(part: str, labels: Labels, size: int | None) -> list[str]:
         return naming[-1]
     if "[" in part and not lists:
         return [part[part.rindex("[") :]]  # a list without its end
-    by_line = _split_entries_by_line(part, labels, _MOST_ENTRIES if size is None else 2 * size + _PROSE_LINES)
+    by_line = _split_entries_by_line(part, labels, _MAX_ENTRIES if size is None else 2 * size + _PROSE_LINES)
     return lists[-1] if lists and not _name_options(by_line, labels) else by_line
 
 
@@ -137,9 +137,9 @@ def _split(line: str, labels: Labels) -> list[str]:
         return [line]
     separator = next((s for s in (";", ",", "|", "\n") if s in line), None)
     if separator is None:
-        words = line.split(" ")[:_MOST_ENTRIES]
+        words = line.split(" ")[:_MAX_ENTRIES]
         return words if all(find_option(word, labels) is not None for word in words) else [line]
-    entries = [item.strip() for item in line.strip(" \n,;|").split(separator)][:_MOST_ENTRIES]
+    entries = [item.strip() for item in line.strip(" \n,;|").split(separator)][:_MAX_ENTRIES]
     return _join_split_labels(entries, labels) if separator == "," and any("," in name for name in labels.names) else entries
 
 

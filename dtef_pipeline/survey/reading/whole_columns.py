@@ -16,7 +16,7 @@ from dtef_pipeline.survey.reading.distribution import ParsedResponse, describe_t
 _CLEAN_NUMBER = r"[0-9]{1,17}(?:\.[0-9]{1,20})?(?:e-?[0-9]{1,2})?"
 _TO_ROWS = bytes.maketrans(b"]", b"\n")
 _ROW_BREAKING = b"[ \t\r\n"
-_MOST_NUMBERS = 100
+_MAX_NUMBERS = 100
 """Longer arrays are not read here."""
 
 Rows = npt.NDArray[np.int64]
@@ -33,7 +33,7 @@ class Arrays(NamedTuple):
 
 def clean_arrays(texts: pa.Array, sizes: Rows, eligible: Flags) -> Iterator[Arrays]:
     """Yield the `eligible` texts that are one array of as many numbers as `sizes` says, with any spacing and length."""
-    eligible = eligible & (sizes > 1) & (sizes <= _MOST_NUMBERS)
+    eligible = eligible & (sizes > 1) & (sizes <= _MAX_NUMBERS)
     for k in np.unique(sizes[eligible]).tolist():
         rows = np.flatnonzero(eligible & (sizes == k))
         pattern = rf"^\s*\[\s*{_CLEAN_NUMBER}(?:\s*,\s*{_CLEAN_NUMBER}){{{k - 1}}}\s*\]\s*$"

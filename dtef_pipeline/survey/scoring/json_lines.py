@@ -28,7 +28,7 @@ from dtef_pipeline.survey.tables import METRICS
 from dtef_pipeline.text.number_words import format_count
 from dtef_pipeline.text.strict_json import JsonFault, parse_json
 
-_MOST_AT_ONCE = 1000
+_MAX_AT_ONCE = 1000
 _TOO_DEEP = "nested too deeply"
 
 
@@ -71,7 +71,7 @@ def _read_chunks(lines: Iterable[str]) -> Iterator[list[tuple[int, str]]]:
             chunk.append((place, line))
             if len(chunk) == size:
                 yield chunk
-                chunk, size = [], min(2 * size, _MOST_AT_ONCE)
+                chunk, size = [], min(2 * size, _MAX_AT_ONCE)
     except Exception:
         yield chunk
         raise

@@ -24,7 +24,7 @@ def test_a_tick_without_evaluations_makes_nothing(state: Path) -> None:
 
 
 def test_an_evaluation_is_one_run_whose_events_have_no_gap(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partitions, "ANSWERS_TOLD_EVERY_S", 0.0)
+    monkeypatch.setattr(partitions, "PROGRESS_INTERVAL_S", 0.0)
     queue_id = queue.submit()
     (request,) = queue.tick()
     assert (request.job_name, request.tags[QUEUE_TAG], request.tags["dtef/snapshot"]) == ("games_pipeline", queue_id, "base")
@@ -199,7 +199,7 @@ def test_a_cancel_that_dagster_cannot_note_ends_nothing_while_the_run_may_start_
 
 
 def test_a_run_that_never_appears_is_given_up(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue_sensor, "MOST_REQUESTS", 2)
+    monkeypatch.setattr(queue_sensor, "MAX_REQUESTS", 2)
     queue_id = queue.submit()
     assert [len(queue.tick()) for _ in range(3)] == [1, 1, 0]
     assert "created no run after 2 requests" in queue.events(queue_id)[-1].data["reason"]

@@ -30,7 +30,7 @@ from resources.warehouse import Warehouse
 from tests.assets.survey.predict_setup import put, settings_of_run
 
 KEYS = ["S1/country:chile", "S1/country:kenya"]
-ASKED = ModelSpec(name="m", model="openai/m", api_base="http://127.0.0.1:9/v1")
+ANSWER_AND_BATTERY_COLUMNS = ModelSpec(name="m", model="openai/m", api_base="http://127.0.0.1:9/v1")
 OTHER = ModelSpec(name="theirs", model="openai/theirs", api_base="http://127.0.0.1:9/v1")
 DRAWS = 2
 AT = datetime(2026, 1, 2, tzinfo=UTC)
@@ -51,7 +51,7 @@ def plain_requests(house: Warehouse) -> list[Request]:
     for key in KEYS:
         round_id, _, segment = key.partition("/")
         prompts = house.read("blueprints", round=round_id, segment=segment).to_pylist()
-        for model in (ASKED, OTHER):
+        for model in (ANSWER_AND_BATTERY_COLUMNS, OTHER):
             for row in prompts:
                 seen = (row["prompt_id"], row["system"], row["user"], model)
                 found += [Request(*seen, draw, "base", tuple(row["options"])) for draw in range(DRAWS)]
@@ -123,7 +123,7 @@ def replayed(house: Warehouse, store: ResponseStore, ask: Asked) -> list[dict[st
 
 
 def segments_of(house: Warehouse, store: ResponseStore, keys: Sequence[str], draws: int = 1) -> list[SegmentPredictions]:
-    asked = (ASKED, OTHER) if draws > 1 else (ASKED,)
+    asked = (ANSWER_AND_BATTERY_COLUMNS, OTHER) if draws > 1 else (ANSWER_AND_BATTERY_COLUMNS,)
     stored = partial(store.responses, columns=STORED_COLUMNS)
     predictor = Predictor(house, settings_of_run(draws=draws), asked, stored, keys=keys)
     return [SegmentPredictions(predictor, key) for key in keys]
@@ -172,9 +172,9 @@ def test_only_what_is_not_stored_is_made(house: Warehouse) -> None:
 
     def make(keys: Sequence[str]) -> list[Request]:
         made.extend(keys)
-        return [Request(f"p{key}", None, "?", ASKED, 0, "base", key=key) for key in keys]
+        return [Request(f"p{key}", None, "?", ANSWER_AND_BATTERY_COLUMNS, 0, "base", key=key) for key in keys]
 
-    requests = RequestList([RequestsOfModel(ASKED, ["a", "b", "c"], make)]).mark_stored({"a", "c", "d"})
+    requests = RequestList([RequestsOfModel(ANSWER_AND_BATTERY_COLUMNS, ["a", "b", "c"], make)]).mark_stored({"a", "c", "d"})
     assert (len(requests), requests.keys, requests.list_missing_keys(), made) == (3, ["a", "b", "c"], ["b"], [])
     assert [one.key for one in requests.iterate_missing()] == made == ["b"]
     assert [one.key for one in requests] == ["a", "b", "c"]

@@ -191,7 +191,7 @@ def asked_survey(folder: Path) -> Evaluation:
     return submitted(folder, "survey", {"predictions": {**how, "models": ["m"]}}, partition(SEGMENT))
 
 
-ASKED: dict[str, Callable[[Path], Evaluation]] = {
+ANSWER_AND_BATTERY_COLUMNS: dict[str, Callable[[Path], Evaluation]] = {
     "games": asked_games,
     "qa": asked_qa,
     "rubric": asked_rubric,

@@ -12,7 +12,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from resources.evaluations.evaluation_store import Evaluation
-from tests.dtef_pipeline.api.asked_runs import ASKED
+from tests.dtef_pipeline.api.asked_runs import ANSWER_AND_BATTERY_COLUMNS
 from tests.dtef_pipeline.api.made import client_in
 from tests.postgres import NoPostgres, Postgres, running_postgres
 
@@ -50,7 +50,7 @@ def answered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str
         @cache
         def make(family: str) -> AnsweredRun:
             folder = tmp_path_factory.mktemp(family)
-            evaluation = ASKED[family](folder)
+            evaluation = ANSWER_AND_BATTERY_COLUMNS[family](folder)
             return AnsweredRun(folder, evaluation, stack.enter_context(client_in(folder, "operator")))
 
         yield make

@@ -17,7 +17,7 @@ from resources.evaluations.evaluation_calls import CallCounts, EvaluationCalls, 
 from resources.evaluations.evaluation_counts import sum_call_costs_by
 from resources.evaluations.evaluation_store import EvaluationStore
 from resources.warehouse import Warehouse
-from tests.dtef_pipeline.api.asked_runs import ASKED
+from tests.dtef_pipeline.api.asked_runs import ANSWER_AND_BATTERY_COLUMNS
 from tests.dtef_pipeline.api.described import faults_of
 from tests.dtef_pipeline.api.made import client_in
 from tests.dtef_pipeline.api.voted import with_board, with_votes
@@ -91,7 +91,7 @@ def with_events(store: EvaluationStore, games: str, failed: str) -> None:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Described, dict[str, Any]]]:
     """An administrator's, over evaluations of every family with results, votes, and responses that may be paired."""
     folder: Path = tmp_path_factory.mktemp("described")
-    evaluations = {family: make(folder) for family, make in ASKED.items()}
+    evaluations = {family: make(folder) for family, make in ANSWER_AND_BATTERY_COLUMNS.items()}
     with client_in(folder) as client:
         services = client.app.state.services  # type: ignore[attr-defined]
         house, place = Warehouse(services.settings.warehouse), {"suite": "made", "part": "all"}

@@ -10,8 +10,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from dtef_pipeline.asking.snapshot_name import LONGEST_LABEL, require_label, require_one_spelling, snapshot_time
-from dtef_pipeline.asking.snapshot_order import among, read_snapshot_times, snapshot_order, sort_labels, take_times
+from dtef_pipeline.asking.snapshot_name import MAX_SNAPSHOT_NAME, require_one_spelling, require_snapshot_name, snapshot_time
+from dtef_pipeline.asking.snapshot_order import among, read_snapshot_times, snapshot_order, sort_snapshots, take_times
 from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.drift.models import compute_model_drift, drift_checks
 from dtef_pipeline.errors import ConfigError
@@ -21,9 +21,10 @@ from tests.made.scores import scores_table
 
 PLAIN = [
     "base", "n10", "Night_2.b", "_x", "2026-01-31", "2026-01-31T0200", "2026-01-31-again", "20260131", "v1.2", "1.2.3", "2026-night-2",
-    "may", "123456", "2026", "x" * LONGEST_LABEL,
+    "may", "123456", "2026", "x" * MAX_SNAPSHOT_NAME,
 ]  # fmt: skip
-UNSAFE = ["", "a b", "../../x", "a..b", ".x", "-x", "x.", "a/b", "a:b", "é", "x\n", "2026-01-31T02:00", "x" * (LONGEST_LABEL + 1)]  # fmt: skip
+TOO_LONG = "x" * (MAX_SNAPSHOT_NAME + 1)
+UNSAFE = ["", "a b", "../../x", "a..b", ".x", "-x", "x.", "a/b", "a:b", "é", "x\n", "2026-01-31T02:00", TOO_LONG]  # fmt: skip
 LIKE_DATES = [
     "2026-13-45", "2026-1-31", "20261345", "2026_01_31", "31-01-2026", "2026-01-31T99", "2026-02-30-b", "31.1.26", "26-01-31", "2026-02",
     "2026W05",
@@ -32,20 +33,20 @@ LIKE_DATES = [
 
 @pytest.mark.parametrize("label", PLAIN)
 def test_plain_names_and_dates_are_labels(label: str) -> None:
-    assert require_label(label) == label
+    assert require_snapshot_name(label) == label
 
 
 @pytest.mark.parametrize("label", UNSAFE)
 def test_other_characters_are_refused_with_what_is_allowed(label: str) -> None:
     with pytest.raises(ConfigError, match=r"allowed: up to 64 letters a to z, digits, '\.', '_' and '-'"):
-        require_label(label)
+        require_snapshot_name(label)
 
 
 @pytest.mark.parametrize("label", LIKE_DATES)
 def test_what_looks_like_a_date_and_is_none_is_refused(label: str) -> None:
     with pytest.raises(ConfigError, match=r"looks like a date but is not one; allowed: .* 2026-01-31"):
-        require_label(label)
-    assert require_label(label, {label, "base"}) == label, "a stored one was paid for"
+        require_snapshot_name(label)
+    assert require_snapshot_name(label, {label, "base"}) == label, "a stored one was paid for"
 
 
 def test_a_label_that_differs_in_capitals_alone_is_refused() -> None:
@@ -68,7 +69,7 @@ def test_the_time_of_a_snapshot_is_the_date_that_its_label_begins_with_or_else_i
 
 def test_no_stored_label_makes_one_safe_that_is_the_name_of_no_folder() -> None:
     with pytest.raises(ConfigError, match=r"without '\.\.'"):
-        require_label("../x", {"../x"})
+        require_snapshot_name("../x", {"../x"})
 
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -76,7 +77,7 @@ LABELS = ("base", "n9", "n10", "2026-01-30", "2026-01-31", "2026-01-31-again", "
 
 
 def ordered(*snapshots: tuple[str, datetime | None]) -> list[str]:
-    return sort_labels(dict(snapshots))
+    return sort_snapshots(dict(snapshots))
 
 
 def test_the_response_that_came_later_is_the_later_one_whatever_the_labels_alphabet_says() -> None:

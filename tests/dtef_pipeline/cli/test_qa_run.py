@@ -20,7 +20,7 @@ from tests.fake_llm_server import Call, FakeLLM
 from tests.made.qa_files import right_reply, write_choices, write_sums
 from tests.strict_json import strict
 
-ASKED = ("--model", "answerer", "--judge", "none", "--no-roll-ups")
+ANSWER_AND_BATTERY_COLUMNS = ("--model", "answerer", "--judge", "none", "--no-roll-ups")
 
 
 def replied(call: Call) -> str:
@@ -76,8 +76,8 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         story.tell("choices added", "add", "mmlu", choices)
         story.tell("sums added", "add", "gsm8k", sums)
         story.tell("nobody named", "run", "--judge", "judge", "--snapshot", "empty", "--part", "gsm8k/*", "--no-roll-ups")
-        story.tell("first", "run", *ASKED)
-        story.tell("again", "run", *ASKED)
+        story.tell("first", "run", *ANSWER_AND_BATTERY_COLUMNS)
+        story.tell("again", "run", *ANSWER_AND_BATTERY_COLUMNS)
         with open_dagster_instance() as instance:
             story.tags = dict(instance.get_runs(limit=1)[0].tags)
         judging = ("run", "--from", "judge", "--part", "gsm8k/*", "--judge", "judge", "--no-roll-ups")
@@ -153,15 +153,18 @@ def test_no_calls_are_made_where_nobody_can_judge(told: Story, judge: tuple[str,
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("run", "--suite", "mnlu", *ASKED), "--suite 'mnlu' matches none; known: mmlu"),
-        (("run", "--part", "wind", *ASKED), "--part 'wind' matches none; known: mmlu/winds"),
-        (("run", "--suite", "gsm8k", "--part", "winds", *ASKED), "--part 'winds' matches none; known: gsm8k/all"),
+        (("run", "--suite", "mnlu", *ANSWER_AND_BATTERY_COLUMNS), "--suite 'mnlu' matches none; known: mmlu"),
+        (("run", "--part", "wind", *ANSWER_AND_BATTERY_COLUMNS), "--part 'wind' matches none; known: mmlu/winds"),
+        (
+            ("run", "--suite", "gsm8k", "--part", "winds", *ANSWER_AND_BATTERY_COLUMNS),
+            "--part 'winds' matches none; known: gsm8k/all",
+        ),
         (("run", "--model", "nobody", "--judge", "none"), "no model or collection 'nobody'"),
-        (("run", *ASKED, "--snapshot", "a/b"), "snapshot"),
-        (("run", *ASKED, "--max-calls", "jugde=1"), "the budget of 'jugde' limits nothing in this run"),
-        (("run", *ASKED, "--max-calls", "judge=x"), "a whole number of 0 or more"),
-        (("run", *ASKED, "--few-shot", "-1"), "--few-shot"),
-        (("run", *ASKED, "--template", "essay"), "'letters', 'parens', 'cot'"),
+        (("run", *ANSWER_AND_BATTERY_COLUMNS, "--snapshot", "a/b"), "snapshot"),
+        (("run", *ANSWER_AND_BATTERY_COLUMNS, "--max-calls", "jugde=1"), "the budget of 'jugde' limits nothing in this run"),
+        (("run", *ANSWER_AND_BATTERY_COLUMNS, "--max-calls", "judge=x"), "a whole number of 0 or more"),
+        (("run", *ANSWER_AND_BATTERY_COLUMNS, "--few-shot", "-1"), "--few-shot"),
+        (("run", *ANSWER_AND_BATTERY_COLUMNS, "--template", "essay"), "'letters', 'parens', 'cot'"),
         (("remove", "winds"), "PART 'winds' matches none; known: mmlu/winds"),
         (("remove",), "missing PART"),
     ],
@@ -174,7 +177,7 @@ def test_what_is_wrong_is_stated_with_what_is_allowed(told: Story, words: tuple[
 
 def test_what_one_part_cannot_be_asked_is_its_failure_and_no_others(told: Story) -> None:
     """Sums have no options to rotate; birds have two examples."""
-    result = dtef("qa", "run", "--part", "gsm8k/*", "--part", "sea_birds", "--order", "rotated-1", *ASKED)
+    result = dtef("qa", "run", "--part", "gsm8k/*", "--part", "sea_birds", "--order", "rotated-1", *ANSWER_AND_BATTERY_COLUMNS)
     assert result.exit_code == 1
     assert "the others are done: gsm8k/all (order rotated-1 " in result.stderr
     assert "1 of 2 parts, snapshot base" in result.stdout

@@ -10,9 +10,9 @@ from dtef_pipeline.judging.judges import JudgeConfig
 from dtef_pipeline.judging.prompts import Case
 from tests.made.responses import response
 
-ASKED = "Is tap water safe to drink in Oslo?"
+ANSWER_AND_BATTERY_COLUMNS = "Is tap water safe to drink in Oslo?"
 CRITERIA = ("Says that it is safe.", "Names a source.", "Mentions the season.")
-CASE = Case("Yes, it is.", CRITERIA[0], (Message("system", "Be brief."), Message("user", ASKED)), CRITERIA)
+CASE = Case("Yes, it is.", CRITERIA[0], (Message("system", "Be brief."), Message("user", ANSWER_AND_BATTERY_COLUMNS)), CRITERIA)
 MODELS = load_models("collections: {judges: [mini]}\nmodels: {mini: {model: openai/mini}, big: {model: openai/big}}")
 MINI = ModelSpec(name="mini", model="openai/mini", max_tokens=2048)
 JUDGE = JudgeConfig("standard", MINI)

@@ -26,7 +26,7 @@ from dtef_pipeline.judging.prompts import (
     wrap_in_tags,
 )
 from dtef_pipeline.rubric.blueprint.model import Turn
-from tests.dtef_pipeline.judging.cases import ASKED, CASE, CRITERIA, blocks_of
+from tests.dtef_pipeline.judging.cases import ANSWER_AND_BATTERY_COLUMNS, CASE, CRITERIA, blocks_of
 
 
 def shown(approach: str, case: Case = CASE) -> str:
@@ -35,13 +35,17 @@ def shown(approach: str, case: Case = CASE) -> str:
 
 @pytest.mark.parametrize(
     ("approach", "sees"),
-    [("standard", []), ("prompt-aware", [ASKED]), ("holistic", [ASKED, *CRITERIA[1:]])],
+    [
+        ("standard", []),
+        ("prompt-aware", [ANSWER_AND_BATTERY_COLUMNS]),
+        ("holistic", [ANSWER_AND_BATTERY_COLUMNS, *CRITERIA[1:]]),
+    ],
 )
 def test_a_judge_sees_what_its_approach_shows_and_never_the_system_prompt(approach: str, sees: list[str]) -> None:
     text = shown(approach)
     assert CASE.text in text
     assert CRITERIA[0] in text
-    assert [part for part in (ASKED, *CRITERIA[1:], "Be brief.") if part in text] == sees
+    assert [part for part in (ANSWER_AND_BATTERY_COLUMNS, *CRITERIA[1:], "Be brief.") if part in text] == sees
 
 
 @pytest.mark.parametrize("approach", APPROACHES)
@@ -151,7 +155,7 @@ def test_no_text_changes_the_number_of_blocks(approach: str, text: str, criterio
 def test_a_block_holds_the_text_and_nothing_else(text: str) -> None:
     user = judge_messages("prompt-aware", Case(text, "C", CASE.turns))[-1].text
     assert blocks_of("TEXT", user) == [escape_tags(text)]
-    assert blocks_of("PROMPT", user) == [ASKED]
+    assert blocks_of("PROMPT", user) == [ANSWER_AND_BATTERY_COLUMNS]
     assert blocks_of("CRITERION", user) == ["C"]
 
 

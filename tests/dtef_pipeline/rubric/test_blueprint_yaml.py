@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.rubric.blueprint.blueprint_yaml import (
     DEEPEST_VALUE,
-    MOST_CHARACTERS,
-    MOST_EXPANDED,
+    MAX_CHARACTERS,
+    MAX_EXPANDED,
     ParsedDocuments,
     YamlFault,
     format_js_number,
@@ -143,16 +143,16 @@ def test_every_member_has_its_line() -> None:
 def test_alias_bomb_is_one_fault_at_once() -> None:
     levels = [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 12)]
     began = time.process_time()
-    assert f"{MOST_EXPANDED:,}" in fault_of("\n".join(["l0: &l0 [lol, lol]", *levels])).problem
+    assert f"{MAX_EXPANDED:,}" in fault_of("\n".join(["l0: &l0 [lol, lol]", *levels])).problem
     assert (
-        f"{MOST_EXPANDED:,}"
+        f"{MAX_EXPANDED:,}"
         in fault_of("\n".join(["l0: &l0 {a: 1}", *levels]).replace("[", "{<<: [").replace("]", "]}")).problem
     )
     assert time.process_time() - began < 10
 
 
 def test_long_text_behind_many_aliases_counts_at_each_use() -> None:
-    assert f"{MOST_EXPANDED:,}" in fault_of(f"a: &a {'x' * 100_000}\nb: [{', '.join(['*a'] * 300)}]").problem
+    assert f"{MAX_EXPANDED:,}" in fault_of(f"a: &a {'x' * 100_000}\nb: [{', '.join(['*a'] * 300)}]").problem
 
 
 def test_value_that_holds_itself_is_a_fault() -> None:
@@ -174,7 +174,7 @@ def test_nesting_is_allowed_up_to_the_limit_in_both_languages() -> None:
 
 
 def test_huge_file_is_not_parsed() -> None:
-    assert f"{MOST_CHARACTERS:,}" in fault_of("a" * (MOST_CHARACTERS + 1)).problem
+    assert f"{MAX_CHARACTERS:,}" in fault_of("a" * (MAX_CHARACTERS + 1)).problem
 
 
 @pytest.mark.parametrize(

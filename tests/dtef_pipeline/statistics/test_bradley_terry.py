@@ -91,7 +91,7 @@ def test_a_player_that_never_lost_has_no_score_unless_a_prior_is_named() -> None
 
 
 def test_a_fit_that_does_not_converge_is_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bradley_terry, "_MOST_STEPS", 1)
+    monkeypatch.setattr(bradley_terry, "_MAX_STEPS", 1)
     fit = fit_strengths(paired([*CYCLE, (0, 1, 1)] * 3))
     assert fit.no_answer == ("unconverged",) * 3
     assert np.isnan(fit.beta).all()

@@ -15,7 +15,7 @@ from resources.evaluations.evaluation_store import EvaluationStore, Event, RunSp
 from tests.made.run_events import RUN_LOG, tell
 from tests.resources.broken_commits import break_after_commit
 
-ASKED = [RunSpec("poker/kuhn", {"persona": "bold"}), RunSpec("poker/kuhn", {"persona": "cautious"})]
+ANSWER_AND_BATTERY_COLUMNS = [RunSpec("poker/kuhn", {"persona": "bold"}), RunSpec("poker/kuhn", {"persona": "cautious"})]
 
 
 @pytest.fixture
@@ -24,12 +24,12 @@ def store(tmp_path: Path) -> EvaluationStore:
 
 
 def submitted(store: EvaluationStore, key: str | None = None, models: str = "m") -> str:
-    found, _ = store.submit("games", {"models": [models]}, {"job": "games_pipeline"}, ASKED, "olga", key)
+    found, _ = store.submit("games", {"models": [models]}, {"job": "games_pipeline"}, ANSWER_AND_BATTERY_COLUMNS, "olga", key)
     return found.queue_id
 
 
 def test_an_evaluation_is_queued_with_its_runs(store: EvaluationStore) -> None:
-    found, new = store.submit("games", {"models": ["m"]}, {"job": "games_pipeline"}, ASKED, "olga")
+    found, new = store.submit("games", {"models": ["m"]}, {"job": "games_pipeline"}, ANSWER_AND_BATTERY_COLUMNS, "olga")
     assert new
     assert store.evaluation(found.queue_id) == found
     assert [(one.key, one.asks["persona"]) for one in found.runs] == [("poker/kuhn", "bold"), ("poker/kuhn", "cautious")]
@@ -64,7 +64,7 @@ def test_a_commit_that_was_not_confirmed_is_one_evaluation(store: EvaluationStor
     """Work that is done again after its commit asked for `the one` evaluation without a key, of which there were two."""
     earlier = [submitted(store), submitted(store)]
     break_after_commit(store.database, monkeypatch)
-    found, new = store.submit("games", {"models": ["m"]}, {"job": "games_pipeline"}, ASKED, "olga")
+    found, new = store.submit("games", {"models": ["m"]}, {"job": "games_pipeline"}, ANSWER_AND_BATTERY_COLUMNS, "olga")
     assert new
     assert [one.queue_id for one in store.latest()] == [found.queue_id, *reversed(earlier)]
 

@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 from dtef_pipeline.api.pages.rendering import render
 from dtef_pipeline.api.pages.run_pages import build_trace_values, format_four_digits
 from resources.evaluations.evaluation_store import EvaluationStore
-from tests.dtef_pipeline.api.asked_runs import ASKED
+from tests.dtef_pipeline.api.asked_runs import ANSWER_AND_BATTERY_COLUMNS
 from tests.dtef_pipeline.api.browsed import text_of, tree_of
 from tests.dtef_pipeline.api.conftest import AnsweredRun
 from tests.dtef_pipeline.api.made import client_in, settings_in
@@ -67,7 +67,7 @@ def asked_trace(client: TestClient, run_id: str, text: str) -> str:
     return next(uri.rpartition("/")[2] for uri in traces if text in client.get(uri).text)
 
 
-@pytest.mark.parametrize("family", ASKED)
+@pytest.mark.parametrize("family", ANSWER_AND_BATTERY_COLUMNS)
 def test_a_trace_opens_as_a_page_and_its_json_stays_where_it_was(answered: Callable[[str], AnsweredRun], family: str) -> None:
     """The page of a run led to raw JSON."""
     _, evaluation, client = answered(family)
@@ -110,9 +110,9 @@ def test_a_trace_is_for_operators(answered: Callable[[str], AnsweredRun]) -> Non
 VALUE_OF_FAMILY = {"games": "2.5", "qa": "0.75", "rubric": "", "survey": "0.70"}
 
 
-@pytest.mark.parametrize("family", ASKED)
+@pytest.mark.parametrize("family", ANSWER_AND_BATTERY_COLUMNS)
 def test_the_page_of_an_evaluation_that_has_ended_has_its_values(tmp_path: Path, family: str) -> None:
-    evaluation = ASKED[family](tmp_path)
+    evaluation = ANSWER_AND_BATTERY_COLUMNS[family](tmp_path)
     with client_in(tmp_path, "operator") as client:
         before = client.get(f"/queue/{evaluation.queue_id}").text
         with EvaluationStore(settings_in(tmp_path).responses_url, RUN_LOG) as store:

@@ -15,7 +15,7 @@ from dtef_pipeline.rubric.board import BOARD_READS, rubric_board
 from resources.evaluations.evaluation_store import Evaluation, EvaluationStore, RunSpec
 from resources.warehouse import Warehouse, build_family_levels
 from tests.dtef_pipeline.api.asked_runs import (
-    ASKED,
+    ANSWER_AND_BATTERY_COLUMNS,
     CALM,
     KUHN,
     LAW,
@@ -132,7 +132,7 @@ def test_a_run_of_surveys_has_the_numbers_of_the_leaderboard(answered: Answered,
     assert [own[name] for name in ("value", "low", "high")] == [shown[0][name] for name in ("score", "score_low", "score_high")]
 
 
-@pytest.mark.parametrize("family", ASKED)
+@pytest.mark.parametrize("family", ANSWER_AND_BATTERY_COLUMNS)
 def test_every_trace_is_served_and_none_of_another_run(answered: Answered, family: str) -> None:
     _, evaluation, client = answered(family)
     path = run_path(evaluation)
@@ -175,7 +175,7 @@ def test_a_trace_of_a_question_says_why_there_is_no_answer(answered: Answered) -
     assert answered["items"][0]["scores"][0]["score"] == pytest.approx(1)
 
 
-@pytest.mark.parametrize("family", ASKED)
+@pytest.mark.parametrize("family", ANSWER_AND_BATTERY_COLUMNS)
 def test_before_anything_is_made_there_is_no_number(tmp_path: Path, answered: Answered, family: str) -> None:
     evaluation = answered(family).evaluation
     kept = [(one.key, one.asks) for one in evaluation.runs]

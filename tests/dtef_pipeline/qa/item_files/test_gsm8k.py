@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.qa.item_files.gsm8k import load_gsm8k
-from dtef_pipeline.qa.item_files.item_log import MOST_FINDINGS
-from dtef_pipeline.qa.item_files.rows import LONGEST_ROW, MOST_UNPACKED_BYTES
+from dtef_pipeline.qa.item_files.item_log import MAX_FINDINGS
+from dtef_pipeline.qa.item_files.rows import LONGEST_ROW, MAX_UNPACKED_BYTES
 from dtef_pipeline.qa.model import ItemError
 from tests.made.qa_items import written_lines
 from tests.made.shared_cases import shared
@@ -170,17 +170,17 @@ def test_a_name_that_no_system_takes_is_no_file(tmp_path: Path) -> None:
 
 
 def test_of_very_many_bad_rows_the_first_are_named_and_the_rest_counted(tmp_path: Path) -> None:
-    (tmp_path / "x.jsonl").write_bytes(b"{}\n" * (MOST_FINDINGS + 50) + json.dumps(GOOD).encode())
+    (tmp_path / "x.jsonl").write_bytes(b"{}\n" * (MAX_FINDINGS + 50) + json.dumps(GOOD).encode())
     found = load_gsm8k(tmp_path / "x.jsonl")
-    assert [item.item_id for item in found.items] == [f"gsm8k/{MOST_FINDINGS + 50}"]
-    assert len(found.findings) == MOST_FINDINGS + 1
+    assert [item.item_id for item in found.items] == [f"gsm8k/{MAX_FINDINGS + 50}"]
+    assert len(found.findings) == MAX_FINDINGS + 1
     assert found.findings[-1].text == "50 more findings, here and in files after it"
 
 
 @pytest.mark.thorough
 def test_a_small_file_that_unpacks_to_more_than_is_allowed_is_not_unpacked_whole(tmp_path: Path) -> None:
     zeros = gzip.compress(b"0" * 10_000_000, 9, mtime=0)
-    (tmp_path / "x.jsonl.gz").write_bytes(zeros * (MOST_UNPACKED_BYTES // 10_000_000 + 5))
+    (tmp_path / "x.jsonl.gz").write_bytes(zeros * (MAX_UNPACKED_BYTES // 10_000_000 + 5))
     found = load_gsm8k(tmp_path / "x.jsonl.gz")
     assert (found.items, [finding.code for finding in found.findings]) == ((), ["too_large"])
 

@@ -23,7 +23,7 @@ FOLDER = Path(__file__).parent / "golden"
 TARGET = "lonely"
 OWN_SYSTEM = {"plain-words": "You answer questions about surveys in plain words."}
 
-_MADE_OF = tomllib.loads(Path(__file__).with_name("golden_survey.toml").read_text(encoding="utf-8"))
+_INPUTS = tomllib.loads(Path(__file__).with_name("golden_survey.toml").read_text(encoding="utf-8"))
 
 
 def segments() -> list[pa.Table]:
@@ -32,10 +32,10 @@ def segments() -> list[pa.Table]:
         survey_rows(
             *(
                 {**asked, **segment, "n": n, "observed": observed}
-                for asked, n, observed in zip(_MADE_OF["questions"], segment["n"], segment["observed"], strict=True)
+                for asked, n, observed in zip(_INPUTS["questions"], segment["n"], segment["observed"], strict=True)
             )
         )
-        for segment in _MADE_OF["segments"]
+        for segment in _INPUTS["segments"]
     ]
 
 
@@ -47,7 +47,7 @@ def conditions_of(task: str) -> list[str]:
     ]
 
 
-FILES: Mapping[str, Sequence[str]] = {**{f"{task}.md": conditions_of(task) for task in TASKS}, **_MADE_OF["conditions"]}
+FILES: Mapping[str, Sequence[str]] = {**{f"{task}.md": conditions_of(task) for task in TASKS}, **_INPUTS["conditions"]}
 
 
 def document(conditions: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.blueprint.options import (
     BATCH_SIZES,
     FORMATS,
-    MOST_INDIVIDUALS,
+    MAX_INDIVIDUALS,
     PROFILES,
     REASONINGS,
     TASKS,
@@ -49,7 +49,7 @@ def choices(draw: st.DrawFn) -> BlueprintOptions:
     if task == "batch":
         chosen["batch_size"] = draw(st.sampled_from(BATCH_SIZES))
     if task == "synthetic-individuals":
-        chosen["individuals"] = draw(st.integers(1, MOST_INDIVIDUALS))
+        chosen["individuals"] = draw(st.integers(1, MAX_INDIVIDUALS))
     if selection == "random":
         chosen["seed"] = draw(st.integers(0, 2**40))
     drawn = {*chosen, "batch_size", "individuals", "seed", "answer_reserve", "context_levels"}

@@ -94,7 +94,7 @@ MIXED = [
     survey_row("nominal", [0.1, 0.2, 0.7], scale="nominal"),
     survey_row("all off", [0.5, 0.5], dont_know=[True, True]),
 ]
-ASKED = st.builds(
+ANSWER_AND_BATTERY_COLUMNS = st.builds(
     prediction,
     st.sampled_from([row["question_id"] for row in MIXED]),
     st.sampled_from(
@@ -105,7 +105,11 @@ ASKED = st.builds(
 )
 
 
-@given(asked=st.lists(ASKED, max_size=15), first=st.integers(0, 4), metric=st.sampled_from(["js", "tv", "emd_normalized"]))
+@given(
+    asked=st.lists(ANSWER_AND_BATTERY_COLUMNS, max_size=15),
+    first=st.integers(0, 4),
+    metric=st.sampled_from(["js", "tv", "emd_normalized"]),
+)
 def test_scores_of_many_are_those_of_each_prediction_alone(asked: list[dict[str, Any]], first: int, metric: str) -> None:
     survey = pa.Table.from_pylist(MIXED, schema=SURVEY_RESPONSES)
     table = pa.Table.from_pylist(asked, schema=PREDICTIONS)[first:]
