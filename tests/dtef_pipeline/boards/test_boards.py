@@ -18,10 +18,20 @@ from dtef_pipeline.survey.boards.segment_results import compute_segment_results
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import SEGMENT_RESULTS, SURVEY_RESPONSES
-from tests.dtef_pipeline.boards.board_setup import boarded
-from tests.made.scores import scores_of, scores_table, survey_rows
+from tests.made.scores import reference_table, scores_of, scores_table, survey_rows
 
 MARGINAL, LEAVE_ONE_OUT = "baseline/population-marginal", "baseline/leave-one-out-marginal"
+
+
+def boarded(
+    scores: list[dict[str, Any]], references: list[dict[str, Any]] | None = None, by: str = "overall", **options: Any
+) -> pd.DataFrame:
+    """The board of these rows (what is not given of a row is plain); without references no ceilings are known."""
+    with duckdb.connect() as connection:
+        connection.register("scores", scores_table(scores))
+        if references is not None:
+            connection.register("reference_scores", reference_table(references))
+        return board(connection, by, SurveyBoardOptions(**options))
 
 
 def test_models_of_different_coverage_are_ranked_on_the_cells_they_share() -> None:

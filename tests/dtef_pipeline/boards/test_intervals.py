@@ -14,7 +14,7 @@ from dtef_pipeline.boards.boards import board, load_evidence
 from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
-from tests.dtef_pipeline.boards.board_setup import boarded
+from tests.dtef_pipeline.boards.test_boards import boarded
 from tests.made.freedom import freedom_of
 from tests.made.scores import reference_table, scores_of, scores_table, survey_rows
 

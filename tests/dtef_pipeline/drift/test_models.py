@@ -1,6 +1,8 @@
-"""Drift of a model as a whole: hand-computed series, which of them are compared, and their timeline against a naive definition."""
+"""Drift of a model as a whole: hand-computed series, their timeline by a naive definition, and what can change beside the answers."""
 
 from __future__ import annotations
+
+import math
 
 import duckdb
 import numpy as np
@@ -8,9 +10,11 @@ import pandas as pd
 import pytest
 
 from dtef_pipeline.drift.models import compute_model_drift, drift_checks
+from dtef_pipeline.drift.settings import WatchOptions
+from dtef_pipeline.drift.verdict_text import build_headline
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.survey.drift_subject import SUBJECT
-from tests.dtef_pipeline.drift.model_drift_rows import STEADY, Rows, beside, check, found, whats
+from tests.dtef_pipeline.drift.model_drift_rows import STEADY, Rows, beside, check, found, predictions, whats
 from tests.made.scores import scores_table
 from tests.made.snapshots import label, nights
 
@@ -130,3 +134,93 @@ def test_scores_of_an_earlier_version_say_how_to_mend_them() -> None:
         connection.register("scores", scores_table(nights(STEADY)).drop_columns(["truth_id"]))
         with pytest.raises(WarehouseError, match="have no column truth_id: score those rounds again"):
             compute_model_drift(connection, SUBJECT)
+
+
+def test_a_fall_of_the_parse_rate_is_reported_from_answers_that_changed() -> None:
+    rows = nights([0.8] * 12, questions=60)
+    lost = {f"q{number}" for number in range(20, 29)}
+    for row in rows:
+        if row["snapshot"] >= label(6) and row["question_id"] in {*lost, f"q{int(row['snapshot'][-2:])}"}:
+            row.update(status="unparseable", score=0.0, js=None)
+    (row, _), series = found([*rows, *beside(rows)])
+    assert row["verdict"] == "drift"
+    changed = whats(row)
+    assert changed["parse_rate"]["before"] == "parsed 100.0 %"
+    assert changed["parse_rate"]["after"].startswith("parsed 8")
+    assert changed["answers"]["after"].endswith("(+0.0000, as before)")
+    last = series[11]
+    assert last["difference"] < -0.1
+    assert last["parse_rate"] == pytest.approx(50 / 60)
+
+
+def test_a_fingerprint_counts_when_it_was_not_seen_before_and_none_is_no_fingerprint() -> None:
+    rows = nights([0.8] * 8)
+    by_night = {label(2): "b", label(3): None, label(4): "a", label(6): "c"}
+    _, series = found(rows, served=predictions(rows, fingerprint=lambda night: by_night.get(night, "a")))
+    assert [one["fingerprints"] for one in series[2:5]] == [["b"], [], ["a"]]
+    both = [*rows, *({**row, "draw": 1} for row in rows)]
+    side_by_side = [
+        *predictions(rows, fingerprint=lambda night: "c" if night == label(6) else "a"),
+        *predictions(rows, fingerprint=lambda night: "a" if night == label(3) else "b"),
+    ]
+    (change,) = check(both, served=side_by_side)["changes"]
+    # SharedShift 3 saw one of the two that serve: no change.
+    assert change == {"kind": "fingerprint", "snapshot": label(6), "before": "a, b", "after": "b, c"}
+
+
+def test_other_prompts_midway_begin_again_and_say_since_when() -> None:
+    rows = [*nights([0.9] * 6), *nights([0.6] * 7, first=6, prompt_id="reworded")]
+    for at, row in enumerate(rows):
+        row["prompt_id"] = f"{row.get('prompt_id', 'as before')} {at % 10}"
+    (row,), series = found(rows)
+    assert (row["verdict"], row["n_snapshots"], row["baseline"][0]) == ("none", 7, label(6))
+    (change,) = row["changes"]
+    assert (change["kind"], change["snapshot"]) == ("prompts", label(6))
+    assert change["before"] == f"the prompts of {label(5)}"
+    assert change["after"] == "other prompts for 10 of 10 (segment, question) pairs"
+    assert f"{label(6)} asked other prompts, so earlier snapshots are not compared with it" in row["reason"]
+    assert [one["compared"] for one in series] == [False] * 6 + [True] * 7
+    assert series[0]["score"] == pytest.approx(0.9)
+    assert (series[0]["n_shared"], series[0]["n_prompts"], series[0]["difference"]) == (0, 10, None)
+
+
+def test_other_survey_answers_are_no_drift_of_the_model() -> None:
+    row = check([*nights([0.9] * 6), *nights([0.6] * 7, first=6, truth_id="recounted")])
+    assert row["verdict"] == "none"
+    assert set(whats(row)) == {"survey"}
+    assert whats(row)["survey"]["after"] == "other survey answers for 10 of 10 (segment, question) pairs"
+    assert "2026-01-07 was scored against other survey answers, so earlier" in row["reason"]
+
+
+def test_a_panel_that_grew_is_compared_on_what_both_asked() -> None:
+    rows = [*nights([0.8] * 6), *nights([0.8] * 6, first=6, questions=10)]
+    rows += [{**row, "question_id": f"new{at}", "score": 0.1} for at, row in enumerate(nights([0.1], first=6, questions=2))]
+    rows += nights([0.1] * 5, first=7, questions=1, question_id="new0")
+    (row,), series = found(rows)
+    assert (row["verdict"], row["n_prompts"]) == ("none", 10)
+    assert row["shift"] == pytest.approx(0.0)
+    (change,) = row["changes"]
+    assert change["kind"] == "panel"
+    assert change["snapshot"] == label(6)
+    assert change["before"] == "10 questions in 1 segment of S1, 10 prompts"
+    assert change["after"] == "12 questions in 1 segment of S1, 12 prompts (added S1/new0, S1/new1)"
+    assert (series[6]["n_shared"], series[6]["n_prompts"]) == (10, 12)
+
+
+def test_all_that_is_watched_shares_one_alpha() -> None:
+    rows = [row for m in "abc" for row in nights([0.6] * 8, model=m)]
+    thresholds = drift_checks(scores_table(rows), SUBJECT, n_watched=50)["threshold"].to_pylist()
+    assert thresholds == pytest.approx([math.log10(3 * 50 / 0.05)] * 3)
+    strict = drift_checks(scores_table(rows), SUBJECT, options=WatchOptions(alpha=0.01))["threshold"].to_pylist()
+    assert strict == pytest.approx([math.log10(300)] * 3)
+
+
+def test_drift_comes_first_with_model_direction_size_and_since_when() -> None:
+    rows = [
+        *nights([0.6] * 12 + [0.4] * 8, model="fell"),
+        *nights([0.6] * 12 + [0.7] * 8, model="rose"),
+        *nights([0.6] * 19 + [0.1], model="dipped"),
+    ]
+    text = build_headline(drift_checks(scores_table(rows), SUBJECT), SUBJECT)
+    assert text.startswith("Drift in 2 of 3 series. Largest: fell on S1/country:kenya, context 0, down by 0.")
+    assert text.endswith(f"since {label(12)}. 1 more to watch.")

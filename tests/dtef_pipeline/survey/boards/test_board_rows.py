@@ -1,4 +1,4 @@
-"""Views: boards with what belongs beside them, and the tables of statistics, under one name each."""
+"""Views: boards with what belongs beside them, the tables of statistics, and segments of people who gave no answer."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from typing import Any
 import duckdb
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 from dtef_pipeline.boards.boards import load_evidence
-from dtef_pipeline.cli.survey.boards import describe_unranked, find_reasons_without_score, render_board
+from dtef_pipeline.boards.cells import load_cells
+from dtef_pipeline.cli.survey.boards import describe_non_answers, describe_unranked, find_reasons_without_score, render_board
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import TABLES
 from dtef_pipeline.report.terminal import heading, intervals
@@ -27,6 +30,8 @@ from dtef_pipeline.survey.boards.survey_boards import GROUPED, PUBLISHED
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.scoring.references import compute_reference_scores
 from tests.made.scores import scores_table, survey_rows
+from tests.made.world_tables import scores
+from tests.made.worlds import Design, World
 
 OPTIONS = SurveyBoardOptions()
 SEGMENTS = tuple(f"country:{name}" for name in "abcdef")
@@ -209,3 +214,33 @@ def test_a_model_without_a_score_says_the_most_frequent_reason() -> None:
     with duckdb.connect() as stored:
         stored.register("scores", scores)
         assert find_reasons_without_score(stored, OPTIONS) == {("m", "0", "plain"): "y"}
+
+
+SILENT, ANSWERED = "country:refused", "country:country2"
+
+
+@pytest.fixture
+def tables() -> duckdb.DuckDBPyConnection:
+    world = World(Design((1,) * 4, countries=(20, 20, 30)))
+    rows = scores(world, world.survey(np.random.default_rng(1)))
+    place = rows.schema.get_field_index("segment")
+    segments = [SILENT if name == ANSWERED else name for name in rows["segment"].to_pylist()]
+    found = duckdb.connect()
+    found.register(
+        "scores", rows.set_column(place, rows.schema.field(place), pa.array(segments, rows.schema.field(place).type))
+    )
+    assert pc.any(pc.equal(pa.array(segments), SILENT)).as_py()
+    return found
+
+
+def test_a_board_leaves_them_out_and_says_how_many(tables: duckdb.DuckDBPyConnection) -> None:
+    assert SILENT not in set(load_cells(tables, SurveyBoardOptions())["segment"])
+    line = describe_non_answers(tables, SurveyBoardOptions())
+    assert "1 segment" in line
+    assert SILENT in line
+
+
+@pytest.mark.parametrize("options", [SurveyBoardOptions(non_answers=True), SurveyBoardOptions(segments=(SILENT,))])
+def test_who_asks_for_them_gets_them(tables: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> None:
+    assert SILENT in set(load_cells(tables, options)["segment"])
+    assert describe_non_answers(tables, options) == ""
