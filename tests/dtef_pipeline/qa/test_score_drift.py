@@ -104,13 +104,6 @@ def test_the_documented_rule_is_applied_to_each_part_at_temperature_0_alone() ->
         assert row["highest"] - row["lowest"] == pytest.approx(row["gap"])
 
 
-def test_the_gap_by_hand() -> None:
-    scores = {0: (1.0, 1.0, 0.0, 1.0), 1: (1.0, 0.0, 0.0, 1.0)}
-    rows = [score_row(value, item_id=f"i{at}", **night(n)) for n, values in scores.items() for at, value in enumerate(values)]
-    (row,) = build_rule_table(connected(rows, []), QA_WATCHED).to_pylist()
-    assert (row["lowest"], row["highest"], row["gap"], row["flagged"]) == (0.5, 0.75, 0.25, True)
-
-
 def test_no_scores_have_no_drift() -> None:
     assert len(build_rule_table(connected([], []), QA_WATCHED)) == 0
     assert len(compute_model_drift(connected([], []), QA_WATCHED).checks) == 0

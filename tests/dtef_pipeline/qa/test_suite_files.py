@@ -96,11 +96,6 @@ def test_other_layouts_are_about_no_documents(tmp_path: Path) -> None:
     assert added.scorers_of(added.loaded_items.items[0]) == ("numeric",)
 
 
-def test_a_path_where_nothing_is_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ItemError):
-        read_added(SUMS, tmp_path / "none.jsonl", None)
-
-
 def test_a_scorer_that_there_is_not_is_reported_before_anything_is_asked(tmp_path: Path) -> None:
     """Responses to a suite with a misspelled scorer were bought, and none of them had a score."""
     path = tmp_path / "sums.jsonl"

@@ -37,6 +37,7 @@ def test_a_folder_gives_turns_as_they_stand_and_metadata_with_a_whole_year(tmp_p
     assert transcript.metadata == {**METADATA, "GEOGRAPHY": "Aarhus, Jutland"}
     assert corpus.errors == ()
     assert transcript.turns[0].role == "interviewer"
+    assert (corpus.turn_text("one.csv", 1), corpus.turn_text("one.csv", 7)) == ("None", None)
 
 
 @needs_interviews
@@ -61,11 +62,6 @@ def test_any_turn_of_a_whole_document_is_all_of_its_file(tmp_path: Path) -> None
     corpus = load_corpus(documents(tmp_path, *({"page_content": text, "metadata": METADATA} for text in ("one", "two"))))
     assert corpus.turn_text("one.csv", 17) == corpus.turn_text("one.csv", None) == "one\n\ntwo"
     assert corpus.turn_text("other.csv", None) is None
-
-
-def test_a_turn_that_an_interview_does_not_have_is_none(tmp_path: Path) -> None:
-    corpus = load_corpus(write_corpus(tmp_path / "c", {"one.csv": TURNS}, HEADER + ROW))
-    assert (corpus.turn_text("one.csv", 1), corpus.turn_text("one.csv", 7)) == ("None", None)
 
 
 def test_bad_turns_are_left_out_by_line_and_the_rest_goes_on(tmp_path: Path) -> None:
