@@ -97,7 +97,8 @@ def report(out: Path) -> None:
         ]
     ),
     help="Columns to group the requests by; a variant is a model with its sampling, an evaluator one of the prompts of a judge; may be "
-    "repeated.  [default: family and role; with --family survey model, rubric role and model, qa role, suite, evaluator and model, games role, scenario, persona and model]",
+    "repeated.  [default: family and role; with --family survey model, rubric role and model, qa role, suite, evaluator and model, games "
+    "role, scenario, persona and model]",
 )
 @family_option(None, "Family of evaluations to show.  [default: all]")
 @click.option("--snapshot", help="Only this snapshot.  [default: all]")
