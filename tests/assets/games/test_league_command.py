@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -33,10 +32,6 @@ SOLITAIRE_TEXTS = 11
 """After so many a player resigns: each text is a commit, a busy disk takes its time for it, and nothing here is about the length of a game."""
 
 
-def league_server(**given: Any) -> FakeLLM:
-    return FakeLLM(legal_reply, **given)
-
-
 def legal_reply(call: Call) -> str:
     """The first legal command that is listed; in solitaire the whole stock twice."""
     if "Legal commands: " in call.user:
@@ -50,7 +45,7 @@ def test_a_run_killed_during_episodes_repeats_no_request_and_loses_no_turn(
     state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = ["games", "run", "--no-roll-ups", "--scenario", "thirteen", "--player", "legal", "--seeds", "1-2"]
-    with league_server(latency=0.1) as server:
+    with FakeLLM(legal_reply, latency=0.1) as server:
         write_made_models(state, monkeypatch, server, MODELS, AT_ONCE)
         command = [str(Path(sys.executable).with_name("dtef")), *run]
         process = subprocess.Popen(command, env=dict(os.environ), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -102,7 +97,7 @@ def test_a_model_that_hangs_in_one_scenario_holds_up_nobody_in_the_next(state: P
 
 def test_the_command_tells_the_error_of_the_call_that_used_up_the_budget(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It said that a budget was reached, and nothing of the only call, which had failed."""
-    with league_server() as server:
+    with FakeLLM(legal_reply) as server:
         server.fault = always(Fault("status", status=500, message="out of memory"))
         write_made_models(state, monkeypatch, server, MODELS, AT_ONCE)
         what = ("--scenario", "thirteen", "--player", "legal", "--seeds", "1-3", "--max-calls", "1")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dtef_pipeline.asking.models import ModelSpec
@@ -15,7 +15,7 @@ from resources.gateway.gateway import Outcome
 from resources.gateway.litellm_transport import LitellmTransport
 from resources.gateway.queues import BreakerRules
 from resources.gateway.retries import Backoff
-from resources.gateway.transport import CallError, Reply
+from resources.gateway.transport import CallError, Reply, Transport
 from resources.responses.store import ResponseStore
 from tests.fake_llm_server import FakeLLM, Fault, FaultPlan
 
@@ -42,15 +42,9 @@ def gateway(store: ResponseStore, **settings: Any) -> Gateway:
     return Gateway(store, **{**defaults, **settings})
 
 
-def await_answers(server: FakeLLM, count: int) -> None:
+def await_at_least(least: int, count: Callable[[], int]) -> None:
     deadline = time.monotonic() + 60
-    while server.answered < count and time.monotonic() < deadline:
-        time.sleep(0.005)
-
-
-def await_calls(server: FakeLLM, count: int) -> None:
-    deadline = time.monotonic() + 60
-    while len(server.calls) < count and time.monotonic() < deadline:
+    while count() < least and time.monotonic() < deadline:
         time.sleep(0.005)
 
 
@@ -63,17 +57,19 @@ def ask(store: ResponseStore, fault: FaultPlan, **settings: Any) -> tuple[Outcom
 def send(asked: Sequence[Request]) -> list[Reply | CallError]:
     """What comes of one attempt of each, which go out at once, by the way of the first one's model."""
 
+    async def attempt(transport: Transport, request: Request) -> Reply | CallError:
+        try:
+            return await transport.ask(request)
+        except CallError as error:
+            return error
+
     async def all_of_them() -> list[Reply | CallError]:
         transport = (DirectTransport if is_direct(asked[0].model) else LitellmTransport)({"M_KEY": KEY})
         await transport.open()
         try:
-            found = await asyncio.gather(*map(transport.ask, asked), return_exceptions=True)
+            return await asyncio.gather(*(attempt(transport, one) for one in asked))
         finally:
             await transport.close()
-        for one in found:
-            if not isinstance(one, Reply | CallError):
-                raise one
-        return [one for one in found if isinstance(one, Reply | CallError)]
 
     return asyncio.run(all_of_them())
 

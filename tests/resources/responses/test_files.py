@@ -45,6 +45,20 @@ def line(**changed: object) -> str:
 
 
 every_kind = pytest.mark.parametrize("suffix", SUFFIXES)
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
+COUNT, AMOUNT = st.integers(0, 2**31 - 1), st.floats(0, 1e15)
+ANY_VALUES = st.fixed_dictionaries(
+    {
+        **dict.fromkeys(("model", "model_variant", "snapshot", "text"), TEXT),
+        **dict.fromkeys(("finish_reason", "served_model", "fingerprint", "reasoning"), st.none() | TEXT),
+        **dict.fromkeys(("prompt_tokens", "completion_tokens"), st.none() | COUNT),
+        "draw": COUNT,
+        "attempts": st.integers(0, 100),
+        "cost_usd": st.none() | AMOUNT,
+        "latency_s": AMOUNT,
+        "answered_at": st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC)),
+    }
+)
 
 
 class TestRoundTrip:
@@ -121,29 +135,9 @@ class TestRoundTrip:
         assert {(row["model"], row["snapshot"]) for row in contents(elsewhere)} == {("a", "night"), ("c", "night")}
 
     @settings(max_examples=8)
-    @given(data=st.data(), suffix=st.sampled_from(SUFFIXES))
-    def test_every_value_arrives_as_it_was_kept(self, data: st.DataObject, suffix: str) -> None:
-        text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
-        count = st.none() | st.integers(0, 2**31 - 1)
-        amount = st.floats(0, 1e15)
-        kept = response(
-            1,
-            draw=data.draw(st.integers(0, 2**31 - 1)),
-            model=data.draw(text),
-            model_variant=data.draw(text),
-            snapshot=data.draw(text),
-            text=data.draw(text),
-            finish_reason=data.draw(st.none() | text),
-            served_model=data.draw(st.none() | text),
-            fingerprint=data.draw(st.none() | text),
-            prompt_tokens=data.draw(count),
-            completion_tokens=data.draw(count),
-            cost_usd=data.draw(st.none() | amount),
-            latency_s=data.draw(amount),
-            attempts=data.draw(st.integers(0, 100)),
-            answered_at=data.draw(st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))),
-            reasoning=data.draw(st.none() | text),
-        )
+    @given(changed=ANY_VALUES, suffix=st.sampled_from(SUFFIXES))
+    def test_every_value_arrives_as_it_was_kept(self, changed: dict[str, Any], suffix: str) -> None:
+        kept = response(1, **changed)
         with (
             TemporaryDirectory() as folder,
             ResponseStore(Path(folder) / "a.sqlite") as one,

@@ -87,7 +87,7 @@ def walk(seed: int, choose: Callable[[HoldemHand, random.Random], str] | None = 
     return states
 
 
-BOARD_CARDS = (0, 3, 1, 1)
+HOLE_CARDS, BOARD_CARDS = ((False, False), (), (), ()), (0, 3, 1, 1)
 SELDOM_FOLDS = {"fold": 1, "check": 4, "call": 6, "bet": 6, "raise": 6}
 AUTOMATIC = (
     Automation.ANTE_POSTING,
@@ -102,32 +102,10 @@ AUTOMATIC = (
 
 def pokerkit_hand(hand: HoldemHand) -> State:
     """The same deal at pokerkit's table, where player 0 is the big blind."""
-    streets = tuple(
-        Street(
-            False,
-            (False, False) if street == 0 else (),
-            BOARD_CARDS[street],
-            False,
-            Opening.POSITION,
-            size,
-            BETS_ALLOWED - (street == 0),
-        )
-        for street, size in enumerate(BET_SIZES)
-    )
-    state = State(
-        AUTOMATIC,
-        Deck.STANDARD,
-        (StandardHighHand,),
-        streets,
-        BettingStructure.FIXED_LIMIT,
-        True,
-        0,
-        BLINDS,
-        0,
-        STACK,
-        2,
-        mode=Mode.TOURNAMENT,
-    )
+    by_street = zip(HOLE_CARDS, BOARD_CARDS, BET_SIZES, (BETS_ALLOWED - 1, *[BETS_ALLOWED] * 3), strict=True)
+    streets = tuple(Street(False, hole, board, False, Opening.POSITION, size, bets) for hole, board, size, bets in by_street)
+    rules = (Deck.STANDARD, (StandardHighHand,), streets, BettingStructure.FIXED_LIMIT)
+    state = State(AUTOMATIC, *rules, True, 0, BLINDS, 0, STACK, 2, mode=Mode.TOURNAMENT)
     for seat in (1, 0):
         state.deal_hole("".join((hand.deck[seat], hand.deck[seat + 2])))
     return state
