@@ -151,8 +151,8 @@ def build_item_board(family: Family) -> FamilyBoard:
         f"""Models ranked by their mean score over items: one row per cut, metric and model variant, with a 95 % interval by whole
     {format_plural(family.scores.cluster_noun)}. The cut `{OVERALL}` is over all items, the cut `part` over each {family.part}.
 
-    Of each {family.part} the latest snapshot counts that scored at least half of its items. A model is ranked that has a score for nine
-    tenths of the items. It also writes the family's part of `comparisons`: every two models, paired by item.""",
+    For each {family.part}, the latest snapshot with scores for at least half of its items counts. A model is ranked if it has scores for
+    90 % of the items. The asset also writes the family's rows of `comparisons`: every two models, paired by item.""",
         make,
         reads=(family.scores_table,),
         previews={"board": Preview(family.board, columns, cut=OVERALL)},

@@ -47,8 +47,8 @@ def build_queue_sensor(jobs: Sequence[Any]) -> dg.SensorDefinition:
         jobs=list(jobs),
         minimum_interval_seconds=5,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Starts the evaluations that were requested over HTTP, one run each, cancels those that were withdrawn, and keeps "
-        "what they came to.",
+        description="Starts the evaluations that were requested over HTTP, one run each, cancels evaluations on request, "
+        "and stores their outcomes.",
     )(process_queue)
 
 

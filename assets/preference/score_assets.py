@@ -147,7 +147,7 @@ def votes_contain_no_names(store: Store) -> dg.AssetCheckResult:
     job=preference_roll_ups,
     minimum_interval_seconds=600,
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Brings the scores from votes up to date when votes were added or voided, as the panel says. Asks no model.",
+    description="Brings the scores from votes up to date when votes were added or voided, as the panel says. Makes no API calls.",
 )
 def scores_after_votes(context: dg.SensorEvaluationContext, store: Store) -> dg.RunRequest | dg.SkipReason:
     """Request one run per version of the votes. A failed roll-up is not repeated for the same version."""

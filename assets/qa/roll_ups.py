@@ -78,7 +78,7 @@ qa_validity = build_board_asset(
 
         `position_bias`: how much a model's mean changes with the order of the options. The other checks are on judges: how often the arbiter
         and the number in the answer disagree, how many judgements are by a model of the same maker, how many failed, and whether longer
-        answers get better scores. `is_suspect` marks values that need a look.""",
+        answers get better scores. `is_suspect` marks values to check.""",
         lambda connection, _: {"qa_validity": validity_of_scores(connection)},
         reads=QA_VALIDITY_READS,
         previews={"validity": Preview.from_board(next(board for board in QA_BOARDS if board.name == "validity"))},

@@ -71,7 +71,7 @@ rubric_board = build_board_asset(
         The column `cut` is `overall` for this board; other values are the boards by tag, blueprint, prompt and criterion.
 
         A rank needs scores in 10 blueprints; a model with fewer is listed without one. Intervals are for other blueprints of this kind.
-        Blueprints with the tag `test` are only on their own boards. The asset also writes the family's part of `comparisons` (any two
+        Blueprints with the tag `test` are only on their own boards. The asset also writes the family's rows of `comparisons` (any two
         models).""",
         lambda connection, _: {"rubric_board": board_of_all(connection), "comparisons": build_comparisons_table(connection)},
         reads=BOARD_READS,

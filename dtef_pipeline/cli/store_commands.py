@@ -24,7 +24,7 @@ from dtef_pipeline.cli.options import (
 
 _WHEN = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"])
 admin_option = click.option(
-    "--by", "user", metavar="NAME", help="Name for the record of actions.  [default: the user of this computer]"
+    "--user", metavar="NAME", help="Name for the record of actions.  [default: the user of this computer]"
 )
 
 
@@ -105,37 +105,37 @@ def _transfer(transfer: _Transfer, path: Path, options: Mapping[str, Any]) -> No
 @click.argument("what", type=click.Choice(list(_WRITTEN_TO)))
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option(
-    "--round", "rounds", type=str.upper, metavar="ROUND", multiple=True, help="Of prompts: the round whose prompts are written."
+    "--round", "rounds", type=str.upper, metavar="ROUND", multiple=True, help="(prompts) The round whose prompts are written."
 )
-@several("--context", "contexts", help="Of prompts: only this number of context questions")
-@several("--condition", "conditions", help="For prompts: only those of this condition")
-@several("--model", "models", metavar="NAME", help="Of responses: only this model")
+@several("--context", "contexts", help="(prompts) Only this number of context questions")
+@several("--condition", "conditions", help="(prompts) Only those of this condition")
+@several("--model", "models", metavar="NAME", help="(responses) Only this model")
 @click.option(
     "--snapshot",
     "snapshots",
     multiple=True,
     metavar="SNAPSHOT",
-    help="Of responses and labels: only this snapshot; of responses may be repeated.  [default: all; of labels the latest of each blueprint]",
+    help="(responses, labels) Only this snapshot; for responses, may be repeated.  [default: all; for labels the latest of each blueprint]",
 )
 @click.option(
     "--justifications/--no-justifications",
     default=True,
     show_default=True,
-    help="Of votes: whether to write the reasons that people gave, which may identify them.",
+    help="(votes) Whether to write the reasons that people gave, which may identify them.",
 )
 @several(
     "--blueprint",
     "blueprints",
     metavar="ID|PATTERN",
-    help="For labels: only this blueprint, or those that match",
+    help="(labels) Only this blueprint, or those that match",
     usual="all but those with the tag test",
 )
-@whole_number("--prompts", "n_prompts", floor=1, default=40, help="Of labels: number of prompts to draw.")
-@whole_number("--seed", floor=0, default=7, help="Of labels: seed of the draw; another seed draws other prompts.")
-@whole_number("--per-model", floor=1, help="Of labels: responses of each model in each prompt.  [default: all]")
+@whole_number("--prompts", "n_prompts", floor=1, default=40, help="(labels) Number of prompts to draw.")
+@whole_number("--seed", floor=0, default=7, help="(labels) Seed of the sample; another seed draws other prompts.")
+@whole_number("--per-model", floor=1, help="(labels) Responses of each model in each prompt.  [default: all]")
 @flag(
     "--show-names",
-    help="Of labels: leave the names of models, makers and providers in the responses, even if they reveal the author.",
+    help="(labels) Leave the names of models, makers and providers in the responses, even if they reveal the author.",
 )
 @admin_option
 @reports_errors
@@ -147,9 +147,9 @@ def export_file(what: str, path: Path, **given: Any) -> None:
     prompts    the prompts of a round (its blueprints): a folder with a YAML file per segment, in the style of weval
     responses  raw responses: Parquet or JSON lines, by the ending of PATH (.parquet, .jsonl, .jsonl.gz)
     votes      all pairs, with their responses, votes and the runs that asked: JSON lines (.jsonl, .jsonl.gz), sorted
-    labels     a sheet for people to label responses in: prompts that are drawn by known chances, and their criteria (CSV)
+    labels     a sheet for people to label responses in: a random sample of prompts, with their criteria (CSV)
     personas   every version of every persona, a JSON object a line; a PATH that ends in .gz is compressed
-    scenarios  the same of the manifests of scenarios, without the engines that play them
+    scenarios  every version of every scenario's manifest, without the game engines
 
     Reviewers who gave no consent get pseudonyms, and their votes new ids in each export, with only the day. What decides which text is shown as
     A is not exported.
@@ -169,11 +169,11 @@ def export_file(what: str, path: Path, **given: Any) -> None:
 @click.argument("what", type=click.Choice(list(_READ_FROM)))
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @existing_path(
-    "--responses", kind="file", help="Of votes in a CSV: JSON lines with prompt_id, model and text; also maker and api_id."
+    "--responses", kind="file", help="(votes in a CSV) JSON lines with prompt_id, model and text; also maker and api_id."
 )
-@existing_path("--prompts", kind="file", help="Of votes in a CSV: JSON lines with prompt_id and text.")
+@existing_path("--prompts", kind="file", help="(votes in a CSV) JSON lines with prompt_id and text.")
 @admin_option
-@click.option("--author", help="For labels: name of the person who filled in rows without an author.")
+@click.option("--author", help="(labels) Name of the person who filled in rows without an author.")
 @reports_errors
 @lines_as_json
 def import_file(what: str, file: Path, **given: Any) -> None:

@@ -201,9 +201,9 @@ QA_SCORES_STAGE = Stage(
     "qa_scores",
     """Scores of responses: one row per response, scorer and metric, 0 to 1, with the rule that read the response and its flags.
 
-    What cannot be read has no value and the score 0; what is no fault of the response (a failed call, a judge or a sandbox that failed, no
-    sample) has neither, but a reason. The stage also writes `qa_citations`: every quotation of a response, looked up in the source that it
-    names. No model is asked, and nothing is run.""",
+    What cannot be read has no value and the score 0. If the response is not at fault (a failed call, judge or sandbox; not in the sample),
+    value and score are null, with a reason. The stage also writes `qa_citations`: every quotation of a response, looked up in the source that it
+    names. The stage makes no API calls and runs no code.""",
     score_part,
     after=("qa_judgements", "qa_executions"),
     settings=QA_STAGE_SETTINGS["qa_scores"],

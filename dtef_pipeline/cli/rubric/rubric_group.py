@@ -58,7 +58,7 @@ def show(
     With PROMPT, show the prompt, each response to it, and for each criterion the score, the judges' classes and their reasons.
 
     With --before and --after, compare two runs: pairs are what one variant of a model answered to one prompt in both. A difference
-    is B less A, its 95 % interval resamples whole prompts, and p is adjusted over the models (Holm). The verdict is regression or improvement
+    is B minus A, its 95 % interval resamples whole prompts, and p is adjusted over the models (Holm). The verdict is regression or improvement
     if the adjusted p is below .05, else equivalent if the 90 % interval lies within 0.01 of 0, else undecided. The prompts that changed most are
     listed last. With few prompts even a large fall may be chance: --fail-on warns of the models for which this holds.
 

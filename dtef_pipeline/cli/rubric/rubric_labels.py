@@ -49,6 +49,8 @@ def sample(
     from dtef_pipeline.rubric.labels.label_sheet import add_draw, draw_id, sample_labels, write_sheet_csv
 
     warehouse = open_warehouse()
+    if "rubric_scores" not in warehouse.tables():
+        raise ConfigError(f"no rubric_scores in {warehouse.root} yet: `dtef rubric run` asks and scores")
     material = warehouse.query(
         lambda connection: _load_material(connection, blueprints, next(iter(snapshots), None)), only=_SAMPLE_READS
     )

@@ -159,7 +159,7 @@ def build_prompt_data(run: BlueprintRun, prompt: StoredRow, path: str) -> DataFi
 
 
 def _choose_shown_responses(responses: Sequence[StoredRow]) -> list[StoredRow]:
-    """Return at most MOST_RESPONSES, the first of each model, in their order."""
+    """Return at most MAX_RESPONSES, the first of each model, in their order."""
     turns: Counter[str] = Counter()
     turn = []
     for row in responses:

@@ -61,10 +61,10 @@ def compute_segment_results(scores: pa.Table, survey: pa.Table) -> pa.Table:
     """Aggregate `scores` rows (any number of segments and snapshots) into `segment_results` rows.
 
     `survey`: the columns ANSWER_AND_BATTERY_COLUMNS of their `survey_responses`; a question without a row is its own battery, with unknown
-    respondents. Means are over predictions, including draws; metric means are over parsed predictions only, `score` is over the predictions that the published
-    policy scores. Context levels, conditions and snapshots are never mixed. Every group occurs twice, for `targets` clean and all. The
-    interval is that of boards: for other batteries of this kind and other respondents, who answer all questions. It does not depend on the
-    rows of other segments.
+    respondents. Means are over predictions, including draws; metric means are over parsed predictions only, `score` is over the predictions
+    that the published policy scores. Context levels, conditions and snapshots are never mixed. Every group occurs twice, for `targets`
+    clean and all. The interval is that of boards: for other batteries of this kind and other respondents, who answer all questions. It does
+    not depend on the rows of other segments.
     """
     # One thread: sums of several are added in any order, and equal scores are to give equal digits.
     with duckdb.connect(config={"threads": 1}) as connection:

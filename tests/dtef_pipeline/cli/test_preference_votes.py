@@ -142,13 +142,13 @@ def test_votes_are_listed_traced_voided_and_exported(house: Warehouse, state: Pa
     # The version alone named many states of the code.
     assert all(re.fullmatch(r"\S+\+[0-9a-f]{16}", row["paired_code_version"]) for row in chain)
     assert all("not in this store" in row["reason"] for row in chain)
-    ok("preference", "votes", vote_id, "--void", "a test", "--by", "admin")
+    ok("preference", "votes", vote_id, "--void", "a test", "--user", "admin")
     assert "a test" in (told := ok("preference", "votes", vote_id))
     assert all("  " in line for line in told.splitlines() if line), "long names of columns ran into their values"
     assert "voided already" in refused("preference", "votes", vote_id, "--void", "again")
     with store(state) as votes:
         assert len(read_player_votes(votes)) == 2
-    ok("export", "votes", state / "x.jsonl", "--no-justifications", "--by", "admin")
+    ok("export", "votes", state / "x.jsonl", "--no-justifications", "--user", "admin")
     assert "well put" not in (state / "x.jsonl").read_text()
     done = json.loads(ok("preference", "votes", "--actions", "--json"))
     assert [one["what"] for one in done] == ["pairs", "void", "export"]
