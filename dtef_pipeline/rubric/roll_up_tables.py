@@ -348,11 +348,13 @@ RUBRIC_TABLES: Mapping[str, TableSpec] = {
 }
 """The family's tables by name. The first one with the space is written by ingest and defines the partitions."""
 _ANALYST_CALLS = {"role": "'analyst'", "model": "analyst", "variant": "analyst_variant"}
+_JUDGE_CALLS = {"role": "'judge'", "model": "judge_model", "variant": "judge_variant", "status": "reason"}
 RUBRIC_CALL_TABLES = FamilyCalls(
     RUBRIC_SPACE,
     (
         Calls("rubric_responses", replies="turns", status="status", error="error"),
-        Calls("rubric_judgements", role="'judge'", model="judge_model", variant="judge_variant", status="reason"),
+        Calls("rubric_judgements", **_JUDGE_CALLS),
+        Calls("anchors", **_JUDGE_CALLS, first="partition", only="family = 'rubric'"),
         Calls("rubric_summaries", **_ANALYST_CALLS),
         Calls("rubric_extractions", **_ANALYST_CALLS, snapshot="NULL"),
     ),

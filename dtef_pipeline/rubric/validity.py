@@ -152,9 +152,3 @@ def _list_criterion_texts(rows: pd.DataFrame, criteria: pd.DataFrame) -> npt.NDA
     texts = right.assign(text=criteria["text"].to_numpy()).drop_duplicates(place)
     matches = left.merge(texts, on=place, how="left")["text"]
     return np.asarray(matches.astype(object).where(matches.notna(), None), dtype=object)
-
-
-def _list_judge_pairs(judges: pd.Series) -> list[tuple[str, npt.NDArray[np.bool_]]]:
-    """Return each pair of judges with a mask of its rows."""
-    codes, names = pd.factorize(judges, sort=True)
-    return [(f"{names[a]} x {names[b]}", (codes == a) | (codes == b)) for a, b in combinations(range(len(names)), 2)]

@@ -309,6 +309,9 @@ class TestAnchors:
         assert "standard(judge-x)" in ok("anchors", "--family", "rubric", "--results")
         night("2026-01-07", 12)
         assert judged.table("anchor_items").slice(0, 10) == kept
+        assert materialize(judged.instance, ["rubric_costs"], [], {}, family="rubric").failures == ()
+        keys = {key for table in ("rubric_judgements", "anchors") for row in judged.rows(table) for key in row["request_keys"]}
+        assert sum(row["calls"] for row in judged.rows("costs") if row["role"] == "judge") == len(keys), "anchors cost, too"
 
     def test_without_anything_scored_it_says_so(self, rubric: RubricPipeline) -> None:
         assert materialize(rubric.instance, ["rubric_anchors"], [], {}, family="rubric").failures == ()
