@@ -21,7 +21,6 @@ from dtef_pipeline.asking.calls import STORED_COLUMNS, PlanFollowUps
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.asking.request_list import RequestList, RequestsOfModel
-from dtef_pipeline.identity import request_key
 from resources.gateway import Gateway
 from resources.gateway.gateway import Outcome
 from resources.gateway.progress import ModelProgress
@@ -154,17 +153,6 @@ def test_a_replay_is_that_of_plain_requests_whatever_is_stored(house: Warehouse,
 
 def counts(asked: Asked) -> list[tuple[Any, ...]]:
     return [(one.model, one.total, one.replayed, one.done, one.failed, one.stopped) for one in asked.progress]
-
-
-def test_keys_that_are_made_many_at_a_time_are_those_of_single_requests(house: Warehouse, tmp_path: Path) -> None:
-    for one in plain_requests(house):
-        assert one.key == request_key(one.prompt_id, one.model.variant, one.draw, "base")
-    with ResponseStore(tmp_path / "responses.sqlite") as store:
-        requests = segments_of(house, store, KEYS[:1], DRAWS)[0].requests()
-    plain = plain_requests(house)[: len(requests)]
-    assert requests.keys == [one.key for one in plain]
-    made = [(one.key, one.prompt_id, one.system, one.user, one.draw, one.model) for one in requests]
-    assert made == [(one.key, one.prompt_id, one.system, one.user, one.draw, one.model) for one in plain]
 
 
 def test_only_what_is_not_stored_is_made(house: Warehouse) -> None:

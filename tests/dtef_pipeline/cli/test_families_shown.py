@@ -10,7 +10,7 @@ from dtef_pipeline.boards.families import COMPARED_FAMILIES
 from dtef_pipeline.cli.survey import boards
 from dtef_pipeline.report.terminal import MAX_COLUMNS, Fit
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT
-from tests.dtef_pipeline.boards.test_families import TESTS, panel, unread
+from tests.dtef_pipeline.boards.test_comparisons import OPTIONS, panel, unread
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +22,7 @@ def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def compared(frame: pd.DataFrame) -> pd.DataFrame:
-    return compare_all_pairs(frame, TESTS).sort_values(
+    return compare_all_pairs(frame, OPTIONS).sort_values(
         "adjusted_over", key=lambda names: names.map(COMPARED_FAMILIES.index), kind="stable"
     )
 

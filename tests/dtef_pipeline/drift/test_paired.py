@@ -1,4 +1,4 @@
-"""Paired differences to the baseline of each item: the definition, missing items, and no influence of later snapshots."""
+"""Paired differences to the baseline of each item: the definition, missing items, and what the items of a battery share."""
 
 from __future__ import annotations
 
@@ -72,16 +72,6 @@ def test_what_the_questions_of_a_battery_have_in_common_is_no_scatter_of_single_
     )
     assert found.spread.mean() == pytest.approx(0.1 / math.sqrt(10), rel=0.2)
     assert found.sampling.mean() == pytest.approx(0.1 / math.sqrt(100), rel=0.2)
-
-
-def test_what_a_snapshot_says_does_not_depend_on_later_ones() -> None:
-    values = np.random.default_rng(5).random((20, 10))
-    values[3, 8], values[7, 9] = NAN, NAN
-    questions = [f"q{i // 2}" for i in range(20)]
-    whole = pair_with_baseline(frame(*values.tolist()), questions, baseline=3)
-    early = pair_with_baseline(frame(*values[:, :6].tolist()), questions, baseline=3)
-    np.testing.assert_allclose(early.means, whole.means[:6], atol=1e-12)
-    np.testing.assert_allclose(early.spread, whole.spread[:6], atol=1e-12)
 
 
 @given(

@@ -1,4 +1,4 @@
-"""The standard error that a run is expected to have: by hand, by a definition of its own, and by simulation of the design."""
+"""The standard error that a run is expected to have, by hand and by a definition of its own."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from dtef_pipeline.survey.scoring.expected_error import (
     estimate_variance_components,
 )
 
-SIZES = (6, 4, 3, 2, 2, *[1] * 8)
-
 
 def nested(sizes: tuple[int, ...], segments: int = 1) -> pd.DataFrame:
     """One row per question and segment; `sizes`: questions of each battery."""
@@ -27,14 +25,6 @@ def nested(sizes: tuple[int, ...], segments: int = 1) -> pd.DataFrame:
         for segment in range(segments)
     ]
     return pd.DataFrame(rows, columns=["cluster", "question", "segment"])
-
-
-def drawn(components: Components, pairs: pd.DataFrame, rng: np.random.Generator) -> np.ndarray:
-    value = rng.normal(0, np.sqrt(components.pair), len(pairs))
-    for name, variance in (("cluster", components.battery), ("question", components.question)):
-        codes, names = pd.factorize(pairs[name])
-        value += rng.normal(0, np.sqrt(variance), len(names))[codes]
-    return value
 
 
 def test_by_hand() -> None:
@@ -48,13 +38,6 @@ def test_components_by_hand() -> None:
     frame = nested((2, 1), 2).assign(score=[1.0, 3, 3, 5, 8, 10])
     # Within: 6 / 3 = 2. Questions: (4 - 2 * 1) / (6 - (2 * 4 / 4 + 4 / 2)) = 1. Batteries: (48 - 2 - 1 * (4 - 12 / 6)) / (6 - 20 / 6).
     assert estimate_variance_components(frame) == pytest.approx((44 / (6 - 20 / 6), 1, 2))
-
-
-def test_components_of_many_surveys_are_on_average_those_they_were_drawn_from() -> None:
-    components, rng = Components(3.0, 0.8, 0.3), np.random.default_rng(3)
-    pairs = nested(SIZES, 3).drop(index=[1, 5, 8, 20, 40])
-    found = np.array([estimate_variance_components(pairs.assign(score=drawn(components, pairs, rng))) for _ in range(100)])
-    assert (np.abs(found.mean(axis=0) - components) < 4.5 * found.std(axis=0) / 10).all()
 
 
 def test_differences_of_several_models_have_the_mean_of_those_of_every_two() -> None:

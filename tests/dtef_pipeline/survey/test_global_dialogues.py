@@ -52,11 +52,6 @@ def test_unknown_columns_are_reported_as_errors_and_never_read(round_directory: 
     assert {f.level for f in survey.findings if f.code == "unknown-column"} == {"error"}
 
 
-@pytest.mark.parametrize("spelling", ["Turkey", "Türkiye", "  Türkiye\t", "T\u0075\u0308rkiye"])
-def test_turkey_has_one_key_in_all_spellings(round_directory: Write, spelling: str) -> None:
-    assert keys(read_survey(round_directory({f"O7: {spelling}": HALF}))) == ["country:turkey"]
-
-
 def test_two_filled_columns_of_one_segment_are_a_fault(round_directory: Write) -> None:
     with pytest.raises(
         SurveyError, match=r"csv:1: several columns make the same segment 'country:turkey'; got \['O7: Turkey', 'O7: Tü"

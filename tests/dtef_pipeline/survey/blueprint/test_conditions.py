@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from itertools import product
 from typing import Any
 
@@ -15,7 +15,7 @@ from dtef_pipeline.asking.tokens import estimate_tokens
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.survey.blueprint.answers import build_response_schema
 from dtef_pipeline.survey.blueprint.options import PROFILES, REASONINGS, TASKS, BlueprintOptions
-from dtef_pipeline.survey.blueprint.prompts import build_blueprints, list_left_out
+from dtef_pipeline.survey.blueprint.prompts import build_blueprints, list_left_out, split_question_batches
 from dtef_pipeline.survey.blueprint.wording import format_option_letter
 from tests.dtef_pipeline.survey.blueprint.test_options import OWN, choices
 from tests.made.scores import survey_rows
@@ -184,3 +184,29 @@ def test_a_batch_too_long_for_the_budget_is_split() -> None:
         ("q2", 0, 2),
         ("q3", 1, 2),
     ]
+
+
+SIZES = st.integers(2, 5)
+
+
+@given(st.lists(st.sampled_from("abcdefghijklmnop"), max_size=40), SIZES)
+def test_every_question_is_in_one_batch_and_no_batch_repeats_itself(kinds: list[str], size: int) -> None:
+    made = split_question_batches(kinds, size)
+    assert sorted(place for batch in made for place in batch) == list(range(len(kinds)))
+    for batch in made:
+        assert batch == sorted(batch)
+        assert len({kinds[place] for place in batch}) == len(batch) <= max(size, 3)
+
+
+@given(st.integers(2, 200), SIZES, st.data())
+def test_none_is_alone_while_duplicates_are_few(questions: int, size: int, data: st.DataObject) -> None:
+    kinds = [str(place) for place in range(questions)]
+    if questions >= 4:
+        one, other = data.draw(st.lists(st.integers(0, questions - 1), min_size=2, max_size=2, unique=True))
+        kinds[one] = kinds[other]
+    assert min(len(batch) for batch in split_question_batches(kinds, size)) > 1
+
+
+@given(st.lists(st.sampled_from("ab"), min_size=1, max_size=20), SIZES)
+def test_there_are_at_least_as_many_batches_as_duplicates(kinds: list[str], size: int) -> None:
+    assert len(split_question_batches(kinds, size)) >= max(Counter(kinds).values())

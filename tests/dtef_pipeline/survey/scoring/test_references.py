@@ -1,16 +1,24 @@
-"""The table of reference scores: what a perfect prediction and those who know nothing of the segment would score."""
+"""Reference scores: ceilings by hand, by plain loops and by an exact sum, and what those who know nothing of the segment would score."""
 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from scipy.stats import binom
 
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.survey.scoring import metrics
-from dtef_pipeline.survey.scoring.references import compute_reference_scores
+from dtef_pipeline.survey.scoring.references import (
+    MAX_STRENGTH,
+    compute_reference_scores,
+    draw_truths,
+    estimate_ceilings,
+    estimate_prior_strength,
+)
 from dtef_pipeline.survey.tables import DISTANCES
 from tests.made.scores import survey_rows
 
@@ -108,3 +116,74 @@ def test_what_needs_n_is_null_where_n_is_unknown() -> None:
         assert row["population_score"] == pytest.approx(of_known["population_score"])
     nobody = compute_reference_scores(with_column(survey, "n", [None] * len(survey)))
     assert nobody["ceiling"].null_count == len(survey)
+
+
+Floats = npt.NDArray[np.float64]
+
+
+def generator(seed: int = 1) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def of_truth(truth: Floats, n: int, draws: int) -> dict[str, Floats]:
+    """Ceilings of segments whose truths (segments, k) are known."""
+    spread = np.broadcast_to(truth, (draws, *truth.shape))
+    return estimate_ceilings(spread, np.full(len(truth), n), generator(), ordinal=True, ranks=np.arange(truth.shape[1]))
+
+
+def naive_strength(observed: Floats, n: Floats) -> float:
+    """Intraclass correlation of the answers themselves, by an analysis of variance of one 0/1 variable per option."""
+    between = within = 0.0
+    everyone = sum(n)
+    for option in range(observed.shape[1]):
+        grand = sum(n[s] * observed[s, option] for s in range(len(n))) / everyone
+        for s in range(len(n)):
+            yes = n[s] * observed[s, option]
+            between += n[s] * (observed[s, option] - grand) ** 2 / (len(n) - 1)
+            within += (yes * (1 - observed[s, option]) ** 2 + (n[s] - yes) * observed[s, option] ** 2) / (everyone - len(n))
+    size = (everyone - sum(v * v for v in n) / everyone) / (len(n) - 1)
+    rho = (between - within) / (between + (size - 1) * within)
+    return (1 - rho) / rho
+
+
+class TestPriorStrength:
+    def test_by_hand(self) -> None:
+        # Two segments of 10, 8:2 and 2:8: B = 10 (.09 + .09) 2 = 3.6; W = 2 x 10 (1 - .68) / 18 = .3556; n0 = 10.
+        found = estimate_prior_strength(np.array([[0.8, 0.2], [0.2, 0.8]]), np.array([10.0, 10.0]))
+        assert found == pytest.approx(10 * 0.3555556 / (3.6 - 0.3555556), rel=1e-6)
+
+    def test_is_what_plain_loops_say_on_lopsided_segments(self) -> None:
+        rng = generator(3)
+        observed, n = rng.dirichlet([4, 1, 0.3, 2], 7), rng.integers(10, 600, 7).astype(np.float64)
+        assert estimate_prior_strength(observed, n) == pytest.approx(naive_strength(observed, n))
+
+
+def test_truths_lie_between_observed_and_population_by_the_shrinkage() -> None:
+    observed, population = np.array([[0.9, 0.1, 0.0]] * 3), np.array([[0.2, 0.3, 0.5]] * 3)
+    n, strength = np.array([40.0, 40.0, 40.0]), np.array([0.0, 40.0, MAX_STRENGTH])
+    drawn = draw_truths(observed, n, population, strength, generator(), 4000)
+    weight = (strength / (n + strength))[:, None]
+    assert drawn.sum(axis=-1) == pytest.approx(1)
+    assert drawn.mean(axis=0) == pytest.approx((1 - weight) * observed + weight * population, abs=0.005)
+    share = observed[1, 0] * 0.5 + population[1, 0] * 0.5
+    assert drawn[:, 1, 0].var() == pytest.approx(share * (1 - share) / 81, rel=0.1)
+
+
+class TestCeilings:
+    def test_by_hand_with_one_respondent_of_two_options(self) -> None:
+        """A sample of one from 50:50 is always 1:0: every metric is that of the uniform distribution against it."""
+        found = of_truth(np.array([[0.5, 0.5]]), 1, 20)
+        expected = metrics.measure([0.5, 0.5], [1, 0])
+        similar = {name: 1 - value if name in DISTANCES else value for name, value in expected.items()}
+        assert {name: float(value[0]) for name, value in found.items()} == pytest.approx(
+            {n: float(v) for n, v in similar.items()}
+        )
+
+    def test_is_the_mean_over_all_samples_there_are(self) -> None:
+        """Against the exact sum over the binomial distribution."""
+        n, share = 12, 0.7
+        yes = np.arange(n + 1)
+        samples = np.column_stack([yes, n - yes]) / n
+        exact = binom.pmf(yes, n, share) @ metrics.js(np.broadcast_to([share, 1 - share], samples.shape), samples)
+        found = of_truth(np.array([[share, 1 - share]]), n, 20_000)["js"][0]
+        assert found == pytest.approx(exact, abs=0.002)

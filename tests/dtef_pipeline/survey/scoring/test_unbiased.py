@@ -17,7 +17,6 @@ from dtef_pipeline.survey.scoring.unbiased import (
     compute_corrected_rps_on_scale,
     compute_gini,
 )
-from dtef_pipeline.survey.tables import CORRECTED
 
 Floats = npt.NDArray[np.float64]
 GUESS, SEEN, N = [0.5, 0.3, 0.2], [0.2, 0.3, 0.5], 11
@@ -59,16 +58,6 @@ def test_every_error_is_what_plain_loops_say_on_lopsided_rows(name: str, naive: 
     expected = [naive(*row) for row in zip(q, p, n, strict=True)]
     assert BOTH[name](q, p, n) == pytest.approx(expected)
     assert compute_corrected_errors(DistributionPair(q, p), n)[name] == pytest.approx(expected)
-
-
-def test_many_rows_are_measured_as_each_by_itself_to_the_last_bit() -> None:
-    q, p, n = lopsided(100, 4, seed=5)
-    together = compute_corrected_errors(DistributionPair(q, p), n)
-    assert tuple(together) == CORRECTED
-    for row in range(100):
-        assert {name: values[row] for name, values in together.items()} == compute_corrected_errors(
-            DistributionPair(q[row], p[row]), n[row]
-        )
 
 
 def test_options_off_the_scale_are_left_out_with_those_who_chose_them() -> None:
