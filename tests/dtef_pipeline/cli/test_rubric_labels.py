@@ -6,7 +6,7 @@ import csv
 from pathlib import Path
 
 from resources.warehouse import Warehouse
-from tests.dtef_pipeline.cli.commands import dtef, ok
+from tests.dtef_pipeline.cli.commands import dtef, ok, refused
 from tests.made.rubric_pages import made_tables
 from tests.made.rubric_warehouse import keep
 
@@ -30,3 +30,8 @@ def test_items_whose_file_is_damaged_come_back_by_the_named_command_after_an_imp
     assert "makes it again: dtef export labels SHEET" in dtef("rubric", "board", "--by", "labels").stderr
     dtef(*sample, state / "again.csv")
     assert Warehouse(state / "warehouse").read("rubric_label_items").sort_by("item").equals(before)
+
+
+def test_without_scores_a_sheet_is_refused_with_the_command_that_makes_them(state: Path) -> None:
+    assert "no rubric_scores" in (text := refused("export", "labels", state / "sheet.csv"))
+    assert "dtef rubric run" in text
