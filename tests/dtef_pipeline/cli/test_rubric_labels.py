@@ -33,5 +33,6 @@ def test_items_whose_file_is_damaged_come_back_by_the_named_command_after_an_imp
 
 
 def test_without_scores_a_sheet_is_refused_with_the_command_that_makes_them(state: Path) -> None:
+    (state / "warehouse").mkdir()
     assert "no rubric_scores" in (text := refused("export", "labels", state / "sheet.csv"))
     assert "dtef rubric run" in text
