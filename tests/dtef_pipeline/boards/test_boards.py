@@ -191,12 +191,6 @@ def _adjusted(scores: list[list[float]] | np.ndarray, reference: int | None = No
     return adjust_scores(row.ravel(), cell.ravel(), table.ravel(), np.zeros(len(table), dtype=int), able, is_reference)
 
 
-def test_models_without_shared_cells_have_no_adjusted_score() -> None:
-    found = _adjusted([[0.5, 0.6, _NONE, _NONE], [0.4, 0.7, _NONE, _NONE], [_NONE, _NONE, 0.9, 0.9]], reference=0)
-    assert np.isfinite(found[:2]).all()
-    assert np.isnan(found[2])
-
-
 def test_the_rows_that_share_cells_with_the_reference_are_ranked() -> None:
     nothing = [_NONE, _NONE]
     found = _adjusted([[*nothing, 0.5, 0.6], [*nothing, 0.3, 0.6], [0.5, 0.6, *nothing], [0.4, 0.7, *nothing]], reference=3)

@@ -37,10 +37,27 @@ def found(*asked: tuple[str, Sequence[str]], **more: dict[int, str]) -> list[int
     return [names.index(name) for name in names]
 
 
+TWO_VIEWS = "taxes are much too high in general", "people should vote from age sixteen"
+LONG = "the people who live next door to you and look after your children"
+
+
 class TestOneRound:
-    def test_neighbours_over_one_scale_that_differ_in_one_part_are_a_battery(self):
-        other = "How old are you?", ("Old", "Young")
-        assert found((trust("judges"), TRUST), (trust("the police"), TRUST), other) == [0, 0, 2]
+    @pytest.mark.parametrize(
+        ("asked", "expected"),
+        [
+            ([(trust("judges"), TRUST), (trust("the police"), TRUST), ("How old are you?", ("Old", "Young"))], [0, 0, 2]),
+            ([(trust("judges"), TRUST), (trust("the police"), ("Yes", "No", "Perhaps"))], [0, 1]),
+            ([(f"Do you think that {what}?", ("Yes", "No")) for what in TWO_VIEWS], [0, 1]),
+            (
+                [(trust("judges"), TRUST), ("Are you well?", ("Yes", "No")), (trust(LONG), TRUST)],
+                [0, 1, 2],
+            ),
+            ([(item, AGREE) for item in ("A romantic partner.", "A tutor or teacher", "Would you ever do that?")], [0, 0, 2]),
+        ],
+        ids=["neighbours of one stem", "other options", "a common phrase", "apart", "items of a list"],
+    )
+    def test_neighbours_over_one_scale_that_differ_in_one_part_are_a_battery(self, asked, expected):
+        assert found(*asked) == expected
 
     def test_a_block_of_the_questionnaire_joins_and_its_end_parts(self):
         asked = [(text, AGREE) for text in ("Is it good?", "May it be sold?", "A teacher", "A judge")]
@@ -70,24 +87,6 @@ class TestOneRound:
         names = assign_batteries(questions)
         assert len(names) == len(questions)
         assert all(names[names.index(name)] == f"rule:q{names.index(name)}" for name in names)
-
-    def test_one_stem_over_other_options_is_none(self):
-        assert found((trust("judges"), TRUST), (trust("the police"), ("Yes", "No", "Perhaps"))) == [0, 1]
-
-    def test_a_common_phrase_is_no_stem(self):
-        texts = (
-            "Do you think that taxes are much too high in general?",
-            "Do you think that people should vote from age sixteen?",
-        )
-        assert found(*((text, ("Yes", "No")) for text in texts)) == [0, 1]
-
-    def test_questions_that_stand_apart_are_none(self):
-        other = trust("the people who live next door to you and look after your children")
-        assert found((trust("judges"), TRUST), ("Are you well?", ("Yes", "No")), (other, TRUST)) == [0, 1, 2]
-
-    def test_items_that_ask_nothing_belong_to_the_list_they_stand_in(self):
-        items = "A romantic partner.", "A tutor or teacher", "Would you ever do that?"
-        assert found(*((item, AGREE) for item in items)) == [0, 0, 2]
 
 
 def frame(*rows: tuple[str, str, str, Sequence[str]]) -> pd.DataFrame:

@@ -116,15 +116,6 @@ def test_ceilings_by_attribute_are_the_known_ones(published: Both) -> None:
     assert float(ceiling.mean()) == pytest.approx(0.87, abs=0.01)
 
 
-def test_findings_of_gd5_name_repeats_and_weighted_scores_but_nothing_unknown(published: Both) -> None:
-    findings = {f["code"]: f for f in published["GD5"][1].findings.to_pylist()}
-    assert {f["level"] for f in findings.values()} == {"info"}
-    assert len(findings["repeated-attribute"]["items"]) == 222
-    assert all("Weighted Score" in i or "Rank" in i for i in findings["derived-column"]["items"])
-    assert len(findings["profile-question"]["items"]) == 11
-    assert len(findings["circular-question"]["items"]) == 2
-
-
 def test_every_list_of_options_has_the_scale_a_reader_gives_it(published: Both) -> None:
     scales = {tuple(r["options"]): r["scale"] for from_json, _ in published.values() for r in from_json.responses.to_pylist()}
     nominal = {o for o, kind in scales.items() if kind == "nominal"}

@@ -47,17 +47,6 @@ def test_prompts_are_the_same_for_all_segments_and_hold_nothing_of_one(condition
             assert not re.search(rf"\b({segment['n']}|{segment['segment_n']}|300) ", text)
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_context_shows_the_answers_of_all_respondents_and_their_number(form: str) -> None:
-    (row, *_), _ = asked(f"distribution/{form}+population+show-n", ("1",))
-    assert row["user"].startswith("Respondents\nAll respondents of the survey\n\nHow the respondents answered other questions")
-    assert "Question: Question number 1? (400 respondents)\n" in row["user"]
-    told = (
-        "“Agree” and “Neutral”, with 40.0% each. Next came “Disagree” (20.0%)." if form == "narrative" else "a. Agree: 40.0%\n"
-    )
-    assert told in row["user"]
-
-
 def test_a_question_that_everyones_answer_is_unknown_of_is_asked_but_never_shown() -> None:
     kenya, _ = asked("distribution+population", ("0", "all"), population=None, population_n=None)
     assert [row["context_included"] for row in kenya] == [0] * 12

@@ -6,15 +6,18 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 
 from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
 from dtef_pipeline.survey.boards import noise as noise_module
-from dtef_pipeline.survey.boards.noise import REPLICATES, SamplingNoise, estimate_sampling_noise
+from dtef_pipeline.survey.boards.noise import REPLICATES, SamplingNoise, estimate_sampling_noise, estimate_segment_noise
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.scoring.metrics import js
 from tests.made.scores import scores_table, survey_rows
+from tests.made.world_tables import connection, scores, survey_responses
+from tests.made.worlds import Design, World
 
 PREDICTED = [0.2, 0.3, 0.5]
 
@@ -150,3 +153,23 @@ def test_without_the_survey_there_is_no_noise_and_without_scores_an_empty_one() 
         empty = estimate_sampling_noise(connection, load_cells(connection, SurveyBoardOptions()), SurveyBoardOptions())
     assert empty is not None
     assert empty.score.shape == (0, REPLICATES)
+
+
+DESIGN = Design((1,) * 100, countries=(15, 20, 30, 60), ages=2)
+
+
+@pytest.mark.parametrize("segment", ["country:country2", "age:age1"])
+def test_a_segments_own_rows_tell_the_noise_that_boards_find_from_all_segments(segment: str) -> None:
+    world = World(DESIGN)
+    survey = world.survey(np.random.default_rng(3))
+    here = pc.field("segment") == segment
+    rows = scores(world, survey).filter(here)
+    alone = estimate_segment_noise(rows, survey_responses(world, survey).filter(here))
+    with connection(world, survey, ceiling_draws=0) as tables:
+        cells = load_cells(tables, SurveyBoardOptions())
+        every = estimate_sampling_noise(tables, cells, SurveyBoardOptions())
+    assert every is not None
+    for model in ("m0", POPULATION_MARGINAL, LEAVE_ONE_OUT):
+        own = alone[pc.equal(rows["model"], model).to_numpy()]
+        of_board = every.score[((cells["model"] == model) & (cells["segment"] == segment)).to_numpy()]
+        assert own.std() == pytest.approx(of_board.std(), rel=0.12)

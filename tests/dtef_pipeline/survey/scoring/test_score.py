@@ -174,13 +174,6 @@ def test_an_unknown_call_status_is_answered_with_the_known_ones() -> None:
         scores([prediction("q3", "[1, 1, 1]", call_status="done")], SURVEY)
 
 
-def test_policy_is_the_published_one() -> None:
-    status = ["ok", "unparseable", "refused", "wrong_length", "error", "missing", "budget"]
-    scores = apply_policy(status, [0.9, *[math.nan] * 6], "js")
-    assert scores[:4].tolist() == pytest.approx([0.9, 0, 0, 0.1])
-    assert all(map(math.isnan, scores[4:]))
-
-
 def test_score_of_a_distance_is_a_similarity() -> None:
     assert apply_policy(["ok", "wrong_length"], [0.25, math.nan], "tv").tolist() == pytest.approx([0.75, 0.1])
     assert apply_policy(["ok"], [0.0], "mae").tolist() == pytest.approx([1])

@@ -34,8 +34,6 @@ def test_metrics_are_words() -> None:
     assert ranked_metric_words("js [context 5, distribution+cot]") == (
         "Jensen-Shannon, with 5 context questions, asked directly, reasoning first"
     )
-    assert ranked_metric_words("emd_normalized") == "Earth mover on the scale"
-    assert ranked_metric_words("another") == "another"
     assert describe_watched_setting("context 5, condition distribution") == "with 5 context questions, asked directly"
     assert (describe_watched_setting("context 0"), describe_watched_setting("asked")) == ("without context questions", "asked")
     assert set(METRICS) <= set(METRIC_NAMES)
