@@ -132,6 +132,6 @@ SURVEY_COMMANDS = CommandFamily(
     SUBJECT,
     BOARDS,
     show=show,
-    wait_hint=" `dtef board --snapshot LABEL` shows the scores of each now.",
+    wait_hint=" `dtef board --snapshot NAME` shows the scores of each now.",
     no_series_reason="only baselines are scored, and they do not drift; segments of people who gave no answer are ignored",
 )

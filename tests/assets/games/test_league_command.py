@@ -125,7 +125,7 @@ def test_requests_that_opponents_share_are_estimated_once(server: FakeLLM) -> No
     (both,) = json.loads(dtef_games("run", "--estimate", *league, "--opponent", "waits", "--opponent", "first-legal").stdout)
     assert both["planned"] > both["requests"] == both["calls"]
     assert one["calls"] <= both["calls"] < 2 * one["calls"]
-    assert both["calls_most"] < 2 * one["calls_most"]
+    assert both["calls_max"] < 2 * one["calls_max"]
 
 
 def test_a_league_is_estimated_played_and_shown(server: FakeLLM, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,13 +147,13 @@ def test_a_league_is_estimated_played_and_shown(server: FakeLLM, state: Path, mo
     (planned,) = json.loads(before.stdout)
     assert planned["model"] == "legal"
     assert planned["calls"] > 0
-    assert planned["cost_usd_most"] > planned["cost_usd"] > 0
+    assert planned["cost_usd_max"] > planned["cost_usd"] > 0
     assert len(server.calls) == 0
     played = dtef_games("run", *league)
     assert played.exit_code == 0, played.output
     assert "1 scenario, snapshot base" in played.output
     bought = len(server.calls)
-    assert 0 < bought <= planned["calls_most"]
+    assert 0 < bought <= planned["calls_max"]
     (after,) = json.loads(dtef_games("run", "--estimate", *league, "--json").stdout)
     assert (after["calls"], after["replayed"]) == (0, bought)
     assert "There are no responses" not in dtef_games("run", "--estimate", *league[:-1], "1-8").output

@@ -178,7 +178,7 @@ class TestExitCodes:
         words = " ".join(result.stdout.split())
         assert "1 repeated the prompts after less than 23 hours" in words
         assert "he snapshots span 1.0 h, 23 h needed (0.0000 in n10, 0.6200 in n9)" in words
-        assert "`dtef board --snapshot LABEL` shows" in words
+        assert "`dtef board --snapshot NAME` shows" in words
 
     def test_only_baselines_say_so(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         use(state, monkeypatch)

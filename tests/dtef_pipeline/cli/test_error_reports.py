@@ -25,7 +25,7 @@ def test_a_command_interrupted_anywhere_ends_with_130() -> None:
 def test_sentences_are_as_wide_as_the_terminal_and_a_command_stays_in_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = "  to have something to compare, ask the same again on another day: `dtef run --round S1 --snapshot LABEL`"
+    text = "  to have something to compare, ask the same again on another day: `dtef run --round S1 --snapshot NAME`"
     say(text)
     assert capsys.readouterr().out == f"{text}\n", "through a pipe a line is a line"
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
@@ -33,7 +33,7 @@ def test_sentences_are_as_wide_as_the_terminal_and_a_command_stays_in_one_line(
     say(text)
     assert capsys.readouterr().out.splitlines() == [
         "  to have something to compare, ask the same again on another day:",
-        "  `dtef run --round S1 --snapshot LABEL`",
+        "  `dtef run --round S1 --snapshot NAME`",
     ]
 
 

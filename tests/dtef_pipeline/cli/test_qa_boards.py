@@ -173,7 +173,7 @@ def test_what_is_not_there_is_stated_with_what_makes_it(
     use(tmp_path, monkeypatch)
     for words in (("qa", "board"), ("costs", "--family", "qa"), ("drift", "--family", "qa", "--by", "part")):
         assert "`dtef qa run` or `dtef qa board --refresh` makes it" in refused(*words)
-    assert "`dtef qa run --snapshot LABEL` asks and scores" in refused("drift", "--family", "qa")
+    assert "`dtef qa run --snapshot NAME` asks and scores" in refused("drift", "--family", "qa")
 
 
 def test_costs_are_those_of_candidates_and_judges(house: Warehouse) -> None:
