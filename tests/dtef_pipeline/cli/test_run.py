@@ -76,7 +76,7 @@ class TestRunRefuses:
         stored.mkdir(parents=True)
         (stored / "part-0.parquet").touch()
         said = refused("run", "--round", "S1", *CHOSEN, "--snapshot", "BASE")
-        assert "snapshot 'BASE': it differs from the stored 'base' only in capitals; allowed: base, or another label" in said
+        assert "snapshot 'BASE': it differs from the stored 'base' only in capitals; allowed: base, or another name" in said
         assert not (ingested / "warehouse" / "blueprints").exists()
 
     def test_every_other_place_that_a_run_needs_is_looked_at_before_it_starts(
