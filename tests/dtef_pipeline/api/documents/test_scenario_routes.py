@@ -20,8 +20,8 @@ from dtef_pipeline.api.documents.engine_check import check_engine
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.errors import SourceError
 from dtef_pipeline.games.document_lines import write_document_lines
-from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
-from dtef_pipeline.games.pack_files import check_manifest_engine, check_trial_game
+from dtef_pipeline.games.manifest import read_manifest
+from dtef_pipeline.games.pack_files import check_trial_game
 from dtef_pipeline.games.packs import adapters, pack
 from resources.votes.game_documents import GameDocumentStore
 from tests.conftest import ROOT
@@ -81,32 +81,10 @@ def test_an_unknown_engine_is_reported_by_the_server(asked: TestClient) -> None:
     assert "poker/bridge; allowed: " in fault["message"]
 
 
-UNPLAYABLE: dict[str, tuple[dict[str, Any], str, str]] = {
-    "an engine nobody has": ({"adapter": None}, "adapter", "poker/fast"),
-    "settings": ({"settings": {"price": "first"}}, "settings", "allowed: no settings"),
-    "seats": ({"seats": ["A", "B", "C"]}, "seats", "two seats"),
-    "an opponent": ({"opponents": ["shark"]}, "opponents", "the opponent shark; allowed: always-bet"),
-    "no opponent": ({"opponents": []}, "opponents", "for 2 seats"),
-    "a weight": ({"evaluation": {"algorithmic": {"luck": 1}}}, "evaluation.algorithmic", "luck: not a metric"),
-    "a severity": ({"severities": {"swearing": "low"}}, "severities", "swearing: not a flag of the scenario"),
-}
-
-
-@pytest.mark.parametrize("case", UNPLAYABLE)
-def test_what_the_engine_does_not_take_is_reported_with_its_field(case: str) -> None:
-    fields, path, message = UNPLAYABLE[case]
-    manifest = ScenarioManifest.model_validate({**FAST, "version": 1, "status": "experimental", **fields})
-    (fault,) = check_manifest_engine(manifest)
-    assert ".".join(map(str, fault.place)) == path
-    assert message in fault.message
-
-
 FAULTY: dict[str, tuple[Any, str, str]] = {
     "an id without a league": ({**FAST, "id": "fast"}, "id", "allowed: pattern"),
     "no seats": ({**FAST, "seats": []}, "seats", "at least 1"),
-    "a seat twice": ({**FAST, "seats": ["A", "A"]}, "seats", "allowed: each once"),
     "a limit": ({**FAST, "turn_limit": 0}, "turn_limit", "got 0; allowed: 1 to 1,000"),
-    "a word of two": ({**FAST, "on_illegal": "cry"}, "on_illegal", "allowed: forfeit, default"),
     "a version": ({**FAST, "version": 2}, "version", "unknown key; known: id, description"),
     "seeds beyond all": ({**FAST, "seeds": {"first": 10**30, "count": 1}}, "seeds.first", "allowed: at most 2147483647"),
     "too many seeds": ({**FAST, "seeds": {"first": 1, "count": 10**7}}, "seeds.count", "allowed: at most 100000"),
