@@ -20,8 +20,8 @@ from dtef_pipeline.api.documents.engine_check import check_engine
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.errors import SourceError
 from dtef_pipeline.games.document_lines import write_document_lines
-from dtef_pipeline.games.manifest import read_manifest
-from dtef_pipeline.games.pack_files import check_trial_game
+from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
+from dtef_pipeline.games.pack_files import check_manifest_engine, check_trial_game
 from dtef_pipeline.games.packs import adapters, pack
 from resources.votes.game_documents import GameDocumentStore
 from tests.conftest import ROOT
@@ -79,6 +79,21 @@ def test_an_unknown_engine_is_reported_by_the_server(asked: TestClient) -> None:
     assert fault["path"] == "adapter"
     assert "poker/kuhn" in fault["message"]
     assert "poker/bridge; allowed: " in fault["message"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "path", "message"),
+    [
+        ({"opponents": ["shark"]}, "opponents", "the opponent shark; allowed: always-bet"),
+        ({"evaluation": {"algorithmic": {"luck": 1}}}, "evaluation.algorithmic", "luck: not a metric"),
+        ({"severities": {"swearing": "low"}}, "severities", "swearing: not a flag of the scenario"),
+    ],
+)
+def test_what_the_engine_does_not_take_is_reported_with_its_field(fields: dict[str, Any], path: str, message: str) -> None:
+    manifest = ScenarioManifest.model_validate({**FAST, "version": 1, "status": "experimental", **fields})
+    (fault,) = check_manifest_engine(manifest)
+    assert ".".join(map(str, fault.place)) == path
+    assert message in fault.message
 
 
 FAULTY: dict[str, tuple[Any, str, str]] = {
