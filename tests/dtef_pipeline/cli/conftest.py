@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from resources.warehouse import Warehouse
 from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE, SEGMENTS, distribution, ok, run_stages, serve_as, skip_site, use
 from tests.fake_llm_server import FakeLLM
@@ -79,6 +80,13 @@ def score_two_nights(base: Base, folder: Path) -> None:
 def reading(scored: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     use(scored, monkeypatch)
     return scored
+
+
+@pytest.fixture
+def house(made: Path, state: Path) -> Warehouse:
+    """A copy of the warehouse that a module makes once, in a state of its own."""
+    shutil.copytree(made, state / "warehouse")
+    return Warehouse(state / "warehouse")
 
 
 @pytest.fixture(scope="session")

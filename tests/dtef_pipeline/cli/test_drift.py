@@ -52,18 +52,6 @@ class TestModels:
         assert {row["setting"] for row in rows} == {"context 0", "context 2"}
         assert all(row["changes"][0]["kind"] == "answers" for row in rows)
 
-    def test_the_table_tells_a_newcomer_what_happened(self, reading: Path) -> None:
-        text = ok("drift")
-        assert text.startswith("Too early: 2 of 6 snapshots; 2 of 2 series to watch. Largest: fake, context")
-        assert "answers since 2026-01-03: parsed answers score 0." in text
-        assert "too early: 2 of 6 snapshots" in text
-
-    def test_what_was_before_an_accepted_drift_is_left_out(self, reading: Path) -> None:
-        rows = strict(ok("drift", "--since", "2026-01-02", "--json"))
-        assert {row["verdict"] for row in rows} == {None}
-        assert "1 snapshot with responses to these prompts, 2 are needed" in rows[0]["reason"]
-        assert "Nothing could be compared yet (2 series). 1 snapshot" in ok("drift", "--since", "2026-01-02")
-
 
 class TestExitCodes:
     @pytest.fixture

@@ -44,10 +44,13 @@ def test_sentences_are_as_wide_as_the_terminal_and_a_command_stays_in_one_line(
         (["preference", "votes", "v1", "--actions"], "preference votes"),
         (["board", "--json", "--csv"], "board"),
         (["board", "--nosuch"], "board"),
+        (["add", "nofile.csv"], "add"),
     ],
 )
-def test_a_usage_error_names_the_help_of_its_command(arguments: list[str], command: str) -> None:
+def test_a_usage_error_is_one_line_that_names_the_help_of_its_command(arguments: list[str], command: str) -> None:
     message = refused(*arguments)
+    assert message.startswith("error: ")
+    assert message.count("\n") == 1
     assert message.endswith(f" {command} --help`\n")
     assert "vOTE" not in message
 
@@ -138,11 +141,3 @@ def test_a_models_file_that_holds_nothing_is_named_where_a_model_is_not_found(
     monkeypatch.setenv("DTEF_MODELS", str(own))
     said = refused("run", "--round", "S1", "--model", "g-switch")
     assert f"'g-switch' ({own} holds none)" in said
-
-
-@pytest.mark.parametrize("arguments", [("add", "nofile.csv"), ("board", "--nothing"), ("add",), ("boad",)])
-def test_wrong_arguments_are_reported_in_one_line_like_all_errors(state: Path, arguments: tuple[str, ...]) -> None:
-    said = refused(*arguments)
-    assert said.startswith("error: ")
-    assert said.count("\n") == 1
-    assert "--help`" in said

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -55,13 +54,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [dict(zip(names, row, strict=True)) | {"prompt_tokens": 1, "completion_tokens": 1} for row in SPENT]
     write_costs(kept, rows)
     return Path(kept.root)
-
-
-@pytest.fixture
-def house(made: Path, state: Path) -> Warehouse:
-    """A copy of one's own."""
-    shutil.copytree(made, state / "warehouse")
-    return Warehouse(state / "warehouse")
 
 
 def test_option_names_the_families_there_are() -> None:

@@ -90,13 +90,6 @@ def test_a_person_talks_in_words_and_then_offers() -> None:
     assert found["state"]["messages"][2]["propose"] == {"A": ["boat"], "B": ["clock", "drum", "lamp"]}
 
 
-def test_a_person_learns_how_to_talk() -> None:
-    said = ok(*SPOKEN[:-1], stdin="99\n?\nquit\n")
-    assert "A line is your message, in words." in said
-    assert "there is no choice 99; the choices are 1 to 17" in said
-    assert "\n  17  say nothing\n" in said
-
-
 def test_commands_of_a_negotiation_are_messages() -> None:
     offer = '{"propose": {"A": [], "B": ["boat", "clock", "drum", "lamp"]}, "words": "all; yours"}'
     words = ("--players", "baseline/silent", "--commands", f"Hello. You first?; {offer}", "--json")

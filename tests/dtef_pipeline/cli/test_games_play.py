@@ -123,8 +123,6 @@ def test_with_json_nothing_else_is_on_standard_output() -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--players", "human"), "--players human names 1 player, but made/show-cards has 2 seats (A, B)"),
-        (("--players", "baseline/carefull,human"), "baseline/carefull: made/show-cards "),
         (("--players", "nobody,human"), "no model or collection 'nobody'"),
         (("--json", "--trace"), "give --json or --trace, not both"),
         (("--snapshot", "../x"), "snapshot '../x': allowed"),

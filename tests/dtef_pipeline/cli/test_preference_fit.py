@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
 from dtef_pipeline.preference.pairing import make_new_pairs
-from dtef_pipeline.preference.vote_fit import VoteSettings
-from dtef_pipeline.statistics.bradley_terry import TIES
 from resources.settings import Settings
 from resources.votes.vote_store import VoteStore
 from tests.dtef_pipeline.cli.commands import dtef, name_panel, ok, refused, serve_as, write_panel
@@ -82,17 +79,6 @@ def test_control_by_length_needs_responses(votes: Path, monkeypatch: pytest.Monk
     assert "leave it out for a file" in refused("preference", "board", votes)
 
 
-def test_a_faulty_file_is_reported_in_one_line(tmp_path: Path) -> None:
-    (tmp_path / "votes.csv").write_text("left,right,choice\na,b,maybe\n", encoding="utf-8")
-    result = dtef("preference", "board", tmp_path / "votes.csv")
-    assert result.exit_code == 2
-    assert "votes.csv:2: choice is not usable; got 'maybe'; allowed: A, B, tie" in result.output
-
-
-def test_the_ways_with_ties_are_those_of_the_fit() -> None:
-    assert get_args(VoteSettings.model_fields["ties"].annotation) == TIES
-
-
 ALWAYS_FIRST = "<reflection>The first.</reflection><classification>CLASS_A</classification>"
 
 
@@ -125,17 +111,6 @@ def test_a_judge_that_always_takes_the_first_text_gives_ties_alone(paired: Path,
     again, asked = judged(paired, monkeypatch, lambda call: ALWAYS_FIRST)
     assert asked == 0
     assert "no pair left to judge" in again
-
-
-def test_a_judge_that_prefers_the_longer_text_survives_the_swap(paired: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def longer(call: Call) -> str:
-        first, second = (call.user.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0] for tag in ("TEXT_A", "TEXT_B"))
-        return f"<classification>CLASS_{'A' if len(first) > len(second) else 'B'}</classification>"
-
-    said, asked = judged(paired, monkeypatch, longer, "--pairs", "4")
-    assert asked == 8
-    for words in ("4 votes on 4 pairs, 0 ties", "flip rate 0.000", "position: 0.500"):
-        assert words in said
 
 
 def test_a_text_without_a_verdict_is_no_vote_and_a_rerun_buys_nothing(paired: Path, monkeypatch: pytest.MonkeyPatch) -> None:

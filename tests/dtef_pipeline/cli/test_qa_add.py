@@ -136,12 +136,6 @@ class TestCheck:
         ok("qa", "check", "gsm8k", SAMPLES / "gsm8k")
         assert list(state.iterdir()) == []
 
-    def test_suites_of_ones_own_are_known_where_their_file_is_named(self, tmp_path: Path) -> None:
-        (tmp_path / "suites.yaml").write_text(OWN_SUITES, encoding="utf-8")
-        sums = write_sums(tmp_path / "sums.jsonl")
-        assert "3 items (3 number)" in ok("qa", "check", "oars", sums, "--suites", tmp_path / "suites.yaml")
-        assert "'oars'; known: " in refused("qa", "check", "oars", sums)
-
 
 @pytest.mark.parametrize("command", ["check", "add"])
 class TestRefused:

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 import yaml
 
-from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused, skip_site, use
 from tests.fake_llm_server import Call, FakeLLM
@@ -48,8 +47,6 @@ class Story:
     folder: Path
     server: FakeLLM
     steps: dict[str, Step] = field(default_factory=dict)
-    tags: dict[str, str] = field(default_factory=dict)
-    """Of the second run."""
 
     def tell(self, name: str, *words: object) -> None:
         before = len(self.server.calls)
@@ -78,8 +75,6 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         story.tell("nobody named", "run", "--judge", "judge", "--snapshot", "empty", "--part", "gsm8k/*", "--no-roll-ups")
         story.tell("first", "run", *ANSWER_AND_BATTERY_COLUMNS)
         story.tell("again", "run", *ANSWER_AND_BATTERY_COLUMNS)
-        with open_dagster_instance() as instance:
-            story.tags = dict(instance.get_runs(limit=1)[0].tags)
         judging = ("run", "--from", "judge", "--part", "gsm8k/*", "--judge", "judge", "--no-roll-ups")
         story.tell("judged", *judging)
         story.tell("rejudged", *judging, "--rejudge", "second")
@@ -116,10 +111,6 @@ def test_what_is_stored_is_never_asked_again(told: Story) -> None:
     assert again.calls == 0
     assert "sent as" not in again.stdout
     assert again.scores == told.steps["first"].scores
-
-
-def test_a_run_has_the_tag_of_its_snapshot_as_that_of_a_night_has(told: Story) -> None:
-    assert told.tags["dtef/snapshot"] == "base"
 
 
 def test_judging_asks_the_judge_alone_and_once(told: Story) -> None:

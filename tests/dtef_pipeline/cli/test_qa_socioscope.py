@@ -66,12 +66,8 @@ class TestGiven:
         )
         assert said[2].startswith("5 answers to 4 questions: ")
         (document,) = documents(out)
-        assert document["averages"]["score"]["micro"] == pytest.approx(2 / 3)
-        assert document["averages"]["score"]["n_transcripts"] == 2
         assert document["time"].endswith("Z")
         assert document["lexicon"].startswith("wordnet-")
-        assert document["averages"]["score"]["macro"] == pytest.approx(0.625)
-        assert document["averages"]["existence_score"]["micro"] == pytest.approx((1 / 2 + 1 / 3) / 2)
         assert document["averages"]["score"]["transcripts"]["nets.csv"] == {"mean": 0.5, "n": 1, "n_skipped": 1}
         assert [len(one["answers"]) for one in document["qa_pairs"]] == [2, 1, 1, 1]
         reasons = [cited["reason"] for cited in document["qa_pairs"][2]["answers"][0]["citations"]]

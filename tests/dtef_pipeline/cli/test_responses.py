@@ -69,11 +69,10 @@ class TestForgetting:
 
 
 class TestMoving:
-    @pytest.mark.parametrize("suffix", ["parquet", "jsonl", "jsonl.gz"])
     def test_answers_move_from_one_machine_to_another(
-        self, kept: list[Response], state: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+        self, kept: list[Response], state: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        file = state / f"moved.{suffix}"
+        file = state / "moved.jsonl.gz"
         assert ok("export", "responses", file).startswith(f"{file}: 4 responses of sqlite:///")
         monkeypatch.setenv("DTEF_RESPONSES", str(state / "other.sqlite"))
         assert f"4 responses added from {file}, 0 stored before" in ok("import", "responses", file)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import dagster as dg
@@ -36,13 +35,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         kept.write(name, rows)
     kept.write("rubric_champions", RUBRIC_CHAMPIONS.empty_table())
     return Path(kept.root)
-
-
-@pytest.fixture
-def house(made: Path, state: Path) -> Warehouse:
-    """A copy of one's own."""
-    shutil.copytree(made, state / "warehouse")
-    return Warehouse(state / "warehouse")
 
 
 def grade(house: Warehouse, model: str, *grades: float) -> None:

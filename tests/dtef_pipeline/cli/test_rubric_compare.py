@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,13 +21,6 @@ FALLS, STAYS = "openai/falls", "openai/stays"
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Path(nights(tmp_path_factory.mktemp("made"), {FALLS: 20, STAYS: 20}).root)
-
-
-@pytest.fixture
-def house(made: Path, state: Path) -> Warehouse:
-    """A copy of one's own."""
-    shutil.copytree(made, state / "warehouse")
-    return Warehouse(state / "warehouse")
 
 
 def nights(state: Path, n_prompts: dict[str, int]) -> Warehouse:

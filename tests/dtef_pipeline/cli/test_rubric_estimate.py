@@ -97,13 +97,6 @@ def test_no_calls_are_made_for_key_points_where_no_analyst_is_named(lacking: Pla
     assert "analyst-z (key points)" in ok("rubric", "run", "--estimate", *EXTRACTING)
 
 
-def test_dollars_are_tokens_at_the_models_prices_and_the_most_is_never_less(players: Players) -> None:
-    for row in estimated().values():
-        assert row["cost_usd"] == pytest.approx((row["prompt_tokens"] + 2 * row["response_tokens"]) / 1e6)
-        assert row["cost_usd_max"] >= row["cost_usd"]
-        assert row["calls_max"] >= row["calls"]
-
-
 def test_budgets_are_compared_with_the_estimate_by_run_role_and_model(players: Players) -> None:
     budgets = ("--max-calls", "1", "--max-cost-usd", "judge=1000", "--max-calls", "cand-a=1000")
     text = ok("rubric", "run", "--estimate", *budgets)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.dtef_pipeline.cli.commands import dtef, ok, refused
+from tests.dtef_pipeline.cli.commands import dtef, ok
 from tests.strict_json import strict
 
 YES = json.dumps({"scorer": "Yes/No", "response": "Yes, they moved.", "reference": "yes", "id": 7})
@@ -20,13 +20,6 @@ class TestScoreAnswers:
         first, second = map(strict, ok("score", "--family", "qa", tmp_path / "answers.jsonl").splitlines())
         assert (first["id"], first["status"], first["score"], first["read_by"]) == (7, "ok", 1, "first_word")
         assert (second["score"], second["read_by"], second["found"]) == (1, "synonym", ["car"])
-
-    def test_a_bad_line_is_named_and_nothing_is_printed(self, tmp_path: Path) -> None:
-        file = tmp_path / "answers.jsonl"
-        file.write_text(f"{YES}\n{{oops\n", encoding="utf-8")
-        message = refused("score", "--family", "qa", file)
-        assert f"{file.name}:2: it is not JSON" in " ".join(message.split())
-        assert dtef("score", "--family", "qa", file).stdout == ""
 
     def test_an_empty_file_is_reported(self) -> None:
         assert "nothing to score" in dtef("score", "--family", "qa", "-", stdin="\n").stderr

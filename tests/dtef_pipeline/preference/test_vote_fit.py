@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.preference_coverage import WORLDS_OF_VOTES, VoteWorld, coverage, truth
+from benchmarks.preference_coverage import VoteWorld, coverage
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.preference.vote_files import VoteColumns, read_votes
 from dtef_pipeline.preference.vote_fit import PreferenceFit, VoteSettings, fit_votes
@@ -261,8 +261,3 @@ def test_equal_players_stand_in_one_tier_where_a_few_reviewers_give_most_votes()
     results = coverage(VoteWorld(strengths=0, zipf=1.5), sets=20)
     assert results["tiers split"] <= 0.1
     assert results["with interval"] < 0.5
-
-
-def test_the_benchmark_has_worlds_with_a_truth() -> None:
-    world = WORLDS_OF_VOTES["8 players, 25 reviewers, 600 votes"]
-    assert abs(truth(world).sum()) < 1e-9

@@ -28,7 +28,7 @@ from dtef_pipeline.preference.vote_records import (
 )
 from dtef_pipeline.preference.votes import Vote, read_ballot, vote_pair
 from tests.conftest import SHARED
-from tests.made.voted import responses, vectors
+from tests.made.voted import responses
 from tests.made.votes import paired
 
 TIME = datetime(2026, 1, 31, 12, 0, 0, 5, tzinfo=UTC)
@@ -91,14 +91,6 @@ def is_read(values: object) -> bool:
     return True
 
 
-@pytest.mark.parametrize(("given_", "expected"), vectors("post_vote"))
-def test_vectors_of_votes(given_: dict[str, Any], expected: Any) -> None:
-    """Which of them were voted on before is tried where votes are stored, and over HTTP."""
-    bodies = [GOOD | one for one in given_["sequence"]] if "sequence" in given_ else [given_["body"]]
-    statuses = expected if "sequence" in given_ else [expected]
-    assert [is_read(body) for body in bodies] == [status != 422 for status in statuses]
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -118,13 +110,6 @@ def test_vectors_of_votes(given_: dict[str, Any], expected: Any) -> None:
 def test_a_faulty_vote_is_refused_with_what_is_allowed(change: dict[str, Any], said: str) -> None:
     with pytest.raises(BallotError, match=said):
         read_ballot(GOOD | change)
-
-
-def test_what_is_missing_is_named() -> None:
-    with pytest.raises(BallotError, match="confidence: is missing"):
-        read_ballot({name: value for name, value in GOOD.items() if name != "confidence"})
-    with pytest.raises(BallotError, match="allowed: a mapping"):
-        read_ballot([])
 
 
 def test_all_faults_are_reported_at_once_each_with_its_field() -> None:

@@ -6,13 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from dtef_pipeline.api.pages.evaluation_text import (
     StageStory,
     TimelineEvent,
     build_story,
-    describe_run_request,
 )
 from dtef_pipeline.api.queue.evaluation_progress import load_evaluation_view
 from resources.evaluations.evaluation_store import EvaluationStore, RunSpec
@@ -83,21 +80,3 @@ def test_of_many_events_of_a_stage_the_last_are_shown(tmp_path: Path) -> None:
     (stage,) = (one for one in found if isinstance(one, StageStory))
     assert (len(stage.lines), stage.n_left_out) == (200, 50)
     assert stage.lines[0].words == "249 of 300 calls answered"
-
-
-@pytest.mark.parametrize(
-    ("family", "asks", "words"),
-    [
-        ("survey", {"partition": "GD4/country:kenya"}, "partition: GD4, Kenya"),
-        (
-            "games",
-            {"persona_id": "none", "scenario_id": "poker/kuhn", "persona": ""},
-            "persona: itself; scenario: Kuhn (poker)",
-        ),
-        ("games", {"persona_id": "calm", "persona": "calm:v2", "seeds": [1, 2]}, "persona: calm:v2; seeds: 1, 2"),
-        ("of another version", {"partition": "a/b"}, "partition: a/b"),
-        ("qa", {}, "–"),
-    ],
-)
-def test_what_a_run_was_asked_is_words(family: str, asks: dict[str, object], words: str) -> None:
-    assert describe_run_request(family, asks) == words

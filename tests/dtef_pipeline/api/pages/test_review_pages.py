@@ -120,7 +120,6 @@ def checked_in(markup: str) -> list[tuple[str, str]]:
         ({"choice": ""}, "Choose A, B or tie, and how certain you are."),
         ({"confidence": ""}, "Choose A, B or tie"),
         ({"choice": "C<"}, "Better: got 'C<'; allowed: A, B, tie"),
-        ({"confidence": "6"}, "How certain: got 6; allowed: 1 to 5"),
         ({"confidence": "2.5"}, "How certain: got '2.5'"),
         ({"confidence": "٣"}, "How certain: got '٣'"),
         ({"justification": "x" * 2_001}, "Why: got 'xxx"),

@@ -25,8 +25,6 @@ from tests.made.run_events import RUN_LOG, tell
     [
         (0.00037361, "0.0003736"),
         (-9.0714e-05, "-0.00009071"),
-        (0.5, "0.5"),
-        (12, "12"),
         (828.25, "828.2"),
         (12_345.6, "12,346"),
         (None, "–"),
@@ -48,7 +46,6 @@ def members_shown(trace: dict[str, object]) -> str:
 @pytest.mark.parametrize(
     ("told", "shown"),
     [
-        ({"latency_s": 1.25}, "Latency (s) 1.25"),
         ({"cost_usd": 0.5}, "Cost (US dollars) 0.5"),
         ({"prompt_id": "ab"}, "Prompt id ab"),
         ({"answered_at": "2026-01-01T00:00:00.5+00:00"}, "Answered at 2026-01-01 00:00:00"),
