@@ -125,17 +125,11 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 DAYS = ("s1", "s2", "s3")
 
 
-def drift_of(
-    cells: Sequence[dict[str, Any]],
-    hours: float = 24,
-    labels: dict[str, str] | None = None,
-    weights: dict[str, float] | None = None,
-) -> list[dict[str, Any]]:
+def drift_of(cells: Sequence[dict[str, Any]], weights: dict[str, float] | None = None) -> list[dict[str, Any]]:
     table = scores_of(*({"blueprint": "b", **cell} for cell in cells), weights=weights)
     runs = table[["blueprint", "snapshot"]].drop_duplicates()
-    runs = runs.assign(run_hash=[(labels or {}).get(day, "one") for day in runs["snapshot"]])
-    times = {day: START + at * timedelta(hours=hours) for at, day in enumerate(DAYS)}
-    runs = runs.assign(judges=[["j"]] * len(runs), answered_at=[times[day] for day in runs["snapshot"]])
+    times = {day: START + timedelta(days=at) for at, day in enumerate(DAYS)}
+    runs = runs.assign(run_hash="one", judges=[["j"]] * len(runs), answered_at=[times[day] for day in runs["snapshot"]])
     with duckdb.connect() as connection:
         for name, frame in (("rubric_scores", table), ("rubric_runs", runs), ("rubric_responses", runs)):
             connection.register(name, frame)
