@@ -10,6 +10,7 @@ import pytest
 from dtef_pipeline.identity import digest
 from tests.assets.conftest import GREEN, RED
 from tests.assets.rubric.conftest import RubricPipeline, rubric_pipeline, state_in
+from tests.assets.rubric.reviews import checks_of
 from tests.assets.stage_names import RUBRIC_STAGE_NAMES
 from tests.made.rubric_by_hand import ByHand, scored_by_hand
 from tests.made.rubric_documents import BROKEN_PROMPTS, EDITED_PROMPTS, ONE, ONE_PROMPTS, PATHS, PATHS_PROMPTS
@@ -28,7 +29,7 @@ def paths(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RubricPipeline]:
         made.write("paths", [PATHS, PATHS_PROMPTS])
         outcome = made.run()
         assert outcome.failures == ()
-        assert all(passed for name, passed in made.checks(outcome).items() if name != "rubric_judges_are_readable")
+        assert all(passed for name, passed in checks_of(made.instance, outcome).items() if name != "rubric_judges_are_readable")
         yield made
 
 
