@@ -86,10 +86,10 @@ def test_the_documented_rule_names_the_two_runs_to_look_into() -> None:
     assert rows["moved"]["highest_snapshot"] < NIGHTS[7] <= rows["moved"]["lowest_snapshot"]
 
 
-def anchored(shift: float, since: int = 7) -> pa.Table:
-    """A judge's points of stored answers, lower by `shift` from the night `since` on."""
+def anchored(shift: float) -> pa.Table:
+    """A judge's points of stored answers, lower by `shift` from the eighth night on."""
     rows = [
-        (night, "b", f"p{item % 10}", f"item{item}", "standard(j)", "j", "j:t=0", "", 0.75 - (shift if at >= since else 0.0))
+        (night, "b", f"p{item % 10}", f"item{item}", "standard(j)", "j", "j:t=0", "", 0.75 - (shift if at >= 7 else 0.0))
         for at, night in enumerate(NIGHTS)
         for item in range(40)
     ]
