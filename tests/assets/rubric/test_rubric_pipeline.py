@@ -12,7 +12,7 @@ from tests.assets.conftest import GREEN, RED
 from tests.assets.rubric.conftest import RubricPipeline, rubric_pipeline, state_in
 from tests.assets.rubric.reviews import checks_of
 from tests.assets.stage_names import RUBRIC_STAGE_NAMES
-from tests.made.rubric_by_hand import ByHand, scored_by_hand
+from tests.made.rubric_by_hand import ByHand, near, scored_by_hand
 from tests.made.rubric_documents import BROKEN_PROMPTS, EDITED_PROMPTS, ONE, ONE_PROMPTS, PATHS, PATHS_PROMPTS
 from tests.made.rubric_replies import READABLE_FORMS, UNREADABLE_FORMS
 
@@ -39,10 +39,6 @@ def by_hand(paths: RubricPipeline) -> ByHand:
 
 def cell_of(row: dict[str, Any]) -> tuple[Any, ...]:
     return row["prompt"], row["model"], row["temperature"], row["system_index"]
-
-
-def near(value: float | None) -> Any:
-    return None if value is None else pytest.approx(value, abs=1e-9)
 
 
 class TestTables:
