@@ -84,19 +84,19 @@ class Fault:
     """What `body` sends, as a success, and `status` in place of its error."""
 
 
-def vector_of(text: str, dimensions: int = 8) -> list[float]:
-    """Numbers between -1 and 1 that depend on the text alone, and that 32 bits hold exactly."""
+def vector_of(text: str) -> list[float]:
+    """Eight numbers between -1 and 1 that depend on the text alone, and that 32 bits hold exactly."""
     rng = random.Random(text)
-    return [rng.randrange(-1024, 1025) / 1024 for _ in range(dimensions)]
+    return [rng.randrange(-1024, 1025) / 1024 for _ in range(8)]
 
 
-def embeddings_answer(call: Call, *, as_base64: bool = False, shuffled: bool = False, dimensions: int = 8) -> dict[str, Any]:
+def embeddings_answer(call: Call, *, as_base64: bool = False, shuffled: bool = False) -> dict[str, Any]:
     """Embeddings as OpenAI's servers send them. `shuffled`: out of order, as `index` tells."""
     data = []
     for index, text in enumerate(call.body["input"]):
-        vector: Any = vector_of(text, dimensions)
+        vector: Any = vector_of(text)
         if as_base64:
-            vector = base64.b64encode(struct.pack(f"<{dimensions}f", *vector)).decode()
+            vector = base64.b64encode(struct.pack("<8f", *vector)).decode()
         data.append({"object": "embedding", "index": index, "embedding": vector})
     if shuffled:
         random.Random(0).shuffle(data)
@@ -196,9 +196,9 @@ class FakeLLM:
         """How many there were so far."""
         return self._server.connections
 
-    def await_nobody(self, seconds: float = 60.0) -> None:
+    def await_nobody(self) -> None:
         """Until no client is connected any more: then also what one that was killed had sent before is counted."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + 60
         while self._server.has_clients:
             assert time.monotonic() < deadline, "a client stays connected"
             time.sleep(0.002)

@@ -16,16 +16,14 @@ from tests.assets.conftest import Pipeline
 from tests.assets.stage_names import STAGE_NAMES
 
 
-def stale(pipeline: Pipeline, definitions: dg.Definitions = defs) -> dict[str, set[str]]:
+def stale(pipeline: Pipeline) -> dict[str, set[str]]:
     """Stale partitions of each stage of the surveys that has any."""
-    return stale_partitions(pipeline.instance, STAGE_NAMES, pipeline.keys, definitions)
+    return stale_partitions(pipeline.instance, STAGE_NAMES, pipeline.keys)
 
 
-def stale_partitions(
-    instance: dg.DagsterInstance, stages: Sequence[str], keys: Sequence[str], definitions: dg.Definitions = defs
-) -> dict[str, set[str]]:
+def stale_partitions(instance: dg.DagsterInstance, stages: Sequence[str], keys: Sequence[str]) -> dict[str, set[str]]:
     """Stale partitions of each stage that has any."""
-    resolver = CachingStaleStatusResolver(instance, definitions.resolve_asset_graph(), LoadingContextForTest(instance))
+    resolver = CachingStaleStatusResolver(instance, defs.resolve_asset_graph(), LoadingContextForTest(instance))
     found = {
         stage: {key for key in keys if resolver.get_status(dg.AssetKey(stage), key) == StaleStatus.STALE} for stage in stages
     }

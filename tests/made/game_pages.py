@@ -57,11 +57,11 @@ def _played(plan: LeaguePlan, match: Match, most: int) -> tuple[Any, EpisodeResu
     return episode.trace(), EpisodeResult(history, failure)
 
 
-def _episodes(own: Pack, seeds: Sequence[int], most: int) -> pa.Table:
+def _episodes(own: Pack) -> pa.Table:
     manifest = own.manifest
     names = [f"baseline/{name}" for name in manifest.opponents]
     seats = range(len(manifest.seats))
-    items = [GameItem(seed, seat, name) for seed in seeds for name in (names or [""]) for seat in seats]
+    items = [GameItem(seed, seat, name) for seed in range(1, 7) for name in (names or [""]) for seat in seats]
     baselines = [Player(baseline=name) for name in own.scenario.baselines]
     models = [Player(model, role) for model in (STEADY, HOSTILE) for role in (None, CALM)]
     opponents = {name: Player(baseline=name.removeprefix("baseline/")) for name in names}
@@ -72,15 +72,15 @@ def _episodes(own: Pack, seeds: Sequence[int], most: int) -> pa.Table:
             columns.add(match, games.trace(match.item.seed, match.list_seated_players(plan.n_seats)))
         else:
             unlucky = match.player == models[0] and match.item == items[-1]
-            columns.add(match, *_played(plan, match, 0 if unlucky else most))
+            columns.add(match, *_played(plan, match, 0 if unlucky else 30))
     return columns.table()
 
 
-def played_league(names: Sequence[str], seeds: Sequence[int] = range(1, 7), most: int = 30) -> dict[str, pa.Table]:
+def played_league(names: Sequence[str]) -> dict[str, pa.Table]:
     """Episodes, scores and results of some scenarios."""
     manifests = read_manifests(SCENARIOS)
     packs = [pack(name, manifests) for name in names]
-    episodes = [_episodes(one, seeds, most) for one in packs]
+    episodes = [_episodes(one) for one in packs]
     scores = [compute_episode_scores(table, one) for table, one in zip(episodes, packs, strict=True)]
     tables = {"episodes": pa.concat_tables(episodes), "episode_scores": pa.concat_tables(scores)}
     connection = connected_games({**tables, "episode_turns": EPISODE_TURNS.empty_table()})
@@ -99,8 +99,8 @@ def games_view(tables: Mapping[str, pa.Table], known: GameDocuments | None = Non
     return read_games(connected_games(tables), known or GameDocuments(read_manifests(SCENARIOS)))
 
 
-def games_files(tables: Mapping[str, pa.Table], known: GameDocuments | None = None) -> dict[str, str]:
+def games_files(tables: Mapping[str, pa.Table]) -> dict[str, str]:
     """The files of a site of these tables alone, without those that all pages share."""
-    site = build_games_site(known or GameDocuments(read_manifests(SCENARIOS)))
+    site = build_games_site(GameDocuments(read_manifests(SCENARIOS)))
     files = build_site_files(connected_games(tables), [site], {}, "made for a test")
     return {path: text for path, text in files if not path.startswith("static/")}

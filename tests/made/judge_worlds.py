@@ -12,14 +12,7 @@ def maker_of(model: str) -> str | None:
     return MAKERS.get(model)
 
 
-def judged_world(
-    rng: np.random.Generator,
-    *,
-    prompts: int = 40,
-    gamma: float = 0.0,
-    missing: float = 0.05,
-    judges: tuple[str, ...] = ("ja", "jb", "jd"),
-) -> pd.DataFrame:
+def judged_world(rng: np.random.Generator, *, prompts: int = 40, gamma: float = 0.0, missing: float = 0.05) -> pd.DataFrame:
     """Each prompt has 1 to 10 criteria; how strict a judge is differs by prompt, and by the model in a prompt. Scores are classes."""
     models = [name for name in MAKERS if not name.startswith("j")]
     sizes = np.minimum(1 + rng.geometric(0.35, prompts), 10)
@@ -28,7 +21,7 @@ def judged_world(
     frame = frame.merge(pd.DataFrame({"model": models, "place": range(len(models))}), how="cross")
     level = rng.normal(2.4, 1, len(frame)) + rng.normal(0, 0.6, prompts)[frame["prompt"]]
     parts = []
-    for at, judge in enumerate(judges):
+    for at, judge in enumerate(("ja", "jb", "jd")):
         of_response = rng.normal(0, 0.4, (prompts, len(models)))[frame["prompt"], frame["place"]]
         strict = rng.normal(0.2 * at, 0.5, prompts)[frame["prompt"]] + of_response
         own = frame["model"].map(MAKERS) == MAKERS[judge]

@@ -21,6 +21,6 @@ def an_allocation(n_seats: int = 2, **settings: Any) -> Allocation:
     return allocation.of_manifest(shipped("allocation", seats=list("ABCD"[:n_seats]), settings=settings))
 
 
-def a_bargain(*values: tuple[int, ...], items: tuple[str, ...] = ("boat", "clock", "drum")) -> Bargain:
+def a_bargain(*values: tuple[int, ...]) -> Bargain:
     """A negotiation that begins, with these values by seat; without, those of two parties: 6 3 1 and 2 5 3."""
-    return Bargain(items, values or ((6, 3, 1), (2, 5, 3)))
+    return Bargain(("boat", "clock", "drum"), values or ((6, 3, 1), (2, 5, 3)))

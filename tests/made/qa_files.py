@@ -46,9 +46,9 @@ def write_choices(folder: Path, **subjects: Sequence[Sequence[str]]) -> Path:
     return folder
 
 
-def write_sums(path: Path, texts: Sequence[str] = tuple(OARS)) -> Path:
+def write_sums(path: Path) -> Path:
     """A file of GSM8K's layout."""
-    rows = [{"question": text, "answer": f"We count.\n#### {count}"} for text, count in zip(texts, _COUNTS, strict=False)]
+    rows = [{"question": text, "answer": f"We count.\n#### {count}"} for text, count in zip(OARS, _COUNTS, strict=False)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
 

@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import pytest
+
 from tests.fake_llm_server import vector_of
 from tests.made.rubric_replies import VERDICTS, Players, Said
 
@@ -62,6 +64,10 @@ def scored_by_hand(
                 found.variants[model, temperature, place] = of_model[-1]
         found.models[model] = _mean([(1, one) for one in of_model])
     return found
+
+
+def near(value: float | None) -> Any:
+    return None if value is None else pytest.approx(value, abs=1e-9)
 
 
 def _spoken(prompt: Mapping[str, Any], system: str | None, model: str, temperature: float, players: Players) -> Reply:

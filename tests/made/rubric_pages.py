@@ -78,11 +78,10 @@ def made_tables(
     temperatures: tuple[float, ...] = (0.0,),
     systems: tuple[str | None, ...] = (None,),
     words: str = _LOREM,
-    seed: int = 1,
     snapshots: tuple[str, ...] = ("base",),
 ) -> RubricTables:
     """Blueprints that are all alike in kind: criteria wanted and not, a function, two paths, an ideal, missing judgements and responses."""
-    made, kind = RubricTables(np.random.default_rng(seed)), _Kind(n_models, n_prompts, temperatures, systems, words, snapshots)
+    made, kind = RubricTables(np.random.default_rng(1)), _Kind(n_models, n_prompts, temperatures, systems, words, snapshots)
     for number in range(n_blueprints):
         _blueprint(made, kind, f"health__topic-{number}")
     return made

@@ -27,15 +27,11 @@ class RubricTables(NamedTuple):
 
 
 def rubric_tables(
-    blueprints: int = 2,
-    prompts: int = 6,
-    models: tuple[str, ...] = ("a", "b"),
-    judges: tuple[str, ...] = ("s(x)", "p(x)"),
-    seed: int = 0,
+    prompts: int = 6, models: tuple[str, ...] = ("a", "b"), judges: tuple[str, ...] = ("s(x)", "p(x)")
 ) -> RubricTables:
     """Two required criteria, one of a path and one of should_not per prompt; every response judged by all judges, which mostly agree."""
-    rng = np.random.default_rng(seed)
-    names = [(f"b{b}", f"p{p}") for b in range(blueprints) for p in range(prompts)]
+    rng = np.random.default_rng(0)
+    names = [(f"b{b}", f"p{p}") for b in range(2) for p in range(prompts)]
     of_prompts = pd.DataFrame(names, columns=["blueprint", "prompt"]).assign(
         weight=np.where(np.arange(len(names)) % 3 == 0, 2.0, 1.0),
         messages=[[{"role": "user", "text": f"Explain {p} of {b}."}] for b, p in names],

@@ -36,7 +36,7 @@ def paired(
     )
 
 
-def lopsided(seed: int, players: int = 7, votes: int = 400, reviewers: int = 12, nu: float = 0.7) -> PairedOutcomes:
+def lopsided(seed: int, players: int = 7, votes: int = 400, reviewers: int = 12) -> PairedOutcomes:
     """Votes in which some players and reviewers are seen far more often than others, by Davidson's model with tastes of reviewers."""
     rng = np.random.default_rng(seed)
     often = np.exp(rng.normal(0, 0.7, players))
@@ -45,7 +45,7 @@ def lopsided(seed: int, players: int = 7, votes: int = 400, reviewers: int = 12,
     busy = np.exp(rng.normal(0, 1, reviewers))
     cluster = rng.choice(reviewers, votes, p=busy / busy.sum())
     tastes = rng.normal(0, 0.8, players) + rng.normal(0, 0.4, (reviewers, players))
-    outcome = drawn_outcomes(rng, tastes[cluster, left] - tastes[cluster, right], nu)
+    outcome = drawn_outcomes(rng, tastes[cluster, left] - tastes[cluster, right], 0.7)
     n = np.zeros((votes, 0))
     return PairedOutcomes(players, left, right, outcome, rng.uniform(0.2, 1, votes), np.ones(votes), cluster, n)
 

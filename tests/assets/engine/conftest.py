@@ -16,9 +16,9 @@ KnowModels = Callable[..., None]
 def know_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KnowModels:
     """Writes a models file: settings by name."""
 
-    def know(collections: Mapping[str, list[str]] | None = None, **models: Mapping[str, Any]) -> None:
+    def know(**models: Mapping[str, Any]) -> None:
         specs = {name: {"model": f"openai/{name}", **given} for name, given in models.items()}
-        text = yaml.safe_dump({"models": specs, "collections": dict(collections or {})})
+        text = yaml.safe_dump({"models": specs})
         (tmp_path / "models.yaml").write_text(text, encoding="utf-8")
         monkeypatch.setenv("DTEF_MODELS", str(tmp_path / "models.yaml"))
 

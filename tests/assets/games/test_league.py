@@ -166,9 +166,9 @@ def add(kind: Any, document: Mapping[str, Any], status: str) -> None:
             store.say(kind, said, "alice", revision=store.read_all().revision(kind, made["id"]), before=made)
 
 
-def next_scenario(status: str = "production", **changed: Any) -> None:
+def next_scenario(**changed: Any) -> None:
     now = load_known_scenarios(Settings.read_environment())[SHOW_CARDS].model_dump(mode="json")
-    add("scenario", {**now, "version": now["version"] + 1, "seeds": {"first": 1, "count": 5}, **changed}, status)
+    add("scenario", {**now, "version": now["version"] + 1, "seeds": {"first": 1, "count": 5}, **changed}, "production")
 
 
 def by_version(league: League, table: str = "episodes") -> dict[int, list[dict[str, Any]]]:

@@ -113,13 +113,6 @@ class RubricPipeline:
         """Stale partitions of each stage that has any."""
         return stale_partitions(self.instance, RUBRIC_STAGE_NAMES, self.keys)
 
-    def checks(self, outcome: LaunchResult) -> dict[str, bool]:
-        """Whether each check of the runs passed, by name."""
-        kind = dg.DagsterEventType.ASSET_CHECK_EVALUATION
-        events = [entry.dagster_event for run_id in outcome.run_ids for entry in self.instance.all_logs(run_id, of_type=kind)]
-        found = [event.asset_check_evaluation_data for event in events if event]
-        return {one.check_name: one.passed for one in found}
-
 
 @contextmanager
 def rubric_pipeline(

@@ -113,17 +113,15 @@ class Reviews:
         return materialize(self.instance, list(names), [], config, family="rubric")
 
     def rows(self, table: str, **levels: str) -> pd.DataFrame:
-        rows = self.house.read(table, **levels).to_pylist()
-        return pd.DataFrame(rows, dtype=object)
+        return pd.DataFrame(self.house.read(table, **levels).to_pylist(), dtype=object)
 
-    def checks(self, outcome: LaunchResult) -> dict[str, bool]:
-        events = [
-            entry.dagster_event.asset_check_evaluation_data
-            for run_id in outcome.run_ids
-            for entry in self.instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION)
-            if entry.dagster_event
-        ]
-        return {event.check_name: event.passed for event in events}
+
+def checks_of(instance: dg.DagsterInstance, outcome: LaunchResult) -> dict[str, bool]:
+    """Whether each check of the runs passed, by name."""
+    kind = dg.DagsterEventType.ASSET_CHECK_EVALUATION
+    events = [entry.dagster_event for run_id in outcome.run_ids for entry in instance.all_logs(run_id, of_type=kind)]
+    found = [event.asset_check_evaluation_data for event in events if event]
+    return {one.check_name: one.passed for one in found}
 
 
 def graded(text: str) -> str:

@@ -25,8 +25,8 @@ BROKEN = "title: [unclosed\n"
 class Folder:
     """The watched folder, and the sensor looking at it again and again."""
 
-    def __init__(self, instance: dg.DagsterInstance, path: Path, house: Warehouse) -> None:
-        self.instance, self.path, self.house = instance, path, house
+    def __init__(self, instance: dg.DagsterInstance, path: Path, house: Warehouse, patch: pytest.MonkeyPatch) -> None:
+        self.instance, self.path, self.house, self.patch = instance, path, house, patch
         self.cursor: str | None = None
         self.reason = ""
         self.at = 0
@@ -37,6 +37,11 @@ class Folder:
         path.write_text(text, encoding="utf-8")
         self.at += 1
         os.utime(path, (self.at, self.at))
+
+    def write_panel(self, rubric: str) -> None:
+        panel = self.path.parent / "panel.yaml"
+        panel.write_text(f"models: [baselines]\nrubric: {{{rubric}}}\n", encoding="utf-8")
+        self.patch.setenv("DTEF_PANEL", str(panel))
 
     def look(self) -> list[dg.RunRequest]:
         context = dg.build_sensor_context(instance=self.instance, cursor=self.cursor, definitions=defs)
@@ -51,7 +56,7 @@ def folder(state: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     (state / "blueprints").mkdir()
     monkeypatch.setenv("DTEF_BLUEPRINTS", str(state / "blueprints"))
     with dg.DagsterInstance.ephemeral(tempdir=str(state)) as instance:
-        yield Folder(instance, state / "blueprints", Warehouse(state / "warehouse"))
+        yield Folder(instance, state / "blueprints", Warehouse(state / "warehouse"), monkeypatch)
 
 
 def keys_of(request: dg.RunRequest) -> tuple[str, str]:
@@ -130,12 +135,8 @@ def test_collections_in_the_folder_models_are_known_and_their_change_is_a_change
     assert len(folder.look()) == 1
 
 
-def test_the_panel_says_by_whom_and_for_how_much(folder: Folder, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    panel = state / "panel.yaml"
-    panel.write_text(
-        "models: [baselines]\nrubric: {models: [one], judges: [standard=two], max_cost_usd: 3}\n", encoding="utf-8"
-    )
-    monkeypatch.setenv("DTEF_PANEL", str(panel))
+def test_the_panel_says_by_whom_and_for_how_much(folder: Folder) -> None:
+    folder.write_panel("models: [one], judges: [standard=two], max_cost_usd: 3")
     folder.write("a.yml", GOOD)
     folder.look()
     (request,) = folder.look()
@@ -145,27 +146,21 @@ def test_the_panel_says_by_whom_and_for_how_much(folder: Folder, state: Path, mo
     dg.validate_run_config(defs.resolve_job_def("rubric_pipeline"), request.run_config)
 
 
-def test_a_panel_with_a_fault_fails_the_tick_and_nothing_is_added(
-    folder: Folder, state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    panel = state / "panel.yaml"
-    panel.write_text("models: [baselines]\nrubric:\n  draws: 0\n", encoding="utf-8")
-    monkeypatch.setenv("DTEF_PANEL", str(panel))
+def test_a_panel_with_a_fault_fails_the_tick_and_nothing_is_added(folder: Folder) -> None:
+    folder.write_panel("draws: 0")
     folder.write("a.yml", GOOD)
-    with pytest.raises(ConfigError, match=r"panel.yaml:3: rubric.draws: got 0; allowed: 1 to 1,000"):
+    with pytest.raises(ConfigError, match=r"panel.yaml:2: rubric.draws: got 0; allowed: 1 to 1,000"):
         folder.look()
     assert list_partitions(folder.instance, RUBRIC_SPACE) == []
 
 
-def test_a_file_of_unknown_models_waits_for_them(folder: Folder, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_of_unknown_models_waits_for_them(folder: Folder) -> None:
     folder.write("a.yml", GOOD.replace("'openai:one'", "SMALL"))
     folder.look()
     assert folder.look() == []
     assert "cannot be run: " in folder.reason
     assert "a.yml: its models are unknown: SMALL is a collection of models" in folder.reason
-    panel = state / "panel.yaml"
-    panel.write_text("models: [baselines]\nrubric: {models: [one]}\n", encoding="utf-8")
-    monkeypatch.setenv("DTEF_PANEL", str(panel))
+    folder.write_panel("models: [one]")
     folder.write("a.yml", GOOD.replace("'openai:one'", "SMALL"))
     folder.look()
     assert len(folder.look()) == 1

@@ -88,9 +88,9 @@ def rows_of(sheet: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(sheet.read_text(encoding="utf-8-sig"), newline="")))
 
 
-def fill(sheet: Path, say: Callable[[dict[str, str]], str], author: str = "Ada") -> Path:
+def fill(sheet: Path, say: Callable[[dict[str, str]], str]) -> Path:
     """The sheet with a class in each row, as `say` has it."""
-    rows = [{**row, "class": say(row), "author": author} for row in rows_of(sheet)]
+    rows = [{**row, "class": say(row), "author": "Ada"} for row in rows_of(sheet)]
     with sheet.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, list(rows[0]))
         writer.writeheader()

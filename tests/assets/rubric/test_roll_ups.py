@@ -7,7 +7,7 @@ import pytest
 from assets.engine.roll_up_names import RUBRIC_ROLL_UP_NAMES
 from assets.launch import LaunchResult
 from dtef_pipeline.rubric.summaries.analyst_report import DIMENSIONS
-from tests.assets.rubric.reviews import Reviews
+from tests.assets.rubric.reviews import Reviews, checks_of
 
 Nights = tuple[Reviews, list[LaunchResult]]
 
@@ -16,7 +16,7 @@ def test_stages_and_roll_ups_go_well(two_nights: Nights) -> None:
     reviews, outcomes = two_nights
     assert [one.failures for one in outcomes] == [(), (), ()]
     # It warns of the models to watch.
-    assert reviews.checks(outcomes[-1]) == {"rubric_has_no_drift": False}
+    assert checks_of(reviews.instance, outcomes[-1]) == {"rubric_has_no_drift": False}
 
 
 def test_the_latest_grades_of_each_blueprint_are_averaged_and_two_blueprints_make_no_champion(two_nights: Nights) -> None:

@@ -10,8 +10,9 @@ import pytest
 from dtef_pipeline.identity import digest
 from tests.assets.conftest import GREEN, RED
 from tests.assets.rubric.conftest import RubricPipeline, rubric_pipeline, state_in
+from tests.assets.rubric.reviews import checks_of
 from tests.assets.stage_names import RUBRIC_STAGE_NAMES
-from tests.made.rubric_by_hand import ByHand, scored_by_hand
+from tests.made.rubric_by_hand import ByHand, near, scored_by_hand
 from tests.made.rubric_documents import BROKEN_PROMPTS, EDITED_PROMPTS, ONE, ONE_PROMPTS, PATHS, PATHS_PROMPTS
 from tests.made.rubric_replies import READABLE_FORMS, UNREADABLE_FORMS
 
@@ -28,7 +29,7 @@ def paths(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RubricPipeline]:
         made.write("paths", [PATHS, PATHS_PROMPTS])
         outcome = made.run()
         assert outcome.failures == ()
-        assert all(passed for name, passed in made.checks(outcome).items() if name != "rubric_judges_are_readable")
+        assert all(passed for name, passed in checks_of(made.instance, outcome).items() if name != "rubric_judges_are_readable")
         yield made
 
 
@@ -38,10 +39,6 @@ def by_hand(paths: RubricPipeline) -> ByHand:
 
 def cell_of(row: dict[str, Any]) -> tuple[Any, ...]:
     return row["prompt"], row["model"], row["temperature"], row["system_index"]
-
-
-def near(value: float | None) -> Any:
-    return None if value is None else pytest.approx(value, abs=1e-9)
 
 
 class TestTables:

@@ -14,7 +14,7 @@ from dtef_pipeline.rubric.roll_up_tables import RUBRIC_TABLES
 from dtef_pipeline.rubric.site.family_site import read
 from dtef_pipeline.site.content import DataFile
 from tests.assets.rubric.conftest import RubricPipeline, rubric_pipeline
-from tests.made.rubric_by_hand import scored_by_hand
+from tests.made.rubric_by_hand import near, scored_by_hand
 from tests.made.rubric_documents import PATHS, PATHS_PROMPTS
 from tests.made.rubric_replies import TEN_VERDICTS, faulty
 
@@ -28,10 +28,6 @@ def faults(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RubricPipel
     """A pipeline of which a fifth of the calls fails."""
     with rubric_pipeline(state, monkeypatch, faulty(0.2)) as made:
         yield made
-
-
-def near(value: float | None) -> Any:
-    return None if value is None else pytest.approx(value, abs=1e-9)
 
 
 @pytest.mark.thorough

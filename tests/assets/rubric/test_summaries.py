@@ -11,7 +11,7 @@ import pytest
 
 from assets.launch import LaunchResult
 from dtef_pipeline.rubric.summaries.summary import BY_NO_KNOWN_ANALYST, GRADES_LACKING, OF_ANOTHER_REPORT
-from tests.assets.rubric.reviews import FIRST, Reviews
+from tests.assets.rubric.reviews import FIRST, Reviews, checks_of
 
 
 def test_a_run_summarises_each_blueprint_without_names(scored: Reviews) -> None:
@@ -31,7 +31,7 @@ def test_a_run_summarises_each_blueprint_without_names(scored: Reviews) -> None:
     ids = scored.rows("analyst_ids", blueprint="first", snapshot="base")
     assert set(ids["kind"]) == {"maker", "model", "temperature"}
     assert set(ids[ids["kind"] == "model"]["name"]) == set(names)
-    assert scored.checks(outcome)["rubric_summaries_contain_no_names"]
+    assert checks_of(scored.instance, outcome)["rubric_summaries_contain_no_names"]
 
 
 SUMMARIES: dict[str, Any] = {"keys": ["first"], "stages": ["rubric_summaries"]}

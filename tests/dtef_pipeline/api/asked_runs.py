@@ -34,10 +34,8 @@ REWARDS = {seed: (float(seed), float(seed - 2)) for seed in range(1, 7)}
 """Of the persona, by seed, in both seats: their mean is 2.5."""
 
 
-def submitted(
-    folder: Path, family: str, config: Mapping[str, Any], asked: Sequence[RunSpec], snapshot: str = "base"
-) -> Evaluation:
-    plan = {"job": "job", "space": "space", "keys": [one.key for one in asked], "config": config, "snapshot": snapshot}
+def submitted(folder: Path, family: str, config: Mapping[str, Any], asked: Sequence[RunSpec]) -> Evaluation:
+    plan = {"job": "job", "space": "space", "keys": [one.key for one in asked], "config": config, "snapshot": "base"}
     with EvaluationStore(settings_in(folder).responses_url, RUN_LOG) as store:
         return store.submit(family, {"family": family}, {**plan, "new_keys": False}, asked, "operator")[0]
 

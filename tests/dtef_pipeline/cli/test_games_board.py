@@ -65,10 +65,10 @@ def test_results_without_their_scores_are_shown_without_a_word_on_games(house: W
     assert "no episode_scores" in refused(*BOARD, "--games", "shared")
 
 
-def ended(model: str, statuses: Sequence[str], snapshot: str = "base") -> pa.Table:
+def ended(model: str, statuses: Sequence[str]) -> pa.Table:
     """Rows of `episodes` with these states, against baseline/a."""
     who = {"league": "poker", "scenario": "made", "version": 1, "persona": "", "model": model, "model_variant": model}
-    rows = [{**who, "snapshot": snapshot, "opponent": "baseline/a", "status": status} for status in statuses]
+    rows = [{**who, "snapshot": "base", "opponent": "baseline/a", "status": status} for status in statuses]
     return pa.table([pa.array([row.get(one.name) for row in rows], one.type) for one in EPISODES], schema=EPISODES)
 
 

@@ -10,11 +10,9 @@ from typing import Any
 import pytest
 
 from dtef_pipeline.cli.qa import qa_socioscope
-from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused
 from tests.strict_json import strict
 
-TALKS = ROOT / "data" / "questions" / "socioscope"
 PAGES = [
     {"page_content": "Ada kept the light. It was cold.", "metadata": {"FILE": "light.csv", "NAME": "Ada"}},
     {"page_content": "Bo mended the nets.", "metadata": {"FILE": "nets.csv", "NAME": "Bo"}},

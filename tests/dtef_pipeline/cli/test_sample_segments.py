@@ -12,9 +12,6 @@ from tests.dtef_pipeline.cli.commands import CHOSEN, distribution, ok, query, ru
 from tests.fake_llm_server import FakeLLM
 from tests.strict_json import strict
 
-QUESTIONS, SAME_TEXT = 16, 1
-"""Of the round; a question that another one repeats is not bought where both are asked of one segment."""
-
 
 @pytest.fixture
 def server(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> Any:

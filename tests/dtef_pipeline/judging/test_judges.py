@@ -16,8 +16,6 @@ from dtef_pipeline.judging.judges import (
 )
 from tests.dtef_pipeline.judging.cases import MODELS
 
-USUAL = "[max_tokens=2048,temperature=0]"
-
 
 def test_a_point_is_of_the_judges_that_gave_a_class() -> None:
     assert consensus_id(["standard(a)", "prompt-aware(b)", "standard(a)"]) == "consensus(standard(a), prompt-aware(b))"

@@ -65,14 +65,8 @@ def test_the_words_around_the_blocks_do_not_say_what_is_wanted(approach: str) ->
 
 
 def test_a_conversation_is_shown_with_roles_and_gaps() -> None:
-    turns = (
-        Turn("system", "S"),
-        Turn("user", "a"),
-        Turn("assistant", None),
-        Turn("user", "b"),
-        Turn("assistant", "c"),
-        Turn("user", "d"),
-    )
+    said = (("system", "S"), ("user", "a"), ("assistant", None), ("user", "b"), ("assistant", "c"), ("user", "d"))
+    turns = tuple(Turn(role, text) for role, text in said)
     (block,) = blocks_of("PROMPT", shown("prompt-aware", Case("t", "c", turns)))
     gap = WRITTEN_BY_THE_MODEL
     assert block == f"[user]\na\n\n[assistant]\n{gap}\n\n[user]\nb\n\n[assistant]\nc\n\n[user]\nd\n\n[assistant]\n{gap}"

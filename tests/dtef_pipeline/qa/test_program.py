@@ -43,7 +43,6 @@ def add(x: int, y: int) -> int:
     5
     """
 '''
-WHOLE = "def add(x, y):\n    return x + y\n"
 
 CASES: dict[str, list[str]] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 

@@ -8,8 +8,6 @@ import pytest
 
 from dtef_pipeline.report.row_reader import count_cost_decimals, count_decimals, format_decimals
 
-NAN, INF = math.nan, math.inf
-
 
 @pytest.mark.parametrize(
     ("value", "low", "high", "expected"),
@@ -18,7 +16,7 @@ NAN, INF = math.nan, math.inf
         (0.8254, 0.8233, 0.8275, "0.8254"),
         (0.4839, 0.3594, 0.6010, "0.48"),
         (-15.62, -27.6, -3.6, "-16"),
-        (1004.9, 34.2, INF, "1,000"),
+        (1004.9, 34.2, math.inf, "1,000"),
         (36.04, 20.1, 55.2, "36"),
         (0.0012345, 0.0012, 0.0013, "0.00123"),  # never more than five decimals
     ],

@@ -32,7 +32,7 @@ def required(score: float | None, weight: float = 1.0, **rest: Any) -> dict[str,
     return {"score": score, "weight": weight, **rest}
 
 
-def path(number: int, *scores: float | tuple[float | None, float] | None, block: str = "should") -> list[dict[str, Any]]:
+def path(number: int, *scores: float | tuple[float | None, float] | None) -> list[dict[str, Any]]:
     """The points of one alternative path, each a score or (score, weight)."""
     pairs = [score if isinstance(score, tuple) else (score, 1.0) for score in scores]
-    return [{"score": s, "weight": w, "path": number, "block": block} for s, w in pairs]
+    return [{"score": s, "weight": w, "path": number, "block": "should"} for s, w in pairs]

@@ -18,7 +18,7 @@ def rows_of(found: pd.DataFrame) -> dict[str, dict[str, Any]]:
     return {row["model"]: row for row in found.to_dict("records")}
 
 
-def lopsided(seed: int, n_blueprints: int, n_prompts: int = 1, models: str = "abc") -> list[dict[str, Any]]:
+def lopsided(seed: int, n_blueprints: int, n_prompts: int) -> list[dict[str, Any]]:
     """Cells with some missing; `a` is best."""
     rng = np.random.default_rng(seed)
     level = rng.uniform(0.2, 0.6, size=n_blueprints)
@@ -31,7 +31,7 @@ def lopsided(seed: int, n_blueprints: int, n_prompts: int = 1, models: str = "ab
             "score": None if rng.random() < 0.1 else float(np.clip(level[b] - 0.05 * at + rng.normal(0, 0.1), 0, 1)),
         }
         for b in range(n_blueprints)
-        for at, model in enumerate(models)
+        for at, model in enumerate("abc")
         for p in range(n_prompts)
         for temperature in (0.0, 1.0)[: 1 + (b + at) % 2]
     ]

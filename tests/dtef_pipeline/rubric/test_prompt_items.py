@@ -26,9 +26,9 @@ def only(prompt: str, header: str = "") -> PromptItem:
     return item
 
 
-def errors(prompt: str, header: str = "") -> list[str]:
+def errors(prompt: str) -> list[str]:
     """What is wrong with the first of two prompts, which is left out."""
-    blueprint, found = read(f"id: a, {prompt}", "id: b, prompt: c", header=header)
+    blueprint, found = read(f"id: a, {prompt}", "id: b, prompt: c")
     assert [item.id for item in blueprint.prompts] == ["b"]
     return found
 

@@ -86,10 +86,10 @@ def test_the_documented_rule_names_the_two_runs_to_look_into() -> None:
     assert rows["moved"]["highest_snapshot"] < NIGHTS[7] <= rows["moved"]["lowest_snapshot"]
 
 
-def anchored(shift: float, since: int = 7) -> pa.Table:
-    """A judge's points of stored answers, lower by `shift` from the night `since` on."""
+def anchored(shift: float) -> pa.Table:
+    """A judge's points of stored answers, lower by `shift` from the eighth night on."""
     rows = [
-        (night, "b", f"p{item % 10}", f"item{item}", "standard(j)", "j", "j:t=0", "", 0.75 - (shift if at >= since else 0.0))
+        (night, "b", f"p{item % 10}", f"item{item}", "standard(j)", "j", "j:t=0", "", 0.75 - (shift if at >= 7 else 0.0))
         for at, night in enumerate(NIGHTS)
         for item in range(40)
     ]
@@ -125,17 +125,11 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 DAYS = ("s1", "s2", "s3")
 
 
-def drift_of(
-    cells: Sequence[dict[str, Any]],
-    hours: float = 24,
-    labels: dict[str, str] | None = None,
-    weights: dict[str, float] | None = None,
-) -> list[dict[str, Any]]:
+def drift_of(cells: Sequence[dict[str, Any]], weights: dict[str, float] | None = None) -> list[dict[str, Any]]:
     table = scores_of(*({"blueprint": "b", **cell} for cell in cells), weights=weights)
     runs = table[["blueprint", "snapshot"]].drop_duplicates()
-    runs = runs.assign(run_hash=[(labels or {}).get(day, "one") for day in runs["snapshot"]])
-    times = {day: START + at * timedelta(hours=hours) for at, day in enumerate(DAYS)}
-    runs = runs.assign(judges=[["j"]] * len(runs), answered_at=[times[day] for day in runs["snapshot"]])
+    times = {day: START + timedelta(days=at) for at, day in enumerate(DAYS)}
+    runs = runs.assign(run_hash="one", judges=[["j"]] * len(runs), answered_at=[times[day] for day in runs["snapshot"]])
     with duckdb.connect() as connection:
         for name, frame in (("rubric_scores", table), ("rubric_runs", runs), ("rubric_responses", runs)):
             connection.register(name, frame)

@@ -54,8 +54,7 @@ def test_judges_cost_each_request_once_as_costs_has_it_and_their_judgements_coun
     names = ("prompt_tokens", "completion_tokens", "cost_usd")
     house = keep(made, tmp_path)
     house.write("rubric_summaries", RUBRIC_SUMMARIES.empty_table(), blueprint="health__topic-0", snapshot="base")
-    warehouse = house
-    tables = warehouse.query(lambda connection: build_validity_tables(connection, bought), only=JUDGED_READ)
+    tables = house.query(lambda connection: build_validity_tables(connection, bought), only=JUDGED_READ)
     judges = tables["rubric_judges"].to_pandas()
     reads = [calls.table for calls in RUBRIC_CALL_TABLES.tables]
     spent = house.query(
@@ -73,8 +72,7 @@ def test_blueprints_that_no_judge_is_asked_about_have_empty_tables_of_validity(t
     made.rows["rubric_judgements"] = []
     house = keep(made, tmp_path)
     house.write("rubric_judgements", RUBRIC_JUDGEMENTS.empty_table(), blueprint="health__topic-0", snapshot="base")
-    warehouse = house
-    tables = warehouse.query(lambda connection: build_validity_tables(connection, nothing_stored), only=JUDGED_READ)
+    tables = house.query(lambda connection: build_validity_tables(connection, nothing_stored), only=JUDGED_READ)
     assert tables["rubric_judges"].num_rows == 0
 
 

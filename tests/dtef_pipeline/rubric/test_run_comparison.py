@@ -171,9 +171,9 @@ def models_compared(*cells: dict[str, Any], weights: dict[str, float] | None = N
     return compare_over_blueprints(table, ["s1", "s2"], blueprints, **options)
 
 
-def lopsided(seed: int = 5) -> list[dict[str, Any]]:
+def lopsided() -> list[dict[str, Any]]:
     """Blueprints of very different sizes, prompts of different weights, responses missing, models with several variants."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(5)
     return [
         {
             "blueprint": f"b{at:02d}",

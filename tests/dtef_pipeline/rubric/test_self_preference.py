@@ -70,22 +70,16 @@ def test_a_judge_who_is_harsh_to_its_own_is_not_flagged() -> None:
     assert not found["flagged"].any()
 
 
-def test_should_not_points_count_the_other_way_round() -> None:
+def test_should_not_points_count_the_other_way_round_and_neither_order_nor_strictness_matters() -> None:
     rows = judged_world(np.random.default_rng(6), gamma=0.1)
     turned = rows.assign(block="should_not", score=1 - rows["score"])
-    columns = ["gamma", "low", "p"]
-    assert estimate_self_preference(turned, maker_of)[columns].to_numpy() == pytest.approx(
-        estimate_self_preference(rows, maker_of)[columns].to_numpy()
-    )
-
-
-def test_neither_the_order_of_rows_nor_how_strict_a_judge_is_matters() -> None:
-    rows = judged_world(np.random.default_rng(7), gamma=0.1)
     strict = rows.assign(score=rows["score"] - 0.3 * (rows["judge_model"] == "jb")).sample(frac=1, random_state=1)
-    columns = ["gamma", "low", "p_adjusted"]
-    assert estimate_self_preference(strict, maker_of)[columns].to_numpy() == pytest.approx(
-        estimate_self_preference(rows, maker_of)[columns].to_numpy()
+    expected, of_turned, of_strict = (
+        estimate_self_preference(given, maker_of)[["gamma", "low", "p", "p_adjusted"]].to_numpy()
+        for given in (rows, turned, strict)
     )
+    assert of_turned == pytest.approx(expected)
+    assert of_strict == pytest.approx(expected)
 
 
 def test_no_shared_maker_and_few_prompts_are_stated() -> None:

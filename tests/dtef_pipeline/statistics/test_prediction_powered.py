@@ -18,12 +18,12 @@ Floats = npt.NDArray[np.float64]
 TRUTH = 0.6
 
 
-def drawn_world(rng: np.random.Generator, prompts: int = 50, labelled: int = 20) -> tuple[ClusterLabels, Floats]:
+def drawn_world(rng: np.random.Generator) -> tuple[ClusterLabels, Floats]:
     """Labels on prompts drawn by weight, with predictions that are too high and go wrong together by prompt; and the means of all labels."""
-    weights = np.where(rng.random((prompts, 1)) < 0.15, rng.choice([2.0, 3.0, 5.0], (prompts, 1)), 1.0) * np.ones(3)
-    labels = rng.beta(5 * TRUTH, 5 * (1 - TRUTH), (prompts, 3))
-    predicted = np.clip(labels + 0.1 + 0.1 * rng.standard_t(3, (prompts, 1)) + rng.normal(0, 0.05, labels.shape), 0, 1)
-    chances = compute_chances(weights[:, 0], labelled)
+    weights = np.where(rng.random((50, 1)) < 0.15, rng.choice([2.0, 3.0, 5.0], (50, 1)), 1.0) * np.ones(3)
+    labels = rng.beta(5 * TRUTH, 5 * (1 - TRUTH), (50, 3))
+    predicted = np.clip(labels + 0.1 + 0.1 * rng.standard_t(3, (50, 1)) + rng.normal(0, 0.05, labels.shape), 0, 1)
+    chances = compute_chances(weights[:, 0], 20)
     drawn = draw_sample(chances, rng)[:, None]
     given = ClusterLabels(weights, predicted, np.where(drawn, labels, np.nan), np.where(drawn, predicted, np.nan), chances)
     return given, (weights * labels).sum(axis=0) / weights.sum(axis=0)

@@ -25,7 +25,6 @@ MOST = compute_max_usage(requests(model(None, **PRICED))[0], Price(1000.0, 4000.
 STATED = (4 * 1000 + 4 * 4000) / 1e6
 """What a call costs by the usage that the fake server states: 4 tokens of the prompt, 4 of the response."""
 WITHOUT_CHOICES = Fault("empty_choices")
-TOOL_CALL = Fault("no_content")
 NO_USAGE = Fault("body", body=json.dumps({"choices": [{"message": {"content": "[60, 40]"}}]}).encode())
 
 

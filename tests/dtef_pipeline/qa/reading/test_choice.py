@@ -16,7 +16,6 @@ from tests.made.shared_cases import cases, json_rows
 
 CITIES = ("London", "Berlin", "Paris", "Madrid")
 ORGANS = ("The heart", "The lung", "The kidney", "The liver", "The skin", "Bone", "Ear", "Eye", "Nose", "Toe")
-LISTED = "A. London\nB. Berlin\nC. Paris\nD. Madrid"
 CASES: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 """Replies by what is read of them, with their letters."""
 PIECES = (

@@ -45,7 +45,7 @@ def embed_colours(texts: Sequence[str]) -> np.ndarray:
     return np.array([[text.count(colour) for colour in COLOURS] for text in texts], float)
 
 
-def naive_bm25(words: list[list[str]], asked: list[str], k1: float = 1.5, b: float = 0.75) -> list[float]:
+def naive_bm25(words: list[list[str]], asked: list[str]) -> list[float]:
     mean = sum(map(len, words)) / len(words)
     holding = {word: sum(word in text for text in words) for word in asked}
     scores = []
@@ -54,7 +54,7 @@ def naive_bm25(words: list[list[str]], asked: list[str], k1: float = 1.5, b: flo
         for word in asked:
             rarity = math.log(1 + (len(words) - holding[word] + 0.5) / (holding[word] + 0.5))
             often = counts[word]
-            score += rarity * often / (often + k1 * (1 - b + b * len(text) / mean))
+            score += rarity * often / (often + 1.5 * (1 - 0.75 + 0.75 * len(text) / mean))
         scores.append(score)
     return scores
 
