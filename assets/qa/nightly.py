@@ -58,7 +58,7 @@ qa_nightly_schedule = build_night_schedule(
     job="qa_nightly",
     time=(3, 0),
     description="runs and judges again the parts of suites that the section `qa` of the panel (DTEF_PANEL) names, in a snapshot named "
-    "after the date. The same run shows the judge anchors (stored answers) again.",
+    "after the date. The same run rejudges the anchors (stored responses).",
     label="questions",
     skip_reason="no part of the panel has been added yet; run `dtef qa add SUITE PATH`",
     names_any=lambda panel: panel.names_parts,

@@ -58,7 +58,7 @@ def qa_board(config: QaBoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Models ranked by their mean score in each suite: one row per suite, condition, metric, `measured_by` and model variant.
 
     Each part counts with its latest snapshot in which at least half of its items have a score. `score` is the mean over items,
-    `macro_score` the mean over subjects or transcripts; a model needs scores on nine tenths of the items to be ranked. The column `cut`
+    `macro_score` the mean over subjects or transcripts; a model needs scores on 90 % of the items to be ranked. The column `cut`
     separates this board (`overall`) from those of each part, and of each transcript or subject. The same step writes `qa_pass_at_k`
     (programs) and the family's rows of `comparisons` (every pair of models, paired by item).
     """
@@ -123,7 +123,7 @@ qa_pipeline, qa_roll_ups, qa_boards_after_run = family_jobs(QA_FAMILY, QA_STAGES
 qa_nightly = dg.define_asset_job(
     "qa_nightly",
     selection=dg.AssetSelection.assets(*stage_keys(QA_STAGES), qa_anchors.key),
-    description="Job of the schedule `qa_nightly`: runs the stages for the panel's parts, and shows the judge anchors (stored answers) again.",
+    description="Job of the schedule `qa_nightly`: runs the stages for the panel's parts, and rejudges the anchors (stored responses).",
 )
 qa_anchors_rerun = dg.define_asset_job(
     "qa_anchors_rerun",

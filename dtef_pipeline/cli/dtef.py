@@ -230,7 +230,7 @@ def doctor(output: str) -> None:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
 @choice("--family", choices=["survey", "qa"], default="survey", help="What FILE answers.")
 @existing_path(
-    "--tasks", help="Of qa: file of programs to write in the layout of HumanEval, which lines of code_execution name by `task`."
+    "--tasks", help="(qa) File of programs to write in the layout of HumanEval, which lines of code_execution name by `task`."
 )
 @existing_path(
     "--corpus",
@@ -295,7 +295,7 @@ def score(file: Path, family: str, tasks: Path | None, corpus: Path | None, out:
     "--judges",
     "judges_file",
     type=click.Path(exists=True, dir_okay=False),
-    help="Of qa: YAML file with the block `arbiter`.  [default: data/judges.yaml]",
+    help="(qa) YAML file with the block `arbiter`.  [default: data/judges.yaml]",
 )
 @click.option(
     "--judge",

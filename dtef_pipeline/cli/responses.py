@@ -35,7 +35,7 @@ def import_file(path: Path) -> None:
 
 
 STORED = {
-    "snapshot": "Snapshot: the label of `dtef run --snapshot`",
+    "snapshot": "Snapshot that the responses were stored in: `dtef run --snapshot`",
     "role": "Role of the model: candidate (to be evaluated), judge, analyst or embedder",
     "responses": "Responses in the store: one per request that was answered",
     "prompt_tokens": "Tokens of their prompts; - means not reported",

@@ -40,7 +40,7 @@ CONSENSUS_COLUMNS = (
         pa.bool_(),
         "Flag: true where there is a score although a draw of a judge is missing, also of one that answered in another draw",
     ),
-    field("inverted", pa.bool_(), "Flag: true where the criterion is unwanted, so that the score is 1 less the mean"),
+    field("inverted", pa.bool_(), "Flag: true where the criterion is unwanted, so that the score is 1 minus the mean"),
     field("reason", pa.string(), "Reasons why there is no score; null: there is one"),
 )
 """Columns in addition to the keys of a point."""

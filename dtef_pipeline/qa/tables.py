@@ -188,7 +188,7 @@ QA_JUDGEMENTS = pa.schema(
         field("evaluator", pa.string(), "What the judge scores: semantic, factuality or rationale"),
         field("judge_model", pa.string(), "Name of the judge's model"),
         field("judge_variant", pa.string(), "Model string of the judge and its sampling parameters"),
-        field("judge_snapshot", pa.string(), "Snapshot of the judgements: judge, or judge/LABEL of repeated judgements"),
+        field("judge_snapshot", pa.string(), "Snapshot of the judgements: judge, or judge/SNAPSHOT for repeated judgements"),
         field("answer_key", pa.string(), "Key of the judged response in the store"),
         field("score", pa.float64(), "Score by the judge, 0-1: higher is better; null: none (see reason)"),
         field(

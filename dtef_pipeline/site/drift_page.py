@@ -49,7 +49,7 @@ _DRIFT_GUIDE = (
 _VERDICT_COLUMNS = (
     Column("model", "Model", "model"),
     Column("verdict", "Verdict", always=True),
-    Column("shift", "Shift", "signed", "Mean paired difference since the change, less that before it, with its 95% interval"),
+    Column("shift", "Shift", "signed", "Mean paired difference since the change, minus that before it, with its 95% interval"),
     Column("since", "First snapshot", "code", "Likeliest first snapshot of the drift"),
     Column("setting", "Setting"),
     Column("shared", "All models", meaning="Verdict on the shift that all models of the same snapshots share"),
@@ -57,7 +57,7 @@ _VERDICT_COLUMNS = (
     Column("needed", "Odds needed", more=True),
     Column("n_snapshots", "Snapshots", "count", more=True),
     Column("changes", "What changed", "long"),
-    Column("net_shift", "Net of the judge", "signed", "Shift of the model less that of its judges", more=True),
+    Column("net_shift", "Net of the judge", "signed", "Shift of the model minus that of its judges", more=True),
     Column("reason", "Why not compared", "note"),
 )
 _DRIFT_OF_JUDGES = (

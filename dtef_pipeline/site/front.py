@@ -78,7 +78,7 @@ def _build_changes_section(contents: SiteContents) -> Section:
     columns = (
         Column("model", "Model", "model"),
         Column("family", "Family"),
-        Column("change", "Change", "signed", "Mean score of the last snapshot less that of the one before, on the same items"),
+        Column("change", "Change", "signed", "Mean score of the last snapshot minus that of the one before, on the same items"),
         Column("before", "From", "code"),
         Column("after", "To", "code"),
     )

@@ -14,7 +14,7 @@ _ROWS_AT_EACH_END = 5
 _COLUMNS_OF_LEAD = (
     Column("score", "Score", "score", always=True),
     Column("others", "Others", "score", "Mean of the other models"),
-    Column("lead", "Lead", "signed", "Score less the mean of the other models"),
+    Column("lead", "Lead", "signed", "Score minus the mean of the other models"),
     Column("rank", "Rank", "count", always=True),
     Column("of", "Of", "count", more=True),
     Column("n_items", "Items", "count", more=True),

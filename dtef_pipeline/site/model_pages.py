@@ -26,7 +26,7 @@ _PLACE_COLUMNS = (
 _COMPARISON_COLUMNS = (
     Column("other", "Compared with", "model"),
     Column("verdict", "Verdict", always=True),
-    Column("difference", "Difference", "signed", "Score of this model less that of the other, with its 95% interval"),
+    Column("difference", "Difference", "signed", "Score of this model minus that of the other, with its 95% interval"),
     Column("p_adjusted", "p (adjusted)", "p", more=True),
     Column("setting", "Setting"),
     Column("n_pairs", "Items", "count", more=True),

@@ -59,7 +59,7 @@ def preference() -> None:
 @several("--model", "models", metavar="NAME", help="Only responses of this model")
 @click.option("--snapshot", default="base", show_default=True, metavar="SNAPSHOT", help="Snapshot whose responses are paired.")
 @flag("--baselines", help="Pair responses of baselines too, which were computed; their numbers are shown with 2 decimals.")
-@whole_number("--max-pairs", floor=1, help="Most new pairs in all.  [default: all there can be]")
+@whole_number("--max-pairs", floor=1, help="Maximum number of new pairs.  [default: all there can be]")
 @whole_number(
     "--per-item", floor=1, help="Maximum number of pairs of one item, existing ones included.  [default: all possible pairs]"
 )
@@ -86,7 +86,9 @@ def pairs(**given: Any) -> None:
     help="Let this model vote: a model or collection that `dtef models` lists, or a model string of LiteLLM",
 )
 @vote_family_option("Only pairs of this family.  [default: all]")
-@whole_number("--pairs", "most", floor=1, help="Most pairs on the page or for a judge.  [default: 50; of a judge all]")
+@whole_number(
+    "--pairs", "most", floor=1, help="Maximum number of pairs on the page or for a judge.  [default: 50; of a judge all]"
+)
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),

@@ -67,7 +67,7 @@ def show(
     metadata            what was run: blueprint, snapshot, hashes, judges, models, times
     prompts             what was asked, with all criteria
     responses           what models wrote, by prompt
-    similarityMatrices  of each two responses to a prompt, and of each to the ideal answer
+    similarityMatrices  for every pair of responses, and for each response and the ideal answer
     coverage            by prompt and response each criterion (pointAssessments) with every judgement (individualJudgements)
     scores              of each prompt, each variant of a model and each model
     executiveSummary    what analysts wrote; null if no analyst was asked

@@ -118,7 +118,7 @@ _COLUMNS_OF_TWO_RUNS = [
 RUN_COMPARISON_COLUMNS = {
     "model": "Model, over all its temperatures and system prompts",
     "verdict": "Decision: regression, improvement, equivalent or undecided",
-    "difference": "Mean hybrid score in B less that in A, over pairs, by the weights of prompts",
+    "difference": "Mean hybrid score in B minus that in A, over pairs, by the weights of prompts",
     "interval": "95 % interval of the difference; empty: too few prompts",
     "other_score": "Mean hybrid score of the pairs in A, 0-1",
     "score": "Mean hybrid score of the pairs in B, 0-1",
@@ -126,7 +126,7 @@ RUN_COMPARISON_COLUMNS = {
     "n_pairs": "Pairs of a prompt and a variant with responses in both runs",
     "p_adjusted": "Probability of so large a difference by chance, adjusted over the models (Holm)",
     "moved_model": "Model whose score changed most on the prompt",
-    "model_difference": "Its mean hybrid score on the prompt in B less that in A",
+    "model_difference": "Its mean hybrid score on the prompt in B minus that in A",
 }
 
 

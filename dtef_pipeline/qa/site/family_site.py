@@ -41,7 +41,7 @@ _QA_METHOD = (
     "counts 0; one without a score for another reason (a failed call, judge or sandbox) is left out of every mean and counted.",
     "The score of a model is the mean over items of the mean over its draws, `mean_i(mean_d(s_id))`. Its 95% interval treats subjects or "
     "transcripts as independent; with fewer than 5 of them it treats items so. The mean of groups is the mean over subjects or transcripts.",
-    "A model needs scores on nine tenths of the items to be ranked. Every two models are compared by the t test of the paired differences of "
+    "A model needs scores on 90 % of the items to be ranked. Every two models are compared by the t test of the paired differences of "
     "cluster means, adjusted over all pairs of a board (Holm); the range of ranks counts those that are significantly better or worse.",
     "`pass@k = mean_i(1 - C(n_i - c_i, k) / C(n_i, k))` for n draws of an item of which c pass; items with fewer than k draws are left out.",
     "Each part counts with its latest snapshot in which at least half of its items have a score. Another setting, metric, judge or "
