@@ -69,9 +69,10 @@ def operator_client() -> httpx2.Client:
     return httpx2.Client(headers=OPERATOR, timeout=PATIENCE_OF_TESTS_S, limits=httpx2.Limits(max_connections=None))
 
 
-def follow(http: httpx2.Client, address: str, queue_id: str, told: list[ReadEvent]) -> None:
-    """Add to `told` what a stream tells until it ends."""
-    with http.stream("GET", address + events_path(queue_id)) as answer:
+def follow(http: httpx2.Client, address: str, queue_id: str, told: list[ReadEvent], after: int | None = None) -> None:
+    """Add to `told` what a stream tells until it ends. `after`: number of the last event that is known already."""
+    headers = {} if after is None else {"Last-Event-ID": str(after)}
+    with http.stream("GET", address + events_path(queue_id), headers=headers) as answer:
         assert answer.status_code == 200, answer.read()
         for event in read_events(answer.iter_lines()):
             told.append(event)
