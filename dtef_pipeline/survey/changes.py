@@ -41,17 +41,17 @@ class Changes:
     """Each with its number of pairs: `scale (47 pairs)`. Those that follow from other segments' answers only where nothing else changed."""
 
     @property
-    def _named(self) -> dict[str, tuple[str, ...]]:
+    def _names_by_kind(self) -> dict[str, tuple[str, ...]]:
         """The names by kind of change."""
         return {name.replace("_", " "): names for name, names in vars(self).items() if names}
 
     def summary(self) -> str:
         """Return `3 distributions changed, 1 segment added`, or an empty text without changes."""
-        return ", ".join(_count(len(names), kind) for kind, names in self._named.items())
+        return ", ".join(_count(len(names), kind) for kind, names in self._names_by_kind.items())
 
     def __str__(self) -> str:
         """Return `2 segments added (country:peru, country:togo); other columns changed: scale (47 pairs)`, or `no change to any answer`."""
-        named = self._named
+        named = self._names_by_kind
         columns = named.pop("other columns changed", None)
         parts = [f"{_count(len(names), kind)} ({list_names(names)})" for kind, names in named.items()]
         if columns:
