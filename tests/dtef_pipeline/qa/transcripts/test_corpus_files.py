@@ -179,5 +179,7 @@ def test_no_file_and_a_folder_without_metadata_say_what_a_corpus_is(tmp_path: Pa
         with pytest.raises(ItemError, match=f"{said}.*allowed: a JSON list"):
             load_corpus(path)
     folder = write_corpus(tmp_path / "c", {"one.csv": TURNS}, "FILE,NAME\none.csv,A\n")
-    with pytest.raises(ItemError, match="column PROJECT is missing"):
+    with pytest.raises(
+        ItemError, match=r"metadata\.csv: column PROJECT is missing.*; got 'FILE, NAME'; allowed: PROJECT, YEAR"
+    ):
         load_corpus(folder)
