@@ -108,8 +108,11 @@ def _read_corpus_folder(path: Path, log: ItemLog) -> list[Transcript]:
 
 
 def _read_table(path: Path, columns: Sequence[str], log: ItemLog) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield line and cells by column. A row with another number of cells is logged. Raises RowFault if one of `columns` is missing."""
-    rows = read_csv_cells(path, log, strict=True)
+    """Yield line and cells by column, without rows of blank cells. A row with another number of cells is logged.
+
+    Raises RowFault if one of `columns` is missing.
+    """
+    rows = ((line, cells) for line, cells in read_csv_cells(path, log, strict=True) if any(cell.strip() for cell in cells))
     header = [cell.strip() for cell in next(rows, (1, []))[1]]
     if missing := [name for name in columns if header.count(name) != 1]:
         raise _make_fault(
@@ -118,7 +121,7 @@ def _read_table(path: Path, columns: Sequence[str], log: ItemLog) -> Iterator[tu
     for line, cells in rows:
         if len(cells) == len(header):
             yield line, dict(zip(header, cells, strict=True))
-        elif cells:
+        else:
             fault = _make_fault("too few or too many cells", len(cells), f"{len(header)}: {', '.join(header)}")
             log.log_error(fault, path, line)
 
