@@ -164,7 +164,7 @@ def _add_judge_settings(options: Options, settings: Settings) -> Options:
 def _find_qa_judges(options: Options, settings: Settings, warehouse: Warehouse) -> set[str]:
     if options["judge"] == JUDGING_OFF:
         raise ConfigError("--judge none: anchors need a judge; name a model")
-    if not warehouse.values("qa_judgements", "suite") and not warehouse.values("anchor_items", "family").count("qa"):
+    if not warehouse.values("qa_judgements", "suite") and "qa" not in warehouse.values("anchor_items", "family"):
         raise WarehouseError("nothing to judge again: no answer was judged yet; `dtef qa run` with a judge does it")
     models = load_known_models(settings, COMPUTED_MODELS)
     if options["judge"]:

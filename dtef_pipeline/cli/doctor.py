@@ -211,10 +211,9 @@ def check_sandbox(settings: Settings) -> Diagnosis:
     if choice.level is not None:
         return Diagnosis("sandbox", "ok", choice.words)
     best = choose_level("auto").level
-    is_held_back = settings.sandbox != "auto" and best not in (None, choice.level)
     remedy = (
         f"the level without DTEF_SANDBOX is {best}: unset DTEF_SANDBOX"
-        if is_held_back
+        if best is not None
         else "install bubblewrap, or see docs/explanation/sandbox.md"
     )
     return Diagnosis("sandbox", "warning", choice.words, remedy)

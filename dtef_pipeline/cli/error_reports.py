@@ -21,11 +21,10 @@ UNEXPECTED = 70
 """Exit code of an unexpected error."""
 ACCOUNTS = "dtef-errors.log"
 """The file in DAGSTER_HOME with the traceback of every unexpected error."""
-
-
 _MAX_OPTIONS_LISTED = 10
 _PLAIN_ERRORS = {
-    r"is not a valid (?:integer|float)(?: range)?": "is not a number",
+    r"is not a valid integer(?: range)?": "is not a whole number",
+    r"is not a valid float(?: range)?": "is not a number",
     r"does not match the formats? .*": "is not a date such as 2026-03-01 or 2026-03-01T12:30",
 }
 """Click's wording of a wrong value, and ours."""

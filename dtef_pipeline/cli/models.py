@@ -41,14 +41,10 @@ def _convert_name(name: str) -> str:
 
 def list_models(output: str) -> None:
     models = load_known_models(Settings.read_environment(), BASELINES)
-    rows = [
-        {
-            "model": spec.name,
-            "variant": spec.variant,
-            "collections": ", ".join(name for name, members in models.collections.items() if spec.name in members),
-            "key": spec.api_key_env or "",
-            **dict(zip(("transport", "address"), resolve_route(spec, os.environ), strict=True)),
-        }
-        for spec in models.specs.values()
-    ]
+    rows = []
+    for spec in models.specs.values():
+        collections = ", ".join(name for name, members in models.collections.items() if spec.name in members)
+        transport, address = resolve_route(spec, os.environ)
+        row = {"model": spec.name, "variant": spec.variant, "collections": collections, "key": spec.api_key_env or ""}
+        rows.append({**row, "transport": transport, "address": address})
     click.echo(render(pd.DataFrame(rows), output, fit=compute_terminal_fit(["model", "key"], ["collections"])))

@@ -113,7 +113,6 @@ def make_roll_ups(instance: Any, family: str, names: Sequence[str], config: Mapp
 
     progress, start = PartsProgress("roll-ups:", len(names), lambda line: None), time.monotonic()
     progress.announce(f"roll-ups: updating {format_count(len(names), 'table')}")
-
     numbers = count(1)
 
     def begin(step: str) -> None:

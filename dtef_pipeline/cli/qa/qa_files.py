@@ -17,7 +17,7 @@ from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.cli.warehouse_access import list_stored_keys
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import FAMILY_BY_NAME
-from dtef_pipeline.qa.item_files.item_log import ANSWERS_CODE, ERROR_LEVEL, WARNING_LEVEL, ItemFinding
+from dtef_pipeline.qa.item_files.item_log import ANSWERS_CODE, ERROR_LEVEL, ItemFinding
 from dtef_pipeline.qa.item_files.item_rows import truth_id
 from dtef_pipeline.qa.item_files.socioscope import INTERVIEW_LAYOUT
 from dtef_pipeline.qa.item_files.suite_files import AddedFiles, read_added
@@ -122,8 +122,7 @@ def _check(suite: str, path: Path, corpus: Path | None, suites: Path | None) -> 
     content = files.loaded_items
     types = dict(Counter(item.type for item in content.items))
     document = {"items": len(content.items), "types": types, "findings": [asdict(finding) for finding in content.findings]}
-    levels = {ERROR_LEVEL: ERROR_LEVEL, WARNING_LEVEL: WARNING_LEVEL}
-    lines = _format_groups(_group_findings(content.findings), levels, "; --json lists them all")
+    lines = _format_groups(_group_findings(content.findings), ERROR_LEVEL, "; --json lists them all")
     return CheckReport(document, [*lines, _summarize_added(files)], not content.errors)
 
 
@@ -206,7 +205,7 @@ def _summarize_added(files: AddedFiles) -> str:
 def _describe_left_out(findings: Sequence[ItemFinding]) -> Iterator[str]:
     """Yield a line per finding, errors first, and the number of further ones."""
     groups = list(_group_findings(sorted(findings, key=lambda finding: finding.level != ERROR_LEVEL)))
-    yield from _format_groups(groups[:_FINDINGS_NAMED], {ERROR_LEVEL: "left out", WARNING_LEVEL: WARNING_LEVEL})
+    yield from _format_groups(groups[:_FINDINGS_NAMED], "left out")
     if remaining := sum(1 + alike for _, alike in groups[_FINDINGS_NAMED:]):
         yield f"and {remaining:,} more; `dtef qa check` lists them"
 
@@ -221,12 +220,13 @@ def _group_findings(findings: Sequence[ItemFinding]) -> Iterator[tuple[ItemFindi
             yield finding, total[kind] - _ALIKE_NAMED if counts[kind] == _ALIKE_NAMED else 0
 
 
-def _format_groups(groups: Iterable[tuple[ItemFinding, int]], levels: Mapping[str, str], suffix: str = "") -> Iterator[str]:
-    """Yield a line per finding, and one with the number of further ones like it. `levels`: the words for the levels."""
+def _format_groups(groups: Iterable[tuple[ItemFinding, int]], error_word: str, suffix: str = "") -> Iterator[str]:
+    """Yield a line per finding, and one with the number of further ones like it. `error_word`: what errors begin with."""
     for finding, alike in groups:
-        yield f"{levels[finding.level]}: {finding}"
+        word = error_word if finding.level == ERROR_LEVEL else finding.level
+        yield f"{word}: {finding}"
         if alike:
-            yield f"{levels[finding.level]}: and {format_count(alike, 'more row')} like it{suffix}"
+            yield f"{word}: and {format_count(alike, 'more row')} like it{suffix}"
 
 
 def _build_row(warehouse: Warehouse, key: str, suites: Callable[[str | None], Suites]) -> dict[str, Any]:

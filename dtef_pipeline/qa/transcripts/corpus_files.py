@@ -24,6 +24,7 @@ from dtef_pipeline.qa.transcripts.metadata import (
     check_metadata,
     read_metadata_cells,
 )
+from dtef_pipeline.text.shortening import shorten_to_line
 
 INTERVIEW_COLUMNS = ("turn", "speaker", "role", "text")
 _INTERVIEWS, _METADATA_TABLE = "interviews", "metadata.csv"
@@ -90,7 +91,10 @@ def _read_corpus_folder(path: Path, log: ItemLog) -> list[Transcript]:
     table = path / _METADATA_TABLE
     if not table.is_file():
         raise _make_fault("no corpus", f"a folder without {_METADATA_TABLE}", _CORPUS_FORM)
-    records = _read_metadata_rows(table, log)
+    try:
+        records = _read_metadata_rows(table, log)
+    except RowFault as fault:
+        raise ItemError(fault.text, where=str(table), arrived=fault.found, allowed=fault.allowed) from None
     files = sorted((path / _INTERVIEWS).glob("*.csv"))
     for name in sorted(records.keys() - {file.name for file in files}):
         log.log_error(_make_fault("an interview without a file", name, f"the name of a file in {_INTERVIEWS}/"), table)
@@ -104,15 +108,20 @@ def _read_corpus_folder(path: Path, log: ItemLog) -> list[Transcript]:
 
 
 def _read_table(path: Path, columns: Sequence[str], log: ItemLog) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield line and cells by column. A row with another number of cells is logged. Raises RowFault if one of `columns` is missing."""
-    rows = read_csv_cells(path, log, strict=True)
+    """Yield line and cells by column, without rows of blank cells. A row with another number of cells is logged.
+
+    Raises RowFault if one of `columns` is missing.
+    """
+    rows = ((line, cells) for line, cells in read_csv_cells(path, log, strict=True) if any(cell.strip() for cell in cells))
     header = [cell.strip() for cell in next(rows, (1, []))[1]]
     if missing := [name for name in columns if header.count(name) != 1]:
-        raise _make_fault(f"column {missing[0]} is missing or occurs twice", header, ", ".join(columns))
+        raise _make_fault(
+            f"column {missing[0]} is missing or occurs twice", shorten_to_line(", ".join(header)), ", ".join(columns)
+        )
     for line, cells in rows:
         if len(cells) == len(header):
             yield line, dict(zip(header, cells, strict=True))
-        elif cells:
+        else:
             fault = _make_fault("too few or too many cells", len(cells), f"{len(header)}: {', '.join(header)}")
             log.log_error(fault, path, line)
 

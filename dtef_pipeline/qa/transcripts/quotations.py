@@ -197,8 +197,9 @@ def compute_pooled_existence(answers: Iterable[Sequence[int]]) -> float | None:
 
 
 def _check_citation(texts: Sequence[str | None], relax: Callable[[int], RelaxedText], citation: Any) -> CheckedCitation:
-    index, quote = read_named_source(citation), citation.get("quote") if isinstance(citation, Mapping) else None
+    index = read_named_source(citation)
     index = index if isinstance(index, int) and not isinstance(index, bool) else None
+    quote = citation.get("quote") if isinstance(citation, Mapping) else None
     quote = quote if isinstance(quote, str) else None
     usable_index = index if index is not None and abs(index) <= _LARGEST_INDEX else None
     quoted = None if quote is None else replace_unreadable(quote)

@@ -95,6 +95,7 @@ class TestRunRefuses:
     def test_numbers_below_one_and_a_missing_round(self, ingested: Path) -> None:
         for options in (["--questions", "0"], ["--draws", "0"]):
             assert "is not in the range 1<=x<=" in refused("run", "--round", "S1", *options)
+        assert "--draws: '1.5' is not a whole number" in refused("run", "--round", "S1", "--draws", "1.5")
         assert "no round" in refused("run")
 
 

@@ -64,6 +64,12 @@ def test_any_turn_of_a_whole_document_is_all_of_its_file(tmp_path: Path) -> None
     assert corpus.turn_text("other.csv", None) is None
 
 
+def test_rows_of_blank_cells_are_skipped(tmp_path: Path) -> None:
+    """A corpus reported the blank rows that spreadsheets write at the end of a file."""
+    corpus = load_corpus(write_corpus(tmp_path / "c", {"one.csv": f"{TURNS}, ,,\r\n"}, f"{HEADER}{ROW}{',' * 8}\r\n"))
+    assert corpus.errors == ()
+
+
 def test_bad_turns_are_left_out_by_line_and_the_rest_goes_on(tmp_path: Path) -> None:
     bad = 'x,A,,No number\r\n0,B,,Again\r\n2,B,,\r\n3,B\r\n4,"B"x,,Quotes\r\n5,B,,Good\n lines\r\n6,B,,Last\r\n'
     bad = bad.replace("Good\n lines", '"Good\n lines"')
@@ -179,5 +185,7 @@ def test_no_file_and_a_folder_without_metadata_say_what_a_corpus_is(tmp_path: Pa
         with pytest.raises(ItemError, match=f"{said}.*allowed: a JSON list"):
             load_corpus(path)
     folder = write_corpus(tmp_path / "c", {"one.csv": TURNS}, "FILE,NAME\none.csv,A\n")
-    with pytest.raises(ItemError, match="column PROJECT is missing"):
+    with pytest.raises(
+        ItemError, match=r"metadata\.csv: column PROJECT is missing.*; got 'FILE, NAME'; allowed: PROJECT, YEAR"
+    ):
         load_corpus(folder)
