@@ -86,7 +86,8 @@ def find_failure_reasons(instance: dg.DagsterInstance, run: dg.DagsterRun) -> di
             stage_reasons.append(f"{entry.step_key}: {describe_stage_failure(failure, run, instance.root_directory)}")
     if partition_reasons:
         first, reason = min(partition_reasons.items())
-        others = f"{format_count(n, 'partition')} failed, the first: " if (n := len(partition_reasons)) > 1 else ""
+        n_failed = len(partition_reasons)
+        others = f"{format_count(n_failed, 'partition')} failed, the first: " if n_failed > 1 else ""
         stage_reasons.append(f"{others}{first}: {reason}")
     reason = "; ".join(dict.fromkeys(stage_reasons)) or _describe_worker_end(instance, run)
     failures = dict(sorted(partition_reasons.items())[:MAX_REPORTED_PARTITIONS])

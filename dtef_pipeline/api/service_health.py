@@ -40,7 +40,6 @@ _DAEMON_KNOWN_S = 60.0
 """Maximum age of the daemon's state on a page that does not wait for a new check."""
 _FIRST_LOOK_WITHIN_S = 20
 """Seconds to wait until Dagster is imported, which is slow on a busy machine."""
-"""Seconds that each check searches the store's file for damage."""
 DAMAGED_STORE = (
     "the response store is damaged: stop the service and replace the file with a backup; `dtef doctor` names the file"
 )

@@ -59,12 +59,12 @@ def resolve_player_models(
 
 def _describe_unknown_name(packs: Iterable[Pack], models: Models, name: str) -> str:
     baselines = {f"{BASELINE_PREFIX}{baseline}" for pack in packs for baseline in list_baselines(pack.scenario)}
-    allowed_names = list_nearest(f"{BASELINE_PREFIX}{name}", baselines, _MAX_BASELINES_LISTED)
+    allowed_names = f"{list_nearest(f'{BASELINE_PREFIX}{name}', baselines, _MAX_BASELINES_LISTED)}; " if baselines else ""
     empty_files = "".join(f" ({file} holds none)" for file in models.files_of_none)
     keys = {key for key, spec in models.specs.items() if not spec.is_computed}
     players = {*keys, *(key for key, members in models.collections.items() if keys.issuperset(members))}
     return (
-        f"no model or collection {name!r}{empty_files}. {suggest_nearest(name, players)}Allowed: {allowed_names}; a known one "
+        f"no model or collection {name!r}{empty_files}. {suggest_nearest(name, players)}Allowed: {allowed_names}a known one "
         "(`dtef models` lists all), or a model string of LiteLLM, such as openai/gpt-4.1-mini"
     )
 

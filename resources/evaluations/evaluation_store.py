@@ -202,7 +202,9 @@ class EvaluationStore(DatabaseStore):
         def work(connection: sa.Connection) -> str:
             result = connection.execute(self.database.insert(evaluations).on_conflict_do_nothing(), row)
             if result.rowcount == 0:
-                return str(_find_submitted_before(connection, row))
+                earlier = _find_submitted_before(connection, row)
+                assert earlier is not None
+                return earlier
             record_action(connection, user, now, "submit evaluation", {}, {"queue_id": queue_id, "family": family})
             return queue_id
 

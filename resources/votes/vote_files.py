@@ -405,16 +405,18 @@ def _make_refusal(line: Line, problem: str, choices: str | None = None) -> Sourc
 def _drop_own_pseudonyms(connection: sa.Connection, salt: str, lines: Lines) -> Lines:
     """Return the lines without the votes, voids and reviewers that this store's own exports show under pseudonyms: they are here already."""
     pseudonyms = {line.record["reviewer_id"] for line in lines["reviewer"] if line.record["pseudonymous"]}
-    own_ids: set[str] = set()
-    votes_of: dict[str, list[str]] = {}
-    if pseudonyms:
-        for vote_id, reviewer_id in connection.execute(sa.select(tables.votes.c.vote_id, tables.votes.c.reviewer_id)):
-            votes_of.setdefault(reviewer_id, []).append(vote_id)
-        exports = connection.scalars(sa.select(tables.actions.c.after).where(tables.actions.c.what == EXPORT_ACTION))
-        for names in (export_names(contents, salt) for contents in {json.loads(text)["contents"] for text in exports}):
-            for reviewer_id, vote_ids in votes_of.items():
-                if (pseudonym := names.make_pseudonym(reviewer_id)) in pseudonyms:
-                    own_ids |= {pseudonym, *map(names.vote, vote_ids)}
+    if not pseudonyms:
+        return lines
+    votes_of: dict[str, list[str]] = {name: [] for name in connection.scalars(sa.select(tables.reviewers.c.reviewer_id))}
+    for vote_id, reviewer_id in connection.execute(sa.select(tables.votes.c.vote_id, tables.votes.c.reviewer_id)):
+        votes_of.setdefault(reviewer_id, []).append(vote_id)
+    exports = connection.scalars(sa.select(tables.actions.c.after).where(tables.actions.c.what == EXPORT_ACTION))
+    own_ids = set[str]()
+    for contents in {json.loads(text)["contents"] for text in exports}:
+        names = export_names(contents, salt)
+        for reviewer_id, vote_ids in votes_of.items():
+            if (pseudonym := names.make_pseudonym(reviewer_id)) in pseudonyms:
+                own_ids |= {pseudonym, *map(names.vote, vote_ids)}
     return {
         kind: [line for line in entries if own_ids.isdisjoint((line.record.get("reviewer_id"), line.record.get("vote_id")))]
         for kind, entries in lines.items()

@@ -141,12 +141,13 @@ class RubricResults(FamilyResults):
 
     def request_keys(self) -> set[str]:
         """Return the request keys; if others have judged since, including those of the run's own judgements, whose rows were replaced."""
+        keys = super().request_keys()
         if not self.other_judges:
-            return super().request_keys()
+            return keys
         tables = [self.run.rows(name) for name in ("rubric_responses", "rubric_criteria", "rubric_prompts")]
         episodes = list(iterate_judgings(tables[0], tables[1], tables[2], self.judges or (), self._judge_draws))
         outcomes = play(episodes, lambda requests: {}, self.run.response_finder())
-        return super().request_keys() | {response.request_key for outcome in outcomes for response in outcome.responses}
+        return keys | {response.request_key for outcome in outcomes for response in outcome.responses}
 
     def trace_id(self, row: Mapping[str, Any]) -> str:
         """Return a hash of the response's key."""

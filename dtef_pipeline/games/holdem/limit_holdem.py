@@ -153,7 +153,7 @@ def _count_best_suit(hole: Cards, board: Cards) -> int:
     return max(suits.count(card[1]) for card in hole)
 
 
-_MAX_RAISES, _MAX_CALLS, _MAX_FOLDS = ("raise", "bet", "call", "check"), ("call", "check"), ("fold", "check")
+_RAISE_FIRST, _CALL_FIRST, _FOLD_FIRST = ("raise", "bet", "call", "check"), ("call", "check"), ("fold", "check")
 _HIGH_RANKS = "TJQKA"
 
 
@@ -176,14 +176,14 @@ def _play_tight(hand: HoldemHand, seat: int, _: random.Random) -> str:
     hole = take_own_cards(hand.deck, seat)
     high = sum(card[0] in _HIGH_RANKS for card in hole)
     if hole[0][0] == hole[1][0] or high == len(hole):
-        return _choose_first_allowed(hand, _MAX_RAISES)
-    return _choose_first_allowed(hand, _MAX_CALLS if high else _MAX_FOLDS)
+        return _choose_first_allowed(hand, _RAISE_FIRST)
+    return _choose_first_allowed(hand, _CALL_FIRST if high else _FOLD_FIRST)
 
 
 HOLDEM_BASELINES: Mapping[str, ChooseCommand] = {
-    "always-call": _make_constant_player(_MAX_CALLS),
-    "always-raise": _make_constant_player(_MAX_RAISES),
-    "always-fold": _make_constant_player(_MAX_FOLDS),
+    "always-call": _make_constant_player(_CALL_FIRST),
+    "always-raise": _make_constant_player(_RAISE_FIRST),
+    "always-fold": _make_constant_player(_FOLD_FIRST),
     "tight": _play_tight,
 }
 """Baselines by name. always-raise calls if no raise is left; always-fold checks if there is nothing to call."""

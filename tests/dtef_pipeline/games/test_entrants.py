@@ -75,6 +75,8 @@ def test_a_model_that_is_none_is_reported_with_the_baselines_of_all_scenarios(tw
         refuse_unknown_models(list(two_packs.values()), NO_MODELS, {}, ["baselines", "baseline/nash", "greedy"])
     with pytest.raises(ConfigError, match=r"player nahs: .*baseline/nash, .*baseline/greedy"):
         refuse_unknown_models(list(two_packs.values()), NO_MODELS, {}, ["nahs"])
+    with pytest.raises(ConfigError, match=r"player nahs: .*Allowed: a known one"):
+        refuse_unknown_models([], NO_MODELS, {}, ["nahs"])
     with pytest.raises(ConfigError, match="unknown persona 'nosuch'; known: none"):
         resolve_entrants(two_packs[KUHN], NO_MODELS, {}, ["nosuch@gpt-4.1-mini"], [])
 

@@ -122,6 +122,13 @@ def test_two_exports_cannot_be_joined_by_ids_or_times_of_votes(store: VoteStore,
     assert import_votes(store, first).added == import_votes(store, later).added == {}
 
 
+def test_an_own_export_adds_no_reviewer_who_has_not_voted(store: VoteStore, tmp_path: Path) -> None:
+    """A reviewer without consent and votes was added again under a pseudonym."""
+    store.record_consent("dan", consent=False)
+    export_votes(store, path := tmp_path / "x.jsonl")
+    assert import_votes(store, path).added == {}
+
+
 def test_what_people_wrote_can_be_left_out(store: VoteStore, tmp_path: Path) -> None:
     export_votes(store, path := tmp_path / "x.jsonl", "me", justifications=False)
     assert {line["justification"] for line in lines_of(path) if line["kind"] == "vote"} == {""}

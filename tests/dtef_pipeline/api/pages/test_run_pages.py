@@ -49,6 +49,7 @@ def members_shown(trace: dict[str, object]) -> str:
         ({"cost_usd": 0.5}, "Cost (US dollars) 0.5"),
         ({"prompt_id": "ab"}, "Prompt id ab"),
         ({"answered_at": "2026-01-01T00:00:00.5+00:00"}, "Answered at 2026-01-01 00:00:00"),
+        ({"counts": {}, "prompt_id": "ab"}, "Prompt id ab"),
     ],
 )
 def test_values_of_traces_have_units_and_times_are_read_as_on_other_pages(told: dict[str, object], shown: str) -> None:
