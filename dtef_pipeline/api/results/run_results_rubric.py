@@ -17,6 +17,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.consensus import USUAL_SCALE
 from dtef_pipeline.judging.judges import JudgeConfig
+from dtef_pipeline.judging.prompts import APPROACHES
 from dtef_pipeline.rubric.aggregate import MODEL_LEVEL
 from dtef_pipeline.rubric.board import board
 from dtef_pipeline.rubric.conversations import Candidates, iterate_scripts
@@ -34,7 +35,7 @@ class RubricResults(FamilyResults):
     status = "status"
     answer_keys = ("blueprint", *RUBRIC_RESPONSE, "snapshot")
     trace_columns = answer_keys
-    extra_tables = ("rubric_prompts", "rubric_blueprints", "rubric_points")
+    extra_tables = ("rubric_prompts", "rubric_blueprints", "rubric_runs", "rubric_points")
     board = "rubric_board"
     ends, known = ("low", "high"), "n_scored"
     board_columns = ("n_planned", "n_responses")
@@ -56,9 +57,18 @@ class RubricResults(FamilyResults):
         draws = dict.fromkeys((judge.name for judge in self.judges or ()), self._judge_draws)
         rows = self.run.rows("rubric_judgements", ["judge", "judge_draw"]).group_by(["judge", "judge_draw"]).aggregate([])
         counts = Counter(rows["judge"].to_pylist())
-        if not draws or not counts or counts == draws:
+        if not draws or not counts:
             return None
-        return f"judged by other judges: the stored judgements are by {_format_judges(counts)}, not by {_format_judges(draws)}"
+        if counts != draws:
+            return (
+                f"judged by other judges: the stored judgements are by {_format_judges(counts)}, not by {_format_judges(draws)}"
+            )
+        # The judgements are the run's own again, but nothing has been scored since others judged.
+        lists = self.run.rows("rubric_runs", ["judges"])["judges"].to_pylist()
+        scorers = {name for names in lists for name in names if name.partition("(")[0] in APPROACHES}
+        if scorers and scorers != set(draws):
+            return f"judged by other judges: the scores are by {', '.join(sorted(scorers))}, not by {_format_judges(draws)}"
+        return None
 
     @cached_property
     def judges(self) -> tuple[JudgeConfig, ...] | None:

@@ -18,7 +18,7 @@ from dtef_pipeline.api.results.result_routes import Results, ResultsCache
 from dtef_pipeline.api.results.run_context import RunContext, UsageTotals
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS, EPISODES, LEAGUE_SPACE
-from dtef_pipeline.rubric.tables import RUBRIC_RESPONSES, RUBRIC_SCORES
+from dtef_pipeline.rubric.tables import RUBRIC_RESPONSES, RUBRIC_RUNS, RUBRIC_SCORES
 from dtef_pipeline.survey.tables import BLUEPRINTS, PREDICTIONS, SCORES, SURVEY_RESPONSES
 from resources.evaluations.evaluation_store import QUEUE_TAG, Evaluation, EvaluationStore, RunSpec
 from resources.model_catalog import load_known_models
@@ -362,6 +362,19 @@ def test_judgements_by_others_are_no_results_of_the_run(tmp_path: Path, asked: d
     with client_in(tmp_path, "operator") as client:
         trace = client.get(body["traces"][0]).json()
     assert ([] == trace["points"] == trace["judgements"]) == (said is not None)
+
+
+def test_scores_by_others_are_no_results_of_the_run(tmp_path: Path) -> None:
+    """The judgements are the run's own, but others' were scored."""
+    asked_rubric(tmp_path)
+    house, at = Warehouse(settings_in(tmp_path).warehouse), {"blueprint": BLUEPRINT, "snapshot": "base"}
+    (row,) = house.read("rubric_runs", **at).to_pylist()
+    house.write("rubric_runs", rows_in(RUBRIC_RUNS, [{**row, "judges": ["standard(another)"]}]), **at)
+    judges = ["standard=gpt-4.1-mini", "prompt-aware=gpt-4.1-mini"]
+    config = {"rubric_responses": {"models": ["openai/model-0", "openai/model-1"]}, "rubric_judgements": {"judges": judges}}
+    body = run_of(tmp_path, submitted(tmp_path, "rubric", config, partition(BLUEPRINT)))
+    assert {"the scores are by standard(another)" in (one["reason"] or "") for one in body["metrics"]} == {True}
+    assert {one["value"] for one in body["metrics"]} == {None}
 
 
 def test_answers_of_which_none_is_scored_are_reported(tmp_path: Path) -> None:
