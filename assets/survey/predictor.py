@@ -350,7 +350,8 @@ class PreviousRound:
 
     def answers(self, round_id: str, segment: str) -> Previous:
         """Return the segment's latest answer to each question in earlier rounds of the round's series."""
-        series, *_ = place = make_round_order(round_id)
+        place = make_round_order(round_id)
+        series = place[0]
         earlier = [name for name in self._rounds if make_round_order(name)[0] == series and make_round_order(name) < place]
         # A copy of the round would predict it from itself.
         earlier = [name for name in earlier if {round_id, name} not in self._copies]

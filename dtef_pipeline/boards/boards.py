@@ -247,8 +247,8 @@ def _rank_by_metrics(
     frame = _compute_board(cells, (), options.subject).assign(metric=options.metric)
     frame = frame[[*keys, "n_pairs", "score", "parse_rate", "metric"]]
     for metric in options.subject.metrics:
-        metric_option = load_cells(connection, replace(options, metric=metric))
-        ranked = _compute_board(metric_option, (), options.subject)[[*keys, "score", "rank"]]
+        metric_cells = cells if metric == options.metric else load_cells(connection, replace(options, metric=metric))
+        ranked = _compute_board(metric_cells, (), options.subject)[[*keys, "score", "rank"]]
         ranks = ranked.rename(columns={"score": metric, "rank": f"{metric}_rank"})
         frame = frame.merge(ranks, on=keys, how="left", suffixes=("", "_"))
     errors = cells.astype(dict.fromkeys(keys, str)).groupby(keys)[corrected].mean()

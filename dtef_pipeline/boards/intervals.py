@@ -107,10 +107,10 @@ class Grid:
 
     def compute_shared_variance(self, terms: NoiseTerms, value: Floats, mask: Mask, correlation: float | None = None) -> Floats:
         """Return (rows,) the variance of sums over the chosen cells due to shared people; 0 if their answers are unknown."""
-        from scipy.sparse import csr_matrix
-
         if self.noise is None:
             return np.zeros(len(self.rows))
+        from scipy.sparse import csr_matrix
+
         row = self.samples.place % len(self.rows)
         noise: npt.NDArray[np.floating] = np.zeros((len(row), 1), dtype=np.float32)
         for factor, deviations, place in terms(np.nan_to_num(value), self.noise):

@@ -14,9 +14,6 @@ _CODE = "design-effect"
 _WITHOUT_N = "these pairs have no ceiling, skill, worth, corrected error or expected gap, and their intervals ignore the choice of respondents"
 
 
-_DIVIDED = "ceilings, corrected errors and intervals use n divided by it"
-
-
 def report_design_effect(design_effect: float) -> tuple[Finding, ...]:
     """Return the finding of a round whose effective respondents are n / `design_effect`, or none if it is 1."""
     message = "A design effect is given; ceilings, corrected errors and intervals use n / design effect respondents."
@@ -37,7 +34,9 @@ def describe_n(connection: duckdb.DuckDBPyConnection, rounds: Collection[str] = 
             by_effect.setdefault(effect, []).append(round_id)
     effects = "; ".join(f"{effect} for {', '.join(names)}" for effect, names in by_effect.items())
     unknown = ", ".join(f"{round_id} ({pairs})" for code, round_id, pairs in rows if code != _CODE)
-    return [
-        *([f"design effect given at ingest: {effects}; {_DIVIDED}"] if effects else []),
-        *([f"n is unknown in {unknown}: {_WITHOUT_N}"] if unknown else []),
-    ]
+    lines = []
+    if effects:
+        lines.append(f"design effect given at ingest: {effects}; ceilings, corrected errors and intervals use n divided by it")
+    if unknown:
+        lines.append(f"n is unknown in {unknown}: {_WITHOUT_N}")
+    return lines

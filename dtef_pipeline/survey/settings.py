@@ -45,7 +45,7 @@ def _validate_each(spell: Callable[[str], str]) -> AfterValidator:
 
 
 class SurveySettings(RunSettings):
-    """Settings of runs of survey rounds. Empty lists of rounds and segments mean all."""
+    """Settings of runs of survey rounds. Empty lists of rounds and segments mean all; of conditions, all that exist."""
 
     max_tokens: Annotated[int | None, Field(ge=0), Setting(ONLY_PANEL)] = None
     """Maximum number of tokens of the run, in prompts and responses."""
@@ -104,11 +104,20 @@ class SurveySettings(RunSettings):
         return Sample(self.questions, self.sample_segments)
 
 
-_WAYS = ("conditions", "context_levels")
+_CONDITION_FIELDS = ("conditions", "context_levels")
 SURVEY_STAGE_SETTINGS = {
     "survey_responses": (),
-    "blueprints": (*_WAYS, "system_prompts", "keep_earlier"),
-    "predictions": (*ASKING_SETTINGS, *_WAYS, "models", "questions", "sample_segments", "draws", "limits", "from_store"),
+    "blueprints": (*_CONDITION_FIELDS, "system_prompts", "keep_earlier"),
+    "predictions": (
+        *ASKING_SETTINGS,
+        *_CONDITION_FIELDS,
+        "models",
+        "questions",
+        "sample_segments",
+        "draws",
+        "limits",
+        "from_store",
+    ),
     "scores": ("metric", "only_snapshot"),
     "segment_results": ("only_snapshot",),
     "drift_checks": (),

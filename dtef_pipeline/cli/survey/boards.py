@@ -52,16 +52,19 @@ def describe_samples(connection: duckdb.DuckDBPyConnection, options: SurveyBoard
     if not has_table(connection, "survey_responses"):
         return
     samples = connection.execute(
-        f"""SELECT round, sampled.*, whole.* FROM (
-                SELECT round, count(DISTINCT (segment, question_id)) AS pairs, count(DISTINCT segment), count(DISTINCT question_id)
+        f"""SELECT round, pairs, all_pairs, segments, all_segments, questions, all_questions FROM (
+                SELECT round, count(DISTINCT (segment, question_id)) AS pairs,
+                    count(DISTINCT segment) AS segments, count(DISTINCT question_id) AS questions
                 FROM scores WHERE NOT {COMPUTED_SQL} AND (len($1) = 0 OR list_contains($1, round)) AND ($2 IS NULL OR snapshot = $2)
                 GROUP BY round
-            ) AS sampled JOIN (
-                SELECT round, count(*) AS all_pairs, count(DISTINCT segment), count(DISTINCT question_id) FROM survey_responses GROUP BY round
-            ) AS whole USING (round) WHERE pairs < all_pairs ORDER BY round""",
+            ) JOIN (
+                SELECT round, count(*) AS all_pairs,
+                    count(DISTINCT segment) AS all_segments, count(DISTINCT question_id) AS all_questions
+                FROM survey_responses GROUP BY round
+            ) USING (round) WHERE pairs < all_pairs ORDER BY round""",
         [list(options.rounds), options.snapshot],
     ).fetchall()
-    for name, _, pairs, segments, questions, _, all_pairs, all_segments, all_questions in samples:
+    for name, pairs, all_pairs, segments, all_segments, questions, all_questions in samples:
         part = f"{segments:,} of {format_count(all_segments, 'segment')}, {questions:,} of {format_count(all_questions, 'question')}"
         yield f"{name}: language models were asked {pairs:,} of {format_count(all_pairs, 'pair')} ({part})"
 

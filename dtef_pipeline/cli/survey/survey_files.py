@@ -67,10 +67,10 @@ def summary(result: RoundTables, seconds: float) -> Iterator[str]:
     quarantine = result.quarantine.to_pylist()
     pairs, segments = ([row for row in quarantine if (row["question_id"] is None) == is_whole] for is_whole in (False, True))
     questions = {row["question_id"]: row for row in rows.select(_READ_BACK[1:]).to_pylist()}
-    aside = [format_count(len(part), noun) for part, noun in ((pairs, "pair"), (segments, "whole segment")) if part]
+    counts = [format_count(len(part), noun) for part, noun in ((pairs, "pair"), (segments, "whole segment")) if part]
     yield (
         f"{round_id}: {format_count(len(pc.unique(rows['segment'])), 'segment')}, {format_count(len(questions), 'question')}, "
-        f"{format_count(len(rows), 'pair')}; {' and '.join(aside) or 'nothing'} in quarantine ({seconds:.1f} s)"
+        f"{format_count(len(rows), 'pair')}; {' and '.join(counts) or 'nothing'} in quarantine ({seconds:.1f} s)"
     )
     if quarantine:
         yield f"  quarantine: {_format_reasons(pairs, 'pair')}{'; ' * bool(pairs and segments)}{_format_reasons(segments, 'whole segment')}"

@@ -77,7 +77,7 @@ class GlobalDialogues:
         guideless = () if file.with_name(prefix + GUIDE).is_file() else (_NO_GUIDE,)
         named = path.absolute().name if path.is_dir() else prefix
         message = f"The round is named {named.upper()} after its folder, but its files have another name"
-        renames = (Finding("warning", "folder-named-otherwise", message, (prefix,)),) * (named.upper() != prefix.upper())
+        renames = () if named.upper() == prefix.upper() else (Finding("warning", "folder-named-otherwise", message, (prefix,)),)
         return Survey(
             round=find_round_name(named),
             name=f"Global Dialogues {prefix}",
@@ -190,10 +190,12 @@ def _keep_one_column_per_key(columns: Sequence[SegmentColumn], polls: Sequence[P
     by_key: dict[str, list[SegmentColumn]] = defaultdict(list)
     for c in columns:
         by_key[c.segment.key].append(c)
-    filled = {c.index for c in columns if any(row[c.index].strip() for poll in polls for row in poll.rows)}
     unique_columns = []
     for key, group in by_key.items():
-        full = group if len(group) == 1 else [c for c in group if c.segment.n or c.index in filled]
+        if len(group) == 1:
+            unique_columns += group
+            continue
+        full = [c for c in group if c.segment.n or any(row[c.index].strip() for poll in polls for row in poll.rows)]
         if len(full) > 1:
             problem = f"several columns make the same segment {key!r}"
             raise SurveyError(problem, where=where, line=1, arrived=[c.name for c in full], allowed="one column per segment")

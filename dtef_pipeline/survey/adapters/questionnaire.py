@@ -65,7 +65,7 @@ class Questionnaire:
         if missing := self._find_missing_questions(aggregate):
             files = list(dict.fromkeys(file for sources in missing.values() for file in sources))
             open_too = "" if self.guide else f" (including open questions, which only {guide} identifies)"
-            naming = f"{join_words([self.prefix + file for file in files])} name{'s' * (len(files) == 1)}"
+            naming = f"{join_words([self.prefix + file for file in files])} {'name' if len(files) > 1 else 'names'}"
             # Some files add an unpaired quotation mark.
             texts = tuple(text.strip('"') if text.count('"') == 1 else text for text in missing)
             yield Finding("error", MISSING_QUESTIONS, f"{naming} questions that {lacking} lacks{open_too}", texts)
@@ -220,8 +220,8 @@ def check_coverage(
             files.append(listing.file)
     if lines:
         names = list(dict.fromkeys(files))
-        naming = f"{join_words(names)} list{'s' * (len(names) == 1)} these segments among the answers to a question about the respondent"
-        message = f"{naming}, but {where} have no column for them"
+        naming = f"{join_words(names)} {'list' if len(names) > 1 else 'lists'} these segments"
+        message = f"{naming} among the answers to a question about the respondent, but {where} have no column for them"
         yield Finding("error", "lost-column", message, tuple(lines))
     if nameless:
         message = f"Some respondents are in no column of these attributes, so {where} may lack a column; compare with the questionnaire"

@@ -57,7 +57,7 @@ def format_percent(share: float) -> str:
 
 
 def join_words(items: Sequence[str], word: str = "and") -> str:
-    """Return `x`, `x and y`, or `x, y and z`."""
+    """Return `x`, `x and y`, or `x, y and z`. `word` stands before the last item."""
     *first, last = items
     return f"{', '.join(first)} {word} {last}" if first else last
 

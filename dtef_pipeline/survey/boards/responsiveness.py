@@ -93,10 +93,11 @@ def compute_responsiveness(
         return pd.DataFrame(RESPONSIVENESS.empty_table().to_pandas())
     shape = (clusters, len(groups))
     policy = _judge(_test_change(rows, shape), groups)
-    all_read = np.array_equal(rows.score, rows.parsed)
-    # Unparseable responses have fixed scores, so they dilute the noise.
-    noise = None if rows.noise is None else rows.noise * rows.answered[:, None].astype(np.float32)
-    readable = policy if all_read else _judge(_test_change(rows._replace(score=rows.parsed, noise=noise), shape), groups)
+    readable = policy
+    if not np.array_equal(rows.score, rows.parsed):
+        # Unparseable responses have fixed scores, so they dilute the noise.
+        noise = None if rows.noise is None else rows.noise * rows.answered[:, None].astype(np.float32)
+        readable = _judge(_test_change(rows._replace(score=rows.parsed, noise=noise), shape), groups)
     parsed_columns = readable[list(_READ_AT_BOTH)].rename(columns=_READ_AT_BOTH)
     table = pd.concat([groups, policy.drop(columns="n_pairs"), parsed_columns, _fit_slope(rows, shape)], axis=1)
     table["levels"] = _name_levels(cells.iloc[where]["context_level"].astype(str).to_numpy(), rows.group, len(groups))

@@ -79,10 +79,8 @@ def compute_segment_results(scores: pa.Table, survey: pa.Table) -> pa.Table:
 def _compute_segment_intervals(rows: pa.Table, scores: pa.Table, survey: pa.Table) -> tuple[npt.NDArray[Any], ...]:
     """Return the interval ends of each row's score, by segment."""
     low, high = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
-    score_rows, survey_rows = (
-        scores.select(SCORE_COLUMNS).combine_chunks(),
-        survey.select(ANSWER_AND_BATTERY_COLUMNS).combine_chunks(),
-    )
+    score_rows = scores.select(SCORE_COLUMNS).combine_chunks()
+    survey_rows = survey.select(ANSWER_AND_BATTERY_COLUMNS).combine_chunks()
     score_places, survey_places = _group_by_segment(scores), _group_by_segment(survey)
     place = np.zeros(len(scores), dtype=np.int64)
     for segment, places in sorted(_group_by_segment(rows).items()):

@@ -20,7 +20,6 @@ _SPREAD = (
 )
 _DIFFERENCE = ("difference", "interval")
 _DIFFERENCE_COLUMNS = (*_DIFFERENCE, "p_adjusted", "verdict")
-_REACTION = (*_DIFFERENCE, "p_adjusted", "verdict")
 _DEVIATION = ("deviation", "interval", "p_adjusted", "verdict")
 _REPEATED = ("icc", "interval", "within_sd", "rerun_detectable", "model_detectable")
 _COMPARED_IN = ("n_pairs", "n_items", "n_clusters", "note")
@@ -95,7 +94,7 @@ PUBLISHED = (
             "levels",
             "score_at_lowest_context",
             "score_at_highest_context",
-            *_REACTION,
+            *_DIFFERENCE_COLUMNS,
             "parsed_verdict",
             "slope",
             *_BASIS_COLUMNS,

@@ -199,12 +199,14 @@ def _read_line_response(item: dict[str, Any]) -> str | None:
 def _read_line_expected(item: dict[str, Any]) -> list[float]:
     values: Any = item.get("expected")
     rule = "allowed: a list of 2 or more finite numbers >= 0, not all zero"
-    is_list = isinstance(values, list) and len(values) > 1 and set(map(type, values)) <= {int, float}
-    try:
-        if is_list and min(values) >= 0 and 0 < math.fsum(map(float, values)) < math.inf:
-            return [float(value) for value in values]
-    except OverflowError:
-        raise DtefError(f"expected: a number is too large; {rule}") from None
+    is_numeric = isinstance(values, list) and len(values) > 1 and set(map(type, values)) <= {int, float}
+    if is_numeric and min(values) >= 0:
+        try:
+            numbers = [float(value) for value in values]
+        except OverflowError:
+            raise DtefError(f"expected: a number is too large; {rule}") from None
+        if 0 < sum(numbers) < math.inf:
+            return numbers
     raise DtefError(f"expected: got {_format_shown_value(values)}; {rule}")
 
 

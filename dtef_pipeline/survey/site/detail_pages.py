@@ -76,7 +76,7 @@ class DetailPages:
         if len(gaps):
             key = ["segment", "model_variant", "context_level", "condition"]
             rows = rows.merge(gaps[[*key, "verdict"]], on=key, how="left")
-        return _group_by_way(rows, ["segment"])
+        return _group_by_key_and_setting(rows, ["segment"])
 
     def _build_model_tables(self, setting_rows: Mapping[Any, pd.DataFrame]) -> list[Block]:
         """Return a table of models for each setting, unfolded for the first leaderboard."""
@@ -152,7 +152,7 @@ class DetailPages:
 
     @cached_property
     def _question_rows(self) -> Mapping[Any, Any]:
-        return _group_by_way(self.contents.boards["question"], ["round", "question_id"])
+        return _group_by_key_and_setting(self.contents.boards["question"], ["round", "question_id"])
 
     def _build_differences_section(self, question: QuestionPage) -> Section:
         """Return the segments whose answer is farthest from the population marginal, except those that the question defines."""
@@ -209,7 +209,7 @@ def _compare_with_others(spread: Spread) -> str:
     return f", {side} the {MARGINAL} ({show(spread.leave_one_out, 'score')})"
 
 
-def _group_by_way(rows: pd.DataFrame, key: list[str]) -> dict[Any, dict[Any, pd.DataFrame]]:
+def _group_by_key_and_setting(rows: pd.DataFrame, key: list[str]) -> dict[Any, dict[Any, pd.DataFrame]]:
     """Return the rows of each value of the key, by setting."""
     groups: dict[Any, dict[Any, pd.DataFrame]] = {}
     if len(rows):

@@ -96,8 +96,8 @@ SURVEY_SITE = FamilySite(
 
 def method(metric: str) -> list[str]:
     """Return paragraphs for the page on method. `metric` is the ranking metric of the boards."""
-    documented = {name: inspect.getdoc(getattr(metrics, name)) or "" for name in METRICS}
-    paragraphs = {name: " ".join(text.split("\n\n")[0].replace("`", "").split()) for name, text in documented.items()}
+    docstrings = {name: inspect.getdoc(getattr(metrics, name)) or "" for name in METRICS}
+    paragraphs = {name: " ".join(text.split("\n\n")[0].replace("`", "").split()) for name, text in docstrings.items()}
     return [
         "A pair is one question and one segment of a round. A cell is a pair at one context level and condition, averaged over draws. A "
         "cluster is a battery: the questions of one block, in all segments, linked over rounds. Intervals treat a battery as one "

@@ -94,9 +94,9 @@ def verdict(contents: SurveyContents, board: RankedBoard) -> str:
     perfect = f"; a {A_PERFECT_MODEL} would score {show(ceiling, 'score')}" if ceiling is not None else ""
     # The reference's score on the compared pairs may differ from that on all of its pairs.
     marginals = [row.score.value for row in board.rows if row.model.lower() == MARGINAL.lower()]
-    of_shared = show(result["of_reference"], "score")
-    is_shared = any(value is not None and show(value, "score") != of_shared for value in marginals)
-    shared = " on the pairs that both have" if is_shared else ""
+    compared_score = show(result["of_reference"], "score")
+    differs = any(value is not None and show(value, "score") != compared_score for value in marginals)
+    shared = " on the pairs that both have" if differs else ""
     perfect = f"{perfect} on all pairs" if perfect and shared else perfect
     marginal = f"the {MARGINAL} ({MARGINAL_MEANING})"
     beating = sum(1 for model in models if tests.get(model.model, {}).get("verdict") == families.BETTER)
