@@ -51,8 +51,6 @@ from resources.gateway.embedder import EmbeddingResult
 from resources.plugin_functions import evaluating, load_plugin_functions
 
 RUBRIC_BLUEPRINT = dg.DynamicPartitionsDefinition(name=RUBRIC_SPACE.name)
-RUBRIC_GROUP = {"group_name": "rubric"}
-"""The group of the family's assets in the UI."""
 _RESERVED = "reserved-id"
 """The error about a whole file, of which no part can be left out."""
 

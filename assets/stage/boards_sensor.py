@@ -50,9 +50,12 @@ def _find_stale(instance: dg.DagsterInstance, inputs: Inputs) -> dict[dg.AssetKe
     event = {item.asset_entry.asset_key: last for item in records if (last := item.asset_entry.last_materialization_record)}
     newest = {key: max((event[dep].storage_id for dep in deps if dep in event), default=0) for key, deps in inputs.items()}
     # The last event when the run of a roll-up began to read, or 0 if unknown.
-    runs = {key: instance.get_run_by_id(event[key].run_id) for key in inputs if key in event}
-    read_after = {key: int(run.tags.get(READ_AFTER_TAG, "0")) if run else 0 for key, run in runs.items()}
-    return {key: newest_id for key, newest_id in newest.items() if newest_id > read_after.get(key, 0)}
+    run_ids = {key: event[key].run_id for key in inputs if key in event}
+    runs = {run_id: instance.get_run_by_id(run_id) for run_id in set(run_ids.values())}
+    read_after = {run_id: int(run.tags.get(READ_AFTER_TAG, "0")) if run else 0 for run_id, run in runs.items()}
+    return {
+        key: newest_id for key, newest_id in newest.items() if newest_id > (read_after[run_ids[key]] if key in run_ids else 0)
+    }
 
 
 def boards_after_run(

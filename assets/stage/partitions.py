@@ -103,7 +103,7 @@ def roll_up(
 
 def process_of(run: dg.DagsterRun) -> Process | None:
     """Return the process of the command that started the run, or None if Dagster did or it is unknown."""
-    # Dagster copies tags to a re-execution, which is its own.
+    # Dagster copies the tag to a re-execution, which no command started.
     tag = "" if run.parent_run_id else run.tags.get(PROCESS_TAG, "")
     return Process(**json.loads(tag)) if tag.startswith("{") else None
 

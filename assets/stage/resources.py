@@ -152,7 +152,7 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @property
     def call_listener(self) -> CallsOfStage | None:
-        """Is told the outcomes of the current stage's requests."""
+        """The listener that receives the outcomes of the current stage's requests, if any."""
         return self._call_listener
 
     def track_calls(self, listener: CallsOfStage | None) -> None:

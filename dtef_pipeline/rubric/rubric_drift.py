@@ -171,7 +171,7 @@ def describe_judge_condition(row: Row) -> str:
 
 
 RUBRIC_ANCHORS = AnchorSubject(
-    200,
+    n=200,
     reads=("rubric_responses", "rubric_criteria", "rubric_prompts", "rubric_scores", "rubric_runs"),
     pool=_load_anchor_pool,
     add_texts=_add_anchor_texts,

@@ -25,9 +25,7 @@ from dtef_pipeline.text.number_words import format_count
 
 _OF_RESPONSE_KEY = ("model", "model_variant", "temperature", "system_index", "draw")
 _OF_CRITERION_KEY = ("block", "path", "position")
-_PROMPT_COLUMNS = (
-    *("prompt", "position", "weight", "messages", "systems", "temperatures", "ideal", "description", "citation"),
-)
+_PROMPT_COLUMNS = ("prompt", "position", "weight", "messages", "systems", "temperatures", "ideal", "description", "citation")
 _CRITERION_COLUMNS = (*("prompt", *_OF_CRITERION_KEY, "kind", "text", "fn", "args", "weight", "citation", "source", "fault"),)
 _RESPONSE_COLUMNS = (
     *("prompt", *_OF_RESPONSE_KEY, "status", "text", "turns", "truncated", "error", "finish_reason", "served_model"),

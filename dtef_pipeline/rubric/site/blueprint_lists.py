@@ -12,7 +12,7 @@ import pandas as pd
 from dtef_pipeline.rubric.board import MIN_BLUEPRINTS, TEST_TAG
 from dtef_pipeline.rubric.hybrid import ScoringPolicy, compute_hybrid_at, find_crossing
 from dtef_pipeline.rubric.run_comparison import describe_unlike_runs, select_averaged_runs
-from dtef_pipeline.rubric.site.rubric_rows import RubricRows, describe_best_model, ranked_board
+from dtef_pipeline.rubric.site.rubric_rows import RubricRows, build_ranked_board, describe_best_model
 from dtef_pipeline.site.content import Column, Fold, Link, Page, Section, Table, TemplateBlock, convert_to_rows, is_unknown
 from dtef_pipeline.site.family_content import RankedBoard
 from dtef_pipeline.site.leaderboard import board_block
@@ -105,7 +105,7 @@ def _build_tag_board(rows: RubricRows, tag: str) -> RankedBoard:
     """Return the scored models of a tag, ranked or not, best first."""
     part_rows = rows.select_part_rows("tag", tag)
     scored_rows = part_rows[part_rows["score"].notna()].sort_values(["score", "model"], ascending=[False, True])
-    return ranked_board(f"Mean score over the blueprints tagged {tag}", convert_to_rows(scored_rows), "Blueprints")
+    return build_ranked_board(f"Mean score over the blueprints tagged {tag}", convert_to_rows(scored_rows), "Blueprints")
 
 
 def build_tag_pages(rows: RubricRows) -> Iterator[Page]:

@@ -22,7 +22,7 @@ from dtef_pipeline.rubric.score_rows import parse_policy
 from dtef_pipeline.rubric.site.blueprint_lists import RUBRIC_CRUMB
 from dtef_pipeline.rubric.site.judges import AGREEMENT_HOW, FINDING_COLUMNS, format_agreement
 from dtef_pipeline.rubric.site.prompt_parts import POINT_ENDS, build_prompt_data, build_prompt_part, truncate_model_text
-from dtef_pipeline.rubric.site.rubric_rows import RubricRows, describe_best_model, judge_words, ranked_board
+from dtef_pipeline.rubric.site.rubric_rows import RubricRows, build_ranked_board, describe_best_model, judge_words
 from dtef_pipeline.site.content import (
     Block,
     Chart,
@@ -278,7 +278,7 @@ def _rank_models(rows: RubricRows, run: BlueprintRun) -> RankedBoard:
     entries = {row["model"]: row for row in convert_to_rows(board_rows[board_rows["snapshot"] == run.snapshot])}
     scores = {row["model"]: {**row, "score": row["hybrid"]} for row in run.list_scores_at(MODEL_LEVEL)}
     model_rows = [entries.get(model) or scores[model] for model in run.models]
-    return ranked_board("Mean score over prompts, 0-1, higher is better", model_rows, "Prompts scored")
+    return build_ranked_board("Mean score over prompts, 0-1, higher is better", model_rows, "Prompts scored")
 
 
 def _describe_hardest(run: BlueprintRun) -> str:

@@ -23,7 +23,7 @@ from dtef_pipeline.rubric.site.blueprint_lists import (
 from dtef_pipeline.rubric.site.blueprint_pages import blueprint_pages
 from dtef_pipeline.rubric.site.judges import build_data_sections, judge_sections
 from dtef_pipeline.rubric.site.model_sections import RubricsOfModel
-from dtef_pipeline.rubric.site.rubric_rows import RubricRows, ranked_board
+from dtef_pipeline.rubric.site.rubric_rows import RubricRows, build_ranked_board
 from dtef_pipeline.site.content import DataFile, Page, convert_to_rows
 from dtef_pipeline.site.family_content import FamilyContent, FamilySite, RankedBoard
 from dtef_pipeline.site.number_text import show_with_interval
@@ -58,7 +58,7 @@ def read(connection: duckdb.DuckDBPyConnection) -> FamilyContent:
     """Return the view of rubrics."""
     rows = RubricRows(connection)
     board_rows = rows.cut("overall").sort_values(["rank", "score", "model"], ascending=[True, False, True])
-    board = ranked_board(_MEASURE, convert_to_rows(board_rows), "Blueprints", _LEADERBOARD_HOW)
+    board = build_ranked_board(_MEASURE, convert_to_rows(board_rows), "Blueprints", _LEADERBOARD_HOW)
     return FamilyContent(
         _describe_best(rows, board),
         [board] if board.rows else [],

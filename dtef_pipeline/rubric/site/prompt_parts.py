@@ -56,13 +56,16 @@ def build_prompt_part(
         "matrix": _build_criteria_matrix(rows, run, name),
         "n_responses": len(responses),
         "path": data and data.path,
-        "data": data
-        and is_sampled
-        and {**data.value, "sample": [*data.value["responses"][:1], *data.value["responses"][1:][-1:]]},
+        "data": data and is_sampled and {**data.value, "sample": _select_ends(data.value["responses"])},
         "blueprint": run.id,
         "is_open": is_open,
     }
     return TemplateBlock("rubric/prompt.html.j2", values)
+
+
+def _select_ends(responses: Sequence[Any]) -> list[Any]:
+    """Return the first and the last response; the only one once."""
+    return [*responses[:1], *responses[1:][-1:]]
 
 
 def _describe_prompt(prompt: StoredRow) -> dict[str, str]:

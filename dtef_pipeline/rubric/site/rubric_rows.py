@@ -133,7 +133,7 @@ def judge_words(judge: str) -> str:
     return f"{match[2]} ({match[1]}{f', {match[3]} classes' if match[3] else ''})" if match else judge
 
 
-def ranked_board(measure: str, rows: Iterable[Mapping[str, Any]], parts: str, how: str = "") -> RankedBoard:
+def build_ranked_board(measure: str, rows: Iterable[Mapping[str, Any]], parts: str, how: str = "") -> RankedBoard:
     """Return the board of rows of `rubric_board`, best first. `parts`: heading of the parts that a score averages."""
     columns = (
         Column("coverage", "Coverage", "number", "Weighted share of the criteria that are met, 0-1"),

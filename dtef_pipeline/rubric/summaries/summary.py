@@ -79,7 +79,7 @@ class ExecutiveSummary(NamedTuple):
     """The summary of one analyst."""
 
     status: str
-    """ok: all blocks are there; partial: some are; unreadable: none is; error: a call failed for good; budget: one was reached before it."""
+    """ok: all blocks are there; partial: some are; unreadable: none is; error: a call failed for good; budget: a budget was reached first."""
     reason: str | None
     """Why it is not whole; None: it is."""
     reply: AnalystReply
