@@ -230,6 +230,8 @@ def _describe_allowed(kind: str, message: str) -> str:
     text = re.sub(r"^\w+ should (be |have |match )?", "", message)
     if kind == "literal_error":
         return text.replace("'", "").replace(" or ", ", ")
+    if kind == "string_pattern_mismatch":  # its commas are part of the pattern
+        return text
     return re.sub(r"( after validation)?,.*", "", text)
 
 
