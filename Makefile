@@ -2,8 +2,6 @@
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
-# Many tests wait for a process, a server or a browser: with one worker more than processors, another test runs meanwhile.
-TEST_WORKERS = $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 STATE := .dtef
 DEMO_SUITES := --suites data/questions/suites.yaml
 export DAGSTER_HOME := $(CURDIR)/$(STATE)/dagster
@@ -70,7 +68,7 @@ test: setup ## run all checks: formatting, lint, types and tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	@mkdir -p $(STATE); $(BIN)/mypy > $(STATE)/mypy.log 2>&1 & types=$$!; \
-	$(BIN)/python -m pytest -n $(TEST_WORKERS) --maxprocesses 4 --dist worksteal $(THOROUGH); tests=$$?; \
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal $(THOROUGH); tests=$$?; \
 	wait $$types; types=$$?; cat $(STATE)/mypy.log; \
 	exit $$((tests | types))
 

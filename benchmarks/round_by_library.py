@@ -125,9 +125,9 @@ def library_roll_ups_pass(survey: Path, round_id: str) -> None:
     tables = house.connect(only=BOARD_SOURCES)
     copy_into_memory(tables, BOARD_SOURCES, TEXT_COLUMNS, KEYS)
     with ThreadPoolExecutor(len(TARGETS)) as threads:
-        targets_option = list(threads.map(lambda targets: _views(tables, targets), TARGETS))
-    for table in targets_option[0]:
-        rows = pd.concat([made[table] for made in targets_option], ignore_index=True)
+        tables_by_target = list(threads.map(lambda targets: _views(tables, targets), TARGETS))
+    for table in tables_by_target[0]:
+        rows = pd.concat([made[table] for made in tables_by_target], ignore_index=True)
         schema = TABLES[table].schema
         names = rows.columns if schema is None else schema.names
         written = pa.Table.from_pandas(rows[names], schema=schema, preserve_index=False)

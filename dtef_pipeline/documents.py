@@ -216,8 +216,9 @@ def _describe_bounds(model: type[BaseModel], place: Place, limits: Mapping[str, 
     """Return both bounds of the number at a place: `1 to 5`, or `more than 0`. `limits`: the one that was broken; "" without one."""
     broken = {name: limits[name] for name in _LIMITS if name in limits}
     info = _find_owner(model, place).model_fields.get(str(place[-1])) if broken and place else None
-    stated = [(name, limit) for limit in info.metadata for name in _LIMITS if hasattr(limit, name)] if info else []
-    bounds = {name: f"{value:,.12g}" for name, value in ({n: getattr(limit, n) for n, limit in stated} | broken).items()}
+    constraints = info.metadata if info else []
+    stated = {name: getattr(limit, name) for limit in constraints for name in _LIMITS if hasattr(limit, name)}
+    bounds = {name: f"{value:,.12g}" for name, value in (stated | broken).items()}
     if {"ge", "le"} <= bounds.keys():
         return f"{bounds['ge']} to {bounds['le']}"
     return " and ".join(_LIMITS[name].format(bounds[name]) for name in _LIMITS if name in bounds)
@@ -230,6 +231,8 @@ def _describe_allowed(kind: str, message: str) -> str:
     text = re.sub(r"^\w+ should (be |have |match )?", "", message)
     if kind == "literal_error":
         return text.replace("'", "").replace(" or ", ", ")
+    if kind == "string_pattern_mismatch":  # its commas are part of the pattern
+        return text
     return re.sub(r"( after validation)?,.*", "", text)
 
 

@@ -90,24 +90,23 @@ _RULE_COLUMNS = (
 
 def drift_page(contents: SiteContents) -> Page:
     """Build the page over all families."""
-    sections = [_build_family_section(contents, family) for family in contents.families]
-    loud = []
-    for section, family in zip(sections, contents.families, strict=True):
+    loud, quiet = list[Section](), list[Section]()
+    for family in contents.families:
         judges = contents.rows.frame("judge_drift", {"family": family.name})
         rows = [*contents.drift_rows[family.name], *convert_to_rows(judges)]
-        if any(row["verdict"] in NEWS for row in rows):
-            loud.append(section)
-    quiet = [section for section in sections if section not in loud]
+        has_news = any(row["verdict"] in NEWS for row in rows)
+        (loud if has_news else quiet).append(_build_family_section(contents, family))
+    sections = list(loud)
     if quiet:
         lines = Prose(_join_same_answers((section.title, section.answer) for section in quiet if not section.blocks))
         folds = [Fold(f"{section.title}: {section.answer}", section.blocks) for section in quiet if section.blocks]
         title, guide = ("Families without an alarm", "") if loud else ("All families", _DRIFT_GUIDE if folds else "")
-        loud.append(Section("quiet", title, [*folds, lines], guide=guide))
+        sections.append(Section("quiet", title, [*folds, lines], guide=guide))
     return Page(
         DRIFT_PAGE,
         "Drift",
         describe_drifted(contents),
-        loud,
+        sections,
         introduction="Do models still answer the same prompts as they did before?",
     )
 

@@ -18,7 +18,7 @@ _NO_USAGE: Mapping[str, Any] = {}
 
 
 class Bill(NamedTuple):
-    """The usage of a call, in the fields of a `Reply`; None if not reported."""
+    """The usage and cost of a call; None if not reported."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None

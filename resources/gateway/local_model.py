@@ -17,6 +17,7 @@ import re
 import string
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +66,11 @@ class LocalTransport:
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="local-model")
         self._server: Any = None
+
+    @cached_property
+    def _weights_name(self) -> str | None:
         weights = _find_weights()
-        self._weights_name = weights.name if weights else None
+        return weights.name if weights else None
 
     def problem(self, spec: ModelSpec) -> str | None:
         if spec.model == LOCAL_EMBEDDER:

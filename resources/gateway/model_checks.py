@@ -82,8 +82,8 @@ def refuse_early(
     prices in litellm's list, whose import takes seconds; it lacks models at their own address.
 
     Raises:
-        GatewayError: a required model cannot be called: no key, no package, no price under a limit in
-    dollars; or two models would send the same request.
+        GatewayError: a required model cannot be called: no key, no package, no price under a limit in dollars; or two models would send
+            the same request.
     """
     specs = [spec for spec in models if not spec.is_computed]
     problems = {spec.name: problem for spec in specs if (problem := find_quick_problem(spec, environ))}

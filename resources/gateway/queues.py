@@ -31,7 +31,7 @@ def find_provider(spec: ModelSpec) -> str:
     `openai`, `anthropic`, `local`; `openai/127.0.0.1:8000`.
     """
     provider = spec.model.partition("/")[0]
-    # Without user and password: pools have this name.
+    # Without user and password: Dagster's pools have this name.
     return f"{provider}/{urlsplit(spec.api_base).netloc.rpartition('@')[2]}" if spec.api_base else provider
 
 

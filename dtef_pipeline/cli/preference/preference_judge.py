@@ -11,9 +11,9 @@ import click
 
 from assets.preference.preference_panel import vote_settings
 from dtef_pipeline.asking.calls import Ask
-from dtef_pipeline.asking.episodes import EpisodeResult, play
+from dtef_pipeline.asking.episodes import play
 from dtef_pipeline.asking.models import Budget, ModelSpec
-from dtef_pipeline.asking.request import Failure, Request, Response
+from dtef_pipeline.asking.request import Failure, Request
 from dtef_pipeline.cli.stage_runs import parse_budgets, print_usage
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
@@ -117,10 +117,10 @@ def _take(
     """Judge the pairs in both orders, and store the votes."""
     names = store.hidden_names()
     pairs = [store.reviewer_view(pair_id, names) for pair_id in pair_ids]
-    outcomes = play([PairEpisode(pair, spec, order) for pair in pairs for order in PAIR_ORDERS], ask, gateway.store.responses)
+    results = play([PairEpisode(pair, spec, order) for pair in pairs for order in PAIR_ORDERS], ask, gateway.store.responses)
     votes = []
     for place, pair in enumerate(pairs):
-        verdict = pair_verdict(_list_outcomes(outcomes[2 * place]), _list_outcomes(outcomes[2 * place + 1]))
+        verdict = pair_verdict(results[2 * place].outcomes, results[2 * place + 1].outcomes)
         tally.first += verdict.first
         tally.n_decided += verdict.n_decided
         if verdict.choice is None:
@@ -131,10 +131,6 @@ def _take(
         votes.append(Ballot(pair.pair_id, reviewer_id, verdict.choice, 1, verdict.justification))
     tally.votes += len(votes)
     store_judge_votes(store, votes)
-
-
-def _list_outcomes(outcome: EpisodeResult) -> list[Response | Failure]:
-    return [*outcome.responses, *([outcome.failure] if outcome.failure else [])]
 
 
 def _format_tally(tally: _Tally, pairs: int) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.asking.request import LAST_ERROR, Failure, Request, Response
+from dtef_pipeline.asking.request import LAST_ERROR, Request, Response
 from dtef_pipeline.judging.judgement import CALL_FAILED, CUT_SHORT, JUDGE_ROLE, OVER_BUDGET
 from dtef_pipeline.judging.judges import is_self_judged, replace_sampling
 from dtef_pipeline.judging.replies import EMPTY, UNREADABLE
@@ -96,7 +96,6 @@ def make_verdict_row(
         reply, error = _read(result.responses[-1]), None
         if reply.score is None and _is_cut(result.responses[-1]):
             reply = replace(reply, reason=CUT_SHORT)
-    outcomes: list[Response | Failure] = [*result.responses, *([result.failure] if result.failure else [])]
     costs = [response.cost_usd for response in result.responses if response.cost_usd is not None]
     return {
         "evaluator": task.evaluator,
@@ -105,9 +104,9 @@ def make_verdict_row(
         "score": reply.score,
         "reason": reply.reason,
         "explanation": reply.explanation,
-        "attempts": len(outcomes) - (reply.reason == SKIPPED_BUDGET),
+        "attempts": len(result.outcomes) - (reply.reason == SKIPPED_BUDGET),
         "raw": [response.text for response in result.responses],
-        "request_keys": [outcome.request_key for outcome in outcomes],
+        "request_keys": [outcome.request_key for outcome in result.outcomes],
         "prompt_tokens": _sum([response.prompt_tokens for response in result.responses]),
         "completion_tokens": _sum([response.completion_tokens for response in result.responses]),
         "cost_usd": fsum(costs) if costs and len(costs) == len(result.responses) else None,
