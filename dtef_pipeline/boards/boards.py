@@ -6,7 +6,7 @@ response counts. Conditions are never mixed, so `n_pairs`, the number of cells b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ import pandas as pd
 
 from dtef_pipeline.asking.models import COMPUTED
 from dtef_pipeline.boards.board_subject import BoardSubject, Codes, Noise
-from dtef_pipeline.boards.cells import BoardOptions, identify, load_cells, require_current_scores
+from dtef_pipeline.boards.cells import BoardOptions, identify, load_cells, load_scores_by_metric, require_current_scores
 from dtef_pipeline.boards.intervals import board_intervals
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
@@ -246,10 +246,23 @@ def _rank_by_metrics(
     cells = evidence.cells if evidence else load_cells(connection, options)
     frame = _compute_board(cells, (), options.subject).assign(metric=options.metric)
     frame = frame[[*keys, "n_pairs", "score", "parse_rate", "metric"]]
-    for metric in options.subject.metrics:
-        metric_cells = cells if metric == options.metric else load_cells(connection, replace(options, metric=metric))
-        ranked = _compute_board(metric_cells, (), options.subject)[[*keys, "score", "rank"]]
+    for metric, ranked in _iterate_metric_ranks(connection, options):
         ranks = ranked.rename(columns={"score": metric, "rank": f"{metric}_rank"})
         frame = frame.merge(ranks, on=keys, how="left", suffixes=("", "_"))
     errors = cells.astype(dict.fromkeys(keys, str)).groupby(keys)[corrected].mean()
     return frame.merge(errors, left_on=keys, right_index=True, how="left")
+
+
+def _iterate_metric_ranks(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield each metric with the keys of the overall board's rows and their `score` and `rank`."""
+    subject = options.subject
+    names = [*MODEL, *subject.keys.asked, "score", "rank"]
+    if options.cells == "shared":  # which cells these are depends on the metric
+        for metric in subject.metrics:
+            yield metric, _compute_board(load_cells(connection, replace(options, metric=metric)), (), subject)[names]
+        return
+    cells = load_scores_by_metric(connection, options)
+    places = _locate_cells(cells, (), subject)
+    rows = places.rows.astype(str)
+    for metric in subject.metrics:
+        yield metric, rows.assign(**_rank_rows(places, cells[metric].to_numpy(np.float64), subject))[names]

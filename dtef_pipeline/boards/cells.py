@@ -16,6 +16,7 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
 
 from dtef_pipeline.asking.snapshot_order import build_place_sql, snapshot_order
 from dtef_pipeline.boards.board_subject import BoardSubject
@@ -75,9 +76,10 @@ class BoardOptions:
         return None
 
 
-def policy_sql(options: BoardOptions) -> str:
-    """Return the published policy under the board's metric as an SQL expression over `scores` columns."""
-    similarity = f"1 - {options.metric}" if options.metric in options.subject.distances else options.metric
+def policy_sql(options: BoardOptions, metric: str | None = None) -> str:
+    """Return the published policy under a metric (default: the board's) as an SQL expression over `scores` columns."""
+    metric = metric or options.metric
+    similarity = f"1 - {metric}" if metric in options.subject.distances else metric
     credits = options.subject.credits.items()
     fixed = " ".join(f"WHEN '{status}' THEN {score}" for status, score in credits if score is not None)
     return f"CASE status WHEN 'ok' THEN {similarity} {fixed} END"
@@ -118,10 +120,7 @@ def cells_sql(connection: duckdb.DuckDBPyConnection, options: BoardOptions, expr
     , cells AS (SELECT own.* FROM own SEMI JOIN shared USING ({cell}))"""
     descriptions = "".join(f"any_value({name}) AS {name}, " for name in keys.described)
     corrected = "".join(f"avg({name}) AS {name}, " for name in options.subject.corrected)
-    score, place = policy_sql(options), "0"
-    if options.snapshot is None:
-        with require_current_scores(keys):
-            place = build_place_sql(snapshot_order(connection))
+    score, place = policy_sql(options), _snapshot_place_sql(connection, options)
     return f"""
     WITH own AS (
         SELECT {cell}, {model}, snapshot, {descriptions}
@@ -134,6 +133,14 @@ def cells_sql(connection: duckdb.DuckDBPyConnection, options: BoardOptions, expr
         ) = 1
     ){shared if options.cells == "shared" else ", cells AS (FROM own)"}
     """
+
+
+def _snapshot_place_sql(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> str:
+    """Return the place of a row's snapshot among all as an SQL expression; 0 if the options choose one."""
+    if options.snapshot is not None:
+        return "0"
+    with require_current_scores(options.subject.keys):
+        return build_place_sql(snapshot_order(connection))
 
 
 @contextmanager
@@ -180,14 +187,48 @@ def load_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> 
         {cells_sql(connection, options)}, reference AS ({reference})
         SELECT {named}, score, parsed_score, {", ".join((*subject.corrected, *COUNT_COLUMNS))}, {facts}, {references}
         FROM cells LEFT JOIN reference USING ({pair})
-        ORDER BY {", ".join((*MODEL, *reversed(subject.keys.asked), *subject.keys.pair))}
+        ORDER BY {_order_by_sql(subject.keys)}
         """
     with require_current_scores(subject.keys):
-        rows = connection.sql(query, params=parameters(options)).to_arrow_table()
-    for name in {*subject.keys.row, *subject.keys.described} & set(rows.column_names):
+        rows = _make_categorical(connection.sql(query, params=parameters(options)).to_arrow_table(), subject.keys)
+    return add_clusters(rows, connection, subject)
+
+
+def load_scores_by_metric(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
+    """Return the `score` of `load_cells` under every metric, one column per metric, with the columns that identify a row.
+
+    One query for all metrics takes a quarter of the time of one per metric. One row per cell and model variant, regardless of
+    `options.cells` and `options.metric`. Under each metric the latest snapshot with a score counts.
+    """
+    connection.execute("SET threads = 1")
+    subject = options.subject
+    columns = ", ".join((*subject.keys.cell, *MODEL))
+    means = ", ".join(f"avg({policy_sql(options, metric)}) AS {metric}" for metric in subject.metrics)
+    latest = ", ".join(f"arg_max({metric}, place) AS {metric}" for metric in subject.metrics)
+    place = _snapshot_place_sql(connection, options)
+    query = f"""
+        WITH of_snapshots AS (
+            SELECT {columns}, {place} AS place, {means} FROM scores WHERE {_cells_where_sql(options)} GROUP BY {columns}, snapshot
+        )
+        SELECT {columns}, {latest} FROM of_snapshots GROUP BY {columns}
+        ORDER BY {_order_by_sql(subject.keys)}
+        """
+    with require_current_scores(subject.keys):
+        return _make_categorical(connection.sql(query, params=parameters(options)).to_arrow_table(), subject.keys)
+
+
+def _order_by_sql(keys: Keys) -> str:
+    """Return the SQL of the columns that sort cells, so that equal scores are added in the same order."""
+    return ", ".join((*MODEL, *reversed(keys.asked), *keys.pair))
+
+
+def _make_categorical(rows: pa.Table, keys: Keys) -> pd.DataFrame:
+    """Return the rows with text columns as categories."""
+    for name in {*keys.row, *keys.described} & set(rows.column_names):
         place = rows.schema.get_field_index(name)
         rows = rows.set_column(place, name, rows.column(place).combine_chunks().dictionary_encode())
-    return add_clusters(rows.to_pandas(), connection, subject)
+    frame: pd.DataFrame = rows.to_pandas()
+    return frame
 
 
 def add_clusters(rows: pd.DataFrame, connection: duckdb.DuckDBPyConnection, subject: BoardSubject) -> pd.DataFrame:
