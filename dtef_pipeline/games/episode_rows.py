@@ -21,7 +21,6 @@ from dtef_pipeline.games.personas import Player
 from dtef_pipeline.games.tables import EPISODE_TURNS, EPISODES
 
 PLAYED_EPISODE, OUT_OF_BUDGET = "played", "skipped_budget"
-EPISODE_STATES = (PLAYED_EPISODE, OUT_OF_BUDGET, "error")
 _NO_REQUESTS = EpisodeResult()
 _FROM_PLAN = ("league", "scenario", "version", "snapshot", "truth_id")
 

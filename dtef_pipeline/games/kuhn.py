@@ -21,8 +21,6 @@ from dtef_pipeline.games.small_poker import (
     make_strategy_baseline,
 )
 
-KUHN_VALUE = -1 / 18
-"""Chips that the first seat wins per hand with perfect play."""
 KUHN_ALPHA = 1 / 3
 """Share of its jacks with which the first seat of `nash` bets; any share from 0 to 1/3 is perfect."""
 _JACK_BET_RATE = GameMetric(

@@ -9,7 +9,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
 import sqlalchemy as sa
@@ -22,10 +21,6 @@ from resources.votes.vote_tables import BEGINNING, decode_time, find_noted_actio
 
 GameDocumentKind = Literal["persona", "scenario"]
 DOCUMENT_KINDS: tuple[GameDocumentKind, ...] = get_args(GameDocumentKind)
-
-
-FIRST_STATUS: Mapping[GameDocumentKind, str] = MappingProxyType({"persona": "draft", "scenario": "experimental"})
-"""The first status of every version."""
 
 
 class DocumentChanged(DtefError):
