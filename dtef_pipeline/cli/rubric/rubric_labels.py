@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 import pandas as pd
 
-from dtef_pipeline.cli.families import filter_by_patterns
+from dtef_pipeline.cli.families import filter_by_patterns, require_table
 from dtef_pipeline.cli.terminal import print_table, say
 from dtef_pipeline.cli.warehouse_access import open_warehouse, reads_tables
 from dtef_pipeline.errors import ConfigError, WarehouseError
@@ -49,8 +49,7 @@ def sample(
     from dtef_pipeline.rubric.labels.label_sheet import add_draw, draw_id, sample_labels, write_sheet_csv
 
     warehouse = open_warehouse()
-    if "rubric_scores" not in warehouse.tables():
-        raise ConfigError(f"no rubric_scores in {warehouse.root} yet: `dtef rubric run` asks and scores")
+    require_table(warehouse, "rubric_scores", "`dtef rubric run` makes them")
     material = warehouse.query(
         lambda connection: _load_material(connection, blueprints, next(iter(snapshots), None)), only=_SAMPLE_READS
     )

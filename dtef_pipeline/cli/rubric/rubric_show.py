@@ -13,9 +13,10 @@ import pandas as pd
 import pyarrow.compute as pc
 
 from dtef_pipeline.asking.snapshot_order import sort_snapshots
+from dtef_pipeline.cli.families import require_table
 from dtef_pipeline.cli.terminal import compute_terminal_fit, print_table, say
 from dtef_pipeline.cli.warehouse_access import reads_tables
-from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.report.row_reader import StoredRows
 from dtef_pipeline.report.terminal import format_column_intervals, render
 from dtef_pipeline.rubric.blueprint.model import EXTRACTED
@@ -47,9 +48,8 @@ _ORDER_OF_JUDGEMENTS = (*ITEM_KEYS[2:], "judge", "judge_draw")
 
 def require_blueprint(warehouse: Warehouse, blueprint: str) -> None:
     """Raise an error, with the nearest names, if the blueprint has no scores."""
+    require_table(warehouse, "rubric_scores", "`dtef rubric run` makes them")
     names = warehouse.values("rubric_scores", "blueprint")
-    if not names:
-        raise WarehouseError(f"no rubric_scores in {warehouse.root} yet: `dtef rubric run` makes them")
     if blueprint not in names:
         keys = warehouse.values("rubric_blueprints", "blueprint")
         remedy = f"it has no scores yet: `dtef rubric run --blueprint {blueprint}` makes them" if blueprint in keys else ""
