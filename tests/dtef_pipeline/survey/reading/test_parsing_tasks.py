@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.fuzz_parser import READINGS
 from dtef_pipeline.survey.reading.parsing import AS_IN_THE_SURVEY, Reading, parse_response, parse_responses
 from dtef_pipeline.survey.tables import READING
 
@@ -157,7 +156,7 @@ TEXTS = st.sampled_from(
     ]
 )  # fmt: skip
 HOW = st.sampled_from(
-    [*READINGS[:3], AS_IN_THE_SURVEY, FOUR_PEOPLE, FOUR_PEOPLE_COT, SECOND, SECOND_COT, LAST_FIRST, COT, Reading(order=(1, 0)),
+    [Reading(), Reading(marked=True), AS_IN_THE_SURVEY, FOUR_PEOPLE, FOUR_PEOPLE_COT, SECOND, SECOND_COT, LAST_FIRST, COT, Reading(order=(1, 0)),
      Reading(order=(0, 0, 1)), Reading("individuals", order=(1, 2, 0), individuals=4), Reading(order=(1, 2, 0), place=0, size=2, marked=True)]
 )  # fmt: skip
 
