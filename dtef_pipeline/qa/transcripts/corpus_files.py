@@ -32,8 +32,8 @@ _DOCUMENT_FORM = '{"page_content": text, "metadata": {"FILE": text, ...}}'
 _CORPUS_FORM = f"a JSON list of {_DOCUMENT_FORM}, or a folder with {_METADATA_TABLE} and {_INTERVIEWS}/*.csv"
 _TEXT_FORM = "text without NUL and unpaired surrogates, not blank"
 _MAX_TURN_DIGITS = 9
-MetadataRows = Mapping[str, dict[str, MetadataValue]]
-"""Metadata by FILE."""
+MetadataRows = Mapping[str, tuple[int, dict[str, MetadataValue]]]
+"""Line and metadata by FILE."""
 
 
 def load_corpus(path: Path, *, strict: bool = False) -> Corpus:
@@ -50,8 +50,9 @@ def load_corpus(path: Path, *, strict: bool = False) -> Corpus:
     except RowFault as fault:
         raise ItemError(fault.text, where=str(path), arrived=fault.found, allowed=_CORPUS_FORM) from None
     if not transcripts:
-        problem = f"no document can be used: {log.findings[0]}" if log.findings else "an empty corpus"
-        raise ItemError(problem, where=str(path), allowed=_CORPUS_FORM)
+        if not log.findings:
+            raise ItemError("an empty corpus", where=str(path), allowed=_CORPUS_FORM)
+        raise ItemError(f"no document can be used: {log.findings[0]}", where=str(path))
     return Corpus(tuple(transcripts), log.findings)
 
 
@@ -97,7 +98,8 @@ def _read_corpus_folder(path: Path, log: ItemLog) -> list[Transcript]:
         raise ItemError(fault.text, where=str(table), arrived=fault.found, allowed=fault.allowed) from None
     files = sorted((path / _INTERVIEWS).glob("*.csv"))
     for name in sorted(records.keys() - {file.name for file in files}):
-        log.log_error(_make_fault("an interview without a file", name, f"the name of a file in {_INTERVIEWS}/"), table)
+        fault = _make_fault("an interview without a file", name, f"the name of a file in {_INTERVIEWS}/")
+        log.log_error(fault, table, records[name][0])
     transcripts = []
     for file in files:
         try:
@@ -127,14 +129,14 @@ def _read_table(path: Path, columns: Sequence[str], log: ItemLog) -> Iterator[tu
 
 
 def _read_metadata_rows(table: Path, log: ItemLog) -> MetadataRows:
-    """Return the metadata by FILE. Raises RowFault if the nine columns are incomplete."""
-    records: dict[str, dict[str, MetadataValue]] = {}
+    """Return line and metadata by FILE. Raises RowFault if the nine columns are incomplete."""
+    records: dict[str, tuple[int, dict[str, MetadataValue]]] = {}
     for line, cells in _read_table(table, METADATA_FIELDS, log):
         try:
             metadata = read_metadata_cells(cells)
             if metadata[FILE_FIELD] in records:
                 raise _make_fault("FILE occurs twice", metadata[FILE_FIELD], "one row per FILE")
-            records[str(metadata[FILE_FIELD])] = metadata
+            records[str(metadata[FILE_FIELD])] = line, metadata
         except RowFault as fault:
             log.log_error(fault, table, line)
     return records
@@ -152,7 +154,7 @@ def _read_interview(file: Path, records: MetadataRows, log: ItemLog) -> Transcri
             log.log_error(fault, file, line)
     if not turns:
         raise _make_fault("an interview without turns", None, f"rows of {', '.join(INTERVIEW_COLUMNS)}")
-    return Transcript(file.name, tuple(turns), records[file.name])
+    return Transcript(file.name, tuple(turns), records[file.name][1])
 
 
 def _read_turn(cells: Mapping[str, str], before: int) -> SpokenTurn:

@@ -90,7 +90,7 @@ def test_bad_turns_are_left_out_by_line_and_the_rest_goes_on(tmp_path: Path) -> 
         (ROW.replace("2024", "about 1990"), "metadata YEAR; got 'about 1990'; allowed: a whole number, 0-9999"),
         (ROW.replace("one.csv", ""), "metadata without a FILE"),
         (ROW + ROW, "got 'one.csv'; allowed: one row per FILE"),
-        (ROW + ROW.replace("one.csv", "gone.csv"), "got 'gone.csv'"),
+        (ROW + ROW.replace("one.csv", "gone.csv"), "metadata.csv:3: an interview without a file; got 'gone.csv'"),
         (ROW + "DK,1\r\n", "too few or too many cells; got 2; allowed: 9"),
     ],
 )
@@ -178,6 +178,12 @@ def test_a_file_that_is_no_list_of_documents_is_an_error_that_says_what_is_allow
     (tmp_path / "corpus.json").write_text(text, encoding="utf-8")
     with pytest.raises(ItemError, match=r"corpus\.json.*allowed: "):
         load_corpus(tmp_path / "corpus.json")
+
+
+def test_a_corpus_without_a_usable_document_states_once_what_is_allowed(tmp_path: Path) -> None:
+    with pytest.raises(ItemError) as error:
+        load_corpus(documents(tmp_path, {"page_content": 1}))
+    assert str(error.value).count("allowed: ") == 1
 
 
 def test_no_file_and_a_folder_without_metadata_say_what_a_corpus_is(tmp_path: Path) -> None:
