@@ -39,23 +39,24 @@ _EPISODES = f"""
     WITH played AS (
         SELECT {", ".join((*_PLAYER_KEYS, *_NAMES, _EPISODE_COLUMNS))},
             reward - avg(reward) OVER (PARTITION BY league, scenario, item_id) AS above,
-            above / nullif(stddev_pop(reward) OVER (PARTITION BY league, scenario), 0) AS gap
+            above / nullif(stddev_pop(reward) OVER (PARTITION BY league, scenario), 0) AS gap,
+            CASE WHEN NOT is_reference THEN reward END AS of_model
         FROM episodes JOIN shown_names USING ({", ".join(_PLAYER_KEYS)}) WHERE status = '{PLAYED_EPISODE}'
     ), placed AS (
-        SELECT *, row_number() OVER (own_episodes ORDER BY episode_id) AS place,
+        SELECT * EXCLUDE (of_model), max(of_model) OVER game - min(of_model) OVER game AS spread,
             row_number() OVER (own_episodes ORDER BY above, episode_id) <= 2
                 OR row_number() OVER (own_episodes ORDER BY reward DESC, episode_id) <= 2 AS is_extreme
-        FROM played WINDOW own_episodes AS (PARTITION BY league, scenario, player)
+        FROM played WINDOW game AS (PARTITION BY league, scenario, item_id),
+            own_episodes AS (PARTITION BY league, scenario, player)
     )
-    SELECT * EXCLUDE (place, is_extreme), row_number() OVER (
-        PARTITION BY league, scenario ORDER BY NOT is_extreme, forfeits + refused = 0, place, player) <= ? AS is_listed
+    SELECT * EXCLUDE (spread, is_extreme), row_number() OVER (
+        PARTITION BY league, scenario ORDER BY NOT is_extreme, spread DESC NULLS LAST, item_id, player, draw) <= ? AS is_listed
     FROM placed ORDER BY player, item_id, draw, episode_id
 """
 """The finished episodes of the players in `shown_names`.
 
 `above`: the reward minus the mean of all players on the same game; `gap`: the same in standard deviations of the scenario's rewards.
-`is_listed`: the best and worst two of each player, then forfeited and refused ones, then random ones of each player in turn, by the episode's
-id, which is a hash."""
+`is_listed`: the best and the worst two of each player, then those of the games on which models differ most."""
 UNPLAYED_EPISODES = f"""
     SELECT league || '/' || scenario, player, reason, count(*) FROM episodes JOIN shown_names USING ({", ".join(_PLAYER_KEYS)})
     WHERE status <> '{PLAYED_EPISODE}' GROUP BY ALL ORDER BY ALL
