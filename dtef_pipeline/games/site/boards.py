@@ -3,7 +3,6 @@ board."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import pandas as pd
@@ -16,7 +15,8 @@ from dtef_pipeline.games.site.game_labels import format_unit
 from dtef_pipeline.games.site.league_rows import ScenarioResults, describe_difference, read_mean
 from dtef_pipeline.site.content import Column, convert_to_rows, is_unknown
 from dtef_pipeline.site.family_content import BoardRow, RankedBoard
-from dtef_pipeline.site.number_text import show, show_interval
+from dtef_pipeline.site.leaderboard import describe_best_of_models
+from dtef_pipeline.site.number_text import show
 from dtef_pipeline.text.number_words import format_count, list_first_names
 
 _HOW = (
@@ -76,36 +76,25 @@ def build_board(scenario: ScenarioResults, rows: pd.DataFrame, board_id: str, ti
     )
     board_rows = [BoardRow.from_row(row, read_mean(row), _COLUMNS, label) for row in convert_to_rows(frame)]
     measure = f"Mean reward, {describe_unit(scenario.unit)}; higher is better"
+    own, others = (set(frame.loc[mask, "n_games"]) for mask in (is_ranked, ~is_model))
+    if own and others and own != others:
+        measure += f". Ranked models played the same {format_count(max(own), 'game')}, baselines up to {max(others):,}"
     return RankedBoard(board_id, title, measure, board_rows, columns=_COLUMNS, guide=_HOW)
 
 
 def describe_board(page: BoardPage) -> str:
-    """Describe the best model of a board, compared with baselines on the same games."""
-    board = page.board
-    lacking = [row for row in board.rows if not row.is_reference and row.rank is None]
-    if not board.models:
-        return f"No model is ranked, because none has a mean over all games of {list_first_names([row.model for row in lacking], 3)}."
-    best = board.models[0]
-    interval = f" ({show_interval(best.score)})" if show_interval(best.score) else ""
-    place = f", best of {len(board.models)} models" if board.is_contest else ""
-    names, verb = list_first_names([row.model for row in lacking], 3), "has" if len(lacking) == 1 else "have"
-    note = f" {names} {verb} no rank, because games of the other models are missing." if lacking else ""
+    """Describe the best models of a board, and the first compared with baselines on the same games."""
+    board, first = page.board, describe_best_of_models(page.board)
+    lacking = [row.model for row in board.rows if not row.is_reference and row.rank is None]
+    note = f" Without a rank, because games of the other models are missing: {list_first_names(lacking, 3)}." if lacking else ""
     baselines = [row for row in board.rows if row.is_reference and not is_unknown(row.score)]
-    rivals = _compare_with_baselines(page, best, baselines) if baselines else ""
-    return f"{best.model} makes {show(best.score)}{format_unit(page.scenario.unit)} per episode{interval}{place}{rivals}.{note}"
-
-
-def _compare_with_baselines(page: BoardPage, best: BoardRow, baselines: Sequence[BoardRow]) -> str:
-    """Describe how many baselines the best model beats on the same games, and the result of the best of them."""
-    words = [describe_difference(page.scenario.compare(f"{best.model}{page.suffix}", row.model)) for row in baselines]
-    beaten, n = words.count("better"), len(baselines)
-    rivals = "every baseline" if beaten == n else f"{beaten or 'none'} of {format_count(n, 'baseline')}"
-    beats = f"on the same games it beats {rivals}"
+    if not board.models or not baselines:
+        return f"{first}{note}"
+    player = f"{board.models[0].model}{page.suffix}"
+    words = [describe_difference(page.scenario.compare(player, row.model)) for row in baselines]
+    beats = f"On the same games the best model beats {words.count('better')} of {format_count(len(words), 'baseline')}"
     if set(words) == {"not tested"}:
-        beats = "it played too few seeds to be compared with baselines"
-    first = max(baselines, key=lambda row: row.score.value or 0.0)
-    n_games = first.more["n_games"]
-    games = "" if n_games == best.more["n_games"] else f" over {format_count(n_games, 'game')}"
-    return (
-        f"; {beats}, and the best of them, {first.model.removesuffix(' (baseline)')}, makes {show(first.score, 'score')}{games}"
-    )
+        beats = "The best model played too few seeds to be compared with baselines"
+    best = max(baselines, key=lambda row: row.score.value or 0.0)
+    result = f"{show(best.score, 'score')}{format_unit(page.scenario.unit)} over {format_count(best.more['n_games'], 'game')}"
+    return f"{first} {beats}; the best of them, {best.model.removesuffix(' (baseline)')}, makes {result}.{note}"

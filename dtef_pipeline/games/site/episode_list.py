@@ -172,8 +172,6 @@ def build_episodes_section(scenario: ScenarioResults, rows: Sequence[StoredRow])
     sample = sorted(rows, key=lambda row: str(row["id"]))[:_SAMPLED_EPISODES]
     values = {
         "table": Table("Episodes", _LIST_COLUMNS, rows, search=True, first=_SHOWN_FIRST),
-        "players": sorted({row["player"] for row in rows}, key=str.casefold),
-        "outcomes": sorted({row["outcome"] for row in rows}),
         "files": [_build_file_path(scenario, start) for start in range(0, len(rows), _EPISODES_A_FILE)],
         "in_file": _EPISODES_A_FILE,
         "sample": [

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from dtef_pipeline.games.game_in_play import describe_unit
+from dtef_pipeline.games.game_pairs import FORM_FAMILY
 from dtef_pipeline.games.metrics import EXPECTED_RETURN, merge_metrics
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS
 from dtef_pipeline.games.personas import BASELINE_PREFIX, Persona
@@ -35,7 +36,7 @@ def build_scenario_pages(
     episodes, players = read_listed_episodes(scenario, stored), scenario.players
     board = build_board(scenario, players, "", "", label="player")
     sections = [
-        Section("players", "Players", [board_block(board)]),
+        Section("players", "Players", [board_block(board)], guide=board.guide),
         build_opponents_section(scenario),
         build_metrics_section(scenario),
         build_episodes_section(scenario, episodes),
@@ -77,6 +78,7 @@ def build_opponents_section(scenario: ScenarioResults) -> Section:
 def build_metrics_section(scenario: ScenarioResults) -> Section:
     """Build the tables of all metrics but the mean reward, by family, with players as rows and metrics as columns."""
     results = scenario.overall[scenario.overall["mean"].notna() & (scenario.overall["metric"] != EXPECTED_RETURN)]
+    results = results[~results["is_reference"] | (results["metric_family"] != FORM_FAMILY)]  # baselines write no texts
     tables = {
         str(family): _build_metrics_table(scenario, str(family), rows) for family, rows in results.groupby("metric_family")
     }

@@ -133,6 +133,7 @@ def test_models_are_ranked_on_their_games_where_baselines_have_more(kuhn: Tables
     of_models, of_baselines = min(games.values()), max(games.values())
     assert of_models < of_baselines
     assert {row.rank is None for row in view.boards[0].rows if not row.is_reference} == {False}
+    assert f"Ranked models played the same {of_models} games, baselines up to {of_baselines}" in view.boards[0].measure
     assert f" over {of_baselines} games" in view.verdict
 
 
@@ -150,10 +151,12 @@ def test_a_persona_has_a_board_only_where_its_model_does_not_play_as_itself(kuhn
 
 def test_the_verdict_names_the_best_model_and_how_it_stands_to_baselines(kuhn: Tables, kuhn_view: FamilyContent) -> None:
     verdict = kuhn_view.verdict
-    assert re.match(
-        r"Kuhn \(poker\): <b>hostile</b> makes -?[\d.]+ chips per episode \(.* to .*\); on the same games it beats ", verdict
+    assert re.match(r"Kuhn \(poker\): <b>hostile</b> scores -0\.375 \(.* to .*\); no other model is ranked\. ", verdict)
+    assert (
+        "On the same games the best model beats 0 of 3 baselines; the best of them, always-bet, makes 0.417 chips over 48"
+        in verdict
     )
-    assert "of 3 baselines, and the best of them, always-bet, makes" in verdict
+    assert verdict.endswith("because games of the other models are missing: steady.")
     models = {name: rows.filter(pc.starts_with(rows["model"].cast(pa.string()), "baseline/")) for name, rows in kuhn.items()}
     without = games_view(models)
     assert without.verdict == "No model has played yet; 1 scenario has results of baselines."
