@@ -52,7 +52,7 @@ def build_boards_of_scenario(scenario: ScenarioResults) -> list[BoardPage]:
         rows = players[players["is_reference"] | (players["persona"] == persona)]
         suffix = f" as {scenario.labels.personas.get(persona, persona)}" if persona else ""
         board_id = "-".join(filter(None, (scenario.name.replace("/", "-"), persona.replace(":", "-"))))
-        boards.append(BoardPage(scenario, build_board(scenario, rows, board_id, f"{scenario.title}{suffix}"), suffix))
+        boards.append(BoardPage(scenario, build_board(scenario, rows, board_id, f"{scenario.link.text}{suffix}"), suffix))
     return boards
 
 

@@ -150,7 +150,7 @@ def build_episode_rows(scenario: ScenarioResults, episodes: pd.DataFrame) -> lis
     rows = convert_to_rows(episodes, outcome=format_outcome_words)
     for row in rows:
         row["id"] = row["episode_id"][:_ID_DIGITS]
-        row["episode"] = Link(describe_game(scenario, row), state_address(scenario.path, episode=row["id"]))
+        row["episode"] = Link(describe_game(scenario, row), state_address(scenario.link.href, episode=row["id"]))
     return rows
 
 
@@ -199,4 +199,4 @@ def build_transcript_files(scenario: ScenarioResults, rows: Sequence[StoredRow])
 
 
 def _build_file_path(scenario: ScenarioResults, start: int) -> str:
-    return f"{scenario.path.removesuffix('.html')}/episodes-{start // _EPISODES_A_FILE}.js"
+    return f"{scenario.link.href.removesuffix('.html')}/episodes-{start // _EPISODES_A_FILE}.js"

@@ -115,7 +115,7 @@ def _build_scenarios_section(scenarios: Sequence[ScenarioResults], documents: Ga
             "link": scenario.link,
             "description": scenario.pack.manifest.description if scenario.pack else "It is no longer installed.",
         }
-        for scenario in sorted(scenarios, key=lambda scenario: scenario.title)
+        for scenario in sorted(scenarios, key=lambda scenario: scenario.link.text)
     ]
     n_episodes = sum(len(scenario.episodes) for scenario in scenarios)
     others = sorted(map(format_scenario_title, set(documents.manifests) - {scenario.name for scenario in scenarios}))
@@ -135,8 +135,8 @@ def _build_reward_rows(scenario: ScenarioResults) -> Iterator[dict[str, Any]]:
         yield {
             "model": row["name"],
             "item": f"{scenario.name}/{game}/{persona}",
-            "label": f"{scenario.title}, {describe_game(scenario, row)}{suffix}, reward in {scenario.unit}",
-            "page": state_address(scenario.path, game=game, **({"as": persona} if persona else {})),
+            "label": f"{scenario.link.text}, {describe_game(scenario, row)}{suffix}, reward in {scenario.unit}",
+            "page": state_address(scenario.link.href, game=game, **({"as": persona} if persona else {})),
             "score": row["reward"],
         }
 

@@ -70,8 +70,8 @@ class ScenarioResults:
 
     name: str
     """League and scenario."""
-    path: str
-    """Its page."""
+    link: Link
+    """Its title and its page."""
     labels: PlayerLabels
     pack: Pack | None
     """None: the scenario is no longer installed."""
@@ -79,14 +79,6 @@ class ScenarioResults:
     """Rows of `persona_results`, best first, with `note` and the columns of `_NAMES`."""
     episodes: pd.DataFrame
     """Its finished episodes, see `_EPISODES`."""
-
-    @property
-    def title(self) -> str:
-        return format_scenario_title(self.name)
-
-    @property
-    def link(self) -> Link:
-        return Link(self.title, self.path)
 
     @property
     def version(self) -> int:
@@ -165,7 +157,7 @@ def load_scenario_results(rows: StoredRows, documents: GameDocuments) -> list[Sc
     return [
         ScenarioResults(
             name,
-            f"games/scenarios/{files[name.replace('/', '.')]}.html",
+            Link(format_scenario_title(name), f"games/scenarios/{files[name.replace('/', '.')]}.html"),
             labels,
             find_pack(name, documents.manifests),
             part,

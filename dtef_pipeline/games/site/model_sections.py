@@ -107,7 +107,7 @@ def _build_worst_section(scenarios: Sequence[ScenarioResults], name: str) -> Sec
     for scenario in scenarios:
         frame = scenario.episodes
         worst = frame[(frame["name"] == name) & frame["is_listed"] & (frame["gap"] < 0)].nsmallest(_WORST, "gap")
-        rows += [{**row, "scenario": scenario.title} for row in build_episode_rows(scenario, worst)]
+        rows += [{**row, "scenario": scenario.link.text} for row in build_episode_rows(scenario, worst)]
     rows.sort(key=lambda row: (row["gap"], row["scenario"], row["id"]))
     guide = "Episodes in which it was furthest behind the mean of all players of the same game, in standard deviations of the rewards."
     return Section("worst", "worst episodes", [Table("Furthest behind others", _WORST_COLUMNS, rows[:_WORST])], "", guide)

@@ -8,8 +8,7 @@ from typing import Any
 import pandas as pd
 
 from dtef_pipeline.games.game_in_play import describe_unit
-from dtef_pipeline.games.game_pairs import FORM_FAMILY
-from dtef_pipeline.games.metrics import EXPECTED_RETURN, merge_metrics
+from dtef_pipeline.games.metrics import EXPECTED_RETURN, list_general_metrics
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS
 from dtef_pipeline.games.personas import BASELINE_PREFIX, Persona
 from dtef_pipeline.games.site.boards import BoardPage, build_board, describe_board
@@ -22,10 +21,8 @@ from dtef_pipeline.site.leaderboard import board_block
 from dtef_pipeline.site.paths import board_page
 from dtef_pipeline.text.number_words import format_count
 
-_FAMILY_ORDER = ("expected value", "composite", "efficacy", "efficiency", "risk", "social", "safety", "form")
-"""Families of metrics, the most important first."""
-_METRIC_COLUMNS_SHOWN = 4
-"""Number of metrics shown at first in a family's table."""
+_METRIC_COLUMNS_SHOWN = 6
+"""Number of metrics shown at first."""
 _ARROWS = {"higher": " ↑", "lower": " ↓"}
 
 
@@ -46,7 +43,7 @@ def build_scenario_pages(
     answer = describe_board(boards[0]) if boards else f"No model has played yet; results are those of {n_baselines}."
     text = scenario.pack.manifest.description if scenario.pack else "This scenario is no longer installed."
     crumbs = (Link("Games", board_page("games")),)
-    yield Page(scenario.path, scenario.title, answer, sections, crumbs, text, scripts=("games.js",))
+    yield Page(scenario.link.href, scenario.link.text, answer, sections, crumbs, text, scripts=("games.js",))
     yield from build_transcript_files(scenario, episodes)
 
 
@@ -76,33 +73,26 @@ def build_opponents_section(scenario: ScenarioResults) -> Section:
 
 
 def build_metrics_section(scenario: ScenarioResults) -> Section:
-    """Build the tables of all metrics but the mean reward, by family, with players as rows and metrics as columns."""
+    """Build the table of all metrics but the mean reward: the composite score, those of the scenario, then general ones."""
     results = scenario.overall[scenario.overall["mean"].notna() & (scenario.overall["metric"] != EXPECTED_RETURN)]
-    results = results[~results["is_reference"] | (results["metric_family"] != FORM_FAMILY)]  # baselines write no texts
-    tables = {
-        str(family): _build_metrics_table(scenario, str(family), rows) for family, rows in results.groupby("metric_family")
-    }
-    order = dict.fromkeys((*_FAMILY_ORDER, *tables))
-    blocks = [Fold(family.capitalize(), [tables[family]]) for family in order if family in tables]
+    own_metrics = scenario.pack.scenario.metrics if scenario.pack else ()
+    descriptions = {metric.name: metric.description for metric in (*own_metrics, *list_general_metrics(scenario.unit))}
+    first_rows = results.drop_duplicates("metric").set_index("metric")
+    columns = [Column("player", "Player", "model")]
+    for name in dict.fromkeys(("composite", *descriptions, *first_rows.index)):
+        if name in first_rows.index:
+            unit, direction = first_rows.loc[name, ["unit", "direction"]]
+            title, meaning = (
+                f"{format_metric_title(name)}{_ARROWS.get(direction, '')}",
+                f"{descriptions.get(name, '')} Unit: {unit}",
+            )
+            columns.append(Column(name, title, "number", meaning, more=len(columns) > _METRIC_COLUMNS_SHOWN))
     guide = (
         "Players are sorted by their mean reward. ↑: higher is better, ↓: lower is better. Refusals are counted separately from illegal "
         "texts. If a player writes no legal move in a turn, it forfeits, or the game makes a move for it."
     )
-    return Section("metrics", "Other metrics", blocks, guide=guide)
-
-
-def _build_metrics_table(scenario: ScenarioResults, family: str, results: pd.DataFrame) -> Table:
-    """Build the table of a family's metrics, in the order of the scenario if it is installed."""
-    descriptions = merge_metrics(scenario.unit, scenario.pack.scenario.metrics) if scenario.pack else {}
-    first_rows = results.drop_duplicates("metric").set_index("metric")
-    columns = [Column("player", "Player", "model")]
-    for name in dict.fromkeys((*descriptions, *first_rows.index)):
-        if name in first_rows.index:
-            unit, direction = first_rows.loc[name, ["unit", "direction"]]
-            title = f"{format_metric_title(name)}{_ARROWS.get(direction, '')}"
-            meaning = f"{descriptions[name].description} Unit: {unit}" if name in descriptions else f"Unit: {unit}"
-            columns.append(Column(name, title, "number", meaning, more=len(columns) > _METRIC_COLUMNS_SHOWN))
-    return Table(f"{family.capitalize()}: mean over all episodes", columns, _pivot_means(scenario, results, "metric"))
+    table = Table("Mean over all episodes", columns, _pivot_means(scenario, results, "metric"))
+    return Section("metrics", "Other metrics", [table], guide=guide)
 
 
 def build_rules_section(scenario: ScenarioResults, personas: Mapping[str, Persona]) -> Section:
@@ -110,7 +100,8 @@ def build_rules_section(scenario: ScenarioResults, personas: Mapping[str, Person
     if scenario.pack is None:
         return Section("rules", "Rules", [])
     manifest = scenario.pack.manifest
-    texts = {"The rules that every player gets": [manifest.rules, *manifest.constraints, manifest.reply_format]}
+    constraints = [f"You must not: {rule}" for rule in manifest.constraints]
+    texts = {"The rules that every player gets": [manifest.rules, *constraints, manifest.reply_format]}
     for name in sorted(set(scenario.players["persona"]) & set(personas)):
         persona = personas[name]
         texts[f"{persona.display_name} v{persona.version}, {persona.status}"] = [persona.system_prompt]
