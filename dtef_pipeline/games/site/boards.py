@@ -11,7 +11,6 @@ from dtef_pipeline.games.game_in_play import describe_unit
 from dtef_pipeline.games.game_pairs import rank_places
 from dtef_pipeline.games.metrics import ILLEGAL_RATE
 from dtef_pipeline.games.personas import NO_PERSONA
-from dtef_pipeline.games.site.game_labels import format_unit
 from dtef_pipeline.games.site.league_rows import ScenarioResults, describe_difference, read_mean
 from dtef_pipeline.site.content import Column, convert_to_rows, is_unknown
 from dtef_pipeline.site.family_content import BoardRow, RankedBoard
@@ -96,5 +95,6 @@ def describe_board(page: BoardPage) -> str:
     if set(words) == {"not tested"}:
         beats = "The best model played too few seeds to be compared with baselines"
     best = max(baselines, key=lambda row: row.score.value or 0.0)
-    result = f"{show(best.score, 'score')}{format_unit(page.scenario.unit)} over {format_count(best.more['n_games'], 'game')}"
+    unit = f" {page.scenario.unit}" if page.scenario.unit.endswith("s") else ""
+    result = f"{show(best.score, 'score')}{unit} over {format_count(best.more['n_games'], 'game')}"
     return f"{first} {beats}; the best of them, {best.model.removesuffix(' (baseline)')}, makes {result}.{note}"

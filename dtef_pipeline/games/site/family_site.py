@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -51,10 +50,9 @@ _UNPLAYED_COLUMNS = (
     Column("n", "Episodes", "count", always=True),
     Column("reason", "Reason", "note"),
 )
-_NOTHING_KNOWN = GameDocuments()
 
 
-def read_games(connection: duckdb.DuckDBPyConnection, documents: GameDocuments = _NOTHING_KNOWN) -> FamilyContent:
+def read_games(connection: duckdb.DuckDBPyConnection, documents: GameDocuments) -> FamilyContent:
     """Read the family's pages. `documents`: scenarios and personas in words; episodes of a missing scenario are shown without rules and
     table."""
     stored = StoredRows(connection)
@@ -64,8 +62,7 @@ def read_games(connection: duckdb.DuckDBPyConnection, documents: GameDocuments =
         (page for group in boards.values() for page in group),
         key=lambda page: (-len(page.board.models), -len(page.scenario.episodes), page.board.title),
     )
-    n = format_count(len(scenarios), "scenario")
-    no_models = f"No model has played yet; {n} {'has' if len(scenarios) == 1 else 'have'} results of baselines."
+    no_models = f"No model has played yet; there are results of baselines in {format_count(len(scenarios), 'scenario')}."
     metrics = [
         f"{format_metric_title(metric.name)} ({metric.unit}, {metric.direction}): {metric.description}"
         for metric in list_general_metrics("unit of the game")
@@ -89,24 +86,25 @@ def read_games(connection: duckdb.DuckDBPyConnection, documents: GameDocuments =
     )
 
 
-GAMES_SITE = FamilySite(
-    "games",
-    "Games",
-    tuple(GAMES_TABLES),
-    "persona_results",
-    read_games,
-    GAMES_WATCHED,
-    partition_words=format_scenario_title,
-    metric_words=format_ranked_metric,
-    describe_watched_setting=describe_watched_setting,
-    responses="episode_turns",
-)
-
-
 def build_games_site(documents: GameDocuments) -> FamilySite:
     """Build the site with the rules and personas of these documents."""
     texts = [document.model_dump_json() for kind in documents for _, document in sorted(kind.items())]
-    return replace(GAMES_SITE, read=partial(read_games, documents=documents), documents=digest(texts))
+    return FamilySite(
+        "games",
+        "Games",
+        tuple(GAMES_TABLES),
+        "persona_results",
+        partial(read_games, documents=documents),
+        GAMES_WATCHED,
+        digest(texts),
+        partition_words=format_scenario_title,
+        metric_words=format_ranked_metric,
+        describe_watched_setting=describe_watched_setting,
+        responses="episode_turns",
+    )
+
+
+GAMES_SITE = build_games_site(GameDocuments())
 
 
 def _build_scenarios_section(scenarios: Sequence[ScenarioResults], documents: GameDocuments) -> Section:

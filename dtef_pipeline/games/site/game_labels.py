@@ -39,7 +39,6 @@ _METRIC_TITLES = {
     "jain": "Jain's index",
 }
 _OUTCOME_WORDS = {"win": "won", "loss": "lost", "draw": "draw", "unsolved": "not solved", "no_agreement": "no agreement"}
-SIDE_WORDS = {"higher": "higher is better", "lower": "lower is better"}
 _WAY_OF_PLAYING = re.compile(r"persona (.*) against (.*), (\w+)")
 _PERSONA_PLAYER = re.compile(r"([a-z0-9][a-z0-9_-]*:v\d+)@(.+)", re.DOTALL)
 
@@ -73,11 +72,6 @@ def describe_watched_setting(condition: str) -> str:
 
 def format_outcome_words(outcome: str) -> str:
     return _OUTCOME_WORDS.get(outcome) or outcome.replace("_", " ")
-
-
-def format_unit(unit: str) -> str:
-    """Return the unit after a value: ` chips`; empty for shares and for units that are not plural nouns."""
-    return f" {unit}" if unit.endswith("s") else ""
 
 
 class PlayerLabels(NamedTuple):

@@ -10,7 +10,7 @@ import pandas as pd
 from dtef_pipeline.games.game_pairs import FORM_FAMILY, rank_places
 from dtef_pipeline.games.metrics import FORFEIT_RATE, ILLEGAL_RATE, VOLATILITY
 from dtef_pipeline.games.site.episode_list import EPISODE_COLUMNS, build_episode_rows
-from dtef_pipeline.games.site.game_labels import SIDE_WORDS, format_metric_title
+from dtef_pipeline.games.site.game_labels import format_metric_title
 from dtef_pipeline.games.site.league_rows import ScenarioResults, describe_difference, read_mean
 from dtef_pipeline.site.content import Column, Section, Table, convert_to_rows
 from dtef_pipeline.text.number_words import format_count
@@ -60,7 +60,7 @@ def rank_models(scenarios: Sequence[ScenarioResults]) -> list[dict[str, Any]]:
 def _rank_models_of(scenario: ScenarioResults) -> Iterator[dict[str, Any]]:
     for metric, rows in scenario.overall.groupby("metric"):
         is_form = rows["metric_family"].iloc[0] == FORM_FAMILY and metric not in _COUNTED_FORMS
-        is_ability = rows["direction"].iloc[0] in SIDE_WORDS and metric != VOLATILITY and not is_form
+        is_ability = rows["direction"].iloc[0] != "none" and metric != VOLATILITY and not is_form
         if not is_ability or not rows["mean"].max() > rows["mean"].min():
             continue
         places = rank_places(rows, pd.Series(True, index=rows.index))

@@ -159,7 +159,7 @@ def test_the_verdict_names_the_best_model_and_how_it_stands_to_baselines(kuhn: T
     assert verdict.endswith("because games of the other models are missing: steady.")
     models = {name: rows.filter(pc.starts_with(rows["model"].cast(pa.string()), "baseline/")) for name, rows in kuhn.items()}
     without = games_view(models)
-    assert without.verdict == "No model has played yet; 1 scenario has results of baselines."
+    assert without.verdict == "No model has played yet; there are results of baselines in 1 scenario."
     assert not without.boards
     assert page_of(without).answer.startswith("No model has played yet; results are those of 3 baselines")
 
