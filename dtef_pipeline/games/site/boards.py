@@ -89,12 +89,12 @@ def describe_board(page: BoardPage) -> str:
     baselines = [row for row in board.rows if row.is_reference and not is_unknown(row.score)]
     if not board.models or not baselines:
         return f"{first}{note}"
-    player = f"{board.models[0].model}{page.suffix}"
-    words = [describe_difference(page.scenario.compare(player, row.model)) for row in baselines]
-    beats = f"On the same games the best model beats {words.count('better')} of {format_count(len(words), 'baseline')}"
+    player = board.models[0].model
+    words = [describe_difference(page.scenario.compare(f"{player}{page.suffix}", row.model)) for row in baselines]
+    beats = f"On the same games {player} beats {words.count('better')} of {format_count(len(words), 'baseline')}"
     if set(words) == {"not tested"}:
-        beats = "The best model played too few seeds to be compared with baselines"
+        beats = f"{player} played too few seeds to be compared with baselines"
     best = max(baselines, key=lambda row: row.score.value or 0.0)
     unit = f" {page.scenario.unit}" if page.scenario.unit.endswith("s") else ""
     result = f"{show(best.score, 'score')}{unit} over {format_count(best.more['n_games'], 'game')}"
-    return f"{first} {beats}; the best of them, {best.model.removesuffix(' (baseline)')}, makes {result}.{note}"
+    return f"{first} {beats}; the best baseline, {best.model.removesuffix(' (baseline)')}, makes {result}.{note}"

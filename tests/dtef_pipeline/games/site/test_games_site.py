@@ -153,7 +153,7 @@ def test_the_verdict_names_the_best_model_and_how_it_stands_to_baselines(kuhn: T
     verdict = kuhn_view.verdict
     assert re.match(r"Kuhn \(poker\): <b>hostile</b> scores -0\.375 \(.* to .*\); no other model is ranked\. ", verdict)
     assert (
-        "On the same games the best model beats 0 of 3 baselines; the best of them, always-bet, makes 0.417 chips over 48"
+        "On the same games <b>hostile</b> beats 0 of 3 baselines; the best baseline, always-bet, makes 0.417 chips over 48"
         in verdict
     )
     assert verdict.endswith("because games of the other models are missing: steady.")
