@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
@@ -38,7 +39,6 @@ _METRIC_TITLES = {
     "jain": "Jain's index",
 }
 _OUTCOME_WORDS = {"win": "won", "loss": "lost", "draw": "draw", "unsolved": "not solved", "no_agreement": "no agreement"}
-SIDE_WORDS = {"higher": "higher is better", "lower": "lower is better"}
 _WAY_OF_PLAYING = re.compile(r"persona (.*) against (.*), (\w+)")
 _PERSONA_PLAYER = re.compile(r"([a-z0-9][a-z0-9_-]*:v\d+)@(.+)", re.DOTALL)
 
@@ -49,20 +49,16 @@ def format_metric_title(metric: str) -> str:
 
 
 def format_scenario_title(name: str) -> str:
-    """Format `poker/limit-holdem` as `Limit holdem (poker)`."""
-    league, _, scenario = name.partition("/")
-    return f"{scenario.replace('-', ' ').capitalize()} ({league})"
+    """Format `poker/limit-holdem` as `Limit holdem (poker)`; a name without a league, such as `poker`, as `Poker`."""
+    league, _, scenario = name.rpartition("/")
+    title = scenario.replace("-", " ").capitalize()
+    return f"{title} ({league})" if league else title
 
 
-def partition_words(key: str) -> str:
-    """Format the partition `poker/limit-holdem` as `Limit holdem (poker)`; a league as `Poker`."""
-    return format_scenario_title(key) if "/" in key else key.capitalize()
-
-
-def ranked_metric_words(metric: str) -> str:
+def format_ranked_metric(metric: str) -> str:
     """Format preference's names of metrics for people: `illegal_rate`, or `kuhn v1: illegal_rate`."""
     scenario, colon, name = metric.rpartition(": ")
-    return f"{scenario.replace('-', ' ').capitalize()}{colon}{format_metric_title(name)}"
+    return f"{format_scenario_title(scenario)}{colon}{format_metric_title(name)}"
 
 
 def describe_watched_setting(condition: str) -> str:
@@ -70,28 +66,21 @@ def describe_watched_setting(condition: str) -> str:
     match = _WAY_OF_PLAYING.fullmatch(condition)
     if match is None:
         return condition
-    labels = PlayerLabels({}, {})
-    return (
-        f"{labels.persona(NO_PERSONA if match[1] == 'none' else match[1])} against {labels.opponent(match[2])}, "
-        f"{format_metric_title(match[3])}"
-    )
+    way = "itself" if match[1] == "none" else match[1]
+    return f"{way} against {PlayerLabels({}, {}).opponent(match[2])}, {format_metric_title(match[3])}"
 
 
 def format_outcome_words(outcome: str) -> str:
     return _OUTCOME_WORDS.get(outcome) or outcome.replace("_", " ")
 
 
-def format_unit(unit: str) -> str:
-    """Return the unit after a value: ` chips`; empty for shares and for units that are not plural nouns."""
-    return f" {unit}" if unit.endswith("s") else ""
-
-
 class PlayerLabels(NamedTuple):
-    """Labels of players."""
+    """Labels of players; each player has its own."""
 
     names: Mapping[str, str]
     """Names of models on pages, by variant."""
-    personas: Mapping[str, Persona]
+    personas: Mapping[str, str]
+    """Titles of personas, by id and version."""
 
     def model(self, variant: str, model: str) -> str:
         """Return `nash (baseline)`, or the model's name, or its variant if there are several."""
@@ -99,23 +88,19 @@ class PlayerLabels(NamedTuple):
             return f"{model.removeprefix(BASELINE_PREFIX)} (baseline)"
         return self.names.get(variant, model)
 
-    def persona(self, name: str) -> str:
-        """Return `Calm v2` for `calm:v2`; `itself` for none."""
-        if name == NO_PERSONA:
-            return "itself"
-        entry = self.personas.get(name)
-        return f"{entry.display_name} v{entry.version}" if entry else name
-
     def player(self, persona: str, variant: str, model: str) -> str:
         """Return `gpt-4.1 as Calm v2`."""
-
-        return self.name_player(self.model(variant, model), persona)
-
-    def name_player(self, name: str, persona: str) -> str:
-        """Return the same label for a model's name."""
-        return name if persona == NO_PERSONA else f"{name} as {self.persona(persona)}"
+        name = self.model(variant, model)
+        return name if persona == NO_PERSONA else f"{name} as {self.personas.get(persona, persona)}"
 
     def opponent(self, name: str) -> str:
         """Return the label of a name in the column `opponent`: `baseline/nash`, `gpt-4.1`, `calm:v2@gpt-4.1`."""
         match = _PERSONA_PLAYER.fullmatch(name)
         return self.player(match[1], match[2], match[2]) if match else self.player(NO_PERSONA, name, name)
+
+
+def title_personas(personas: Mapping[str, Persona]) -> dict[str, str]:
+    """Return the title of each persona, `Calm v2` for `calm:v2`; of personas with the same title, their ids and versions."""
+    titles = {name: f"{persona.display_name} v{persona.version}" for name, persona in personas.items()}
+    counts = Counter(titles.values())
+    return {name: title if counts[title] == 1 else name for name, title in titles.items()}

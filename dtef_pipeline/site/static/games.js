@@ -60,7 +60,7 @@ document.addEventListener("DOMContentLoaded", () => {
       move.state && drawn(move.state), move.seen && folded("What the player saw", said(move.seen)), move.text && written(move.text),
       move.whole && folded("Full text, including thinking", said(move.whole)),
       move.command && make("p", {}, "Played: ", make("code", {}, make("bdi", {}, move.command))),
-      move.why && make("p", {class: "alarm"}, make("bdi", {}, move.why)), move.answer && folded("Reply of the game", said(move.answer)));
+      move.why && make("p", {class: "alarm"}, make("bdi", {}, move.why)));
   }
   function endOf(episode) {
     const lines = (episode.results || []).map(([outcome, reward], seat) => `${episode.seats[seat]} (${episode.players[seat]}): ${outcome}, ${reward}`);

@@ -6,7 +6,6 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -37,13 +36,7 @@ from dtef_pipeline.games.persona_results import (
     compute_game_results,
     group_means_of,
 )
-from dtef_pipeline.games.site.boards import build_board
-from dtef_pipeline.games.site.game_labels import GameDocuments
-from dtef_pipeline.games.site.league_rows import ScenarioResults, load_scenario_results
-from dtef_pipeline.games.site.metric_tables import build_same_games_section
 from dtef_pipeline.games.tables import EPISODE_TURNS, EPISODES
-from dtef_pipeline.report.row_reader import StoredRows
-from dtef_pipeline.site.content import Table
 from dtef_pipeline.statistics.proportions import compute_wilson_interval
 from resources.settings import Settings
 from tests.made.game_pages import SCENARIOS
@@ -319,26 +312,6 @@ def test_shared_games_are_those_that_every_player_has_and_the_order_may_turn() -
         assert found[player]["mean"] == pytest.approx(mean_by_hand(rows, player, items))
         assert found[player]["n_clusters"] == 3
     assert set(results["n_clusters"]) == {3, 6}, "results of all games stay as they are"
-
-
-def shown(connection: duckdb.DuckDBPyConnection) -> ScenarioResults:
-    (found,) = load_scenario_results(StoredRows(connection), GameDocuments())
-    return found
-
-
-def test_the_page_gives_no_rank_to_who_lacks_games_and_compares_the_same_games() -> None:
-    connection = connected_scores(lopsided())
-    connection.register("persona_results", compute_game_results(connection))
-    found = shown(connection)
-    rows = {row.model: row for row in build_board(found, "").rows}
-    assert list(rows) == ["small", "wide"], "rows stand by their mean"
-    assert (rows["wide"].rank, rows["small"].rank) == (1, None)
-    assert "it played 6 of 24 games" in rows["small"].note
-    section = build_same_games_section(found)
-    assert section.answer.startswith("On the games that all players have, wide is first: ")
-    assert isinstance(table := section.blocks[0], Table)
-    assert [row["player"] for row in table.rows] == ["wide", "small"]
-    assert not any("other games" in str(row["note"]) for row in table.rows)
 
 
 def test_the_version_in_play_is_shown_and_else_the_latest_that_was_played() -> None:

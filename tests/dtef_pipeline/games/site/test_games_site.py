@@ -17,7 +17,7 @@ import pytest
 
 from dtef_pipeline.games.game_in_play import TextParts, decode_trace, encode_trace, split_text_parts
 from dtef_pipeline.games.manifest import read_manifests
-from dtef_pipeline.games.site import episode_list
+from dtef_pipeline.games.site import league_rows
 from dtef_pipeline.games.site.game_labels import GameDocuments
 from dtef_pipeline.site.content import DataFile, Page, Section, Table, TemplateBlock
 from dtef_pipeline.site.family_content import FamilyContent
@@ -124,18 +124,17 @@ def test_a_board_ranks_models_that_have_the_same_games_with_baselines_as_referen
     assert "higher is better" in board.measure
 
 
-def test_a_board_says_where_baselines_have_other_games_than_the_ranked_models(kuhn: Tables, kuhn_view: FamilyContent) -> None:
-    """A model stood at -0.5 of 4 games beside baselines of 80."""
-    assert "Ranked models" not in kuhn_view.boards[0].measure
+def test_models_are_ranked_on_their_games_where_baselines_have_more(kuhn: Tables) -> None:
     is_baseline = pc.starts_with(kuhn["episodes"]["model"].cast(pa.string()), "baseline/")
     is_first = pc.equal(kuhn["episodes"]["cluster"], kuhn["episodes"]["cluster"][0])
     few = {**kuhn, "episodes": kuhn["episodes"].filter(pc.or_(is_baseline, is_first))}
-    board = games_view(few).boards[0]
-    games = {row.model: row.more["n_games"] for row in board.rows}
-    assert len({n for name, n in games.items() if "baseline" not in name}) == 1
+    view = games_view(few)
+    games = {row.model: row.more["n_games"] for row in view.boards[0].rows}
     of_models, of_baselines = min(games.values()), max(games.values())
     assert of_models < of_baselines
-    assert f"Ranked models played the same {of_models} games, baselines {of_baselines}" in board.measure
+    assert {row.rank is None for row in view.boards[0].rows if not row.is_reference} == {False}
+    assert f"Ranked models played the same {of_models} games, baselines up to {of_baselines}" in view.boards[0].measure
+    assert f" over {of_baselines} games" in view.verdict
 
 
 def test_a_persona_has_a_board_only_where_its_model_does_not_play_as_itself(kuhn: Tables, kuhn_view: FamilyContent) -> None:
@@ -152,21 +151,25 @@ def test_a_persona_has_a_board_only_where_its_model_does_not_play_as_itself(kuhn
 
 def test_the_verdict_names_the_best_model_and_how_it_stands_to_baselines(kuhn: Tables, kuhn_view: FamilyContent) -> None:
     verdict = kuhn_view.verdict
-    assert re.match(
-        r"Kuhn \(poker\): <b>hostile</b> makes -?[\d.]+ chips per episode \(.* to .*\); on the same games it beats ", verdict
+    assert re.match(r"Kuhn \(poker\): <b>hostile</b> scores -0\.375 \(.* to .*\); no other model is ranked\. ", verdict)
+    assert (
+        "On the same games <b>hostile</b> beats 0 of 3 baselines; the best baseline, always-bet, makes 0.417 chips over 48"
+        in verdict
     )
-    assert "of 3 baselines, and the best of them, always-bet, makes" in verdict
+    assert verdict.endswith("because games of the other models are missing: steady.")
     models = {name: rows.filter(pc.starts_with(rows["model"].cast(pa.string()), "baseline/")) for name, rows in kuhn.items()}
     without = games_view(models)
-    assert without.verdict == "No model has played yet; 1 scenario has results of baselines."
+    assert without.verdict == "No model has played yet; there are results of baselines in 1 scenario."
     assert not without.boards
-    assert page_of(without).answer.startswith("No model has played yet; the best of 3 baselines, always-bet (baseline), makes ")
+    assert page_of(without).answer.startswith("No model has played yet; results are those of 3 baselines")
 
 
 def test_a_model_beside_a_baseline_is_compared_on_the_same_games_by_seeds(view: FamilyContent, league: Tables) -> None:
     rows = table_of(section_of(view.build_model_sections("steady"), "baselines")).rows
     row = next(
-        one for one in rows if (one["scenario"].text, one["baseline"]) == ("Kuhn (poker)", "always-pass") and not one["persona"]
+        one
+        for one in rows
+        if (one["scenario"].text, one["rival"]) == ("Kuhn (poker)", "always-pass (baseline)") and not one["as_persona"]
     )
     own, other = (rewards_by_hand(league, name) for name in ("steady", "baseline/always-pass"))
     assert row["difference"].value == pytest.approx(np.mean([own[game] - other[game] for game in own.keys() & other.keys()]))
@@ -177,20 +180,28 @@ def test_a_model_beside_a_baseline_is_compared_on_the_same_games_by_seeds(view: 
 
 
 def test_what_a_persona_changes_is_the_difference_on_the_same_games(kuhn: Tables, kuhn_view: FamilyContent) -> None:
-    rows = table_of(section_of(page_of(kuhn_view).sections, "personas")).rows
-    row = next(one for one in rows if one["model"] == HOSTILE.name)
+    rows = table_of(section_of(kuhn_view.build_model_sections(HOSTILE.name), "baselines")).rows
+    (row,) = (one for one in rows if one["rival"] == "itself")
     calm, itself = (rewards_by_hand(kuhn, HOSTILE.name, persona) for persona in (CALM.name, ""))
     assert row["difference"].value == pytest.approx(np.mean([calm[game] - itself[game] for game in calm]))
-    assert row["persona"] == "calm:v2", "as tables have it, where nothing is known of it"
+    assert row["as_persona"] == "calm:v2", "as tables have it, where nothing is known of it"
 
 
 def test_personas_that_nobody_approved_are_marked(kuhn: Tables) -> None:
     persona = CALM.model_copy(update={"status": "retired"})
     page = page_of(games_view(kuhn, GameDocuments(read_manifests(SCENARIOS), {CALM.name: persona})))
-    notes = {row["player"]: row["note"] for row in table_of(section_of(page.sections, "players")).rows}
+    notes = {row["model"]: row["note"] for row in table_of(section_of(page.sections, "players")).rows}
     assert (notes["<b>hostile</b> as Calm v2"], notes["<b>hostile</b>"]) == ("a retired persona", "")
-    folds = section_of(page.sections, "personas").blocks[1:]
-    assert [one.title for one in folds] == ["Calm v2, retired"]  # type: ignore[union-attr]
+    folds = section_of(page.sections, "rules").blocks[1:]
+    assert [one.title for one in folds] == ["The rules that every player gets", "Calm v2, retired"]  # type: ignore[union-attr]
+
+
+def test_personas_of_the_same_title_are_different_players(kuhn: Tables) -> None:
+    """Their rewards were averaged."""
+    twin = CALM.model_copy(update={"id": "twin"})
+    view = games_view(kuhn, GameDocuments(read_manifests(SCENARIOS), {CALM.name: CALM, twin.name: twin}))
+    names = {row["model"] for row in table_of(section_of(page_of(view).sections, "players")).rows}
+    assert "<b>hostile</b> as calm:v2" in names
 
 
 def test_strengths_are_ranks_among_all_players(view: FamilyContent) -> None:
@@ -198,10 +209,9 @@ def test_strengths_are_ranks_among_all_players(view: FamilyContent) -> None:
     rows = table_of(section).rows
     shares = [row["share"] for row in rows]
     assert shares == sorted(shares)
-    assert {"Mean reward", "Won"} <= {row["metric"] for row in rows}
+    assert {"Mean reward", "Won"} <= {row["title"] for row in rows}
     assert section.answer.startswith("Strongest: ")
-    illegal = [row for row in rows if row["metric"] == "Illegal texts"]
-    assert all(row["side"] == "lower is better" for row in illegal)
+    assert {row["metric"] for row in rows if row["metric_family"] == "form"} == {"illegal_rate", "forfeit_rate"}
 
 
 def test_worst_episodes_are_those_furthest_below_the_mean_of_their_game_and_can_be_opened(
@@ -243,14 +253,9 @@ def test_a_scenario_page_has_opponents_metrics_form_and_rules(view: FamilyConten
     assert rows.keys() >= {"steady", "<b>hostile</b>", "always-bet (baseline)"}
     against_nash = [reward for item, reward in rewards_by_hand(league, HOSTILE.name).items() if item.endswith("/baseline/nash")]
     assert rows["<b>hostile</b>"]["baseline/nash"].value == pytest.approx(np.mean(against_nash))
-    folds = [one.title for one in section_of(page.sections, "metrics").blocks]  # type: ignore[union-attr]
-    assert folds[0] == "Efficacy"
-    assert {"Risk", "Safety"} <= set(folds)
-    form = section_of(page.sections, "form")
-    assert form.answer.startswith("2 of 4 players never wrote an illegal text; <b>hostile</b>")
-    assert "Illegal texts ↓" in [one.title for one in table_of(form).columns]
-    facts = {row["name"]: row["value"] for row in table_of(section_of(page.sections, "rules")).rows}
-    assert facts["A text without a legal move"] == "2 more texts in the same turn, then a move is made for it"
+    metrics = [one.title for one in table_of(section_of(page.sections, "metrics")).columns]
+    assert {"Won ↑", "Spread of rewards ↓", "Red flags ↓", "Illegal texts ↓"} <= set(metrics)
+    assert section_of(page.sections, "rules").blocks
     assert section_of(page_of(view, "games/scenarios/solitaire.thirteen.html").sections, "opponents").is_empty
 
 
@@ -289,6 +294,7 @@ def test_what_models_wrote_is_text_on_every_page(files: Mapping[str, str]) -> No
         assert not [key for _, given in page.elements for key in given if key.startswith("on")], name
         assert "window.hacked" not in "".join(page.scripts), name
     assert "<b>hostile</b>" in pages[KUHN].text
+    assert "A text without a legal move: 2 more texts in the same turn, then a move is made for it." in pages[KUHN].text
     assert "window.hacked = 1" in json.dumps(transcripts(files))
     assert "</script><script>window" not in "".join(files.values())
 
@@ -306,24 +312,25 @@ def test_links_and_ids_of_pages_are_sound(files: Mapping[str, str]) -> None:
             assert not target or target in files, f"{name} leads to {link}"
 
 
-def test_of_many_episodes_a_seeded_sample_is_listed_with_the_extremes_of_each_player(
+def test_of_many_episodes_the_extremes_of_each_player_and_the_games_on_which_models_differ_are_listed(
     kuhn: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(episode_list, "MAX_EPISODES", 60)
+    monkeypatch.setattr(league_rows, "MAX_EPISODES", 60)
     view = games_view(kuhn)
     section = section_of(page_of(view).sections, "episodes")
     rows = table_of(section).rows
     assert len(rows) == 60
     played = pc.sum(pc.equal(kuhn["episodes"]["status"], "played")).as_py()
-    assert (
-        section.answer
-        == f"{played} episodes were played to the end; the list shows 60: the best and worst of each player, and others at random."
-    )
+    assert section.answer.startswith(f"{played} episodes were played to the end; the list shows 60: ")
     for model in ("steady", HOSTILE.name, "baseline/nash"):
         label = model.replace("baseline/nash", "nash (baseline)")
         listed = [row["reward"] for row in rows if row["player"] == label]
         every = rewards_by_hand(kuhn, model).values()
         assert max(listed) == max(every), model
+    own, other = (rewards_by_hand(kuhn, name) for name in ("steady", HOSTILE.name))
+    differences = {game: abs(own[game] - other[game]) for game in own.keys() & other.keys()}
+    games = [{row["player"] for row in rows if row["item_id"] == game} for game, size in differences.items() if size == 3]
+    assert any({"steady", HOSTILE.name} <= players for players in games)
 
 
 def test_the_list_has_the_file_of_each_episode(files: Mapping[str, str]) -> None:
@@ -356,17 +363,14 @@ def test_episodes_of_another_version_or_of_no_known_scenario_are_shown_without_t
         for one in episodes_of(games_view(tables, known)):
             assert one["unknown"] == "The table is not shown, because another version of the scenario is installed."
             assert not any("state" in move for move in one["moves"])
-    (rules,) = (section for section in page_of(games_view(newer)).sections if section.id == "rules")
-    assert "is installed; these results are of version 7" in str(table_of(rules).rows)
+    rules = render_page(page_of(games_view(newer)), {"navigation": [], "made": ""})
+    assert "is installed; these results are of version 7" in rules
 
 
-def test_what_was_not_played_or_has_no_value_is_stated_with_its_reason(view: FamilyContent) -> None:
-    unplayed = section_of(view.data, "unplayed")
+def test_what_was_not_played_is_stated_with_its_reason(view: FamilyContent) -> None:
+    (unplayed,) = view.data
     assert unplayed.answer == "3 episodes were not played to the end."
     assert {row["reason"] for row in table_of(unplayed).rows} == {"the budget of <i>steady</i> has ended"}
-    without = table_of(section_of(view.data, "without-value")).rows
-    assert not any("baseline" in row["players"] for row in without if row["metric"] == "Tokens")
-    assert any(row["reason"] == "nobody wins or loses a negotiation" for row in without)
 
 
 def test_a_model_of_two_variants_is_called_by_its_variant(kuhn: Tables) -> None:
