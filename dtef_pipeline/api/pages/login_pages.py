@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
 from fastapi import Request, Response
 from starlette.background import BackgroundTask
@@ -12,9 +13,11 @@ from dtef_pipeline.api.pages.forms import read_form_fields
 from dtef_pipeline.api.pages.page_routes import LOGIN_PATH, build_page_router, redirect_to_page
 from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.services import Services, get_services
-from dtef_pipeline.api.tokens import LOGGED_IN_S, TokenHolder
+from dtef_pipeline.api.tokens import LOGGED_IN_S, TokenRole
 from dtef_pipeline.errors import DtefError
 
+_HOMES: Mapping[TokenRole, str] = {"reviewer": "/review", "operator": "/queue", "admin": "/queue"}
+"""The page that a role needs most."""
 _log = logging.getLogger(__name__)
 
 router = build_page_router()
@@ -25,7 +28,7 @@ router = build_page_router()
 async def first_page(request: Request) -> Response:
     """Redirect to the page that the user needs most."""
     holder = find_holder(request)
-    return redirect_to_page(LOGIN_PATH if holder is None else _choose_home(holder))
+    return redirect_to_page(LOGIN_PATH if holder is None else _HOMES[holder.role])
 
 
 @router.get(LOGIN_PATH)
@@ -44,7 +47,7 @@ async def log_in(request: Request) -> Response:
     if holder is None:
         count_failure(request)
         return _render_login(request, target, "This token is unknown or was revoked.", status=401)
-    answer = redirect_to_page(target if is_own_path(target) else _choose_home(holder))
+    answer = redirect_to_page(target if is_own_path(target) else _HOMES[holder.role])
     is_secure = request.url.scheme == "https"
     session = services.sessions.begin(holder.sha256)
     answer.set_cookie(
@@ -78,10 +81,6 @@ def is_own_path(path: str) -> bool:
     if not path.startswith("/") or path.startswith(("//", "/\\")):
         return False
     return path.isascii() and path.isprintable() and "\\" not in path
-
-
-def _choose_home(holder: TokenHolder) -> str:
-    return "/queue" if holder.may("operator") else "/review"
 
 
 def _render_login(request: Request, target: str, fault: str = "", status: int = 200) -> Response:

@@ -79,29 +79,18 @@ async def _answer_error(request: Request, error: Exception) -> Response:
 
 
 async def _render_error(request: Request, error: Exception) -> Response:
+    """Render an error. The fields of a form that can be sent again later are sent back with it."""
     answer = answer_error(request, error)
-    status = answer.status_code
-    if status == HTTPStatus.UNAUTHORIZED and request.method != "POST":
+    status, path = answer.status_code, request.url.path
+    is_logged_out = status == HTTPStatus.UNAUTHORIZED
+    if is_logged_out and request.method != "POST":
         return redirect_to_page(build_login_path(request))
     problem = json.loads(bytes(answer.body))
-    words = _LOGIN_HAS_ENDED if status == HTTPStatus.UNAUTHORIZED else _API_HINT.sub("", problem["detail"])
+    words = _LOGIN_HAS_ENDED if is_logged_out else _API_HINT.sub("", problem["detail"])
     if words == problem["title"]:
-        words = f"There is no page at {request.url.path[:200]!r} that takes {request.method}."
-    heading = _HEADING_OF_STATUS.get(status, problem["title"])
-    fields = await _collect_resend_fields(request, status)
-    is_logged_out = status == HTTPStatus.UNAUTHORIZED
-    response = page(request, "error", heading, status=status, words=words, kept=fields, is_logged_out=is_logged_out)
+        words = f"There is no page at {path[:200]!r} that takes {request.method}."
+    is_kept = request.method == "POST" and status in _TEMPORARY_STATUSES and is_own_page(request) and path != LOGIN_PATH
+    values = {"words": words, "kept": await read_form_lists(request) if is_kept else None, "is_logged_out": is_logged_out}
+    response = page(request, "error", _HEADING_OF_STATUS.get(status, problem["title"]), status=status, **values)
     response.headers.update({name: answer.headers[name] for name in _PROBLEM_HEADERS if name in answer.headers})
     return response
-
-
-async def _collect_resend_fields(request: Request, status: int) -> dict[str, list[str]] | None:
-    """Collect the sent fields if they can be sent again later; None: they cannot."""
-    if (
-        request.method != "POST"
-        or status not in _TEMPORARY_STATUSES
-        or not is_own_page(request)
-        or request.url.path == LOGIN_PATH
-    ):
-        return None
-    return await read_form_lists(request)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlencode
 
@@ -11,29 +10,17 @@ from fastapi import Depends, Query, Request, Response
 
 from dtef_pipeline.api.access import OperatorToken
 from dtef_pipeline.api.pages.evaluation_text import (
-    build_story,
+    ITSELF,
+    NAMES_SHOWN,
     describe_run_request,
-    describe_state,
-    family_title,
     find_family,
-    format_call_cost,
-    format_calls,
-    format_calls_by_stage,
+    group_events,
+    group_failures,
     main_values,
-    partition_words,
-    persona_words,
-    steps,
 )
 from dtef_pipeline.api.pages.page_routes import build_login_path, build_page_router, redirect_to_page
 from dtef_pipeline.api.pages.rendering import page, part
-from dtef_pipeline.api.queue.evaluation_progress import (
-    EvaluationView,
-    describe_models,
-    describe_personas,
-    describe_subject,
-    load_evaluation_view,
-    load_evaluation_views,
-)
+from dtef_pipeline.api.queue.evaluation_progress import EvaluationView, load_evaluation_view, load_evaluation_views
 from dtef_pipeline.api.queue.queue_routes import QueueId, cancel_evaluation
 from dtef_pipeline.api.service_health import HealthDep, HealthMonitor
 from dtef_pipeline.api.services import ServicesDep
@@ -41,7 +28,6 @@ from dtef_pipeline.text.number_words import list_first_names
 from resources.evaluations.evaluation_store import EvaluationStatus
 
 EVALUATIONS_A_PAGE = 50
-_KEYS_NAMED = 3
 _Status = EvaluationStatus | Literal[""]
 _Words = Annotated[str, Query(max_length=200)]
 
@@ -52,15 +38,15 @@ def _list_values(
     services: ServicesDep, look: HealthDep, before: str = "", status: _Status = "", q: _Words = ""
 ) -> dict[str, Any]:
     """Return the evaluations of one page of the queue. `q`: searched words."""
-    evaluations = services.evaluations.latest(
-        EVALUATIONS_A_PAGE, before or None, status or None, " ".join(map(find_family, q.split()))
-    )
+    words = " ".join(map(find_family, q.split()))
+    evaluations = services.evaluations.latest(EVALUATIONS_A_PAGE, before or None, status or None, words)
     views = load_evaluation_views(services.evaluations, evaluations)
     query = {name: value for name, value in (("status", status), ("q", q)) if value}
     older = {**query, "before": evaluations[-1].queue_id} if len(evaluations) == EVALUATIONS_A_PAGE else None
     params = {**query, "before": before} if before else query
     return {
-        "rows": [_build_row(view) for view in views],
+        "views": views,
+        "first_names": lambda names: list_first_names([ITSELF if name == "none" else name for name in names], NAMES_SHOWN),
         "why_they_wait": _find_wait_reason(views, look),
         "chosen": status,
         "words": q,
@@ -74,71 +60,16 @@ def _find_wait_reason(views: Sequence[EvaluationView], look: HealthMonitor) -> s
     return look.find_start_problem() if any(view.progress.status == "queued" for view in views) else None
 
 
-def _build_row(view: EvaluationView) -> dict[str, Any]:
-    calls, personas = view.progress.calls, describe_personas(view.evaluation)
-    return {
-        **_state_values(view),
-        "subject": describe_subject(view.evaluation, partial(partition_words, view.evaluation.family)),
-        "personas": "" if personas == ["none"] else list_first_names(persona_words(personas), _KEYS_NAMED),
-        "models": describe_models(view.evaluation),
-        "calls": format_calls(calls) if calls else None,
-    }
-
-
-def _state_values(view: EvaluationView) -> dict[str, Any]:
-    """Return the values shared by a row of the queue and the page of an evaluation. The badge is green only if all requests were
-    answered."""
-    progress = view.progress
-    return {
-        "evaluation": view.evaluation,
-        "family": family_title(view.evaluation.family),
-        "state": view.state,
-        "tone": "partly" if view.is_over and progress.warning else "",
-        "place": describe_state(view),
-        "whys": [reason for reason in (progress.reason, progress.warning) if reason],
-        "steps": steps(view),
-        "is_over": view.is_over,
-        "last_at": view.last_at,
-        "events": None if view.is_over else f"/api/evaluations/queue/{view.evaluation.queue_id}/events",
-    }
-
-
 def _evaluation_values(services: ServicesDep, queue_id: QueueId, look: HealthDep) -> dict[str, Any]:
     view = load_evaluation_view(services.evaluations, queue_id)
-    progress, evaluation = view.progress, view.evaluation
-    runs = [
-        {
-            "run": run,
-            "progress": progress.runs[run.run_id],
-            "words": partition_words(evaluation.family, run.key),
-            "asked": describe_run_request(evaluation.family, run.asks),
-        }
-        for run in evaluation.runs
-    ]
     return {
-        **_state_values(view),
-        "progress": progress,
-        "calls": format_calls_by_stage(progress.calls),
-        "call_costs": format_call_cost(progress.call_costs) if progress.call_costs else None,
-        "cancelled_by": view.cancelled_by,
+        "view": view,
         "why_they_wait": _find_wait_reason([view], look),
-        "runs": runs,
-        "has_asks": any(set(run.asks) - {"partition"} for run in evaluation.runs),
-        "failures": _group_failures(view),
+        "requests": {run.run_id: describe_run_request(run.asks) for run in view.evaluation.runs},
+        "failures": group_failures(view),
         "values": main_values(services, view),
-        "story": build_story(view),
+        "story": group_events(view),
     }
-
-
-def _group_failures(view: EvaluationView) -> list[tuple[str, str]]:
-    """Group failed runs by reason, with the partitions before each reason."""
-    keys: dict[str, list[str]] = {}
-    for run in view.evaluation.runs:
-        outcome = view.progress.runs[run.run_id]
-        if outcome.status == "failed":
-            words = partition_words(view.evaluation.family, run.key)
-            keys.setdefault(outcome.reason or "no reason was given", []).append(words)
-    return [(list_first_names(list(dict.fromkeys(names)), _KEYS_NAMED), reason) for reason, names in keys.items()]
 
 
 _QueueValues = Annotated[dict[str, Any], Depends(_list_values)]

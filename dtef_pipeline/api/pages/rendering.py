@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
@@ -13,39 +13,31 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader
 
 from dtef_pipeline.api.access import find_holder
 from dtef_pipeline.api.etags import apply_etag, compute_weak_etag
+from dtef_pipeline.api.pages.evaluation_text import family_title, partition_words, subject_words
 from dtef_pipeline.api.services import get_services
 from dtef_pipeline.api.tokens import TokenRole
 from dtef_pipeline.text.number_words import format_count
+from dtef_pipeline.text.spans import format_span
+from dtef_pipeline.text.unknown_cost import describe_unknown_cost
 from dtef_pipeline.text.well_formed import replace_surrogates
 
 LONGEST_BRIEF = 240
 """Number of characters of a text that are shown before it is expanded."""
 
 
-class NavigationEntry(NamedTuple):
-    """An entry of the navigation, for users who may see the page."""
-
-    path: str
-    title: str
-    role: TokenRole
-
-    def holds(self, path: str) -> bool:
-        """Whether a path is that of the page or below it."""
-        return path == self.path or path.startswith(f"{self.path.rstrip('/')}/")
-
-
-NAVIGATION = (
-    NavigationEntry("/queue", "Queue", "operator"),
-    NavigationEntry("/new", "New evaluation", "operator"),
-    NavigationEntry("/personas", "Personas", "operator"),
-    NavigationEntry("/scenarios", "Scenarios", "operator"),
-    NavigationEntry("/review", "Review", "reviewer"),
-    NavigationEntry("/votes", "Votes", "operator"),
-    NavigationEntry("/board", "Board", "operator"),
-    NavigationEntry("/report/", "Report", "operator"),
-    NavigationEntry("/health", "Health", "operator"),
-    NavigationEntry("/actions", "Actions", "admin"),
+NAVIGATION: tuple[tuple[str, str, TokenRole], ...] = (
+    ("/queue", "Queue", "operator"),
+    ("/new", "New evaluation", "operator"),
+    ("/personas", "Personas", "operator"),
+    ("/scenarios", "Scenarios", "operator"),
+    ("/review", "Review", "reviewer"),
+    ("/votes", "Votes", "operator"),
+    ("/board", "Board", "operator"),
+    ("/report/", "Report", "operator"),
+    ("/health", "Health", "operator"),
+    ("/actions", "Actions", "admin"),
 )
+"""Path and title of each page in the navigation, and the role that may see it."""
 
 
 @cache
@@ -57,8 +49,11 @@ def environment() -> Environment:
     site = site_environment()
     assert site.loader is not None
     env = site.overlay(loader=ChoiceLoader([PackageLoader("dtef_pipeline.api"), site.loader]))
-    env.filters = {**site.filters, "as_json": partial(json.dumps, ensure_ascii=False, indent=2, sort_keys=True)}
-    env.globals = {**site.globals, "Column": Column, "Table": Table, "counted": format_count, "longest_brief": LONGEST_BRIEF}
+    as_json = partial(json.dumps, ensure_ascii=False, indent=2, sort_keys=True)
+    env.filters = {**site.filters, "as_json": as_json, "span": format_span, "family_title": family_title}
+    env.globals = {**site.globals, "Column": Column, "Table": Table, "longest_brief": LONGEST_BRIEF}
+    env.globals |= {"counted": format_count, "unknown_cost": describe_unknown_cost}
+    env.globals |= {"partition_words": partition_words, "subject_words": subject_words}
     return env
 
 
@@ -78,7 +73,7 @@ def page(
         "path": request.url.path,
         "holder": holder,
         "open_to_all": get_services(request).open_to_all,
-        "navigation": [area for area in NAVIGATION if holder and holder.may(area.role)],
+        "navigation": [(address, name) for address, name, role in NAVIGATION if holder and holder.may(role)],
     }
     return HTMLResponse(render(template, shared | values), status, {"Cache-Control": "no-store"})
 
