@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -17,7 +17,6 @@ from dtef_pipeline.api.plans.manifest_base import (
     load_named_models,
     rejections,
     require_askable,
-    require_few_draws,
 )
 from dtef_pipeline.api.plans.plan import PlannedEvaluation, Refusals, UnknownName
 from dtef_pipeline.asking.models import Budget, Models, ModelSpec
@@ -97,8 +96,6 @@ class FamilyPlans:
         values, settings = manifest.model_dump(), self.settings(manifest)
         named = self.resolve_names(values, settings, server)
         runs = build_runs(named.keys, self.field)
-        for field, draws in self.draws(settings).items():
-            require_few_draws(field, draws, self.count_prompts(settings, named.keys, self.warehouse(server)))
         with rejections("snapshot"):
             require_snapshot(self.warehouse(server), source.answers, source.space, named.keys, settings.snapshot)
         warnings = self.require_askable(settings, named, server)
@@ -149,15 +146,6 @@ class FamilyPlans:
 
     def require_judges(self, refusals: Refusals, settings: Any, server: Settings) -> None:
         """Check the names of judges and other auxiliary models; errors are collected."""
-
-    def draws(self, settings: Any) -> Mapping[str, int]:
-        """Return the number of draws by field."""
-        return {"draws": getattr(settings, "draws", 1)}
-
-    def count_prompts(self, settings: Any, keys: Sequence[str], warehouse: Warehouse) -> Iterator[int]:
-        """Count the existing prompts by partition."""
-        for key in keys:
-            yield len(warehouse.read_or_empty(self.source.items, **self.source.space.levels(key)))
 
     def settings(self, manifest: EvaluationRequest) -> Any:
         """Return the settings of a manifest's run."""

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 MAX_PARTITIONS = 2_000
 """Largest number of partitions of one evaluation."""
-MAX_RESPONSES = 100_000
-"""Largest number of requests per model, if prompts have several draws."""
 MAX_VALUES = 1_000
 """Largest number of values in a list of a manifest."""
 LONGEST_TEXT = 500
@@ -236,24 +234,6 @@ def _format_alternatives(models: Sequence[ModelSpec], settings: Settings) -> str
     ]
     hint = f", such as {list_nearest(models[0].name, able)}" if able else ""
     return f"; allowed: a model with a key{hint}; or have the variable set on the server"
-
-
-def require_few_draws(field: str, draws: int, prompts: Iterable[int]) -> None:
-    """Raise UnfitManifest if there are too many draws over all prompts. `prompts`: number of prompts by partition, 0 if unknown.
-
-    A single draw of each prompt is never too many. Only as many partitions as needed are read.
-    """
-    if draws == 1:
-        return
-    total = 0
-    for number in prompts:
-        total += max(1, number) * draws
-        if total > MAX_RESPONSES:
-            raise UnfitManifest(
-                field,
-                f"these draws need more than {MAX_RESPONSES:,} requests per model; allowed: at most that many in one evaluation, "
-                "or 1 draw",
-            )
 
 
 def build_runs(keys: Sequence[str], field: str) -> list[RunSpec]:

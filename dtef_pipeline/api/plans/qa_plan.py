@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -73,11 +73,6 @@ class QaPlans(FamilyPlans):
             server, "judge", [settings.judge] if settings.judge and settings.judge != JUDGING_OFF else []
         )
         return resolve_run_arbiter(models, settings)
-
-    def count_prompts(self, settings: QaSettings, keys: Sequence[str], warehouse: Warehouse) -> Iterator[int]:
-        for key in keys:
-            items = len(warehouse.read_or_empty("qa_items", columns=["item_id"], **QA_SPACE.levels(key)))
-            yield items if settings.limit is None else min(items, settings.limit)
 
     def require_askable(self, settings: QaSettings, named: ResolvedNames, server: Settings) -> list[str]:
         """Refuse invalid models and judges, and settings that do not fit a part whose items are known."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
@@ -58,16 +58,6 @@ class RubricPlans(FamilyPlans):
             judges.raise_all()
         with refusals.collect():
             load_named_models(server, "analysts", settings.analysts)
-
-    def draws(self, settings: RubricSettings) -> Mapping[str, int]:
-        """Return the draws of responses, and of judgements of a criterion by a judge."""
-        repeats = {"judge_draws": settings.draws * settings.judge_draws} if settings.judge_draws > 1 else {}
-        return {"draws": settings.draws} | repeats
-
-    def count_prompts(self, settings: RubricSettings, keys: Sequence[str], warehouse: Warehouse) -> Iterator[int]:
-        for key in keys:
-            rows = warehouse.read_or_empty("rubric_prompts", columns=["systems", "temperatures"], blueprint=key).to_pylist()
-            yield sum(max(1, len(row["systems"] or ())) * len(row["temperatures"]) for row in rows)
 
     def stages(self, settings: RubricSettings, all_made: bool) -> Mapping[str, Sequence[str]]:
         return super().stages(settings, all_made and not settings.extract_points)

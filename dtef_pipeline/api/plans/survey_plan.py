@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -22,9 +22,6 @@ from dtef_pipeline.survey.settings import (
 )
 from resources.gateway.budget import Accounts
 from resources.settings import Settings
-
-if TYPE_CHECKING:
-    from resources.warehouse import Warehouse
 
 
 def _require_prompts(conditions: list[str]) -> None:
@@ -65,15 +62,6 @@ class SurveyPlans(FamilyPlans):
 
     def choose(self, values: Mapping[str, Any], settings: SurveySettings, keys: Sequence[str]) -> list[str]:
         return select_panel_partitions(settings, keys)
-
-    def count_prompts(self, settings: SurveySettings, keys: Sequence[str], warehouse: Warehouse) -> Iterator[int]:
-        """Count the prompts of the drawn questions, by partition."""
-        from dtef_pipeline.survey.question_draw import DRAW_ORDERS
-
-        n_conditions = len(settings.conditions) * len(settings.context_levels)
-        for key in keys:
-            survey = warehouse.read_or_empty("survey_responses", columns=["question_id", *DRAW_ORDERS], **SPACE.levels(key))
-            yield n_conditions * len(settings.sample.select_questions(survey))
 
     def require_askable(self, settings: SurveySettings, named: ResolvedNames, server: Settings) -> list[str]:
         """Check the models' budgets, too."""

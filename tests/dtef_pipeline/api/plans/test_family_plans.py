@@ -194,35 +194,6 @@ def test_items_of_another_home_of_dagster_are_reported(tmp_path: Path) -> None:
         qa(place)
 
 
-class TestDraws:
-    """A thousand million draws were taken, and would have filled the memory of the server."""
-
-    @pytest.mark.parametrize("family", FAMILIES)
-    def test_the_draws_of_all_prompts_together_have_a_bound(
-        self, settings: Settings, family: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr("dtef_pipeline.api.plans.manifest_base.MAX_RESPONSES", 10)
-        assert FAMILIES[family](settings, draws=5).keys  # two partitions, of which nothing is known yet
-        with pytest.raises(UnfitManifest, match=r"draws: .* 10 .*; allowed: at most"):
-            FAMILIES[family](settings, draws=6)
-
-    def test_items_that_are_known_are_counted(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("dtef_pipeline.api.plans.manifest_base.MAX_RESPONSES", 10)
-        place = settings_in(tmp_path)
-        add_partitions(place, PARTITIONS)
-        keep_items(place, 6, suite="mmlu", part="law")
-        assert qa(place, suites=[], parts=["mmlu/law"], draws=1).keys
-        assert qa(place, suites=[], parts=["mmlu/law"], draws=2, limit=5).keys
-        with pytest.raises(UnfitManifest, match="draws: "):
-            qa(place, suites=[], parts=["mmlu/law"], draws=2)
-
-    def test_judges_draw_for_each_response(self, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("dtef_pipeline.api.plans.manifest_base.MAX_RESPONSES", 10)
-        with pytest.raises(UnfitManifest) as told:
-            rubric(settings, draws=2, judge_draws=3)
-        assert [one.path for one in told.value.faults] == ["judge_draws"]
-
-
 @pytest.mark.parametrize(
     ("given", "field", "told"),
     [
