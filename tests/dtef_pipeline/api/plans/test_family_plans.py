@@ -11,10 +11,15 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from dtef_pipeline.api.plans.manifests import (
+    QA_PLANS,
+    RUBRIC_PLANS,
+    SURVEY_PLANS,
+    QaEvaluation,
+    RubricEvaluation,
+    SurveyEvaluation,
+)
 from dtef_pipeline.api.plans.plan import PlannedEvaluation, UnfitManifest, UnknownName
-from dtef_pipeline.api.plans.qa_plan import QA_PLANS, QaEvaluation
-from dtef_pipeline.api.plans.rubric_plan import RUBRIC_PLANS, RubricEvaluation
-from dtef_pipeline.api.plans.survey_plan import SURVEY_PLANS, SurveyEvaluation
 from dtef_pipeline.qa.tables import QA_EXAMPLES, QA_ITEMS
 from resources.settings import Settings
 from resources.warehouse import Warehouse
@@ -246,7 +251,7 @@ def test_where_dagster_has_no_home_nothing_was_added_and_none_is_made(tmp_path: 
 def test_the_manifests_are_known_without_what_is_slow_to_load() -> None:
     code = """
 import sys
-import dtef_pipeline.api.plans.survey_plan, dtef_pipeline.api.plans.rubric_plan, dtef_pipeline.api.plans.qa_plan
+import dtef_pipeline.api.plans.manifests
 print(*(name for name in ("dagster", "litellm", "pandas") if name in sys.modules))
 """
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
