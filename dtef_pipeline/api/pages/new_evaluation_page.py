@@ -192,11 +192,11 @@ def _build_fields(member: _Member, choices: Sequence[Choice], form: TypedForm, i
 def _list_choices(plans: Plans, settings: Settings) -> dict[str, list[Choice]]:
     """List the partitions to choose from, by member: in games approved personas, and scenarios that are not retired."""
     if isinstance(plans, FamilyPlans):
-        space = plans.source.space
+        space = plans.space
         keys = list_known_partitions(settings, space)
-        is_whole = not space.second or plans.field == FamilyPlans.field
+        is_whole = not space.second or plans.fields == ("partitions",)
         names = keys if is_whole else list(dict.fromkeys(space.split(key)[0] for key in keys))
-        return {plans.field: [Choice(name, name) for name in names]}
+        return {plans.fields[0]: [Choice(name, name) for name in names]}
     from assets.games.game_catalog import load_known_personas, load_known_scenarios
 
     conflicts = dict[str, str]()

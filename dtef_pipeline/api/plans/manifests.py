@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
-from dtef_pipeline.api.plans.family_plans import FamilyPlans, PlanSource, ResolvedNames
+from dtef_pipeline.api.plans.family_plans import FamilyPlans, ResolvedNames
 from dtef_pipeline.api.plans.games_plan import GAMES_PLANS, GamesPlans
 from dtef_pipeline.api.plans.manifest_base import (
     EvaluationRequest,
@@ -51,19 +51,24 @@ _PART_SETTINGS = ("few_shot", "order")
 """Settings that a part can be at odds with."""
 
 
+class ModelsRequest(EvaluationRequest):
+    """A manifest that names the models to ask."""
+
+    models: Annotated[list[str], Field(min_length=1)]
+    """Names or collections of the models files, and LiteLLM strings if the server allows them; settings follow an @."""
+
+
 def _require_prompts(conditions: list[str]) -> None:
     """Raise ConfigError for custom system prompts, which only `dtef run` accepts."""
     for condition in conditions:
         BlueprintOptions.parse_condition(condition)
 
 
-class SurveyManifest(EvaluationRequest):
+class SurveyManifest(ModelsRequest):
     """Models predict how segments of people answer the questions of survey rounds."""
 
     family: Literal["survey"]
     rounds: Annotated[list[str], Field(min_length=1)]
-    models: Annotated[list[str], Field(min_length=1)]
-    """Names or collections of the models files, and LiteLLM strings if the server allows them; settings follow an @."""
     context_levels: Annotated[list[str], Field(min_length=1), BeforeValidator(ContextLevel.convert_numbers)] = ["0"]
     """Numbers of context questions, or `all`."""
     conditions: Annotated[list[str], Field(min_length=1), make_validator(_require_prompts)] = [BlueprintOptions().condition]
@@ -76,19 +81,9 @@ SurveyEvaluation = build_manifest_model(SurveyManifest, "SurveyEvaluation", Surv
 class SurveyPlans(FamilyPlans):
     """The run begins with the prompts, which are made if missing."""
 
-    field = "rounds"
-    nothing_added = "no survey round has been ingested on this server yet"
-    form = SurveyEvaluation
-
-    def settings(self, manifest: EvaluationRequest) -> SurveySettings:
+    def build_settings(self, manifest: EvaluationRequest) -> SurveySettings:
         assert isinstance(manifest, SurveyManifest)
         return manifest.settings(SurveySettings).model_copy(update={"context_levels": manifest.context_levels})
-
-    def names_partitions(self, values: Mapping[str, Any]) -> bool:
-        return bool(values.get("rounds") or values.get("segments"))
-
-    def choose(self, values: Mapping[str, Any], settings: SurveySettings, keys: Sequence[str]) -> list[str]:
-        return select_panel_partitions(settings, keys)
 
     def require_askable(self, settings: SurveySettings, named: ResolvedNames, server: Settings) -> list[str]:
         """Check the models' budgets, too."""
@@ -104,18 +99,25 @@ class SurveyPlans(FamilyPlans):
 
 
 SURVEY_PLANS = SurveyPlans(
-    PlanSource("survey", SPACE, SurveySettings, SURVEY_STAGE_SETTINGS, "survey_responses", "predictions")
+    "survey",
+    SPACE,
+    SurveySettings,
+    SURVEY_STAGE_SETTINGS,
+    items="survey_responses",
+    answers="predictions",
+    fields=("rounds", "segments"),
+    select=select_panel_partitions,
+    nothing_added="no survey round has been ingested on this server yet",
+    own_form=SurveyEvaluation,
 )
 
 
-class RubricManifest(EvaluationRequest):
+class RubricManifest(ModelsRequest):
     """Models answer the prompts of blueprints, and judges decide which criteria are met."""
 
     family: Literal["rubric"]
     blueprints: Annotated[list[str], Field(min_length=1)]
     """Ids, or patterns with * and ?."""
-    models: Annotated[list[str], Field(min_length=1)]
-    """Names or collections of the models files, and LiteLLM strings if the server allows them; settings follow an @."""
 
 
 RubricEvaluation = build_manifest_model(RubricManifest, "RubricEvaluation", RubricSettings)
@@ -123,13 +125,6 @@ RubricEvaluation = build_manifest_model(RubricManifest, "RubricEvaluation", Rubr
 
 class RubricPlans(FamilyPlans):
     """The run begins with the blueprints if one was never made, or if criteria must be extracted."""
-
-    field = "blueprints"
-    nothing_added = "no blueprint has been added on this server yet"
-    form = RubricEvaluation
-
-    def choose(self, values: Mapping[str, Any], settings: RubricSettings, keys: Sequence[str]) -> list[str]:
-        return select_panel_blueprints(settings, keys)
 
     def require_judges(self, refusals: Refusals, settings: RubricSettings, server: Settings) -> None:
         """Refuse judges that are not written APPROACH=MODEL, or whose model is unknown or invalid, and analysts likewise."""
@@ -145,8 +140,8 @@ class RubricPlans(FamilyPlans):
         with refusals.collect():
             load_named_models(server, "analysts", settings.analysts)
 
-    def stages(self, settings: RubricSettings, all_made: bool) -> Mapping[str, Sequence[str]]:
-        return super().stages(settings, all_made and not settings.extract_points)
+    def choose_stages(self, settings: RubricSettings, all_made: bool) -> Mapping[str, Sequence[str]]:
+        return super().choose_stages(settings, all_made and not settings.extract_points)
 
     def require_askable(self, settings: RubricSettings, named: ResolvedNames, server: Settings) -> list[str]:
         with rejections("models"):
@@ -186,16 +181,23 @@ class RubricPlans(FamilyPlans):
 
 
 RUBRIC_PLANS = RubricPlans(
-    PlanSource("rubric", RUBRIC_SPACE, RubricSettings, RUBRIC_STAGE_SETTINGS, "rubric_blueprints", "rubric_responses")
+    "rubric",
+    RUBRIC_SPACE,
+    RubricSettings,
+    RUBRIC_STAGE_SETTINGS,
+    items="rubric_blueprints",
+    answers="rubric_responses",
+    fields=("blueprints",),
+    select=select_panel_blueprints,
+    nothing_added="no blueprint has been added on this server yet",
+    own_form=RubricEvaluation,
 )
 
 
-class QaManifest(EvaluationRequest):
+class QaManifest(ModelsRequest):
     """Models answer the questions of parts of suites. How code is isolated is the server's own setting (DTEF_SANDBOX)."""
 
     family: Literal["qa"]
-    models: Annotated[list[str], Field(min_length=1)]
-    """Names or collections of the models files, and LiteLLM strings if the server allows them; settings follow an @."""
 
     @model_validator(mode="after")
     def _has_parts(self) -> Self:
@@ -210,16 +212,6 @@ QaEvaluation = build_manifest_model(QaManifest, "QaEvaluation", QaSettings)
 class QaPlans(FamilyPlans):
     """The run begins with the items if those of a part were never made."""
 
-    field = "suites"
-    nothing_added = "no suite of questions has been added on this server yet"
-    form = QaEvaluation
-
-    def names_partitions(self, values: Mapping[str, Any]) -> bool:
-        return bool(values.get("suites") or values.get("parts"))
-
-    def choose(self, values: Mapping[str, Any], settings: QaSettings, keys: Sequence[str]) -> list[str]:
-        return select_panel_parts(settings, keys)
-
     def require_judges(self, refusals: Refusals, settings: QaSettings, server: Settings) -> None:
         with refusals.collect(), rejections("judge"):
             self._resolve_arbiter(settings, server)
@@ -228,18 +220,14 @@ class QaPlans(FamilyPlans):
         """Return the judge; None: judging is off."""
         from assets.qa.stages import resolve_run_arbiter
 
-        models = load_named_models(
-            server, "judge", [settings.judge] if settings.judge and settings.judge != JUDGING_OFF else []
-        )
+        judge = settings.judge if settings.judge != JUDGING_OFF else None
+        models = load_named_models(server, "judge", [judge] if judge else [])
         return resolve_run_arbiter(models, settings)
 
     def require_askable(self, settings: QaSettings, named: ResolvedNames, server: Settings) -> list[str]:
         """Refuse invalid models and judges, and settings that do not fit a part whose items are known."""
-        warehouse, setup, partitions = (
-            self.warehouse(server),
-            settings.ask_settings,
-            list_made_partitions(server, "qa_items", QA_SPACE),
-        )
+        warehouse, setup = self.warehouse(server), settings.ask_settings
+        partitions = list_made_partitions(server, "qa_items", QA_SPACE)
         keys = [key for key in named.keys if key in partitions]
         is_judged = _require_parts(warehouse, keys, setup, server)
         with rejections("filter"):
@@ -289,7 +277,18 @@ def _require_parts(warehouse: Warehouse, keys: Sequence[str], setup: AskSettings
     return checks.needs_judge
 
 
-QA_PLANS = QaPlans(PlanSource("qa", QA_SPACE, QaSettings, QA_STAGE_SETTINGS, "qa_items", "qa_responses"))
+QA_PLANS = QaPlans(
+    "qa",
+    QA_SPACE,
+    QaSettings,
+    QA_STAGE_SETTINGS,
+    items="qa_items",
+    answers="qa_responses",
+    fields=("suites", "parts"),
+    select=select_panel_parts,
+    nothing_added="no suite of questions has been added on this server yet",
+    own_form=QaEvaluation,
+)
 
 
 FAMILY_OF_UNNAMED = "games"
@@ -307,7 +306,13 @@ def load_all_plans() -> dict[str, Plans]:
     # Imported here because the families load slowly.
     from dtef_pipeline.families import FAMILIES
 
-    plans = {family.name: FamilyPlans.build_for_family(family) for family in FAMILIES if family.name not in _OWN_PLANS}
+    plans = {
+        family.name: FamilyPlans(
+            family.name, family.space, family.settings, family.settings_by_stage, family.first_table, family.responses
+        )
+        for family in FAMILIES
+        if family.name not in _OWN_PLANS
+    }
     return {**_OWN_PLANS, **plans}
 
 

@@ -23,7 +23,7 @@ PARTITIONS = {
 
 def spaces() -> dict[str, Any]:
     """By family, the space of its partitions."""
-    return {name: plans.source.space for name, plans in load_all_plans().items() if isinstance(plans, FamilyPlans)}
+    return {name: plans.space for name, plans in load_all_plans().items() if isinstance(plans, FamilyPlans)}
 
 
 @pytest.fixture
