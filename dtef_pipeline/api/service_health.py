@@ -12,12 +12,16 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
-from fastapi import Depends, Request
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.responses import JSONResponse
 
-from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName
+from dtef_pipeline.api.access import OperatorToken
+from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, convert_to_json
 from dtef_pipeline.api.documents.document_history import KnownDocuments
 from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS
 from dtef_pipeline.api.pages.evaluation_text import partition_words
+from dtef_pipeline.api.pages.page_routes import build_page_router
+from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.queue.evaluation_progress import EvaluationView, describe_subject, load_evaluation_views
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.errors import ConfigError, StoreError
@@ -28,6 +32,7 @@ from resources.failures import is_damaged
 
 if TYPE_CHECKING:
     from assets.daemon_state import DaemonState
+
 
 _log = logging.getLogger(__name__)
 _LOW_ON_DISK = 100 * 2**20
@@ -144,7 +149,7 @@ class HealthMonitor:
     def _read_daemon(self, now: datetime) -> DaemonState:
         """Read the daemon's state, at most every few seconds, because opening Dagster's home takes a moment. For the thread of its checks."""
         from assets.daemon_state import daemon_state
-        from dtef_pipeline.api.plans.manifest_base import use_home
+        from dtef_pipeline.api.plans.plan import use_home
 
         seen, home = self._seen, self._services.settings.dagster_home
         if seen is None or abs((now - seen[0]).total_seconds()) > _DAEMON_KEPT_S:
@@ -266,3 +271,25 @@ def _find_daemon_problems(daemon: DaemonState, now: datetime, n_open: int) -> li
         return [f"{NO_SENSOR}{waiting}"]
     fault = daemon.find_sensor_fault(now, QUEUE_SENSOR)
     return [f"{fault}: evaluations wait; {_LOOK_AT_TICKS}{waiting}"] if fault else []
+
+
+router = APIRouter()
+pages_of_health = build_page_router()
+
+
+@router.get("/healthz", include_in_schema=False)
+async def alive() -> dict[str, str]:
+    """Check that the process responds; requires no token."""
+    return {"status": "ok"}
+
+
+@router.get("/api/health", response_model=HealthBody)
+async def health_as_json(look: HealthDep, holder: OperatorToken) -> JSONResponse:
+    """Health of the service: database, daemon, open and failed evaluations."""
+    return JSONResponse(convert_to_json((await look.check()).model_dump()), headers={"Cache-Control": "no-store"})
+
+
+@pages_of_health.get("/health")
+async def health_page(request: Request, look: HealthDep, holder: OperatorToken) -> Response:
+    """The health page for people."""
+    return page(request, "health", "Health", health=await look.check(), days=FAILURES_OF_DAYS, sensor=QUEUE_SENSOR)

@@ -45,7 +45,7 @@ class HomeRunLog:
         with self._lock:
             if self._log is None and (self._home / "dagster.yaml").is_file():
                 from assets.evaluations.run_log import run_log_of
-                from dtef_pipeline.api.plans.manifest_base import use_home
+                from dtef_pipeline.api.plans.plan import use_home
 
                 with use_home(str(self._home)):
                     self._log = run_log_of(self._home)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dtef_pipeline.api.queue.evaluation_progress import EvaluationView
 from dtef_pipeline.api.results.result_routes import results_kept, run_context
-from dtef_pipeline.api.results.run_outcomes import format_remarks
+from dtef_pipeline.api.results.run_context import format_remarks
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.text.number_words import list_first_names
 from resources.evaluations.evaluation_store import Evaluation, Event

@@ -29,8 +29,13 @@ from dtef_pipeline.api.pages.page_routes import build_page_router, redirect_to_p
 from dtef_pipeline.api.pages.rendering import page
 from dtef_pipeline.api.problems import Problem, convert_faults
 from dtef_pipeline.api.review.feedback_bodies import PairRequest
-from dtef_pipeline.api.review.feedback_routes import LARGEST_PLACE, FeedbackDep, make_pairs
-from dtef_pipeline.api.review.scores_response import compute_current_version, find_stale_reason
+from dtef_pipeline.api.review.feedback_routes import (
+    LARGEST_PLACE,
+    FeedbackDep,
+    compute_current_version,
+    find_stale_reason,
+    make_pairs,
+)
 from dtef_pipeline.api.services import Services, ServicesDep
 from dtef_pipeline.documents import reasons
 from dtef_pipeline.errors import DtefError

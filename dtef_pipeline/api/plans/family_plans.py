@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, create_model
 
-from dtef_pipeline.api.plans.manifest_base import (
+from dtef_pipeline.api.plans.plan import (
     EvaluationRequest,
+    PlannedEvaluation,
+    Refusals,
+    UnknownName,
     build_manifest_model,
     build_runs,
     list_known_partitions,
@@ -19,7 +22,6 @@ from dtef_pipeline.api.plans.manifest_base import (
     rejections,
     require_askable,
 )
-from dtef_pipeline.api.plans.plan import PlannedEvaluation, Refusals, UnknownName
 from dtef_pipeline.asking.models import Budget, Models, ModelSpec
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import ConfigError

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, field_validator
 
 from assets.games.game_catalog import load_known_personas, load_known_scenarios
-from dtef_pipeline.api.plans.manifest_base import rejections, require_askable, require_offered
 from dtef_pipeline.api.plans.plan import (
     EvaluationBudget,
     NotApproved,
@@ -17,6 +16,9 @@ from dtef_pipeline.api.plans.plan import (
     Refusals,
     UnfitManifest,
     UnknownName,
+    rejections,
+    require_askable,
+    require_offered,
     require_unique,
     validate_snapshot,
 )

@@ -10,15 +10,19 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from dtef_pipeline.api.plans.family_plans import FamilyPlans, ResolvedNames
 from dtef_pipeline.api.plans.games_plan import GAMES_PLANS, GamesPlans
-from dtef_pipeline.api.plans.manifest_base import (
+from dtef_pipeline.api.plans.plan import (
+    BodyFault,
     EvaluationRequest,
+    PlannedEvaluation,
+    Refusals,
+    RefusedManifest,
+    UnfitManifest,
     build_manifest_model,
     list_made_partitions,
     load_named_models,
     rejections,
     require_askable,
 )
-from dtef_pipeline.api.plans.plan import BodyFault, PlannedEvaluation, Refusals, RefusedManifest, UnfitManifest
 from dtef_pipeline.api.problems import convert_faults, make_fault_problem
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.documents import format_value, reasons

@@ -20,10 +20,8 @@ from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, column_sche
 from dtef_pipeline.api.etags import TAGGED, build_tagged_response
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.queue.evaluation_progress import compute_progress
-from dtef_pipeline.api.queue.queue_bodies import CallCosts, RunState
-from dtef_pipeline.api.queue.queue_routes import build_run_body
-from dtef_pipeline.api.results.run_context import RunContext, UsageTotals
-from dtef_pipeline.api.results.run_outcomes import build_outcomes_body
+from dtef_pipeline.api.queue.queue_routes import CallCosts, RunState, build_run_body
+from dtef_pipeline.api.results.run_context import RunContext, UsageTotals, build_outcomes_body
 from dtef_pipeline.api.results.trace_bodies import TraceBody
 from dtef_pipeline.api.services import ServicesDep
 from dtef_pipeline.errors import UnknownEvaluation

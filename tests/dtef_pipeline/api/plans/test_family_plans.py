@@ -235,7 +235,7 @@ def test_a_snapshot_that_differs_in_capitals_alone_is_refused(settings: Settings
 def test_more_partitions_than_one_evaluation_may_have_are_refused(
     settings: Settings, family: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dtef_pipeline.api.plans.manifest_base.MAX_PARTITIONS", 1)
+    monkeypatch.setattr("dtef_pipeline.api.plans.plan.MAX_PARTITIONS", 1)
     with pytest.raises(UnfitManifest, match="2 partitions; allowed: at most 1"):
         FAMILIES[family](settings)
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.api.plans.manifest_base import load_named_models
 from dtef_pipeline.api.plans.manifests import read_manifest
-from dtef_pipeline.api.plans.plan import PlannedEvaluation, UnfitManifest
+from dtef_pipeline.api.plans.plan import PlannedEvaluation, UnfitManifest, load_named_models
 from resources.settings import Settings
 from tests.dtef_pipeline.api.made import add_partitions, settings_in
 
