@@ -81,41 +81,29 @@ def make_app(services: Services) -> FastAPI:
     for router in _ROUTERS:
         app.include_router(router)
     description.describe(app)
-    app.add_middleware(BodyLimit)
-    app.add_middleware(_AnswerHeaders)
+    app.add_middleware(_Edges)
     return app
 
 
 def use_services(app: FastAPI, services: Services) -> None:
     """Set the services of an application that is not serving now."""
     # The state may still have values of other services.
-    app.state = State({"services": services, "watchers": Watchers(), "health": service_health.HealthMonitor(services)})
+    app.state = State(
+        {
+            "services": services,
+            "watchers": Watchers(),
+            "feedback": feedback_routes.Feedback(services.votes),
+            "health": service_health.HealthMonitor(services),
+        }
+    )
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    app.state.health.prepare()
     try:
         yield
     finally:
         app.state.services.close()
-
-
-class _AnswerHeaders:
-    """ASGI middleware that adds headers to every response, including streams."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def add_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in _SECURITY_HEADERS.items():
-                    headers.setdefault(name, value)
-            await send(message)
-
-        await self.app(scope, receive, add_headers if scope["type"] == "http" else send)
 
 
 LARGEST_BODY = 1_000_000
@@ -127,8 +115,9 @@ _UNSTORABLE_ESCAPE = re.compile(
 )
 
 
-class BodyLimit:
-    """ASGI middleware: reading a body beyond `LARGEST_BODY` raises an HTTPException with status 413."""
+class _Edges:
+    """ASGI middleware that adds headers to every response, including streams. Reading a body beyond `LARGEST_BODY` raises an HTTPException
+    with status 413."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -144,7 +133,14 @@ class BodyLimit:
                 raise HTTPException(413, f"the body is larger than {LARGEST_BODY:,} bytes")
             return message
 
-        await self.app(scope, receive_limited, send)
+        async def add_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _SECURITY_HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self.app(scope, receive_limited, add_headers if scope["type"] == "http" else send)
 
 
 async def require_storable_text(request: Request) -> None:

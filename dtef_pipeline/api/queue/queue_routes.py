@@ -48,7 +48,7 @@ from dtef_pipeline.api.services import ServicesDep
 from dtef_pipeline.errors import UnknownEvaluation
 from dtef_pipeline.text.number_words import format_count
 from resources.evaluations.evaluation_counts import count_unended
-from resources.evaluations.evaluation_store import Evaluation, EvaluationRun, EvaluationStore, EventKind
+from resources.evaluations.evaluation_store import EvaluationRun, EvaluationStore, EventKind
 
 Asks = Annotated[
     dict[str, Any],
@@ -276,8 +276,24 @@ def list_evaluations(
     """The evaluations, newest first. `next` is the cursor of the next page, or null on the last; `progress` is null after the end of an
     evaluation.
     """
-    evaluations, next_cursor = _list_page(services.evaluations, status, cursor, limit)
-    return build_tagged_response(request, {"evaluations": evaluations, "next": next_cursor})
+    store = services.evaluations
+    try:
+        found = store.latest(limit + 1, None if cursor is None else _queue_id(cursor), status)
+    except UnknownEvaluation:
+        message = f"got {str(cursor)[:80]!r}; allowed: the member `next` of an earlier page"
+        raise make_fault_problem([BodyFault("query.cursor", message)]) from None
+    # An evaluation may have gone on since it was found.
+    bodies = [
+        {
+            **_build_summary(view),
+            "progress": None if view.is_over else view.progress.steps.model_dump(),
+            "run_count": view.evaluation.run_count,
+        }
+        for view in load_evaluation_views(store, found[:limit])
+        if status in (None, view.progress.status)
+    ]
+    next_cursor = found[limit - 1].queue_id if len(found) > limit else None
+    return build_tagged_response(request, {"evaluations": bodies, "next": next_cursor})
 
 
 @router.get(f"{QUEUE_PATH}/{{queue_id}}", response_model=EvaluationDetails, **TAGGED)
@@ -392,32 +408,6 @@ def _build_summary(view: EvaluationView) -> dict[str, Any]:
     return evaluation_json
 
 
-def _list_page(
-    evaluations: EvaluationStore, status: ProgressStatus | None, cursor: str | None, limit: int
-) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the evaluations of a page, and the cursor of the next."""
-    page = _find_older(evaluations, status, cursor, limit + 1)
-    items = page[:limit]
-    bodies = []
-    for view in load_evaluation_views(evaluations, items):
-        # It may have gone on since it was found.
-        if status in (None, view.progress.status):
-            steps = None if view.is_over else view.progress.steps.model_dump()
-            bodies.append({**_build_summary(view), "progress": steps, "run_count": view.evaluation.run_count})
-    return bodies, items[-1].queue_id if len(page) > limit else None
-
-
-def _find_older(evaluations: EvaluationStore, status: ProgressStatus | None, cursor: str | None, size: int) -> list[Evaluation]:
-    """Without their runs."""
-    try:
-        if cursor is not None:
-            _queue_id(cursor)
-        return evaluations.latest(size, cursor, status)
-    except UnknownEvaluation:
-        message = f"got {str(cursor)[:80]!r}; allowed: the member `next` of an earlier page"
-        raise make_fault_problem([BodyFault("query.cursor", message)]) from None
-
-
 MAX_UNENDED = 100
 """Largest number of evaluations of one token that wait or run at the same time."""
 _IdempotencyKey = Annotated[
@@ -480,8 +470,17 @@ def post_evaluation(
         _refuse_more_than_wait(store, holder.name)
         plan = form.plan(services.settings)
         entry, is_new = store.submit(form.family, form.values, plan.build_plan_json(), plan.runs, holder.name, idempotency_key)
-    body = _build_queued_body(entry, "queued" if is_new else compute_progress(entry, store.events(entry.queue_id)).status)
-    return JSONResponse(body, 202, {"Location": f"{QUEUE_PATH}/{entry.queue_id}", "Cache-Control": "no-store"})
+    path = f"{QUEUE_PATH}/{entry.queue_id}"
+    body = {
+        "queue_id": entry.queue_id,
+        "run_ids": [run.run_id for run in entry.runs],
+        "status": "queued" if is_new else compute_progress(entry, store.events(entry.queue_id)).status,
+        "events": f"{path}/events",
+        "family": entry.family,
+        "runs": [{"run_id": run.run_id, "key": run.key, "asks": dict(run.asks)} for run in entry.runs],
+        "warnings": list(entry.plan.get("warnings", ())),
+    }
+    return JSONResponse(body, 202, {"Location": path, "Cache-Control": "no-store"})
 
 
 def _refuse_more_than_wait(store: EvaluationStore, owner: str) -> None:
@@ -489,16 +488,3 @@ def _refuse_more_than_wait(store: EvaluationStore, owner: str) -> None:
         verbs = "waits or runs" if n_open == 1 else "wait or run"
         message = f"{format_count(n_open, 'evaluation')} of {owner} {verbs}; allowed: {MAX_UNENDED}"
         raise Problem(429, f"{message}; wait until one has ended, or cancel one", {"Retry-After": "60"})
-
-
-def _build_queued_body(evaluation: Evaluation, status: ProgressStatus) -> dict[str, Any]:
-    runs = [{"run_id": run.run_id, "key": run.key, "asks": dict(run.asks)} for run in evaluation.runs]
-    return {
-        "queue_id": evaluation.queue_id,
-        "run_ids": [run.run_id for run in evaluation.runs],
-        "status": status,
-        "events": f"{QUEUE_PATH}/{evaluation.queue_id}/events",
-        "family": evaluation.family,
-        "runs": runs,
-        "warnings": list(evaluation.plan.get("warnings", ())),
-    }

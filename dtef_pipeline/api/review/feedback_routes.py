@@ -24,7 +24,7 @@ from dtef_pipeline.api.review.feedback_bodies import (
     PreferenceBoard,
     check_voted_family,
 )
-from dtef_pipeline.api.services import Services, ServicesDep, get_services
+from dtef_pipeline.api.services import Services, ServicesDep
 from dtef_pipeline.api.tokens import TokenHolder
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import UnknownVote, WarehouseError
@@ -52,10 +52,7 @@ class Feedback:
 
 async def get_feedback(request: Request) -> Feedback:
     """Return the object of the application that serves the request."""
-    state = request.app.state
-    if not hasattr(state, "feedback"):
-        state.feedback = Feedback(get_services(request).votes)
-    feedback: Feedback = state.feedback
+    feedback: Feedback = request.app.state.feedback
     return feedback
 
 
