@@ -16,8 +16,8 @@ from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS
 from dtef_pipeline.api.documents.document_routes import build_document_router, template_router
 from dtef_pipeline.api.pages import (
     game_document_pages,
-    login_pages,
     new_evaluation_page,
+    page_routes,
     queue_pages,
     review_pages,
     static_files,
@@ -50,7 +50,7 @@ _ROUTERS = (
     feedback_routes.router,
     service_health.router,
     static_files.router,
-    login_pages.router,
+    page_routes.router,
     queue_pages.router,
     new_evaluation_page.router,
     game_document_pages.persona_router,

@@ -17,8 +17,7 @@ from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, convert_to_
 from dtef_pipeline.api.documents.document_history import KnownDocuments
 from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS
 from dtef_pipeline.api.pages.evaluation_text import subject_words
-from dtef_pipeline.api.pages.page_routes import build_page_router
-from dtef_pipeline.api.pages.rendering import page
+from dtef_pipeline.api.pages.page_routes import build_page_router, page
 from dtef_pipeline.api.queue.evaluation_progress import load_evaluation_views
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.errors import ConfigError, StoreError

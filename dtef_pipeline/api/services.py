@@ -10,8 +10,7 @@ from typing import Annotated, Self
 
 from fastapi import Depends, Request
 
-from dtef_pipeline.api.rate_limit import RateLimit
-from dtef_pipeline.api.tokens import Sessions, Tokens
+from dtef_pipeline.api.tokens import RateLimit, Sessions, Tokens
 from dtef_pipeline.text.origins import LOOPBACK_HOSTS, list_served_hosts
 from resources.evaluations.evaluation_store import EvaluationStore, RunLog, RunLogEvent
 from resources.responses.database import ResponseDatabase

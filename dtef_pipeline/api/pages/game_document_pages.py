@@ -18,8 +18,7 @@ from dtef_pipeline.api.documents.document_history import (
 from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS
 from dtef_pipeline.api.documents.document_routes import VersionOption, require_status
 from dtef_pipeline.api.pages.forms import SentForm, read_field
-from dtef_pipeline.api.pages.page_routes import build_page_router, redirect_to_page
-from dtef_pipeline.api.pages.rendering import page
+from dtef_pipeline.api.pages.page_routes import build_page_router, page, redirect_to_page
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.services import ServicesDep
 

@@ -20,8 +20,7 @@ from dtef_pipeline.api.pages.evaluation_text import (
     group_failures,
     main_values,
 )
-from dtef_pipeline.api.pages.page_routes import build_login_path, build_page_router, redirect_to_page
-from dtef_pipeline.api.pages.rendering import page, part
+from dtef_pipeline.api.pages.page_routes import build_login_path, build_page_router, page, part, redirect_to_page
 from dtef_pipeline.api.queue.evaluation_progress import (
     EvaluationView,
     compute_progress,

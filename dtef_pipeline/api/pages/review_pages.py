@@ -12,8 +12,7 @@ from fastapi import Depends, Request, Response
 
 from dtef_pipeline.api.access import ReviewerToken
 from dtef_pipeline.api.pages.forms import read_form_fields
-from dtef_pipeline.api.pages.page_routes import build_page_router, redirect_to_page
-from dtef_pipeline.api.pages.rendering import page
+from dtef_pipeline.api.pages.page_routes import build_page_router, page, redirect_to_page
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.review.feedback_routes import Feedback, FeedbackDep, store_vote
 from dtef_pipeline.api.services import Services, ServicesDep

@@ -25,8 +25,7 @@ from dtef_pipeline.api.pages.forms import (
     parse_number,
     read_field,
 )
-from dtef_pipeline.api.pages.page_routes import build_page_router, redirect_to_page
-from dtef_pipeline.api.pages.rendering import page
+from dtef_pipeline.api.pages.page_routes import build_page_router, page, redirect_to_page
 from dtef_pipeline.api.problems import Problem, convert_faults
 from dtef_pipeline.api.review.feedback_bodies import PairRequest
 from dtef_pipeline.api.review.feedback_routes import (

@@ -17,7 +17,6 @@ from dtef_pipeline.api.access import AdminToken, OperatorToken, ReviewerToken
 from dtef_pipeline.api.answer_schemas import VotedFamilyName
 from dtef_pipeline.api.etags import TAGGED, build_tagged_response
 from dtef_pipeline.api.problems import Problem
-from dtef_pipeline.api.rate_limit import RateLimit
 from dtef_pipeline.api.review.feedback_bodies import (
     ActionPage,
     PairRequest,
@@ -25,7 +24,7 @@ from dtef_pipeline.api.review.feedback_bodies import (
     check_voted_family,
 )
 from dtef_pipeline.api.services import Services, ServicesDep
-from dtef_pipeline.api.tokens import TokenHolder
+from dtef_pipeline.api.tokens import RateLimit, TokenHolder
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import UnknownVote, WarehouseError
 from dtef_pipeline.preference.votes import Ballot, Id, SentBallot

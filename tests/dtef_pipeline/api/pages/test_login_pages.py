@@ -10,10 +10,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from dtef_pipeline.api.access import SESSION_COOKIE
-from dtef_pipeline.api.pages.login_pages import is_own_path
-from dtef_pipeline.api.rate_limit import RateLimit
+from dtef_pipeline.api.pages.page_routes import is_own_path
 from dtef_pipeline.api.services import FAILURES_A_MINUTE
-from dtef_pipeline.api.tokens import LOGGED_IN_S, Sessions
+from dtef_pipeline.api.tokens import LOGGED_IN_S, RateLimit, Sessions
 from tests.dtef_pipeline.api.browsed import OWN_ORIGIN, hidden_fields
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
+from dtef_pipeline.api.pages.page_routes import render
 from dtef_pipeline.api.pages.queue_pages import lay_out_episode
-from dtef_pipeline.api.pages.rendering import render
 from resources.evaluations.evaluation_store import EvaluationStore
 from tests.dtef_pipeline.api.asked_runs import ANSWER_AND_BATTERY_COLUMNS
 from tests.dtef_pipeline.api.browsed import text_of, tree_of
