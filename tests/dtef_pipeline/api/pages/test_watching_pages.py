@@ -7,7 +7,6 @@ import shutil
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Event
 from types import SimpleNamespace
 
 import pytest
@@ -24,9 +23,8 @@ from resources.votes.vote_queries import vote_counts
 from resources.votes.vote_store import read_player_votes
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.api.browsed import assert_inert, browsing, texts_of
-from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, services_in, settings_in
+from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, services_in
 from tests.dtef_pipeline.api.pages.test_operator_pages import PLANNED, submitted
-from tests.dtef_pipeline.api.served import PATIENCE_OF_TESTS_S
 from tests.dtef_pipeline.api.voted import with_board, with_votes, with_votes_of_another_tool
 from tests.made.run_events import tell
 
@@ -186,16 +184,6 @@ def test_the_first_look_waits_until_dagster_is_imported(tmp_path: Path, monkeypa
     with client_in(tmp_path, None) as client:
         assert health_told(client) == []
         assert "cannot be read" in health_told(client)[0]
-
-
-def test_dagster_is_imported_before_anybody_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    imported = Event()
-    monkeypatch.setattr(service_health.importlib, "import_module", lambda _: imported.set())
-    home = settings_in(tmp_path).dagster_home
-    home.mkdir()
-    (home / "dagster.yaml").write_text("{}\n", encoding="utf-8")
-    with client_in(tmp_path):
-        assert imported.wait(PATIENCE_OF_TESTS_S)
 
 
 def test_health_names_a_disk_that_is_almost_full(
