@@ -2,7 +2,7 @@
 
 # Annotations are evaluated at definition, because they use variables of the enclosing function.
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 
@@ -34,7 +34,7 @@ def _build_document_pages(spec: DocumentKind) -> APIRouter:
         documents = list(known.latest().values())
         numbers = {label: sum(entry.status == label for entry in documents) for label in spec.statuses}
         shown = [entry for entry in documents if status in (None, entry.status)]
-        values = {"chosen": status, "numbers": numbers, "documents": shown, "in_use": known.current_versions()}
+        values: dict[str, Any] = {"chosen": status, "numbers": numbers, "documents": shown, "in_use": known.current_versions()}
         return page(request, "documents", spec.plural.capitalize(), spec=spec, **values)
 
     @router.get(f"/{spec.plural}{spec.place}")

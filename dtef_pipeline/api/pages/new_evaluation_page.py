@@ -71,7 +71,13 @@ def _render_new_page(request: Request, services: Services, family: str, form: Ty
     from dtef_pipeline.families import FAMILY_BY_NAME
 
     fields = list_form_fields(family, _find_plans(family), services.settings, form)
-    values = {"family": family, "families": list(FAMILY_BY_NAME), "fields": fields, "refusal": refusal, "once": uuid4().hex}
+    values: dict[str, Any] = {
+        "family": family,
+        "families": list(FAMILY_BY_NAME),
+        "fields": fields,
+        "refusal": refusal,
+        "once": uuid4().hex,
+    }
     return page(request, "new", "New evaluation", status=refusal.status, **values)
 
 

@@ -165,7 +165,11 @@ async def _render_error(request: Request, error: Exception) -> Response:
     if words == problem["title"]:
         words = f"There is no page at {path[:200]!r} that takes {request.method}."
     is_kept = request.method == "POST" and status in _TEMPORARY_STATUSES and is_own_page(request) and path != LOGIN_PATH
-    values = {"words": words, "kept": await read_form_lists(request) if is_kept else None, "is_logged_out": is_logged_out}
+    values: dict[str, Any] = {
+        "words": words,
+        "kept": await read_form_lists(request) if is_kept else None,
+        "is_logged_out": is_logged_out,
+    }
     response = page(request, "error", _HEADING_OF_STATUS.get(status, problem["title"]), status=status, **values)
     response.headers.update({name: answer.headers[name] for name in _PROBLEM_HEADERS if name in answer.headers})
     return response

@@ -126,7 +126,7 @@ def run_page(request: Request, services: ServicesDep, holder: OperatorToken, con
     state = compute_progress(context.evaluation, services.evaluations.events(run.queue_id)).runs[run.run_id]
     rows = build_value_rows(family, results.metrics[:_METRICS_SHOWN])
     asked = describe_run_request(run.asks)
-    values = {"context": context, "state": state, "results": results, "rows": rows, "asked": asked}
+    values: dict[str, Any] = {"context": context, "state": state, "results": results, "rows": rows, "asked": asked}
     return page(request, "run", f"Run {run.run_id[:8]}", **values)
 
 

@@ -87,25 +87,17 @@ def _render_votes_page(
         FormField("max_pairs", "At most", values=limit, hint=hint),
         FormField("baselines", "Baselines", "box", form.get("baselines", ()), choices=[baselines]),
     ]
-    counts, consents = vote_counts(services.votes.database), services.votes.reviewers()
-    reviewers = [
-        {
-            "reviewer": reviewer.reviewer_id
-            if reviewer.reviewer_kind == "judge" or consents.get(reviewer.reviewer_id, {}).get("consent")
-            else hash_reviewer(reviewer.reviewer_id, services.votes.salt),
-            "kind": reviewer.reviewer_kind,
-            "votes": reviewer.n_votes,
-            "last": reviewer.last_at and f"{reviewer.last_at:%Y-%m-%d %H:%M:%S}",
-        }
-        for reviewer in counts.reviewers[:_REVIEWERS_SHOWN]
-    ]
-    values = {"made": n_pairs, "counts": counts, "reviewers": reviewers, "fields": fields, "refusal": refusal}
+    counts, known, salt = vote_counts(services.votes.database), services.votes.reviewers(), services.votes.salt.encode()
+    reviewers = []
+    for reviewer in counts.reviewers[:_REVIEWERS_SHOWN]:
+        name, last = reviewer.reviewer_id, reviewer.last_at
+        if reviewer.reviewer_kind != "judge" and not known.get(name, {}).get("consent"):
+            message = f"pages {name}".encode("utf-8", "surrogatepass")
+            name = f"reviewer-{hmac.new(salt, message, hashlib.sha256).hexdigest()[:12]}"
+        shown = {"reviewer": name, "kind": reviewer.reviewer_kind, "votes": reviewer.n_votes}
+        reviewers.append({**shown, "last": last and f"{last:%Y-%m-%d %H:%M:%S}"})
+    values: dict[str, Any] = {"made": n_pairs, "counts": counts, "reviewers": reviewers, "fields": fields, "refusal": refusal}
     return page(request, "votes", "Votes", status=refusal.status, **values)
-
-
-def hash_reviewer(reviewer_id: str, salt: str) -> str:
-    """Return a pseudonym of a reviewer for these pages."""
-    return f"reviewer-{hmac.new(salt.encode(), f'pages {reviewer_id}'.encode('utf-8', 'surrogatepass'), hashlib.sha256).hexdigest()[:12]}"
 
 
 @router.get("/board")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
-from pathlib import Path
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from dtef_pipeline.asking.models import Models
@@ -36,7 +36,8 @@ class UsageTotals(NamedTuple):
     unpriced_usd_most: float | None = None
 
 
-class RunContext(NamedTuple):
+@dataclass(frozen=True)
+class RunContext:
     """A run of an evaluation, and the place of its rows."""
 
     evaluation: Evaluation
@@ -73,10 +74,12 @@ class RunContext(NamedTuple):
         files = [info for folder in folders for info in self.house.fs.get_file_info(folder)]
         return (config_hash(self.settings), *((file.path, file.mtime_ns, file.size) for file in files))
 
-    @property
+    @cached_property
     def models(self) -> Models:
         """The models known at present."""
-        return _read_models(self.settings, _read_stamp(self.settings.models))
+        from dtef_pipeline.families import COMPUTED_MODELS
+
+        return load_known_models(self.settings, COMPUTED_MODELS)
 
     def find_computed_models(self, selectors: Iterable[str]) -> set[str]:
         """Return the names of these models that are computed and take no requests."""
@@ -121,22 +124,6 @@ class RunContext(NamedTuple):
 
         with ResponseStore(self.settings.responses_url) as store:
             return read(store)
-
-
-def _read_stamp(path: Path | None) -> tuple[str, int, int] | None:
-    try:
-        status = path.stat() if path else None
-    except OSError:
-        return None
-    return (str(path), status.st_mtime_ns, status.st_size) if status else None
-
-
-@lru_cache(maxsize=4)
-def _read_models(settings: Settings, stamp: object) -> Models:
-    """Read the models. `stamp`: that of the models file, which is read again when it changes."""
-    from dtef_pipeline.families import COMPUTED_MODELS
-
-    return load_known_models(settings, COMPUTED_MODELS)
 
 
 ItemOutcome = Literal["answered", "failed", "skipped"]

@@ -1,13 +1,12 @@
-"""The API while somebody else writes to its store for long, and on a disk that takes no more."""
+"""The API while somebody else writes to its store for long."""
 
 from __future__ import annotations
 
-import resource
 import sqlite3
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -57,29 +56,3 @@ def test_who_reads_does_not_wait_for_those_who_wait_to_write(client: TestClient,
         other.execute("ROLLBACK")
         assert status == 200
         assert {one.result() for one in voted} == {201}
-
-
-@contextmanager
-def no_file_grows_beyond(size: int) -> Iterator[None]:
-    """For this process: a file as large as that takes no more, as on a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
-def test_a_vote_for_which_there_is_no_room_is_stored_later_and_once(tmp_path: Path) -> None:
-    with client_in(tmp_path) as client:
-        votes: VoteStore = client.app.state.services.votes  # type: ignore[attr-defined]
-        pair_id, ballot = made_pairs(tmp_path, 60)[0], {"reviewer_id": "r", "choice": "A", "confidence": 3}
-        with no_file_grows_beyond((tmp_path / "responses.sqlite-wal").stat().st_size):
-            refused = client.post("/api/feedback/votes", json={"pair_id": pair_id, **ballot})
-            read = client.get("/api/feedback/next", params={"reviewer_id": "r"})
-        assert refused.status_code == 503
-        assert int(refused.headers["Retry-After"]) > 0
-        assert str(tmp_path) not in refused.text
-        assert read.status_code == 200
-        assert client.post("/api/feedback/votes", json={"pair_id": pair_id, **ballot}).status_code == 201
-        assert len(list(votes.votes())) == 1
