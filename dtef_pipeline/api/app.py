@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dtef_pipeline.api import description, service_health
-from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS
+from dtef_pipeline.api.documents.document_history import PERSONAS, SCENARIOS
 from dtef_pipeline.api.documents.document_routes import build_document_router, template_router
 from dtef_pipeline.api.pages import (
     game_document_pages,

@@ -14,8 +14,7 @@ from fastapi.responses import JSONResponse
 
 from dtef_pipeline.api.access import OperatorToken
 from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, convert_to_json
-from dtef_pipeline.api.documents.document_history import KnownDocuments
-from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS
+from dtef_pipeline.api.documents.document_history import PERSONAS, SCENARIOS, KnownDocuments
 from dtef_pipeline.api.pages.evaluation_text import subject_words
 from dtef_pipeline.api.pages.page_routes import build_page_router, page
 from dtef_pipeline.api.queue.evaluation_progress import load_evaluation_views

@@ -8,6 +8,8 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from dtef_pipeline.api.access import OperatorToken
 from dtef_pipeline.api.documents.document_history import (
+    PERSONAS,
+    SCENARIOS,
     DocumentKind,
     KnownDocuments,
     build_document_body,
@@ -15,7 +17,6 @@ from dtef_pipeline.api.documents.document_history import (
     list_next_statuses,
     move,
 )
-from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS
 from dtef_pipeline.api.documents.document_routes import VersionOption, require_status
 from dtef_pipeline.api.pages.forms import SentForm, read_field
 from dtef_pipeline.api.pages.page_routes import build_page_router, page, redirect_to_page

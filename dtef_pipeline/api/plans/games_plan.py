@@ -305,7 +305,7 @@ def _count_episodes(manifest: GamesManifest, entry: _Entry, limit: int) -> int:
 def _require_askable(manifest: GamesManifest, entries: Sequence[_Entry], server: Settings) -> list[str]:
     """Return the warnings of `require_askable`. Raises UnfitManifest and UnknownName for models that cannot be used."""
     limit = Budget(max_cost_usd=manifest.budget.max_cost_usd if manifest.budget else None)
-    by_path = {
+    by_path: dict[str, list[Sequence[Player]]] = {
         "models": [entry.players for entry in entries],
         "opponents": [list(entry.opponents.values()) for entry in entries],
     }
