@@ -17,10 +17,8 @@ from dtef_pipeline.errors import StoreError
 from dtef_pipeline.preference.pairing import make_new_pairs
 from resources.evaluations.evaluation_store import EvaluationStore, RunSpec
 from resources.votes.vote_store import VoteStore
-from tests.dtef_pipeline.api.followed import until
 from tests.dtef_pipeline.api.made import settings_in
-from tests.dtef_pipeline.api.served import served
-from tests.dtef_pipeline.api.started import AS_ADMIN, StartedApi, Subscriber, started
+from tests.dtef_pipeline.api.served import AS_ADMIN, StartedApi, Subscriber, served, started, until
 from tests.made.run_events import begin_run, made_home, tell_in
 from tests.made.stored_votes import written
 from tests.postgres import Postgres
