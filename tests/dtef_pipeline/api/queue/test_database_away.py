@@ -33,7 +33,8 @@ def ask(http: httpx2.Client, address: str, answers: list[int]) -> None:
 def test_login_files_and_health_answer_while_others_wait_for_the_database(server: Postgres, tmp_path: Path) -> None:
     """Every request waited for a minute, in a thread of the 40 that there are, and so nobody could log in."""
     with operator_client() as http, started(tmp_path, server.new_database()) as api:
-        assert http.get(f"{api.address}/api/evaluations/queue").status_code == 200
+        for path in ("/api/evaluations/queue", "/login"):  # the first page loads what pages are made with
+            assert http.get(f"{api.address}{path}").status_code == 200
         server.stop()
         try:
             answers: list[int] = []
