@@ -1,4 +1,4 @@
-"""The routes of `/api/personas` and `/api/scenarios`, over documents with versions and statuses."""
+"""The routes of `/api/personas` and `/api/scenarios`, over documents with versions and statuses, and the catalog of engines."""
 
 # Annotations are evaluated at definition, because they use variables of the enclosing function.
 from collections.abc import Mapping

@@ -23,7 +23,7 @@ ITSELF = "itself"
 """Label of a model without a persona."""
 RUNS_WITH_VALUES = 8
 """Largest number of runs whose values are shown on an evaluation's page, because results of many runs take long."""
-_OTHER_COLUMNS = ("partition", "persona_id", "scenario_id")
+_SHOWN_ELSEWHERE = ("partition", "persona_id", "scenario_id")
 """Parts of a run's request that stand elsewhere: as the run's partition, or as its persona with a version."""
 _log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ def subject_words(evaluation: Evaluation) -> str:
 
 def describe_run_request(asks: Mapping[str, Any]) -> str:
     """Describe what distinguishes a run from others of its partition: `persona: calm:v2; seeds: 1-40`. Empty outside games."""
-    shown = {name: value for name, value in asks.items() if value and name not in _OTHER_COLUMNS}
+    shown = {name: value for name, value in asks.items() if value and name not in _SHOWN_ELSEWHERE}
     if "persona" in asks:
         shown = {"persona": asks["persona"] or ITSELF} | shown
     texts = {name: ", ".join(value) if isinstance(value, list) else value for name, value in shown.items()}

@@ -1,4 +1,4 @@
-"""Pages of the queue and of one evaluation, which events update while it runs."""
+"""Pages of the queue, of one evaluation, which events update while it runs, and of one of its runs with all its texts."""
 
 from __future__ import annotations
 

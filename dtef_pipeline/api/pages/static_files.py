@@ -1,4 +1,4 @@
-"""Static files of the pages, available without a login: the site's style sheet and script, those of the offline voting page and of the API."""
+"""Static files of the pages, available without a login, and the report's files, which operators may read."""
 
 from __future__ import annotations
 

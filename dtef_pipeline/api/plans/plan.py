@@ -1,4 +1,4 @@
-"""The plan made from an evaluation's manifest: one Dagster run over chosen partitions, and the runs that its results list separately."""
+"""What manifests of all families share: their refusals, budget, models and partitions, and the plan of one Dagster run."""
 
 from __future__ import annotations
 

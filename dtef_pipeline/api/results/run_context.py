@@ -1,4 +1,4 @@
-"""A run of an evaluation, with its plan and the place of its rows."""
+"""A run of an evaluation: its plan, the place of its rows, and the outcomes of its planned requests."""
 
 from __future__ import annotations
 
