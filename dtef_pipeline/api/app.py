@@ -11,19 +11,15 @@ from starlette.datastructures import MutableHeaders, State
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dtef_pipeline.api import description
-from dtef_pipeline.api.documents import scenario_templates
-from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS
-from dtef_pipeline.api.documents.document_routes import build_document_router
+from dtef_pipeline.api import description, service_health
+from dtef_pipeline.api.documents.document_history import PERSONAS, SCENARIOS
+from dtef_pipeline.api.documents.document_routes import build_document_router, template_router
 from dtef_pipeline.api.pages import (
     game_document_pages,
-    health_pages,
-    login_pages,
     new_evaluation_page,
+    page_routes,
     queue_pages,
-    report_files,
     review_pages,
-    run_pages,
     static_files,
     vote_pages,
 )
@@ -33,7 +29,6 @@ from dtef_pipeline.api.queue import queue_routes
 from dtef_pipeline.api.queue.event_stream import Watchers
 from dtef_pipeline.api.results import result_routes
 from dtef_pipeline.api.review import feedback_routes
-from dtef_pipeline.api.service_health import HealthMonitor
 from dtef_pipeline.api.services import Services
 
 API_TITLE = "DTEF pipeline"
@@ -48,22 +43,21 @@ _SECURITY_HEADERS = {
 _ROUTERS = (
     description.router,
     build_document_router(PERSONAS),
-    scenario_templates.router,
+    template_router,
     build_document_router(SCENARIOS),
     queue_routes.router,
     result_routes.router,
     feedback_routes.router,
-    health_pages.router,
+    service_health.router,
     static_files.router,
-    login_pages.router,
+    page_routes.router,
     queue_pages.router,
-    run_pages.router,
     new_evaluation_page.router,
     game_document_pages.persona_router,
     game_document_pages.scenario_router,
     vote_pages.router,
-    report_files.router,
-    health_pages.pages_of_health,
+    static_files.report_router,
+    service_health.pages_of_health,
     review_pages.router,
 )
 
@@ -87,41 +81,29 @@ def make_app(services: Services) -> FastAPI:
     for router in _ROUTERS:
         app.include_router(router)
     description.describe(app)
-    app.add_middleware(BodyLimit)
-    app.add_middleware(_AnswerHeaders)
+    app.add_middleware(_Edges)
     return app
 
 
 def use_services(app: FastAPI, services: Services) -> None:
     """Set the services of an application that is not serving now."""
     # The state may still have values of other services.
-    app.state = State({"services": services, "watchers": Watchers(), "health": HealthMonitor(services)})
+    app.state = State(
+        {
+            "services": services,
+            "watchers": Watchers(),
+            "feedback": feedback_routes.Feedback(services.votes),
+            "health": service_health.HealthMonitor(services),
+        }
+    )
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    app.state.health.prepare()
     try:
         yield
     finally:
         app.state.services.close()
-
-
-class _AnswerHeaders:
-    """ASGI middleware that adds headers to every response, including streams."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def add_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in _SECURITY_HEADERS.items():
-                    headers.setdefault(name, value)
-            await send(message)
-
-        await self.app(scope, receive, add_headers if scope["type"] == "http" else send)
 
 
 LARGEST_BODY = 1_000_000
@@ -133,8 +115,9 @@ _UNSTORABLE_ESCAPE = re.compile(
 )
 
 
-class BodyLimit:
-    """ASGI middleware: reading a body beyond `LARGEST_BODY` raises an HTTPException with status 413."""
+class _Edges:
+    """ASGI middleware that adds headers to every response, including streams. Reading a body beyond `LARGEST_BODY` raises an HTTPException
+    with status 413."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -150,7 +133,14 @@ class BodyLimit:
                 raise HTTPException(413, f"the body is larger than {LARGEST_BODY:,} bytes")
             return message
 
-        await self.app(scope, receive_limited, send)
+        async def add_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _SECURITY_HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self.app(scope, receive_limited, add_headers if scope["type"] == "http" else send)
 
 
 async def require_storable_text(request: Request) -> None:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import logging
 import shutil
-from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime, timedelta
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from fastapi import Depends, Request
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.responses import JSONResponse
 
-from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName
-from dtef_pipeline.api.documents.document_history import KnownDocuments
-from dtef_pipeline.api.documents.document_kinds import PERSONAS, SCENARIOS
-from dtef_pipeline.api.pages.evaluation_text import partition_words
-from dtef_pipeline.api.queue.evaluation_progress import EvaluationView, describe_subject, load_evaluation_views
+from dtef_pipeline.api.access import OperatorToken
+from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, convert_to_json
+from dtef_pipeline.api.documents.document_history import PERSONAS, SCENARIOS, KnownDocuments
+from dtef_pipeline.api.pages.evaluation_text import subject_words
+from dtef_pipeline.api.pages.page_routes import build_page_router, page
+from dtef_pipeline.api.queue.evaluation_progress import load_evaluation_views
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.errors import ConfigError, StoreError
 from dtef_pipeline.text.number_words import format_count
@@ -28,6 +27,7 @@ from resources.failures import is_damaged
 
 if TYPE_CHECKING:
     from assets.daemon_state import DaemonState
+
 
 _log = logging.getLogger(__name__)
 _LOW_ON_DISK = 100 * 2**20
@@ -117,11 +117,6 @@ class HealthMonitor:
         """The daemon's latest state, and when it was read."""
         self._is_first = True
 
-    def prepare(self) -> None:
-        """Import Dagster in the thread of the check, so that the first check is as fast as others."""
-        if (self._services.settings.dagster_home / "dagster.yaml").is_file():
-            self._at_daemon.submit(importlib.import_module, "assets.stage.dagster_internals")
-
     async def check(self) -> HealthBody:
         """Return the present health. Concurrent requests share one check."""
         if self._under_way is None or self._under_way.done():
@@ -144,7 +139,7 @@ class HealthMonitor:
     def _read_daemon(self, now: datetime) -> DaemonState:
         """Read the daemon's state, at most every few seconds, because opening Dagster's home takes a moment. For the thread of its checks."""
         from assets.daemon_state import daemon_state
-        from dtef_pipeline.api.plans.manifest_base import use_home
+        from dtef_pipeline.api.plans.plan import use_home
 
         seen, home = self._seen, self._services.settings.dagster_home
         if seen is None or abs((now - seen[0]).total_seconds()) > _DAEMON_KEPT_S:
@@ -165,7 +160,21 @@ class HealthMonitor:
             from assets.daemon_state import DaemonState
 
             daemon = DaemonState(None, True, f"it did not answer within {format_count(patience, 'second')}")
-        return _add_daemon_state(await database, daemon, now)
+        stored, evaluations, problems = await database
+        problems = [*_find_daemon_problems(daemon, now, evaluations.open or 0), *problems]
+        return HealthBody(
+            status="degraded" if problems else "ok",
+            checked_at=now,
+            problems=problems,
+            database=stored,
+            evaluations=evaluations,
+            daemon=DaemonHealth(
+                running=daemon.is_running(now),
+                last_heartbeat_at=daemon.last_heartbeat_at,
+                sensor_on=daemon.is_sensor_on,
+                last_tick_at=daemon.ticks.last_at if daemon.ticks else None,
+            ),
+        )
 
 
 async def _get_health_monitor(request: Request) -> HealthMonitor:
@@ -176,43 +185,29 @@ async def _get_health_monitor(request: Request) -> HealthMonitor:
 HealthDep = Annotated[HealthMonitor, Depends(_get_health_monitor)]
 
 
-class _StoredHealth(NamedTuple):
-    """Values from the database; empty if it does not answer."""
-
-    database: DatabaseHealth
-    evaluations: EvaluationHealth = EvaluationHealth()
-    problems: Sequence[str] = ()
-    """Further problems to fix, in words."""
-
-
-def _check_database(services: Services, now: datetime) -> _StoredHealth:
+def _check_database(services: Services, now: datetime) -> tuple[DatabaseHealth, EvaluationHealth, list[str]]:
     """Check the health of the database. If it does not answer, the result says so; no error is raised."""
     store, since = services.evaluations, now - timedelta(days=FAILURES_OF_DAYS)
     try:
-        failures = load_evaluation_views(store, store.latest(_MAX_FAILURES, status="failed"))
-        return _StoredHealth(
-            DatabaseHealth(answers=True, bytes=services.votes.database.size()),
-            EvaluationHealth(
-                open=count_unended(store),
-                last_event_at=last_event_at(store),
-                failures=[_build_failure(view) for view in failures if view.last_at >= since],
-            ),
-            [*_find_disk_problems(services), *_find_document_problems(services)],
-        )
+        failures = [
+            RecentFailure(
+                queue_id=view.evaluation.queue_id,
+                family=view.evaluation.family,
+                subject=subject_words(view.evaluation),
+                failed_at=view.last_at,
+                reason=view.progress.reason,
+            )
+            for view in load_evaluation_views(store, store.latest(_MAX_FAILURES, status="failed"))
+            if view.last_at >= since
+        ]
+        health = EvaluationHealth(open=count_unended(store), last_event_at=last_event_at(store), failures=failures)
+        problems = [*_find_disk_problems(services), *_find_document_problems(services)]
+        return DatabaseHealth(answers=True, bytes=services.votes.database.size()), health, problems
     except StoreError as error:
         _log.error("the database does not answer: %s", error)
-        return _StoredHealth(DatabaseHealth(answers=False), problems=[DAMAGED_STORE] if is_damaged(str(error)) else [])
-
-
-def _build_failure(view: EvaluationView) -> RecentFailure:
-    evaluation = view.evaluation
-    return RecentFailure(
-        queue_id=evaluation.queue_id,
-        family=evaluation.family,
-        subject=describe_subject(evaluation, partial(partition_words, evaluation.family)),
-        failed_at=view.last_at,
-        reason=view.progress.reason,
-    )
+        # The error message would name the server and the user.
+        problems = ["the database does not answer; see the log", *([DAMAGED_STORE] if is_damaged(str(error)) else [])]
+        return DatabaseHealth(answers=False), EvaluationHealth(), problems
 
 
 def _find_disk_problems(services: Services) -> list[str]:
@@ -223,25 +218,6 @@ def _find_disk_problems(services: Services) -> list[str]:
         []
         if free is None or free >= _LOW_ON_DISK
         else [f"the disk of the response store is almost full: {free // 2**20:,} MiB are left"]
-    )
-
-
-def _add_daemon_state(health: _StoredHealth, daemon: DaemonState, now: datetime) -> HealthBody:
-    # The error message would name the server and the user.
-    outages = [] if health.database.answers else ["the database does not answer; see the log"]
-    problems = [*outages, *_find_daemon_problems(daemon, now, health.evaluations.open or 0), *health.problems]
-    return HealthBody(
-        status="degraded" if problems else "ok",
-        checked_at=now,
-        problems=problems,
-        database=health.database,
-        evaluations=health.evaluations,
-        daemon=DaemonHealth(
-            running=daemon.is_running(now),
-            last_heartbeat_at=daemon.last_heartbeat_at,
-            sensor_on=daemon.is_sensor_on,
-            last_tick_at=daemon.ticks.last_at if daemon.ticks else None,
-        ),
     )
 
 
@@ -266,3 +242,25 @@ def _find_daemon_problems(daemon: DaemonState, now: datetime, n_open: int) -> li
         return [f"{NO_SENSOR}{waiting}"]
     fault = daemon.find_sensor_fault(now, QUEUE_SENSOR)
     return [f"{fault}: evaluations wait; {_LOOK_AT_TICKS}{waiting}"] if fault else []
+
+
+router = APIRouter()
+pages_of_health = build_page_router()
+
+
+@router.get("/healthz", include_in_schema=False)
+async def alive() -> dict[str, str]:
+    """Check that the process responds; requires no token."""
+    return {"status": "ok"}
+
+
+@router.get("/api/health", response_model=HealthBody)
+async def health_as_json(look: HealthDep, holder: OperatorToken) -> JSONResponse:
+    """Health of the service: database, daemon, open and failed evaluations."""
+    return JSONResponse(convert_to_json((await look.check()).model_dump()), headers={"Cache-Control": "no-store"})
+
+
+@pages_of_health.get("/health")
+async def health_page(request: Request, look: HealthDep, holder: OperatorToken) -> Response:
+    """The health page for people."""
+    return page(request, "health", "Health", health=await look.check(), days=FAILURES_OF_DAYS, sensor=QUEUE_SENSOR)

@@ -10,8 +10,7 @@ from typing import Annotated, Self
 
 from fastapi import Depends, Request
 
-from dtef_pipeline.api.rate_limit import RateLimit
-from dtef_pipeline.api.tokens import Sessions, Tokens
+from dtef_pipeline.api.tokens import RateLimit, Sessions, Tokens
 from dtef_pipeline.text.origins import LOOPBACK_HOSTS, list_served_hosts
 from resources.evaluations.evaluation_store import EvaluationStore, RunLog, RunLogEvent
 from resources.responses.database import ResponseDatabase
@@ -45,7 +44,7 @@ class HomeRunLog:
         with self._lock:
             if self._log is None and (self._home / "dagster.yaml").is_file():
                 from assets.evaluations.run_log import run_log_of
-                from dtef_pipeline.api.plans.manifest_base import use_home
+                from dtef_pipeline.api.plans.plan import use_home
 
                 with use_home(str(self._home)):
                     self._log = run_log_of(self._home)

@@ -104,7 +104,12 @@ class NoRunLog:
         return ()
 
 
-EVALUATION_SCHEMA_VERSION = 1
+EVALUATION_SCHEMA_VERSION = 2
+"""1: the first version. 2: events count `n_requests` and `n_planned`."""
+_EARLIER_ADVICE = (
+    "write the responses of this store to a file with `dtef export responses`, name a new store in DTEF_RESPONSES, and read the file "
+    "into it with `dtef import responses`, so that no call is paid for twice"
+)
 
 evaluation_metadata = sa.MetaData()
 _Microseconds = sa.BigInteger
@@ -170,7 +175,8 @@ class EvaluationStore(DatabaseStore):
         """Open the evaluations and create missing tables. Arguments and errors as for `DatabaseStore`; `log`: where runs report."""
         super().__init__(location, clock)
         self.log: RunLog = log or NoRunLog()
-        make_tables(self.database, evaluation_versions, EVALUATION_SCHEMA_VERSION, "the evaluations were", extra=actions)
+        newest, label = EVALUATION_SCHEMA_VERSION, "the evaluations were"
+        make_tables(self.database, evaluation_versions, newest, label, advice=_EARLIER_ADVICE, extra=actions)
 
     def submit(
         self,

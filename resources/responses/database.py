@@ -47,6 +47,13 @@ def find_schema_version(connection: sa.Connection, versions: sa.Table, newest: i
     return version
 
 
+def refuse_earlier_schema(version: int | None, newest: int, label: str, advice: str) -> None:
+    """Raise StoreError for a schema version below `newest`. `label`: as for `find_schema_version`; `advice`: how to go on."""
+    if version is not None and version < newest:
+        known = f"schema version {version}; this one knows {newest}"
+        raise StoreError(f"{label} written by an earlier dtef-pipeline ({known}): {advice}")
+
+
 def find_missing_columns(connection: sa.Connection, table: sa.Table) -> list[sa.Column[Any]]:
     """Return the columns that the table of an older database lacks."""
     names = {column["name"] for column in sa.inspect(connection).get_columns(table.name)}
@@ -60,17 +67,24 @@ def add_missing_columns(connection: sa.Connection, table: sa.Table) -> None:
         connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {ddl}")
 
 
-def make_tables(database: ResponseDatabase, versions: sa.Table, newest: int, label: str, extra: sa.Table | None = None) -> None:
+def make_tables(
+    database: ResponseDatabase, versions: sa.Table, newest: int, label: str, *, advice: str = "", extra: sa.Table | None = None
+) -> None:
     """Create missing tables beside `versions`, with their version.
 
     Args:
         database: of the response store.
         versions, newest, label: as for `find_schema_version`.
+        advice: as for `refuse_earlier_schema`.
         extra: another module's table, created if missing.
 
-    Raises NewerSchema as `find_schema_version`.
+    Raises NewerSchema and StoreError if code of another version wrote them.
     """
-    lookup = partial(find_schema_version, versions=versions, newest=newest, label=label)
+
+    def lookup(connection: sa.Connection) -> int | None:
+        version = find_schema_version(connection, versions, newest, label)
+        refuse_earlier_schema(version, newest, label, advice)
+        return version
 
     def make(connection: sa.Connection) -> None:
         # A second process waits for the first and finds its tables.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -146,9 +146,6 @@ def build_waiting_query(reviewer_id: str, family: str | None = None) -> sa.Selec
     return statement if family is None else statement.where(pairs.c.family == family)
 
 
-_DAY_US = 24 * 3600 * 1_000_000
-
-
 class VotesOfReviewer(NamedTuple):
     """One reviewer's votes."""
 
@@ -165,10 +162,6 @@ class VoteCounts(NamedTuple):
     n_votes: int
     n_voided: int
     n_pairs: int
-    by_day: Mapping[date, int]
-    """Votes of people and of judges by day (UTC), in order, without empty days."""
-    n_without_time: int
-    """Votes that were imported without a time, so that they belong to no day."""
     by_choice: Mapping[str, int]
     """Votes by choice: A, B and tie."""
     by_side: Mapping[str, int]
@@ -180,10 +173,8 @@ class VoteCounts(NamedTuple):
 def vote_counts(database: ResponseDatabase) -> VoteCounts:
     """Return the current counts."""
     vote = tables.votes.c
-    day = (vote.voted_at // _DAY_US).label("day")
     number = sa.func.count().label("n")
     statements = {
-        "days": sa.select(day, number).group_by(day).order_by(day),
         "choices": sa.select(vote.choice, vote.shown_as_a, number).group_by(vote.choice, vote.shown_as_a),
         "reviewers": sa.select(vote.reviewer_id, vote.reviewer_kind, number, sa.func.max(vote.voted_at).label("last"))
         .group_by(vote.reviewer_id, vote.reviewer_kind)
@@ -195,14 +186,10 @@ def vote_counts(database: ResponseDatabase) -> VoteCounts:
         lambda connection: {name: connection.execute(statement).mappings().all() for name, statement in statements.items()}
     )
     choices, sides = _count_choices(results["choices"])
-    days = {row["day"]: row["n"] for row in results["days"]}
-    n_without_time = days.pop(None, 0)
     return VoteCounts(
         n_votes=sum(choices.values()),
         n_voided=results["voided"][0]["n"],
         n_pairs=results["pairs"][0]["n"],
-        by_day={(tables.BEGINNING + timedelta(days=offset)).date(): number for offset, number in days.items()},
-        n_without_time=n_without_time,
         by_choice=choices,
         by_side=sides,
         reviewers=[

@@ -13,11 +13,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from dtef_pipeline.errors import StoreError
 from dtef_pipeline.preference.pair_verdicts import parse_request_keys
 from dtef_pipeline.preference.vote_records import RECORD_FIELDS, Record
 from dtef_pipeline.text.well_formed import replace_surrogates
-from resources.responses.database import ResponseDatabase, chunks, find_schema_version
+from resources.responses.database import ResponseDatabase, chunks, find_schema_version, refuse_earlier_schema
 
 VOTE_SCHEMA_VERSION = 4
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
@@ -194,11 +193,8 @@ def make_vote_tables(database: ResponseDatabase) -> str:
 def _find_salt(connection: sa.Connection) -> str | None:
     """Return the salt, or None without tables."""
     version = find_schema_version(connection, vote_versions, VOTE_SCHEMA_VERSION, "the votes were")
-    if version is not None and version < VOTE_SCHEMA_VERSION:
-        raise StoreError(
-            f"the votes were written by an earlier dtef-pipeline (schema version {version}; this one knows {VOTE_SCHEMA_VERSION}): "
-            "write them to a file with that one's `dtef export votes`, and read it into a new store with `dtef import votes`"
-        )
+    advice = "write them to a file with that one's `dtef export votes`, and read it into a new store with `dtef import votes`"
+    refuse_earlier_schema(version, VOTE_SCHEMA_VERSION, "the votes were", advice)
     return None if version is None else connection.scalar(sa.select(project.c.salt))
 
 

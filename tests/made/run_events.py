@@ -11,7 +11,7 @@ from typing import Any
 import dagster as dg
 from dagster._core.events import EngineEventData
 
-from dtef_pipeline.api.plans.manifest_base import use_home
+from dtef_pipeline.api.plans.plan import use_home
 from resources.evaluations.evaluation_store import QUEUE_TAG, TERMINAL, EvaluationStore, EventKind, RunLogEvent
 from resources.settings import find_shipped
 

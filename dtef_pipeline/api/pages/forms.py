@@ -51,23 +51,18 @@ class FormField:
     """A field of a form with what was typed."""
 
     name: str
+    """Also its name in errors."""
     label: str
     kind: FieldKind = "line"
     values: Sequence[str] = ()
     """Typed or chosen values, or the default."""
     hint: str = ""
     choices: Sequence[Choice] = ()
-    path: str = ""
-    """Name in errors; empty: the field's own name."""
+    is_folded: bool = False
 
     @property
     def value(self) -> str:
         return self.values[-1] if self.values else ""
-
-    @property
-    def place(self) -> str:
-        """Its name in errors."""
-        return self.path or self.name
 
 
 class Refusal(NamedTuple):
@@ -76,21 +71,21 @@ class Refusal(NamedTuple):
     status: int
     faults: Sequence[BodyFault]
 
-    def list_at(self, place: str) -> list[str]:
-        """Return the errors of a field, with the part if the field has several."""
-        return [_add_part(fault, place) for fault in self.faults if fault.is_of(place)]
+    def list_at(self, name: str) -> list[str]:
+        """Return the errors of a field, each after the part that it is about, if the field has several."""
+        errors = []
+        for fault in self.faults:
+            if fault.is_of(name):
+                part = fault.path.removeprefix(name).strip(".[]")
+                errors.append(f"{part}: {fault.message}" if part and not part.isdigit() else fault.message)
+        return errors
 
     def list_outside(self, fields: Collection[FormField]) -> list[BodyFault]:
         """Return the errors outside these fields."""
-        return [fault for fault in self.faults if not any(fault.is_of(field.place) for field in fields)]
+        return [fault for fault in self.faults if not any(fault.is_of(field.name) for field in fields)]
 
 
 NOT_REFUSED = Refusal(200, ())
-
-
-def _add_part(fault: BodyFault, place: str) -> str:
-    part = fault.path.removeprefix(place).strip(".[]")
-    return f"{part}: {fault.message}" if part and not part.isdigit() else fault.message
 
 
 def build_refusal(request: Request, error: Exception, fields: Collection[str]) -> Refusal:

@@ -1,9 +1,9 @@
-"""Pages of the queue and of one evaluation, which events update while it runs."""
+"""Pages of the queue, of one evaluation, which events update while it runs, and of one of its runs with all its texts."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from functools import partial
 from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlencode
 
@@ -11,37 +11,30 @@ from fastapi import Depends, Query, Request, Response
 
 from dtef_pipeline.api.access import OperatorToken
 from dtef_pipeline.api.pages.evaluation_text import (
-    build_story,
+    ITSELF,
+    NAMES_SHOWN,
+    build_value_rows,
     describe_run_request,
-    describe_state,
-    family_title,
     find_family,
-    format_call_cost,
-    format_calls,
-    format_calls_by_stage,
+    group_events,
+    group_failures,
     main_values,
-    partition_words,
-    persona_words,
-    steps,
 )
-from dtef_pipeline.api.pages.page_routes import build_login_path, build_page_router, redirect_to_page
-from dtef_pipeline.api.pages.rendering import page, part
+from dtef_pipeline.api.pages.page_routes import build_login_path, build_page_router, page, part, redirect_to_page
 from dtef_pipeline.api.queue.evaluation_progress import (
     EvaluationView,
-    describe_models,
-    describe_personas,
-    describe_subject,
+    compute_progress,
     load_evaluation_view,
     load_evaluation_views,
 )
 from dtef_pipeline.api.queue.queue_routes import QueueId, cancel_evaluation
+from dtef_pipeline.api.results.result_routes import RunDep, build_trace_uri, load_trace, results_kept
 from dtef_pipeline.api.service_health import HealthDep, HealthMonitor
 from dtef_pipeline.api.services import ServicesDep
 from dtef_pipeline.text.number_words import list_first_names
 from resources.evaluations.evaluation_store import EvaluationStatus
 
 EVALUATIONS_A_PAGE = 50
-_KEYS_NAMED = 3
 _Status = EvaluationStatus | Literal[""]
 _Words = Annotated[str, Query(max_length=200)]
 
@@ -52,15 +45,15 @@ def _list_values(
     services: ServicesDep, look: HealthDep, before: str = "", status: _Status = "", q: _Words = ""
 ) -> dict[str, Any]:
     """Return the evaluations of one page of the queue. `q`: searched words."""
-    evaluations = services.evaluations.latest(
-        EVALUATIONS_A_PAGE, before or None, status or None, " ".join(map(find_family, q.split()))
-    )
+    words = " ".join(map(find_family, q.split()))
+    evaluations = services.evaluations.latest(EVALUATIONS_A_PAGE, before or None, status or None, words)
     views = load_evaluation_views(services.evaluations, evaluations)
     query = {name: value for name, value in (("status", status), ("q", q)) if value}
     older = {**query, "before": evaluations[-1].queue_id} if len(evaluations) == EVALUATIONS_A_PAGE else None
     params = {**query, "before": before} if before else query
     return {
-        "rows": [_build_row(view) for view in views],
+        "views": views,
+        "first_names": lambda names: list_first_names([ITSELF if name == "none" else name for name in names], NAMES_SHOWN),
         "why_they_wait": _find_wait_reason(views, look),
         "chosen": status,
         "words": q,
@@ -74,71 +67,16 @@ def _find_wait_reason(views: Sequence[EvaluationView], look: HealthMonitor) -> s
     return look.find_start_problem() if any(view.progress.status == "queued" for view in views) else None
 
 
-def _build_row(view: EvaluationView) -> dict[str, Any]:
-    calls, personas = view.progress.calls, describe_personas(view.evaluation)
-    return {
-        **_state_values(view),
-        "subject": describe_subject(view.evaluation, partial(partition_words, view.evaluation.family)),
-        "personas": "" if personas == ["none"] else list_first_names(persona_words(personas), _KEYS_NAMED),
-        "models": describe_models(view.evaluation),
-        "calls": format_calls(calls) if calls else None,
-    }
-
-
-def _state_values(view: EvaluationView) -> dict[str, Any]:
-    """Return the values shared by a row of the queue and the page of an evaluation. The badge is green only if all requests were
-    answered."""
-    progress = view.progress
-    return {
-        "evaluation": view.evaluation,
-        "family": family_title(view.evaluation.family),
-        "state": view.state,
-        "tone": "partly" if view.is_over and progress.warning else "",
-        "place": describe_state(view),
-        "whys": [reason for reason in (progress.reason, progress.warning) if reason],
-        "steps": steps(view),
-        "is_over": view.is_over,
-        "last_at": view.last_at,
-        "events": None if view.is_over else f"/api/evaluations/queue/{view.evaluation.queue_id}/events",
-    }
-
-
 def _evaluation_values(services: ServicesDep, queue_id: QueueId, look: HealthDep) -> dict[str, Any]:
     view = load_evaluation_view(services.evaluations, queue_id)
-    progress, evaluation = view.progress, view.evaluation
-    runs = [
-        {
-            "run": run,
-            "progress": progress.runs[run.run_id],
-            "words": partition_words(evaluation.family, run.key),
-            "asked": describe_run_request(evaluation.family, run.asks),
-        }
-        for run in evaluation.runs
-    ]
     return {
-        **_state_values(view),
-        "progress": progress,
-        "calls": format_calls_by_stage(progress.calls),
-        "call_costs": format_call_cost(progress.call_costs) if progress.call_costs else None,
-        "cancelled_by": view.cancelled_by,
+        "view": view,
         "why_they_wait": _find_wait_reason([view], look),
-        "runs": runs,
-        "has_asks": any(set(run.asks) - {"partition"} for run in evaluation.runs),
-        "failures": _group_failures(view),
+        "requests": {run.run_id: describe_run_request(run.asks) for run in view.evaluation.runs},
+        "failures": group_failures(view),
         "values": main_values(services, view),
-        "story": build_story(view),
+        "story": group_events(view),
     }
-
-
-def _group_failures(view: EvaluationView) -> list[tuple[str, str]]:
-    """Group failed runs by reason, with the partitions before each reason."""
-    keys: dict[str, list[str]] = {}
-    for run in view.evaluation.runs:
-        outcome = view.progress.runs[run.run_id]
-        if outcome.status == "failed":
-            words = partition_words(view.evaluation.family, run.key)
-            keys.setdefault(outcome.reason or "no reason was given", []).append(words)
-    return [(list_first_names(list(dict.fromkeys(names)), _KEYS_NAMED), reason) for reason, names in keys.items()]
 
 
 _QueueValues = Annotated[dict[str, Any], Depends(_list_values)]
@@ -176,3 +114,35 @@ def cancel(request: Request, queue_id: QueueId, services: ServicesDep, holder: O
     """Cancel an evaluation."""
     cancel_evaluation(holder, request, queue_id, services)
     return redirect_to_page(f"/queue/{queue_id}")
+
+
+_METRICS_SHOWN = 500
+
+
+@router.get("/runs/{run_id}")
+def run_page(request: Request, services: ServicesDep, holder: OperatorToken, context: RunDep) -> Response:
+    """One run with its results so far."""
+    run, family, results = context.run, context.evaluation.family, results_kept.get_results(context)
+    state = compute_progress(context.evaluation, services.evaluations.events(run.queue_id)).runs[run.run_id]
+    rows = build_value_rows(family, results.metrics[:_METRICS_SHOWN])
+    asked = describe_run_request(run.asks)
+    values: dict[str, Any] = {"context": context, "state": state, "results": results, "rows": rows, "asked": asked}
+    return page(request, "run", f"Run {run.run_id[:8]}", **values)
+
+
+@router.get("/runs/{run_id}/traces/{trace_id}")
+def trace_page(request: Request, holder: OperatorToken, context: RunDep, trace_id: str) -> Response:
+    """A trace: for games a whole episode with its turns, otherwise a prompt with its response and scores."""
+    run_id, trace = context.run.run_id, {**load_trace(context, trace_id)}
+    del trace["run_id"]
+    members = lay_out_episode(trace) if "turns" in trace else trace
+    address = build_trace_uri(run_id, trace_id)
+    return page(request, "trace", f"Trace {trace_id[:8]}", members=members, run_id=run_id, json_address=address)
+
+
+def lay_out_episode(episode: dict[str, Any]) -> dict[str, Any]:
+    """Return the episode with its moves as an object instead of JSON text, and its turns without values that all of them repeat."""
+    turns = episode["turns"]
+    names = {name for name in episode if all(turn.get(name) == episode[name] for turn in turns)}
+    rows = [{name: value for name, value in turn.items() if name not in names} for turn in turns]
+    return {**episode, "trace": json.loads(episode["trace"] or "null"), "turns": rows}

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, create_model
 
-from dtef_pipeline.api.plans.manifest_base import (
+from dtef_pipeline.api.plans.plan import (
     EvaluationRequest,
+    PlannedEvaluation,
+    Refusals,
+    UnknownName,
     build_manifest_model,
     build_runs,
     list_known_partitions,
@@ -17,9 +21,7 @@ from dtef_pipeline.api.plans.manifest_base import (
     load_named_models,
     rejections,
     require_askable,
-    require_few_draws,
 )
-from dtef_pipeline.api.plans.plan import PlannedEvaluation, Refusals, UnknownName
 from dtef_pipeline.asking.models import Budget, Models, ModelSpec
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import ConfigError
@@ -31,22 +33,7 @@ from resources.gateway.budget import Accounts
 from resources.settings import Settings
 
 if TYPE_CHECKING:
-    from dtef_pipeline.family.record import Family
     from resources.warehouse import Warehouse
-
-
-class PlanSource(NamedTuple):
-    """Inputs for the plans of a family."""
-
-    name: str
-    space: Space
-    settings: type[RunSettings]
-    stages: Mapping[str, Sequence[str]]
-    """Settings by stage in the order of the pipeline; the first stage makes the items of a partition."""
-    items: str
-    """Table with one row per item, made by the first stages."""
-    answers: str
-    """First table with snapshots."""
 
 
 class ResolvedNames(NamedTuple):
@@ -58,32 +45,37 @@ class ResolvedNames(NamedTuple):
     """Named partitions."""
 
 
+@dataclass(frozen=True)
 class FamilyPlans:
-    """Plans of a family, with defaults for families without a class of their own."""
+    """Plans of a family. Families that need more have a class of their own."""
 
-    field = "partitions"
+    name: str
+    space: Space
+    settings_type: type[RunSettings]
+    stages: Mapping[str, Sequence[str]]
+    """Settings by stage in the order of the pipeline; the first stage makes the items of a partition."""
+    items: str
+    """Table with one row per item, made by the first stages."""
+    answers: str
+    """First table with snapshots."""
+    fields: tuple[str, ...] = ("partitions",)
     """Fields of a manifest that name partitions."""
-    nothing_added = "nothing of this family has been added on this server yet"
-
-    def __init__(self, source: PlanSource) -> None:
-        self.source = source
-
-    @classmethod
-    def build_for_family(cls, family: Family) -> FamilyPlans:
-        """Build the plans of a family from its record."""
-        calls, tables = family.calls.tables[0].table, list(family.tables)
-        return cls(PlanSource(family.name, family.space, family.settings, family.settings_by_stage, tables[0], calls))
+    select: Callable[[Any, Sequence[str]], list[str]] | None = None
+    """Selects the partitions that settings name among the known ones; None: patterns of the first field."""
+    nothing_added: str = "nothing of this family has been added on this server yet"
+    own_form: type[EvaluationRequest] | None = None
 
     @cached_property
     def form(self) -> type[Part]:
         """Return the form of a manifest: partitions, and the settings of the family's runs that the API accepts."""
-        source = self.source
+        if self.own_form is not None:
+            return self.own_form
         members: dict[str, Any] = {
-            "family": (Literal[source.name], ...),
-            self.field: (Annotated[list[str], Field(min_length=1, description="Keys, or patterns with * and ?.")], ...),
+            "family": (Literal[self.name], ...),
+            self.fields[0]: (Annotated[list[str], Field(min_length=1, description="Keys, or patterns with * and ?.")], ...),
         }
-        base = create_model(f"{source.name.capitalize()}Manifest", __base__=EvaluationRequest, **members)
-        return build_manifest_model(base, f"{source.name.capitalize()}Evaluation", source.settings)
+        base = create_model(f"{self.name.capitalize()}Manifest", __base__=EvaluationRequest, **members)
+        return build_manifest_model(base, f"{self.name.capitalize()}Evaluation", self.settings_type)
 
     def plan(self, manifest: EvaluationRequest, server: Settings) -> PlannedEvaluation:
         """Plan the stages from the first one that has not made all partitions.
@@ -93,24 +85,21 @@ class FamilyPlans:
         # It brings Dagster, which the API starts without.
         from assets.stage.partitions import require_snapshot
 
-        source = self.source
-        values, settings = manifest.model_dump(), self.settings(manifest)
+        values, settings = manifest.model_dump(), self.build_settings(manifest)
         named = self.resolve_names(values, settings, server)
-        runs = build_runs(named.keys, self.field)
-        for field, draws in self.draws(settings).items():
-            require_few_draws(field, draws, self.count_prompts(settings, named.keys, self.warehouse(server)))
+        runs = build_runs(named.keys, self.fields[0])
         with rejections("snapshot"):
-            require_snapshot(self.warehouse(server), source.answers, source.space, named.keys, settings.snapshot)
+            require_snapshot(self.warehouse(server), self.answers, self.space, named.keys, settings.snapshot)
         warnings = self.require_askable(settings, named, server)
-        all_made = list_made_partitions(server, source.items, source.space).issuperset(named.keys)
+        all_made = list_made_partitions(server, self.items, self.space).issuperset(named.keys)
         config = self.config(settings, named, all_made)
         return PlannedEvaluation(
-            f"{source.name}_pipeline", source.space.name, named.keys, config, settings.snapshot, runs, warnings=warnings
+            f"{self.name}_pipeline", self.space.name, named.keys, config, settings.snapshot, runs, warnings=warnings
         )
 
     def refuse_names(self, values: Mapping[str, Any], server: Settings) -> None:
         """Raises RefusedManifest with all unknown names in the well-formed fields of a manifest."""
-        self.resolve_names(values, self.source.settings.model_construct(**values), server)
+        self.resolve_names(values, self.settings_type.model_construct(**values), server)
 
     def resolve_names(self, values: Mapping[str, Any], settings: Any, server: Settings) -> ResolvedNames:
         """Raises RefusedManifest with all invalid names of models and partitions. Without names, no partition is selected."""
@@ -118,7 +107,7 @@ class FamilyPlans:
         with refusals.collect():
             models = load_named_models(server, "models", values.get("models") or ())
         self.require_judges(refusals, settings, server)
-        if self.names_partitions(values):
+        if any(values.get(field) for field in self.fields):
             with refusals.collect():
                 keys = self._choose_partitions(values, settings, server)
         refusals.raise_all()
@@ -126,51 +115,36 @@ class FamilyPlans:
 
     def _choose_partitions(self, values: Mapping[str, Any], settings: Any, server: Settings) -> list[str]:
         """Return the partitions that a manifest names. Raises UnknownName, also if Dagster knows none."""
-        source = self.source
-        if not (keys := list_known_partitions(server, source.space)):
-            partitions = list_made_partitions(server, source.items, source.space)
+        if not (keys := list_known_partitions(server, self.space)):
+            partitions = list_made_partitions(server, self.items, self.space)
             other_home = (
                 f"the warehouse of this server has {list_first_names(sorted(partitions), 3)}, but Dagster's home does not: they were "
                 "added with another DAGSTER_HOME, or it was reset. The server's operator must add them again"
             )
-            raise UnknownName(self.field, other_home if partitions else self.nothing_added)
+            raise UnknownName(self.fields[0], other_home if partitions else self.nothing_added)
         try:
-            return self.choose(values, settings, keys)
+            if self.select is None:
+                return filter_by_patterns(keys, values[self.fields[0]], f"{self.fields[0]}:")
+            return self.select(settings, keys)
         except ConfigError as error:
             field, _, message = str(error).partition(": ")
             raise UnknownName(field.rpartition(".")[2], message) from None
 
-    def names_partitions(self, values: Mapping[str, Any]) -> bool:
-        return bool(values.get(self.field))
-
-    def choose(self, values: Mapping[str, Any], settings: Any, keys: Sequence[str]) -> list[str]:
-        """Return the named partitions among the known ones. Raises ConfigError that begins with the field."""
-        return filter_by_patterns(keys, values[self.field], f"{self.field}:")
-
     def require_judges(self, refusals: Refusals, settings: Any, server: Settings) -> None:
         """Check the names of judges and other auxiliary models; errors are collected."""
 
-    def draws(self, settings: Any) -> Mapping[str, int]:
-        """Return the number of draws by field."""
-        return {"draws": getattr(settings, "draws", 1)}
-
-    def count_prompts(self, settings: Any, keys: Sequence[str], warehouse: Warehouse) -> Iterator[int]:
-        """Count the existing prompts by partition."""
-        for key in keys:
-            yield len(warehouse.read_or_empty(self.source.items, **self.source.space.levels(key)))
-
-    def settings(self, manifest: EvaluationRequest) -> Any:
+    def build_settings(self, manifest: EvaluationRequest) -> Any:
         """Return the settings of a manifest's run."""
-        return manifest.settings(self.source.settings)
+        return manifest.settings(self.settings_type)
 
     def config(self, settings: Any, named: ResolvedNames, all_made: bool) -> Mapping[str, Mapping[str, Any]]:
         """Return the configuration of the stages that run. `all_made`: whether the first stage has already made all partitions."""
-        return run_config(settings, self.stages(settings, all_made))
+        return run_config(settings, self.choose_stages(settings, all_made))
 
-    def stages(self, settings: Any, all_made: bool) -> Mapping[str, Sequence[str]]:
+    def choose_stages(self, settings: Any, all_made: bool) -> Mapping[str, Sequence[str]]:
         """Return the stages that run, with their settings."""
-        first, *_ = self.source.stages
-        return {name: names for name, names in self.source.stages.items() if not (all_made and name == first)}
+        first, *_ = self.stages
+        return {name: names for name, names in self.stages.items() if not (all_made and name == first)}
 
     def require_askable(self, settings: Any, named: ResolvedNames, server: Settings) -> list[str]:
         """Refuse models that cannot be used; returns the warnings of `manifest_base.require_askable`."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, field_validator
 
 from assets.games.game_catalog import load_known_personas, load_known_scenarios
-from dtef_pipeline.api.plans.manifest_base import rejections, require_askable, require_offered
 from dtef_pipeline.api.plans.plan import (
     EvaluationBudget,
     NotApproved,
@@ -17,6 +16,9 @@ from dtef_pipeline.api.plans.plan import (
     Refusals,
     UnfitManifest,
     UnknownName,
+    rejections,
+    require_askable,
+    require_offered,
     require_unique,
     validate_snapshot,
 )
@@ -138,20 +140,29 @@ class GamesPlans:
             episodes += _count_episodes(manifest, entries[-1], MAX_EPISODES - episodes)
         warnings = _require_askable(manifest, entries, server)
         _require_played(names, [player for entry in entries for player in entry.players])
-        settings = _build_settings(manifest, names)
-        pins = {key: pin_scenario(game, settings.seeds, manifest.opponents) for key, game in packs.items()}
+        seeds = ",".join(map(str, manifest.seeds)) if isinstance(manifest.seeds, list) else manifest.seeds
+        pins = {key: _pin_scenario(entry, seeds) for key, entry in zip(packs, entries, strict=True)}
         runs = []
         for persona, record in named.chosen.items():
             asks = {"persona_id": persona, "persona": record.name if record else ""}
-            runs += [RunSpec(key, {**asks, "scenario_id": key, **pin._asdict()}) for key, pin in pins.items()]
-        personas = pin_personas([*manifest.models, *manifest.opponents], named.personas)
-        pinned = {
-            "scenario_versions": {key: pin.scenario_version for key, pin in pins.items()},
-            "scenario_seeds": {key: pin.seeds for key, pin in pins.items()},
-            "scenario_opponents": {key: pin.opponents for key, pin in pins.items()},
-            "persona_versions": personas,
-        }
-        config = run_config(settings.model_copy(update=pinned), GAMES_STAGE_SETTINGS)
+            runs += [RunSpec(key, {**asks, "scenario_id": key, **pin}) for key, pin in pins.items()]
+        # A version does not go into the name of an opponent, which is part of item ids.
+        ids = [name.partition("@")[0] for name in (*manifest.models, *manifest.opponents) if "@" in name]
+        bounds = manifest.budget.model_dump(exclude_none=True) if manifest.budget else {}
+        settings = GamesSettings(
+            players=manifest.models,
+            personas=names,
+            opponents=manifest.opponents,
+            seeds=seeds,
+            draws=manifest.draws,
+            snapshot=manifest.snapshot,
+            scenario_versions={key: pin["scenario_version"] for key, pin in pins.items()},
+            scenario_seeds={key: pin["seeds"] for key, pin in pins.items()},
+            scenario_opponents={key: pin["opponents"] for key, pin in pins.items()},
+            persona_versions={item.id: item.version for name in ids if (item := named.personas.get(name)) and item.id == name},
+            **bounds,
+        )
+        config = run_config(settings, GAMES_STAGE_SETTINGS)
         return PlannedEvaluation(
             "games_pipeline", LEAGUE_SPACE.name, list(packs), config, manifest.snapshot, runs, new_keys=True, warnings=warnings
         )
@@ -219,21 +230,6 @@ def _find_pack(name: str, scenarios: Mapping[str, ScenarioManifest]) -> Pack:
     return pack(name, scenarios)
 
 
-def _build_settings(manifest: GamesManifest, personas: Sequence[str]) -> GamesSettings:
-    """Build the settings of a manifest's run. `personas`: names with versions, so that the approved versions play."""
-    seeds = manifest.seeds
-    bounds = manifest.budget.model_dump(exclude_none=True) if manifest.budget else {}
-    return GamesSettings(
-        players=manifest.models,
-        personas=list(personas),
-        opponents=manifest.opponents,
-        seeds=",".join(map(str, seeds)) if isinstance(seeds, list) else seeds,
-        draws=manifest.draws,
-        snapshot=manifest.snapshot,
-        **bounds,
-    )
-
-
 def _require_fitting(manifest: GamesManifest, named: _NamedGames) -> None:
     """Raise UnfitManifest or UnknownName for known names that do not fit together."""
     packs = named.packs
@@ -259,7 +255,15 @@ class _Entry(NamedTuple):
 
     pack: Pack
     players: Sequence[Player]
-    opponents: Sequence[Player]
+    opponents: Mapping[str, Player]
+    """By name in items; empty: the scenario has one seat."""
+
+
+def _pin_scenario(entry: _Entry, seeds: str | None) -> dict[str, Any]:
+    """Return the version, the seeds in full, such as `1-40`, and the opponents that a run of the scenario has, whatever changes later."""
+    manifest = entry.pack.manifest
+    span = f"{manifest.seeds.first}-{manifest.seeds.first + manifest.seeds.count - 1}"
+    return {"scenario_version": manifest.version, "seeds": seeds or span, "opponents": list(entry.opponents)}
 
 
 def _resolve_entry(manifest: GamesManifest, game: Pack, named: _NamedGames, personas: Sequence[str]) -> _Entry:
@@ -275,8 +279,8 @@ def _resolve_entry(manifest: GamesManifest, game: Pack, named: _NamedGames, pers
     with rejections("opponents"):
         names = [name for name in resolve_opponents(items, game.manifest) if name != NO_OPPONENT]
     with rejections("opponents", UnknownName):
-        opponents = [resolve_opponent(game, named.models, named.personas, name) for name in names]
-    for path, group in (("models", players), ("opponents", opponents)):
+        opponents = {name: resolve_opponent(game, named.models, named.personas, name) for name in names}
+    for path, group in (("models", players), ("opponents", list(opponents.values()))):
         with rejections(path, NotApproved):
             require_approved(group)
     return _Entry(game, players, opponents)
@@ -284,7 +288,7 @@ def _resolve_entry(manifest: GamesManifest, game: Pack, named: _NamedGames, pers
 
 def _count_episodes(manifest: GamesManifest, entry: _Entry, limit: int) -> int:
     """Count the requested episodes. Raises UnfitManifest for more than `limit`."""
-    seats: list[Player | None] = list(entry.opponents) or [None]
+    seats: list[Player | None] = list(entry.opponents.values()) or [None]
     meets = [Match(GameItem(0, 0, NO_OPPONENT), player, opponent) for player in entry.players for opponent in seats]
     per_deal = sum([1 if match.needs_no_model else manifest.draws for match in meets])
     scenario = entry.pack.manifest
@@ -301,7 +305,10 @@ def _count_episodes(manifest: GamesManifest, entry: _Entry, limit: int) -> int:
 def _require_askable(manifest: GamesManifest, entries: Sequence[_Entry], server: Settings) -> list[str]:
     """Return the warnings of `require_askable`. Raises UnfitManifest and UnknownName for models that cannot be used."""
     limit = Budget(max_cost_usd=manifest.budget.max_cost_usd if manifest.budget else None)
-    by_path = {"models": [entry.players for entry in entries], "opponents": [entry.opponents for entry in entries]}
+    by_path: dict[str, list[Sequence[Player]]] = {
+        "models": [entry.players for entry in entries],
+        "opponents": [list(entry.opponents.values()) for entry in entries],
+    }
     warnings: list[str] = []
     for path, groups in by_path.items():
         specs = list_player_models([player for players in groups for player in players])
@@ -319,31 +326,3 @@ def _require_played(names: Sequence[str], players: Sequence[Player]) -> None:
 
 
 GAMES_PLANS = GamesPlans()
-
-
-class PinnedScenario(NamedTuple):
-    """The pinned version, seeds and opponents of one scenario."""
-
-    scenario_version: int
-    seeds: str
-    """Seeds in full, such as `1-40`."""
-    opponents: list[str]
-    """Opponents as in items; empty: the scenario has one seat."""
-
-
-def pin_scenario(pack: Pack, seeds: str | None, opponents: Iterable[str]) -> PinnedScenario:
-    """Pin a scenario's present version with the manifest's settings. Raises ConfigError if a scenario with several seats has no
-    opponents."""
-    manifest = pack.manifest
-    span = f"{manifest.seeds.first}-{manifest.seeds.first + manifest.seeds.count - 1}"
-    names = resolve_opponents([name_opponent_item(pack, opponent) for opponent in opponents], manifest)
-    return PinnedScenario(manifest.version, span if seeds is None else seeds, [name for name in names if name != NO_OPPONENT])
-
-
-def pin_personas(named: Iterable[str], personas: Mapping[str, Persona]) -> dict[str, int]:
-    """Return by id the versions of the personas in players' names, `calm@model`. A name such as `calm:v2@model` already has its version.
-
-    The version does not go into the name: an opponent's name is part of item ids.
-    """
-    ids = [name.partition("@")[0] for name in named if "@" in name]
-    return {name: personas[name].version for name in ids if name in personas and personas[name].id == name}

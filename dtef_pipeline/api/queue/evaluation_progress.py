@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from dtef_pipeline.api.answer_schemas import AnswerBody
-from dtef_pipeline.text.number_words import list_first_names
 from resources.evaluations.evaluation_calls import sum_reported_calls
 from resources.evaluations.evaluation_store import (
     TERMINAL,
@@ -146,9 +145,6 @@ def _read_reason(data: Mapping[str, Any]) -> str | None:
     return f"requested by {data['by']}" if "by" in data else None
 
 
-_MAX_NAMES = 3
-
-
 class EvaluationView(NamedTuple):
     """One evaluation with its results."""
 
@@ -198,26 +194,3 @@ def _build_views(
         EvaluationView(job, events[job.queue_id], progress[job.queue_id], cancels.get(job.queue_id), before.get(job.queue_id))
         for job in evaluations
     ]
-
-
-def describe_subject(evaluation: Evaluation, words: Callable[[str], str] = str) -> str:
-    """Describe the subject: scenarios or partitions. `words`: returns the label of each."""
-    names = _list_names(evaluation.manifest, "scenario_ids") or sorted({str(key) for key in evaluation.plan.get("keys", ())})
-    return list_first_names([words(name) for name in names], _MAX_NAMES)
-
-
-def describe_models(evaluation: Evaluation) -> str:
-    """Describe the models, as the manifest names them."""
-    return list_first_names(_list_names(evaluation.manifest, "models"), _MAX_NAMES)
-
-
-def describe_personas(evaluation: Evaluation) -> list[str]:
-    """Describe the personas, `none` for the model as itself."""
-    return _list_names(evaluation.manifest, "persona_ids")
-
-
-def _list_names(manifest: Mapping[str, Any], field: str) -> list[str]:
-    value = manifest.get(field)
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [str(entry) for entry in value]
-    return [] if value is None else [str(value)]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import datetime
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import anyio
 from fastapi import APIRouter, Body, Depends, Header, Query, Request, Response
@@ -14,7 +15,7 @@ from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
 from dtef_pipeline.api.access import OperatorToken, require_operator
-from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, convert_to_json
+from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, convert_to_json, make_optional
 from dtef_pipeline.api.etags import (
     ETAG_HEADER,
     TAGGED,
@@ -28,6 +29,7 @@ from dtef_pipeline.api.plans.manifests import read_manifest, use_manifest_schema
 from dtef_pipeline.api.plans.plan import BodyFault
 from dtef_pipeline.api.problems import Problem, make_fault_problem
 from dtef_pipeline.api.queue.evaluation_progress import (
+    EvaluationSteps,
     EvaluationView,
     ProgressStatus,
     RunProgress,
@@ -42,12 +44,201 @@ from dtef_pipeline.api.queue.event_stream import (
     get_watchers,
     is_server_closing,
 )
-from dtef_pipeline.api.queue.queue_bodies import EvaluationDetails, EvaluationPage, EventPage, QueuedRun
 from dtef_pipeline.api.services import ServicesDep
 from dtef_pipeline.errors import UnknownEvaluation
 from dtef_pipeline.text.number_words import format_count
 from resources.evaluations.evaluation_counts import count_unended
-from resources.evaluations.evaluation_store import Evaluation, EvaluationRun, EvaluationStore
+from resources.evaluations.evaluation_store import EvaluationRun, EvaluationStore, EventKind
+
+Asks = Annotated[
+    dict[str, Any],
+    Field(
+        description="What distinguishes the run from the others of its evaluation: for games `persona_id`, `scenario_id`, `persona` "
+        "(with its version; empty: none) and the pinned `scenario_version`, `seeds` and `opponents`; for other families "
+        "`partition`."
+    ),
+]
+
+
+class CallCosts(AnswerBody):
+    """Calls and their cost."""
+
+    usd: float | None
+    """Sum of the known costs; null: no cost is known."""
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    unpriced: int
+    """Calls that are not in `usd`, because their cost, or that of another call of the same conversation, is unknown."""
+    unpriced_usd_most: float | None = make_optional()
+    """Largest possible cost of these calls in US dollars, in addition to `usd`; null: there are none, or no price is known."""
+
+
+class RequestCounts(AnswerBody):
+    """Requests to models by their outcome, each counted once."""
+
+    n_requests: int
+    """All requests: the sum of the other counts."""
+    answered: int
+    """Requests with a response, stored before or now."""
+    failed: int
+    skipped: int
+    """Requests that were not sent because a budget was used up."""
+
+
+class EvaluationRequests(RequestCounts):
+    """Requests of a whole evaluation."""
+
+    stages: dict[str, RequestCounts]
+    """The same counts by stage."""
+
+
+class EvaluationLinks(AnswerBody):
+    """Paths."""
+
+    self: str
+    events: str
+    """Path of the stream of events."""
+    history: str
+    """Path of the list of events."""
+
+
+class EvaluationBody(AnswerBody):
+    """The fields that every evaluation has."""
+
+    queue_id: str
+    family: FamilyName
+    status: ProgressStatus
+    waiting_before: int | None
+    """Number of evaluations waiting before this one; null: it is no longer waiting."""
+    submitted_by: str
+    """The name of a token."""
+    submitted_at: datetime
+    started_at: datetime | None
+    """null: not yet."""
+    ended_at: datetime | None
+    """null: not yet."""
+    snapshot: str | None
+    """Label of its rows."""
+    last_event: int
+    """Number of the last event."""
+    reason: str | None
+    """Why it failed or was cancelled, if a reason was reported."""
+    warning: str | None
+    """At the end, the requests without a response, if others have one."""
+    calls: EvaluationRequests | None
+    """Null: no requests were made, or none have been reported yet."""
+    call_costs: CallCosts | None
+    """At the end, the cost of the calls made for it; responses stored before cost nothing. Null: it has not ended."""
+    links: EvaluationLinks
+
+
+class EvaluationSummary(EvaluationBody):
+    """An evaluation in a list."""
+
+    progress: EvaluationSteps | None
+    """null: it has ended."""
+    run_count: int
+
+
+class EvaluationPage(AnswerBody):
+    """Evaluations, newest first."""
+
+    evaluations: list[EvaluationSummary]
+    next: str | None
+    """The `cursor` of the next page; null: this is the last."""
+
+
+class QueuedRun(AnswerBody):
+    """A run of an evaluation: in games a persona in a scenario, elsewhere a partition."""
+
+    run_id: str
+    key: str
+    """The partition."""
+    asks: Asks
+
+
+class RunState(QueuedRun):
+    """A run of an evaluation with its own state and results."""
+
+    status: ProgressStatus
+    reason: str | None
+    """Why it failed or was cancelled, if a reason was reported."""
+
+
+class EvaluationDetails(EvaluationBody):
+    """An evaluation with its runs."""
+
+    cancelled_by: str | None
+    """Who cancelled it; null: it was not cancelled."""
+    manifest: dict[str, Any]
+    """The manifest sent to `POST /api/evaluations`, with its defaults filled in."""
+    restarts: int
+    """Number of times that Dagster has restarted its run."""
+    progress: EvaluationSteps
+    runs: list[RunState]
+
+
+class EventData(AnswerBody):
+    """The members that the kinds of events have. A missing member does not belong to the kind, or is unknown."""
+
+    family: FamilyName = make_optional()
+    """queued: its family."""
+    runs: int = make_optional()
+    """queued: number of its runs."""
+    dagster_run_id: str = make_optional()
+    """started, restarted and the end: the Dagster run."""
+    stage: str = make_optional()
+    """item: the stage that reports."""
+    key: str = make_optional()
+    """item: the partition that the stage has finished."""
+    status: Literal["done", "failed"] = make_optional()
+    """item: how it finished the partition."""
+    done: int = make_optional()
+    """item: partitions that the stage has finished, including failed ones."""
+    n_planned: int = make_optional()
+    """item: all partitions of the stage, or its expected requests, which in games grow."""
+    answered: int = make_optional()
+    """item: answered requests of the stage so far."""
+    skipped: int = make_optional()
+    """item: requests of the stage that were not sent because a budget was used up."""
+    failed: int | dict[str, str] = make_optional()
+    """item: failed requests of the stage; at the end: the reason of each failed partition, by key."""
+    calls: RequestCounts | EvaluationRequests = make_optional()
+    """item: counts of all requests of the stage; at the end: those of the evaluation."""
+    failure_reason: str = make_optional()
+    """item: the most frequent reason, if some requests failed."""
+    skip_reason: str = make_optional()
+    """item: the budget that was used up, if some requests were not sent."""
+    restarted: Literal[True] = make_optional()
+    """item: Dagster has restarted the run."""
+    reason: str = make_optional()
+    """Why the partition, the earlier run or the evaluation failed, or why the evaluation was cancelled in Dagster."""
+    call_costs: CallCosts = make_optional()
+    """The end: cost of the calls made for it."""
+    warning: str = make_optional()
+    """The end: requests without a response."""
+    by: str = make_optional()
+    """cancelled: who cancelled it."""
+
+
+class EventBody(AnswerBody):
+    """An event of an evaluation. `item`: a step was completed; completed, failed or cancelled: the last event."""
+
+    seq: int
+    """Number, from 1 without gaps."""
+    kind: EventKind
+    data: EventData
+    happened_at: datetime
+
+
+class EventPage(AnswerBody):
+    """Events in the order of their numbers."""
+
+    events: list[EventBody]
+    next: int
+    """Value of `after` for the next request."""
+
 
 QUEUE_PATH = "/api/evaluations/queue"
 LONGEST_WAIT_S = 30
@@ -85,8 +276,24 @@ def list_evaluations(
     """The evaluations, newest first. `next` is the cursor of the next page, or null on the last; `progress` is null after the end of an
     evaluation.
     """
-    evaluations, next_cursor = _list_page(services.evaluations, status, cursor, limit)
-    return build_tagged_response(request, {"evaluations": evaluations, "next": next_cursor})
+    store = services.evaluations
+    try:
+        found = store.latest(limit + 1, None if cursor is None else _queue_id(cursor), status)
+    except UnknownEvaluation:
+        message = f"got {str(cursor)[:80]!r}; allowed: the member `next` of an earlier page"
+        raise make_fault_problem([BodyFault("query.cursor", message)]) from None
+    # An evaluation may have gone on since it was found.
+    bodies = [
+        {
+            **_build_summary(view),
+            "progress": None if view.is_over else view.progress.steps.model_dump(),
+            "run_count": view.evaluation.run_count,
+        }
+        for view in load_evaluation_views(store, found[:limit])
+        if status in (None, view.progress.status)
+    ]
+    next_cursor = found[limit - 1].queue_id if len(found) > limit else None
+    return build_tagged_response(request, {"evaluations": bodies, "next": next_cursor})
 
 
 @router.get(f"{QUEUE_PATH}/{{queue_id}}", response_model=EvaluationDetails, **TAGGED)
@@ -201,32 +408,6 @@ def _build_summary(view: EvaluationView) -> dict[str, Any]:
     return evaluation_json
 
 
-def _list_page(
-    evaluations: EvaluationStore, status: ProgressStatus | None, cursor: str | None, limit: int
-) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the evaluations of a page, and the cursor of the next."""
-    page = _find_older(evaluations, status, cursor, limit + 1)
-    items = page[:limit]
-    bodies = []
-    for view in load_evaluation_views(evaluations, items):
-        # It may have gone on since it was found.
-        if status in (None, view.progress.status):
-            steps = None if view.is_over else view.progress.steps.model_dump()
-            bodies.append({**_build_summary(view), "progress": steps, "run_count": view.evaluation.run_count})
-    return bodies, items[-1].queue_id if len(page) > limit else None
-
-
-def _find_older(evaluations: EvaluationStore, status: ProgressStatus | None, cursor: str | None, size: int) -> list[Evaluation]:
-    """Without their runs."""
-    try:
-        if cursor is not None:
-            _queue_id(cursor)
-        return evaluations.latest(size, cursor, status)
-    except UnknownEvaluation:
-        message = f"got {str(cursor)[:80]!r}; allowed: the member `next` of an earlier page"
-        raise make_fault_problem([BodyFault("query.cursor", message)]) from None
-
-
 MAX_UNENDED = 100
 """Largest number of evaluations of one token that wait or run at the same time."""
 _IdempotencyKey = Annotated[
@@ -289,8 +470,17 @@ def post_evaluation(
         _refuse_more_than_wait(store, holder.name)
         plan = form.plan(services.settings)
         entry, is_new = store.submit(form.family, form.values, plan.build_plan_json(), plan.runs, holder.name, idempotency_key)
-    body = _build_queued_body(entry, "queued" if is_new else compute_progress(entry, store.events(entry.queue_id)).status)
-    return JSONResponse(body, 202, {"Location": f"{QUEUE_PATH}/{entry.queue_id}", "Cache-Control": "no-store"})
+    path = f"{QUEUE_PATH}/{entry.queue_id}"
+    body = {
+        "queue_id": entry.queue_id,
+        "run_ids": [run.run_id for run in entry.runs],
+        "status": "queued" if is_new else compute_progress(entry, store.events(entry.queue_id)).status,
+        "events": f"{path}/events",
+        "family": entry.family,
+        "runs": [{"run_id": run.run_id, "key": run.key, "asks": dict(run.asks)} for run in entry.runs],
+        "warnings": list(entry.plan.get("warnings", ())),
+    }
+    return JSONResponse(body, 202, {"Location": path, "Cache-Control": "no-store"})
 
 
 def _refuse_more_than_wait(store: EvaluationStore, owner: str) -> None:
@@ -298,16 +488,3 @@ def _refuse_more_than_wait(store: EvaluationStore, owner: str) -> None:
         verbs = "waits or runs" if n_open == 1 else "wait or run"
         message = f"{format_count(n_open, 'evaluation')} of {owner} {verbs}; allowed: {MAX_UNENDED}"
         raise Problem(429, f"{message}; wait until one has ended, or cancel one", {"Retry-After": "60"})
-
-
-def _build_queued_body(evaluation: Evaluation, status: ProgressStatus) -> dict[str, Any]:
-    runs = [{"run_id": run.run_id, "key": run.key, "asks": dict(run.asks)} for run in evaluation.runs]
-    return {
-        "queue_id": evaluation.queue_id,
-        "run_ids": [run.run_id for run in evaluation.runs],
-        "status": status,
-        "events": f"{QUEUE_PATH}/{evaluation.queue_id}/events",
-        "family": evaluation.family,
-        "runs": runs,
-        "warnings": list(evaluation.plan.get("warnings", ())),
-    }

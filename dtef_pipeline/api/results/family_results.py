@@ -14,9 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.api.answer_schemas import RowBody, convert_to_json
-from dtef_pipeline.api.results.run_context import RunContext, UsageTotals
-from dtef_pipeline.api.results.run_outcomes import OutcomeCounts, Unit, count_by_group, format_remarks
-from dtef_pipeline.api.results.trace_bodies import RunResponse
+from dtef_pipeline.api.results.result_routes import RunResponse
+from dtef_pipeline.api.results.run_context import OutcomeCounts, RunContext, Unit, UsageTotals, count_by_group, format_remarks
 from dtef_pipeline.boards.costs import count_calls_once, sum_usage
 from dtef_pipeline.drift.verdict_tables import ANCHOR_TABLES
 from dtef_pipeline.families import FAMILY_BY_NAME, TABLES

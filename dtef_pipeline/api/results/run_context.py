@@ -1,16 +1,18 @@
-"""A run of an evaluation, with its plan and the place of its rows."""
+"""A run of an evaluation: its plan, the place of its rows, and the outcomes of its planned requests."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.text.number_words import format_count
+from dtef_pipeline.text.shortfall import describe_shortfall
 from resources.evaluations.evaluation_store import Evaluation, EvaluationRun
 from resources.evaluations.run_manifests import config_hash
 from resources.model_catalog import load_known_models
@@ -34,7 +36,8 @@ class UsageTotals(NamedTuple):
     unpriced_usd_most: float | None = None
 
 
-class RunContext(NamedTuple):
+@dataclass(frozen=True)
+class RunContext:
     """A run of an evaluation, and the place of its rows."""
 
     evaluation: Evaluation
@@ -71,10 +74,12 @@ class RunContext(NamedTuple):
         files = [info for folder in folders for info in self.house.fs.get_file_info(folder)]
         return (config_hash(self.settings), *((file.path, file.mtime_ns, file.size) for file in files))
 
-    @property
+    @cached_property
     def models(self) -> Models:
         """The models known at present."""
-        return _read_models(self.settings, _read_stamp(self.settings.models))
+        from dtef_pipeline.families import COMPUTED_MODELS
+
+        return load_known_models(self.settings, COMPUTED_MODELS)
 
     def find_computed_models(self, selectors: Iterable[str]) -> set[str]:
         """Return the names of these models that are computed and take no requests."""
@@ -121,17 +126,82 @@ class RunContext(NamedTuple):
             return read(store)
 
 
-def _read_stamp(path: Path | None) -> tuple[str, int, int] | None:
-    try:
-        status = path.stat() if path else None
-    except OSError:
-        return None
-    return (str(path), status.st_mtime_ns, status.st_size) if status else None
+ItemOutcome = Literal["answered", "failed", "skipped"]
+"""`skipped`: a budget was used up before it."""
+ITEM_OUTCOMES: Mapping[str, ItemOutcome] = {
+    **dict.fromkeys(("answered", "played", "ok", "empty"), "answered"),
+    **dict.fromkeys(("budget", "skipped_budget"), "skipped"),
+}
+"""Outcomes by status; any other status is a failure."""
 
 
-@lru_cache(maxsize=4)
-def _read_models(settings: Settings, stamp: object) -> Models:
-    """Read the models. `stamp`: that of the models file, which is read again when it changes."""
-    from dtef_pipeline.families import COMPUTED_MODELS
+class Unit(NamedTuple):
+    """The unit that a family counts."""
 
-    return load_known_models(settings, COMPUTED_MODELS)
+    noun: str
+    done: str
+    """Verb for answered units, as in `were played`."""
+
+
+class OutcomeCounts(NamedTuple):
+    """The planned requests and their outcomes."""
+
+    n_planned: int | None
+    """None: unknown until now."""
+    answered: int = 0
+    failed: int = 0
+    skipped: int = 0
+    scored: int = 0
+
+    def describe_missing(self, unit: Unit) -> str | None:
+        """Describe how much is missing and why; None if all was answered and at least one is scored."""
+        remark = f"none of {format_count(self.answered, unit.noun)} has a score" if self.answered and not self.scored else None
+        return format_remarks(describe_shortfall(self.n_planned or 0, self.answered, self.skipped, self.failed, unit), remark)
+
+
+def count_by_group(
+    rows: Iterable[tuple[Hashable, str, bool]], plan: Mapping[Hashable, int] | None
+) -> dict[Hashable, OutcomeCounts]:
+    """Count by group. `rows`: group, status, and whether the row is scored. `plan`: planned rows by group; None: unknown.
+
+    Rows beyond the plan are from other runs, and count.
+    """
+    outcomes: dict[Hashable, Counter[str]] = {group: Counter() for group in plan or ()}
+    for group, status, is_scored in rows:
+        counts = outcomes.setdefault(group, Counter())
+        counts[ITEM_OUTCOMES.get(status, "failed")] += 1
+        counts["scored"] += is_scored
+    return {
+        group: OutcomeCounts(
+            max((plan or {}).get(group, 0), sum(counts[name] for name in ("answered", "failed", "skipped"))), **counts
+        )
+        for group, counts in outcomes.items()
+    }
+
+
+def build_outcomes_body(counts: Mapping[Hashable, OutcomeCounts], unit: Unit) -> dict[str, Any]:
+    """Build the member `outcomes` of a run."""
+    total = OutcomeCounts(None)
+    if counts:
+        total = OutcomeCounts(*(sum(number or 0 for number in column) for column in zip(*counts.values(), strict=True)))
+    warning = (
+        f"no {unit.noun} is planned here: the sample or the data of the models leaves none" if total.n_planned == 0 else None
+    )
+    return {"unit": unit.noun, **total._asdict(), "warning": warning or total.describe_missing(unit)}
+
+
+def format_other_answers(further: int, noun: str) -> str | None:
+    """Say that a value includes rows that another run of the snapshot added for the same models."""
+    return (
+        f"the value includes {format_count(further, f'further {noun}')} from another run of this snapshot" if further else None
+    )
+
+
+def format_remarks(*parts: str | None) -> str | None:
+    """Join the remarks; None: there are none."""
+    return "; ".join(filter(None, parts)) or None
+
+
+def format_percent(share: float) -> str:
+    """Format a share with two digits, so that small shares are not 0: `12 %`."""
+    return f"{100 * share:.2g} %" if share < 1 else "100 %"

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.api.answer_schemas import convert_to_json
 from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row, is_in, open_tables
-from dtef_pipeline.api.results.run_outcomes import Unit, format_percent
+from dtef_pipeline.api.results.run_context import Unit, format_percent
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.entrants import ALL_BASELINES, AS_ITSELF, resolve_entrants
 from dtef_pipeline.games.episode_items import NO_OPPONENT, build_game_items, parse_seeds

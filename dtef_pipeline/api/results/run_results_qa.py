@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row, count_different_items, is_in, open_tables
-from dtef_pipeline.api.results.trace_bodies import QaItemJudgement, QaItemScore
+from dtef_pipeline.api.results.result_routes import QaItemJudgement, QaItemScore
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.answering import select_condition_prompts
 from dtef_pipeline.qa.judging.arbitration import SKIPPED_SAMPLE

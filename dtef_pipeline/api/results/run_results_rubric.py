@@ -9,8 +9,8 @@ from typing import Any
 
 from dtef_pipeline.api.answer_schemas import convert_to_json
 from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row, open_tables
-from dtef_pipeline.api.results.run_outcomes import OutcomeCounts, format_other_answers
-from dtef_pipeline.api.results.trace_bodies import RubricPoint, RubricVerdict, RunResponse
+from dtef_pipeline.api.results.result_routes import RubricPoint, RubricVerdict, RunResponse
+from dtef_pipeline.api.results.run_context import OutcomeCounts, format_other_answers
 from dtef_pipeline.asking.episodes import play
 from dtef_pipeline.asking.models import resolve_known_selector
 from dtef_pipeline.errors import ConfigError

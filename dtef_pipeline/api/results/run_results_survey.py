@@ -19,8 +19,8 @@ from dtef_pipeline.api.results.family_results import (
     filter_models,
     is_in,
 )
-from dtef_pipeline.api.results.run_outcomes import Unit, format_other_answers
-from dtef_pipeline.api.results.trace_bodies import PredictedQuestion
+from dtef_pipeline.api.results.result_routes import PredictedQuestion
+from dtef_pipeline.api.results.run_context import Unit, format_other_answers
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.survey.boards.board_rows import BOARD_SOURCES, compute_board
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import threading
+from collections.abc import Collection
 from typing import Annotated, Any
+from weakref import WeakKeyDictionary
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import JSONResponse
@@ -15,21 +17,21 @@ from dtef_pipeline.api.access import AdminToken, OperatorToken, ReviewerToken
 from dtef_pipeline.api.answer_schemas import VotedFamilyName
 from dtef_pipeline.api.etags import TAGGED, build_tagged_response
 from dtef_pipeline.api.problems import Problem
-from dtef_pipeline.api.rate_limit import RateLimit
 from dtef_pipeline.api.review.feedback_bodies import (
     ActionPage,
     PairRequest,
     PreferenceBoard,
     check_voted_family,
 )
-from dtef_pipeline.api.services import Services, ServicesDep, get_services
-from dtef_pipeline.api.tokens import TokenHolder
+from dtef_pipeline.api.services import Services, ServicesDep
+from dtef_pipeline.api.tokens import RateLimit, TokenHolder
 from dtef_pipeline.documents import Part
-from dtef_pipeline.errors import UnknownVote
+from dtef_pipeline.errors import UnknownVote, WarehouseError
 from dtef_pipeline.preference.votes import Ballot, Id, SentBallot
 from dtef_pipeline.text.number_words import format_count
+from resources.settings import Settings
 from resources.votes.pair_queue import WaitingPairs
-from resources.votes.vote_queries import refuse_judge
+from resources.votes.vote_queries import count_votes_and_voids, refuse_judge
 from resources.votes.vote_store import VoteStore
 from resources.votes.vote_tables import decode_time
 
@@ -49,10 +51,7 @@ class Feedback:
 
 async def get_feedback(request: Request) -> Feedback:
     """Return the object of the application that serves the request."""
-    state = request.app.state
-    if not hasattr(state, "feedback"):
-        state.feedback = Feedback(get_services(request).votes)
-    feedback: Feedback = state.feedback
+    feedback: Feedback = request.app.state.feedback
     return feedback
 
 
@@ -188,7 +187,7 @@ def list_scores(
     request: Request, holder: OperatorToken, services: ServicesDep, family: FamilyOption = None, partition: str = "all"
 ) -> Response:
     """The preference board: one row per family, reviewers and player, with its interval, and the reason where there is none."""
-    from dtef_pipeline.api.review.scores_response import scores_response
+    from dtef_pipeline.api.review.feedback_routes import scores_response
 
     return build_tagged_response(request, scores_response(services, family, partition))
 
@@ -198,3 +197,62 @@ def _require_own_id(holder: TokenHolder, reviewer_id: str) -> None:
     token only for one."""
     if not holder.may("operator") and reviewer_id != holder.name:
         raise Problem(403, f"reviewer_id: the token belongs to {holder.name}, who can vote only under that id")
+
+
+_SCORES_TABLE = "preference_scores"
+_SCORES_FOLLOW = "Dagster computes them, usually within 15 minutes"
+_known: WeakKeyDictionary[VoteStore, tuple[tuple[int, int], str]] = WeakKeyDictionary()
+
+
+def compute_current_version(store: VoteStore) -> str:
+    """Return `compute_votes_version` of all votes in the store that count.
+
+    Votes and voids are append-only, so it is recomputed when their numbers change.
+    """
+    from dtef_pipeline.preference.vote_fit import compute_votes_version
+    from dtef_pipeline.preference.votes import REVIEWER_KINDS
+    from resources.votes.vote_store import read_player_votes
+
+    numbers = count_votes_and_voids(store.database)
+    before, version = _known.get(store, (None, ""))
+    if before != numbers:
+        version = compute_votes_version(
+            [vote for kind in REVIEWER_KINDS for vote in read_player_votes(store, reviewer_kind=kind)]
+        )
+        _known[store] = numbers, version
+    return version
+
+
+def find_stale_reason(versions: Collection[str | None], now: str) -> str | None:
+    """Return a note on a board whose rows have these versions of votes; None: it is up to date, or there are no votes.
+
+    A version covers the votes of all families.
+    """
+    if not versions:
+        return None if now.startswith("0-") else "no scores have been computed from the votes yet"
+    reason = "votes were added or voided after these scores were computed, possibly for another family"
+    return None if set(versions) <= {now, None} else reason
+
+
+def scores_response(services: Services, family: str | None, partition: str) -> dict[str, Any]:
+    """Return the rows of `preference_scores`, of one family if given, each with a `note` on the limit of its interval.
+
+    `votes_version`: version of the votes that count now; `note`: says if the rows were computed from others. Empty without a table. Raises
+    WarehouseError for an unreadable table.
+    """
+    rows, now = _read_score_rows(services.settings), compute_current_version(services.votes)
+    reason = find_stale_reason([row["votes_version"] for row in rows], now)
+    scores = [row for row in rows if row["partition"] == partition and family in (None, row["family"])]
+    return {"scores": scores, "votes_version": now, "note": f"{reason}; {_SCORES_FOLLOW}" if reason else None}
+
+
+def _read_score_rows(settings: Settings) -> list[dict[str, Any]]:
+    from resources.warehouse import Warehouse
+
+    warehouse = Warehouse(settings.warehouse)
+    if not warehouse.tables([_SCORES_TABLE]):
+        return []
+    rows: list[dict[str, Any]] = warehouse.rows(_SCORES_TABLE).to_pylist()
+    if not rows and warehouse.skipped:
+        raise WarehouseError(f"{_SCORES_TABLE} cannot be read: {'; '.join(warehouse.skipped.values())}")
+    return rows

@@ -125,8 +125,7 @@ def _read(warehouse: Warehouse, file: Path, user: str | None) -> list[AddedParts
 def _add_scenarios(file: Path, data: bytes, user: str | None) -> str:
     """Add the new scenarios of a file to the response store, all or none. Returns a summary."""
     # These import the web framework and pandas.
-    from dtef_pipeline.api.documents.document_history import import_documents
-    from dtef_pipeline.api.documents.document_kinds import SCENARIOS
+    from dtef_pipeline.api.documents.document_history import SCENARIOS, import_documents
     from dtef_pipeline.cli.preference.preference_votes import get_user_name
     from resources.votes.game_documents import GameDocumentStore
 

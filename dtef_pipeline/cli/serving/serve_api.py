@@ -13,7 +13,7 @@ import uvicorn
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from dtef_pipeline.api.app import make_app
-from dtef_pipeline.api.plans.manifest_base import load_slow_packages
+from dtef_pipeline.api.plans.plan import load_slow_packages
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.tokens import Tokens
 from dtef_pipeline.errors import ConfigError

@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient
 
 from dtef_pipeline.api.access import SESSION_COOKIE
 from dtef_pipeline.api.app import make_app, use_services
-from dtef_pipeline.api.plans.manifest_base import use_home
+from dtef_pipeline.api.plans.plan import use_home
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.tokens import TOKEN_ROLES, Tokens, token_hash
 from resources.evaluations.evaluation_store import EvaluationStore

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from pydantic import ValidationError
 
 from assets.engine.settings_config import build_stage_config
-from dtef_pipeline.api.plans.manifest_base import EvaluationRequest, build_manifest_model
+from dtef_pipeline.api.plans.plan import EvaluationRequest, build_manifest_model
 from dtef_pipeline.cli.settings_command import TakesSettings, split_given
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILIES

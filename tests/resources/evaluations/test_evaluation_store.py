@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from assets.evaluations.run_endings import Ending, add_call_counts
+from dtef_pipeline.errors import StoreError
 from resources.evaluations.evaluation_calls import CallCounts, StageCalls, count_calls_left, sum_reported_calls
 from resources.evaluations.evaluation_counts import round_dollars
-from resources.evaluations.evaluation_store import EvaluationStore, Event, RunSpec
+from resources.evaluations.evaluation_store import EvaluationStore, Event, RunSpec, evaluation_versions
 from tests.made.run_events import RUN_LOG, tell
 from tests.resources.broken_commits import break_after_commit
 
@@ -35,6 +37,16 @@ def test_an_evaluation_is_queued_with_its_runs(store: EvaluationStore) -> None:
     assert [(one.key, one.asks["persona"]) for one in found.runs] == [("poker/kuhn", "bold"), ("poker/kuhn", "cautious")]
     assert store.run(found.runs[1].run_id) == (found, found.runs[1])
     assert [(one.seq, one.kind, one.data["runs"]) for one in store.events(found.queue_id)] == [(1, "queued", 2)]
+
+
+@pytest.mark.parametrize(("version", "advice"), [(99, "upgrade dtef-pipeline"), (1, "`dtef export responses`")])
+def test_evaluations_of_another_version_are_refused_with_advice(
+    store: EvaluationStore, tmp_path: Path, version: int, advice: str
+) -> None:
+    """Events of version 1 count under other names: the queue's page failed on them with a KeyError."""
+    store.database.write(lambda one: one.execute(sa.update(evaluation_versions).values(schema_version=version)))
+    with pytest.raises(StoreError, match=f"schema version {version}.*{advice}"):
+        EvaluationStore(tmp_path / "responses.sqlite")
 
 
 def test_nothing_comes_after_the_end(store: EvaluationStore) -> None:

@@ -13,10 +13,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from assets.games.game_catalog import load_known_scenarios
-from dtef_pipeline.api.documents import document_kinds, engine_check
-from dtef_pipeline.api.documents.document_history import import_documents
-from dtef_pipeline.api.documents.document_kinds import SCENARIOS as SCENARIO_KIND
-from dtef_pipeline.api.documents.engine_check import check_engine
+from dtef_pipeline.api.documents import document_history
+from dtef_pipeline.api.documents.document_history import SCENARIOS as SCENARIO_KIND
+from dtef_pipeline.api.documents.document_history import check_engine, import_documents
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.errors import SourceError
 from dtef_pipeline.games.document_lines import write_document_lines
@@ -47,7 +46,7 @@ def asked(tmp_path: Path) -> Iterator[TestClient]:
 @pytest.fixture
 def client(asked: TestClient, monkeypatch: pytest.MonkeyPatch) -> TestClient:
     """With engines that find nothing wrong: each takes half a second to ask."""
-    monkeypatch.setattr(document_kinds, "check_engine", lambda _: [])
+    monkeypatch.setattr(document_history, "check_engine", lambda _: [])
     return asked
 
 
@@ -148,15 +147,15 @@ def test_what_an_engine_says_at_length_is_cut() -> None:
 
 
 def test_a_server_that_checks_others_says_when_to_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_check, "_MAX_WAIT_S", 0.01)
-    held = [engine_check._places.acquire(timeout=60) for _ in range(engine_check._MAX_CONCURRENT)]
+    monkeypatch.setattr(document_history, "_MAX_WAIT_S", 0.01)
+    held = [document_history._places.acquire(timeout=60) for _ in range(document_history._MAX_CONCURRENT)]
     assert all(held)
     try:
         with pytest.raises(Problem) as problem:
             check_engine(KUHN)
     finally:
         for _ in held:
-            engine_check._places.release()
+            document_history._places.release()
     assert (problem.value.status, "Retry-After" in problem.value.headers) == (503, True)
 
 

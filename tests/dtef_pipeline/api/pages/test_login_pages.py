@@ -10,8 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from dtef_pipeline.api.access import SESSION_COOKIE
-from dtef_pipeline.api.pages.login_pages import is_own_path
-from dtef_pipeline.api.rate_limit import RateLimit
+from dtef_pipeline.api.pages.page_routes import is_own_path
 from dtef_pipeline.api.services import FAILURES_A_MINUTE
 from dtef_pipeline.api.tokens import LOGGED_IN_S, Sessions
 from tests.dtef_pipeline.api.browsed import OWN_ORIGIN, hidden_fields
@@ -98,15 +97,6 @@ def test_wrong_tokens_have_to_wait_and_the_right_one_does_not(tmp_path: Path, ca
         assert bearer.status_code == 429
         assert client.post("/login", data={"token": ROLE_TOKENS["operator"]}, headers=OWN_ORIGIN).status_code == 303
     assert "wrong token from" in caplog.text
-
-
-def test_failures_of_more_than_a_minute_ago_do_not_count() -> None:
-    now = [0.0]
-    failed = RateLimit(FAILURES_A_MINUTE, counts_refused=True, clock=lambda: now[0])
-    assert [failed.wait_s("a") for _ in range(FAILURES_A_MINUTE + 1)] == [0] * FAILURES_A_MINUTE + [60]
-    assert failed.wait_s("b") == 0
-    now[0] = 60.0
-    assert failed.wait_s("a") == 0
 
 
 def test_only_own_paths_are_gone_to_after_a_login(tmp_path: Path) -> None:

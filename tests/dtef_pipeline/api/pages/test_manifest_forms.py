@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.api.pages.new_evaluation_page import manifest_form, read_manifest_form
+from dtef_pipeline.api.pages.new_evaluation_page import list_form_fields, read_manifest_form
 from dtef_pipeline.api.plans.family_plans import FamilyPlans
 from dtef_pipeline.api.plans.manifests import load_all_plans
 from tests.dtef_pipeline.api.browsed import OWN_ORIGIN, browsing, faults_beside, tags_of
@@ -23,7 +23,7 @@ PARTITIONS = {
 
 def spaces() -> dict[str, Any]:
     """By family, the space of its partitions."""
-    return {name: plans.source.space for name, plans in load_all_plans().items() if isinstance(plans, FamilyPlans)}
+    return {name: plans.space for name, plans in load_all_plans().items() if isinstance(plans, FamilyPlans)}
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_each_family_has_its_form_with_what_was_added_to_tick(added: Path) -> No
 @pytest.mark.parametrize("family", ["survey", "rubric", "qa", "games"])
 def test_every_member_of_a_manifest_has_a_field_but_bounds_by_model_or_role(family: str, added: Path) -> None:
     plans = load_all_plans()[family]
-    fields = {one.path or one.name for one in manifest_form(family, plans, settings_in(added), {}).fields}
+    fields = {one.name for one in list_form_fields(family, plans, settings_in(added), {})}
     members = set(plans.form.model_fields) - {"family", "budget", "budgets", "role_budgets"}
     assert members <= fields
     assert {"budget.max_cost_usd", "budget.max_calls"} <= fields
@@ -68,7 +68,7 @@ def test_every_member_of_a_manifest_has_a_field_but_bounds_by_model_or_role(fami
 @pytest.mark.parametrize("family", ["survey", "rubric", "qa", "games"])
 def test_a_form_that_is_sent_as_it_is_shown_stands_for_the_defaults(family: str, added: Path) -> None:
     plans = load_all_plans()[family]
-    shown = {one.name: list(one.values) for one in manifest_form(family, plans, settings_in(added), {}).fields}
+    shown = {one.name: list(one.values) for one in list_form_fields(family, plans, settings_in(added), {})}
     needed = {"survey": "rounds", "rubric": "blueprints", "qa": "suites", "games": "scenario_ids"}[family]
     sent = {**shown, needed: ["x"], "models": ["m"], "persona_ids": ["none"]}
     given = {
@@ -93,7 +93,7 @@ def test_a_survey_is_started_by_its_form(added: Path) -> None:
         "conditions": "distribution/attribute-label",
         "draws": "1",
         "temperature": "",
-        "max_cost_usd": "2.5",
+        "budget.max_cost_usd": "2.5",
     }
     with browsing(added) as client:
         answer = client.post("/new", data=fields, headers=OWN_ORIGIN)
@@ -136,14 +136,14 @@ def test_the_bound_of_a_new_form_can_be_kept_of_every_model_that_it_offers(
     monkeypatch.setattr("tests.dtef_pipeline.api.made.settings_in", lambda _: settings)
     with browsing(tmp_path) as client:
         shown = client.get("/new").text
-        assert re.search(r'name="max_cost_usd" value=""', shown)
-        (calls,) = re.findall(r'name="max_calls" value="(\d+)"', shown)
-        answer = client.post("/new", data={**GAMES, "models": "mine", "max_calls": calls}, headers=OWN_ORIGIN)
+        assert re.search(r'name="budget.max_cost_usd" value=""', shown)
+        (calls,) = re.findall(r'name="budget.max_calls" value="(\d+)"', shown)
+        answer = client.post("/new", data={**GAMES, "models": "mine", "budget.max_calls": calls}, headers=OWN_ORIGIN)
         assert answer.status_code == 303, answer.text
-        wrong = {**GAMES, "models": "mine", "further_models": "gpt-nobody-made", "max_cost_usd": "5"}
+        wrong = {**GAMES, "models": "mine", "further_models": "gpt-nobody-made", "budget.max_cost_usd": "5"}
         told = faults_beside(client.post("/new", data=wrong, headers=OWN_ORIGIN).text)
         assert list(told) == ["models"]
         told = faults_beside(
-            client.post("/new", data={**GAMES, "models": "mine", "max_cost_usd": "5"}, headers=OWN_ORIGIN).text
+            client.post("/new", data={**GAMES, "models": "mine", "budget.max_cost_usd": "5"}, headers=OWN_ORIGIN).text
         )
-        assert list(told) == ["max_cost_usd"]
+        assert list(told) == ["budget.max_cost_usd"]

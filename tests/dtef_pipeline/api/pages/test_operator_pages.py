@@ -187,7 +187,7 @@ class TestNewEvaluations:
             "scenario_ids": "poker/kuhn",
             "models": ["local/smollm2-135m", "baselines"],
             "seeds": "1-3",
-            "max_cost_usd": "2.5",
+            "budget.max_cost_usd": "2.5",
             "once": "one",
         }
         with browsing(tmp_path) as client:
@@ -208,13 +208,13 @@ class TestNewEvaluations:
             "scenario_ids": "poker/kuhn",
             "further_models": HOSTILE,
             "draws": "many",
-            "max_calls": "-1",
+            "budget.max_calls": "-1",
         }
         with browsing(tmp_path) as client:
             answer = client.post("/new", data=fields, headers=OWN_ORIGIN)
         assert answer.status_code == 422
         assert 'id="draws-fault"' in answer.text
-        assert 'id="max_calls-fault"' in answer.text
+        assert 'id="budget.max_calls-fault"' in answer.text
         assert 'value="many"' in answer.text
         assert "<script>alert" not in answer.text
         assert_inert(answer.text)

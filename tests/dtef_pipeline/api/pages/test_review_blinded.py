@@ -73,6 +73,8 @@ def test_nothing_that_is_served_says_who_wrote_what(tmp_path: Path) -> None:
     with reviewing(tmp_path, rows, asked=False) as client:
         store = votes_of(client)
         answers = [client.get("/review"), client.post("/review/consent", data={})]
+        served = client.get("/api/feedback/next", params={"reviewer_id": "reviewer"})
+        assert list(served.json()) == ["pair_id", "prompt", "run_a", "run_b"]
         while 'id="pair"' in (page := client.get("/review")).text:
             skipped = client.post("/review", data={**hidden(page), "do": "skip"})
             answers += [
@@ -83,7 +85,7 @@ def test_nothing_that_is_served_says_who_wrote_what(tmp_path: Path) -> None:
                 voted(client, page),
                 voted(client, page),
             ]
-        answers += [page, client.get("/static/review.js"), client.get("/static/review.css")]
+        answers += [page, served, client.get("/static/review.js"), client.get("/static/review.css")]
         secrets = {*names, *(pair.left for pair in store.pairs()), *(pair.right for pair in store.pairs()), store.salt}
         secrets |= {
             "secretsuite",
@@ -94,7 +96,7 @@ def test_nothing_that_is_served_says_who_wrote_what(tmp_path: Path) -> None:
             str(tmp_path),
             *(vote_id for vote_id, _, _ in store.votes()),
         }
-    assert len(answers) == 2 + 6 * 6 + 3
+    assert len(answers) == 2 + 6 * 6 + 4
     for answer in answers:
         served = f"{answer.headers}\n{answer.text}".lower()
         assert [one for one in secrets if one.lower() in served] == []

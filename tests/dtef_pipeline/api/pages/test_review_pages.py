@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.api.pages.review_pages import ALL_DONE, MAX_SKIPPED, add_skipped, read_skipped
-from dtef_pipeline.api.rate_limit import RateLimit
+from dtef_pipeline.api.tokens import RateLimit
 from dtef_pipeline.errors import StoreError
 from tests.dtef_pipeline.api.browsed import tags_of, typed_in
 from tests.dtef_pipeline.api.made import votes_of

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from dtef_pipeline.api.pages.rendering import render
-from dtef_pipeline.api.pages.run_pages import build_trace_values, format_four_digits
+from dtef_pipeline.api.pages.page_routes import render
+from dtef_pipeline.api.pages.queue_pages import lay_out_episode
 from resources.evaluations.evaluation_store import EvaluationStore
 from tests.dtef_pipeline.api.asked_runs import ANSWER_AND_BATTERY_COLUMNS
 from tests.dtef_pipeline.api.browsed import text_of, tree_of
@@ -20,33 +20,17 @@ from tests.dtef_pipeline.api.made import client_in, settings_in
 from tests.made.run_events import RUN_LOG, tell
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        (0.00037361, "0.0003736"),
-        (-9.0714e-05, "-0.00009071"),
-        (828.25, "828.2"),
-        (12_345.6, "12,346"),
-        (None, "–"),
-        ("none", "none"),
-    ],
-)
-def test_numbers_are_shown_as_people_write_them(value: object, shown: str) -> None:
-    """Small amounts had an exponent."""
-    assert format_four_digits(value) == shown
-
-
 def members_shown(trace: dict[str, object]) -> str:
     """What a reader sees of a trace."""
-    values = {"run_id": "0a", "json_address": "/", "title": "", "scripts": (), "holder": None}
-    (main,) = tree_of(render("trace", values | build_trace_values(trace))).iter("main")
+    values = {"run_id": "0a", "json_address": "/", "title": "", "scripts": (), "holder": None, "members": trace}
+    (main,) = tree_of(render("trace", values)).iter("main")
     return text_of(main).partition("This trace as JSON ")[2]
 
 
 @pytest.mark.parametrize(
     ("told", "shown"),
     [
-        ({"cost_usd": 0.5}, "Cost (US dollars) 0.5"),
+        ({"cost_usd": 0.5}, "Cost (US dollars) $0.50"),
         ({"prompt_id": "ab"}, "Prompt id ab"),
         ({"answered_at": "2026-01-01T00:00:00.5+00:00"}, "Answered at 2026-01-01 00:00:00"),
         ({"counts": {}, "prompt_id": "ab"}, "Prompt id ab"),
@@ -92,7 +76,7 @@ def test_moves_of_a_game_are_laid_out_and_its_turns_repeat_nothing_of_the_episod
     moves = [{"seat": 0, "command": "bet", "by_default": True, "reaction": reaction}, {"seat": 1, "command": "fold"}]
     turns = [{"scenario": "kuhn", "seat": 0, "response": "ACTION: bet"}, {"scenario": "kuhn", "seat": 1, "response": "I fold."}]
     trace = json.dumps({"measured": [], "moves": moves})
-    shown = members_shown({"scenario": "kuhn", "trace": trace, "turns": turns})
+    shown = members_shown(lay_out_episode({"scenario": "kuhn", "trace": trace, "turns": turns}))
     assert "{" not in shown
     assert all(text in shown for text in ("Moves: 2", "Command", "Nothing was played. It is your turn.", "Turns: 2", "I fold."))
     assert "Scenario" not in shown[shown.index("Turns: 2") :]

@@ -7,7 +7,6 @@ import shutil
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Event
 from types import SimpleNamespace
 
 import pytest
@@ -24,31 +23,24 @@ from resources.votes.vote_queries import vote_counts
 from resources.votes.vote_store import read_player_votes
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.api.browsed import assert_inert, browsing, texts_of
-from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, services_in, settings_in
+from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, services_in
 from tests.dtef_pipeline.api.pages.test_operator_pages import PLANNED, submitted
-from tests.dtef_pipeline.api.served import PATIENCE_OF_TESTS_S
 from tests.dtef_pipeline.api.voted import with_board, with_votes, with_votes_of_another_tool
 from tests.made.run_events import tell
 
 BEARER_OF_OPERATOR = {"Authorization": f"Bearer {ROLE_TOKENS['operator']}"}
 
 
-def test_votes_are_counted_by_day_choice_side_and_reviewer(tmp_path: Path) -> None:
+def test_votes_are_counted_by_choice_side_and_reviewer(tmp_path: Path) -> None:
     services = services_in(tmp_path)
     n_votes = with_votes(services)
     found = vote_counts(services.votes.database)
     kept = [vote for _, vote, _ in services.votes.votes()]
     assert (found.n_votes, found.n_voided, found.n_pairs) == (n_votes, 0, 36)
-    assert sum(found.by_day.values()) == n_votes
-    assert {day: n for day, n in found.by_day.items() if n} == {
-        day: sum(one.voted_at is not None and one.voted_at.date() == day for one in kept) for day in found.by_day
-    }
     assert found.by_choice == {choice: sum(one.choice == choice for one in kept) for choice in ("A", "B", "tie")}
     left = sum(one.choice != "tie" and (one.choice == "A") == (one.shown_as_a == "left") for one in kept)
     assert found.by_side == {"left": left, "right": n_votes - found.by_choice["tie"] - left}
     assert {one.reviewer_id: one.n_votes for one in found.reviewers} == {"anna": 36, "<b>ben</b>": 24, "cleo": 12}
-    assert list(found.by_day) == sorted(found.by_day)
-    assert found.n_without_time == 0
     services.close()
 
 
@@ -194,16 +186,6 @@ def test_the_first_look_waits_until_dagster_is_imported(tmp_path: Path, monkeypa
         assert "cannot be read" in health_told(client)[0]
 
 
-def test_dagster_is_imported_before_anybody_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    imported = Event()
-    monkeypatch.setattr(service_health.importlib, "import_module", lambda _: imported.set())
-    home = settings_in(tmp_path).dagster_home
-    home.mkdir()
-    (home / "dagster.yaml").write_text("{}\n", encoding="utf-8")
-    with client_in(tmp_path):
-        assert imported.wait(PATIENCE_OF_TESTS_S)
-
-
 def test_health_names_a_disk_that_is_almost_full(
     daemon: list[DaemonState], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,33 +252,6 @@ def test_a_home_of_dagster_is_read_or_its_fault_is_reported(tmp_path: Path) -> N
 
 
 OF_ANOTHER_TOOL = [f"fox,owl,{'B' if at % 3 else 'A'},r{at}" for at in range(9)]
-
-
-def test_each_day_with_votes_is_listed_latest_first(tmp_path: Path) -> None:
-    with browsing(tmp_path) as client:
-        assert "with votes" not in client.get("/votes").text
-    services = services_in(tmp_path)
-    with_votes(services, 3, last=datetime(2021, 3, 20, 12, tzinfo=UTC))
-    days = vote_counts(services.votes.database).by_day
-    services.close()
-    with browsing(tmp_path) as client:
-        shown = client.get("/votes").text
-    assert f"{len(days)} days (UTC) with votes, newest first" in shown
-    assert all(f">{day.isoformat()}<" in shown for day in days)
-    assert shown.index(max(days).isoformat()) < shown.index(min(days).isoformat())
-
-
-def test_votes_without_a_time_are_distinguished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The number of all votes and that of the last days differed, and nothing said why."""
-    services = services_in(tmp_path)
-    n_votes = with_votes(services, 1, last=datetime.now(UTC))
-    with_votes_of_another_tool(tmp_path, monkeypatch, OF_ANOTHER_TOOL)
-    found = vote_counts(services.votes.database)
-    assert (found.n_votes, found.n_without_time, sum(found.by_day.values())) == (n_votes + 9, 9, n_votes)
-    services.close()
-    with browsing(tmp_path) as client:
-        shown = client.get("/votes").text
-    assert f"<dd><bdi>{n_votes + 9}; 9 without a time" in shown
 
 
 def counted_votes_of(services: Services) -> None:

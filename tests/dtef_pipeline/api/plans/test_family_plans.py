@@ -11,10 +11,16 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from dtef_pipeline.api.plans.plan import PlannedEvaluation, UnfitManifest, UnknownName
-from dtef_pipeline.api.plans.qa_plan import QA_PLANS, QaEvaluation
-from dtef_pipeline.api.plans.rubric_plan import RUBRIC_PLANS, RubricEvaluation
-from dtef_pipeline.api.plans.survey_plan import SURVEY_PLANS, SurveyEvaluation
+from dtef_pipeline.api.plans.manifests import (
+    QA_PLANS,
+    RUBRIC_PLANS,
+    SURVEY_PLANS,
+    QaEvaluation,
+    RubricEvaluation,
+    SurveyEvaluation,
+    read_manifest,
+)
+from dtef_pipeline.api.plans.plan import PlannedEvaluation, UnfitManifest, UnknownName, load_named_models
 from dtef_pipeline.qa.tables import QA_EXAMPLES, QA_ITEMS
 from resources.settings import Settings
 from resources.warehouse import Warehouse
@@ -32,7 +38,7 @@ Planned = Callable[..., PlannedEvaluation]
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """Of a server where these partitions were added."""
+    """Of a server where these partitions were added, and any model may be named."""
     found = settings_in(tmp_path_factory.mktemp("server"))
     add_partitions(found, PARTITIONS)
     return found
@@ -194,35 +200,6 @@ def test_items_of_another_home_of_dagster_are_reported(tmp_path: Path) -> None:
         qa(place)
 
 
-class TestDraws:
-    """A thousand million draws were taken, and would have filled the memory of the server."""
-
-    @pytest.mark.parametrize("family", FAMILIES)
-    def test_the_draws_of_all_prompts_together_have_a_bound(
-        self, settings: Settings, family: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr("dtef_pipeline.api.plans.manifest_base.MAX_RESPONSES", 10)
-        assert FAMILIES[family](settings, draws=5).keys  # two partitions, of which nothing is known yet
-        with pytest.raises(UnfitManifest, match=r"draws: .* 10 .*; allowed: at most"):
-            FAMILIES[family](settings, draws=6)
-
-    def test_items_that_are_known_are_counted(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("dtef_pipeline.api.plans.manifest_base.MAX_RESPONSES", 10)
-        place = settings_in(tmp_path)
-        add_partitions(place, PARTITIONS)
-        keep_items(place, 6, suite="mmlu", part="law")
-        assert qa(place, suites=[], parts=["mmlu/law"], draws=1).keys
-        assert qa(place, suites=[], parts=["mmlu/law"], draws=2, limit=5).keys
-        with pytest.raises(UnfitManifest, match="draws: "):
-            qa(place, suites=[], parts=["mmlu/law"], draws=2)
-
-    def test_judges_draw_for_each_response(self, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("dtef_pipeline.api.plans.manifest_base.MAX_RESPONSES", 10)
-        with pytest.raises(UnfitManifest) as told:
-            rubric(settings, draws=2, judge_draws=3)
-        assert [one.path for one in told.value.faults] == ["judge_draws"]
-
-
 @pytest.mark.parametrize(
     ("given", "field", "told"),
     [
@@ -259,7 +236,7 @@ def test_a_snapshot_that_differs_in_capitals_alone_is_refused(settings: Settings
 def test_more_partitions_than_one_evaluation_may_have_are_refused(
     settings: Settings, family: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dtef_pipeline.api.plans.manifest_base.MAX_PARTITIONS", 1)
+    monkeypatch.setattr("dtef_pipeline.api.plans.plan.MAX_PARTITIONS", 1)
     with pytest.raises(UnfitManifest, match="2 partitions; allowed: at most 1"):
         FAMILIES[family](settings)
 
@@ -275,7 +252,7 @@ def test_where_dagster_has_no_home_nothing_was_added_and_none_is_made(tmp_path: 
 def test_the_manifests_are_known_without_what_is_slow_to_load() -> None:
     code = """
 import sys
-import dtef_pipeline.api.plans.survey_plan, dtef_pipeline.api.plans.rubric_plan, dtef_pipeline.api.plans.qa_plan
+import dtef_pipeline.api.plans.manifests
 print(*(name for name in ("dagster", "litellm", "pandas") if name in sys.modules))
 """
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -291,3 +268,62 @@ def test_settings_that_are_not_sent_are_reported_and_two_models_of_one_request_r
     assert plan.build_plan_json()["warnings"] == list(plan.warnings)
     with pytest.raises(UnfitManifest, match=r"send the provider the same request.*reasoning_effort"):
         FAMILIES[family](settings, models=[low, high])
+
+
+ADDRESS = "oobabooga/http://127.0.0.1:9"
+BY_FIELD = [
+    ("survey", "models", "{}"),
+    ("qa", "models", "{}"),
+    ("qa", "judge", "{}"),
+    ("rubric", "models", "{}"),
+    ("rubric", "judges", "standard={}"),
+    ("rubric", "analysts", "{}"),
+    ("games", "models", "{}"),
+    ("games", "models", "cautious@{}"),
+    ("games", "opponents", "{}"),
+    ("games", "opponents", "cautious@{}"),
+]
+
+
+GIVEN: dict[str, dict[str, Any]] = {
+    "survey": {"family": "survey", "rounds": ["GD4"], "models": [MODEL]},
+    "qa": {"family": "qa", "suites": ["mmlu"], "models": [MODEL]},
+    "rubric": {"family": "rubric", "blueprints": ["safety"], "models": [MODEL]},
+    "games": {"persona_ids": ["none"], "scenario_ids": ["poker/kuhn"], "models": ["baseline/random"]},
+}
+
+
+def planned_with(settings: Settings, family: str, field: str, name: str) -> PlannedEvaluation:
+    return read_manifest(GIVEN[family] | {field: name if field == "judge" else [name]}, settings).plan(settings)
+
+
+@pytest.mark.parametrize(("family", "field", "form"), BY_FIELD)
+@pytest.mark.parametrize("model", [ADDRESS, f"{ADDRESS}@temperature=1", "openai/made-up"])
+def test_only_models_of_the_files_are_named_over_http(
+    settings: Settings, family: str, field: str, form: str, model: str
+) -> None:
+    """A model string says where the prompt goes and whose credentials are used: `oobabooga/http://...` was accepted."""
+    closed = settings.model_copy(update={"api_any_model": False})
+    with pytest.raises(UnfitManifest) as refusal:
+        planned_with(closed, family, field, form.format(model))
+    assert refusal.value.faults[0].path == field
+    assert "allowed: " in refusal.value.message
+    if "://" not in model:
+        assert "DTEF_API_ANY_MODEL" in refusal.value.message
+
+
+@pytest.mark.parametrize(("family", "field", "form"), BY_FIELD)
+def test_an_address_is_no_model_even_where_any_may_be_named(settings: Settings, family: str, field: str, form: str) -> None:
+    assert settings.api_any_model
+    with pytest.raises(UnfitManifest, match="an address"):
+        planned_with(settings, family, field, form.format(ADDRESS))
+
+
+def test_what_the_files_hold_and_what_asks_no_server_may_be_named(settings: Settings, tmp_path: Path) -> None:
+    (tmp_path / "models.yaml").write_text(
+        "models: {mine: {model: openai/of-mine}}\ncollections: {two: [mine]}\n", encoding="utf-8"
+    )
+    closed = settings.model_copy(update={"api_any_model": False, "models": tmp_path / "models.yaml"})
+    names = [MODEL, f"{MODEL}@temperature=0.5", "openai/gpt-4.1-mini", "core", "mine", "two", "openai/of-mine"]
+    for name in [*names, "baselines", "baseline/uniform", "local/smollm2-135m", "stored/amber"]:
+        assert load_named_models(closed, "models", [name]).specs

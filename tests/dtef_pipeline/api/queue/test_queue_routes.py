@@ -12,8 +12,8 @@ from fastapi.testclient import TestClient
 
 from resources.evaluations.evaluation_store import EvaluationStore
 from resources.votes.vote_tables import actions
-from tests.dtef_pipeline.api.followed import asked_evaluation, finished_evaluation, write_items
 from tests.dtef_pipeline.api.made import client_in, evaluations_of
+from tests.dtef_pipeline.api.served import asked_evaluation, finished_evaluation, write_items
 from tests.made.run_events import tell
 
 QUEUE = "/api/evaluations/queue"

@@ -59,15 +59,8 @@ def test_what_was_not_answered_is_counted_and_stated_beside_the_metric(answered:
     run_id = evaluation.runs[0].run_id
     body = client.get(f"/api/evaluations/{run_id}").json()
     said = "4 of 5 responses were given: 1 failed"
-    assert body["outcomes"] == {
-        "unit": "response",
-        "n_planned": 5,
-        "answered": 4,
-        "failed": 1,
-        "skipped": 0,
-        "scored": 4,
-        "warning": said,
-    }
+    counts = {"n_planned": 5, "answered": 4, "failed": 1, "skipped": 0, "scored": 4}
+    assert body["outcomes"] == {"unit": "response", **counts, "warning": said}
     (own,) = body["metrics"]
     assert (own["n"], own["n_requested"]) == (4, 5)
     assert own["remark"] == said
@@ -149,13 +142,8 @@ def test_a_baseline_with_nothing_to_go_by_says_why_and_has_not_failed(tmp_path: 
     (name,) = (
         spec.name for spec in load_known_models(settings_in(tmp_path), COMPUTED_MODELS).resolve(["baseline/previous-round"])
     )
-    silent = {
-        "model": name,
-        "model_variant": name,
-        "call_status": "missing",
-        "error": "there is no round before",
-        "response": None,
-    }
+    unanswered = {"call_status": "missing", "error": "there is no round before", "response": None}
+    silent = {"model": name, "model_variant": name, **unanswered}
     rows = house.read("predictions", **at).to_pylist()
     rows += [{**row, **silent, "request_key": key_of(name, row["condition"])} for row in rows if row["model"] == "m"]
     house.write("predictions", rows_in(PREDICTIONS, rows), **at)
@@ -213,14 +201,8 @@ def games_of(metric: Mapping[str, Any] = CHIPS_WON) -> list[dict[str, Any]]:
 def test_a_mean_of_the_games_that_a_budget_left_over_says_so(tmp_path: Path) -> None:
     """The mean of the episodes that happened to be played had no remark; moves made for a player were not told."""
     rows = games_of()
-    rows[3] = {
-        **rows[3],
-        "status": "unscored",
-        "numerator": None,
-        "denominator": None,
-        "value": None,
-        "reason": "the budget ended",
-    }
+    lost = dict.fromkeys(("numerator", "denominator", "value"))
+    rows[3] = {**rows[3], **lost, "status": "unscored", "reason": "the budget ended"}
     rates = {("default_rate", "share"): 1.0, ("refused_rate", "per turn"): 6.0}
     form = [
         {**row, "numerator": total, "denominator": 4.0}
@@ -229,15 +211,8 @@ def test_a_mean_of_the_games_that_a_budget_left_over_says_so(tmp_path: Path) -> 
     ]
     body = run_of(tmp_path, asked_kuhn(tmp_path, rows, form))
     said = "3 of 4 episodes were played: a budget ended 1"
-    assert body["outcomes"] == {
-        "unit": "episode",
-        "n_planned": 4,
-        "answered": 3,
-        "failed": 0,
-        "skipped": 1,
-        "scored": 3,
-        "warning": said,
-    }
+    counts = {"n_planned": 4, "answered": 3, "failed": 0, "skipped": 1, "scored": 3}
+    assert body["outcomes"] == {"unit": "episode", **counts, "warning": said}
     own = {one["metric"]: one for one in body["metrics"]}["expected_return"]
     assert (own["value"], own["n"], own["n_requested"]) == (pytest.approx(3), 3, 4)
     assert own["default_rate"] == pytest.approx(0.25)

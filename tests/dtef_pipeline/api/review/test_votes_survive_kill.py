@@ -2,56 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 import httpx2
 
 from dtef_pipeline.preference.pairing import make_new_pairs
 from resources.votes.vote_store import VoteStore
-from tests.conftest import ROOT
-from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, settings_in
+from tests.dtef_pipeline.api.made import client_in, settings_in
+from tests.dtef_pipeline.api.served import AS_ADMIN, PATIENCE_OF_KILLS_S, started, until
 from tests.made.voted import responses
 
-PROGRAM = """
-import socket, sys
-from pathlib import Path
-import uvicorn
-from dtef_pipeline.api.app import make_app
-from tests.dtef_pipeline.api.made import services_in
-
-listening = socket.create_server(("127.0.0.1", 0))
-app = make_app(services_in(Path(sys.argv[1])))
-print(listening.getsockname()[1], flush=True)
-uvicorn.Server(uvicorn.Config(app, log_level="error")).run([listening])
-"""
-PATIENCE_AFTER_KILL_S = 60.0
 VOTERS, VOTES_BEFORE_THE_KILL, VOTES_OF_ONE_ID = 4, 40, 50
-
-
-class Running(NamedTuple):
-    """The API in a process of its own."""
-
-    address: str
-    process: subprocess.Popen[str]
-
-
-@contextmanager
-def running(folder: Path) -> Iterator[Running]:
-    with subprocess.Popen([sys.executable, "-c", PROGRAM, str(folder)], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            yield Running(f"http://127.0.0.1:{process.stdout.readline().strip()}", process)
-        finally:
-            process.kill()
 
 
 def ballots(pair_ids: list[str], voter: int) -> Iterator[dict[str, object]]:
@@ -71,9 +35,7 @@ def test_every_vote_that_was_taken_survives_a_kill_and_none_is_doubled(tmp_path:
     others: list[int] = []
 
     def vote(address: str, voter: int) -> None:
-        with httpx2.Client(
-            headers={"Authorization": f"Bearer {ROLE_TOKENS['operator']}"}, timeout=PATIENCE_AFTER_KILL_S
-        ) as client:
+        with httpx2.Client(headers=AS_ADMIN, timeout=PATIENCE_OF_KILLS_S) as client:
             for body in ballots(pair_ids, voter):
                 try:
                     answer = client.post(f"{address}/api/feedback/votes", json=body)
@@ -85,18 +47,15 @@ def test_every_vote_that_was_taken_survives_a_kill_and_none_is_doubled(tmp_path:
                     return
                 taken.append((answer.json()["vote_id"], body))
 
-    with running(tmp_path) as api:
+    with started(tmp_path, settings_in(tmp_path).responses_url) as api:
         threads = [threading.Thread(target=vote, args=(api.address, voter)) for voter in range(VOTERS)]
         for thread in threads:
             thread.start()
-        end = time.monotonic() + PATIENCE_AFTER_KILL_S
-        while len(taken) < VOTES_BEFORE_THE_KILL and time.monotonic() < end:
-            time.sleep(0.005)
-        os.kill(api.process.pid, signal.SIGKILL)
+        until(lambda: len(taken) >= VOTES_BEFORE_THE_KILL or others, "votes")
+        api.end(signal.SIGKILL)
         for thread in threads:
-            thread.join(PATIENCE_AFTER_KILL_S)
+            thread.join(PATIENCE_OF_KILLS_S)
     assert others == []
-    assert len(taken) >= VOTES_BEFORE_THE_KILL
     assert len(open_at_the_end) == VOTERS
     with client_in(tmp_path, "operator") as client:
         again = [client.post("/api/feedback/votes", json=body).status_code for body in open_at_the_end]
