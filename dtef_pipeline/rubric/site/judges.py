@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows, judge_words
-from dtef_pipeline.site.content import Column, Estimate, Fold, Section, Table
+from dtef_pipeline.site.content import Block, Column, Estimate, Fold, Section, Table
 from dtef_pipeline.site.number_text import show_with_interval
 from dtef_pipeline.text.number_words import format_count, list_first_names
 
@@ -78,7 +78,7 @@ def _build_agreement_section(rows: RubricRows) -> Section:
         if row["blueprint"] in rows.about
     ]
     disputed = Table("Criteria on which judges differ", _DISPUTED_COLUMNS, disputes, first=8)
-    blocks = [Table("Agreement of judges", _AGREEMENT_COLUMNS, lines, first=8), Fold(disputed.caption, [disputed])]
+    blocks: list[Block] = [Table("Agreement of judges", _AGREEMENT_COLUMNS, lines, first=8), Fold(disputed.caption, [disputed])]
     return Section("agreement", "Do judges agree?", blocks, " ".join(answers))
 
 

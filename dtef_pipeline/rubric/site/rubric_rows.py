@@ -81,7 +81,8 @@ class RubricRows:
 
     def query_frame(self, sql: str) -> pd.DataFrame:
         """Return the rows of a query as a frame."""
-        return self.rows.connection.sql(sql).to_arrow_table().to_pandas()
+        frame: pd.DataFrame = self.rows.connection.sql(sql).to_arrow_table().to_pandas()
+        return frame
 
     @cached_property
     def about(self) -> dict[str, StoredRow]:

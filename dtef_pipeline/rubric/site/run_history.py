@@ -12,7 +12,7 @@ from dtef_pipeline.rubric.results.blueprint_run import BlueprintRun, describe_cr
 from dtef_pipeline.rubric.run_comparison import find_moved_prompts
 from dtef_pipeline.rubric.site.prompt_parts import truncate_model_text
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
-from dtef_pipeline.site.content import Chart, Column, Fold, Section, Table, TemplateBlock, convert_to_rows
+from dtef_pipeline.site.content import Block, Chart, Column, Fold, Section, Table, TemplateBlock, convert_to_rows
 from dtef_pipeline.text.number_words import format_count
 
 _MOST_RUNS, _MAX_DRAWN = 12, 4
@@ -40,14 +40,14 @@ def build_history_section(rows: RubricRows, run: BlueprintRun) -> Section:
     change = grid.iloc[:, -1] - grid.iloc[:, -2]
     answer = f"{format_count(len(grid.columns), 'run')}. "
     if change.notna().any():
-        model = change.abs().idxmax()
+        model = str(change.abs().idxmax())
         answer += f"Since the previous run, {model} changed most: {change[model]:+.3f}; "
         answer += f"all models {change.mean():+.3f} on average."
     columns = [Column("model", "Model", "model"), Column("change", "Last change", "signed")]
     columns += [Column(f"run {name}", name, "score") for name in grid.columns]
     table_rows = convert_to_rows(grid.add_prefix("run ").assign(change=change).reset_index())
     table = Fold("Scores of all models in each run", [Table("Mean score by run", columns, table_rows)])
-    blocks = [_build_chart(rows, run, grid), table, *_build_two_runs(rows, run)]
+    blocks: list[Block] = [_build_chart(rows, run, grid), table, *_build_two_runs(rows, run)]
     return Section("runs", "Runs over time", blocks, answer, _RUNS_HOW)
 
 
