@@ -14,7 +14,7 @@ _CHAMPIONS_HOW = (
 _AGREEMENT = """
     SELECT * REPLACE (CASE cut WHEN 'overall' THEN 'all' WHEN 'judges' THEN 'pair of judges' WHEN 'criterion' THEN 'kind of criterion'
         ELSE cut END AS cut, CASE cut WHEN 'criterion' THEN replace(value, '_', ' ') ELSE value END AS value)
-    FROM rubric_agreement ORDER BY cut <> 'all', cut = 'blueprint', cut, value, scale"""
+    FROM rubric_agreement ORDER BY cut = 'blueprint', cut, value, scale"""
 _NOTE = Column("reason", "Note", "note")
 _AGREEMENT_COLUMNS = (
     Column("value", "Of"),

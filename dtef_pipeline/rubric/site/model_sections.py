@@ -70,5 +70,5 @@ def _read_worst_items(rows: RubricRows) -> dict[str, list[dict[str, Any]]]:
         details = {"words": describe_criterion(row), "response": truncate_model_text(row["response"])}
         prompt = rows.prompts.get((row["blueprint"], row["prompt"]), (0, row["prompt"]))[1]
         link = rows.prompt_link(row["blueprint"], row["prompt"])
-        items[row["model"]].append({**row, **details, "link": link, "prompt": prompt})
+        items[row["model"]].append({**row, **details, "link": link, "prompt_words": prompt})
     return items

@@ -150,3 +150,13 @@ def test_the_worst_criteria_show_the_response_that_met_them_least(made: RubricTa
         assert one["score"] == scores.pop("openai/model-1")
         assert one["others"] == pytest.approx(fmean(scores.values()))
         assert one["response"] == responses[(*key, "openai/model-1")]
+
+
+def test_of_several_responses_to_a_criterion_the_worst_is_shown() -> None:
+    made = made_tables(1, 3, 1, temperatures=(0.0, 0.5, 1.0))
+    (part,) = next(one for one in read(rolled_up(made)).build_model_sections("openai/model-1") if one.id == "worst").blocks
+    for one in part.values["items"]:  # type: ignore[union-attr]
+        place = ("prompt", "block", "path", "position")
+        points = [row for row in made.rows["rubric_points"] if row["model"] == "openai/model-1" and row["score"] is not None]
+        scores = [row["score"] for row in points if all(row.get(name) == one[name] for name in place)]
+        assert one["score"] == min(scores)
