@@ -50,13 +50,6 @@ def compute_hybrid_at(intercept: npt.ArrayLike, slope: npt.ArrayLike, beta: floa
     return np.asarray(intercept, dtype=np.float64) + require_beta(beta) * np.asarray(slope, dtype=np.float64)
 
 
-def find_crossing(first: tuple[float, float], second: tuple[float, float]) -> float | None:
-    """Return the weight of the similarity, 0-1, at which two scores (intercept, slope) are equal, or None if never or always."""
-    slope_gap = first[1] - second[1]
-    beta = (second[0] - first[0]) / slope_gap if slope_gap else np.nan
-    return beta if 0 <= beta <= 1 else None
-
-
 DOCUMENT, TWO_GROUP = "document", "two_group"
 OR_PATHS = (DOCUMENT, TWO_GROUP)
 """How alternative paths count: as one point of weight 1 (weval methodology, 4.2), or as much as all required points (upstream's code)."""

@@ -13,6 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from dtef_pipeline.rubric.board import rubric_board
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_TABLES
 from dtef_pipeline.rubric.run_comparison import build_comparisons_table
 from dtef_pipeline.rubric.site.blueprint_pages import blueprint_pages
 from dtef_pipeline.rubric.site.family_site import RUBRIC_SITE
@@ -24,15 +25,20 @@ from dtef_pipeline.site.rendering import render_data, render_page
 from tests.made.rubric_pages import RubricTables, connected
 
 
+def whole(tables: Mapping[str, pa.Table]) -> duckdb.DuckDBPyConnection:
+    """The tables, and those that are missing without rows, as the warehouse gives them."""
+    empty = {name: spec.schema.empty_table() for name, spec in RUBRIC_TABLES.items()}
+    return connected({**empty, **tables})
+
+
 def rolled_up(made: RubricTables | Mapping[str, pa.Table]) -> duckdb.DuckDBPyConnection:
     """The tables with the boards that follow from them."""
     tables = dict(made.tables() if isinstance(made, RubricTables) else made)
-    connection = connected(tables)
-    if {"rubric_scores", "rubric_blueprints", "rubric_runs", "rubric_points"} <= set(tables):
-        boards = {"rubric_board": rubric_board(connection), "comparisons": build_comparisons_table(connection)}
-        for name, rows in boards.items():
-            if name not in tables:
-                connection.register(name, rows)
+    connection = whole(tables)
+    boards = {"rubric_board": rubric_board(connection), "comparisons": build_comparisons_table(connection)}
+    for name, rows in boards.items():
+        if name not in tables:
+            connection.register(name, rows)
     return connection
 
 
@@ -46,7 +52,7 @@ def blueprint_site_of(tables: Mapping[str, pa.Table]) -> dict[str, str]:
     """The blueprint pages and their data, without boards, comparisons and all other pages."""
     return {
         page.path: render_data(page) if isinstance(page, DataFile) else render_page(page, {"navigation": [], "made": ""})
-        for page in blueprint_pages(RubricRows(connected(dict(tables))))
+        for page in blueprint_pages(RubricRows(whole(tables)))
     }
 
 

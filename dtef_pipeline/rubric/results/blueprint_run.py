@@ -104,12 +104,6 @@ class BlueprintRun:
         return [row for row in self.scores if row["level"] == level]
 
     @cached_property
-    def models_by_name(self) -> dict[str, str]:
-        """The models by name, and by model string, as in older summaries."""
-        strings = {str(row["model_variant"]).partition("[")[0]: row["model"] for row in self.variants}
-        return {**strings, **{name: name for name in self.models}}
-
-    @cached_property
     def cells(self) -> dict[tuple[Any, ...], StoredRow]:
         """The scores of each cell, by prompt and the key of a response without its draw."""
         return {(row["prompt"], *make_response_key(row)[:-1]): row for row in self.list_scores_at(CELL_LEVEL)}
@@ -195,16 +189,22 @@ class RowsByPrompt:
     def __init__(self, rows: pa.Table) -> None:
         """Index `rows`, which are sorted by their column prompt."""
         self._rows = rows
-        self._slices: dict[str, tuple[int, int]] = {}
-        start = 0
-        for prompt, group in groupby(rows["prompt"].to_pylist()):
-            length = sum(1 for _ in group)
-            self._slices[str(prompt)] = (start, length)
-            start += length
+        self._slices = find_slices(rows["prompt"])
 
     def list_rows_of_prompt(self, prompt: str) -> list[StoredRow]:
         rows: list[StoredRow] = self._rows.slice(*self._slices.get(prompt, (0, 0))).to_pylist()
         return rows
+
+
+def find_slices(column: pa.ChunkedArray) -> dict[str, tuple[int, int]]:
+    """Return the first row of each value of a sorted column, and the number of its rows."""
+    slices: dict[str, tuple[int, int]] = {}
+    start = 0
+    for value, group in groupby(column.to_pylist()):
+        length = sum(1 for _ in group)
+        slices[str(value)] = (start, length)
+        start += length
+    return slices
 
 
 def list_snapshots_in_order(rows: StoredRows) -> list[str]:

@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any
 
 import duckdb
-import numpy as np
 import pandas as pd
 
-from dtef_pipeline.boards.families import BETTER
 from dtef_pipeline.report.row_reader import StoredRows
-from dtef_pipeline.rubric.board import MIN_BLUEPRINTS
+from dtef_pipeline.rubric.blueprint.findings import FINDING_LEVELS
+from dtef_pipeline.rubric.board import MIN_BLUEPRINTS, TEST_TAG
+from dtef_pipeline.rubric.hybrid import ScoringPolicy, compute_hybrid_at
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_TABLES
 from dtef_pipeline.rubric.rubric_drift import WATCHED
-from dtef_pipeline.rubric.site.blueprint_lists import (
-    build_alike_section,
-    build_blueprint_list,
-    build_tag_list,
-    build_tag_pages,
-    build_weight_section,
-)
-from dtef_pipeline.rubric.site.blueprint_pages import blueprint_pages
-from dtef_pipeline.rubric.site.judges import build_data_sections, judge_sections
-from dtef_pipeline.rubric.site.model_sections import RubricsOfModel
-from dtef_pipeline.rubric.site.rubric_rows import RubricRows, build_ranked_board
-from dtef_pipeline.site.content import DataFile, Page, convert_to_rows
-from dtef_pipeline.site.family_content import FamilyContent, FamilySite, RankedBoard
-from dtef_pipeline.site.number_text import show_with_interval
+from dtef_pipeline.rubric.run_comparison import describe_unlike_runs
+from dtef_pipeline.rubric.site.blueprint_pages import blueprint_pages, build_blueprint_list, tag_pages
+from dtef_pipeline.rubric.site.judges import build_judges_section, judge_sections
+from dtef_pipeline.rubric.site.model_sections import make_model_sections
+from dtef_pipeline.rubric.site.rubric_rows import RubricRows, build_ranked_board, describe_best_model
+from dtef_pipeline.site.content import Column, Fold, Section, Table, TemplateBlock, convert_to_rows
+from dtef_pipeline.site.family_content import FamilyContent, FamilySite
 from dtef_pipeline.site.paths import address_id, state_address
-from dtef_pipeline.text.number_words import format_count, list_first_names
+from dtef_pipeline.text.number_words import format_count
 
 _MEASURE = "Mean hybrid score over blueprints, 0-1, higher is better"
 _LEADERBOARD_HOW = (
     "Each blueprint counts once, with its latest run that has scores. Coverage measures how far a response meets the criteria, "
-    "similarity how close it is to the ideal answer; the score combines both, and similarity below 0 counts as 0 in it. Intervals cover "
-    "other blueprints of this kind. Blueprints differ a lot: before you choose a model by this table, read the blueprint that is most "
-    "like your use."
+    "similarity how close it is to the ideal answer; the score combines both. Intervals cover other blueprints of this kind. Blueprints "
+    "differ a lot: before you choose a model by this table, read the blueprint that is most like your use."
+)
+_WEIGHT_HOW = (
+    "At 0 only coverage counts, at 1 only similarity. A prompt with criteria but no ideal answer, or the reverse, is scored by what it has "
+    "at every weight. The intervals of the leaderboard are for the weight of the runs."
 )
 _RUBRIC_METHOD = (
     "Several judges read a criterion in words and choose a class from not met (0) to met in full (1). The point is the mean over judges; "
@@ -48,94 +45,95 @@ _RUBRIC_METHOD = (
     "blueprints to be ranked. Intervals and comparisons treat blueprints as independent; within one blueprint they treat prompts so.",
     "Agreement of judges is Krippendorff's alpha (interval metric): 1 is full agreement, 0 is chance; 0.8 or more supports conclusions, "
     "0.667 or more tentative ones. Agreement does not show that judges are right; labels of people do.",
-    "Scores corrected by labels of people are estimates of prediction-powered inference (PPI++): judges on all prompts, minus their bias "
-    "on the labelled ones.",
 )
-_MAX_NAMED = 3
+_FINDING_COLUMNS = (
+    Column("blueprint", "Blueprint"),
+    Column("text", "What was found", "long"),
+    Column("level", "Level", always=True),
+    Column("place", "Place", "code"),
+    Column("line", "Line", "count"),
+)
+_FINDINGS = "FROM rubric_findings ORDER BY list_position($levels, level), blueprint, line NULLS FIRST, place, text"
+# Beta is on the slider, and no reason for a warning.
+_AVERAGED_RUNS = f"""
+    SELECT runs.* REPLACE (regexp_replace(policy, '^beta=[^,]*, ', '') AS policy) FROM rubric_runs AS runs
+    SEMI JOIN shown_runs USING (blueprint, snapshot)
+    ANTI JOIN (FROM rubric_blueprints WHERE list_contains(tags, '{TEST_TAG}')) AS tests USING (blueprint)"""
 
 
 def read(connection: duckdb.DuckDBPyConnection) -> FamilyContent:
     """Return the view of rubrics."""
     rows = RubricRows(connection)
-    board_rows = rows.cut("overall").sort_values(["rank", "score", "model"], ascending=[True, False, True])
-    board = build_ranked_board(_MEASURE, convert_to_rows(board_rows), "Blueprints", _LEADERBOARD_HOW)
+    board = build_ranked_board(_MEASURE, rows.cut("overall"), "Blueprints", _LEADERBOARD_HOW)
+    blueprints = build_blueprint_list(rows, list(rows.about))
     return FamilyContent(
-        _describe_best(rows, board),
+        describe_best_model(board) if board.rows else "There is no leaderboard yet; `dtef rubric board --refresh` makes it.",
         [board] if board.rows else [],
-        sections=[
-            build_weight_section(rows),
-            build_alike_section(rows),
-            build_blueprint_list(rows),
-            build_tag_list(rows),
-            *judge_sections(rows),
-        ],
-        build_model_sections=RubricsOfModel(rows),
+        sections=[build_weight_section(rows), build_unlike_section(rows), blueprints, *judge_sections(rows)],
+        build_model_sections=make_model_sections(rows),
         item_scores=_compute_item_scores(rows),
-        pages=lambda: _build_pages(rows),
-        data=build_data_sections(rows),
+        pages=lambda: chain(tag_pages(rows), blueprint_pages(rows)),
+        data=[build_findings_section(rows), build_judges_section(rows)],
         method=_RUBRIC_METHOD,
         variants=_map_variants(rows),
         setting_text=lambda row: f"{row['metric']} score",
     )
 
 
-def _build_pages(rows: RubricRows) -> Iterator[Page | DataFile]:
-    yield from build_tag_pages(rows)
-    yield from blueprint_pages(rows)
+def build_weight_section(rows: RubricRows) -> Section:
+    """Return a slider for the weight of similarity that ranks the models again. Empty if no score uses similarity."""
+    usual = ScoringPolicy().beta
+    models: list[dict[str, Any]] = []
+    for row in convert_to_rows(rows.cut("overall").dropna(subset=["intercept"])):
+        scores = [float(compute_hybrid_at(row["intercept"], row["slope"], beta)) for beta in (usual, 0.0, 1.0)]
+        models.append({**row, "ranked": row["n_scored"] >= MIN_BLUEPRINTS, "scores": scores})
+    if not any(model["slope"] for model in models):
+        return Section("weight", "Weight of similarity", [])
+    models.sort(key=lambda model: (not model["ranked"], -model["scores"][0], model["model"]))
+    ranked = [model for model in models if model["ranked"]]
+    answer = ""
+    if len(ranked) > 1:
+        first = [max(ranked, key=lambda model: model["scores"][place])["model"] for place in range(3)]
+        answer = f"{first[0]} is first at the default weight, {first[1]} if only coverage counts, {first[2]} if only similarity counts."
+    slider = TemplateBlock("rubric/weight.html.j2", {"models": models, "usual": usual})
+    return Section("weight", "Weight of similarity", [Fold("Rank models at another weight", [slider])], answer, _WEIGHT_HOW)
 
 
-def _describe_best(rows: RubricRows, board: RankedBoard) -> str:
-    """Describe the best model, and how many others paired tests find worse."""
-    if not board.rows:
-        return "There is no leaderboard yet; `dtef rubric board --refresh` makes it."
-    best = board.models[0] if board.models else board.rows[0]
-    numbers = show_with_interval(best.score, "score")
-    if not board.models:
-        n_parts = int(np.nanmax([row.more["n_scored"] or 0 for row in board.rows]))
-        return (
-            f"No model is ranked yet, because a rank needs {MIN_BLUEPRINTS} blueprints. Over {format_count(n_parts, 'blueprint')} "
-            f"{best.model} has the highest mean of {format_count(len(board.rows), 'model')}: {numbers}."
-        )
-    first = f"{best.model} meets the criteria best of {format_count(len(board.models), 'model')}: {numbers}"
-    return f"{first}{_describe_tests(rows, best.model, [row.model for row in board.models[1:]])}."
+def build_unlike_section(rows: RubricRows) -> Section:
+    """Describe differences in judges, scale or policy between runs; empty if none."""
+    runs = rows.query_frame(_AVERAGED_RUNS)
+    lines = describe_unlike_runs(runs) if len(runs) else ()
+    answer = " ".join(f"{line[:1].upper()}{line[1:]}." for line in lines)
+    return Section("unlike", "Runs with other judges or policies", [], answer)
 
 
-def _describe_tests(rows: RubricRows, best: str, rivals: Sequence[str]) -> str:
-    tests = rows.rows.frame("comparisons", {"family": "rubric"})
-    pairs = tests[(tests["model"] == best) & tests["other_model"].isin(rivals)] if len(tests) else tests
-    if not len(pairs) or pairs["p_adjusted"].isna().all():
-        return ""
-    beaten = set(pairs.loc[pairs["verdict"] == BETTER, "other_model"])
-    open_still = [name for name in rivals if name not in beaten]
-    if not open_still:
-        return "; tests find it better than each of the others"
-    return f"; tests find it better than {len(beaten)} of {len(rivals)} others, but not than {list_first_names(open_still, _MAX_NAMED)}"
+def build_findings_section(rows: RubricRows) -> Section:
+    """Show what was found in the files of blueprints, errors first."""
+    findings = rows.query(_FINDINGS, {"levels": list(FINDING_LEVELS)})
+    n_errors = sum(bool(details["n_errors"]) for details in rows.about.values())
+    answer = f"{format_count(len(rows.about), 'blueprint')} read with {format_count(len(rows.prompts), 'prompt')}; "
+    answer += f"{n_errors} had errors; these parts were left out; {len(rows.about) - len(rows.runs)} not run."
+    lines = [{**row, "blueprint": rows.link(row["blueprint"])} for row in findings if row["blueprint"] in rows.about]
+    table = Table("Findings in files of blueprints", _FINDING_COLUMNS, lines, first=10)
+    return Section("findings", "what was read and left out", [table], answer)
 
 
 def _compute_item_scores(rows: RubricRows) -> pd.DataFrame:
     """Return one row per model and prompt."""
-    prompt_rows = rows.cut("prompt").dropna(subset=["score"])
-    places = list(zip(prompt_rows["blueprint"].astype(str), prompt_rows["prompt"].astype(str), strict=True))
-    items = {place: _format_item(rows, *place) for place in dict.fromkeys(places) if place[0] in rows.about}
-    item_rows = [
-        (model, *items.get(place, ("", "", "")), score)
-        for model, place, score in zip(prompt_rows["model"], places, prompt_rows["score"], strict=True)
-    ]
-    return pd.DataFrame(item_rows, columns=["model", "item", "label", "page", "score"])
-
-
-def _format_item(rows: RubricRows, blueprint: str, prompt: str) -> tuple[str, str, str]:
-    words = rows.prompts.get((blueprint, prompt), (0, prompt))[1]
-    page = state_address(rows.page(blueprint), prompt=address_id(prompt))
-    return f"{blueprint}/{prompt}", f"{rows.title(blueprint)}: {words}", page
+    items = []
+    for row in convert_to_rows(rows.cut("prompt").dropna(subset=["score"])):
+        title, page = rows.link(row["blueprint"])
+        words = rows.prompts.get((row["blueprint"], row["prompt"]), (0, row["prompt"]))[1]
+        item = {"item": f"{row['blueprint']}/{row['prompt']}", "label": f"{title}: {words}"}
+        address = state_address(page, prompt=address_id(row["prompt"]))
+        items.append({"model": row["model"], "score": row["score"], **item, "page": address})
+    return pd.DataFrame(items, columns=["model", "item", "label", "page", "score"])
 
 
 def _map_variants(rows: RubricRows) -> dict[str, str]:
     """Map each model's name to one variant; boards know models by name."""
-    if not {"model", "model_variant"} <= rows.rows.columns("rubric_scores"):
-        return {}
-    first = "(SELECT model, min(model_variant) AS variant FROM rubric_scores WHERE model_variant IS NOT NULL GROUP BY model)"
-    return {str(row["model"]): str(row["variant"]) for row in rows.rows.rows(first, ("model", "variant"), {})}
+    variants = rows.query("SELECT model, min(model_variant) AS variant FROM rubric_scores GROUP BY model ORDER BY model")
+    return {row["model"]: row["variant"] for row in variants if row["variant"]}
 
 
 def _read_titles(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:

@@ -1,251 +1,117 @@
-"""Judges on the site: their agreement, whether they favour their own maker, champions by analysts' grades, and people's labels."""
+"""Judges on the site: their agreement, whether they favour their own maker, and champions by analysts' grades."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
-import pandas as pd
-
-from dtef_pipeline.rubric.blueprint.findings import FINDING_LEVELS
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows, judge_words
-from dtef_pipeline.site.content import Block, Column, Estimate, Fold, Section, Table, convert_to_rows, is_unknown
-from dtef_pipeline.site.number_text import show, show_with_interval
+from dtef_pipeline.site.content import Block, Column, Estimate, Fold, Section, Table
+from dtef_pipeline.site.number_text import show_with_interval
 from dtef_pipeline.text.number_words import format_count, list_first_names
 
-AGREEMENT_HOW = (
-    "Krippendorff's alpha of the classes that judges chose for the same criterion of the same response: 1 is full agreement, 0 chance. "
-    "An alpha of 0.8 or more supports conclusions, 0.667 or more tentative ones. Agreement does not show that judges are right."
-)
 _CHAMPIONS_HOW = (
     "Language models read all responses without names and graded them from 1 to 10. The champion of a dimension has the best mean grade "
     "among models with grades in at least 5 blueprints. Grades are opinions: a lead of a few tenths means nothing."
 )
-_CUT_WORDS = {"overall": "all", "judges": "pair of judges", "criterion": "kind of criterion"}
-_CUT_ORDER = ("overall", "judges", "criterion", "language", "blueprint")
+_AGREEMENT = """
+    SELECT * REPLACE (CASE cut WHEN 'overall' THEN 'all' WHEN 'judges' THEN 'pair of judges' WHEN 'criterion' THEN 'kind of criterion'
+        ELSE cut END AS cut, CASE cut WHEN 'criterion' THEN replace(value, '_', ' ') ELSE value END AS value)
+    FROM rubric_agreement ORDER BY cut = 'blueprint', cut, value, scale"""
+_NOTE = Column("reason", "Note", "note")
 _AGREEMENT_COLUMNS = (
     Column("value", "Of"),
     Column("cut", "By"),
     Column("scale", "Classes", "count", "Number of classes that judges chose from"),
-    Column("alpha", "Alpha", "number", "1 is agreement, 0 chance", ends=("low", "high")),
+    Column("alpha", "Alpha", "number", "Krippendorff's alpha: 1 is agreement, 0 chance", ends=("low", "high")),
     Column("reading", "Reading", always=True),
-    Column("n_units", "Judged twice", "count", "Criteria of responses with at least two judgements", more=True),
-    Column("n_clusters", "Prompts", "count", more=True),
-    Column("reason", "Note", "note"),
+    _NOTE,
 )
+_DISPUTED_COLUMNS = (
+    Column("text", "Criterion", "long"),
+    Column("place", "Prompt"),
+    Column("mean_sd", "Spread", "number", "Mean standard deviation of the judges of one response, 0-0.5"),
+)
+_FAVOUR = "Points for models of the judge's maker beyond what other judges give, -1 to 1"
 _SELF_COLUMNS = (
     Column("judge", "Judge"),
     Column("model", "Model", "model"),
     Column("maker", "Maker of both"),
-    Column(
-        "gamma",
-        "Favour",
-        "signed",
-        "Points for models of the judge's maker beyond what other judges give, -1 to 1",
-        ends=("low", "high"),
-    ),
+    Column("gamma", "Favour", "signed", _FAVOUR, ends=("low", "high")),
     Column("p_adjusted", "p (adjusted)", "p"),
-    Column("n", "Judgements", "count", more=True),
-    Column("n_prompts", "Prompts", "count", more=True),
-    Column("reason", "Note", "note"),
+    _NOTE,
 )
 _CHAMPION_COLUMNS = (
     Column("dimension", "Dimension"),
     Column("model", "Champion", "model"),
     Column("mean", "Mean grade", "number", "1 to 10, higher is better"),
-    Column("second", "Next best", "model"),
-    Column("second_mean", "Its mean", "number"),
-    Column("n_blueprints", "Blueprints", "count", more=True),
-    Column("reason", "Why there is no value", "note"),
-)
-_LABELLED_COLUMNS = (
-    Column("model", "Model", "model"),
-    Column("judge_score", "By judges", "score"),
-    Column("corrected", "Corrected", "score", "By the labels of people", ends=("corrected_low", "corrected_high")),
-    Column("n_prompts_labelled", "Prompts labelled", "count"),
-    Column("prompts_needed", "Prompts needed", "count", "Prompts to label for an interval 0.06 wide on these prompts"),
-    Column("power", "Weight of judges", "percent", "Weight of the judges on unlabelled prompts, bias removed", more=True),
-    Column("reason", "Note", "note"),
-)
-_KNOWN_COLUMNS = (
-    Column("judge", "Judge"),
-    Column("human_class", "People's class", "number", "Class as a number, 0-1", always=True),
-    Column("same_class", "Same class", "percent"),
-    Column("within_one_class", "At most one class off", "percent"),
-    Column("bias", "Bias", "signed", "Above 0 the judge is too generous"),
-    Column("n", "Judgements", "count", more=True),
-    Column("note", "Note", "note"),
+    Column("n_blueprints", "Blueprints", "count"),
+    _NOTE,
 )
 _JUDGE_COLUMNS = (
     Column("judge", "Judge"),
     Column("n", "Judgements", "count", always=True),
     Column("unreadable", "Unreadable", "percent", "Share of judgements whose reply has no class"),
     Column("n_failed", "Failed", "count", "The call failed after all retries, or a budget was reached"),
-    Column(
-        "mean", "Mean", "number", "Mean class as a number, 0-1, before criteria that a response should not meet are reversed"
-    ),
-    Column(
-        "partial",
-        "Judged by others only",
-        "percent",
-        "Share of judgements that are missing although another judge answered",
-        more=True,
-    ),
-    Column("calls", "Replies", "count", more=True),
-    Column("cost_usd", "Cost", "dollars", more=True),
-)
-FINDING_COLUMNS = (
-    Column("text", "What was found", "long"),
-    Column("level", "Level", always=True),
-    Column("place", "Place", "code"),
-    Column("line", "Line", "count"),
-    Column("code", "Kind", "code", more=True),
 )
 
 
-def judge_sections(rows: RubricRows) -> Iterator[Section]:
-    """Yield the sections on judges below the leaderboard."""
-    yield _build_agreement_section(rows)
-    yield _build_self_preference_section(rows)
-    yield _build_labels_section(rows)
-    yield _build_champions_section(rows)
+def judge_sections(rows: RubricRows) -> list[Section]:
+    """Return the sections below the leaderboard."""
+    return [_build_agreement_section(rows), _build_self_section(rows), _build_champions_section(rows)]
 
 
 def _build_agreement_section(rows: RubricRows) -> Section:
-    agreement = rows.rows.frame("rubric_agreement")
-    if not len(agreement):
-        return Section("agreement", "Do judges agree?", [])
-    place = agreement["cut"].map({name: index for index, name in enumerate(_CUT_ORDER)}).fillna(len(_CUT_ORDER))
-    sorted_rows = agreement.assign(place=place).sort_values(["place", "value", "scale"])
-    table_rows = [_build_agreement_row(rows, record) for record in convert_to_rows(sorted_rows)]
-    overall = [row for row in table_rows if row["cut"] == "all" and not is_unknown(row["alpha"])]
-    on_scale = " on {scale:.0f} classes" if len(overall) > 1 else ""
-    answer = " ".join(f"{format_agreement(row)}{on_scale.format(**row)}." for row in overall)
-    return Section(
-        "agreement",
-        "Do judges agree?",
-        [Table("Agreement of judges", _AGREEMENT_COLUMNS, table_rows, first=8)],
-        answer,
-        AGREEMENT_HOW,
-    )
+    """Show how far judges agree: over all judgements, by kind of criterion, pair of judges, language and blueprint."""
+    agreement = rows.query(_AGREEMENT)
+    overall = [row for row in agreement if row["cut"] == "all" and row["alpha"] is not None]
+    answers = []
+    for row in overall:
+        on_scale = f" on {row['scale']} classes" if len(overall) > 1 else ""
+        alpha = show_with_interval(Estimate.from_row(row, "alpha", "low", "high"))
+        answers.append(f"Judges agree with alpha {alpha}{on_scale}: {row['reading']}.")
+    links = {name: rows.link(name) for name in rows.about}
+    lines = [
+        {**row, "value": links.get(row["value"], row["value"]) if row["cut"] == "blueprint" else judge_words(row["value"])}
+        for row in agreement
+    ]
+    disputes = [
+        {**row, "place": rows.prompt_link(row["blueprint"], row["prompt"])}
+        for row in rows.query("FROM rubric_disagreed ORDER BY mean_sd DESC, blueprint, prompt, block, path, position")
+        if row["blueprint"] in rows.about
+    ]
+    disputed = Table("Criteria on which judges differ", _DISPUTED_COLUMNS, disputes, first=8)
+    blocks: list[Block] = [Table("Agreement of judges", _AGREEMENT_COLUMNS, lines, first=8), Fold(disputed.caption, [disputed])]
+    return Section("agreement", "Do judges agree?", blocks, " ".join(answers))
 
 
-def format_agreement(row: dict[Any, Any]) -> str:
-    """Format a row of `rubric_agreement` as `Judges agree with alpha 0.96 (0.93 to 0.98): reliable`."""
-    alpha = show_with_interval(Estimate.from_row(row, "alpha", "low", "high"))
-    return f"Judges agree with alpha {alpha}: {row['reading'] or 'no reading'}"
-
-
-def _build_agreement_row(rows: RubricRows, row: dict[Any, Any]) -> dict[str, Any]:
-    value: Any = row["value"]
-    if row["cut"] == "blueprint" and value in rows.about:
-        value = rows.link(value)
-    elif row["cut"] == "judges":
-        value = judge_words(value)
-    elif row["cut"] == "criterion":
-        value = value.replace("_", " ")
-    return {**row, "value": value, "cut": _CUT_WORDS.get(row["cut"], row["cut"])}
-
-
-def _build_self_preference_section(rows: RubricRows) -> Section:
-    preferences = rows.rows.frame("rubric_self_preference")
-    estimates = preferences[preferences["gamma"].notna()] if len(preferences) else preferences
-    if not len(estimates):
-        return Section("self-preference", "Do judges favour their own maker?", [])
-    table_rows = convert_to_rows(estimates, judge=judge_words)
-    favours = [f"{row['judge']} favours {row['maker']}" for row in table_rows if row.get("flagged") and row["judge"] != "all"]
-    overall = next((Estimate.from_row(row, "gamma", "low", "high") for row in table_rows if row["judge"] == "all"), None)
-    answer = f"All judges together: {show_with_interval(overall, 'signed')}. " if overall else ""
+def _build_self_section(rows: RubricRows) -> Section:
+    """Show how many points judges give to models of their own maker beyond what other judges give."""
+    preferences = rows.query("FROM rubric_self_preference WHERE gamma IS NOT NULL")
+    lines = [{**row, "judge": judge_words(row["judge"])} for row in preferences]
+    favours = [f"{row['judge']} favours {row['maker']}" for row in lines if row["flagged"] and row["judge"] != "all"]
+    overall = [Estimate.from_row(row, "gamma", "low", "high") for row in lines if row["judge"] == "all"]
+    answer = "".join(f"All judges together: {show_with_interval(favour, 'signed')}. " for favour in overall)
     answer += f"{list_first_names(favours, 3)}." if favours else "No judge is found to favour models of its maker."
-    return Section(
-        "self-preference",
-        "Do judges favour their own maker?",
-        [Table("Judges on models of their maker", _SELF_COLUMNS, table_rows)],
-        answer,
-    )
+    table = Table("Judges on models of their maker", _SELF_COLUMNS, lines)
+    return Section("self-preference", "Do judges favour their own maker?", [table], answer if lines else "")
 
 
 def _build_champions_section(rows: RubricRows) -> Section:
-    champions = rows.rows.frame("rubric_champions")
-    items = (
-        [_build_champion_row(dimension, group) for dimension, group in champions.groupby("dimension", sort=True)]
-        if len(champions)
-        else []
+    """Show the model with the best mean grade in each dimension that analysts grade."""
+    champions = rows.query(
+        """SELECT dimension, min(model) FILTER (champion) AS model, min(mean) FILTER (champion) AS mean,
+            min(n_blueprints) FILTER (champion) AS n_blueprints,
+            CASE WHEN NOT coalesce(bool_or(champion), false) THEN max_by(model || ', the best, is ' || reason, mean) END AS reason
+        FROM rubric_champions GROUP BY dimension ORDER BY dimension"""
     )
-    wins = pd.Series([row["model"] for row in items if row["model"]], dtype=object).value_counts()
-    answer = f"{wins.index[0]} is champion of {wins.iloc[0]} of {format_count(len(items), 'dimension')}." if len(wins) else ""
-    block = Table("Champion of each dimension", _CHAMPION_COLUMNS, items, first=15)
-    return Section("champions", "Champions by graded dimension", [block], answer, _CHAMPIONS_HOW if items else "")
+    models = [row["model"] for row in champions if row["model"]]
+    most = max(models, key=models.count, default="")
+    answer = f"{most} is champion of {models.count(most)} of {format_count(len(champions), 'dimension')}." if models else ""
+    table = Table("Champion of each dimension", _CHAMPION_COLUMNS, champions, first=15)
+    return Section("champions", "Champions by graded dimension", [table], answer, _CHAMPIONS_HOW)
 
 
-def _build_champion_row(dimension: Any, group: pd.DataFrame) -> dict[str, Any]:
-    """Return the champion and the next best model of a dimension; if no model is eligible, why the best is not."""
-    eligible = convert_to_rows(group[group["rank"].notna()].sort_values(["rank", "model"]))
-    best = eligible[0] if eligible else {}
-    second = eligible[1] if len(eligible) > 1 else {}
-    row = {
-        "dimension": dimension,
-        "model": best.get("model"),
-        "second": second.get("model"),
-        "mean": best.get("mean"),
-        "second_mean": second.get("mean"),
-        "n_blueprints": best.get("n_blueprints"),
-    }
-    if not eligible:
-        first = convert_to_rows(group.sort_values("mean", ascending=False))[0]
-        row["reason"] = f"{first['model']}, the best, is {first.get('reason') or 'not eligible'}"
-    return row
-
-
-def _build_labels_section(rows: RubricRows) -> Section:
-    corrections, known_classes = rows.rows.frame("rubric_corrected"), rows.rows.frame("rubric_known_classes")
-    overall = corrections[corrections["blueprint"].isna()] if len(corrections) else corrections
-    table_rows = convert_to_rows(overall)
-    moves = (overall["corrected"] - overall["judge_score"]).dropna() if len(overall) else pd.Series(dtype=float)
-    answer = ""
-    if len(moves):
-        n, largest = int(overall["n_prompts_labelled"].max()), max(moves.tolist(), key=abs)
-        answer = f"People's labels on {format_count(n, 'prompt')} change scores by {show(float(moves.mean()), 'signed')} on average, "
-        answer += f"at most {show(largest, 'signed')}."
-    blocks: list[Block] = [
-        Table("Scores corrected by people's labels", _LABELLED_COLUMNS, table_rows),
-        Fold(
-            "Judges against people's labels, class by class",
-            [Table("Judges against labels", _KNOWN_COLUMNS, convert_to_rows(known_classes, judge=judge_words))],
-        ),
-    ]
-    return Section("labels", "Judges against people", blocks, answer)
-
-
-def build_data_sections(rows: RubricRows) -> list[Section]:
-    """Return the sections on files and their findings, and on the judges."""
-    return [_read_section(rows), _build_judges_used_section(rows)]
-
-
-def _read_section(rows: RubricRows) -> Section:
-    findings = rows.rows.frame("rubric_findings")
-    n_errors = int(findings.loc[findings["level"] == "error", "blueprint"].nunique()) if len(findings) else 0
-    idle = [name for name in rows.about if name not in rows.runs]
-    answer = f"{format_count(len(rows.about), 'blueprint')} read with {format_count(len(rows.prompts), 'prompt')}; "
-    answer += f"{n_errors} had errors; these parts were left out"
-    answer += f"; {len(idle)} {'was' if len(idle) == 1 else 'were'} not run." if idle else "."
-    place = {level: index for index, level in enumerate(FINDING_LEVELS)}
-    items = sorted(convert_to_rows(findings), key=lambda row: (place.get(row["level"], len(place)), row["blueprint"]))
-    lines = [{**row, "blueprint": rows.link(row["blueprint"])} for row in items if row["blueprint"] in rows.about]
-    columns = (Column("blueprint", "Blueprint"), *FINDING_COLUMNS)
-    return Section(
-        "findings", "what was read and left out", [Table("Findings in files of blueprints", columns, lines, first=10)], answer
-    )
-
-
-def _build_judges_used_section(rows: RubricRows) -> Section:
-    judges = rows.rows.frame("rubric_judges")
-    if not len(judges):
-        return Section("judges", "judges", [])
-    row = convert_to_rows(judges.sort_values("unreadable", ascending=False))[0]
-    n, n_scored = int(judges["n"].sum()), int(judges["n_scored"].sum())
+def build_judges_section(rows: RubricRows) -> Section:
+    """Show how many judgements each judge made, and how many are missing."""
+    judges = [{**row, "judge": judge_words(row["judge"])} for row in rows.query("FROM rubric_judges")]
+    n, n_scored = (sum(row[name] for row in judges) for name in ("n", "n_scored"))
     answer = f"{format_count(len(judges), 'judge')} with {format_count(n, 'requested judgement')}; {n_scored:,} of them are readable."
-    if row["unreadable"] > 0:
-        share = show(row["unreadable"], "percent")
-        answer += f" {judge_words(row['judge'])} has the largest share of replies without a class, {share}."
-    return Section("judges", "judges", [Table("Judges", _JUDGE_COLUMNS, convert_to_rows(judges, judge=judge_words))], answer)
+    return Section("judges", "judges", [Table("Judges", _JUDGE_COLUMNS, judges)], answer if judges else "")

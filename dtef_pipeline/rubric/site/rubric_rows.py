@@ -3,41 +3,86 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import duckdb
 import pandas as pd
+import pyarrow as pa
 
 from dtef_pipeline.report.row_reader import StoredRow, StoredRows
-from dtef_pipeline.rubric.results.blueprint_run import find_shown_runs, list_snapshots_in_order, load_model_scores
-from dtef_pipeline.rubric.tables import RUBRIC_BOARD
-from dtef_pipeline.site.content import Column, Estimate, Link, is_unknown
+from dtef_pipeline.rubric.results.blueprint_run import (
+    find_shown_runs,
+    find_slices,
+    list_snapshots_in_order,
+    load_model_scores,
+)
+from dtef_pipeline.site.content import Column, Estimate, Link, convert_to_rows, is_unknown
 from dtef_pipeline.site.family_content import BoardRow, RankedBoard
-from dtef_pipeline.site.number_text import show, show_with_interval
+from dtef_pipeline.site.leaderboard import describe_best_of_models
+from dtef_pipeline.site.number_text import show_with_interval
 from dtef_pipeline.site.paths import address_id, choose_file_names
 from dtef_pipeline.text.number_words import format_count
 from dtef_pipeline.text.shortening import shorten_to_line
 
-_ABOUT_COLUMNS = (
-    *("blueprint", "title", "description", "tags", "references", "path"),
-    *("n_prompts", "n_criteria", "n_errors"),
-)
 _LONGEST_PROMPT = 140
 _JUDGE_NAME = re.compile(r"([a-z-]+)\((.*)\)(?:\[scale:(\d+)\])?\Z")
+_ABOUT_COLUMNS = ("blueprint", "title", "description", "tags", "references", "n_errors")
+_SHOWN_SCORES = """
+    SELECT blueprint, model, hybrid AS score, scores.coverage, scores.similarity, low, high, rank, rank_low, rank_high, board.n_scored,
+        [format('unscored: {} ({})', one.key, one.value) FOR one IN map_entries(reasons)] AS unscored,
+        array_to_string([part FOR part IN [board.note] || coalesce(unscored, []) IF part <> ''], '; ') AS note
+    FROM rubric_scores AS scores SEMI JOIN shown_runs USING (blueprint, snapshot)
+    LEFT JOIN (FROM rubric_board WHERE cut = 'blueprint') AS board USING (blueprint, snapshot, model)
+    WHERE level = 'model' ORDER BY blueprint, hybrid DESC NULLS LAST, model"""
+_PROMPTS = """
+    SELECT blueprint, prompt, row_number() OVER (PARTITION BY blueprint ORDER BY position, prompt) AS number,
+        [message.text FOR message IN messages IF message.role = 'user' AND message.text <> ''][1] AS text
+    FROM rubric_prompts"""
+
+
+class TablesOfBlueprints(StoredRows):
+    """Returns the rows of one blueprint at a time. Reads a table once for all, because a query of its many files takes a moment."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        super().__init__(connection)
+        self._tables: dict[tuple[str, ...], tuple[pa.Table, dict[str, tuple[int, int]]]] = {}
+
+    def table(self, name: str, names: Sequence[str], where: Mapping[str, Any], order: Sequence[str] = ()) -> pa.Table:
+        """Return the rows of the blueprint in `where`, in order; if a snapshot is in it, those of the shown run."""
+        key = (name, *names)
+        if key not in self._tables:
+            shown_only = f"(FROM {name} SEMI JOIN shown_runs USING (blueprint, snapshot))"
+            rows = super().table(shown_only if "snapshot" in where else name, ("blueprint", *names), {}, ("blueprint", *order))
+            self._tables[key] = (rows, find_slices(rows["blueprint"]))
+        rows, slices = self._tables[key]
+        return rows.slice(*slices.get(where["blueprint"], (0, 0)))
 
 
 class RubricRows:
-    """The tables of rubrics. A missing table has no rows."""
+    """The tables of rubrics, with the view `shown_runs` (blueprint, snapshot) of the latest run of each blueprint with a score."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.rows = StoredRows(connection)
         self.order = list_snapshots_in_order(self.rows)
-        self.scores = load_model_scores(self.rows)
+        self.all_scores = load_model_scores(self.rows)
         """Scores of whole models, in all runs."""
-        self.runs = find_shown_runs(self.rows, self.scores, self.order)
-        """The snapshot of each blueprint that is shown: the latest with a score."""
+        self.runs = find_shown_runs(self.rows, self.all_scores, self.order)
+        """The shown snapshot of each blueprint."""
+        shown_runs = pd.DataFrame({"blueprint": list(self.runs), "snapshot": list(self.runs.values())}, dtype="str")
+        connection.register("shown_runs", shown_runs)
+        self.shown = TablesOfBlueprints(connection)
+
+    def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> list[StoredRow]:
+        """Return the rows of a query with named parameters."""
+        rows: list[StoredRow] = self.rows.connection.sql(sql, params=dict(parameters or {})).to_arrow_table().to_pylist()
+        return rows
+
+    def query_frame(self, sql: str) -> pd.DataFrame:
+        """Return the rows of a query as a frame."""
+        frame: pd.DataFrame = self.rows.connection.sql(sql).to_arrow_table().to_pandas()
+        return frame
 
     @cached_property
     def about(self) -> dict[str, StoredRow]:
@@ -46,83 +91,49 @@ class RubricRows:
         return {name: read.get(name, dict.fromkeys(_ABOUT_COLUMNS)) for name in sorted({*read, *self.runs})}
 
     @cached_property
+    def scores(self) -> pd.DataFrame:
+        """The models in the shown run of each blueprint, best first; with ranks and intervals if the board has them."""
+        return self.query_frame(_SHOWN_SCORES)
+
+    def cut(self, name: str, **values: str) -> pd.DataFrame:
+        """Return the rows of one cut of the board (overall, tag, prompt or criterion), or of one tag in it, the best models first."""
+        rows = self.rows.frame("rubric_board", {"cut": name, **values})
+        return rows.sort_values(["rank", "score", "model"], ascending=[True, False, True])
+
+    @cached_property
     def files(self) -> dict[str, str]:
         """The file name of each blueprint's page, without its ending."""
         return choose_file_names(self.about)
 
-    @cached_property
-    def _tag_files(self) -> dict[str, str]:
-        return choose_file_names(self.tags)
-
-    @cached_property
-    def tags(self) -> dict[str, list[str]]:
-        """The blueprints of each tag."""
-        by_tag: dict[str, list[str]] = {}
-        for blueprint, row in self.about.items():
-            for tag in row["tags"] or ():
-                by_tag.setdefault(str(tag), []).append(blueprint)
-        return {tag: list(dict.fromkeys(by_tag[tag])) for tag in sorted(by_tag)}
-
-    def title(self, blueprint: str) -> str:
-        """Return the title of a blueprint in its file, else its id."""
-        return str(self.about[blueprint]["title"] or blueprint)
-
-    def page(self, blueprint: str) -> str:
-        """Return the path of a blueprint's page."""
-        return f"rubric/blueprints/{self.files[blueprint]}.html"
-
     def link(self, blueprint: str) -> Link:
-        """Return a link to a blueprint's page with its title."""
-        return Link(self.title(blueprint), self.page(blueprint))
-
-    def tag_link(self, tag: str) -> Link:
-        """Return a link to a tag's page."""
-        return Link(tag, f"rubric/tags/{self._tag_files[tag]}.html")
-
-    def cut(self, name: str) -> pd.DataFrame:
-        """Return the rows of one cut of the board: overall, tag, blueprint, prompt or criterion."""
-        return self._cuts.get(name, self._nothing)
-
-    def select_part_rows(self, cut: str, value: str) -> pd.DataFrame:
-        """Return the rows of one tag or blueprint, from the cut of that name."""
-        rows = self.cut(cut)
-        return rows[rows[cut] == value]
+        """Return a link to a blueprint's page, with its title in the file, else its id."""
+        return Link(str(self.about[blueprint]["title"] or blueprint), f"rubric/blueprints/{self.files[blueprint]}.html")
 
     @cached_property
-    def _cuts(self) -> dict[Any, pd.DataFrame]:
-        board_rows = self.rows.frame("rubric_board")
-        return dict(list(board_rows.groupby("cut"))) if len(board_rows) else {}
+    def blueprints_of_tags(self) -> dict[str, list[str]]:
+        """The blueprints of each tag."""
+        pairs = [(str(tag), name) for name, row in self.about.items() for tag in dict.fromkeys(row["tags"] or ())]
+        return {tag: [name for other, name in pairs if other == tag] for tag in sorted(dict(pairs))}
 
     @cached_property
-    def _nothing(self) -> pd.DataFrame:
-        return pd.DataFrame(columns=RUBRIC_BOARD.names)
+    def tag_links(self) -> dict[str, Link]:
+        """A link to the page of each tag."""
+        files = choose_file_names(self.blueprints_of_tags)
+        return {tag: Link(tag, f"rubric/tags/{file}.html") for tag, file in files.items()}
 
     @cached_property
     def prompts(self) -> dict[tuple[str, str], tuple[int, str]]:
-        """The number from 1 and the text of each prompt, by (blueprint, prompt)."""
-        rows = self.rows.rows(
-            "rubric_prompts", ("blueprint", "prompt", "position", "messages"), {}, ("blueprint", "position", "prompt")
-        )
-        entries: dict[tuple[str, str], tuple[int, str]] = {}
-        counts: dict[str, int] = {}
-        for row in rows:
-            counts[row["blueprint"]] = counts.get(row["blueprint"], 0) + 1
-            entries[row["blueprint"], row["prompt"]] = (
-                counts[row["blueprint"]],
-                prompt_words(row["messages"]) or str(row["prompt"]),
-            )
-        return entries
+        """The number from 1 and the first words of each prompt, by (blueprint, prompt)."""
+        return {
+            (row["blueprint"], row["prompt"]): (row["number"], shorten_to_line(row["text"] or row["prompt"], _LONGEST_PROMPT))
+            for row in self.query(_PROMPTS)
+        }
 
-    def build_prompt_address(self, blueprint: str, prompt: str) -> str:
-        """Return the address of a prompt on its blueprint's page."""
-        exists = (blueprint, prompt) in self.prompts
-        return f"{self.page(blueprint)}#prompt-{address_id(prompt)}" if exists else self.page(blueprint)
-
-
-def prompt_words(messages: Sequence[Any] | None) -> str:
-    """Return the beginning of the first user message on one line."""
-    texts = [message["text"] for message in messages or () if message["role"] == "user" and message["text"]]
-    return shorten_to_line(str(texts[0]), _LONGEST_PROMPT) if texts else ""
+    def prompt_link(self, blueprint: str, prompt: str, text: str = "") -> Link:
+        """Return a link to a prompt on its blueprint's page, by default with the title of the blueprint and the prompt's number."""
+        title, page = self.link(blueprint)
+        number, _ = self.prompts.get((blueprint, prompt), (0, ""))
+        return Link(text or f"{title}, prompt {number}", f"{page}#prompt-{address_id(prompt)}" if number else page)
 
 
 def judge_words(judge: str) -> str:
@@ -133,25 +144,23 @@ def judge_words(judge: str) -> str:
     return f"{match[2]} ({match[1]}{f', {match[3]} classes' if match[3] else ''})" if match else judge
 
 
-def build_ranked_board(measure: str, rows: Iterable[Mapping[str, Any]], parts: str, how: str = "") -> RankedBoard:
-    """Return the board of rows of `rubric_board`, best first. `parts`: heading of the parts that a score averages."""
+def build_ranked_board(measure: str, rows: pd.DataFrame, parts: str, how: str = "") -> RankedBoard:
+    """Build the board of rows of `rubric_board`, best first. `parts`: heading of the number of parts that a score averages."""
     columns = (
         Column("coverage", "Coverage", "number", "Weighted share of the criteria that are met, 0-1"),
         Column("similarity", "Similarity", "number", "Cosine similarity to the ideal answer, -1 to 1"),
         Column("n_scored", parts, "count", more=True),
-        Column("n_responses_scored", "Responses", "count", "Responses with a score", more=True),
     )
-    board_rows = [BoardRow.from_row(row, Estimate.from_row(row, "score", "low", "high"), columns) for row in rows]
+    board_rows = [
+        BoardRow.from_row(row, Estimate.from_row(row, "score", "low", "high"), columns) for row in convert_to_rows(rows)
+    ]
     return RankedBoard("", "", measure, board_rows, columns=columns, guide=how)
 
 
 def describe_best_model(board: RankedBoard) -> str:
-    """Return `amber scores best of 24 models: 0.81 (0.78 to 0.84); their mean is 0.62.`, ranked or not."""
+    """Describe the best model and the next, or if no model is ranked, the one with the highest score."""
     scored_rows = [row for row in board.rows if not is_unknown(row.score)]
-    if not scored_rows:
-        return "No model has a score yet."
-    best, numbers = scored_rows[0], show_with_interval(scored_rows[0].score, "score")
-    if len(scored_rows) == 1:
-        return f"{best.model}, the only model, scores {numbers}."
-    mean = sum(float(row.score.value or 0.0) for row in scored_rows) / len(scored_rows)
-    return f"{best.model} scores best of {format_count(len(scored_rows), 'model')}: {numbers}; their mean is {show(mean, 'score')}."
+    if board.models or not scored_rows:
+        return describe_best_of_models(board)
+    best, n_models = scored_rows[0], format_count(len(scored_rows), "model")
+    return f"No model is ranked yet; the best of {n_models} is {best.model}, {show_with_interval(best.score, 'score')}."

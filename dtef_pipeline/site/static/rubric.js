@@ -34,7 +34,7 @@ document.addEventListener("DOMContentLoaded", () => {
     return make("li", {}, badge(score), " ", unwanted ? make("span", {class: "flag"}, "should not") : null, make("bdi", {}, ` ${at + 1}. ${words}`),
       ...[state, explained].filter(Boolean).map((text) => make("p", {class: "soft"}, make("bdi", {}, text))),
       make("ul", {}, ...judgements.map(([judge, class_, value, reason]) => make("li", {},
-        make("bdi", {class: "soft"}, data.judges[judge]), ": ", make("strong", {}, class_), value === null ? "" : ` ${digits(value)}`,
+        make("bdi", {class: "soft"}, judge), ": ", make("strong", {}, class_), value === null ? "" : ` ${digits(value)}`,
         reason ? make("span", {class: "reason"}, make("bdi", {}, " " + reason)) : null))));
   }
   function card(data, one) {
@@ -44,8 +44,7 @@ document.addEventListener("DOMContentLoaded", () => {
     return make("article", {}, make("h4", {}, make("bdi", {}, one.label)),
       make("p", {class: "soft"}, one.scores.map(([name, value]) => `${name} ${digits(value)}`).join(" · ")),
       ...one.states.map((text) => make("p", {class: "alarm"}, make("bdi", {}, text))), said(one.text), turns,
-      verdicts.length ? make("ol", {class: "verdicts"}, ...verdicts) : null,
-      make("p", {class: "soft small"}, make("bdi", {}, [one.used, one.alike ? `most like ${one.alike}` : ""].filter(Boolean).join(" · "))));
+      verdicts.length ? make("ol", {class: "verdicts"}, ...verdicts) : null);
   }
   function sideBySide(box, data) {
     const count = data.responses.length, all = data.responses.map((one) => one.label), prompt = box.dataset.prompt;

@@ -13,7 +13,7 @@ from assets.stage.resources import Store
 from dtef_pipeline.rubric.board import BOARD_READS, rubric_board
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CHAMPIONS, RUBRIC_GRADES, RUBRIC_TABLES
 from dtef_pipeline.rubric.rubric_roll_ups import JUDGED_READ, build_agreement_tables, build_validity_tables
-from dtef_pipeline.rubric.site.blueprint_lists import build_alike_section
+from dtef_pipeline.rubric.site.family_site import build_unlike_section
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import name_panel, ok
@@ -109,7 +109,7 @@ def test_boards_over_blueprints_and_the_page_say_what_was_judged_on_another_scal
     told = "cannot be compared: 5 classes (3 blueprints); 10 classes (1 blueprint)"
     for by in ("overall", "tag", "comparisons"):
         assert told in " ".join(ok("rubric", "board", "--by", by).split())
-    assert told in kept.query(lambda connection: build_alike_section(RubricRows(connection)).answer, only=RUBRIC_TABLES)
+    assert told in kept.query(lambda connection: build_unlike_section(RubricRows(connection)).answer, only=RUBRIC_TABLES)
     assert "classes" not in ok("rubric", "board", "--by", "comparisons", "--blueprint", "health__topic-[123]")
     paths = {row["path"] for row in strict(ok("rubric", "board", "--by", "criterion", "--json"))}
     assert {type(path) for path in paths} == {int, type(None)}, "it was printed as 0.0000"

@@ -5,13 +5,11 @@ from collections import Counter
 from statistics import fmean
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pytest
 
 from dtef_pipeline.drift.verdict_tables import DRIFT_RULE
-from dtef_pipeline.rubric.site import blueprint_pages, prompt_parts
-from dtef_pipeline.rubric.site.blueprint_pages import rank_by_change
+from dtef_pipeline.rubric.site import blueprint_pages
 from tests.made.hostile_rubrics import with_summary
 from tests.made.read_page import ReadPage
 from tests.made.rubric_pages import RubricTables, made_tables
@@ -61,10 +59,10 @@ def test_every_judgement_is_in_the_data_whether_the_criterion_is_met_or_not(made
     known = Counter(row["class"].removeprefix("CLASS_").lower().replace("_", " ") for row in judgements if row["class"])
     lost = len([row for row in judgements if not row["class"]])
     assert lost
-    assert Counter(words for _, words, _, _ in told) == {**known, "no class: unreadable, second request": lost}
+    assert Counter(words for _, words, _, _ in told) == {**known, "no class: unreadable": lost}
     assert {row["reflection"] for row in judgements if row["reflection"]} <= {reason for *_, reason in told}
     assert any(reason.startswith("What the judge wrote: I think") for *_, reason in told)
-    assert data(site, 1)["judges"] == ["gpt-4.1-mini (prompt-aware)", "gpt-4.1-mini (standard)"]
+    assert {judge for judge, *_ in told} == {"gpt-4.1-mini (prompt-aware)", "gpt-4.1-mini (standard)"}
 
 
 def test_criteria_against_models_are_means_of_points(made: RubricTables, site: dict[str, str]) -> None:
@@ -144,18 +142,6 @@ def test_a_failed_response_says_what_happened(site: dict[str, str]) -> None:
     assert "error (1)" in ReadPage(site[PAGE]).text
 
 
-def test_the_response_that_is_most_alike_is_named() -> None:
-    made = made_tables(1, 3, 1)
-    for row in made.rows["rubric_similarities"]:
-        row["response_similarities"] = [1.0 if at == row["place"] else 0.1 * (at + row["place"]) for at in range(3)]
-    alike = {one["model"]: one["alike"] for one in data(site_with(made), 1)["responses"]}
-    assert alike == {
-        "openai/model-0": "openai/model-2[temp:0] (0.20)".replace("[temp:0]", ""),
-        "openai/model-1": "openai/model-2 (0.30)",
-        "openai/model-2": "openai/model-1 (0.30)",
-    }
-
-
 def test_the_latest_run_is_shown_and_runs_over_time() -> None:
     made = made_tables(1, 2, 1, snapshots=("2026-01-02", "2026-01-10"))
     for row in made.rows["rubric_responses"]:
@@ -216,12 +202,6 @@ def test_of_too_many_texts_a_sample_of_prompts_is_shown(made: RubricTables, monk
     assert site_with(made) == site
 
 
-def test_of_many_responses_each_model_has_equally_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prompt_parts, "MAX_RESPONSES", 6)
-    held = data(site_with(made_tables(1, 3, 1, temperatures=(0.0, 0.3, 0.7))), 1)["responses"]
-    assert Counter(one["model"] for one in held) == {f"openai/model-{at}": 2 for at in range(3)}
-
-
 def test_a_very_long_text_is_cut_and_says_so() -> None:
     made = made_tables(1, 2, 1)
     made.rows["rubric_responses"][0]["text"] = "x" * 30_000
@@ -235,9 +215,3 @@ def test_a_summary_says_who_wrote_it_and_of_how_much() -> None:
     assert "2 findings by gemini." in text
     assert "50% of each text" in text
     assert "openai/model-1 is clearer." in text
-    assert "8.50" in text
-
-
-def test_a_prompt_that_fell_most_comes_before_prompts_that_rose_less() -> None:
-    scores = pd.DataFrame({"low": [0.2, 0.9, 0.5], "high": [0.3, 0.4, 0.5]}, index=["rose", "fell", "same"])
-    assert rank_by_change(scores, ["low", "high"]) == ["fell", "rose", "same"]

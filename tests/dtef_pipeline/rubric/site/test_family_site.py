@@ -1,20 +1,17 @@
 from __future__ import annotations
 
 import itertools
-import re
 from statistics import fmean
 from typing import Any
 
 import duckdb
-import pyarrow as pa
 import pytest
 
 from dtef_pipeline.rubric.site.family_site import read
 from dtef_pipeline.site.family_content import FamilyContent
-from dtef_pipeline.tables import COMPARISONS
 from tests.made.read_page import ReadPage
 from tests.made.rubric_pages import RubricTables, made_tables
-from tests.made.rubric_site import rolled_up, site_of
+from tests.made.rubric_site import rolled_up, site_of, whole
 
 PAGE = "rubric/blueprints/health__topic-0.html"
 
@@ -44,36 +41,17 @@ def test_scores_are_means_over_blueprints_and_few_blueprints_have_no_rank(made: 
     means = model_means(made)
     assert {row.model: row.score.value for row in view.boards[0].rows} == pytest.approx(means)
     best = max(means, key=lambda name: means[name])
-    assert view.verdict == (
-        f"No model is ranked yet, because a rank needs 10 blueprints. Over 3 blueprints {best} has the highest mean of 4 models: "
-        f"{means[best]:.3f}."
-    )
+    assert view.verdict == f"No model is ranked yet; the best of 4 models is {best}, {means[best]:.3f}."
     assert all("not ranked" in row.note for row in view.boards[0].rows)
 
 
-def compared(pairs: list[tuple[str, str, str]]) -> pa.Table:
-    rows = [
-        {"family": "rubric", "metric": "hybrid", "model": one, "other_model": other, "verdict": verdict, "p_adjusted": 0.01}
-        for one, other, verdict in pairs
-    ]
-    return pa.Table.from_pylist(rows, schema=COMPARISONS)
-
-
-def test_the_verdict_says_what_tests_tell_apart() -> None:
+def test_the_verdict_names_the_two_best_of_enough_blueprints() -> None:
     made = made_tables(10, 4, 1)
     means = model_means(made)
-    first, second, third, last = sorted(means, key=lambda name: -means[name])
-    pairs = [(first, second, "undecided"), (first, third, "better"), (first, last, "better"), (second, last, "better")]
-    verdict = read(rolled_up({**made.tables(), "comparisons": compared(pairs)})).verdict
-    assert re.fullmatch(
-        rf"{first} meets the criteria best of 4 models: {means[first]:.3f}? \(0\.\d+ to 0\.\d+\); tests find it better than 2 of 3 others, "
-        rf"but not than {second}\.",
-        verdict.replace(f"{means[first]:.2f} ", f"{means[first]:.3f} "),
-    )
-    alone = [(first, other, "better") for other in (second, third, last)]
-    assert read(rolled_up({**made.tables(), "comparisons": compared(alone)})).verdict.endswith(
-        "better than each of the others."
-    )
+    first, second, *_ = sorted(means, key=lambda name: -means[name])
+    verdict = read(rolled_up(made)).verdict
+    assert verdict.startswith(f"Best of 4 models: {first} scores {means[first]:.3f} (")
+    assert f"next is {second}, {means[second]:.3f}" in verdict
 
 
 def test_each_prompt_is_an_item_with_the_place_that_shows_it(
@@ -124,7 +102,7 @@ def test_without_a_table_the_rest_is_shown(gone: str) -> None:
 
 
 def test_without_any_table_there_is_nothing_and_no_error() -> None:
-    view = read(duckdb.connect())
+    view = read(whole({}))
     assert view.boards == []
     assert "dtef rubric board --refresh" in view.verdict
     assert list(view.pages()) == []
@@ -165,11 +143,20 @@ def test_the_worst_criteria_show_the_response_that_met_them_least(made: RubricTa
             row
             for row in points
             if (row["blueprint"], row["prompt"]) == key
-            and words[row["prompt"], row["block"], row["path"], row["position"]] == one["criterion"]
+            and words[row["prompt"], row["block"], row["path"], row["position"]] == one["words"]
             and row["score"] is not None
         ]
         scores = {row["model"]: row["score"] for row in same}
         assert one["score"] == scores.pop("openai/model-1")
         assert one["others"] == pytest.approx(fmean(scores.values()))
-        assert one["text"] == responses[(*key, "openai/model-1")]
-        assert len(one["verdicts"]) == 2
+        assert one["response"] == responses[(*key, "openai/model-1")]
+
+
+def test_of_several_responses_to_a_criterion_the_worst_is_shown() -> None:
+    made = made_tables(1, 3, 1, temperatures=(0.0, 0.5, 1.0))
+    (part,) = next(one for one in read(rolled_up(made)).build_model_sections("openai/model-1") if one.id == "worst").blocks
+    for one in part.values["items"]:  # type: ignore[union-attr]
+        place = ("prompt", "block", "path", "position")
+        points = [row for row in made.rows["rubric_points"] if row["model"] == "openai/model-1" and row["score"] is not None]
+        scores = [row["score"] for row in points if all(row.get(name) == one[name] for name in place)]
+        assert one["score"] == min(scores)
