@@ -212,7 +212,7 @@ def _build_metadata(subject: Subject, rules: pa.Table, drift: ModelDrift, judges
     keys = ["model_variant", "setting"]
     series = drift.series.to_pandas().merge(first[keys], on=keys)
     return {
-        "headline": build_headline(checks, subject),
+        "headline": build_headline(checks.to_pylist(), subject),
         **count_verdicts(checks),
         "models": markdown(ranked, _VERDICTS_SHOWN, n=30),
         "flagged": len(flags),

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from textwrap import shorten
 from typing import Any
 
-import pyarrow as pa
-
 from dtef_pipeline.drift.rule import MIN_HOURS, TOO_CLOSE
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.keys import Keys
@@ -132,12 +130,11 @@ def _judge_words(row: Mapping[str, Any]) -> str:
     return f"judge {judge}: {row['verdict']}{since} on {anchors}, {size}; scores by this judge may have shifted with it"
 
 
-def build_headline(checks: pa.Table, subject: Subject) -> str:
+def build_headline(rows: Sequence[Mapping[str, Any]], subject: Subject) -> str:
     """Return the main finding: the largest drift (model, direction, size, start), else series to watch, else the number compared.
 
     The largest is by shift; among series to watch by the rule's range.
     """
-    rows = checks.to_pylist()
     if not rows:
         return "No language model was asked; baselines do not drift."
     headline, shifts = _build_headline(rows, subject), list(filter(has_shared_shift, rows))
@@ -148,7 +145,7 @@ def build_headline(checks: pa.Table, subject: Subject) -> str:
     return f"{headline} {words[0].upper()}{words[1:]}{_format_place(worst, subject.keys)}, {worst['setting']}."
 
 
-def _build_headline(rows: Sequence[dict[str, Any]], subject: Subject) -> str:
+def _build_headline(rows: Sequence[Mapping[str, Any]], subject: Subject) -> str:
     drifts = [row for row in rows if row["verdict"] == "drift"]
     watches = [row for row in rows if row["verdict"] == "watch"]
     if drifts:
@@ -172,7 +169,7 @@ def _build_headline(rows: Sequence[dict[str, Any]], subject: Subject) -> str:
     return f"{_describe_no_drift(rows)}: {n_compared} of {len(rows)} series could be compared."
 
 
-def _describe_no_drift(rows: Sequence[dict[str, Any]]) -> str:
+def _describe_no_drift(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return that no series drifted, or that it is too early to tell for some or all compared series."""
     early = list(filter(None, map(describe_too_early, rows)))
     if not early:

@@ -83,7 +83,7 @@ def wrap_line(line: str, width: int | None, indent: int = 0) -> str:
 
 _DECIMALS_WITHOUT_ENDS = 4
 PERCENT_COLUMNS = ("coverage", "parse_rate")
-SIGNED_COLUMNS = ("vs_marginal", "difference", "deviation", "slope")
+SIGNED_COLUMNS = ("vs_marginal", "difference", "deviation", "slope", "shift")
 DOLLAR_COLUMNS = ("cost_usd", "cost_low", "cost_high")
 """Columns in dollars. Four decimals would be too few for one item of a cheap model."""
 P_COLUMNS = ("p", "p_adjusted")

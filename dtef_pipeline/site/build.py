@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import duckdb
@@ -39,11 +40,11 @@ def build_site_files(
     navigation = [*contents.navigation, *([Link("Preference", PREFERENCE_PAGE)] if votes else [])]
     shared: dict[str, Any] = {"navigation": navigation, "made": stamp, "model_paths": contents.model_paths}
     yield from static_files()
-    for page in _iterate_contents(contents, votes):
+    for page in chain(_iterate_contents(contents), filter(None, [votes])):
         yield (page.path, render_data(page)) if isinstance(page, DataFile) else (page.path, render_page(page, shared))
 
 
-def _iterate_contents(contents: SiteContents, votes: Page | None) -> Iterator[Page | DataFile]:
+def _iterate_contents(contents: SiteContents) -> Iterator[Page | DataFile]:
     yield build_front_page(contents)
     for family in contents.families:
         yield build_leaderboard_page(family)
@@ -53,5 +54,3 @@ def _iterate_contents(contents: SiteContents, votes: Page | None) -> Iterator[Pa
     yield drift_page(contents)
     yield data_page(contents)
     yield build_method_page(contents)
-    if votes:
-        yield votes

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from dtef_pipeline.site.content import Column, Page, Prose, Section, Table
-from dtef_pipeline.site.contents import FamilyEntry, SiteContents
+from dtef_pipeline.site.contents import SiteContents
 from dtef_pipeline.site.cost_tables import COST_COLUMNS, sum_costs
 from dtef_pipeline.site.paths import DATA_PAGE, METHOD_PAGE
 from dtef_pipeline.text.number_words import format_count
@@ -23,7 +21,8 @@ _METHOD = (
     "Intervals are 95% intervals. Scores of items that share a cluster, such as one topic or one deal, count as one observation, because "
     "they are not independent.",
     "Two models are compared on the items on which both have a score. The adjusted p decides the verdict: Holm's correction covers the "
-    "comparisons with other models and those with baselines separately. “No clear difference” means that the data do not decide.",
+    "comparisons with other models and those with baselines separately, so the same difference can have two verdicts. “No clear difference” "
+    "means that the data do not decide.",
     "Only models are ranked. Baselines are computed without asking a model; baselines and ceilings help to read the scores.",
     "A rank range gives the best and the worst rank that the comparisons allow.",
     "The site shows no mean over families, because their scores have different units.",
@@ -32,29 +31,19 @@ _METHOD = (
 
 def data_page(contents: SiteContents) -> Page:
     """Build the page of each family's requests, quarantine and exposure, and every cost."""
-    sections = [section for family in contents.families for section in _build_family_sections(contents, family)]
+    sections: list[Section] = []
+    for family in contents.families:
+        sums = sum_costs(contents.table("costs", family), ["model", "role", "first_level", "snapshot"])
+        rows = [{**row, "first_level": family.part_title(str(row["first_level"]))} for row in sums]
+        table = Table("What models were asked, and what it cost", _CALL_COLUMNS, rows, first=20)
+        sections += map(family.name_section, [*family.content.data, Section("asked", "requests and costs", [table])])
     costs = contents.costs()
     n_answered = int(costs["answered"].sum()) if len(costs) else 0
-    answer = f"These pages rest on {format_count(n_answered, 'response')} of models."
-    return Page(DATA_PAGE, "Data", answer, sections)
-
-
-def _build_family_sections(contents: SiteContents, family: FamilyEntry) -> Iterator[Section]:
-    yield from map(family.name_section, family.content.data)
-    costs = contents.table("costs", family)
-    sums = sum_costs(costs, ["model", "role", "first_level", "snapshot"])
-    rows = [{**row, "first_level": family.part_title(str(row["first_level"]))} for row in sums]
-    table = Table("What models were asked, and what it cost", _CALL_COLUMNS, rows, first=20)
-    yield family.name_section(Section("asked", "requests and costs", [table]))
+    return Page(DATA_PAGE, "Data", f"These pages rest on {format_count(n_answered, 'response')} of models.", sections)
 
 
 def build_method_page(contents: SiteContents) -> Page:
     """Build the page on reading the numbers."""
-    general = Section("method", "All families", [Prose(_METHOD)])
-    family_sections = [Section(family.name, family.site.title, [Prose(family.content.method)]) for family in contents.families]
-    return Page(
-        METHOD_PAGE,
-        "Method",
-        f"How the numbers of {format_count(len(family_sections), 'family')} are made and how to read them.",
-        [general, *family_sections],
-    )
+    sections = [Section(family.name, family.site.title, [Prose(family.content.method)]) for family in contents.families]
+    answer = f"How the numbers of {format_count(len(sections), 'family')} are made and how to read them."
+    return Page(METHOD_PAGE, "Method", answer, [Section("method", "All families", [Prose(_METHOD)]), *sections])

@@ -14,6 +14,8 @@ SITE_FOLDER = "report"
 FRONT_PAGE, COMPARE_PAGE, DRIFT_PAGE, DATA_PAGE, METHOD_PAGE = (
     f"{name}.html" for name in ("index", "compare", "drift", "data", "method")
 )
+MODELS_ADDRESS = f"{FRONT_PAGE}#models"
+"""The list of models."""
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,119}")
 _HASH_DIGITS = 12
 

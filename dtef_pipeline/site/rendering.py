@@ -19,13 +19,8 @@ from dtef_pipeline.site.content import (
     Chart,
     DataFile,
     Estimate,
-    Fold,
     Link,
     Page,
-    Prose,
-    Table,
-    TemplateBlock,
-    count_visible_footnotes,
     drop_empty_sections,
     footnotes,
     is_unknown,
@@ -38,7 +33,6 @@ from dtef_pipeline.text.json_values import simplify_value
 from dtef_pipeline.text.printable import make_visible
 
 _FULL_LIBRARY = "window.vegaEmbed=vegaEmbed;"
-_BLOCK_KINDS = {Table: "table", Chart: "chart", Prose: "prose", Fold: "fold", TemplateBlock: "part"}
 
 
 @cache
@@ -56,11 +50,12 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     env.filters.update(
-        show=show, interval=show_interval, json=render_script_json, list_shown_columns=list_shown_columns, footnotes=footnotes
-    )
-    env.filters.update(
-        footnotes_in_sight=count_visible_footnotes,
+        show=show,
+        interval=show_interval,
+        json=render_script_json,
+        list_shown_columns=list_shown_columns,
         constants=list_constant_columns,
+        footnotes=footnotes,
         chart_values=_link_chart,
         ticks=_format_code,
     )
@@ -70,8 +65,8 @@ def environment() -> Environment:
         estimate=lambda value: isinstance(value, Estimate),
         several=lambda value: isinstance(value, list | tuple) and not isinstance(value, Link | Estimate),
     )
-    env.globals.update(page_mark=Markup(PAGE_MARK), search_from=SEARCH_FROM, kind_of=lambda block: _BLOCK_KINDS[type(block)])  # noqa: S704
-    env.globals.update(model_paths={})
+    env.globals.update(page_mark=Markup(PAGE_MARK), search_from=SEARCH_FROM, model_paths={})  # noqa: S704
+    env.globals["kind_of"] = lambda block: type(block).__name__
     return env
 
 
@@ -105,26 +100,8 @@ def render_page(page: Page, shared: Mapping[str, Any]) -> str:
     """Render a page as HTML. `shared`: values for all pages, such as the families in the navigation."""
     root = "../" * page.path.count("/")
     sections = drop_empty_sections(page.sections)
-    has_charts = _has_chart([section.blocks for section in sections]) or _has_chart(page.values)
-    template = environment().get_template(page.template)
-    return template.render(page=page, sections=sections, root=root, has_charts=has_charts, **{**shared, **page.values})
-
-
-def _has_chart(value: Any) -> bool:
-    """Return whether blocks or values contain a chart with rows."""
-    match value:
-        case Chart():
-            return bool(value.rows)
-        case Fold():
-            return _has_chart(value.blocks)
-        case TemplateBlock():
-            return _has_chart(value.values)
-        case dict():
-            return any(map(_has_chart, value.values()))
-        case list():
-            return any(map(_has_chart, value))
-        case _:
-            return False
+    values = {**shared, **page.values}
+    return environment().get_template(page.template).render(page=page, sections=sections, root=root, **values)
 
 
 def render_data(data: DataFile) -> str:
