@@ -107,6 +107,16 @@ def describe_scope_lines(row: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def list_changes(row: Mapping[str, Any], subject: Subject) -> list[str]:
+    """Return what else changed in a series with a verdict, a line each, and if it moved the items that moved most."""
+    if row["verdict"] is None:
+        return []
+    lines = [*describe_scope_lines(row), *(format_change(change, subject) for change in row.get("changes") or ())]
+    if row["verdict"] in NEWS and row["top_changes"]:
+        lines.append(f"{subject.keys.noun}s that moved most: {format_moved_items(row['top_changes'])}")
+    return lines
+
+
 def describe_judges(row: Mapping[str, Any]) -> str:
     """Return the judges' part in a series that moved; empty if there is none or it did not move."""
     return (row.get("judges_note") or "") if row["verdict"] in NEWS else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pandas as pd
@@ -13,12 +12,10 @@ from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict_text import (
     NEWS,
     build_headline,
-    describe_scope_lines,
-    format_change,
-    format_moved_items,
     format_odds,
     format_series,
     group_reasons,
+    list_changes,
     sort_key_of_verdict,
 )
 from dtef_pipeline.report.terminal import Fit, format_column_intervals, rename_variant_rows, render, wrap_line
@@ -44,7 +41,8 @@ def format_drift(checks: pa.Table, subject: Subject, fit: Fit) -> str:
         columns = [name for name in map(str, verdicts) if name not in _SHIFT_ENDS]
         parts.append(render(verdicts, "table", columns=columns, ends={"shift": _SHIFT_ENDS}, fit=fit))
     for row in rows:
-        if lines := [wrap_line(f"  {line}", fit.width, 4) for line in _list_details(row, subject)]:
+        rule = [f"rule: {row['reason']}"] if row["verdict"] in NEWS else []
+        if lines := [wrap_line(f"  {line}", fit.width, 4) for line in [*rule, *list_changes(row, subject)]]:
             parts.append("\n".join([wrap_line(f"{row['verdict']}: {format_series(row, subject.keys)}", fit.width, 2), *lines]))
     if reasons:
         counts = pd.DataFrame(reasons, columns=["reason", "n_series"])[["n_series", "reason"]]
@@ -65,15 +63,3 @@ def build_verdict_frame(checks: pa.Table, subject: Subject) -> pd.DataFrame:
     frame = frame.assign(**odds, **{_INTERVAL: format_column_intervals(frame, "shift", _SHIFT_ENDS)}).rename(columns=_TITLES)
     names = ("verdict", "all models", *subject.keys.space, "model", "setting", *_SHIFT, *_EXTREMES)
     return frame[[name for name in names if name in frame and frame[name].notna().any()]]
-
-
-def _list_details(row: Mapping[str, Any], subject: Subject) -> Iterator[str]:
-    """Yield what changed, and for models that moved the rule's result and the items that changed."""
-    if row["verdict"] is None:
-        return
-    yield from describe_scope_lines(row)
-    yield from (format_change(change, subject) for change in row.get("changes") or ())
-    if row["verdict"] in NEWS:
-        yield f"rule: {row['reason']}"
-        if row["top_changes"]:
-            yield f"{subject.keys.noun}s that moved most: {format_moved_items(row['top_changes'])}"

@@ -17,7 +17,7 @@ from dtef_pipeline.site.family_content import FamilySite
 from dtef_pipeline.site.front import build_front_page
 from dtef_pipeline.site.leaderboard import build_leaderboard_page
 from dtef_pipeline.site.model_pages import model_pages
-from dtef_pipeline.site.preference_page import PREFERENCE_PAGE, FamilyNames, preference_page
+from dtef_pipeline.site.preference_page import PREFERENCE_PAGE, preference_page
 from dtef_pipeline.site.rendering import render_data, render_page, static_files
 from dtef_pipeline.site.two_models import compare_pages
 
@@ -33,10 +33,7 @@ def build_site_files(
     `metrics`: by family, the metrics that votes are compared with; `stamp`: time, version and source.
     """
     contents = SiteContents(connection, families)
-    names = {
-        family.name: FamilyNames(family.site.title, family.part_title, family.site.metric_words) for family in contents.families
-    }
-    votes = preference_page(connection, metrics, names)
+    votes = preference_page(contents, metrics)
     navigation = [*contents.navigation, *([Link("Preference", PREFERENCE_PAGE)] if votes else [])]
     shared: dict[str, Any] = {"navigation": navigation, "made": stamp, "model_paths": contents.model_paths}
     yield from static_files()

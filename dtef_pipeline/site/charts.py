@@ -1,10 +1,7 @@
-"""The charts of the site, made with Altair: one definition each, which pages fill with rows; and charts as images for Dagster's metadata
-and files.
-"""
+"""The charts of the site, made with Altair: one definition each, which pages fill with rows; and charts as image files."""
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Any
@@ -50,7 +47,8 @@ def _draw_curves(x: alt.X, label: str) -> alt.TopLevelMixin:
     """Draw a line for each `label` over `x`: `value`. `label`: the field of `x` in its hints."""
     color = alt.Color("label:N", legend=alt.Legend(orient="bottom", title=None, columns=1, labelLimit=400))
     base = alt.Chart(_ROW_DATA).mark_line(point=True)
-    return base.encode(x=x, y=_VALUES, color=color, tooltip=[label, "label:N", _VALUE_HINT]).properties(height=260)
+    chart: alt.Chart = base.encode(x=x, y=_VALUES, color=color, tooltip=[label, "label:N", _VALUE_HINT])
+    return chart.properties(height=260)
 
 
 def bars() -> alt.TopLevelMixin:
@@ -103,9 +101,3 @@ def render_svg(chart: Chart) -> str:
         definition["layer"] = [layer for layer in definition["layer"] if layer.get("data", {}).get("name") != "lines"]
     image: str = vl_convert.vegalite_to_svg(definition)
     return image
-
-
-def render_markdown_image(chart: Chart) -> str:
-    """Render the image as Markdown, for Dagster's metadata."""
-    image = base64.b64encode(render_svg(chart).encode()).decode()
-    return f"![chart](data:image/svg+xml;base64,{image})"

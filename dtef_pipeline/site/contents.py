@@ -64,6 +64,12 @@ class FamilyEntry:
         """Return the title of a partition or of a first-level value."""
         return self.site.title_partition(self.partition_titles, part)
 
+    def name_metric(self, metric: str) -> str:
+        """Name a metric that votes are compared with: `Short letters: hybrid score` for `letters: hybrid score`."""
+        part, colon, tail = metric.partition(": ")
+        words = self.site.metric_words(metric)
+        return f"{self.part_title(part)}: {tail}" if colon and words == metric else words
+
 
 class SiteContents:
     """All data of the pages. Tables over all families are read once; the models of each family's rows are named apart."""

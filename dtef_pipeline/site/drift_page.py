@@ -8,15 +8,12 @@ from typing import Any
 
 import pandas as pd
 
-from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict_text import (
     NEWS,
     build_headline,
     describe_judges,
-    describe_scope_lines,
-    format_change,
-    format_moved_items,
     group_reasons,
+    list_changes,
     list_moved_judges,
     sort_key_of_verdict,
 )
@@ -29,22 +26,16 @@ from dtef_pipeline.text.number_words import list_first_names
 _MAX_CHARTED = 30
 _MAX_NAMED = 3
 """Series that the first sentence names."""
-_ONE_SNAPSHOT = "There is one snapshot only. To detect drift, ask the same items again on another day."
 _DRIFT_GUIDE = (
     "The first snapshots are the reference; later ones are compared with it on the prompts that both asked. “Drift” means that the documented "
     "rule flags the model and the evidence is strong enough; the bar keeps false alarms rare however often you look. “Watch” means that the "
     "rule flags the model, but the evidence is not strong enough yet. “All models” is the verdict on all models together."
 )
+_SHIFT_ENDS = ("shift_low", "shift_high")
 _VERDICT_COLUMNS = (
     Column("model", "Model", "model"),
     Column("verdict", "Verdict", always=True),
-    Column(
-        "shift",
-        "Shift",
-        "signed",
-        "Mean paired difference since the change, minus that before it, with its 95% interval",
-        ends=("shift_low", "shift_high"),
-    ),
+    Column("shift", "Shift", "signed", "Mean difference since the change, minus that before it", ends=_SHIFT_ENDS),
     Column("first_snapshot", "First snapshot", "code", "Likeliest first snapshot of the drift"),
     Column("setting", "Setting"),
     Column("shared_verdict", "All models", meaning="Verdict on the shift that all models of the same snapshots share"),
@@ -54,13 +45,7 @@ _JUDGE_COLUMNS = (
     Column("judge", "Judge"),
     Column("evaluator", "Evaluator"),
     Column("verdict", "Verdict", always=True),
-    Column(
-        "shift",
-        "Shift",
-        "signed",
-        "Mean paired change since the drift began, else since the reference snapshots",
-        ends=("shift_low", "shift_high"),
-    ),
+    Column("shift", "Shift", "signed", "Mean change since the drift began, else since the reference", ends=_SHIFT_ENDS),
     Column("n_snapshots", "Snapshots", "count"),
     Column("n_items", "Answers", "count", "Anchors with a score in every snapshot"),
     Column("reason", "Why", "note"),
@@ -80,12 +65,13 @@ _REASON_COLUMNS = (Column("reason", "Why", "long"), Column("series", "Series", "
 
 def drift_page(contents: SiteContents) -> Page:
     """Build the page over all families; those without an alarm come last, with their tables folded."""
-    sections = [_build_family_section(contents, family) for family in contents.families]
+    families = [family for family in contents.families if _has_comparisons(contents, family)]
+    sections = [_build_family_section(contents, family) for family in families]
     return Page(
         DRIFT_PAGE,
         "Drift",
         describe_drifted(contents),
-        sorted(sections, key=lambda section: section.is_folded or not section.blocks),
+        sorted(sections, key=lambda section: section.is_folded),
         introduction="Do models still answer the same prompts as they did before?",
     )
 
@@ -99,24 +85,30 @@ def describe_drifted(contents: SiteContents) -> str:
         if row["verdict"] == "drift"
     ]
     n_series = sum(map(len, contents.drift.values()))
+    waiting = [family.site.title for family in contents.families if not _has_comparisons(contents, family)]
+    hint = (
+        f" One snapshot only: {', '.join(waiting)}. To detect drift, ask the same items again on another day."
+        if waiting
+        else ""
+    )
     if not n_series:
-        return "No model is watched for drift yet."
+        return f"No model is watched for drift yet.{hint}"
     if not alarms:
-        return f"None of {n_series:,} watched series is known to have drifted."
-    return f"{len(alarms):,} of {n_series:,} watched series drifted: {list_first_names(alarms, _MAX_NAMED, '; ')}."
+        return f"None of {n_series:,} watched series is known to have drifted.{hint}"
+    return f"{len(alarms):,} of {n_series:,} watched series drifted: {list_first_names(alarms, _MAX_NAMED, '; ')}.{hint}"
 
 
-def describe_family(contents: SiteContents, family: FamilyEntry) -> str:
-    """Return the main result for a family."""
-    if all((row["n_snapshots"] or 0) < 2 for row in contents.drift[family.name]):
-        return _ONE_SNAPSHOT
-    return build_headline(contents.drift[family.name], family.site.subject)
+def _has_comparisons(contents: SiteContents, family: FamilyEntry) -> bool:
+    return any((row["n_snapshots"] or 0) > 1 for row in contents.drift[family.name])
+
+
+def describe_families(contents: SiteContents) -> list[str]:
+    """Return the main result for each family with two snapshots or more."""
+    families = [family for family in contents.families if _has_comparisons(contents, family)]
+    return [f"{family.site.title}: {build_headline(contents.drift[family.name], family.site.subject)}" for family in families]
 
 
 def _build_family_section(contents: SiteContents, family: FamilyEntry) -> Section:
-    title, answer = family.site.title, describe_family(contents, family)
-    if answer == _ONE_SNAPSHOT:
-        return Section(family.name, title, [], answer)
     rows = sorted((row for row in contents.drift[family.name] if row["verdict"] is not None), key=sort_key_of_verdict)
     reasons = Counter(row["reason"] or "no reason" for row in contents.drift[family.name] if row["verdict"] is None)
     judges = convert_to_rows(contents.table("judge_drift", family))
@@ -131,21 +123,17 @@ def _build_family_section(contents: SiteContents, family: FamilyEntry) -> Sectio
         Fold(f"Not compared, and why ({reasons.total():,} series)", [Table("Not compared", _REASON_COLUMNS, unexplained)]),
     ]
     has_news = any(row["verdict"] in NEWS for row in [*rows, *judges])
-    return Section(family.name, title, blocks, answer, _DRIFT_GUIDE, is_folded=not has_news)
+    answer = build_headline(contents.drift[family.name], family.site.subject)
+    return Section(family.name, family.site.title, blocks, answer, _DRIFT_GUIDE, is_folded=not has_news)
 
 
 def build_verdict_table(family: FamilyEntry, rows: Sequence[StoredRow]) -> Table:
     """Build a table with one row per series, in the given order."""
-    table_rows = [{**row, "what_changed": "\n".join(_list_changes(row, family.site.subject))} for row in rows]
+    table_rows = []
+    for row in rows:
+        lines = filter(None, [describe_judges(row), *list_changes(row, family.site.subject)])
+        table_rows.append({**row, "what_changed": "\n".join(lines)})
     return Table("Verdict on each model", _VERDICT_COLUMNS, table_rows)
-
-
-def _list_changes(row: Mapping[str, Any], subject: Subject) -> Iterator[str]:
-    yield from describe_scope_lines(row)
-    yield from filter(None, [describe_judges(row)])
-    yield from (format_change(change, subject) for change in row["changes"] or ())
-    if row["verdict"] in NEWS and row["top_changes"]:
-        yield f"{subject.keys.noun}s that moved most: {format_moved_items(row['top_changes'])}"
 
 
 def build_timelines(contents: SiteContents, family: FamilyEntry, rows: Sequence[StoredRow]) -> Iterator[Block]:
@@ -180,13 +168,6 @@ def _build_timeline(row: Mapping[str, Any], snapshots: pd.DataFrame) -> Chart:
     lines = [] if is_unknown(mean) else [{"value": float(mean), "label": "mean of the reference snapshots"}]
     caption = f"{row['model']}, {row['setting']}: {row['verdict']}. {(row['reason'] or '').capitalize()}"
     return Chart("timeline", points, caption, lines)
-
-
-def build_series_chart(series: pd.DataFrame) -> Chart:
-    """Build one chart of several series, a line each, from rows of the table `drift_series`."""
-    rows = series[series["score"].notna()]
-    points = pd.DataFrame({"at": rows["snapshot"], "value": rows["score"], "label": rows["model"] + ", " + rows["setting"]})
-    return Chart("series", convert_to_rows(points), "Mean score of each snapshot")
 
 
 def _build_rule_table(contents: SiteContents, family: FamilyEntry) -> Iterator[Block]:

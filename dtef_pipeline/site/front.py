@@ -9,8 +9,8 @@ import pandas as pd
 
 from dtef_pipeline.site.content import Column, Page, Prose, Section, Table, convert_to_rows
 from dtef_pipeline.site.contents import FamilyEntry, SiteContents
-from dtef_pipeline.site.cost_tables import COST_COLUMNS, describe_costs, sum_costs
-from dtef_pipeline.site.drift_page import describe_drifted, describe_family
+from dtef_pipeline.site.data_page import COST_COLUMNS, describe_costs, sum_costs
+from dtef_pipeline.site.drift_page import describe_drifted, describe_families
 from dtef_pipeline.site.leaderboard import build_interval_chart
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.site.paths import FRONT_PAGE
@@ -38,11 +38,10 @@ def build_front_page(contents: SiteContents) -> Page:
         }
         for family in families
     ]
-    headlines = Prose([f"{family.site.title}: {describe_family(contents, family)}" for family in families])
     sections = [
         _build_models_section(contents),
         _build_changes_section(contents),
-        Section("drift", "Drift", [headlines], describe_drifted(contents) if families else ""),
+        Section("drift", "Drift", [Prose(describe_families(contents))], describe_drifted(contents) if families else ""),
         _build_costs_section(contents),
     ]
     summary = f"{format_count(len(contents.model_paths), 'model')} evaluated in {format_count(len(families), 'family')}."

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dtef_pipeline.report.row_reader import StoredRow
 from dtef_pipeline.site.content import Block, Column, Link, Page, Section, Table
 from dtef_pipeline.site.contents import FamilyEntry, SiteContents
-from dtef_pipeline.site.cost_tables import COST_COLUMNS, describe_costs, sum_costs
+from dtef_pipeline.site.data_page import COST_COLUMNS, describe_costs, sum_costs
 from dtef_pipeline.site.drift_page import build_timelines, build_verdict_table
 from dtef_pipeline.site.number_text import show_with_interval
 from dtef_pipeline.site.paths import COMPARE_PAGE, MODELS_ADDRESS, state_address
@@ -80,10 +80,9 @@ def _build_family_sections(contents: SiteContents, family: FamilyEntry, name: st
         Table("Rank and score", _PLACE_COLUMNS, places),
         Table(_COMPARISONS_CAPTION, _COMPARISON_COLUMNS, _list_comparisons(contents, family, name), first=15),
     ]
-    is_called = family.content.is_called
-    drifts = [row for row in contents.drift[family.name] if is_called(name, row["model"], row["model_variant"])]
-    if verdicts := [row for row in drifts if row["verdict"]]:
-        blocks += [build_verdict_table(family, verdicts), *build_timelines(contents, family, verdicts)]
+    is_called, rows = family.content.is_called, contents.drift[family.name]
+    if drifts := [row for row in rows if row["verdict"] and is_called(name, row["model"], row["model_variant"])]:
+        blocks += [build_verdict_table(family, drifts), *build_timelines(contents, family, drifts)]
     yield Section(family.name, family.site.title, blocks)
     yield from map(family.name_section, family.content.build_model_sections(name))
 

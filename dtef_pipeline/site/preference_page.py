@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 import duckdb
 import pandas as pd
@@ -15,28 +14,11 @@ from dtef_pipeline.preference.paired_source import MetricSource
 from dtef_pipeline.preference.score_columns import EVERY_PARTITION
 from dtef_pipeline.report.row_reader import StoredRows
 from dtef_pipeline.site.content import Block, Chart, Column, Page, Section, Table, convert_to_rows
+from dtef_pipeline.site.contents import SiteContents
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.text.number_words import format_count
 
 PREFERENCE_PAGE = "preference.html"
-
-
-class FamilyNames(NamedTuple):
-    """Display names for a family whose responses were voted on."""
-
-    title: str
-    part: Callable[[str], str] = str
-    """Of a partition."""
-    metric: Callable[[str], str] = str
-    """Of a metric that preference is compared with."""
-
-    def metric_of_part(self, metric: str) -> str:
-        """Name a metric by its partition: `Short letters: hybrid score` for `letters: hybrid score`."""
-        part, colon, tail = metric.partition(": ")
-        words = self.metric(metric)
-        return f"{self.part(part)}: {tail}" if colon and words == metric else words
-
-
 PREFERENCE_READ = ("preference_scores",)
 """Tables of the page, without those of the metrics that preference is compared with."""
 _PREFERENCE_GUIDE = (
@@ -65,28 +47,30 @@ _METRIC_COLUMNS = (
 )
 
 
-def preference_page(
-    connection: duckdb.DuckDBPyConnection, metrics: Mapping[str, Sequence[MetricSource]], names: Mapping[str, FamilyNames]
-) -> Page | None:
+def preference_page(contents: SiteContents, metrics: Mapping[str, Sequence[MetricSource]]) -> Page | None:
     """Build the page over all families whose responses were voted on; return None without votes.
 
-    By family: `metrics`, what votes are compared with; `names`, names of it and its parts.
+    `metrics`: what votes are compared with, by family.
     """
-    scores = StoredRows(connection).frame("preference_scores")
+    scores = contents.rows.frame("preference_scores")
     if not len(scores):
         return None
-    sections = [
-        section
-        for name, sources in metrics.items()
-        for section in build_preference_sections(connection, name, sources, names.get(name) or FamilyNames(name.capitalize()))
-    ]
+    families, sections = {family.name: family for family in contents.families}, list[Section]()
+    for name, sources in metrics.items():
+        family = families.get(name)
+        names = (family.site.title, family.name_metric) if family else (name.capitalize(),)
+        sections += build_preference_sections(contents.rows.connection, name, sources, *names)
     fits = scores[scores["partition"] == EVERY_PARTITION].drop_duplicates(["family", "reviewer_kind", "judge"])
     answer = f"These orders rest on {format_count(int(fits['votes'].sum()), 'vote')} on pairs of responses."
     return Page(PREFERENCE_PAGE, "Preference", answer, sections)
 
 
 def build_preference_sections(
-    connection: duckdb.DuckDBPyConnection, family: str, metrics: Sequence[MetricSource], names: FamilyNames
+    connection: duckdb.DuckDBPyConnection,
+    family: str,
+    metrics: Sequence[MetricSource],
+    family_title: str,
+    name_metric: Callable[[str], str] = str,
 ) -> list[Section]:
     """Build a section for each fit over a whole family: people first, then each judge."""
     rows = StoredRows(connection)
@@ -95,7 +79,7 @@ def build_preference_sections(
         return []
     values = read_metrics(connection, [source for source in metrics if all(map(rows.has, source.tables))])
     players = shorten_player_names({*scores["player"], *values["player"]})
-    values = values.assign(player=values["player"].map(players), metric=values["metric"].map(names.metric_of_part))
+    values = values.assign(player=values["player"].map(players), metric=values["metric"].map(name_metric))
     scores = scores.assign(
         judge=scores["judge"].fillna(""), player=scores["player"].map(players), group=scores["component"] + 1
     )
@@ -108,7 +92,7 @@ def build_preference_sections(
         answer = _summarize_fit(fit, name)
         metric_values = add_judges(values, scores, EVERY_PARTITION, str(fit["reviewer_kind"].iloc[0]))
         blocks = [*_build_strengths(fit), _build_agreement_table(compare_with_metrics(fit, metric_values))]
-        sections.append(Section(f"preference-{family}-{i}", f"{names.title}: {title}", blocks, answer, _PREFERENCE_GUIDE))
+        sections.append(Section(f"preference-{family}-{i}", f"{family_title}: {title}", blocks, answer, _PREFERENCE_GUIDE))
     return sections
 
 

@@ -32,8 +32,6 @@ from dtef_pipeline.site.paths import PAGE_MARK, SCRIPT_MARK
 from dtef_pipeline.text.json_values import simplify_value
 from dtef_pipeline.text.printable import make_visible
 
-_FULL_LIBRARY = "window.vegaEmbed=vegaEmbed;"
-
 
 @cache
 def environment() -> Environment:
@@ -128,5 +126,5 @@ def _chart_library() -> str:
     """Build the library, once per process: it takes more than a second."""
     import vl_convert
 
-    library: str = vl_convert.javascript_bundle(_FULL_LIBRARY)
+    library: str = vl_convert.javascript_bundle("window.vegaEmbed=vegaEmbed;")
     return library

@@ -184,11 +184,11 @@ def _load_boards(warehouse: Warehouse) -> dict[str, list[Section]]:
     from dtef_pipeline.families import FAMILIES
     from dtef_pipeline.preference.paired_source import OTHER_TOOLS
     from dtef_pipeline.site.content import Table
-    from dtef_pipeline.site.preference_page import PREFERENCE_READ, FamilyNames, build_preference_sections
+    from dtef_pipeline.site.preference_page import PREFERENCE_READ, build_preference_sections
 
     boards: dict[str, list[Section]] = {}
     for family in (*(entry.name for entry in FAMILIES if entry.pair_source), OTHER_TOOLS):
-        build = partial(build_preference_sections, family=family, metrics=(), names=FamilyNames(family_title(family)))
+        build = partial(build_preference_sections, family=family, metrics=(), family_title=family_title(family))
         if sections := warehouse.query(build, only=PREFERENCE_READ):
             # The policy of these pages forbids evaluating charts; the report has them, and comparisons with metrics.
             boards[family] = [
