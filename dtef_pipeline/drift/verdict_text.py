@@ -42,12 +42,6 @@ def _format_place(row: Mapping[str, Any], keys: Keys) -> str:
     return f" on {place}" if place else ""
 
 
-def format_change(change: Mapping[str, Any], subject: Subject) -> str:
-    """Return `parse rate since 2026-01-11: parsed 98.0 %, then parsed 85.0 %`."""
-    label = subject.truths if change["kind"] == subject.truth else change["kind"].replace("_", " ")
-    return f"{label} since {change['snapshot']}: {change['before']}, then {change['after']}"
-
-
 def format_moved_items(items: Sequence[Mapping[str, Any]]) -> str:
     """Return `GD4/q26 “Do you trust …?” -0.2144, GD4/q21 “How often do you …” -0.2132`."""
     texts = [f" “{shorten(text, _QUOTED, placeholder=' …')}”" if (text := item.get("text")) else "" for item in items]
@@ -98,20 +92,17 @@ def format_shift(shift: float) -> str:
     return f"{'up' if shift > 0 else 'down'} by {abs(shift):.4f}"
 
 
-def describe_scope_lines(row: Mapping[str, Any]) -> list[str]:
-    """Return the scope of a verdict, a line each: which scores moved, the other models, the shared shift. Empty if nothing is notable."""
+def list_changes(row: Mapping[str, Any], subject: Subject) -> list[str]:
+    """Return what a verdict is about, a line each: which scores moved, the shift that all models share, other changes such as
+    `parse rate since 2026-01-11: parsed 98.0 %, then parsed 85.0 %`, and of series that moved the items that moved most.
+    """
     lines = [*(row["shift_notes"] or ())]
     if has_shared_shift(row):
         lines.append(f"{describe_shared_shift(row)}; look for what they share (provider, network, prompts, parser)")
         lines.append("the verdict is `watch`, not `drift`, because no other model stayed the same in these snapshots")
-    return lines
-
-
-def list_changes(row: Mapping[str, Any], subject: Subject) -> list[str]:
-    """Return what else changed in a series with a verdict, a line each, and if it moved the items that moved most."""
-    if row["verdict"] is None:
-        return []
-    lines = [*describe_scope_lines(row), *(format_change(change, subject) for change in row.get("changes") or ())]
+    for change in row.get("changes") or ():
+        label = subject.truths if change["kind"] == subject.truth else change["kind"].replace("_", " ")
+        lines.append(f"{label} since {change['snapshot']}: {change['before']}, then {change['after']}")
     if row["verdict"] in NEWS and row["top_changes"]:
         lines.append(f"{subject.keys.noun}s that moved most: {format_moved_items(row['top_changes'])}")
     return lines

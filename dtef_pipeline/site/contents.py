@@ -117,29 +117,30 @@ class SiteContents:
     @cached_property
     def drift(self) -> Mapping[str, Sequence[StoredRow]]:
         """The verdicts on the series of each family, with settings in words; a model with several variants is named by its variant."""
-        return {family.name: self._read_drift(family) for family in self.families}
-
-    def _read_drift(self, family: FamilyEntry) -> Sequence[StoredRow]:
-        rows = self.rows.rows("drift", DRIFT.names, {"family": family.name}, ("model_variant", "setting"))
-        describe = family.site.describe_watched_setting
-        return rename_variant_rows([{**row, "setting": row["setting"] and describe(row["setting"])} for row in rows])
+        verdicts = {}
+        for family in self.families:
+            describe = family.site.describe_watched_setting
+            rows = self.rows.rows("drift", DRIFT.names, {"family": family.name}, ("model_variant", "setting"))
+            rows = [{**row, "setting": row["setting"] and describe(row["setting"])} for row in rows]
+            verdicts[family.name] = rename_variant_rows(rows)
+        return verdicts
 
     @cached_property
-    def latencies(self) -> Mapping[str, Mapping[str, float]]:
+    def latencies(self) -> Mapping[tuple[str, str], float]:
         """Median seconds per response, by family and model; without models that have no timed call."""
-        return {family.name: self._query_latencies(family) for family in self.families}
-
-    def _query_latencies(self, family: FamilyEntry) -> Mapping[str, float]:
-        table = family.site.responses
-        if "latency_s" not in self.rows.columns(table):
-            return {}
-        variants = {name: family.content.variants.get(name, name) for name in self.model_paths}
-        query = f"""
-            SELECT name, median(latency_s) FROM {table}
-            JOIN (SELECT unnest($1::VARCHAR[]) AS name, unnest($2::VARCHAR[]) AS variant)
-                ON name IN (model, model_variant) OR variant IN (model, model_variant)
-            WHERE latency_s > 0 GROUP BY name"""
-        return dict(self.rows.connection.execute(query, [list(variants), list(variants.values())]).fetchall())
+        latencies: dict[tuple[str, str], float] = {}
+        for family in self.families:
+            if "latency_s" not in self.rows.columns(family.site.responses):
+                continue
+            variants = {name: family.content.variants.get(name, name) for name in self.model_paths}
+            query = f"""
+                SELECT name, median(latency_s) FROM {family.site.responses}
+                JOIN (SELECT unnest($1::VARCHAR[]) AS name, unnest($2::VARCHAR[]) AS variant)
+                    ON name IN (model, model_variant) OR variant IN (model, model_variant)
+                WHERE latency_s > 0 GROUP BY name"""
+            medians = self.rows.connection.execute(query, [list(variants), list(variants.values())]).fetchall()
+            latencies |= {(family.name, name): seconds for name, seconds in medians}
+        return latencies
 
     @cached_property
     def navigation(self) -> list[Link]:

@@ -73,10 +73,10 @@ def _build_changes_section(contents: SiteContents) -> Section:
     frames = [_compute_last_changes(contents.table("drift_series", family), family) for family in contents.families]
     rows = [row for frame in frames for row in convert_to_rows(frame)]
     rows.sort(key=lambda row: -abs(row["change"]))
+    answer = ""
+    if rows:
+        answer = f"The largest change is {show(rows[0]['change'], 'signed')}: {rows[0]['model']} in {rows[0]['family']}."
     table = Table("Change of the mean score", _CHANGE_COLUMNS, rows, first=10)
-    if not rows:
-        return Section("changes", "Since the snapshot before", [])
-    answer = f"The largest change is {show(rows[0]['change'], 'signed')}: {rows[0]['model']} in {rows[0]['family']}."
     return Section("changes", "Since the snapshot before", [table], answer)
 
 

@@ -118,7 +118,7 @@ def _reverse_comparison(row: StoredRow) -> StoredRow:
 
 def _build_costs_section(contents: SiteContents, name: str) -> Section:
     costs = contents.costs(name)
-    latencies = {family.site.title: contents.latencies[family.name].get(name) for family in contents.families}
+    latencies = {family.site.title: contents.latencies.get((family.name, name)) for family in contents.families}
     rows = [
         {**row, "latency": latencies[row["title"]] if row["role"] == "candidate" else None}
         for row in sum_costs(costs, ["title", "role"])

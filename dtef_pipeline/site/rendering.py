@@ -6,7 +6,7 @@ import base64
 import gzip
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from importlib.resources import files
 from typing import Any
@@ -108,23 +108,22 @@ def render_data(data: DataFile) -> str:
     return f'{SCRIPT_MARK}dtef.receive("{data.path}","{payload}");\n'
 
 
-def static_files() -> Iterator[tuple[str, str]]:
-    """Yield (path, text) of the files that all pages share: style, scripts, chart definitions and the chart library."""
-    # It loads Altair, which commands and servers without a chart need not wait for.
-    from dtef_pipeline.site.charts import CHARTS, chart_definition
-
-    for name in files("dtef_pipeline.site").joinpath("static").iterdir():
-        if name.name.endswith((".css", ".js")):
-            yield f"static/{name.name}", f"{SCRIPT_MARK}\n{name.read_text(encoding='utf-8')}"
-    definitions = {name: chart_definition(name) for name in CHARTS}
-    yield "static/charts.js", f"{SCRIPT_MARK}dtef.charts={render_script_json(definitions)};\n"
-    yield "static/vega.js", SCRIPT_MARK + _chart_library()
-
-
 @cache
-def _chart_library() -> str:
-    """Build the library, once per process: it takes more than a second."""
+def static_files() -> Sequence[tuple[str, str]]:
+    """Return (path, text) of the files that all pages share: style, scripts, chart definitions and the chart library.
+
+    They are made once per process: the library takes more than a second.
+    """
+    # Commands and servers without a chart need not wait for these.
     import vl_convert
 
-    library: str = vl_convert.javascript_bundle("window.vegaEmbed=vegaEmbed;")
-    return library
+    from dtef_pipeline.site.charts import CHARTS, chart_definition
+
+    paths = [path for path in files("dtef_pipeline.site").joinpath("static").iterdir() if path.name.endswith((".css", ".js"))]
+    definitions = {name: chart_definition(name) for name in CHARTS}
+    library = vl_convert.javascript_bundle("window.vegaEmbed=vegaEmbed;")
+    return [
+        *((f"static/{path.name}", f"{SCRIPT_MARK}\n{path.read_text(encoding='utf-8')}") for path in paths),
+        ("static/charts.js", f"{SCRIPT_MARK}dtef.charts={render_script_json(definitions)};\n"),
+        ("static/vega.js", f"{SCRIPT_MARK}{library}"),
+    ]
