@@ -35,7 +35,7 @@ _SHIFT_ENDS = ("shift_low", "shift_high")
 _VERDICT_COLUMNS = (
     Column("model", "Model", "model"),
     Column("verdict", "Verdict", always=True),
-    Column("shift", "Shift", "signed", "Mean difference since the change, minus that before it", ends=_SHIFT_ENDS),
+    Column("shift", "Shift", "signed", "Mean paired difference since the change, minus that before it", ends=_SHIFT_ENDS),
     Column("first_snapshot", "First snapshot", "code", "Likeliest first snapshot of the drift"),
     Column("setting", "Setting"),
     Column("shared_verdict", "All models", meaning="Verdict on the shift that all models of the same snapshots share"),
@@ -45,7 +45,7 @@ _JUDGE_COLUMNS = (
     Column("judge", "Judge"),
     Column("evaluator", "Evaluator"),
     Column("verdict", "Verdict", always=True),
-    Column("shift", "Shift", "signed", "Mean change since the drift began, else since the reference", ends=_SHIFT_ENDS),
+    Column("shift", "Shift", "signed", "Mean paired change since the drift began, else since the reference", ends=_SHIFT_ENDS),
     Column("n_snapshots", "Snapshots", "count"),
     Column("n_items", "Answers", "count", "Anchors with a score in every snapshot"),
     Column("reason", "Why", "note"),

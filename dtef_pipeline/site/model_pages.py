@@ -53,7 +53,7 @@ def model_pages(contents: SiteContents) -> Iterator[Page]:
 
 
 def _describe_place(family: FamilyEntry, name: str) -> str:
-    """Return `Surveys · Kenya: rank 1 of 3, 0.740 (0.712 to 0.768).`, from the first leaderboard that has the model."""
+    """Return `Family · Board: rank 1 of 3, 0.740 (0.712 to 0.768).`, from the first leaderboard that has the model."""
     board, row = next((board, row) for board in family.content.boards for row in board.rows if row.model == name)
     where, score = family.name_board(board), show_with_interval(row.score, "score")
     if row.rank is None:
