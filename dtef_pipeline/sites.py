@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from importlib import import_module
 from importlib.metadata import version
@@ -50,13 +50,11 @@ def list_site_tables() -> set[str]:
     return tables | metrics | {*SHARED_TABLES, *PREFERENCE_READ}
 
 
-def make_site(
-    connection: duckdb.DuckDBPyConnection, instead: Iterable[FamilySite] = (), kept_names: Collection[str] = ()
-) -> Iterator[tuple[str, str]]:
-    """Yield every file of the site as path and text. `instead`: see `load_family_sites`; `kept_names`: see `build_site_files`."""
+def make_site(connection: duckdb.DuckDBPyConnection, instead: Iterable[FamilySite] = ()) -> Iterator[tuple[str, str]]:
+    """Yield every file of the site as path and text. `instead`: see `load_family_sites`."""
     metrics = {family.name: family.pair_source.metrics if family.pair_source else () for family in FAMILIES}
     stamp = f"Made on {datetime.now(UTC):%Y-%m-%d at %H:%M} UTC by dtef-pipeline {version('dtef-pipeline')}{_describe_data(connection)}."
-    return build_site_files(connection, load_family_sites(instead), {**metrics, OTHER_TOOLS: ()}, stamp, kept_names)
+    return build_site_files(connection, load_family_sites(instead), {**metrics, OTHER_TOOLS: ()}, stamp)
 
 
 def _describe_data(connection: duckdb.DuckDBPyConnection) -> str:

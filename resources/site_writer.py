@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow.fs as pafs
@@ -15,6 +15,9 @@ import pyarrow.fs as pafs
 from dtef_pipeline.site.paths import PAGE_MARK, SCRIPT_MARK, SITE_FOLDER
 
 if TYPE_CHECKING:
+    import duckdb
+
+    from dtef_pipeline.site.family_content import FamilySite
     from resources.warehouse import Warehouse
 
 PAGES_LIST = ".pages.json"
@@ -30,36 +33,39 @@ class SiteWriteResult(NamedTuple):
     sizes: dict[str, int]
     """Sizes in bytes by name."""
     removed: list[str]
-    n_kept: int = 0
-    """Number of unchanged files of an earlier write."""
+
+
+def write_site(warehouse: Warehouse, instead: Iterable[FamilySite] = ()) -> SiteWriteResult:
+    """Write the site over all families into the folder of the warehouse. `instead`: see `sites.load_family_sites`."""
+    from dtef_pipeline.sites import list_site_tables, make_site
+
+    def write(connection: duckdb.DuckDBPyConnection) -> SiteWriteResult:
+        return write_pages(warehouse.fs, find_site_folder(warehouse), make_site(connection, instead), warehouse.put)
+
+    return warehouse.query(write, only=list_site_tables())
 
 
 def write_pages(
-    fs: pafs.FileSystem,
-    folder: str,
-    pages: Iterable[tuple[str, str]],
-    put: Callable[[str, bytes], object],
-    is_kept: Callable[[str], bool] = lambda name: False,
+    fs: pafs.FileSystem, folder: str, pages: Iterable[tuple[str, str]], put: Callable[[str, bytes], object]
 ) -> SiteWriteResult:
     """Write files (path in the folder, text) into an existing folder, and remove earlier ones that are not among them.
 
-    `is_kept`: whether an earlier file stays, by its path. `put` writes a file: full path and content. If writing is interrupted, nothing is
-    removed, and the written files are in the list.
+    `put` writes a file: full path and content. If writing is interrupted, nothing is removed, and the written files are in the list.
     """
-    earlier = read_page_list(fs, folder)
-    sizes: dict[str, int] = {}
-    hashes = {name: page_hash for name, page_hash in earlier.items() if is_kept(name)}
+    hashes, sizes, removed = read_page_list(fs, folder), dict[str, int](), list[str]()
     try:
         for name, page in pages:
             content = page.encode()
             put(f"{folder}/{name}", content)
             sizes[name], hashes[name] = len(content), _hash(content)
-    except BaseException:
-        _list(put, folder, {**earlier, **hashes})
-        raise
-    names = _remove(fs, folder, {name: page_hash for name, page_hash in earlier.items() if name not in hashes})
-    _list(put, folder, hashes)
-    return SiteWriteResult(sizes, names, len(hashes) - len(sizes))
+        for name in hashes.keys() - sizes.keys():
+            page_hash, path = hashes.pop(name), f"{folder}/{name}"
+            if _is_file(fs, path) and _hash(_read(fs, path)) == page_hash:
+                fs.delete_file(path)
+                removed.append(name)
+    finally:
+        put(f"{folder}/{PAGES_LIST}", json.dumps(hashes, indent=1).encode())
+    return SiteWriteResult(sizes, sorted(removed))
 
 
 def find_site_folder(warehouse: Warehouse) -> str:
@@ -73,55 +79,38 @@ def make_foreign_check(fs: pafs.FileSystem, folder: str) -> Callable[[str], bool
 
     def is_foreign(name: str) -> bool:
         path = f"{folder}/{name}"
-        kind = fs.get_file_info(path).type
-        if name in known_names or kind == pafs.FileType.NotFound:
+        if name in known_names or fs.get_file_info(path).type == pafs.FileType.NotFound:
             return False
-        if kind != pafs.FileType.File:
-            return True
-        with fs.open_input_stream(path) as stream:
-            begins = stream.read(_MARK_WITHIN)
+        begins = _read(fs, path, _MARK_WITHIN) if _is_file(fs, path) else b""
         return PAGE_MARK.encode() not in begins and not begins.startswith(SCRIPT_MARK.encode())
 
     return is_foreign
 
 
-def _remove(fs: pafs.FileSystem, folder: str, hashes: Mapping[str, str]) -> list[str]:
-    """Remove the files that are as they were written; return their names."""
-    names = []
-    for name, page_hash in hashes.items():
-        path = f"{folder}/{name}"
-        if fs.get_file_info(path).type == pafs.FileType.File:
-            with fs.open_input_stream(path) as stream:
-                is_ours = _hash(stream.read()) == page_hash
-            if is_ours:
-                fs.delete_file(path)
-                names.append(name)
-    return names
-
-
 def read_page_list(fs: pafs.FileSystem, folder: str) -> dict[str, str]:
     """Return the hash of each file written into a folder, by its path there; empty without a valid list."""
-    pages = read_texts(fs, f"{folder}/{PAGES_LIST}")
-    # No path may lead out of the folder.
-    return {name: value for name, value in pages.items() if {"", ".", ".."}.isdisjoint(name.split("/")) and "\\" not in name}
-
-
-def read_texts(fs: pafs.FileSystem, path: str) -> dict[str, str]:
-    """Return the texts of a JSON object by name; empty if the file is missing or has other content."""
-    if fs.get_file_info(path).type != pafs.FileType.File:
-        return {}
-    with fs.open_input_stream(path) as stream:
-        text = stream.read()
+    path = f"{folder}/{PAGES_LIST}"
     try:
-        values = json.loads(text)
+        pages = json.loads(_read(fs, path)) if _is_file(fs, path) else {}
     except ValueError:
         return {}
-    pairs = values.items() if isinstance(values, dict) else ()
-    return {name: value for name, value in pairs if isinstance(value, str)}
+    return {
+        name: value
+        for name, value in (pages.items() if isinstance(pages, dict) else ())
+        # No path may lead out of the folder.
+        if isinstance(value, str) and {"", ".", ".."}.isdisjoint(name.split("/")) and "\\" not in name
+    }
 
 
-def _list(put: Callable[[str, bytes], object], folder: str, hashes: Mapping[str, str]) -> None:
-    put(f"{folder}/{PAGES_LIST}", json.dumps(hashes, indent=1).encode())
+def _is_file(fs: pafs.FileSystem, path: str) -> bool:
+    return bool(fs.get_file_info(path).type == pafs.FileType.File)
+
+
+def _read(fs: pafs.FileSystem, path: str, n_bytes: int | None = None) -> bytes:
+    """Return the first `n_bytes` of a file; None: all."""
+    with fs.open_input_stream(path) as stream:
+        content: bytes = stream.read(n_bytes)
+    return content
 
 
 def _hash(content: bytes) -> str:

@@ -14,9 +14,8 @@ from dtef_pipeline.families import FAMILIES
 from dtef_pipeline.site.family_content import FamilySite
 from dtef_pipeline.sites import family_site
 from resources.settings import Settings
-from resources.site_writer import find_site_folder
+from resources.site_writer import find_site_folder, write_site
 from resources.warehouse import Warehouse
-from resources.warehouse_site import write_site
 
 
 def collect_site_documents(warehouse: Warehouse, settings: Settings) -> list[FamilySite]:
@@ -39,8 +38,7 @@ def report(store: Store) -> dg.MaterializeResult[Any]:
     return dg.MaterializeResult(
         metadata={
             "path": dg.MetadataValue.path(f"{find_site_folder(store.warehouse)}/index.html"),
-            "files": len(result.sizes) + result.n_kept,
-            "files made": len(result.sizes),
+            "files": len(result.sizes),
             "bytes": sum(result.sizes.values()),
             "removed": len(result.removed),
         }

@@ -43,8 +43,6 @@ from dtef_pipeline.drift.verdict_text import (
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS, FAMILIES, PANEL_KEYS
 from dtef_pipeline.family.record import Family
-from dtef_pipeline.site.charts import render_markdown_image
-from dtef_pipeline.site.drift_page import build_series_chart
 from resources.model_catalog import load_known_models
 from resources.settings import Settings, require_named_path
 from resources.warehouse import Warehouse
@@ -134,7 +132,6 @@ _SHIFT_SHOWN = ("n_snapshots", "shift", "shift_low", "shift_high", "first_snapsh
 _VERDICTS_SHOWN = ("verdict", "shared_verdict", "model", "setting", *_SHIFT_SHOWN, "net_shift")
 _RULE_SHOWN = ("partition", "model", "setting", "lowest_snapshot", "highest_snapshot", "lowest", "highest", "is_largest_gap")
 _JUDGES_PREVIEWED = ("verdict", "judge", "evaluator", *_SHIFT_SHOWN)
-_MAX_CHARTS = 12
 
 
 @dataclass(frozen=True)
@@ -204,21 +201,17 @@ def build_drift_assets(family: FamilyDrift) -> tuple[dg.AssetsDefinition, dg.Ass
 
 
 def _build_metadata(subject: Subject, rules: pa.Table, drift: ModelDrift, judges: pa.Table) -> dict[str, Any]:
-    """Return the metadata of a run: verdicts, the worst first, with timelines; rows flagged by the rule, the largest gap first; judges."""
+    """Return the metadata of a run: verdicts, the worst first; rows flagged by the rule, the largest gap first; judges."""
     checks = drift.checks
     ranked = pa.Table.from_pylist(sorted(checks.to_pylist(), key=sort_key_of_verdict), checks.schema)
     flags = rules.filter(pc.equal(rules["flagged"], True)).sort_by([("gap", "descending")])
-    first = ranked.slice(0, _MAX_CHARTS).to_pandas()
-    keys = ["model_variant", "setting"]
-    series = drift.series.to_pandas().merge(first[keys], on=keys)
     return {
-        "headline": build_headline(checks, subject),
+        "headline": build_headline(checks.to_pylist(), subject),
         **count_verdicts(checks),
         "models": markdown(ranked, _VERDICTS_SHOWN, n=30),
         "flagged": len(flags),
         "documented": markdown(flags, _RULE_SHOWN, n=15),
         **({"judges": markdown(judges, _JUDGES_PREVIEWED, n=20)} if len(judges) else {}),
-        **({"timeline": dg.MetadataValue.md(render_markdown_image(build_series_chart(series)))} if len(series) else {}),
     }
 
 

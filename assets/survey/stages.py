@@ -485,7 +485,10 @@ def _order(warehouse: Warehouse, snapshots: Mapping[tuple[str, str], set[str]]) 
 
 def _flags(tables: Tables) -> Mapping[str, Any]:
     rows = tables["drift_checks"]
-    return {"flagged": pc.sum(pc.cast(rows["flagged"], "int64")).as_py() or 0, "headline": build_headline(rows, SUBJECT)}
+    return {
+        "flagged": pc.sum(pc.cast(rows["flagged"], "int64")).as_py() or 0,
+        "headline": build_headline(rows.to_pylist(), SUBJECT),
+    }
 
 
 DRIFT_STAGE = Stage(

@@ -18,8 +18,7 @@ from dtef_pipeline.boards.named_boards import TableLayout
 from dtef_pipeline.cli.families import CommandFamily, family_record, require_rolled_up
 from dtef_pipeline.cli.options import USUAL_FAMILY
 from dtef_pipeline.cli.read import list_scored_rounds
-from dtef_pipeline.cli.survey.boards import render_drift
-from dtef_pipeline.cli.terminal import print_rows, say
+from dtef_pipeline.cli.terminal import COLUMNS_LINE, compute_terminal_fit, print_rows, say
 from dtef_pipeline.cli.warehouse_access import NothingToShowError, query_rounds, reads_tables
 from dtef_pipeline.drift.judge_verdicts import judge_drift
 from dtef_pipeline.drift.models import compute_model_drift, drift_checks, list_needed_columns
@@ -34,6 +33,7 @@ from dtef_pipeline.drift.verdict_text import (
     sort_key_of_verdict,
 )
 from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.report.drift_terminal import format_drift
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.boards.question_links import load_question_clusters
 from dtef_pipeline.text.number_words import list_first_names
@@ -170,8 +170,13 @@ def _handle_no_series(problem: str, fail_on: str | None) -> int:
 def _print_verdicts(checks: pa.Table, family: CommandFamily, fail_on: str | None, output: str) -> int:
     """Print the verdicts, worst first. Returns `exit_code`."""
     rows = sorted(checks.to_pylist(), key=sort_key_of_verdict)
-    click.echo(render_drift(checks, family.subject) if output == "table" else _verdicts_as_data(rows, checks.schema, output))
-    if all(row["verdict"] is None for row in rows):
+    is_compared = any(row["verdict"] is not None for row in rows)
+    if output == "table":
+        text = format_drift(checks, family.subject, compute_terminal_fit())
+        click.echo(f"{text}\n{COLUMNS_LINE} drift" if is_compared else text)
+    else:
+        click.echo(_verdicts_as_data(rows, checks.schema, output))
+    if not is_compared:
         is_close = any(row["reason"].startswith(TOO_CLOSE) for row in rows)
         say(
             f"\n{_WAIT.format(MIN_HOURS) + family.wait_hint if is_close else _ASK_AGAIN.format(family.run)}",

@@ -27,9 +27,8 @@ from resources.blueprint_files import clear_tables
 from resources.gateway.progress import keep_terminal, waiting
 from resources.notes import Notes
 from resources.settings import Settings
-from resources.site_writer import find_site_folder
+from resources.site_writer import find_site_folder, write_site
 from resources.warehouse import Warehouse
-from resources.warehouse_site import write_site
 
 if TYPE_CHECKING:
     from assets.stage.file_notes import AddResult

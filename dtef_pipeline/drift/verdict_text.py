@@ -8,8 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from textwrap import shorten
 from typing import Any
 
-import pyarrow as pa
-
 from dtef_pipeline.drift.rule import MIN_HOURS, TOO_CLOSE
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.keys import Keys
@@ -42,12 +40,6 @@ def format_series(row: Mapping[str, Any], keys: Keys) -> str:
 def _format_place(row: Mapping[str, Any], keys: Keys) -> str:
     place = "/".join(row[name] for name in keys.space if row.get(name))
     return f" on {place}" if place else ""
-
-
-def format_change(change: Mapping[str, Any], subject: Subject) -> str:
-    """Return `parse rate since 2026-01-11: parsed 98.0 %, then parsed 85.0 %`."""
-    label = subject.truths if change["kind"] == subject.truth else change["kind"].replace("_", " ")
-    return f"{label} since {change['snapshot']}: {change['before']}, then {change['after']}"
 
 
 def format_moved_items(items: Sequence[Mapping[str, Any]]) -> str:
@@ -100,12 +92,19 @@ def format_shift(shift: float) -> str:
     return f"{'up' if shift > 0 else 'down'} by {abs(shift):.4f}"
 
 
-def describe_scope_lines(row: Mapping[str, Any]) -> list[str]:
-    """Return the scope of a verdict, a line each: which scores moved, the other models, the shared shift. Empty if nothing is notable."""
+def list_changes(row: Mapping[str, Any], subject: Subject) -> list[str]:
+    """Return what a verdict is about, a line each: which scores moved, the shift that all models share, other changes such as
+    `parse rate since 2026-01-11: parsed 98.0 %, then parsed 85.0 %`, and of series that moved the items that moved most.
+    """
     lines = [*(row["shift_notes"] or ())]
     if has_shared_shift(row):
         lines.append(f"{describe_shared_shift(row)}; look for what they share (provider, network, prompts, parser)")
         lines.append("the verdict is `watch`, not `drift`, because no other model stayed the same in these snapshots")
+    for change in row.get("changes") or ():
+        label = subject.truths if change["kind"] == subject.truth else change["kind"].replace("_", " ")
+        lines.append(f"{label} since {change['snapshot']}: {change['before']}, then {change['after']}")
+    if row["verdict"] in NEWS and row["top_changes"]:
+        lines.append(f"{subject.keys.noun}s that moved most: {format_moved_items(row['top_changes'])}")
     return lines
 
 
@@ -132,12 +131,11 @@ def _judge_words(row: Mapping[str, Any]) -> str:
     return f"judge {judge}: {row['verdict']}{since} on {anchors}, {size}; scores by this judge may have shifted with it"
 
 
-def build_headline(checks: pa.Table, subject: Subject) -> str:
+def build_headline(rows: Sequence[Mapping[str, Any]], subject: Subject) -> str:
     """Return the main finding: the largest drift (model, direction, size, start), else series to watch, else the number compared.
 
     The largest is by shift; among series to watch by the rule's range.
     """
-    rows = checks.to_pylist()
     if not rows:
         return "No language model was asked; baselines do not drift."
     headline, shifts = _build_headline(rows, subject), list(filter(has_shared_shift, rows))
@@ -148,7 +146,7 @@ def build_headline(checks: pa.Table, subject: Subject) -> str:
     return f"{headline} {words[0].upper()}{words[1:]}{_format_place(worst, subject.keys)}, {worst['setting']}."
 
 
-def _build_headline(rows: Sequence[dict[str, Any]], subject: Subject) -> str:
+def _build_headline(rows: Sequence[Mapping[str, Any]], subject: Subject) -> str:
     drifts = [row for row in rows if row["verdict"] == "drift"]
     watches = [row for row in rows if row["verdict"] == "watch"]
     if drifts:
@@ -172,7 +170,7 @@ def _build_headline(rows: Sequence[dict[str, Any]], subject: Subject) -> str:
     return f"{_describe_no_drift(rows)}: {n_compared} of {len(rows)} series could be compared."
 
 
-def _describe_no_drift(rows: Sequence[dict[str, Any]]) -> str:
+def _describe_no_drift(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return that no series drifted, or that it is too early to tell for some or all compared series."""
     early = list(filter(None, map(describe_too_early, rows)))
     if not early:

@@ -83,7 +83,7 @@ def wrap_line(line: str, width: int | None, indent: int = 0) -> str:
 
 _DECIMALS_WITHOUT_ENDS = 4
 PERCENT_COLUMNS = ("coverage", "parse_rate")
-SIGNED_COLUMNS = ("vs_marginal", "difference", "deviation", "slope")
+SIGNED_COLUMNS = ("vs_marginal", "difference", "deviation", "slope", "shift")
 DOLLAR_COLUMNS = ("cost_usd", "cost_low", "cost_high")
 """Columns in dollars. Four decimals would be too few for one item of a cheap model."""
 P_COLUMNS = ("p", "p_adjusted")
@@ -134,18 +134,13 @@ def rename_variant_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any
 
 def intervals(frame: pd.DataFrame, ends: Iterable[tuple[str, str]] = _INTERVAL_ENDS) -> list[str]:
     """Return the interval of each row as one cell: `0.812 to 0.834`, or why there is none. The first of `ends` that the frame has counts."""
-    names = next(((low, high) for low, high in ends if low in frame), None)
+    names = next((pair for pair in ends if pair[0] in frame), None)
     if names is None:
         return [""] * len(frame)
-    sign = "+" if {"difference", "deviation"} & {*frame.columns} else ""
+    estimate = next((name for name in ("difference", "deviation") if name in frame), names[0])
     notes = frame["note"] if "note" in frame else [""] * len(frame)
-    rows = zip(frame[names[0]], frame[names[1]], notes, strict=True)
-    return [
-        " to ".join(format_decimals(end, count_decimals(low, low, high), sign=sign) for end in (low, high))
-        if pd.notna(low)
-        else _extract_first_reason(note)
-        for low, high, note in rows
-    ]
+    cells = zip(format_column_intervals(frame, estimate, names), notes, strict=True)
+    return [cell or _extract_first_reason(note) for cell, note in cells]
 
 
 def format_column_intervals(frame: pd.DataFrame, name: str, ends: tuple[str, str]) -> list[str]:

@@ -129,7 +129,7 @@ class Section:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to show."""
-        return not self.answer and not any(has_content(block) for block in self.blocks)
+        return not self.answer and not any(map(has_content, self.blocks))
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ def has_content(block: Block) -> bool:
         case Prose():
             return any(block.paragraphs)
         case Fold():
-            return any(has_content(child) for child in block.blocks)
+            return any(map(has_content, block.blocks))
         case TemplateBlock():
             return True
 
@@ -207,20 +207,19 @@ def list_constant_columns(table: Table) -> list[tuple[Column, Any]]:
     return [(column, value) for column in columns if not is_unknown(value := column.value_in(table.rows[0]))]
 
 
-def footnotes(table: Table) -> list[str]:
-    """Return the distinct notes of a table, in the order of its rows; notes only about baselines come last."""
-    rows = [row for row in table.rows if row.get("_kind") != "reference"]
-    return list(dict.fromkeys([*_list_notes(table, rows), *_list_notes(table, table.rows)]))
-
-
-def count_visible_footnotes(table: Table) -> int:
-    """Return the number of footnotes about rows other than baselines, which are shown only on request."""
-    return len(set(_list_notes(table, [row for row in table.rows if row.get("_kind") != "reference"])))
-
-
-def _list_notes(table: Table, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def footnotes(table: Table) -> dict[str, bool]:
+    """Return the distinct notes in the order of the rows; True for those only about baselines, which come last."""
     names = [column.name for column in table.columns if column.kind == "note"]
-    return [str(row[name]) for row in rows for name in names if not is_unknown(row.get(name))]
+    notes: dict[str, bool] = {}
+    for row in sorted(table.rows, key=_is_reference):
+        for name in names:
+            if not is_unknown(row.get(name)):
+                notes.setdefault(str(row[name]), _is_reference(row))
+    return notes
+
+
+def _is_reference(row: Mapping[str, Any]) -> bool:
+    return row.get("_kind") == "reference"
 
 
 def drop_empty_sections(sections: Sequence[Section]) -> list[Section]:

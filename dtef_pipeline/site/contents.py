@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import duckdb
 import pandas as pd
-import pyarrow as pa
 
+from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.drift.verdict_tables import DRIFT
 from dtef_pipeline.report.row_reader import StoredRow, StoredRows
 from dtef_pipeline.report.terminal import rename_variant_rows, rename_variants
-from dtef_pipeline.site.content import Link, Section
+from dtef_pipeline.site.content import Link, Section, convert_to_rows
 from dtef_pipeline.site.family_content import BoardRow, FamilyContent, FamilySite, RankedBoard
-from dtef_pipeline.site.paths import board_page, build_model_address
+from dtef_pipeline.site.paths import (
+    COMPARE_PAGE,
+    DATA_PAGE,
+    DRIFT_PAGE,
+    METHOD_PAGE,
+    MODELS_ADDRESS,
+    board_page,
+    build_model_address,
+)
 from dtef_pipeline.text.natural_order import natural_order
 
 
@@ -56,6 +64,12 @@ class FamilyEntry:
         """Return the title of a partition or of a first-level value."""
         return self.site.title_partition(self.partition_titles, part)
 
+    def name_metric(self, metric: str) -> str:
+        """Name a metric that votes are compared with: `Short letters: hybrid score` for `letters: hybrid score`."""
+        part, colon, tail = metric.partition(": ")
+        words = self.site.metric_words(metric)
+        return f"{self.part_title(part)}: {tail}" if colon and words == metric else words
+
 
 class SiteContents:
     """All data of the pages. Tables over all families are read once; the models of each family's rows are named apart."""
@@ -64,7 +78,8 @@ class SiteContents:
         self.rows = StoredRows(connection)
         self.families = [
             FamilyEntry(site, site.read(connection), site.read_partition_titles(connection))
-            for site in choose_shown_sites(connection, families)
+            for site in families
+            if has_table(connection, site.scored) and connection.execute(f"SELECT 1 FROM {site.scored} LIMIT 1").fetchone()
         ]
         self._tables: dict[tuple[str, str], pd.DataFrame] = {}
 
@@ -77,80 +92,59 @@ class SiteContents:
 
     def table(self, name: str, family: FamilyEntry) -> pd.DataFrame:
         """Return a family's rows of a table over all families, models with several variants named by variant. Empty without the table."""
-        frame = self._read_rows(name, family.name)
-        if "setting" in frame and len(frame):
-            frame = frame.assign(setting=frame["setting"].map(family.site.describe_watched_setting))
-        return rename_variants(frame) if len(frame) and {"model", "model_variant"} <= set(frame) else frame
+        if (key := (name, family.name)) not in self._tables:
+            frame = self.rows.frame(name, {"family": family.name})
+            if "setting" in frame:
+                frame = frame.assign(setting=frame["setting"].map(family.site.describe_watched_setting))
+            self._tables[key] = rename_variants(frame) if len(frame) and {"model", "model_variant"} <= set(frame) else frame
+        return self._tables[key]
 
-    def costs(self, model: str = "") -> pd.DataFrame:
-        """The costs of all families, with the `title` of each: of all models, or of one."""
+    def costs(self, name: str = "") -> pd.DataFrame:
+        """Return the costs of all families, with the `title` of each: of all models, or of the one with this name on the boards."""
         frames = []
         for family in self.families:
-            if len(frame := self.table("costs", family)):
-                variant = family.content.variants.get(model, model)
-                rows = frame[(frame["model"] == model) | (frame["model_variant"] == variant)] if model else frame
-                frames.append(rows.assign(title=family.site.title))
+            if len(rows := self.table("costs", family)):
+                called = map(partial(family.content.is_called, name), rows["model"], rows["model_variant"])
+                frames.append((rows[list(called)] if name else rows).assign(title=family.site.title))
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
-    def comparisons(self, family: str) -> pd.DataFrame:
-        """Return the comparisons of a family's models on items that are a fair test."""
-        rows = self._read_rows("comparisons", family)
-        return rows[rows["targets"].ne("all")] if len(rows) else rows
-
-    def _read_rows(self, name: str, family: str) -> pd.DataFrame:
-        if (name, family) not in self._tables:
-            self._tables[name, family] = self.rows.frame(name, {"family": family})
-        return self._tables[name, family]
+    @cached_property
+    def comparisons(self) -> Mapping[str, Sequence[StoredRow]]:
+        """The comparisons of each family's models on items that are a fair test."""
+        frames = {family.name: self.rows.frame("comparisons", {"family": family.name}) for family in self.families}
+        return {name: [row for row in convert_to_rows(frame) if row["targets"] != "all"] for name, frame in frames.items()}
 
     @cached_property
-    def drift(self) -> Mapping[str, pa.Table]:
-        """The verdicts on each family's series, with the setting in words."""
-        tables = {}
+    def drift(self) -> Mapping[str, Sequence[StoredRow]]:
+        """The verdicts on the series of each family, with settings in words; a model with several variants is named by its variant."""
+        verdicts = {}
         for family in self.families:
-            table = self.rows.table("drift", DRIFT.names, {"family": family.name}, ("model_variant", "setting"))
-            settings, describe = table["setting"].to_pylist(), family.site.describe_watched_setting
-            words = pa.array([None if setting is None else describe(setting) for setting in settings], pa.string())
-            tables[family.name] = table.set_column(table.schema.get_field_index("setting"), "setting", words)
-        return tables
+            describe = family.site.describe_watched_setting
+            rows = self.rows.rows("drift", DRIFT.names, {"family": family.name}, ("model_variant", "setting"))
+            rows = [{**row, "setting": row["setting"] and describe(row["setting"])} for row in rows]
+            verdicts[family.name] = rename_variant_rows(rows)
+        return verdicts
 
     @cached_property
-    def drift_rows(self) -> Mapping[str, Sequence[StoredRow]]:
-        """The rows of `drift`; a model with several variants is named by its variant."""
-        return {name: rename_variant_rows(table.to_pylist()) if len(table) else [] for name, table in self.drift.items()}
-
-    @cached_property
-    def latencies(self) -> Mapping[str, Mapping[str, float]]:
+    def latencies(self) -> Mapping[tuple[str, str], float]:
         """Median seconds per response, by family and model; without models that have no timed call."""
-        return {family.name: self._query_latencies(family) for family in self.families}
-
-    def _query_latencies(self, family: FamilyEntry) -> Mapping[str, float]:
-        table = family.site.responses
-        if "latency_s" not in self.rows.columns(table):
-            return {}
-        aliases = [(name, alias) for name in self.model_paths for alias in {name, family.content.variants.get(name, name)}]
-        query = f"""
-            WITH timed AS (SELECT model, model_variant, latency_s FROM {table} WHERE latency_s > 0),
-            aliases AS (SELECT unnest(?::VARCHAR[]) AS name, unnest(?::VARCHAR[]) AS alias),
-            named AS (SELECT DISTINCT name, model, model_variant FROM (SELECT DISTINCT model, model_variant FROM timed)
-                JOIN aliases ON alias = model OR alias = model_variant)
-            SELECT name, median(latency_s) FROM timed JOIN named USING (model, model_variant) GROUP BY name"""
-        return dict(
-            self.rows.connection.execute(query, [[name for name, _ in aliases], [alias for _, alias in aliases]]).fetchall()
-        )
+        latencies: dict[tuple[str, str], float] = {}
+        for family in self.families:
+            if "latency_s" not in self.rows.columns(family.site.responses):
+                continue
+            variants = {name: family.content.variants.get(name, name) for name in self.model_paths}
+            query = f"""
+                SELECT name, median(latency_s) FROM {family.site.responses}
+                JOIN (SELECT unnest($1::VARCHAR[]) AS name, unnest($2::VARCHAR[]) AS variant)
+                    ON name IN (model, model_variant) OR variant IN (model, model_variant)
+                WHERE latency_s > 0 GROUP BY name"""
+            medians = self.rows.connection.execute(query, [list(variants), list(variants.values())]).fetchall()
+            latencies |= {(family.name, name): seconds for name, seconds in medians}
+        return latencies
 
     @cached_property
     def navigation(self) -> list[Link]:
         """The links at the top of every page."""
-        pages = [("Models", "models/index.html"), ("Compare", "compare.html"), ("Drift", "drift.html")]
-        pages += [("Data", "data.html"), ("Method", "method.html")]
-        return [*(family.link for family in self.families), *(Link(*page) for page in pages)]
-
-
-def choose_shown_sites(connection: duckdb.DuckDBPyConnection, families: Sequence[FamilySite]) -> list[FamilySite]:
-    """Return the families that have something to show."""
-    rows = StoredRows(connection)
-
-    def has_rows(table: str) -> bool:
-        return rows.has(table) and bool(connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchall())
-
-    return [site for site in families if has_rows(site.scored)]
+        pages = [("Compare", COMPARE_PAGE), ("Drift", DRIFT_PAGE), ("Data", DATA_PAGE), ("Method", METHOD_PAGE)]
+        models = [Link("Models", MODELS_ADDRESS)] if self.model_paths else []
+        return [*(family.link for family in self.families), *models, *(Link(*page) for page in pages)]

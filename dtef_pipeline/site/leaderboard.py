@@ -34,16 +34,7 @@ def build_leaderboard_page(family: FamilyEntry) -> Page:
 
 
 def board_block(board: RankedBoard) -> TemplateBlock:
-    """Build a board as table and chart."""
-    values = {
-        "table": build_board_table(board),
-        "chart": build_interval_chart(board, "Scores, with 95% intervals where there are any"),
-    }
-    return TemplateBlock("leaderboard.html.j2", values)
-
-
-def build_board_table(board: RankedBoard) -> Table:
-    """Build the rows of a board; references are shown on request."""
+    """Build a board as table and chart; references are shown on request."""
     columns = [
         Column("model", "Model", "model"),
         *(_COLUMNS_OF_RANK if board.is_contest else ()),
@@ -51,20 +42,19 @@ def build_board_table(board: RankedBoard) -> Table:
         *board.columns,
         Column("note", "Note", "note"),
     ]
-    return Table(board.measure, columns, [_build_table_row(row) for row in board.rows])
+    table = Table(board.measure, columns, [_build_table_row(row) for row in board.rows])
+    chart = build_interval_chart(board, "Scores, with 95% intervals where there are any")
+    return TemplateBlock("leaderboard.html.j2", {"table": table, "chart": chart})
 
 
 def _build_table_row(row: BoardRow) -> dict[str, Any]:
-    ranks = (row.rank_low, row.rank_high)
-    has_ranks = None not in ranks and not row.is_reference
+    low, high = row.rank_low, row.rank_high
+    has_ranks = None not in (low, high) and not row.is_reference
     return {
-        "model": row.model,
-        "rank": row.rank,
-        "ranks": (f"{ranks[0]}" if ranks[0] == ranks[1] else f"{ranks[0]} to {ranks[1]}") if has_ranks else None,
-        "score": row.score,
-        "note": row.note,
+        **row._asdict(),
+        "ranks": (f"{low}" if low == high else f"{low} to {high}") if has_ranks else None,
         **row.more,
-        **({"_kind": "reference"} if row.is_reference else {"_kind": "model"}),
+        "_kind": "reference" if row.is_reference else "model",
     }
 
 
@@ -72,20 +62,16 @@ def build_interval_chart(board: RankedBoard, caption: str, limit: int = MAX_IN_C
     """Chart scores with their intervals, of the best `limit` models in board order; references are lines."""
     rows = [row for row in board.rows if not row.is_reference and not is_unknown(row.score)]
     few = f"; the first {limit} of {len(rows)} models" if len(rows) > limit else ""
-    return Chart(
-        "intervals",
-        [{"label": row.model, **row.score._asdict()} for row in rows[:limit]],
-        f"{caption}{few}",
-        _build_lines(board) if rows else [],
-    )
+    points = [{"label": row.model, **row.score._asdict()} for row in rows[:limit]]
+    return Chart("intervals", points, f"{caption}{few}", _build_lines(board) if rows else [])
 
 
 def _build_lines(board: RankedBoard, limit: int = 3) -> list[dict[str, Any]]:
     """Return the board's own lines, then baselines, highest first, up to `limit`: more would hide the dots."""
     lines = {line.label: line.value for line in board.references}
-    baselines = [(row.model, row.score.value) for row in board.rows if row.is_reference and not is_unknown(row.score)]
-    for name, value in sorted(baselines, key=lambda pair: -(pair[1] or 0)):
-        lines.setdefault(name, value or 0)
+    baselines = [(row.model, row.score.value or 0.0) for row in board.rows if row.is_reference and not is_unknown(row.score)]
+    for name, value in sorted(baselines, key=lambda baseline: -baseline[1]):
+        lines.setdefault(name, value)
     return [{"label": label, "value": value} for label, value in list(lines.items())[:limit]]
 
 
@@ -99,11 +85,6 @@ def describe_best_of_models(board: RankedBoard) -> str:
     if len(models) == 1:
         return f"{first}; no other model is ranked."
     second = models[1]
-    return f"Best of {len(models)} models: {first}; next is {second.model}, {show(second.score, 'score')}{_compare_models(best, second)}."
-
-
-def _compare_models(first: BoardRow, second: BoardRow) -> str:
-    if is_unknown(first.rank_high) or is_unknown(second.rank_low):
-        return ""
-    shares = (first.rank_high or 1) > 1 and (second.rank_low or 2) < 2
-    return "; tests do not separate the two" if shares else ""
+    is_tied = (best.rank_high or 1) > 1 and (second.rank_low or 2) < 2
+    tie = "; tests do not separate the two" if is_tied else ""
+    return f"Best of {len(models)} models: {first}; next is {second.model}, {show(second.score, 'score')}{tie}."

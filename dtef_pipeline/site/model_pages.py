@@ -1,21 +1,17 @@
-"""A page for each model over all families, and their list."""
+"""A page for each model over all families."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-import pandas as pd
-
-from dtef_pipeline.site.content import Block, Column, Estimate, Link, Page, Section, Table, convert_to_rows
+from dtef_pipeline.report.row_reader import StoredRow
+from dtef_pipeline.site.content import Block, Column, Link, Page, Section, Table
 from dtef_pipeline.site.contents import FamilyEntry, SiteContents
-from dtef_pipeline.site.cost_tables import COST_COLUMNS, describe_costs, sum_costs
+from dtef_pipeline.site.data_page import COST_COLUMNS, describe_costs, sum_costs
 from dtef_pipeline.site.drift_page import build_timelines, build_verdict_table
 from dtef_pipeline.site.number_text import show_with_interval
-from dtef_pipeline.site.paths import COMPARE_PAGE, state_address
-from dtef_pipeline.text.number_words import format_count
+from dtef_pipeline.site.paths import COMPARE_PAGE, MODELS_ADDRESS, state_address
 
-MODELS_PAGE = "models/index.html"
 _PLACE_COLUMNS = (
     Column("board", "Leaderboard"),
     Column("rank", "Rank", "count", always=True),
@@ -26,7 +22,13 @@ _PLACE_COLUMNS = (
 _COMPARISON_COLUMNS = (
     Column("other", "Compared with", "model"),
     Column("verdict", "Verdict", always=True),
-    Column("difference", "Difference", "signed", "Score of this model minus that of the other, with its 95% interval"),
+    Column(
+        "difference",
+        "Difference",
+        "signed",
+        "Score of this model minus that of the other, with its 95% interval",
+        ends=("low", "high"),
+    ),
     Column("p_adjusted", "p (adjusted)", "p", more=True),
     Column("setting", "Setting"),
     Column("n_pairs", "Items", "count", more=True),
@@ -38,111 +40,87 @@ _COST_COLUMNS = (
     *COST_COLUMNS,
     Column("latency", "Seconds per response", "number", "Median over the responses that were timed"),
 )
-_VERDICT_GUIDE = (
-    "Verdicts rest on the adjusted p, and not on the interval alone. Holm's correction is made within three groups: comparisons with other "
-    "models, those with the baseline that models should beat, and those with the other baselines. So the same difference with the same "
-    "interval can have two verdicts, if it is in two groups."
-)
-_OPPOSITE = {"better": "worse", "worse": "better"}
+_COMPARISONS_CAPTION = "Compared with models, then baselines; the verdict on a model leads to the items on which they differ"
 
 
 def model_pages(contents: SiteContents) -> Iterator[Page]:
-    """Yield the list of models, then the page of each."""
-    yield _list_of_models(contents)
+    """Yield the page of each model."""
     for name, path in contents.model_paths.items():
-        yield _build_model_page(contents, name, path)
+        families = [family for family in contents.families if family.find_board_row(name)]
+        sections = [section for family in families for section in _build_family_sections(contents, family, name)]
+        answer = " ".join(_describe_place(family, name) for family in families)
+        yield Page(path, name, answer, [*sections, _build_costs_section(contents, name)], [Link("Models", MODELS_ADDRESS)])
 
 
-def _list_of_models(contents: SiteContents) -> Page:
-    columns = [
-        Column("model", "Model", "model"),
-        *(Column(family.name, family.name_board(family.board), "score") for family in contents.families),
-    ]
-    rows: list[dict[str, Any]] = []
-    for name in contents.model_paths:
-        scores = {family.name: row.score for family in contents.families if (row := family.find_board_row(name))}
-        rows.append({"model": name, **scores})
-    section = Section("models", "All models", [Table("Score on each family's first leaderboard", columns, rows, search=True)])
-    return Page(MODELS_PAGE, "Models", f"{format_count(len(rows), 'model')} were evaluated.", [section])
-
-
-def _build_model_page(contents: SiteContents, name: str, path: str) -> Page:
-    families = [family for family in contents.families if family.find_board_row(name)]
-    sections = [section for family in families for section in _build_family_sections(contents, family, name)]
-    answer = " ".join(_describe_places(family, name) for family in families)
-    crumbs = [Link("Models", MODELS_PAGE)]
-    return Page(path, name, answer, [*sections, _build_costs_section(contents, name)], crumbs)
-
-
-def _describe_places(family: FamilyEntry, name: str) -> str:
-    row = family.find_board_row(name)
-    assert row is not None, f"{name} is on no board of {family.name}"
-    score = show_with_interval(row.score, "score")
-    board = next(board for board in family.content.boards if row in board.rows)
-    where = family.name_board(board)
+def _describe_place(family: FamilyEntry, name: str) -> str:
+    """Return `Family · Board: rank 1 of 3, 0.740 (0.712 to 0.768).`, from the first leaderboard that has the model."""
+    board, row = next((board, row) for board in family.content.boards for row in board.rows if row.model == name)
+    where, score = family.name_board(board), show_with_interval(row.score, "score")
     if row.rank is None:
         return f"{where}: {score}, not ranked."
-    return (
-        f"{where}: {score}, the only model."
-        if not board.is_contest
-        else f"{where}: rank {row.rank} of {len(board.models)}, {score}."
-    )
+    if not board.is_contest:
+        return f"{where}: {score}, the only model."
+    return f"{where}: rank {row.rank} of {len(board.models)}, {score}."
 
 
 def _build_family_sections(contents: SiteContents, family: FamilyEntry, name: str) -> Iterator[Section]:
-    places = []
-    for board in family.content.boards:
-        for row in board.rows:
-            if row.model == name:
-                title = Link(board.title or family.site.title, f"{family.link.href}#{board.anchor}")
-                ranks = {"rank": row.rank, "of": len(board.models)} if board.is_contest else {}
-                places.append({"board": title, **ranks, "score": row.score, "note": row.note})
-    comparisons = _build_comparisons_table(contents, family, name)
-    note = _VERDICT_GUIDE if comparisons.rows and "adjusted_over" in comparisons.rows[0] else ""
-    blocks: list[Block] = [Table("Rank and score", _PLACE_COLUMNS, places), comparisons]
-    pairs = zip(contents.drift[family.name]["model"].to_pylist(), contents.drift_rows[family.name], strict=True)
-    if drifts := [row for model, row in pairs if name in (model, row["model"]) and row["verdict"]]:
+    places = [
+        {
+            "board": Link(board.title or family.site.title, f"{family.link.href}#{board.anchor}"),
+            "rank": row.rank if board.is_contest else None,
+            "of": len(board.models) if board.is_contest else None,
+            "score": row.score,
+            "note": row.note,
+        }
+        for board in family.content.boards
+        for row in board.rows
+        if row.model == name
+    ]
+    blocks: list[Block] = [
+        Table("Rank and score", _PLACE_COLUMNS, places),
+        Table(_COMPARISONS_CAPTION, _COMPARISON_COLUMNS, _list_comparisons(contents, family, name), first=15),
+    ]
+    is_called, rows = family.content.is_called, contents.drift[family.name]
+    if drifts := [row for row in rows if row["verdict"] and is_called(name, row["model"], row["model_variant"])]:
         blocks += [build_verdict_table(family, drifts), *build_timelines(contents, family, drifts)]
-    yield Section(family.name, family.site.title, blocks, guide=note)
+    yield Section(family.name, family.site.title, blocks)
     yield from map(family.name_section, family.content.build_model_sections(name))
 
 
-def _build_comparisons_table(contents: SiteContents, family: FamilyEntry, name: str) -> Table:
-    """List every comparison with another model or a baseline, seen from this model."""
+def _list_comparisons(contents: SiteContents, family: FamilyEntry, name: str) -> list[StoredRow]:
+    """List every comparison with another model or a baseline, seen from this model; models first."""
     rows = []
-    for pair in convert_to_rows(contents.comparisons(family.name)):
-        if family.content.is_called(name, pair["model"], pair["model_variant"]):
-            rows.append(_build_comparison_row(family, pair, "other", 1))
-        elif family.content.is_called(name, pair["other_model"], pair["other_variant"]):
-            rows.append(_build_comparison_row(family, pair, "model", -1))
-    for row in rows:
-        if row["verdict"] and row["other"] in contents.model_paths:
-            row["verdict"] = Link(row["verdict"], state_address(COMPARE_PAGE, a=name, b=row["other"]))
-    rows.sort(key=lambda row: row["other"] not in contents.model_paths)
-    caption = "Compared with models, then baselines; the verdict on a model leads to the items on which they differ"
-    return Table(caption, _COMPARISON_COLUMNS, rows, first=15)
+    for pair in contents.comparisons[family.name]:
+        views = (pair, _reverse_comparison(pair))
+        row = next((row for row in views if family.content.is_called(name, row["model"], row["model_variant"])), None)
+        if row:
+            other, verdict = family.content.name_of(row["other_model"], row["other_variant"]), row["verdict"]
+            if verdict and other in contents.model_paths:
+                verdict = Link(verdict, state_address(COMPARE_PAGE, a=name, b=other))
+            rows.append({**row, "other": other, "setting": family.content.setting_text(row), "verdict": verdict})
+    return sorted(rows, key=lambda row: row["other"] not in contents.model_paths)
 
 
-def _build_comparison_row(family: FamilyEntry, row: dict[str, Any], side: str, sign: int) -> dict[str, Any]:
-    ends = [None if pd.isna(row[name]) else sign * row[name] for name in ("difference", "low", "high")]
-    low, high = ends[1:] if sign > 0 else ends[:0:-1]
-    verdict = row["verdict"] if sign > 0 else _OPPOSITE.get(row["verdict"], row["verdict"])
-    model, variant = (row["other_model"], row["other_variant"]) if side == "other" else (row["model"], row["model_variant"])
-    rival = family.content.name_of(model, variant)
+def _reverse_comparison(row: StoredRow) -> StoredRow:
+    """Return a comparison seen from the other model."""
     return {
         **row,
-        "other": rival,
-        "setting": family.content.setting_text(row),
-        "verdict": verdict,
-        "difference": Estimate(ends[0], low, high),
+        "model": row["other_model"],
+        "model_variant": row["other_variant"],
+        "other_model": row["model"],
+        "other_variant": row["model_variant"],
+        "verdict": {"better": "worse", "worse": "better"}.get(row["verdict"], row["verdict"]),
+        "difference": -row["difference"],
+        "low": -row["high"],
+        "high": -row["low"],
     }
 
 
 def _build_costs_section(contents: SiteContents, name: str) -> Section:
     costs = contents.costs(name)
-    took = {entry.site.title: contents.latencies[entry.name].get(name) for entry in contents.families}
+    latencies = {family.site.title: contents.latencies.get((family.name, name)) for family in contents.families}
     rows = [
-        {**row, "latency": took[row["title"]] if row["role"] == "candidate" else None}
+        {**row, "latency": latencies[row["title"]] if row["role"] == "candidate" else None}
         for row in sum_costs(costs, ["title", "role"])
     ]
     return Section("cost", "Cost", [Table("Requests and their cost", _COST_COLUMNS, rows)], describe_costs(costs))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from dtef_pipeline.report.row_reader import count_cost_decimals, count_decimals, format_decimals, format_p_value
@@ -16,20 +17,17 @@ def show(value: Any, kind: Kind = "text") -> str:
     if is_unknown(value):
         return UNKNOWN
     if isinstance(value, Estimate):
-        return format_decimals(value.value or 0.0, _count_digits(value, kind), sign="+" if kind == "signed" else "")
+        return _show_estimate(value.value, value, kind)
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, int | float):
-        return _show_number(float(value), kind)
-    return str(value)
+    return _show_number(float(value), kind) if isinstance(value, int | float) else str(value)
 
 
 def show_interval(value: Estimate, kind: Kind = "text") -> str:
     """Return the interval, `0.712 to 0.768`, or an empty text."""
-    if is_unknown(value.low) or is_unknown(value.high) or is_unknown(value.value):
+    if any(map(is_unknown, value)):
         return ""
-    places, sign = _count_digits(value, kind), "+" if kind == "signed" else ""
-    return f"{format_decimals(value.low or 0.0, places, sign=sign)} to {format_decimals(value.high or 0.0, places, sign=sign)}"
+    return f"{_show_estimate(value.low, value, kind)} to {_show_estimate(value.high, value, kind)}"
 
 
 def show_with_interval(value: Estimate, kind: Kind = "text") -> str:
@@ -38,15 +36,11 @@ def show_with_interval(value: Estimate, kind: Kind = "text") -> str:
     return f"{show(value, kind)} ({interval})" if interval else show(value, kind)
 
 
-def _count_digits(value: Estimate, kind: Kind) -> int:
-    if kind in ("score", "signed"):
-        return _SCORE_DIGITS
-    ends = [end for end in (value.low, value.high) if not is_unknown(end)]
-    return (
-        count_decimals(value.value or 0.0, *(float(end) for end in ends if end is not None))
-        if ends
-        else count_decimals(value.value or 0.0)
-    )
+def _show_estimate(number: float | None, estimate: Estimate, kind: Kind) -> str:
+    """Format a value or an end of an interval: scores with three decimals, others with the digits that the interval supports."""
+    numbers = (math.nan if end is None or is_unknown(end) else float(end) for end in estimate)
+    places = _SCORE_DIGITS if kind in ("score", "signed") else count_decimals(*numbers)
+    return format_decimals(number or 0.0, places, sign="+" if kind == "signed" else "")
 
 
 def _show_number(value: float, kind: Kind) -> str:
@@ -60,9 +54,7 @@ def _show_number(value: float, kind: Kind) -> str:
             return f"${value:,.{places}f}"
         case "p":
             return format_p_value(value)
-        case "signed":
-            return format_decimals(value, _SCORE_DIGITS, sign="+")
-        case "score":
-            return format_decimals(value, _SCORE_DIGITS)
+        case "score" | "signed":
+            return _show_estimate(value, Estimate(value), kind)
         case _:
             return format_decimals(value, 0) if value == int(value) else format_decimals(value, count_decimals(value))

@@ -14,6 +14,8 @@ SITE_FOLDER = "report"
 FRONT_PAGE, COMPARE_PAGE, DRIFT_PAGE, DATA_PAGE, METHOD_PAGE = (
     f"{name}.html" for name in ("index", "compare", "drift", "data", "method")
 )
+MODELS_ADDRESS = f"{FRONT_PAGE}#models"
+"""The list of models."""
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,119}")
 _HASH_DIGITS = 12
 
@@ -25,8 +27,7 @@ def board_page(family: str) -> str:
 
 def build_model_address(name: str) -> str:
     """Return the page of a model, from its name only, so that every family can link to it; names that differ in case have two pages."""
-    is_its_own = _is_plain(name) and name == name.lower()
-    return f"models/{name if is_its_own else f'{_simplify_name(name)}-{_hash(name)}'}.html"
+    return f"models/{_name_file(name, is_unique=name == name.lower())}.html"
 
 
 def address_id(*parts: object) -> str:
@@ -40,26 +41,18 @@ def state_address(page: str, **state: str) -> str:
 
 
 def choose_file_names(ids: Iterable[str]) -> dict[str, str]:
-    """Return a file name without extension for each id: the id, or its plain part with a hash if it is not plain or conflicts on a
-    case-insensitive disk.
-    """
+    """Return a file name without extension for each id."""
     ids = list(dict.fromkeys(ids))
     counts = Counter(name.lower() for name in ids)
-    return {
-        name: name if _is_plain(name) and counts[name.lower()] == 1 else f"{_simplify_name(name)}-{_hash(name)}" for name in ids
-    }
+    return {name: _name_file(name, is_unique=counts[name.lower()] == 1) for name in ids}
 
 
-def _is_plain(name: str) -> bool:
-    return bool(_PLAIN_NAME.fullmatch(name)) and name.lower() != "index" and not name.endswith(".")
-
-
-def _simplify_name(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:80] or "page"
-
-
-def _hash(name: str) -> str:
-    return digest("page", name)[:_HASH_DIGITS]
+def _name_file(name: str, is_unique: bool) -> str:
+    """Return the name, or its plain part with a hash if it is not plain or not `is_unique` on a case-insensitive disk."""
+    if is_unique and _PLAIN_NAME.fullmatch(name) and name.lower() != "index" and not name.endswith("."):
+        return name
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:80] or "page"
+    return f"{plain}-{digest('page', name)[:_HASH_DIGITS]}"
 
 
 PAGE_MARK = '<meta name="generator" content="dtef">'

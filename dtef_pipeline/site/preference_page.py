@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
 
 import duckdb
 import pandas as pd
@@ -14,29 +13,12 @@ from dtef_pipeline.preference.pair_verdicts import shorten_judge_names
 from dtef_pipeline.preference.paired_source import MetricSource
 from dtef_pipeline.preference.score_columns import EVERY_PARTITION
 from dtef_pipeline.report.row_reader import StoredRows
-from dtef_pipeline.site.content import Block, Chart, Column, Estimate, Fold, Page, Section, Table, convert_to_rows, is_unknown
+from dtef_pipeline.site.content import Block, Chart, Column, Page, Section, Table, convert_to_rows
+from dtef_pipeline.site.contents import SiteContents
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.text.number_words import format_count
 
 PREFERENCE_PAGE = "preference.html"
-
-
-class FamilyNames(NamedTuple):
-    """Display names for a family whose responses were voted on."""
-
-    title: str
-    part: Callable[[str], str] = str
-    """Of a partition."""
-    metric: Callable[[str], str] = str
-    """Of a metric that preference is compared with."""
-
-    def metric_of_part(self, metric: str) -> str:
-        """Name a metric by its partition: `Short letters: hybrid score` for `letters: hybrid score`."""
-        part, colon, tail = metric.partition(": ")
-        words = self.metric(metric)
-        return f"{self.part(part)}: {tail}" if colon and words == metric else words
-
-
 PREFERENCE_READ = ("preference_scores",)
 """Tables of the page, without those of the metrics that preference is compared with."""
 _PREFERENCE_GUIDE = (
@@ -44,22 +26,20 @@ _PREFERENCE_GUIDE = (
     "0 is an even chance, 0.69 is 2 to 1, 1.1 is 3 to 1. Intervals (95%) show how far strengths might move with other reviewers. A "
     "tier holds the players whose strength does not clearly differ from that of its first. Votes of people and of judge models are never mixed."
 )
-_STRENGTHS = (
+_STRENGTH_COLUMNS = (
     Column("player", "Player", "model"),
     Column("rank", "Place", "count", always=True),
     Column("tier", "Tier", "count"),
-    Column("strength", "Strength", "signed", "In logits: higher is preferred"),
+    Column("beta", "Strength", "signed", "In logits: higher is preferred", ends=("low", "high")),
     Column("n_votes", "Votes", "count", always=True),
     Column("n_reviewers", "Reviewers", "count"),
-    Column("share", "Share", "score", "Share of exp(strength) in the sum of its group, 0-1", more=True),
     Column("group", "Group", "count", "Players of two groups were never compared, directly or through others"),
     Column("reason", "Remark", "note"),
 )
+_TAU = "1: the same order, 0: no relation, -1: reversed; with its 95% interval over players"
 _METRIC_COLUMNS = (
     Column("metric", "Metric"),
-    Column(
-        "tau", "Kendall's tau", "signed", "1: the same order, 0: no relation, -1: reversed; with its 95% interval over players"
-    ),
+    Column("tau", "Kendall's tau", "signed", _TAU, ends=("tau_low", "tau_high")),
     Column("n_players", "Players", "count", always=True),
     Column("first", "First by votes"),
     Column("first_by_metric", "First by the metric"),
@@ -67,61 +47,52 @@ _METRIC_COLUMNS = (
 )
 
 
-def preference_page(
-    connection: duckdb.DuckDBPyConnection, metrics: Mapping[str, Sequence[MetricSource]], names: Mapping[str, FamilyNames]
-) -> Page | None:
+def preference_page(contents: SiteContents, metrics: Mapping[str, Sequence[MetricSource]]) -> Page | None:
     """Build the page over all families whose responses were voted on; return None without votes.
 
-    By family: `metrics`, what votes are compared with; `names`, names of it and its parts.
+    `metrics`: what votes are compared with, by family.
     """
-    if not has_votes(connection):
+    scores = contents.rows.frame("preference_scores")
+    if not len(scores):
         return None
-    scores = StoredRows(connection).frame("preference_scores")
-    families = [name for name in metrics if name in set(scores["family"])]
-    sections = [
-        section
-        for name in families
-        for section in build_preference_sections(
-            connection, name, metrics[name], names.get(name) or FamilyNames(name.capitalize())
-        )
-    ]
-    votes = int(
-        scores[scores["partition"] == EVERY_PARTITION].drop_duplicates(["family", "reviewer_kind", "judge"])["votes"].sum()
-    )
-    return Page(
-        PREFERENCE_PAGE, "Preference", f"These orders rest on {format_count(votes, 'vote')} on pairs of responses.", sections
-    )
-
-
-def has_votes(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Return whether the page has something to show."""
-    return bool(len(StoredRows(connection).frame("preference_scores")))
+    families, sections = {family.name: family for family in contents.families}, list[Section]()
+    for name, sources in metrics.items():
+        family = families.get(name)
+        names = (family.site.title, family.name_metric) if family else (name.capitalize(),)
+        sections += build_preference_sections(contents.rows.connection, name, sources, *names)
+    fits = scores[scores["partition"] == EVERY_PARTITION].drop_duplicates(["family", "reviewer_kind", "judge"])
+    answer = f"These orders rest on {format_count(int(fits['votes'].sum()), 'vote')} on pairs of responses."
+    return Page(PREFERENCE_PAGE, "Preference", answer, sections)
 
 
 def build_preference_sections(
-    connection: duckdb.DuckDBPyConnection, family: str, metrics: Sequence[MetricSource], names: FamilyNames
+    connection: duckdb.DuckDBPyConnection,
+    family: str,
+    metrics: Sequence[MetricSource],
+    family_title: str,
+    name_metric: Callable[[str], str] = str,
 ) -> list[Section]:
-    """Build a section for each fit over a whole family: people first, then each judge, with single partitions folded."""
+    """Build a section for each fit over a whole family: people first, then each judge."""
     rows = StoredRows(connection)
     scores = rows.frame("preference_scores", {"family": family})
     if not len(scores):
         return []
     values = read_metrics(connection, [source for source in metrics if all(map(rows.has, source.tables))])
     players = shorten_player_names({*scores["player"], *values["player"]})
-    values = values.assign(player=values["player"].map(players), metric=values["metric"].map(names.metric_of_part))
-    is_judge, player = scores["reviewer_kind"] == "judge", scores["player"].map(players)
-    scores = scores.assign(_is_judge=is_judge, judge=scores["judge"].fillna(""), player=player)
-    short = shorten_judge_names(str(judge_id) for judge_id in scores["judge"] if judge_id)
+    values = values.assign(player=values["player"].map(players), metric=values["metric"].map(name_metric))
+    scores = scores.assign(
+        judge=scores["judge"].fillna(""), player=scores["player"].map(players), group=scores["component"] + 1
+    )
+    judges = shorten_judge_names(filter(None, scores["judge"]))
+    overall = scores[scores["partition"] == EVERY_PARTITION].sort_values(["component", "rank", "player"])
     sections = []
-    for i, ((_, judge), group) in enumerate(scores.groupby(["_is_judge", "judge"], sort=True)):
-        overall = group[group["partition"] == EVERY_PARTITION]
-        parts = sorted(set(group["partition"]) - {EVERY_PARTITION})
-        blocks = list(_fit(overall, scores, values))
-        if len(parts) > 1:
-            blocks += [Fold(names.part(part), list(_fit(group[group["partition"] == part], scores, values))) for part in parts]
-        subject = short[str(judge)] if judge else "people"
-        title = f"{names.title}: what {subject} prefer" if not judge else f"{names.title}: what the judge {subject} prefers"
-        sections.append(Section(f"preference-{family}-{i}", title, blocks, _summarize_fit(overall, subject), _PREFERENCE_GUIDE))
+    for i, (judge, fit) in enumerate(overall.groupby("judge", sort=True)):
+        name = judges[str(judge)] if judge else "people"
+        title = f"what the judge {name} prefers" if judge else "what people prefer"
+        answer = _summarize_fit(fit, name)
+        metric_values = add_judges(values, scores, EVERY_PARTITION, str(fit["reviewer_kind"].iloc[0]))
+        blocks = [*_build_strengths(fit), _build_agreement_table(compare_with_metrics(fit, metric_values))]
+        sections.append(Section(f"preference-{family}-{i}", f"{family_title}: {title}", blocks, answer, _PREFERENCE_GUIDE))
     return sections
 
 
@@ -133,7 +104,7 @@ def shorten_player_names(players: Collection[str]) -> dict[str, str]:
 
 
 def _summarize_fit(fit: pd.DataFrame, subject: str) -> str:
-    ranked = fit[fit["rank"].notna()].sort_values(["component", "rank", "player"])
+    ranked = fit[fit["rank"].notna()]
     if not len(ranked):
         return "The votes do not decide an order yet."
     first = ranked.iloc[0]
@@ -142,35 +113,19 @@ def _summarize_fit(fit: pd.DataFrame, subject: str) -> str:
     return f"{subject[:1].upper()}{subject[1:]} prefer {first['player']} ({show(float(first['beta']), 'signed')}): {votes} of {voters}."
 
 
-def _fit(fit: pd.DataFrame, scores: pd.DataFrame, metrics: pd.DataFrame) -> Iterator[Block]:
-    table = fit.sort_values(["component", "rank", "player"])
-    rows = [
-        {**row, "strength": Estimate(row["beta"], row["low"], row["high"]), "group": row["component"] + 1}
-        for row in convert_to_rows(table)
-    ]
-    yield Table("Strength of players by votes", _STRENGTHS, rows)
-    points = [
-        {"label": row["player"], "value": s.value, "low": s.low, "high": s.high}
-        for row in rows
-        if not is_unknown(s := row["strength"])
-    ]
+def _build_strengths(fit: pd.DataFrame) -> Iterator[Block]:
+    yield Table("Strength of players by votes", _STRENGTH_COLUMNS, convert_to_rows(fit))
+    points = fit.loc[fit["beta"].notna(), ["player", "beta", "low", "high"]]
     if len(points) > 1:
-        yield Chart("intervals", points, "Strength in logits, with 95% intervals where there are any")
-    frame = pd.DataFrame()
-    if len(fit):  # the judges' scores are one more metric
-        partition, kind = str(fit["partition"].iloc[0]), str(fit["reviewer_kind"].iloc[0])
-        frame = compare_with_metrics(fit, add_judges(metrics, scores, partition, kind))
-    lines = [_build_agreement_row(name, rows) for name, rows in frame.groupby("metric", sort=True)] if len(frame) else []
-    yield Table("Compared with automated metrics", _METRIC_COLUMNS, lines)
+        rows = convert_to_rows(points.rename(columns={"player": "label", "beta": "value"}))
+        yield Chart("intervals", rows, "Strength in logits, with 95% intervals where there are any")
 
 
-def _build_agreement_row(metric: Any, rows: pd.DataFrame) -> dict[str, Any]:
-    row = rows.iloc[0]
-    return {
-        "metric": str(metric),
-        "tau": Estimate(row["tau"], row["tau_low"], row["tau_high"]),
-        "n_players": row["n_players"],
-        "first": list(rows.loc[rows["preferred_place"] == 1, "player"]),
-        "first_by_metric": list(rows.loc[rows["metric_place"] == 1, "player"]),
-        "reason": row["reason"],
-    }
+def _build_agreement_table(agreement: pd.DataFrame) -> Table:
+    """Build a table of metrics from rows of `compare_with_metrics`, which has one for each player."""
+    first, first_by_metric = (
+        agreement[agreement[place] == 1].groupby("metric")["player"].agg(list) for place in ("preferred_place", "metric_place")
+    )
+    rows = agreement.drop_duplicates("metric").sort_values("metric")
+    rows = rows.assign(first=rows["metric"].map(first), first_by_metric=rows["metric"].map(first_by_metric))
+    return Table("Compared with automated metrics", _METRIC_COLUMNS, convert_to_rows(rows))

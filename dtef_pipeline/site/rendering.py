@@ -6,7 +6,7 @@ import base64
 import gzip
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from importlib.resources import files
 from typing import Any
@@ -19,13 +19,8 @@ from dtef_pipeline.site.content import (
     Chart,
     DataFile,
     Estimate,
-    Fold,
     Link,
     Page,
-    Prose,
-    Table,
-    TemplateBlock,
-    count_visible_footnotes,
     drop_empty_sections,
     footnotes,
     is_unknown,
@@ -36,9 +31,6 @@ from dtef_pipeline.site.number_text import show, show_interval
 from dtef_pipeline.site.paths import PAGE_MARK, SCRIPT_MARK
 from dtef_pipeline.text.json_values import simplify_value
 from dtef_pipeline.text.printable import make_visible
-
-_FULL_LIBRARY = "window.vegaEmbed=vegaEmbed;"
-_BLOCK_KINDS = {Table: "table", Chart: "chart", Prose: "prose", Fold: "fold", TemplateBlock: "part"}
 
 
 @cache
@@ -56,11 +48,12 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     env.filters.update(
-        show=show, interval=show_interval, json=render_script_json, list_shown_columns=list_shown_columns, footnotes=footnotes
-    )
-    env.filters.update(
-        footnotes_in_sight=count_visible_footnotes,
+        show=show,
+        interval=show_interval,
+        json=render_script_json,
+        list_shown_columns=list_shown_columns,
         constants=list_constant_columns,
+        footnotes=footnotes,
         chart_values=_link_chart,
         ticks=_format_code,
     )
@@ -70,8 +63,8 @@ def environment() -> Environment:
         estimate=lambda value: isinstance(value, Estimate),
         several=lambda value: isinstance(value, list | tuple) and not isinstance(value, Link | Estimate),
     )
-    env.globals.update(page_mark=Markup(PAGE_MARK), search_from=SEARCH_FROM, kind_of=lambda block: _BLOCK_KINDS[type(block)])  # noqa: S704
-    env.globals.update(model_paths={})
+    env.globals.update(page_mark=Markup(PAGE_MARK), search_from=SEARCH_FROM, model_paths={})  # noqa: S704
+    env.globals["kind_of"] = lambda block: type(block).__name__
     return env
 
 
@@ -105,26 +98,8 @@ def render_page(page: Page, shared: Mapping[str, Any]) -> str:
     """Render a page as HTML. `shared`: values for all pages, such as the families in the navigation."""
     root = "../" * page.path.count("/")
     sections = drop_empty_sections(page.sections)
-    has_charts = _has_chart([section.blocks for section in sections]) or _has_chart(page.values)
-    template = environment().get_template(page.template)
-    return template.render(page=page, sections=sections, root=root, has_charts=has_charts, **{**shared, **page.values})
-
-
-def _has_chart(value: Any) -> bool:
-    """Return whether blocks or values contain a chart with rows."""
-    match value:
-        case Chart():
-            return bool(value.rows)
-        case Fold():
-            return _has_chart(value.blocks)
-        case TemplateBlock():
-            return _has_chart(value.values)
-        case dict():
-            return any(map(_has_chart, value.values()))
-        case list():
-            return any(map(_has_chart, value))
-        case _:
-            return False
+    values = {**shared, **page.values}
+    return environment().get_template(page.template).render(page=page, sections=sections, root=root, **values)
 
 
 def render_data(data: DataFile) -> str:
@@ -133,23 +108,22 @@ def render_data(data: DataFile) -> str:
     return f'{SCRIPT_MARK}dtef.receive("{data.path}","{payload}");\n'
 
 
-def static_files() -> Iterator[tuple[str, str]]:
-    """Yield (path, text) of the files that all pages share: style, scripts, chart definitions and the chart library."""
-    # It loads Altair, which commands and servers without a chart need not wait for.
-    from dtef_pipeline.site.charts import CHARTS, chart_definition
-
-    for name in files("dtef_pipeline.site").joinpath("static").iterdir():
-        if name.name.endswith((".css", ".js")):
-            yield f"static/{name.name}", f"{SCRIPT_MARK}\n{name.read_text(encoding='utf-8')}"
-    definitions = {name: chart_definition(name) for name in CHARTS}
-    yield "static/charts.js", f"{SCRIPT_MARK}dtef.charts={render_script_json(definitions)};\n"
-    yield "static/vega.js", SCRIPT_MARK + _chart_library()
-
-
 @cache
-def _chart_library() -> str:
-    """Build the library, once per process: it takes more than a second."""
+def static_files() -> Sequence[tuple[str, str]]:
+    """Return (path, text) of the files that all pages share: style, scripts, chart definitions and the chart library.
+
+    They are made once per process: the library takes more than a second.
+    """
+    # Commands and servers without a chart need not wait for these.
     import vl_convert
 
-    library: str = vl_convert.javascript_bundle(_FULL_LIBRARY)
-    return library
+    from dtef_pipeline.site.charts import CHARTS, chart_definition
+
+    paths = [path for path in files("dtef_pipeline.site").joinpath("static").iterdir() if path.name.endswith((".css", ".js"))]
+    definitions = {name: chart_definition(name) for name in CHARTS}
+    library = vl_convert.javascript_bundle("window.vegaEmbed=vegaEmbed;")
+    return [
+        *((f"static/{path.name}", f"{SCRIPT_MARK}\n{path.read_text(encoding='utf-8')}") for path in paths),
+        ("static/charts.js", f"{SCRIPT_MARK}dtef.charts={render_script_json(definitions)};\n"),
+        ("static/vega.js", f"{SCRIPT_MARK}{library}"),
+    ]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dtef_pipeline.site.content import DataFile, Page, convert_to_rows, is_unknown
+import pandas as pd
+
+from dtef_pipeline.site.content import DataFile, Page, is_unknown
 from dtef_pipeline.site.contents import FamilyEntry, SiteContents
 from dtef_pipeline.site.paths import COMPARE_PAGE, choose_file_names
 from dtef_pipeline.text.number_words import format_count
@@ -30,25 +32,25 @@ def compare_pages(contents: SiteContents) -> Iterator[Page | DataFile]:
 
 def _build_manifest(contents: SiteContents, family: FamilyEntry, files: dict[str, str]) -> dict[str, Any]:
     """Build the script's initial data: tested differences, and the files of each model's item scores."""
-    comparisons = contents.comparisons(family.name)
+    content = family.content
     tests = [
         [
-            family.content.name_of(row["model"], row["model_variant"]),
-            family.content.name_of(row["other_model"], row["other_variant"]),
+            content.name_of(row["model"], row["model_variant"]),
+            content.name_of(row["other_model"], row["other_variant"]),
             None if is_unknown(row["difference"]) else [row["difference"], row["low"], row["high"]],
             row["verdict"],
-            family.content.setting_text(row),
+            content.setting_text(row),
         ]
-        for row in convert_to_rows(comparisons)
+        for row in contents.comparisons[family.name]
     ]
-    names = sorted(set(family.content.item_scores["model"]))
+    names = sorted(set(content.item_scores["model"]) & set(files))
     return {
         "name": family.name,
         "title": family.site.title,
         "tested": tests,
-        "files": {name: f"compare/{family.name}/{files[name]}.js" for name in names if name in files},
+        "files": {name: f"compare/{family.name}/{files[name]}.js" for name in names},
         "items": f"compare/{family.name}.js",
-        "note": family.content.item_note,
+        "note": content.item_note,
         "places": {name: [row.rank, list(row.score)] for name in files if (row := family.find_board_row(name))},
     }
 
@@ -56,13 +58,12 @@ def _build_manifest(contents: SiteContents, family: FamilyEntry, files: dict[str
 def _build_data_files(family: FamilyEntry, files: dict[str, str]) -> Iterator[DataFile]:
     """Yield the items with labels and pages, once; then each model's scores by item position."""
     scores = family.content.item_scores
-    items = scores.drop_duplicates("item")[["item", "label", "page"]].reset_index(drop=True)
+    items = scores.drop_duplicates("item")[["item", "label", "page"]]
     if not len(items):
         return
     yield DataFile(f"compare/{family.name}.js", items.to_dict("list"))
-    place = {item: index for index, item in enumerate(items["item"])}
-    for name, group in scores.groupby("model", sort=True):
-        if str(name) in files:
-            rows = group[group["score"].notna()]
-            values = {"at": [place[item] for item in rows["item"]], "score": [round(float(mark), 4) for mark in rows["score"]]}
-            yield DataFile(f"compare/{family.name}/{files[str(name)]}.js", values)
+    for name, rows in scores.assign(at=pd.factorize(scores["item"])[0]).groupby("model", sort=True):
+        if path := files.get(str(name)):
+            known = rows[rows["score"].notna()]
+            values = {"at": known["at"].tolist(), "score": known["score"].astype(float).round(4).tolist()}
+            yield DataFile(f"compare/{family.name}/{path}.js", values)

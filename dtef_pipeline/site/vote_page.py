@@ -21,27 +21,22 @@ from dtef_pipeline.text.printable import make_visible
 
 def vote_page(pairs: Sequence[BlindedPair], reviewer_id: str) -> str:
     """Render the page of these pairs for one reviewer; it exports votes as lines for `dtef import votes`."""
-    style, script = (
-        _read_static("static/site.css") + _read_static("templates/vote_page.css"),
-        _read_static("templates/vote_page.js"),
-    )
+    style = _read_static("static/site.css") + _read_static("templates/vote_page.css")
+    script = _read_static("templates/vote_page.js")
     key = f"dtef-votes-{digest(reviewer_id, *(pair.pair_id for pair in pairs))}"
     policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
     texts = [{name: make_visible(text) for name, text in pair.serialize().items()} for pair in pairs]
-    return (
-        environment()
-        .get_template("vote_page.html.j2")
-        .render(
-            policy=policy,
-            title=VOTE_TITLE,
-            style=Markup(style),  # noqa: S704 - files of this package
-            script=Markup(script),  # noqa: S704
-            choices=CHOICE_WORDS,
-            confidences=CONFIDENCE_WORDS,
-            titles=VOTE_FIELD_TITLES,
-            longest=LONGEST_JUSTIFICATION,
-            data={"key": key, "reviewer_id": reviewer_id, "pairs": texts},
-        )
+    template = environment().get_template("vote_page.html.j2")
+    return template.render(
+        policy=policy,
+        title=VOTE_TITLE,
+        style=Markup(style),  # noqa: S704 - files of this package
+        script=Markup(script),  # noqa: S704
+        choices=CHOICE_WORDS,
+        confidences=CONFIDENCE_WORDS,
+        titles=VOTE_FIELD_TITLES,
+        longest=LONGEST_JUSTIFICATION,
+        data={"key": key, "reviewer_id": reviewer_id, "pairs": texts},
     )
 
 

@@ -106,14 +106,14 @@ def board_page(request: Request, services: ServicesDep, holder: OperatorToken, f
     # Pandas and DuckDB are loaded by who asks for the board, not by who starts the server.
     from dtef_pipeline.families import FAMILIES
     from dtef_pipeline.preference.paired_source import OTHER_TOOLS
-    from dtef_pipeline.site.preference_page import PREFERENCE_READ, FamilyNames, build_preference_sections
+    from dtef_pipeline.site.preference_page import PREFERENCE_READ, build_preference_sections
     from resources.warehouse import Warehouse
 
     warehouse, boards, versions = Warehouse(services.settings.warehouse), {}, []
     if warehouse.tables(["preference_scores"]):
         versions = warehouse.rows("preference_scores", columns=["votes_version"])["votes_version"].to_pylist()
         for name in (*(entry.name for entry in FAMILIES if entry.pair_source), OTHER_TOOLS):
-            build = partial(build_preference_sections, family=name, metrics=(), names=FamilyNames(family_title(name)))
+            build = partial(build_preference_sections, family=name, metrics=(), family_title=family_title(name))
             if sections := warehouse.query(build, only=PREFERENCE_READ):
                 boards[name] = sections
     choice = family if family in boards else next(iter(boards), None)

@@ -6,14 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import duckdb
 import pandas as pd
-import pyarrow as pa
 
 from dtef_pipeline.asking.models import COMPUTED_SQL
 from dtef_pipeline.boards.boards import BY_METRIC, NO_RANK
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.cli.terminal import COLUMNS_LINE, compute_terminal_fit
-from dtef_pipeline.drift.subject import Subject
-from dtef_pipeline.report.drift_terminal import build_verdict_frame, format_drift
 from dtef_pipeline.report.terminal import (
     Fit,
     add_ranks,
@@ -141,7 +138,6 @@ def describe_non_answers(connection: duckdb.DuckDBPyConnection, options: SurveyB
 _NOTES = ("note", "consistency_note")
 _MAX_NOTES = 5
 """Most lines on rows whose readable responses differ, and most rows listed per note."""
-_DRIFT_FIRST_OUT = ("odds needed", "first_snapshot", "snapshots", "lowest_snapshot", "highest_snapshot", "lowest", "highest")
 
 
 def render_board(by: str, frame: pd.DataFrame, how: str = "") -> str:
@@ -233,15 +229,6 @@ def _list_names(frame: pd.DataFrame) -> Iterator[str]:
 def _format_list(title: str, lines: Sequence[str]) -> str:
     width = compute_terminal_fit().width
     return "\n".join([wrap_line(title, width), *(wrap_line(f"  {line}", width, 4) for line in lines)]) if lines else ""
-
-
-def render_drift(checks: pa.Table, subject: Subject) -> str:
-    """Return the output of `dtef drift`."""
-    verdicts, keys = build_verdict_frame(checks, subject), subject.keys
-    whose = ("verdict", "all models", *keys.space, "model", "setting", "shift")
-    fit = compute_terminal_fit([name for name in whose if name in verdicts], _DRIFT_FIRST_OUT)
-    text = format_drift(checks, subject, fit)
-    return f"{text}\n{COLUMNS_LINE} drift" if len(verdicts.columns) else text
 
 
 def _fit(view: str, hint: str = "") -> Fit:

@@ -11,7 +11,7 @@ from assets.definitions import defs
 from assets.stage.resources import Store
 from dtef_pipeline.drift.verdict_tables import DRIFT
 from dtef_pipeline.families import SHARED_TABLES
-from resources.warehouse_site import write_site
+from resources.site_writer import write_site
 from tests.dtef_pipeline.cli.commands import ok, refused, use
 from tests.made.qa_scores import keep_in
 from tests.made.qa_suites import made_qa

@@ -225,7 +225,7 @@ def test_drift_comes_first_with_model_direction_size_and_since_when() -> None:
         *nights([0.6] * 12 + [0.7] * 8, model="rose"),
         *nights([0.6] * 19 + [0.1], model="dipped"),
     ]
-    text = build_headline(drift_checks(scores_table(rows), SUBJECT), SUBJECT)
+    text = build_headline(drift_checks(scores_table(rows), SUBJECT).to_pylist(), SUBJECT)
     assert text.startswith("Drift in 2 of 3 series. Largest: fell on S1/country:kenya, context 0, down by 0.")
     assert text.endswith(f"since {label(12)}. 1 more to watch.")
 

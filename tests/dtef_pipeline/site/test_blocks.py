@@ -52,7 +52,7 @@ def test_empty_columns_go_and_what_all_rows_share_is_stated_once() -> None:
     table = Table("T", COLUMNS, rows)
     assert [column.name for column in list_shown_columns(table)] == ["name", "note", "n"]
     assert list_constant_columns(table) == [(COLUMNS[1], "k")]
-    assert footnotes(table) == ["few"]
+    assert footnotes(table) == {"few": False}
 
 
 def test_sections_without_content_are_left_out() -> None:
