@@ -144,8 +144,6 @@ class FamilySite:
     read: Callable[[duckdb.DuckDBPyConnection], FamilyContent]
     subject: Subject
     """The subject of the drift tests."""
-    documents: str = ""
-    """A digest of shown documents that are not in tables, such as the rules of scenarios."""
     partition_words: Callable[[str], str] = str
     """Returns the title of a partition, or of a value of its first level: `GD4, Kenya` for `GD4/country:kenya`."""
     read_partition_titles: Callable[[duckdb.DuckDBPyConnection], Mapping[str, str]] = lambda connection: {}

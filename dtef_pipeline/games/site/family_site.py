@@ -24,7 +24,6 @@ from dtef_pipeline.games.site.league_rows import UNPLAYED_EPISODES, ScenarioResu
 from dtef_pipeline.games.site.model_sections import build_model_sections, rank_models
 from dtef_pipeline.games.site.scenario_page import build_scenario_pages
 from dtef_pipeline.games.tables import GAMES_TABLES
-from dtef_pipeline.identity import digest
 from dtef_pipeline.report.row_reader import StoredRows
 from dtef_pipeline.site.content import Column, Section, Table, convert_to_rows
 from dtef_pipeline.site.family_content import ITEM_COLUMNS, FamilyContent, FamilySite
@@ -88,7 +87,6 @@ def read_games(connection: duckdb.DuckDBPyConnection, documents: GameDocuments) 
 
 def build_games_site(documents: GameDocuments) -> FamilySite:
     """Build the site with the rules and personas of these documents."""
-    texts = [document.model_dump_json() for kind in documents for _, document in sorted(kind.items())]
     return FamilySite(
         "games",
         "Games",
@@ -96,7 +94,6 @@ def build_games_site(documents: GameDocuments) -> FamilySite:
         "persona_results",
         partial(read_games, documents=documents),
         GAMES_WATCHED,
-        digest(texts),
         partition_words=format_scenario_title,
         metric_words=format_ranked_metric,
         describe_watched_setting=describe_watched_setting,
