@@ -5,33 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import duckdb
-import numpy as np
-import pandas as pd
 
 from dtef_pipeline.qa.score_drift import QA_WATCHED
 from dtef_pipeline.qa.site.boards import (
-    SuiteBoard,
+    Boards,
     build_suite_boards,
-    choose_main_boards,
     describe_unscored,
-    format_board_title,
     verdict,
 )
 from dtef_pipeline.qa.site.explorer import build_explorer_files, compute_kept_share
-from dtef_pipeline.qa.site.model_sections import QaModelSections
+from dtef_pipeline.qa.site.model_sections import prepare_model_sections
 from dtef_pipeline.qa.site.qa_labels import (
     describe_watched_setting,
-    format_part_title,
+    format_board_title,
     format_qa_condition,
-    format_suite_title,
     partition_words,
     ranked_metric_words,
 )
-from dtef_pipeline.qa.site.suite_page import build_item_address, build_suites_section, suite_page
-from dtef_pipeline.qa.site.suite_scores import QaScores, SuiteScores
+from dtef_pipeline.qa.site.suite_page import build_suites_section, suite_page
+from dtef_pipeline.qa.site.suite_scores import QaScores
 from dtef_pipeline.qa.site.validity_sections import build_pass_section, build_validity_section
 from dtef_pipeline.qa.tables import QA_TABLES
-from dtef_pipeline.site.content import Column, DataFile, Link, Page, Prose, Section, Table, convert_to_rows
+from dtef_pipeline.site.content import Column, DataFile, Page, Prose, Section, Table, convert_to_rows
 from dtef_pipeline.site.family_content import ITEM_COLUMNS, FamilyContent, FamilySite
 from dtef_pipeline.text.number_words import format_count
 
@@ -53,7 +48,6 @@ _FINDINGS = (
     Column("text", "What was found", "long"),
     Column("file", "File", "code"),
     Column("line", "Line", "count", more=True),
-    Column("item_id", "Item", more=True),
     Column("allowed", "Allowed", "long", more=True),
 )
 _SHOWN_FINDINGS = 500
@@ -63,99 +57,40 @@ def read(connection: duckdb.DuckDBPyConnection) -> FamilyContent:
     """Read the family's pages. `connection` has `qa_scores` and optionally the family's other tables."""
     scores = QaScores(connection)
     boards = build_suite_boards(scores)
-    main = choose_main_boards(boards)
-    missing = list(describe_unscored(scores))
+    suites = build_suites_section(scores, boards)
+    unscored = Section("unscored", "Without a score", [Prose(describe_unscored(scores))])
+    missing = "Answers are scored, but there is no board yet. Run `dtef qa board --refresh` to make it."
     return FamilyContent(
-        verdict(boards)
-        if len(scores.board)
-        else "Answers are scored, but there is no board yet. Run `dtef qa board --refresh` to make it.",
-        [board.board for board in boards],
-        sections=[
-            build_suites_section(scores.suites, main),
-            build_pass_section(scores),
-            build_validity_section(scores),
-            Section("unscored", "Without a score", [Prose(missing)]),
-        ],
-        build_model_sections=QaModelSections(scores, main).build_model_sections,
-        item_scores=item_scores(scores),
+        verdict(boards) if len(scores.board) else missing,
+        list(boards.values()),
+        sections=[suites, build_pass_section(scores), build_validity_section(scores), unscored],
+        build_model_sections=prepare_model_sections(scores, boards),
+        item_scores=scores.item_scores[list(ITEM_COLUMNS)],
         pages=lambda: _build_pages(scores, boards),
-        data=[_build_items_section(scores), _build_findings_section(scores)],
+        data=[suites, _build_findings_section(scores)],
         method=_QA_METHOD,
-        setting_text=format_board_title,
+        setting_text=lambda row: format_board_title(row["first_level"], row["condition"], row["metric"]),
         variants={name: variant for variant, name in scores.names.items()},
     )
 
 
-def _build_pages(scores: QaScores, boards: list[SuiteBoard]) -> Iterator[Page | DataFile]:
+def _build_pages(scores: QaScores, boards: Boards) -> Iterator[Page | DataFile]:
     share = compute_kept_share(scores)
-    for name, suite in scores.suites.items():
-        yield suite_page(scores, suite, [board for board in boards if board.suite == name], share)
+    for suite in scores.suites.values():
+        yield suite_page(scores, suite, boards, share)
         yield from build_explorer_files(scores, suite, share)
-
-
-def item_scores(scores: QaScores) -> pd.DataFrame:
-    """Return every score of each suite's main measure, with ITEM_COLUMNS."""
-    frames = [_build_suite_items(scores, suite) for suite in scores.suites.values() if suite.scores]
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(ITEM_COLUMNS))
-
-
-def _build_suite_items(scores: QaScores, suite: SuiteScores) -> pd.DataFrame:
-    grid = suite.main
-    model, item = np.nonzero(~np.isnan(grid))
-    ids = [str(item_id) for item_id in suite.items["item_id"]]
-    texts = {
-        "item": [f"{suite.suite}/{part}/{item_id}" for part, item_id in zip(suite.items["part"], ids, strict=True)],
-        "label": [f"{format_suite_title(suite.suite)}: {line}" for line in suite.lines],
-        "page": [build_item_address(suite, item_id) for item_id in ids],
-    }
-    names = np.array([scores.names[variant] for variant in suite.models], dtype=object)
-    columns = {name: np.array(values, dtype=object)[item] for name, values in texts.items()}
-    return pd.DataFrame({"model": names[model], **columns, "score": grid[model, item]})
-
-
-def _build_items_section(scores: QaScores) -> Section:
-    """Build the list of suites and parts, with whether their answers are public."""
-    columns = (
-        Column("suite", "Suite"),
-        Column("parts", "Parts", "count", always=True),
-        Column("items", "Items", "count", always=True),
-        Column("models", "Models", "count", always=True),
-        Column("exposure", "Exposure", "long"),
-    )
-    overall = scores.overall
-    exposure = dict(zip(overall["suite"], overall["exposure"], strict=True)) if len(overall) else {}
-    rows = [
-        {
-            "suite": Link(format_suite_title(name), suite.page),
-            "parts": suite.items["part"].nunique(),
-            "items": len(suite.items),
-            "models": len(suite.models),
-            "exposure": exposure.get(name, ""),
-        }
-        for name, suite in scores.suites.items()
-    ]
-    n_exposed = sum(bool(row["exposure"]) for row in rows)
-    answer = f"{format_count(sum(row['items'] for row in rows), 'item')} in {format_count(len(rows), 'suite')}."
-    note = f" Answers of {n_exposed} may be in training data." if n_exposed else ""
-    return Section(
-        "items", "what was asked", [Table("Suites, and whether their answers are public", columns, rows)], answer + note
-    )
 
 
 def _build_findings_section(scores: QaScores) -> Section:
     """Build the list of rows that were left out, and of warnings."""
-    findings = scores.rows.frame("qa_findings")
-    if not len(findings):
-        return Section("findings", "rows set aside", [])
-    frame = findings.sort_values(["level", "suite", "part", "file", "line"], kind="stable")
+    findings = scores.rows.frame("qa_findings").sort_values(["level", "suite", "part", "file", "line"], kind="stable")
+    where = [partition_words(f"{suite}/{part}") for suite, part in zip(findings["suite"], findings["part"], strict=True)]
+    rows = convert_to_rows(findings.assign(where=where).head(_SHOWN_FINDINGS))
     errors = int((findings["level"] == "error").sum())
-    rows = [
-        {**row, "where": f"{format_suite_title(str(row['suite']))}, {format_part_title(str(row['part']))}"}
-        for row in convert_to_rows(frame.head(_SHOWN_FINDINGS))
-    ]
     answer = f"{format_count(errors, 'row')} of files left out, {format_count(len(findings) - errors, 'warning')}."
-    note = "" if len(findings) <= _SHOWN_FINDINGS else f" The first {_SHOWN_FINDINGS} are shown; the table qa_findings has all."
-    return Section("findings", "rows set aside", [Table("Findings, errors first", _FINDINGS, rows, first=10)], answer + note)
+    note = f" The first {_SHOWN_FINDINGS} are shown; the table qa_findings has all." if len(findings) > _SHOWN_FINDINGS else ""
+    table = Table("Findings, errors first", _FINDINGS, rows, first=10)
+    return Section("findings", "rows set aside", [table], answer + note if rows else "")
 
 
 QA_SITE = FamilySite(
