@@ -22,17 +22,11 @@ _BOARD_COLUMNS = (
     Column("coverage", "Coverage", "percent", "Share of the items that were to be scored that the model has a score for"),
     Column("parse_rate", "Read", "percent", "Share of the scored responses that could be read"),
     Column("macro", "Mean of groups", "score", "Mean over subjects or transcripts of their means over items", more=True),
-    Column("n_failed", "Without a score", "count", "Responses for which a judge, a sandbox or a call failed", more=True),
-    Column("n_uncited", "Cite nothing", "count", "Responses without a quotation, and so without a score", more=True),
 )
-_COMPLETE = {"coverage": 1, "parse_rate": 1, "n_failed": 0, "n_uncited": 0}
-"""By column, the value that needs no mention."""
 _BOARD_MEANING = (
     "A score is the mean over items, with its 95% interval. A response that cannot be read counts 0; a response without a score for "
     "another reason is left out. Each condition and each way of scoring has a board of its own."
 )
-
-
 Boards = Mapping[BoardKey, RankedBoard]
 """Boards suite by suite, the main one of each first."""
 
@@ -54,7 +48,7 @@ def build_suite_boards(scores: QaScores) -> Boards:
 
 def _build_ranked_board(rows: pd.DataFrame, id: str, title: str, key: BoardKey) -> RankedBoard:
     frame = rows.sort_values(["rank", "score", "model"], ascending=[True, False, True], na_position="last", kind="stable")
-    names = {name for name, value in _COMPLETE.items() if (frame[name].fillna(value) != value).any()} | {"n_items"}
+    names = {"n_items"} | {name for name in ("coverage", "parse_rate") if (frame[name] < 1).any()}
     names |= {"macro"} if (frame["n_clusters"] != frame["n_items"]).any() else set()
     columns = [column for column in _BOARD_COLUMNS if column.name in names]
     words = "; ".join(filter(None, (measure_words(key.metric), *frame["exposure"].head(1))))

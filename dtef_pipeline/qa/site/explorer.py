@@ -39,43 +39,30 @@ _BATCH = "batch_of_qa_items"
 """Table of the connection with the items to read: `place`, suite, part, item_id, and `is_kept` (whether texts of responses are read)."""
 
 
-def _collect(name: str, table: str, fields: str, order: str, items: str = "kept") -> str:
-    """Return SQL that collects the rows of a table on each response to the items in a list of structures."""
-    return f"""{name} AS (
-        SELECT {_RESPONSE}, list(struct_pack({fields}) ORDER BY {order}) AS {name}
-        FROM {table} SEMI JOIN {items} USING ({_ITEM}) GROUP BY ALL)"""
-
-
 def _cut(column: str, limit: int = OTHER_CHARACTERS) -> str:
     """Return SQL of a text with at most `limit` characters as a field of a structure."""
     return f"{column} := {build_cut_sql(column, limit)}"
 
 
-_SCORES = _collect(
-    "scores",
-    "qa_scores",
-    f"scorer, metric, measured_by, status := nullif(status, 'ok'), score, read_by, flags, {_cut('detail')}, {_cut('reason')}",
-    f"list_position({list(METRICS_FIRST)}, metric), metric, measured_by",
-    _BATCH,
-)
-_JUDGED = _collect(
-    "judged",
-    "qa_judgements",
-    f"evaluator, judge_model, score, reason, attempts, self_judged, {_cut('explanation')}, {_cut('error')}, "
-    f"raw := CASE WHEN score IS NULL THEN [left(reply, {OTHER_CHARACTERS}) FOR reply IN raw] END",
-    "evaluator, judge_variant",
-)
-_RUN = _collect(
-    "run", "qa_executions", f"verdict, {_cut('message', RESPONSE_CHARACTERS)}, wall_s, isolation, python", "program_hash"
-)
-_QUOTED = _collect(
-    "quoted",
-    "qa_citations",
-    f'{_cut("source_index")}, doc_id, {_cut("quote")}, exact, relaxed, reason, "begin", "end"',
-    "position",
-)
 _READ_ITEMS = f"""
-    WITH kept AS (FROM {_BATCH} WHERE is_kept), {_SCORES}, {_JUDGED}, {_RUN}, {_QUOTED},
+    WITH kept AS (FROM {_BATCH} WHERE is_kept),
+    scores AS (
+        SELECT {_RESPONSE}, list(struct_pack(scorer, metric, measured_by, status := nullif(status, 'ok'), score, read_by, flags,
+            {_cut("detail")}, {_cut("reason")})
+            ORDER BY list_position({list(METRICS_FIRST)}, metric), metric, measured_by) AS scores
+        FROM qa_scores SEMI JOIN {_BATCH} USING ({_ITEM}) GROUP BY ALL),
+    judged AS (
+        SELECT {_RESPONSE}, list(struct_pack(evaluator, judge_model, score, reason, attempts, self_judged,
+            {_cut("explanation")}, {_cut("error")}, raw := CASE WHEN score IS NULL THEN [left(reply, {OTHER_CHARACTERS}) FOR reply IN raw] END)
+            ORDER BY evaluator, judge_variant) AS judged
+        FROM qa_judgements SEMI JOIN kept USING ({_ITEM}) GROUP BY ALL),
+    run AS (
+        SELECT {_RESPONSE}, list(struct_pack(verdict, {_cut("message", RESPONSE_CHARACTERS)}, wall_s, isolation, python)) AS run
+        FROM qa_executions SEMI JOIN kept USING ({_ITEM}) GROUP BY ALL),
+    quoted AS (
+        SELECT {_RESPONSE}, list(struct_pack({_cut("source_index")}, doc_id, {_cut("quote")}, exact, relaxed, reason, "begin", "end")
+            ORDER BY position) AS quoted
+        FROM qa_citations SEMI JOIN kept USING ({_ITEM}) GROUP BY ALL),
     said AS (
         SELECT {_ITEM}, list(struct_pack(model := model_variant, condition, draw := nullif(draw, 0), snapshot,
             text := CASE WHEN is_kept THEN left(response, {RESPONSE_CHARACTERS}) END,
@@ -176,7 +163,7 @@ def _drop_empty(value: Any, words: Mapping[str, Callable[[str], str]]) -> Any:
 
 def _build_index(scores: QaScores, suite: SuiteScores) -> dict[str, Any]:
     """Build the list of items with the score of each model under each measure."""
-    places, parts = pd.factorize(suite.items["part"])
+    places = {part: place for place, part in enumerate(suite.parts)}
     labels = [", ".join(filter(None, (format_metric(key.metric), format_qa_condition(key.condition)))) for key in suite.keys]
     measures, grids = [], []
     for key, label in zip(suite.keys, labels, strict=True):
@@ -187,10 +174,10 @@ def _build_index(scores: QaScores, suite: SuiteScores) -> dict[str, Any]:
         grids.append(grid.astype(object).where(grid.notna(), None).to_numpy().tolist())
     return {
         "models": [scores.names[variant] for variant in suite.models],
-        "parts": [[part, format_part_title(part)] for part in parts],
+        "parts": [[part, format_part_title(part)] for part in suite.parts],
         "measures": measures,
         "ids": list(suite.items["item_id"]),
-        "part": places.tolist(),
+        "part": [places[part] for part in suite.items["part"]],
         "lines": list(suite.items["line"]),
         "scores": grids,
     }

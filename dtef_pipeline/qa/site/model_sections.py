@@ -51,7 +51,7 @@ def _compare_parts(scores: QaScores, boards: Boards) -> pd.DataFrame:
     links = []
     for suite, part in zip(frame["suite"], frame["part"], strict=True):
         title, page = scores.suites[suite].link
-        links.append(Link(title if scores.suites[suite].has_one_part else f"{title}: {format_part_title(part)}", page))
+        links.append(Link(title if len(scores.suites[suite].parts) == 1 else f"{title}: {format_part_title(part)}", page))
     return frame.assign(part=links)
 
 

@@ -31,10 +31,7 @@ SHOWN_RUN = "suite, part, condition, model_variant, snapshot"
 """Key of a run among the runs of all parts."""
 _MAKE_SHOWN_RUNS = f"""
     CREATE OR REPLACE TEMP TABLE {SHOWN_RUNS} AS
-    WITH scored AS (
-        SELECT DISTINCT suite::VARCHAR AS suite, part::VARCHAR AS part, condition::VARCHAR AS condition,
-            model_variant::VARCHAR AS model_variant, snapshot::VARCHAR AS snapshot
-        FROM {QA_LATEST})
+    WITH scored AS (SELECT DISTINCT {SHOWN_RUN} FROM {QA_LATEST})
     FROM scored UNION ALL
     SELECT suite, part, condition, model_variant, coalesce(arg_max(snapshot, answered_at), max(snapshot)) FROM qa_responses
     ANTI JOIN scored USING (suite, part, condition, model_variant) GROUP BY ALL
@@ -42,7 +39,7 @@ _MAKE_SHOWN_RUNS = f"""
 """The runs that boards read, and the latest run of what has no score."""
 _MAKE_SHOWN_ITEMS = f"""
     CREATE OR REPLACE TEMP TABLE {SHOWN_ITEMS} AS
-    WITH scored AS (SELECT DISTINCT suite::VARCHAR AS suite, part::VARCHAR AS part, item_id FROM {QA_LATEST})
+    WITH scored AS (SELECT DISTINCT suite, part, item_id FROM {QA_LATEST})
     SELECT suite, part, item_id, row_number() OVER (PARTITION BY suite ORDER BY part, position NULLS LAST, item_id) - 1 AS place,
         coalesce(left(text, {4 * LINE_CHARACTERS}), '') AS text,
         left(concat_ws(' ', text, array_to_string(options, ' ')), {SEARCHED_CHARACTERS}) AS words
@@ -55,6 +52,10 @@ _MEAN_SCORES = f"""
         CASE WHEN count(score) = 0 THEN {NO_SCORE} WHEN bool_and(status = 'unparseable') THEN {UNREAD_SCORE}
             ELSE round(avg(score), 4) END AS score
     FROM {QA_LATEST} JOIN {SHOWN_ITEMS} USING (suite, part, item_id) WHERE suite = ? GROUP BY ALL ORDER BY ALL
+"""
+_VARIANTS = f"""
+    SELECT DISTINCT model::VARCHAR AS model, model_variant::VARCHAR AS model_variant FROM {QA_LATEST}
+    UNION SELECT DISTINCT model, model_variant FROM qa_responses
 """
 
 
@@ -97,9 +98,9 @@ class SuiteScores:
         """Its title with its page."""
         return Link(format_suite_title(self.suite), f"qa/suites/{self.file}.html")
 
-    @property
-    def has_one_part(self) -> bool:
-        return len({*self.items["part"]}) < 2
+    @cached_property
+    def parts(self) -> list[str]:
+        return list(dict.fromkeys(self.items["part"]))
 
     @cached_property
     def main(self) -> pd.DataFrame:
@@ -127,12 +128,7 @@ class QaScores:
         connection.register(QA_LATEST, load_latest_scores(connection))
         connection.execute(_MAKE_SHOWN_RUNS)
         connection.execute(_MAKE_SHOWN_ITEMS)
-        variants = rename_variants(
-            connection.sql(
-                f"SELECT DISTINCT model::VARCHAR AS model, model_variant::VARCHAR AS model_variant FROM {QA_LATEST} "
-                "UNION SELECT DISTINCT model, model_variant FROM qa_responses"
-            ).df()
-        )
+        variants = rename_variants(connection.sql(_VARIANTS).df())
         self.names: dict[str, str] = dict(zip(variants["model_variant"], variants["model"], strict=True))
         board = self.rows.frame("qa_board")
         texts = {name: board[name].fillna("") for name in ("condition", "metric", "measured_by", "note", "exposure")}

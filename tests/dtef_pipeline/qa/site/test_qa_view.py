@@ -73,7 +73,7 @@ def test_a_board_has_ranks_coverage_and_only_columns_that_say_something(view: Fa
     assert (best.model, best.rank, best.score.value) == ("best", 1, 0.75)
     assert (worst.model, worst.rank, worst.more["coverage"]) == ("worst", None, 0.75)
     assert worst.note.endswith("not ranked: it has scores for 3 of 4 items, at least 9 of 10 are needed")
-    assert [column.name for column in judged.columns] == ["n_items", "coverage", "n_failed"]
+    assert [column.name for column in judged.columns] == ["n_items", "coverage"]
     assert "parse_rate" in [column.name for column in view.boards[0].columns], "an answer was cut"
     assert "macro" in [column.name for column in view.boards[3].columns], "subjects have several items"
 
@@ -161,13 +161,12 @@ def test_transcripts_stand_by_name_and_one_that_nobody_cites_has_no_score(pages:
     assert rows(retrieval)[0]["precision"] == 0.5
 
 
-def test_the_hardest_items_come_first_and_lead_to_the_explorer(pages: dict[str, Page], alone: FamilyContent) -> None:
-    found = section(pages["qa/suites/gsm8k.html"].sections, "hardest")
-    assert found.answer == "No model is right on 1 of 4 items; every model is right on 0."
-    first = rows(found)[0]
-    assert first["item"] == Link("gsm8k/3", "qa/suites/gsm8k.html#item=gsm8k%2F3")
-    assert (first["right"], first["score"]) == ("0 of 2", 0.0)
-    assert section(pages_of(alone)["qa/suites/gsm8k.html"].sections, "hardest").is_empty
+def test_the_list_of_items_counts_those_that_no_model_and_every_model_is_right_on(pages: dict[str, Page]) -> None:
+    answers = {suite: section(pages[f"qa/suites/{suite}.html"].sections, "items").answer for suite in ("gsm8k", "mmlu")}
+    assert answers["gsm8k"].endswith("No model is right on 1 of them, every model on 0.")
+    assert answers["mmlu"] == (
+        "12 items: open one to see what each model answered. No model is right on 0 of them, every model on 3."
+    )
 
 
 def test_a_model_is_seen_against_the_mean_of_the_others(view: FamilyContent) -> None:
