@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pandas as pd
 
 from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.qa.site.qa_labels import format_board_title, format_suite_title, measure_words, scorer_words
 from dtef_pipeline.qa.site.suite_scores import BoardKey, QaScores
-from dtef_pipeline.qa.tables import OF_ONE_BOARD
 from dtef_pipeline.site.content import Column, Estimate, convert_to_rows
 from dtef_pipeline.site.family_content import BoardRow, RankedBoard
 from dtef_pipeline.site.leaderboard import describe_best_of_models
@@ -27,17 +26,15 @@ _BOARD_MEANING = (
     "A score is the mean over items, with its 95% interval. A response that cannot be read counts 0; a response without a score for "
     "another reason is left out. Each condition and each way of scoring has a board of its own."
 )
-Boards = Mapping[BoardKey, RankedBoard]
+Boards = dict[BoardKey, RankedBoard]
 """Boards suite by suite, the main one of each first."""
 
 
 def build_suite_boards(scores: QaScores) -> Boards:
     """Build every board with a score. Boards of suites without scores are left out."""
-    overall = scores.select_cut("overall")
-    frames = {key: key.select(overall) for suite in scores.suites.values() for key in suite.keys}
-    frames = {key: frame for key, frame in frames.items() if frame["score"].notna().any()}
+    frames = {key: frame for key, frame in _select_frames(scores).items() if frame["score"].notna().any()}
     titles = [format_board_title(*key[:3]) for key in frames]
-    boards: dict[BoardKey, RankedBoard] = {}
+    boards: Boards = {}
     for (key, frame), title in zip(frames.items(), titles, strict=True):
         number = 1 + sum(other.suite == key.suite for other in boards)
         id = scores.suites[key.suite].file + (f"-{number}" if number > 1 else "")
@@ -101,11 +98,16 @@ def _describe_best(names: Sequence[str], suites: Sequence[str], ranked: Mapping[
     return f"{names[0]} is best in {scope}, {lead}"
 
 
-def describe_unscored(scores: QaScores) -> list[str]:
+def describe_unscored(scores: QaScores) -> Iterator[str]:
     """Describe the boards without any score."""
-    lines = []
-    for (suite, condition, metric, _), rows in scores.select_cut("overall").groupby(list(OF_ONE_BOARD), sort=True):
-        if rows["score"].isna().all():
-            notes = "; ".join(dict.fromkeys(filter(None, rows["note"])))
-            lines.append(f"{format_board_title(suite, condition, metric)}: no score{', ' if notes else ''}{notes}.")
-    return lines
+    for key, frame in _select_frames(scores).items():
+        if frame["score"].isna().all():
+            words = ", ".join(["no score", *dict.fromkeys(filter(None, frame["note"]))])
+            yield f"{format_board_title(*key[:3])}: {words}."
+
+
+def _select_frames(scores: QaScores) -> dict[BoardKey, pd.DataFrame]:
+    """Return the rows of each board, the main one of each suite first."""
+    overall = scores.select_cut("overall")
+    keys = [key for suite in scores.suites.values() for key in suite.keys]
+    return {key: frame for key in keys if len(frame := key.select(overall))}

@@ -123,7 +123,8 @@ def build_explorer_files(scores: QaScores, suite: SuiteScores, share: float) -> 
     items = suite.items.assign(is_kept=[is_kept(suite.suite, item, share) for item in suite.items["item_id"]])
     entries = _read_items(scores, suite, items)
     for number, begin in enumerate(range(0, len(items), size), 1):
-        group, shown = list(islice(entries, size)), {}
+        group = list(islice(entries, size))
+        shown: dict[str, Any] = {}
         for entry, part in zip(group, items["part"].iloc[begin : begin + size], strict=True):
             ids = [chunk["doc_id"] for asked in entry.get("asked", ()) for chunk in asked.get("chunks", ())]
             shown |= {name: passages[part, name] for name in ids if (part, name) in passages}

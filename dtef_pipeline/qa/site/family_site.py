@@ -90,7 +90,7 @@ def read(connection: duckdb.DuckDBPyConnection) -> FamilyContent:
     scores = QaScores(connection)
     boards = build_suite_boards(scores)
     suites = _build_suites_section(scores, boards)
-    unscored = Section("unscored", "Without a score", [Prose(describe_unscored(scores))])
+    unscored = Section("unscored", "Without a score", [Prose(list(describe_unscored(scores)))])
     missing = "Answers are scored, but there is no board yet. Run `dtef qa board --refresh` to make it."
     return FamilyContent(
         verdict(boards) if len(scores.board) else missing,

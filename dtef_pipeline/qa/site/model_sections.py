@@ -52,7 +52,7 @@ def _compare_parts(scores: QaScores, boards: Boards) -> pd.DataFrame:
     for suite, part in zip(frame["suite"], frame["part"], strict=True):
         title, page = scores.suites[suite].link
         links.append(Link(title if len(scores.suites[suite].parts) == 1 else f"{title}: {format_part_title(part)}", page))
-    return frame.assign(part=links)
+    return frame.assign(part=pd.Series(links, frame.index, dtype=object))
 
 
 def _find_worst_items(scores: QaScores) -> pd.DataFrame:
