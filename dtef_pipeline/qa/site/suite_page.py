@@ -89,14 +89,16 @@ def _build_heat_table(page: str, board: RankedBoard, frame: pd.DataFrame, cut: s
 def _build_explorer_section(scores: QaScores, suite: SuiteScores, share: float) -> Section:
     """Build the section that opens items. Its answer counts the items that no model, and that every model is right on."""
     right = (suite.main["score"] >= RIGHT_FROM).groupby(suite.main["place"])
-    counts = (
-        f"No model is right on {(~right.any()).sum():,} of them, every model on {right.all().sum():,}." if len(right) else ""
-    )
-    words = f"Texts of responses are kept for a random sample of {show(share, 'percent')} of the items; scores for all."
-    answer = f"{format_count(len(suite.items), 'item')}: open one to see what each model answered."
+    sentences = [f"{format_count(len(suite.items), 'item')}: open one to see what each model answered."]
+    if len({*suite.main["model_variant"]}) > 1:
+        none, every = (~right.any()).sum(), right.all().sum()
+        sentences.append(f"No model is right on {none:,} of them, every model on {every:,}.")
+    if share < 1:
+        kept = show(share, "percent")
+        sentences.append(f"Texts of responses are kept for a random sample of {kept} of the items; scores for all.")
     values = {"folder": f"qa/suites/{suite.file}", "sample": sample_items(scores, suite, share), "n": len(suite.items)}
     block = TemplateBlock("qa/explorer.html.j2", values)
-    return Section("items", "Every item", [block], " ".join(filter(None, (answer, counts, words if share < 1 else ""))))
+    return Section("items", "Every item", [block], " ".join(sentences))
 
 
 def _build_retrieval_section(scores: QaScores, suite: str) -> Section:
