@@ -3,37 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import duckdb
-import numpy as np
-import pandas as pd
 
 from dtef_pipeline.qa.score_drift import QA_WATCHED
-from dtef_pipeline.qa.site.boards import (
-    SuiteBoard,
-    build_suite_boards,
-    choose_main_boards,
-    describe_unscored,
-    format_board_title,
-    verdict,
-)
+from dtef_pipeline.qa.site.boards import Boards, build_suite_boards, choose_main_keys, describe_unscored, verdict
 from dtef_pipeline.qa.site.explorer import build_explorer_files, compute_kept_share
-from dtef_pipeline.qa.site.model_sections import QaModelSections
+from dtef_pipeline.qa.site.model_sections import prepare_model_sections
 from dtef_pipeline.qa.site.qa_labels import (
+    CHECK_WORDS,
     describe_watched_setting,
-    format_part_title,
+    format_board_title,
     format_qa_condition,
-    format_suite_title,
     partition_words,
     ranked_metric_words,
 )
-from dtef_pipeline.qa.site.suite_page import build_item_address, build_suites_section, suite_page
-from dtef_pipeline.qa.site.suite_scores import QaScores, SuiteScores
-from dtef_pipeline.qa.site.validity_sections import build_pass_section, build_validity_section
+from dtef_pipeline.qa.site.suite_page import suite_page
+from dtef_pipeline.qa.site.suite_scores import QaScores
 from dtef_pipeline.qa.tables import QA_TABLES
-from dtef_pipeline.site.content import Column, DataFile, Link, Page, Prose, Section, Table, convert_to_rows
+from dtef_pipeline.site.content import Column, DataFile, Estimate, Page, Prose, Section, Table, convert_to_rows
 from dtef_pipeline.site.family_content import ITEM_COLUMNS, FamilyContent, FamilySite
-from dtef_pipeline.text.number_words import format_count
+from dtef_pipeline.site.number_text import show
+from dtef_pipeline.text.number_words import format_count, list_first_names
 
 _QA_METHOD = (
     "Each response to an item is read by the scorer of its type: a letter or an option, a number, the tests of a program, the words of a metric "
@@ -53,8 +45,42 @@ _FINDINGS = (
     Column("text", "What was found", "long"),
     Column("file", "File", "code"),
     Column("line", "Line", "count", more=True),
-    Column("item_id", "Item", more=True),
     Column("allowed", "Allowed", "long", more=True),
+)
+_SUITE_COLUMNS = (
+    Column("suite", "Suite"),
+    Column("parts", "Parts", "count", always=True),
+    Column("items", "Items", "count", always=True),
+    Column("models", "Models", "count", always=True),
+    Column("best", "Best model", "model", always=True),
+    Column("score", "Its score", "score"),
+    Column("exposure", "Exposure", "long"),
+)
+_VALIDITY_HOW = (
+    "Order of the options: how far a model's mean moves when the options are shown in another order. Judge against the number: how often a "
+    "judge and the number in the answer disagree. Same maker: judgements by a model of the maker of the judged one. Length: the rank "
+    "correlation of a judge's score with the length of the answer."
+)
+_VALIDITY_COLUMNS = (
+    Column("check", "Check"),
+    Column("suite", "Suite"),
+    Column("model", "Model", "model"),
+    Column("value", "Value", "number", "A range of means, a share, or a rank correlation", ends=("low", "high")),
+    Column("is_suspect", "Look into it", always=True),
+    Column("n", "Rests on", "count", "Items, judgements or responses", more=True),
+    Column("condition", "Condition"),
+    Column("metric", "Metric"),
+    Column("note", "Note", "note"),
+)
+_PROGRAM_COLUMNS = (
+    Column("model", "Model", "model"),
+    Column("suite", "Suite"),
+    Column("part", "Part"),
+    Column("k", "k", "count", always=True),
+    Column("pass_at_k", "pass@k", "score", ends=("pass_low", "pass_high")),
+    Column("n_items", "Items", "count", always=True),
+    Column("condition", "Condition"),
+    Column("note", "Note", "note"),
 )
 _SHOWN_FINDINGS = 500
 
@@ -63,99 +89,87 @@ def read(connection: duckdb.DuckDBPyConnection) -> FamilyContent:
     """Read the family's pages. `connection` has `qa_scores` and optionally the family's other tables."""
     scores = QaScores(connection)
     boards = build_suite_boards(scores)
-    main = choose_main_boards(boards)
-    missing = list(describe_unscored(scores))
+    suites = _build_suites_section(scores, boards)
+    unscored = Section("unscored", "Without a score", [Prose(list(describe_unscored(scores)))])
+    missing = "Answers are scored, but there is no board yet. Run `dtef qa board --refresh` to make it."
     return FamilyContent(
-        verdict(boards)
-        if len(scores.board)
-        else "Answers are scored, but there is no board yet. Run `dtef qa board --refresh` to make it.",
-        [board.board for board in boards],
-        sections=[
-            build_suites_section(scores.suites, main),
-            build_pass_section(scores),
-            build_validity_section(scores),
-            Section("unscored", "Without a score", [Prose(missing)]),
-        ],
-        build_model_sections=QaModelSections(scores, main).build_model_sections,
-        item_scores=item_scores(scores),
+        verdict(boards) if len(scores.board) else missing,
+        list(boards.values()),
+        sections=[suites, _build_pass_section(scores), _build_validity_section(scores), unscored],
+        build_model_sections=prepare_model_sections(scores, boards),
+        item_scores=scores.item_scores[list(ITEM_COLUMNS)],
         pages=lambda: _build_pages(scores, boards),
-        data=[_build_items_section(scores), _build_findings_section(scores)],
+        data=[suites, _build_findings_section(scores)],
         method=_QA_METHOD,
-        setting_text=format_board_title,
+        setting_text=lambda row: format_board_title(row["first_level"], row["condition"], row["metric"]),
         variants={name: variant for variant, name in scores.names.items()},
     )
 
 
-def _build_pages(scores: QaScores, boards: list[SuiteBoard]) -> Iterator[Page | DataFile]:
+def _build_pages(scores: QaScores, boards: Boards) -> Iterator[Page | DataFile]:
     share = compute_kept_share(scores)
-    for name, suite in scores.suites.items():
-        yield suite_page(scores, suite, [board for board in boards if board.suite == name], share)
+    for suite in scores.suites.values():
+        yield suite_page(scores, suite, boards, share)
         yield from build_explorer_files(scores, suite, share)
 
 
-def item_scores(scores: QaScores) -> pd.DataFrame:
-    """Return every score of each suite's main measure, with ITEM_COLUMNS."""
-    frames = [_build_suite_items(scores, suite) for suite in scores.suites.values() if suite.scores]
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(ITEM_COLUMNS))
-
-
-def _build_suite_items(scores: QaScores, suite: SuiteScores) -> pd.DataFrame:
-    grid = suite.main
-    model, item = np.nonzero(~np.isnan(grid))
-    ids = [str(item_id) for item_id in suite.items["item_id"]]
-    texts = {
-        "item": [f"{suite.suite}/{part}/{item_id}" for part, item_id in zip(suite.items["part"], ids, strict=True)],
-        "label": [f"{format_suite_title(suite.suite)}: {line}" for line in suite.lines],
-        "page": [build_item_address(suite, item_id) for item_id in ids],
-    }
-    names = np.array([scores.names[variant] for variant in suite.models], dtype=object)
-    columns = {name: np.array(values, dtype=object)[item] for name, values in texts.items()}
-    return pd.DataFrame({"model": names[model], **columns, "score": grid[model, item]})
-
-
-def _build_items_section(scores: QaScores) -> Section:
-    """Build the list of suites and parts, with whether their answers are public."""
-    columns = (
-        Column("suite", "Suite"),
-        Column("parts", "Parts", "count", always=True),
-        Column("items", "Items", "count", always=True),
-        Column("models", "Models", "count", always=True),
-        Column("exposure", "Exposure", "long"),
-    )
-    overall = scores.overall
-    exposure = dict(zip(overall["suite"], overall["exposure"], strict=True)) if len(overall) else {}
-    rows = [
-        {
-            "suite": Link(format_suite_title(name), suite.page),
-            "parts": suite.items["part"].nunique(),
-            "items": len(suite.items),
-            "models": len(suite.models),
-            "exposure": exposure.get(name, ""),
-        }
-        for name, suite in scores.suites.items()
-    ]
+def _build_suites_section(scores: QaScores, boards: Boards) -> Section:
+    """Build the list of suites with links to their pages, their best models, and whether their answers are public."""
+    main = choose_main_keys(boards)
+    rows: list[dict[str, Any]] = []
+    for name, suite in scores.suites.items():
+        best = boards[main[name]].models[:1] if name in main else []
+        rows.append(
+            {
+                "suite": suite.link,
+                "parts": len(suite.parts),
+                "items": len(suite.items),
+                "models": len(suite.models),
+                **({"best": best[0].model, "score": best[0].score} if best else {}),
+                "exposure": scores.exposure.get(name),
+            }
+        )
+    answer = f"{format_count(len(rows), 'suite')} with {format_count(sum(row['items'] for row in rows), 'item')}: each page opens every item."
     n_exposed = sum(bool(row["exposure"]) for row in rows)
-    answer = f"{format_count(sum(row['items'] for row in rows), 'item')} in {format_count(len(rows), 'suite')}."
     note = f" Answers of {n_exposed} may be in training data." if n_exposed else ""
-    return Section(
-        "items", "what was asked", [Table("Suites, and whether their answers are public", columns, rows)], answer + note
-    )
+    return Section("suites", "Suites", [Table("Suites", _SUITE_COLUMNS, rows)], answer + note)
+
+
+def _build_validity_section(scores: QaScores) -> Section:
+    """Build the section on factors other than the answer that affect scores, warnings first."""
+    frame = scores.rows.frame("qa_validity").sort_values("is_suspect", ascending=False, kind="stable")
+    rows = scores.read_rows(frame.assign(check=frame["check"].replace(CHECK_WORDS)))
+    warnings = [
+        f"{row['check']} ({row['model']}, {show(Estimate.from_row(row, 'value', 'low', 'high'), 'number')})"
+        for row in rows
+        if row["is_suspect"]
+    ]
+    names = f" {list_first_names(warnings, 2, '; ')}." if warnings else ""
+    answer = f"Needs a look: {len(warnings)} of {format_count(len(rows), 'check')}.{names}" if rows else ""
+    table = Table("Checks, warnings first", _VALIDITY_COLUMNS, rows, first=15)
+    return Section("validity", "Validity of the scores", [table], answer, _VALIDITY_HOW if rows else "")
+
+
+def _build_pass_section(scores: QaScores) -> Section:
+    """Build the section on pass@k of every model and suite of programs; rows without an item with enough draws are left out."""
+    frame = scores.rows.frame("qa_pass_at_k")
+    rows = scores.read_rows(frame[frame["n_items"] > 0])
+    best = max(rows, key=lambda row: (row["k"], row["pass_at_k"]), default=None)
+    answer = f"Best at k = {best['k']}: {best['model']}, {show(best['pass_at_k'], 'score')}." if best else ""
+    caption = "The chance that at least one of k programs for an item passes its tests"
+    return Section("pass-at-k", "pass@k", [Table(caption, _PROGRAM_COLUMNS, rows, first=15)], answer)
 
 
 def _build_findings_section(scores: QaScores) -> Section:
     """Build the list of rows that were left out, and of warnings."""
-    findings = scores.rows.frame("qa_findings")
-    if not len(findings):
-        return Section("findings", "rows set aside", [])
-    frame = findings.sort_values(["level", "suite", "part", "file", "line"], kind="stable")
+    findings = scores.rows.frame("qa_findings").sort_values(["level", "suite", "part", "file", "line"], kind="stable")
+    where = [partition_words(f"{suite}/{part}") for suite, part in zip(findings["suite"], findings["part"], strict=True)]
+    rows = convert_to_rows(findings.assign(where=where).head(_SHOWN_FINDINGS))
     errors = int((findings["level"] == "error").sum())
-    rows = [
-        {**row, "where": f"{format_suite_title(str(row['suite']))}, {format_part_title(str(row['part']))}"}
-        for row in convert_to_rows(frame.head(_SHOWN_FINDINGS))
-    ]
     answer = f"{format_count(errors, 'row')} of files left out, {format_count(len(findings) - errors, 'warning')}."
-    note = "" if len(findings) <= _SHOWN_FINDINGS else f" The first {_SHOWN_FINDINGS} are shown; the table qa_findings has all."
-    return Section("findings", "rows set aside", [Table("Findings, errors first", _FINDINGS, rows, first=10)], answer + note)
+    note = f" The first {_SHOWN_FINDINGS} are shown; the table qa_findings has all." if len(findings) > _SHOWN_FINDINGS else ""
+    table = Table("Findings, errors first", _FINDINGS, rows, first=10)
+    return Section("findings", "rows set aside", [table], answer + note if rows else "")
 
 
 QA_SITE = FamilySite(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
+from functools import cache
 
 from dtef_pipeline.text.number_words import format_count
 
@@ -18,15 +20,12 @@ _WAY_WORDS = {
     "remote": "passages of a server",
 }
 _METRIC_WORDS = {
-    "correct": ("correct answers", "Share of correct answers, 0-1, higher is better"),
-    "passed": ("programs that pass", "Share of programs that pass their tests, 0-1, higher is better"),
-    "score": ("score", "Mean score of the answers, 0-1, higher is better"),
-    "judged": ("judged", "Mean score that judges give, 0-1, higher is better"),
-    "existence": ("exact quotations", "Share of quotations found exactly, 0-1, higher is better"),
-    "existence_relaxed": (
-        "quotations",
-        "Share of quotations found apart from case, marks and white space, 0-1, higher is better",
-    ),
+    "correct": ("correct answers", "Share of correct answers"),
+    "passed": ("programs that pass", "Share of programs that pass their tests"),
+    "score": ("score", "Mean score of the answers"),
+    "judged": ("judged", "Mean score that judges give"),
+    "existence": ("exact quotations", "Share of quotations found exactly"),
+    "existence_relaxed": ("quotations", "Share of quotations found apart from case, marks and white space"),
 }
 CHECK_WORDS = {
     "position_bias": "Order of the options moves the mean",
@@ -35,8 +34,6 @@ CHECK_WORDS = {
     "judge_failures": "Judgements that failed",
     "length_and_semantic": "Longer answers score higher",
 }
-
-
 _SCORER_WORDS = {
     "exact_choice": "the option that was chosen",
     "numeric": "the number in the answer",
@@ -65,20 +62,19 @@ def format_part_title(name: str) -> str:
     return f"{words[:1].upper()}{words[1:]}" or "(no name)"
 
 
+@cache
 def format_qa_condition(condition: str) -> str:
     """Format `cot,5-shot,rotated-1` as step by step, 5 examples, options rotated by 1; the plain way is empty."""
     return ", ".join(filter(None, (_format_piece(piece) for piece in condition.split(","))))
 
 
 def _format_piece(piece: str) -> str:
-    if piece in _WAY_WORDS:
-        return _WAY_WORDS[piece]
     if match := re.fullmatch(r"([0-9]{1,6})-(shot|chunks)(-turns)?", piece):
         number, unit, turns = match.groups()
         return format_count(int(number), "example" if unit == "shot" else "passage") + (" as turns" if turns else "")
     if match := re.fullmatch(r"rotated-([0-9])", piece):
         return f"options rotated by {match[1]}"
-    return piece
+    return _WAY_WORDS.get(piece, piece)
 
 
 def format_metric(metric: str) -> str:
@@ -88,7 +84,8 @@ def format_metric(metric: str) -> str:
 
 def measure_words(metric: str) -> str:
     """Describe a score of a metric, with its range."""
-    return _METRIC_WORDS[metric][1] if metric in _METRIC_WORDS else f"Mean {format_metric(metric)}, 0-1, higher is better"
+    meaning = _METRIC_WORDS[metric][1] if metric in _METRIC_WORDS else f"Mean {format_metric(metric)}"
+    return f"{meaning}, 0-1, higher is better"
 
 
 def rank_metric(metric: str) -> tuple[int, str]:
@@ -96,27 +93,39 @@ def rank_metric(metric: str) -> tuple[int, str]:
     return METRICS_FIRST.index(metric) if metric in METRICS_FIRST else len(METRICS_FIRST), metric
 
 
+def format_board_title(suite: str, condition: str, metric: str) -> str:
+    """Format a board as `MMLU, letters` or `GSM8K: judged`; the usual metrics are not named."""
+    words = ", ".join(filter(None, (format_suite_title(suite), format_qa_condition(condition))))
+    return words if metric in ("correct", "passed", "score") else f"{words}: {format_metric(metric)}"
+
+
+@cache
 def scorer_words(measured_by: str) -> str:
     """Format `numeric 2` as the number in the answer (version 2), `judge 3, o3, accuracy+tone` as the judge o3 (accuracy, tone).
 
-    Others are unchanged.
+    A lexicon is named only; the rest of it identifies a reading. Others are unchanged.
     """
     head, _, reader = measured_by.partition(", reasons by ")
     scorer, *details = head.split(", ")
     match = _SCORER.match(scorer)
-    if scorer == "no scorer" or match is None:
+    if match is None:
         return _SCORER_WORDS.get(scorer, measured_by)
     if match[1] == "judge":
         judge, *evaluators = details or ["that is not known"]
         return f"the judge {judge}" + (f" ({', '.join(', '.join(evaluators).split('+'))})" if evaluators else "")
-    notes = [f"version {match[2]}", *map(_scorer_note, details), f"reasons by {scorer_words(reader)}" if reader else ""]
-    return f"{_SCORER_WORDS.get(match[1], match[1].replace('_', ' '))} ({', '.join(filter(None, notes))})"
+    notes = [re.sub(r"^lexicon ([^/]*).*", r"synonyms of \1", words) for words in details]
+    notes = [f"version {match[2]}", *notes, *([f"reasons by {scorer_words(reader)}"] if reader else [])]
+    return f"{_SCORER_WORDS.get(match[1], match[1].replace('_', ' '))} ({', '.join(notes)})"
 
 
-def _scorer_note(words: str) -> str:
-    """Format `lexicon wordnet-3.0/first/155b9d97508c` as synonyms of wordnet-3.0; the rest only identifies a reading of the lexicon."""
-    name, _, value = words.partition(" ")
-    return f"synonyms of {value.partition('/')[0]}" if name == "lexicon" else words
+WORDS: Mapping[str, Callable[[str], str]] = {
+    "suite": format_suite_title,
+    "part": lambda part: "" if part == "all" else format_part_title(part),
+    "condition": format_qa_condition,
+    "metric": format_metric,
+    "measured_by": scorer_words,
+}
+"""By column, the function that formats its values for people."""
 
 
 def partition_words(key: str) -> str:

@@ -1,192 +1,110 @@
-"""The page of a suite: models by part and by transcript, its hardest items, and every item to open."""
+"""The page of a suite: models by part and by transcript, every item to open, and how well passages were found."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator
 
-import numpy as np
 import pandas as pd
 
-from dtef_pipeline.qa.site.boards import SuiteBoard
+from dtef_pipeline.qa.site.boards import Boards
 from dtef_pipeline.qa.site.explorer import sample_items
-from dtef_pipeline.qa.site.qa_labels import format_part_title, format_suite_title
+from dtef_pipeline.qa.site.qa_labels import format_part_title
 from dtef_pipeline.qa.site.suite_scores import RIGHT_FROM, QaScores, SuiteScores
-from dtef_pipeline.qa.site.validity_sections import build_comparison_section, build_retrieval_section
-from dtef_pipeline.site.content import Column, Fold, Link, Page, Section, Table, TemplateBlock, is_unknown
+from dtef_pipeline.qa.suites import compute_retrieval_means
+from dtef_pipeline.site.content import Column, Fold, Link, Page, Section, Table, TemplateBlock, convert_to_rows
+from dtef_pipeline.site.family_content import RankedBoard
 from dtef_pipeline.site.leaderboard import describe_best_of_models
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.site.paths import board_page, state_address
 from dtef_pipeline.text.number_words import format_count
 
-MODELS_SHOWN, HARDEST_LISTED = 5, 40
-"""Number of models in a table before `show all`; number of items in the list of the hardest."""
-_HARDEST_COLUMNS = (
-    Column("item", "Item"),
+MODELS_SHOWN = 5
+"""Number of models in a table before `show all`."""
+_RETRIEVAL_COLUMNS = (
     Column("part", "Part"),
-    Column("line", "Question", "long"),
-    Column("right", "Right", always=True, meaning="Models with a score of 0.5 or more"),
-    Column("score", "Mean", "score"),
+    Column("condition", "Condition"),
+    Column("hit", "Hit", "score", "Share of the items whose passages include evidence"),
+    Column("recall", "Recall", "score", "Share of the passages with evidence that were shown"),
+    Column("precision", "Precision", "score", "Share of the shown passages that hold evidence"),
 )
 
 
-def build_item_address(suite: SuiteScores, item: str) -> str:
-    """Return the address of an item in the explorer of its suite."""
-    return state_address(suite.page, item=item)
-
-
-def suite_page(scores: QaScores, suite: SuiteScores, boards: Sequence[SuiteBoard], share: float) -> Page:
-    """Build the page. `boards`: those of the suite, the main one first; `share`: share of the items whose responses are kept."""
-    title = format_suite_title(suite.suite)
-    main = boards[0] if boards else None
-    exposure = (
-        next((words for words in scores.board["exposure"][scores.board["suite"] == suite.suite] if words), "") if main else ""
-    )
-    answer = (
-        describe_best_of_models(main.board)
-        if main
-        else f"{format_count(len(suite.items), 'item')}; no model is on a board yet."
-    )
-    sections = [
-        *_build_cut_sections(scores, suite, boards),
-        build_hardest_section(suite),
-        _build_explorer_section(scores, suite, share),
-        build_retrieval_section(scores, suite.suite),
-    ]
+def suite_page(scores: QaScores, suite: SuiteScores, boards: Boards, share: float) -> Page:
+    """Build the page. `share`: share of the items whose responses are kept."""
+    title, path = suite.link
+    unranked = f"{format_count(len(suite.items), 'item')}; no model is on a board yet."
+    exposure = scores.exposure.get(suite.suite)
+    shown = {key: board for key, board in boards.items() if key.suite == suite.suite}
     return Page(
-        suite.page,
+        path,
         title,
-        answer,
-        [*sections, build_comparison_section(scores, suite.suite)],
+        describe_best_of_models(next(iter(shown.values()))) if shown else unranked,
+        [
+            *_build_cut_sections(scores, suite, shown),
+            _build_explorer_section(scores, suite, share),
+            _build_retrieval_section(scores, suite.suite),
+        ],
         [Link("Questions", board_page("qa"))],
         introduction=f"{exposure[:1].upper()}{exposure[1:]}." if exposure else "",
         scripts=("qa.js",),
     )
 
 
-def _build_cut_sections(scores: QaScores, suite: SuiteScores, boards: Sequence[SuiteBoard]) -> Iterator[Section]:
+def _build_cut_sections(scores: QaScores, suite: SuiteScores, boards: Boards) -> Iterator[Section]:
     """Build the tables of models by part and by transcript: on the main board, and collapsed on the others."""
-    parts = {*suite.items["part"]}
     for cut, title in (("part", "By part"), ("cluster", "By transcript")):
-        frames = [(board, board.filter_alike(scores.board[scores.board["cut"] == cut])) for board in boards]
-        pairs = [(board, frame) for board, frame in frames if len({*frame[cut]}) > 1]
-        if pairs and (cut == "part" or not {*pairs[0][1][cut]} <= parts):
-            (main, frame), *tail = pairs
-            folds = [Fold(board.board.title, [_build_heat_table(suite, board, rows, cut)]) for board, rows in tail]
-            table = _build_heat_table(suite, main, frame, cut)
-            yield Section(f"by-{cut}", title, [table, *folds], _describe_extremes(table.rows))
+        rows = scores.select_cut(cut)
+        frames = [(board, key.select(rows)) for key, board in boards.items()]
+        tables = [
+            (board.title, _build_heat_table(suite.link.href, board, frame, cut))
+            for board, frame in frames
+            if len({*frame[cut]}) > 1
+        ]
+        if tables and (cut == "part" or not {row["place"] for row in tables[0][1].rows} <= {*suite.parts}):
+            (_, main), *others = tables
+            known = [row for row in main.rows if not pd.isna(row["mean"])] or main.rows
+            ends = [f"{row['title']}, {show(row['mean'], 'score')}" for row in (known[0], known[-1])]
+            answer = f"Hardest: {ends[0]} on average; easiest: {ends[1]}." if known[0]["mean"] < known[-1]["mean"] else ""
+            yield Section(f"by-{cut}", title, [main, *(Fold(words, [table]) for words, table in others)], answer)
 
 
-def _build_heat_table(suite: SuiteScores, suite_board: SuiteBoard, frame: pd.DataFrame, column: str) -> Table:
+def _build_heat_table(page: str, board: RankedBoard, frame: pd.DataFrame, cut: str) -> Table:
     """Build a table with parts as rows, the hardest first, and models as columns, the best first; cells are shaded by their score."""
-    names = [row.model for row in suite_board.board.rows]
-    columns = [Column("place", "Part" if column == "part" else "Transcript"), Column("n", "Items", "count")]
-    columns += [Column(f"m{i}", name, "score", heat=True, more=i >= MODELS_SHOWN, always=True) for i, name in enumerate(names)]
-    rows = [_build_heat_row(suite, names, str(place), group, column) for place, group in frame.groupby(column, sort=True)]
-    rows.sort(key=lambda row: (is_unknown(row["_mean"]), row["_mean"]))
-    scores = frame["score"].dropna()
-    shades = (float(scores.min()), float(scores.max())) if len(scores) and scores.min() < scores.max() else (0.0, 1.0)
-    return Table(suite_board.board.measure, columns, rows, first=15, shades=shades)
-
-
-def _describe_extremes(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Describe the hardest and easiest rows of the heat table, which are sorted by their means."""
-    entries = [row for row in rows if not is_unknown(row["_mean"])]
-    if not entries or entries[0]["_mean"] == entries[-1]["_mean"]:
-        return ""
-    ends = [f"{row['_name']}, {show(row['_mean'], 'score')}" for row in (entries[0], entries[-1])]
-    return f"Hardest: {ends[0]} on average; easiest: {ends[1]}."
-
-
-def _build_heat_row(suite: SuiteScores, names: Sequence[str], place: str, frame: pd.DataFrame, column: str) -> dict[str, Any]:
-    scores = dict(zip(frame["model"], frame["score"], strict=True))
-    title = format_part_title(place) if column == "part" else place
-    mean = frame["score"].mean()
-    link = Link(title, state_address(suite.page, part=place)) if column == "part" else title
-    cells = {f"m{i}": scores.get(name) for i, name in enumerate(names)}
-    return {
-        "place": link,
-        "n": int(frame["n_items"].max()),
-        **cells,
-        "_name": title,
-        "_mean": float(mean),
-    }
-
-
-def build_hardest_section(suite: SuiteScores) -> Section:
-    """Build the list of items with the lowest scores, among those with scores of several models."""
-    grid = suite.main
-    counts = (~np.isnan(grid)).sum(axis=0)
-    several = np.flatnonzero(counts > 1)
-    if not len(several):
-        return Section("hardest", "Hardest items", [])
-    means, right = np.nanmean(grid[:, several], axis=0), (grid >= RIGHT_FROM).sum(axis=0)
-    order = several[np.lexsort((several, right[several], means))]
-    rows = [
-        _build_hard_row(suite, int(index), int(right[index]), int(counts[index]), float(np.nanmean(grid[:, index])))
-        for index in order[:HARDEST_LISTED]
+    shown = [
+        Column(f"m{number}", row.model, "score", heat=True, more=number >= MODELS_SHOWN, always=True)
+        for number, row in enumerate(board.rows)
     ]
-    none = int((right[several] == 0).sum())
-    every = int((right[several] == counts[several]).sum())
-    answer = f"No model is right on {none:,} of {format_count(len(several), 'item')}; every model is right on {every:,}."
-    return Section(
-        "hardest", "Hardest items", [Table("Items with the lowest mean score", _HARDEST_COLUMNS, rows, first=10)], answer
-    )
-
-
-def _build_hard_row(suite: SuiteScores, index: int, right: int, count: int, mean: float) -> dict[str, Any]:
-    item = str(suite.items["item_id"].iloc[index])
-    return {
-        "item": Link(item, build_item_address(suite, item)),
-        "part": format_part_title(str(suite.items["part"].iloc[index])),
-        "line": suite.lines[index],
-        "right": f"{right} of {count}",
-        "score": mean,
-    }
+    columns = [Column("place", "Part" if cut == "part" else "Transcript"), Column("n_items", "Items", "count"), *shown]
+    grid = frame.pivot_table("score", cut, "model", dropna=False).reindex(columns=[column.title for column in shown])
+    grid = grid.set_axis([column.name for column in shown], axis=1)
+    grid = grid.assign(mean=grid.mean(axis=1), n_items=frame.groupby(cut)["n_items"].max()).sort_values("mean", kind="stable")
+    grid = grid.assign(place=grid.index, title=grid.index.map(format_part_title) if cut == "part" else grid.index)
+    rows = convert_to_rows(grid)
+    if cut == "part":
+        rows = [{**row, "place": Link(row["title"], state_address(page, part=row["place"]))} for row in rows]
+    low, high = frame["score"].min(), frame["score"].max()
+    return Table(board.measure, columns, rows, first=15, shades=(low, high) if low < high else (0.0, 1.0))
 
 
 def _build_explorer_section(scores: QaScores, suite: SuiteScores, share: float) -> Section:
-    n = format_count(len(suite.items), "item")
-    note = (
-        ""
-        if share >= 1
-        else f" Texts of responses are kept for a random sample of {show(share, 'percent')} of the items; scores for all."
-    )
-    values = {
-        "folder": f"qa/suites/{suite.file}",
-        "kept": note,
-        "sample": sample_items(scores, suite, share),
-        "n": len(suite.items),
-    }
-    return Section(
-        "items",
-        "Every item",
-        [TemplateBlock("qa/explorer.html.j2", values)],
-        f"{n}: open one to see what each model answered.{note}",
-    )
+    """Build the section that opens items. Its answer counts the items that no model, and that every model is right on."""
+    right = (suite.main["score"] >= RIGHT_FROM).groupby(suite.main["place"])
+    sentences = [f"{format_count(len(suite.items), 'item')}: open one to see what each model answered."]
+    if len({*suite.main["model_variant"]}) > 1:
+        none, every = (~right.any()).sum(), right.all().sum()
+        sentences.append(f"No model is right on {none:,} of them, every model on {every:,}.")
+    if share < 1:
+        kept = show(share, "percent")
+        sentences.append(f"Texts of responses are kept for a random sample of {kept} of the items; scores for all.")
+    values = {"folder": f"qa/suites/{suite.file}", "sample": sample_items(scores, suite, share), "n": len(suite.items)}
+    block = TemplateBlock("qa/explorer.html.j2", values)
+    return Section("items", "Every item", [block], " ".join(sentences))
 
 
-def build_suites_section(suites: Mapping[str, SuiteScores], main: Mapping[str, SuiteBoard]) -> Section:
-    """Build the list of suites with links to their pages."""
-    columns = (
-        Column("suite", "Suite"),
-        Column("parts", "Parts", "count", always=True),
-        Column("items", "Items", "count", always=True),
-        Column("best", "Best model", "model", always=True),
-        Column("score", "Its score", "score"),
-    )
-    rows = []
-    for name, suite in suites.items():
-        first = next(iter(main[name].board.models), None) if name in main else None
-        rows.append(
-            {
-                "suite": Link(format_suite_title(name), suite.page),
-                "parts": suite.items["part"].nunique(),
-                "items": len(suite.items),
-                "best": first.model if first else None,
-                "score": first.score if first else None,
-            }
-        )
-    total = format_count(sum(len(scores.items) for scores in suites.values()), "item")
-    answer = f"{format_count(len(rows), 'suite')} with {total}: each page opens every item."
-    return Section("suites", "Suites", [Table("Suites", columns, rows)], answer)
+def _build_retrieval_section(scores: QaScores, suite: str) -> Section:
+    """Build the section on retrieval for the items of a suite."""
+    rows = scores.read_rows(compute_retrieval_means(scores.rows.frame("qa_retrieval", {"suite": suite})))
+    hits = max(rows, key=lambda row: row["recall"])["hit"] if rows else None
+    answer = f"{show(hits, 'percent')} of the questions were shown with a passage that contains the evidence." if rows else ""
+    caption = "Passages with evidence: means over items, 0-1, higher is better; no model is involved"
+    return Section("retrieval", "Retrieval", [Table(caption, _RETRIEVAL_COLUMNS, rows)], answer)

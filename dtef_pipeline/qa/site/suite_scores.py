@@ -2,42 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import duckdb
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from dtef_pipeline.asking.snapshot_order import sort_snapshots
-from dtef_pipeline.qa.score_rows import load_latest_scores, load_qa_snapshot_order
-from dtef_pipeline.qa.site.qa_labels import rank_metric
+from dtef_pipeline.qa.score_rows import load_latest_scores
+from dtef_pipeline.qa.site.qa_labels import WORDS, format_suite_title, rank_metric
+from dtef_pipeline.qa.tables import QA_TABLES
 from dtef_pipeline.report.row_reader import StoredRows
 from dtef_pipeline.report.terminal import rename_variants
-from dtef_pipeline.site.paths import choose_file_names
+from dtef_pipeline.site.content import Link, convert_to_rows
+from dtef_pipeline.site.paths import choose_file_names, state_address
+from dtef_pipeline.text.shortening import shorten_to_line
 
-Scores = npt.NDArray[np.float64]
 UNREAD_SCORE, NO_SCORE = -1.0, -2.0
 """Codes in place of a score: the response could not be read (it counts 0), or has no score for another reason."""
 RIGHT_FROM = 0.5
 """Lowest score of an answer that counts as right, for partial scores."""
-QA_LATEST, SHOWN_RUNS = "latest_scores_of_qa", "shown_runs_of_qa"
-"""Tables of the connection: the scores that boards read, and the runs whose responses are shown."""
+QA_LATEST, SHOWN_RUNS, SHOWN_ITEMS = "latest_scores_of_qa", "shown_runs_of_qa", "shown_items_of_qa"
+"""Tables of the connection: the scores that boards read, the runs whose responses are shown, and every item of a suite with its place."""
 LINE_CHARACTERS, SEARCHED_CHARACTERS = 90, 1_500
 """Characters of a question in lists, and of a question with its options in the search index."""
+SHOWN_RUN = "suite, part, condition, model_variant, snapshot"
+"""Key of a run among the runs of all parts."""
+_MAKE_SHOWN_RUNS = f"""
+    CREATE OR REPLACE TEMP TABLE {SHOWN_RUNS} AS
+    WITH scored AS (SELECT DISTINCT {SHOWN_RUN} FROM {QA_LATEST})
+    FROM scored UNION ALL
+    SELECT suite, part, condition, model_variant, coalesce(arg_max(snapshot, answered_at), max(snapshot)) FROM qa_responses
+    ANTI JOIN scored USING (suite, part, condition, model_variant) GROUP BY ALL
+"""
+"""The runs that boards read, and the latest run of what has no score."""
+_MAKE_SHOWN_ITEMS = f"""
+    CREATE OR REPLACE TEMP TABLE {SHOWN_ITEMS} AS
+    WITH scored AS (SELECT DISTINCT suite, part, item_id FROM {QA_LATEST})
+    SELECT suite, part, item_id, row_number() OVER (PARTITION BY suite ORDER BY part, position NULLS LAST, item_id) - 1 AS place,
+        coalesce(left(text, {4 * LINE_CHARACTERS}), '') AS text,
+        left(concat_ws(' ', text, array_to_string(options, ' ')), {SEARCHED_CHARACTERS}) AS words
+    FROM qa_items FULL JOIN scored USING (suite, part, item_id)
+"""
+"""The items of the files, then those that only have scores, because they were removed from the files."""
+_MEAN_SCORES = f"""
+    SELECT suite::VARCHAR AS suite, condition::VARCHAR AS condition, metric::VARCHAR AS metric, measured_by::VARCHAR AS measured_by,
+        model_variant::VARCHAR AS model_variant, place,
+        CASE WHEN count(score) = 0 THEN {NO_SCORE} WHEN bool_and(status = 'unparseable') THEN {UNREAD_SCORE}
+            ELSE round(avg(score), 4) END AS score
+    FROM {QA_LATEST} JOIN {SHOWN_ITEMS} USING (suite, part, item_id) WHERE suite = ? GROUP BY ALL ORDER BY ALL
+"""
+_VARIANTS = f"""
+    SELECT DISTINCT model::VARCHAR AS model, model_variant::VARCHAR AS model_variant FROM {QA_LATEST}
+    UNION SELECT DISTINCT model, model_variant FROM qa_responses
+"""
 
 
-class BoardMeasure(NamedTuple):
-    """Key of a board within its suite."""
+def build_cut_sql(column: str, limit: int) -> str:
+    """Return SQL of a text with at most `limit` characters; one that is cut ends with `…`."""
+    return f"CASE WHEN length({column}) > {limit} THEN left({column}, {limit} - 1) || '…' ELSE {column} END"
 
+
+class BoardKey(NamedTuple):
+    """What the rows of a board share."""
+
+    suite: str
     condition: str
     metric: str
     measured_by: str
+
+    def select(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows of a table that have this key."""
+        return frame[(frame[list(self._fields)] == list(self)).all(axis=1)]
 
 
 @dataclass(frozen=True)
@@ -48,144 +85,94 @@ class SuiteScores:
     file: str
     """Base name of its files."""
     items: pd.DataFrame
-    """`part`, `item_id`, `text` (its beginning) and `words` (for the search); both are empty for an item that was removed."""
-    models: Sequence[str]
-    """Model variants, best first."""
-    scores: Mapping[BoardMeasure, Scores]
-    """(models, items) mean score over draws, UNREAD_SCORE, NO_SCORE, or NaN if there is no response; the first is the main measure."""
+    """`place` (place from 0), `part`, `item_id`, `line` (beginning of the question), `page` (its address), `words` (for the search)."""
+    variants: Sequence[str]
+    """Model variants with responses or scores."""
+    keys: Sequence[BoardKey]
+    """Keys of its boards, the main one first."""
+    means: pd.DataFrame
+    """One row per key, `model_variant` and item (`place`): `score` is the mean over draws, UNREAD_SCORE or NO_SCORE."""
 
     @property
-    def page(self) -> str:
-        return f"qa/suites/{self.file}.html"
+    def link(self) -> Link:
+        """Its title with its page."""
+        return Link(format_suite_title(self.suite), f"qa/suites/{self.file}.html")
 
     @cached_property
-    def lines(self) -> list[str]:
-        """The beginning of each question on one line; without a text, its id."""
-        texts = (
-            " ".join(text.split()) or str(item) for text, item in zip(self.items["text"], self.items["item_id"], strict=True)
-        )
-        return [text if len(text) <= LINE_CHARACTERS else f"{text[: LINE_CHARACTERS - 1]}…" for text in texts]
+    def parts(self) -> list[str]:
+        return list(dict.fromkeys(self.items["part"]))
 
-    @property
-    def main(self) -> Scores:
-        """The scores of the main measure (models, items); NaN: no score."""
-        first = next(iter(self.scores.values()), np.full((len(self.models), len(self.items)), np.nan))
-        return np.where(first == NO_SCORE, np.nan, np.where(first == UNREAD_SCORE, 0.0, first))
+    @cached_property
+    def main(self) -> pd.DataFrame:
+        """The scored rows of the main board, with the columns of `items`; unreadable responses count 0."""
+        rows = self.keys[0].select(self.means) if self.keys else self.means
+        rows = rows[rows["score"] != NO_SCORE]
+        return rows.assign(score=rows["score"].clip(lower=0)).merge(self.items.drop(columns="words"), on="place")
+
+    @cached_property
+    def models(self) -> list[str]:
+        """The variants by their mean on the main board, the best first."""
+        best = self.main.groupby("model_variant")["score"].mean().to_dict()
+        return sorted(self.variants, key=lambda variant: (-best.get(variant, -1.0), variant))
 
 
 class QaScores:
-    """The scores on all pages. `connection` has `qa_scores` and views named like the family's other tables."""
+    """The scores on all pages. `connection` has `qa_scores` and views named like the family's other tables; missing ones are empty."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.rows = StoredRows(connection)
         self.connection = connection
-        latest = load_latest_scores(connection)
-        connection.register(QA_LATEST, latest)
-        connection.register(SHOWN_RUNS, choose_shown_runs(self.rows, latest, load_qa_snapshot_order(connection)))
-        variants = rename_variants(self._read_variants())
+        for name, spec in QA_TABLES.items():
+            if spec.schema is not None and not self.rows.has(name):
+                connection.register(name, spec.schema.empty_table())
+        connection.register(QA_LATEST, load_latest_scores(connection))
+        connection.execute(_MAKE_SHOWN_RUNS)
+        connection.execute(_MAKE_SHOWN_ITEMS)
+        variants = rename_variants(connection.sql(_VARIANTS).df())
         self.names: dict[str, str] = dict(zip(variants["model_variant"], variants["model"], strict=True))
-        self.board = self._read_board()
-
-    def _read_variants(self) -> pd.DataFrame:
-        """Return every model variant with its model."""
-        query = f"SELECT DISTINCT model::VARCHAR AS model, model_variant::VARCHAR AS model_variant FROM {QA_LATEST}"
-        if self.rows.has("qa_responses"):
-            query += " UNION SELECT DISTINCT model::VARCHAR, model_variant::VARCHAR FROM qa_responses"
-        frame: pd.DataFrame = self.connection.sql(f"FROM ({query}) ORDER BY ALL").df()
-        return frame
-
-    def _read_board(self) -> pd.DataFrame:
-        """Read `qa_board` with the models' names on the site; empty without the table."""
         board = self.rows.frame("qa_board")
-        if not len(board):
-            return board
-        texts = {
-            name: board[name].fillna("").astype(str) for name in ("condition", "metric", "measured_by", "note", "exposure")
-        }
-        return board.assign(**texts, model=board["model_variant"].map(self.names).fillna(board["model"]))
+        texts = {name: board[name].fillna("") for name in ("condition", "metric", "measured_by", "note", "exposure")}
+        self.board = board.assign(**texts, model=board["model_variant"].map(self.names).fillna(board["model"]))
+        """The rows of `qa_board` with the models' names on the site."""
+        overall = self.select_cut("overall")
+        self.exposure: dict[str, str] = dict(zip(overall["suite"], overall["exposure"], strict=True))
 
-    @cached_property
-    def overall(self) -> pd.DataFrame:
-        """The rows of the board over whole suites; empty without the table."""
-        return self.board[self.board["cut"] == "overall"] if len(self.board) else self.board
+    def select_cut(self, cut: str) -> pd.DataFrame:
+        """Return the rows of a cut of `board`."""
+        return self.board[self.board["cut"] == cut]
+
+    def read_rows(self, frame: pd.DataFrame) -> list[dict[str, Any]]:
+        """Return the rows of a table with names in words."""
+        if "model_variant" in frame:
+            frame = frame.assign(model=frame["model_variant"].map(self.names).fillna(frame["model"]))
+        return convert_to_rows(frame, **{name: make for name, make in WORDS.items() if name in frame})
 
     @cached_property
     def suites(self) -> dict[str, SuiteScores]:
         """Every suite with items or scores, by name."""
-        names: set[str] = set()
-        for table in (QA_LATEST, "qa_items"):
-            if self.rows.has(table):
-                names |= {str(row[0]) for row in self.connection.sql(f"SELECT DISTINCT suite FROM {table}").fetchall()}
-        return {name: self._build_suite(name, file) for name, file in choose_file_names(sorted(names)).items()}
+        names = self.connection.sql(f"SELECT DISTINCT suite FROM {SHOWN_ITEMS} ORDER BY suite").fetchall()
+        return {name: self._build_suite(name, file) for name, file in choose_file_names(name for (name,) in names).items()}
 
     def _build_suite(self, name: str, file: str) -> SuiteScores:
-        means = self.connection.execute(_MEAN_SCORES, [name]).df()
-        items = self._build_items(name, means)
-        place = pd.MultiIndex.from_frame(items[["part", "item_id"]])
-        means = means.assign(at=place.get_indexer(pd.MultiIndex.from_frame(means[["part", "item_id"]])))
-        groups = {BoardMeasure(*map(str, key)): frame for key, frame in means.groupby(["condition", "metric", "measured_by"])}
-        first = sorted(groups, key=lambda kind: (rank_metric(kind.metric), -groups[kind]["model_variant"].nunique(), kind))
-        rows = self.connection.execute(f"SELECT DISTINCT model_variant FROM {SHOWN_RUNS} WHERE suite = ?", [name]).fetchall()
-        models = _sort_models({str(row[0]) for row in rows} | {*means["model_variant"]}, groups[first[0]] if first else means)
-        return SuiteScores(name, file, items, models, {kind: _build_grid(groups[kind], models, len(items)) for kind in first})
+        items = self.connection.sql(f"SELECT * FROM {SHOWN_ITEMS} WHERE suite = ? ORDER BY place", params=[name]).df()
+        lines = [
+            shorten_to_line(text, LINE_CHARACTERS) or item for text, item in zip(items["text"], items["item_id"], strict=True)
+        ]
+        pages = [state_address(f"qa/suites/{file}.html", item=item) for item in items["item_id"]]
+        means = self.connection.sql(_MEAN_SCORES, params=[name]).df()
+        sizes = means.groupby(list(BoardKey._fields)).size().to_dict()
+        keys = sorted(map(BoardKey._make, sizes), key=lambda key: (rank_metric(key.metric), -sizes[key], key))
+        runs = self.connection.sql(f"SELECT DISTINCT model_variant FROM {SHOWN_RUNS} WHERE suite = ?", params=[name]).fetchall()
+        items = items.drop(columns=["suite", "text"]).assign(line=lines, page=pages)
+        return SuiteScores(name, file, items, [variant for (variant,) in runs], keys, means)
 
-    def _build_items(self, suite: str, means: pd.DataFrame) -> pd.DataFrame:
-        words = f"words=left(concat_ws(' ', text, array_to_string(options, ' ')), {SEARCHED_CHARACTERS})"
-        columns = ("part=part::VARCHAR", "item_id", f"text=left(text, {4 * LINE_CHARACTERS})", words)
-        items = self.rows.table("qa_items", columns, {"suite": suite}, ("part", "position", "item_id")).to_pandas()
-        extras = means[["part", "item_id"]].drop_duplicates().sort_values(["part", "item_id"])
-        all_items = pd.concat([items, extras], ignore_index=True).drop_duplicates(["part", "item_id"])
-        frame: pd.DataFrame = all_items.sort_values("part", kind="stable", ignore_index=True)
-        return frame.assign(**{name: frame[name].astype(object).fillna("") for name in ("text", "words")})
-
-
-_MEAN_SCORES = f"""
-    SELECT part::VARCHAR AS part, item_id::VARCHAR AS item_id, condition::VARCHAR AS condition, metric::VARCHAR AS metric,
-        measured_by::VARCHAR AS measured_by, model_variant::VARCHAR AS model_variant,
-        CASE WHEN count(score) = 0 THEN {NO_SCORE} WHEN bool_and(status = 'unparseable') THEN {UNREAD_SCORE}
-            ELSE round(avg(score), 4) END AS score
-    FROM {QA_LATEST} WHERE suite::VARCHAR = ? GROUP BY ALL
-"""
-
-
-def _sort_models(models: set[str], main: pd.DataFrame) -> list[str]:
-    """Sort the variants by their mean in the main measure, the best first, then by name."""
-    frame = main[main["score"] != NO_SCORE]
-    best = frame["score"].clip(lower=0).groupby(frame["model_variant"]).mean().to_dict()
-    return sorted(models, key=lambda model: (-best.get(model, -1.0), model))
-
-
-def _build_grid(frame: pd.DataFrame, models: Sequence[str], n_items: int) -> Scores:
-    grid = np.full((len(models), n_items), np.nan)
-    row = {model: index for index, model in enumerate(models)}
-    grid[frame["model_variant"].map(row).to_numpy(), frame["at"].to_numpy()] = frame["score"].to_numpy(dtype=np.float64)
-    return grid
-
-
-RUN_OF_A_PART = ("suite", "part", "condition", "model_variant", "snapshot")
-"""Key of a run among the runs of all parts."""
-
-
-def choose_shown_runs(rows: StoredRows, latest: pa.Table, snapshot_order: Sequence[str]) -> pa.Table:
-    """Return one row per run, with the columns RUN_OF_A_PART: the runs that boards read, and the latest run of what has no score.
-
-    `latest`: rows of `latest_scores`; `snapshot_order`: the snapshots of the scores, earliest first.
-    """
-    runs = dict.fromkeys(_list_distinct(latest))
-    if rows.has("qa_responses"):
-        query = f"(SELECT DISTINCT {', '.join(RUN_OF_A_PART)} FROM qa_responses)"
-        candidates = _list_distinct(rows.table(query, RUN_OF_A_PART, {}))
-        later = {run[-1]: None for run in candidates if run[-1] not in set(snapshot_order)}
-        place = {label: index for index, label in enumerate((*snapshot_order, *sort_snapshots(later)))}
-        keys = {run[:-1] for run in runs}
-        for run in sorted(candidates, key=lambda candidate: -place[candidate[-1]]):
-            if run[:-1] not in keys:
-                keys.add(run[:-1])
-                runs[run] = None
-    return pa.table({name: pa.array([run[index] for run in runs], pa.string()) for index, name in enumerate(RUN_OF_A_PART)})
-
-
-def _list_distinct(table: pa.Table) -> list[tuple[str, ...]]:
-    plain = pa.table({name: pc.cast(table[name], pa.string()) for name in RUN_OF_A_PART})
-    groups = plain.group_by(list(RUN_OF_A_PART)).aggregate([])
-    return sorted(zip(*(groups[name].to_pylist() for name in RUN_OF_A_PART), strict=True))
+    @cached_property
+    def item_scores(self) -> pd.DataFrame:
+        """Every score of each suite's main board: the columns of `SuiteScores.main`, `model`, and `item` and `label` over all suites."""
+        rows = pd.concat([suite.main for suite in self.suites.values()], ignore_index=True)
+        titles = rows["suite"].map(format_suite_title)
+        return rows.assign(
+            model=rows["model_variant"].map(self.names),
+            item=rows["suite"] + "/" + rows["part"] + "/" + rows["item_id"],
+            label=titles + ": " + rows["line"],
+        )

@@ -19,7 +19,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   const keep = (name, value) => { if (recall(name) !== value) remember(name, value); };
 
   // --- which items are wanted
-  const measure = () => Math.max(0, index.measures.findIndex((one) => one.id === field.measure.value));
+  const measure = () => Math.max(0, index.measures.findIndex(([id]) => id === field.measure.value));
   const scoreOf = (model, at) => index.scores[measure()]?.[model]?.[at] ?? null;
   const outcomeOf = (score) => score === null ? "" : score === -2 ? "none" : score === -1 ? "unread" : score >= 0.5 ? "right" : "wrong";
   const isWrong = (outcome) => outcome === "wrong" || outcome === "unread";
@@ -72,17 +72,17 @@ document.addEventListener("DOMContentLoaded", async () => {
     if (isAsked) keep("item", index.ids[at]);
     list.querySelectorAll("button").forEach((one) => one.toggleAttribute("aria-current", Number(one.dataset.at) === at));
     if (at === null) { article.replaceChildren(make("p", {class: "soft"}, "No item matches.")); return; }
-    const file = index.firsts.findLastIndex((first) => first <= at);
+    const file = Math.floor(at / index.size);
     const data = await dtef.load(`${folder}/items-${file + 1}.js`);
     if (chosen !== at) return;
-    show(data.items[at - index.firsts[file]], at, data.documents);
+    show(data.items[at - file * index.size], at, data.documents);
     if (isAsked) article.scrollIntoView({block: "nearest"});
   }
   function show(item, at, documents) {
     const place = wanted.indexOf(at);
     const step = (words, other) => make("button", {type: "button", disabled: other === undefined, onclick: () => open(other, true)}, words);
     const facts = [index.parts.length > 1 ? index.parts[index.part[at]][1] : "", item.id, item.type, item.source_line ? `line ${item.source_line} of the file` : "", ...(item.flags || []).map(plain)];
-    const responses = dtef.comparedFirst(item.said || [], (one) => index.models[one.model], [field.model.value, ...dtef.compared()]);
+    const responses = dtef.comparedFirst(item.said || [], (one) => one.model, [field.model.value, ...dtef.compared()]);
     const several = new Set(responses.map((one) => one.snapshot)).size > 1;
     article.replaceChildren(...[
       make("p", {class: "tools"}, step("Previous", wanted[place - 1]), step("Next", place < 0 ? undefined : wanted[place + 1])),
@@ -98,7 +98,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   }
   function options(item) {
     const asked = (item.asked || []).filter((one) => one.order);
-    const shown = (at) => asked.map((one) => `${LETTERS[one.order.indexOf(at)] ?? "–"} in “${index.conditions[one.condition]}”`).join(", ");
+    const shown = (at) => asked.map((one) => `${LETTERS[one.order.indexOf(at)] ?? "–"} in “${one.condition || "plain"}”`).join(", ");
     return item.options ? make("ol", {type: "A"}, ...item.options.map((text, at) => make("li", {}, bdi(text),
       item.type === "choice" && item.expected === LETTERS[at] ? make("strong", {}, " ✓ expected") : null, asked.length ? soft(` (shown as ${shown(at)})`) : null))) : null;
   }
@@ -121,13 +121,13 @@ document.addEventListener("DOMContentLoaded", async () => {
     if (!asked.chunks && !asked.problem) return null;
     const passages = (asked.chunks || []).map((chunk) => {
       const spans = responses.filter((one) => one.condition === asked.condition).flatMap((one) => (one.quoted || [])
-        .filter((quote) => quote.doc_id === chunk.doc_id && quote.begin !== undefined).map((quote) => ({begin: quote.begin, end: quote.end, who: index.models[one.model]})));
+        .filter((quote) => quote.doc_id === chunk.doc_id && quote.begin !== undefined).map((quote) => ({begin: quote.begin, end: quote.end, who: one.model})));
       const known = documents[chunk.doc_id] || {}, text = chunk.page_content ?? known.text;
       const notes = [chunk.contains_quote ? "contains evidence" : "", spans.length ? "quoted" : ""].filter(Boolean).join(" · ");
       return fold(make("span", {}, `${chunk.rank ?? 0}: `, bdi(chunk.doc_id), soft(notes ? ` ${notes} ` : " ", known.about ? bdi(known.about) : null)),
         text === undefined ? make("p", {class: "soft"}, "Its text is not stored.") : make("div", {class: "said", dir: "auto", tabindex: "0"}, ...marked(text, spans)));
     });
-    return make("div", {}, make("h4", {}, "Passages shown", index.conditions.length > 1 ? soft(` ${index.conditions[asked.condition]}`) : null),
+    return make("div", {}, make("h4", {}, "Passages shown", index.conditions > 1 ? soft(` ${asked.condition || ""}`) : null),
       asked.problem ? make("p", {class: "alarm"}, `Retrieval failed: ${asked.problem}`) : null, ...passages);
   }
 
@@ -142,9 +142,9 @@ document.addEventListener("DOMContentLoaded", async () => {
     return detail;
   }
   function score(one, isRun) {  // a program's result is above its score
-    const of = index.measures[one.measure], notes = [one.status ? state(one.status) : "", one.read_by && !isRun ? `read by ${plain(one.read_by)}` : "", ...(one.flags || []).map(state)].filter(Boolean).join(" · ");
-    return make("li", {}, make("strong", {}, number(one.score)), ` ${plain(of.key)}`, soft(notes ? ` ${notes}` : ""),
-      one.detail && !isRun ? make("div", {}, bdi(readAs(one.detail))) : null, one.reason && !isRun ? make("div", {class: "soft"}, bdi(one.reason)) : null, make("div", {class: "soft"}, of.by));
+    const notes = [one.status ? state(one.status) : "", one.read_by && !isRun ? `read by ${plain(one.read_by)}` : "", ...(one.flags || []).map(state)].filter(Boolean).join(" · ");
+    return make("li", {}, `${one.metric} `, make("strong", {}, number(one.score)), soft(notes ? ` ${notes}` : ""),
+      one.detail && !isRun ? make("div", {}, bdi(readAs(one.detail))) : null, one.reason && !isRun ? make("div", {class: "soft"}, bdi(one.reason)) : null, make("div", {class: "soft"}, one.measured_by));
   }
   function judge(one) {
     const notes = [one.score === undefined ? `no score: ${plain(one.reason || "unknown")}` : "", one.attempts > 1 ? "second attempt" : "", one.self_judged ? "judge and model have the same maker" : ""];
@@ -161,9 +161,9 @@ document.addEventListener("DOMContentLoaded", async () => {
     return make("div", {}, make("strong", {}, plain(one.verdict || "no verdict")), soft(` ${facts.filter(Boolean).join(" · ")}`), said(one.message));
   }
   function response(one, item, several) {
-    const facts = [index.conditions.length > 1 ? index.conditions[one.condition] : "", several ? one.snapshot : "", one.draw ? `draw ${one.draw}` : "", one.ended ? `ended: ${one.ended}` : ""];
+    const facts = [index.conditions > 1 ? one.condition : "", several ? one.snapshot : "", one.draw ? `draw ${one.draw}` : "", one.ended ? `ended: ${one.ended}` : ""];
     const rows = (title, values, shown) => values ? make("div", {}, make("h6", {}, title), make("ul", {}, ...values.map(shown))) : null;
-    return make("div", {class: "card"}, make("h5", {}, bdi(index.models[one.model])), make("p", {class: "soft"}, facts.filter(Boolean).join(" · ")),
+    return make("div", {class: "card"}, make("h5", {}, bdi(one.model)), make("p", {class: "soft"}, facts.filter(Boolean).join(" · ")),
       one.state ? make("p", {class: "alarm"}, `${plain(one.state)}: no response`) : said(one.text, item.type),
       one.length && one.text ? make("p", {class: "soft"}, `The first ${[...one.text].length.toLocaleString("en")} of ${one.length.toLocaleString("en")} characters.`) : null,
       one.error ? make("p", {class: "soft"}, one.error) : null, ...(one.run || []).map(run),
@@ -187,7 +187,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   }
   fill(field.part, index.parts);
   fill(field.model, index.models.map((name) => [name, name]));
-  fill(field.measure, index.measures.map((one) => [one.id, [one.metric, index.conditions[one.condition], index.measures.filter((other) => other.metric === one.metric && other.condition === one.condition).length > 1 ? one.by : ""].filter(Boolean).join(", ")]));
+  fill(field.measure, index.measures);
   for (const name in field) field[name].addEventListener("input", choose);
   more.addEventListener("click", () => { listed += LISTED; showList(); });
   window.addEventListener("hashchange", () => { if (location.hash.includes("=")) restore(); });

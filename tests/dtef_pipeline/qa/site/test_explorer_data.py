@@ -53,8 +53,8 @@ def test_the_index_lists_items_with_the_score_of_each_model() -> None:
     assert found["parts"] == [["subject_0", "Subject 0"], ["subject_1", "Subject 1"]]
     assert found["ids"] == [f"subject_{part}/{at}" for part in range(2) for at in range(3)]
     assert found["part"] == [0, 0, 0, 1, 1, 1]
-    assert found["conditions"] == ["letters", "letters, options rotated by 1"]
-    assert [(one["key"], one["condition"]) for one in found["measures"]] == [("correct", 0), ("correct", 1)]
+    labels = ["correct answers, letters", "correct answers, letters, options rotated by 1"]
+    assert [label for _, label in found["measures"]] == labels
     assert found["scores"][0] == [[1, 1, 1, 1, 1, 1], [1, 0, 0, 1, 0, 0]]
     assert found["lines"][1] == "What is 1?"
 
@@ -62,7 +62,7 @@ def test_the_index_lists_items_with_the_score_of_each_model() -> None:
 def test_what_could_not_be_read_and_what_has_no_score_are_distinguished_from_zero() -> None:
     found = index(made_qa(1, 4), "gsm8k")
     correct, judged = found["scores"]
-    assert [one["key"] for one in found["measures"]] == ["correct", "judged"]
+    assert [label for _, label in found["measures"]] == ["correct answers", "judged"]
     assert correct == [[1, 1, 1, -1], [0, 0, 0, -1]]
     assert judged == [[0.75, 0.75, 0.75, 0.75], [0.75, -2, 0.75, 0.75]]
 
@@ -71,7 +71,7 @@ def test_options_keep_the_order_in_which_each_way_of_asking_showed_them(usual: d
     first = items_of(usual, "mmlu")[0]
     assert [asked.get("order") for asked in first["asked"]] == [None, [1, 2, 3, 0]]
     assert first["expected"] == "B"
-    rotated = [one for one in first["said"] if one["condition"] == 1 and one["model"] == 0]
+    rotated = [one for one in first["said"] if one["condition"].endswith("rotated by 1") and one["model"] == "best"]
     assert json.loads(rotated[0]["scores"][0]["detail"]) == {"file_letter": "B", "letter": "A"}
 
 
@@ -125,10 +125,9 @@ def test_files_hold_all_items_in_order_each_within_its_bound(
     monkeypatch.setattr(explorer, "_BATCH_ITEMS", 6)
     found = data(made_qa(2, 10).only("mmlu"))
     assert [item["id"] for item in items_of(found, "mmlu")] == [f"subject_{part}/{at}" for part in range(2) for at in range(10)]
-    firsts = found["qa/suites/mmlu/index.js"]["firsts"]
-    sizes = [len(found[f"qa/suites/mmlu/items-{at + 1}.js"]["items"]) for at in range(len(firsts))]
-    assert firsts == [sum(sizes[:at]) for at in range(len(sizes))]
-    assert max(sizes) <= min(most, (responses + 3) // 4)
+    size = found["qa/suites/mmlu/index.js"]["size"]
+    assert size == min(most, responses // 4)
+    assert [len(found[f"qa/suites/mmlu/items-{at}.js"]["items"]) for at in (1, 2)] == [size, size]
 
 
 def test_a_long_response_is_cut_and_says_how_long_it_was() -> None:
