@@ -6,12 +6,13 @@ thousandths in base 36.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import pandas as pd
 
-from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.boards.cells import cells_sql, has_table, parameters
 from dtef_pipeline.survey.boards.asking_settings import Setting
 from dtef_pipeline.survey.boards.noise import effective_n_sql
@@ -20,14 +21,15 @@ from dtef_pipeline.survey.scoring.matrices import EFFECTIVE
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.tables import STATUSES
 
-PAIRS, ANSWERS = "site_pairs", "site_answers"
+PAIRS, ANSWERS, SCORED = "site_pairs", "site_answers", "site_scored"
 """Temporary tables. PAIRS: s, q, n, n_effective, circular, observed (code), apart (distance of the observed answer from the
 population marginal, 0-1), ceiling, others. ANSWERS: s, q, series, snapshot, score, code (shares, then the score; or `!`, the place of a
-status, and the score that the policy gives it, if any; after several draws `*`, how many could be read, `/`, how many there were)."""
+status, and the score that the policy gives it, if any; after several draws `*`, how many could be read, `/`, how many there were).
+SCORED: s, q, series, score, others, ceiling of the pairs that means are over: scored, in the setting of the first leaderboard, without
+those whose question defines the segment, for language models or, if there are none, for baselines."""
 _PAIR = "round, segment, question_id"
-ANSWERS_AT_ONCE = 900_000
-JOIN_PLACES = """JOIN _segments USING (segment) JOIN _questions USING (round, question_id)
-    JOIN _series USING (model_variant, context_level, condition)"""
+JOIN_PLACES = """JOIN site_segments USING (segment) JOIN site_questions USING (round, question_id)
+    JOIN site_series USING (model_variant, context_level, condition)"""
 """SQL: joins predictions with the places of their segments, questions and series."""
 
 
@@ -35,70 +37,73 @@ class Series(NamedTuple):
     """A model at one context level and condition."""
 
     name: str
-    variant: str
-    setting: Setting
+    model_variant: str
+    context_level: str
+    condition: str
+    is_reference: bool
 
     @property
-    def is_reference(self) -> bool:
-        return is_computed(self.variant)
+    def setting(self) -> Setting:
+        return Setting(self.context_level, self.condition)
 
 
-def store_pairs(contents: SurveyContents) -> list[Series]:
-    """Create PAIRS and ANSWERS on the connection; return the series by their places, settings in the order of the leaderboards."""
-    series = _list_all_series(contents)
-    register_places(contents, series)
-    _store_answers(contents)
-    contents.connection.execute(f"CREATE OR REPLACE TEMP TABLE {PAIRS} AS {_build_pairs_sql(contents)}")
-    return series
+@dataclass(frozen=True)
+class PairStore:
+    """PAIRS, ANSWERS and SCORED on the connection of the contents."""
+
+    contents: SurveyContents
+    series: Sequence[Series]
+    """By place, the settings in the order of the leaderboards."""
+
+    @cached_property
+    def main_series(self) -> list[int]:
+        """The places of the series that means are over."""
+        places = [place for place, series in enumerate(self.series) if series.setting == self.contents.settings[0]]
+        return [place for place in places if not self.series[place].is_reference] or places
+
+    @property
+    def noun(self) -> str:
+        """The noun for these series: `model`, or `baseline` if no model was asked."""
+        return "baseline" if self.series[self.main_series[0]].is_reference else "model"
+
+    def query(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        return self.contents.connection.execute(sql, values).fetchall()
+
+    def query_frame(self, sql: str) -> pd.DataFrame:
+        frame: Any = self.contents.connection.execute(sql).df()
+        return pd.DataFrame(frame)
 
 
-def register_places(contents: SurveyContents, series: Sequence[Series]) -> None:
-    """Register the places of segments, questions and series by their names: see JOIN_PLACES."""
+def store_pairs(contents: SurveyContents) -> PairStore:
+    """Create PAIRS, ANSWERS and SCORED, and the tables of places that JOIN_PLACES names."""
+    connection = contents.connection
+    series = [Series(*row) for row in contents.board("overall")[list(Series._fields)].itertuples(index=False)]
+    series.sort(key=lambda item: (contents.settings.index(item.setting), item.is_reference, item))
     frames = {
-        "_segments": pd.DataFrame([(s.id, s.place) for s in contents.segments.values()], columns=["segment", "s"]),
-        "_questions": pd.DataFrame(
-            [(q.round, q.id, q.place) for q in contents.questions.values()], columns=["round", "question_id", "q"]
+        "site_segments": pd.DataFrame(
+            [(s.id, s.place, s.label, s.path) for s in contents.segments], columns=["segment", "s", "label", "page"]
         ),
-        "_series": pd.DataFrame(
-            [(place, item.variant, *item.setting, item.is_reference) for place, item in enumerate(series)],
-            columns=["series", "model_variant", "context_level", "condition", "is_reference"],
+        "site_questions": pd.DataFrame(
+            [(q.round, q.id, q.place, q.title, q.name) for q in contents.questions],
+            columns=["round", "question_id", "q", "title", "question_name"],
         ),
+        "site_series": pd.DataFrame(series).assign(series=range(len(series))),
     }
     for name, frame in frames.items():
-        contents.connection.register(name, frame)
-
-
-def _store_answers(contents: SurveyContents) -> None:
-    """Store the answers, a few rounds at a time, because the lists of all rounds take too much memory."""
+        connection.register(name, frame)
     columns = "s SMALLINT, q INTEGER, series SMALLINT, snapshot VARCHAR, score DOUBLE, code VARCHAR"
-    contents.connection.execute(f"CREATE OR REPLACE TEMP TABLE {ANSWERS} ({columns})")
-    for rounds in _group_rounds(contents):
-        options = SurveyBoardOptions(metric=contents.metric, targets="all", rounds=rounds)
-        contents.connection.execute(f"INSERT INTO {ANSWERS} {_build_answers_sql(contents, options)}", parameters(options))
-
-
-def _group_rounds(contents: SurveyContents) -> Iterator[tuple[str, ...]]:
-    """Yield the rounds in groups of at most ANSWERS_AT_ONCE predictions, or of one round."""
-    sizes = contents.connection.execute("SELECT round, count(*) FROM scores GROUP BY round ORDER BY round").fetchall()
-    group, total = list[str](), 0
-    for round, size in sizes:
-        if group and total + size > ANSWERS_AT_ONCE:
-            yield tuple(group)
-            group, total = [], 0
-        group, total = [*group, round], total + size
-    if group:
-        yield tuple(group)
-
-
-def _list_all_series(contents: SurveyContents) -> list[Series]:
-    rows = contents.connection.execute(
-        "SELECT DISTINCT model_variant, context_level, condition FROM scores ORDER BY ALL"
-    ).fetchall()
-    items = [
-        Series(contents.names.get(variant, variant), variant, Setting(level, condition)) for variant, level, condition in rows
-    ]
-    place = {setting: index for index, setting in enumerate(contents.settings)}
-    return sorted(items, key=lambda series: (place.get(series.setting, len(place)), series.is_reference, series.name))
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE {ANSWERS} ({columns})")
+    # A round at a time, because the lists of all rounds take too much memory.
+    for (round,) in connection.execute("SELECT DISTINCT round FROM scores ORDER BY round").fetchall():
+        options = SurveyBoardOptions(metric=contents.metric, targets="all", rounds=(round,))
+        connection.execute(f"INSERT INTO {ANSWERS} {_build_answers_sql(contents, options)}", parameters(options))
+    store = PairStore(contents, series)
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE {PAIRS} AS {_build_pairs_sql(contents)}")
+    connection.execute(f"""
+        CREATE OR REPLACE TEMP VIEW {SCORED} AS SELECT s, q, series, score, others, ceiling FROM {ANSWERS} JOIN {PAIRS} USING (s, q)
+        WHERE score IS NOT NULL AND NOT circular AND list_contains({store.main_series}, series)
+        """)
+    return store
 
 
 def _build_code_sql(fraction: str) -> str:
@@ -130,7 +135,7 @@ def _build_pairs_sql(contents: SurveyContents) -> str:
         SELECT s::SMALLINT AS s, q::INTEGER AS q, n, {EFFECTIVE} AS n_effective, circular, {observed} AS observed, {distance} AS apart,
             ceiling, others
         FROM (SELECT {_PAIR}, n, circular, observed, population, {effective_n_sql(connection)} FROM survey_responses)
-            JOIN _segments USING (segment) JOIN _questions USING (round, question_id)
+            JOIN site_segments USING (segment) JOIN site_questions USING (round, question_id)
             LEFT JOIN ({reference if has_table(connection, "reference_scores") else no_rows}) USING ({_PAIR})
         SEMI JOIN {ANSWERS} USING (s, q) ORDER BY s, q
         """

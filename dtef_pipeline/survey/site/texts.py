@@ -1,18 +1,18 @@
-"""Prompts and responses: of all pairs if there are few, else of a seeded sample."""
+"""Prompts and responses, of all pairs if there are few, else of a seeded sample; and a pair as a page shows it without scripts."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from dtef_pipeline.boards.cells import has_table
+from dtef_pipeline.site.content import Block, Column, Link, Table, TemplateBlock
 from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.survey.site.contents import SurveyContents
-from dtef_pipeline.survey.site.pair_store import ANSWERS, JOIN_PLACES
+from dtef_pipeline.survey.site.pair_store import ANSWERS, JOIN_PLACES, PairStore, shares
 from dtef_pipeline.text.number_words import format_count
 
 MAX_TEXT_CHARACTERS = 22_000_000
@@ -36,10 +36,10 @@ class ResponseText(NamedTuple):
     snapshot: str
     draw: int
 
-    def describe(self) -> str:
+    def describe(self, model: str) -> str:
         status = "" if self.status == "ok" else self.status.replace("_", " ")
         draw = f"draw {self.draw + 1}" if self.draw else ""
-        return " · ".join(filter(None, ["Response", status, self.reason, f"snapshot {self.snapshot}", draw]))
+        return " · ".join(filter(None, [f"Response of {model}", status, self.reason, f"snapshot {self.snapshot}", draw]))
 
 
 Texts = Mapping[Place, Sequence[ResponseText]]
@@ -51,69 +51,76 @@ class PairSample(NamedTuple):
     places: Sequence[Place]
     n_pairs: int
 
-    @property
-    def words(self) -> str:
-        """A sentence about omitted texts; empty if there are none."""
-        if len(self.places) == self.n_pairs:
-            return ""
-        return (
-            f"The site contains prompts and responses of {len(self.places):,} of {format_count(self.n_pairs, 'pair')}, a random sample (seed "
-            f"{SEED}). All of them: dtef export responses."
-        )
+
+def _has_texts(store: PairStore) -> bool:
+    return all(has_table(store.contents.connection, table) for table in ("predictions", "blueprints"))
 
 
-def sample_pairs(contents: SurveyContents, limit: int = MAX_TEXT_CHARACTERS) -> PairSample:
+def sample_pairs(store: PairStore, limit: int = MAX_TEXT_CHARACTERS) -> PairSample:
     """Return pairs with the responses of every language model: as many as fit, spread evenly over the segments."""
-    if not has_table(contents.connection, "predictions"):
+    if not _has_texts(store):
         return PairSample([], 0)
-    prompt_size = "0"
-    if has_table(contents.connection, "blueprints"):
-        prompt_size = '(SELECT coalesce(round(avg(length(system) + length("user"))), 0) FROM blueprints)'
-    rows = contents.connection.execute(
-        f"""
-        WITH said AS (
-            SELECT s, q, sum(least(length(response), {LONGEST}) + 60) AS size FROM predictions {JOIN_PLACES}
-            WHERE NOT is_reference AND response IS NOT NULL GROUP BY ALL
-        ), ranked AS (
-            SELECT s, q, size + {prompt_size} AS size, md5('{SEED}/' || s || '/' || q) AS draw FROM said
-        ), turns AS (SELECT *, row_number() OVER (PARTITION BY s ORDER BY draw) AS turn FROM ranked)
+    rows = store.query(f"""
+        WITH prompts AS (SELECT coalesce(round(avg(length(system) + length("user"))), 0) AS size FROM blueprints),
+        pairs AS (
+            SELECT s, q, sum(least(length(response), {LONGEST}) + 60) + any_value(size) AS size, md5('{SEED}/' || s || '/' || q) AS draw
+            FROM predictions {JOIN_PLACES} CROSS JOIN prompts WHERE NOT is_reference AND response IS NOT NULL GROUP BY s, q
+        ), turns AS (SELECT *, row_number() OVER (PARTITION BY s ORDER BY draw) AS turn FROM pairs)
         SELECT s, q, sum(size) OVER (ORDER BY turn, draw ROWS UNBOUNDED PRECEDING) <= {limit} AS fits FROM turns ORDER BY s, q
-        """
-    ).fetchall()
+        """)
     return PairSample([(s, q) for s, q, fits in rows if fits], len(rows))
 
 
-def load_texts(contents: SurveyContents, places: Sequence[Place]) -> Texts:
+def load_texts(store: PairStore, places: Collection[Place]) -> Texts:
     """Return the responses of language models on the pairs at these places, in the snapshots that count."""
-    if not places or not has_table(contents.connection, "predictions"):
+    if not places or not _has_texts(store):
         return {}
-    contents.connection.register("_chosen", pd.DataFrame(sorted(set(places)), columns=["s", "q"]))
-    prompt = f"{', '.join(KEYS.pair)}, context_level, condition, prompt_id"
-    no_rows = f'(SELECT {prompt}, NULL AS system, NULL AS "user" FROM predictions LIMIT 0)'
-    blueprints = "blueprints" if has_table(contents.connection, "blueprints") else no_rows
+    store.contents.connection.register("site_places", pd.DataFrame(sorted(set(places)), columns=["s", "q"]))
     cell = f"{', '.join(KEYS.pair)}, context_level, condition, model_variant, snapshot, draw"
-    texts, prompts = defaultdict[Place, list[ResponseText]](list), dict[str, str]()
-    query = contents.connection.execute(
-        f"""
+    query = store.contents.connection.execute(f"""
         WITH asked AS (
             SELECT {cell}, prompt_id, s, q, series, response, error FROM predictions {JOIN_PLACES}
-            SEMI JOIN _chosen USING (s, q) SEMI JOIN {ANSWERS} USING (s, q, series, snapshot) WHERE NOT is_reference
+            SEMI JOIN site_places USING (s, q) SEMI JOIN {ANSWERS} USING (s, q, series, snapshot) WHERE NOT is_reference
         ), prompts AS (
-            SELECT {prompt}, any_value(system) AS system, any_value("user") AS "user"
-            FROM {blueprints} SEMI JOIN asked USING ({prompt}) GROUP BY ALL
+            SELECT prompt_id, any_value(concat_ws(chr(10) || chr(10), system, "user")) AS prompt
+            FROM blueprints SEMI JOIN asked USING (prompt_id) GROUP BY prompt_id
         ), unread AS (SELECT {cell}, status, reason FROM scores WHERE status <> 'ok')
-        SELECT s, q, series, concat_ws(chr(10) || chr(10), system, "user"), coalesce(response, error, ''), coalesce(status, 'ok'),
-            coalesce(reason, ''), snapshot, draw
-        FROM asked LEFT JOIN unread USING ({cell}) LEFT JOIN prompts USING ({prompt})
+        SELECT s, q, series, coalesce(prompt, ''), coalesce(response, error, ''), coalesce(status, 'ok'), coalesce(reason, ''),
+            snapshot, draw
+        FROM asked LEFT JOIN unread USING ({cell}) LEFT JOIN prompts USING (prompt_id)
         ORDER BY s, q, series, draw
-        """
-    )
+        """)
+    texts, prompts = defaultdict[Place, list[ResponseText]](list), dict[str, str]()
     while rows := query.fetchmany(_TEXTS_AT_ONCE):
-        for s, q, series, prompt_text, words, *details in rows:
-            prompt_words = shorten_middle(prompt_text)
-            shared_prompt = prompts.setdefault(prompt_words, prompt_words)
+        for s, q, series, prompt, words, *details in rows:
+            short_prompt = shorten_middle(prompt)
+            shared_prompt = prompts.setdefault(short_prompt, short_prompt)
             texts[s, q].append(ResponseText(series, shared_prompt, shorten_middle(words), *details))
     return texts
+
+
+def show_pair(
+    store: PairStore, pair: Place, observed: str, answers: Iterable[tuple[str, str]], responses: Sequence[ResponseText]
+) -> list[Block]:
+    """Return observed and predicted shares of a pair, and responses with their prompt.
+
+    `observed`: its code, as in PAIRS; `answers`: the heading and the code of each prediction, as in ANSWERS.
+    """
+    segment, question = store.contents.segments[pair[0]], store.contents.questions[pair[1]]
+    columns = [Column("option", "Answer"), Column("observed", "Observed", "percent", always=True)]
+    rows: list[dict[str, Any]] = [{"option": option} for option in question.options]
+    for place, (heading, code) in enumerate([("Observed", observed), *answers]):
+        name = f"predicted {place}" if place else "observed"
+        columns += [Column(name, heading, "percent", always=True)] if place else []
+        for row, share in zip(rows, shares(code.partition("*")[0]) if not code.startswith("!") else [], strict=False):
+            row[name] = share
+    values = {
+        "prompt": responses[0].prompt if responses else "",
+        "responses": [{"about": text.describe(store.series[text.series].name), "words": text.words} for text in responses],
+        "link": Link("All models on this pair", segment.pair_page(question)),
+    }
+    table = Table(f"{segment.label}: {question.text} ({question.round})", columns, rows)
+    return [table, TemplateBlock("survey/response.html.j2", values)]
 
 
 def shorten_middle(text: str, limit: int = LONGEST) -> str:

@@ -1,0 +1,82 @@
+"""The models' mean scores by segment and by question, and the lists of segments and questions with their pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from dtef_pipeline.site.content import Column, Section, Table, convert_to_rows
+from dtef_pipeline.site.sentences import write_sentence
+from dtef_pipeline.survey.site.contents import SENTENCES, QuestionPage, SegmentPage
+from dtef_pipeline.survey.site.pair_store import SCORED, PairStore
+from dtef_pipeline.survey.site.survey_labels import A_PERFECT_MODEL, MARGINAL
+
+Axis = Literal["s", "q"]
+Spreads = dict[int, dict[str, Any]]
+_COLUMNS = (
+    Column("mean", "Mean score", "score"),
+    Column("best", "Best", "model"),
+    Column("best_score", "Its score", "score"),
+    Column("others", MARGINAL.capitalize(), "score", "Its score on the same pairs"),
+    Column("ceiling", A_PERFECT_MODEL.capitalize(), "score", "Expected score on the same pairs", more=True),
+    Column("n_pairs", "Pairs", "count", "Pairs that all models of the row have a score for", more=True),
+)
+_GUIDE = (
+    "Conditions are those of the first leaderboard. All numbers of a row are for the pairs that all its models have a score for. A model "
+    "with less than half of the others' pairs is left out. If a perfect model scores little more than the leave-one-out marginal, models "
+    "cannot differ much."
+)
+
+
+def read_spreads(store: PairStore, key: Axis) -> Spreads:
+    """Return the models' scores by the place of a segment or a question, over the pairs for which all of these models have a score.
+
+    `mean` of the models, `best` with `best_score`, `others` (score of the leave-one-out marginal; NaN: unknown), whether the best `beats` it,
+    `ceiling`, `n_pairs`, `n_models`. A model with less than half of the pairs of another model is left out.
+    """
+    frame = store.query_frame(f"""
+        WITH kept AS (
+            SELECT {key}, series FROM {SCORED} GROUP BY {key}, series QUALIFY 2 * count(*) >= max(count(*)) OVER (PARTITION BY {key})
+        ), models AS (SELECT {key}, count(*) AS n_models FROM kept GROUP BY ALL),
+        compared AS (FROM {SCORED} SEMI JOIN kept USING ({key}, series)),
+        shared AS (SELECT s, q FROM compared JOIN models USING ({key}) GROUP BY s, q, n_models HAVING count(*) = n_models),
+        means AS (
+            SELECT {key} AS place, series, avg(score) AS score, avg(others) AS others, avg(ceiling) AS ceiling, count(*) AS n_pairs
+            FROM compared SEMI JOIN shared USING (s, q) GROUP BY ALL
+        )
+        SELECT place, avg(score) AS mean, first(name ORDER BY score DESC, series) AS best, max(score) AS best_score,
+            any_value(others) AS others, any_value(ceiling) AS ceiling, any_value(n_pairs) AS n_pairs, count(*) AS n_models,
+            coalesce(max(score) > any_value(others), FALSE) AS beats
+        FROM means JOIN site_series USING (series) GROUP BY place
+        """)
+    return {row["place"]: row for row in convert_to_rows(frame)}
+
+
+def list_segments(store: PairStore, spreads: Spreads) -> Section:
+    """Build the list of segments, those with a score first."""
+    segments = store.contents.segments
+    rows = [
+        {"segment": segment.link, "n": segment.n, "n_rounds": segment.n_rounds, **spreads.get(segment.place, {})}
+        for segment in sorted(segments, key=lambda segment: segment.place not in spreads)
+    ]
+    columns = [Column("segment", "Segment"), Column("n", "Respondents", "count"), *_COLUMNS]
+    columns += [Column("n_rounds", "Rounds", "count", more=True)]
+    table = Table("Segments; each leads to its page", columns, rows, search=True, first=15)
+    return Section("segments", "Segments", [table], _summarize(store, spreads, segments, "segment"), _GUIDE)
+
+
+def list_questions(store: PairStore, spreads: Spreads) -> Section:
+    """Build the list of questions, the hardest first."""
+    questions = store.contents.questions
+    rows = [
+        {"question": question.link, "round": question.round, **spreads.get(question.place, {})}
+        for question in sorted(questions, key=lambda question: spreads.get(question.place, {"mean": 2})["mean"])
+    ]
+    columns = [Column("question", "Question", "long"), Column("round", "Round"), *_COLUMNS]
+    table = Table("Questions, the hardest first; each leads to its page", columns, rows, search=True, first=15)
+    return Section("questions", "Questions", [table], _summarize(store, spreads, questions, "question"), _GUIDE)
+
+
+def _summarize(store: PairStore, spreads: Spreads, pages: Sequence[SegmentPage | QuestionPage], noun: str) -> str:
+    titles = [page.link.text for page in pages]
+    return write_sentence(SENTENCES, "pages", noun=noun, spreads=list(spreads.values()), titles=titles, who=store.noun)
