@@ -51,7 +51,8 @@ def timeline() -> dict[str, Any]:
     tooltip = ["at:O", "kind:N", alt.Tooltip("value:Q", format=".4f"), "note:N"]
     color = alt.Color("kind:N", legend=alt.Legend(orient="top", title=None))
     dots = base.mark_point(filled=True, size=70, opacity=1).encode(color=color, tooltip=tooltip)
-    return _build_definition(alt.layer(base.mark_line(opacity=0.5), dots, _draw_level_lines()).properties(height=220))
+    levels = alt.Chart(_LINE_DATA).mark_rule(strokeDash=[5, 3]).encode(y="value:Q", tooltip=["label:N"])
+    return _build_definition(alt.layer(base.mark_line(opacity=0.5), dots, levels).properties(height=220))
 
 
 def series() -> dict[str, Any]:
@@ -60,24 +61,6 @@ def series() -> dict[str, Any]:
     color = alt.Color("label:N", legend=alt.Legend(orient="bottom", title=None, columns=1, labelLimit=400))
     chart = base.mark_line(point=True).encode(color=color, tooltip=["at:O", "label:N", alt.Tooltip("value:Q", format=".4f")])
     return _build_definition(chart.properties(height=260))
-
-
-def _draw_level_lines() -> alt.Chart:
-    """Draw horizontal reference lines."""
-    chart: alt.Chart = alt.Chart(_LINE_DATA).mark_rule(strokeDash=[5, 3]).encode(y="value:Q", tooltip=["label:N"])
-    return chart
-
-
-def curves() -> dict[str, Any]:
-    """Define a line for each `label` over the numbers `x`: `value`; reference lines are horizontal."""
-    base = alt.Chart(_ROW_DATA).encode(
-        x=alt.X("x:Q", title=None), color=alt.Color("label:N", legend=alt.Legend(orient="bottom", title=None))
-    )
-    line = base.mark_line(point=True).encode(
-        y=alt.Y("value:Q", scale=_VALUE_SCALE, title=None),
-        tooltip=["label:N", "x:Q", alt.Tooltip("value:Q", format=".3f")],
-    )
-    return _build_definition(alt.layer(line, _draw_level_lines()).properties(height=280))
 
 
 def bars() -> dict[str, Any]:
@@ -100,7 +83,6 @@ CHARTS: Mapping[str, Callable[[], dict[str, Any]]] = {
     "intervals": intervals,
     "timeline": timeline,
     "series": series,
-    "curves": curves,
     "bars": bars,
 }
 """Functions that build the definition of a chart, by name."""
