@@ -33,52 +33,45 @@ _LONGEST_TITLE = 110
 
 
 class SegmentPage(NamedTuple):
-    """A segment over all rounds."""
+    """A segment over all rounds. `s`: its place among the segments."""
 
-    place: int
-    id: str
+    s: int
+    segment: str
     attribute: str
-    value: str
-    path: str
-    n: float
+    label: str
+    page: str
+    n_people: float
     """Respondents in all rounds; NaN: not known."""
     n_rounds: int
 
     @property
-    def label(self) -> str:
-        return format_segment_label(self.attribute, self.value)
-
-    @property
     def link(self) -> Link:
-        return Link(self.label, self.path)
+        return Link(self.label, self.page)
 
     def pair_page(self, question: QuestionPage) -> str:
         """Return the address of a pair: this page with the question selected."""
-        return state_address(self.path, question=question.name)
+        return state_address(self.page, question=question.name)
 
 
 class QuestionPage(NamedTuple):
-    """A question of a round."""
+    """A question of a round. `q`: its place among the questions."""
 
-    place: int
+    q: int
     round: str
-    id: str
+    question_id: str
+    title: str
     text: str
     options: Sequence[str]
     name: str
     """The name of its file, and in addresses."""
 
     @property
-    def path(self) -> str:
+    def page(self) -> str:
         return f"{FAMILY}/questions/{self.name}.html"
 
     @property
-    def title(self) -> str:
-        return shorten(" ".join(self.text.split()), _LONGEST_TITLE)
-
-    @property
     def link(self) -> Link:
-        return Link(self.title, self.path)
+        return Link(self.title, self.page)
 
 
 class SurveyContents:
@@ -169,8 +162,10 @@ class SurveyContents:
         ).fetchall()
         files = choose_file_names(segment for segment, *_ in rows)
         return [
-            SegmentPage(place, id, attribute, value, f"{FAMILY}/segments/{files[id]}.html", n, n_rounds)
-            for place, (id, attribute, value, n, n_rounds) in enumerate(rows)
+            SegmentPage(
+                s, id, attribute, format_segment_label(attribute, value), f"{FAMILY}/segments/{files[id]}.html", n, n_rounds
+            )
+            for s, (id, attribute, value, n, n_rounds) in enumerate(rows)
         ]
 
     @cached_property
@@ -187,6 +182,6 @@ class SurveyContents:
         rows.sort(key=lambda row: make_round_order(row[0]))
         files = choose_file_names(f"{round}-{id}" for round, id, *_ in rows)
         return [
-            QuestionPage(place, round, id, text, options, files[f"{round}-{id}"])
-            for place, (round, id, text, options, _) in enumerate(rows)
+            QuestionPage(q, round, id, shorten(" ".join(text.split()), _LONGEST_TITLE), text, options, files[f"{round}-{id}"])
+            for q, (round, id, text, options, _) in enumerate(rows)
         ]

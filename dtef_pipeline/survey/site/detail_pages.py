@@ -16,7 +16,7 @@ from dtef_pipeline.survey.blueprint.wording import format_attribute
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS
 from dtef_pipeline.survey.site.contents import CRUMBS, SENTENCES, QuestionPage, SegmentPage, SurveyContents
 from dtef_pipeline.survey.site.pair_pages import SCRIPT, PairPages
-from dtef_pipeline.survey.site.pair_store import ANSWERS, PAIRS, SCORED, PairStore, shares
+from dtef_pipeline.survey.site.pair_store import PAIRS, SCORED, PairStore, shares
 from dtef_pipeline.survey.site.sections import build_model_tables
 from dtef_pipeline.survey.site.spreads import Axis, Spreads
 from dtef_pipeline.survey.site.survey_labels import MARGINAL
@@ -67,15 +67,15 @@ class DetailPages:
         yield from map(self._build_question_page, self.contents.questions)
 
     def _build_segment_page(self, segment: SegmentPage) -> Page:
-        size = "" if pd.isna(segment.n) else f", {format_count(round(segment.n), 'respondent')}"
+        size = "" if pd.isna(segment.n_people) else f", {format_count(round(segment.n_people), 'respondent')}"
         introduction = f"{format_attribute(segment.attribute)}; {format_count(segment.n_rounds, 'round')}{size}."
         sections = [
-            self._build_models_section(self._segment_rows.get(segment.id)),
-            self.pairs.section("segment", segment.place),
+            self._build_models_section(self._segment_rows.get(segment.segment)),
+            self.pairs.section("segment", segment.s),
             self._build_questions_section(segment),
         ]
-        answer = self._describe("s", segment.place, segment.label)
-        return Page(segment.path, segment.label, answer, sections, CRUMBS, introduction, scripts=(SCRIPT,))
+        answer = self._describe("s", segment.s, segment.label)
+        return Page(segment.page, segment.label, answer, sections, CRUMBS, introduction, scripts=(SCRIPT,))
 
     @cached_property
     def _segment_rows(self) -> Mapping[Any, pd.DataFrame]:
@@ -84,12 +84,6 @@ class DetailPages:
             key = ["segment", "model_variant", "context_level", "condition"]
             rows = rows.merge(gaps[[*key, "verdict"]], on=key, how="left")
         return dict(iter(rows.groupby("segment", observed=True)))
-
-    @cached_property
-    def _requested(self) -> Mapping[str, set[int]]:
-        """The segments `s` and the questions `q` that a model was asked about."""
-        rows = self.store.query(f"SELECT DISTINCT s, q FROM {ANSWERS} JOIN site_series USING (series) WHERE NOT is_reference")
-        return {"s": {s for s, _ in rows}, "q": {q for _, q in rows}}
 
     def _build_models_section(self, rows: pd.DataFrame | None) -> Section:
         blocks = [] if rows is None else build_model_tables(self.contents, rows, "Mean score", _MODEL_COLUMNS)
@@ -102,12 +96,11 @@ class DetailPages:
             label=label,
             spread=self.spreads[key].get(place),
             who=self.store.noun,
-            is_requested=place in self._requested[key],
             setting=self.contents.title(self.contents.settings[0]).lower(),
         )
 
     def _build_questions_section(self, segment: SegmentPage) -> Section:
-        frame = self._pair_means[self._pair_means["s"] == segment.place]
+        frame = self._pair_means[self._pair_means["s"] == segment.s]
         frame = frame.assign(lead=frame["score"] - frame["others"]).sort_values(["lead", "score"], kind="stable")
         rows = [
             {**row, "question": self.contents.questions[row["q"]].link, "round": self.contents.questions[row["q"]].round}
@@ -129,13 +122,13 @@ class DetailPages:
         words = [question.text if question.text != question.title else "", f"{'; '.join(question.options)}."]
         sections = [
             Section("question", "Options" if question.text == question.title else "Question and options", [Prose(words)]),
-            self._build_models_section(self._question_rows.get((question.round, question.id))),
-            self.pairs.section("question", question.place),
+            self._build_models_section(self._question_rows.get((question.round, question.question_id))),
+            self.pairs.section("question", question.q),
             self._build_differences_section(question),
         ]
         crumbs = [*CRUMBS, Link(question.round, f"{CRUMBS[0].href}#questions")]
-        answer = self._describe("q", question.place, "this question")
-        return Page(question.path, question.title, answer, sections, crumbs, scripts=(SCRIPT,))
+        answer = self._describe("q", question.q, "this question")
+        return Page(question.page, question.title, answer, sections, crumbs, scripts=(SCRIPT,))
 
     @cached_property
     def _question_rows(self) -> Mapping[Any, pd.DataFrame]:
@@ -145,7 +138,7 @@ class DetailPages:
         """Return the segments whose answer is farthest from the population marginal, except those that the question defines."""
         rows = self.store.query(
             f"SELECT s, n, apart, observed FROM {PAIRS} WHERE q = ? AND circular IS NOT TRUE ORDER BY apart DESC NULLS LAST, s",
-            question.place,
+            question.q,
         )
         columns = [*_DIFFERENCE_COLUMNS]
         columns += [Column(f"o{i}", option, "percent", heat=True, more=i > 2) for i, option in enumerate(question.options)]

@@ -118,8 +118,8 @@ def read_item_scores(store: PairStore, limit: int = MAX_PAIRS) -> pd.DataFrame:
         WITH pairs AS (SELECT DISTINCT s, q FROM {SCORED_PAIRS}), chosen AS (
             SELECT *, count(*) OVER () AS n_pairs FROM pairs QUALIFY row_number() OVER (ORDER BY md5('{SEED}/' || s || '/' || q)) <= {limit}
         )
-        SELECT name AS model, concat_ws('/', round, segment, question_id) AS item, title || ' (' || label || ')' AS label,
-            page || '#question=' || question_name AS page, score, n_pairs
+        SELECT site_series.name AS model, concat_ws('/', round, segment, question_id) AS item, title || ' (' || label || ')' AS label,
+            page || '#question=' || site_questions.name AS page, score, n_pairs
         FROM {SCORED_PAIRS} JOIN chosen USING (s, q) JOIN site_segments USING (s) JOIN site_questions USING (q) JOIN site_series USING (series)
         ORDER BY series, s, q
         """)

@@ -15,7 +15,7 @@ from dtef_pipeline.site.content import Block, DataFile, Section, TemplateBlock
 from dtef_pipeline.site.sentences import write_sentence
 from dtef_pipeline.statistics.cluster_robust import CONFIDENCE
 from dtef_pipeline.statistics.seed import SEED
-from dtef_pipeline.survey.site.contents import SENTENCES, SegmentPage
+from dtef_pipeline.survey.site.contents import SENTENCES
 from dtef_pipeline.survey.site.pair_store import ANSWERS, PAIRS, PairStore
 from dtef_pipeline.survey.site.texts import PairSample, Place, ResponseText, Texts, show_pair
 from dtef_pipeline.tables import STATUSES
@@ -47,7 +47,7 @@ class PairPages:
             "data": SHARED_DATA,
             "what": kind,
             "place": place,
-            "asked": ",".join(map(str, self._segments_by_question.get(place, ()))) if kind == "question" else "",
+            "asked": "" if kind == "segment" else ",".join(map(str, self._segments_by_question.get(place, ()))),
             "first": "" if pair is None else pair[kind == "segment"],
             "note": write_sentence(
                 SENTENCES, "sample", n_shown=len(self.sample.places), n_pairs=self.sample.n_pairs, seed=SEED
@@ -58,18 +58,18 @@ class PairPages:
         return Section("pairs", "Predicted and observed shares", [template], guide=_GUIDE)
 
     @cached_property
+    def _segments_by_question(self) -> dict[int, list[int]]:
+        return dict(self.store.query(f"SELECT q, list(s ORDER BY s) FROM {PAIRS} GROUP BY q"))
+
+    @cached_property
     def _openings(self) -> dict[Kind, dict[int, Place]]:
         """By segment and by question, the pair that its page opens with: if possible one with texts, or that a model was asked."""
         rows = self.store.query(f"""
             SELECT s, q, bool_and(is_reference) FROM {ANSWERS} JOIN site_series USING (series) SEMI JOIN {PAIRS} USING (s, q)
             GROUP BY s, q ORDER BY q, s
             """)
-        rows.sort(key=lambda row: (row[:2] not in self.texts, row[2]))
-        return {"segment": {s: (s, q) for s, q, _ in reversed(rows)}, "question": {q: (s, q) for s, q, _ in reversed(rows)}}
-
-    @cached_property
-    def _segments_by_question(self) -> dict[int, list[int]]:
-        return dict(self.store.query(f"SELECT q, list(s ORDER BY s) FROM {PAIRS} GROUP BY q"))
+        last_first = sorted(rows, key=lambda row: (row[:2] not in self.texts, row[2]))[::-1]
+        return {"segment": {s: (s, q) for s, q, _ in last_first}, "question": {q: (s, q) for s, q, _ in last_first}}
 
     @cached_property
     def _samples(self) -> Mapping[Place, Sequence[Block]]:
@@ -90,8 +90,8 @@ class PairPages:
         """Yield the data that all pages share, then a file for each segment, and its texts."""
         contents = self.store.contents
         shared = {
-            "segments": [[s.label, build_data_path(s), build_texts_path(s), s.path] for s in contents.segments],
-            "questions": [[q.round, q.text, q.options, q.path] for q in contents.questions],
+            "segments": [[s.label, s.page] for s in contents.segments],
+            "questions": [[q.round, q.text, q.options, q.page] for q in contents.questions],
             "series": [[s.name, contents.settings.index(s.setting), s.is_reference] for s in self.store.series],
             "settings": [[contents.title(setting), "/".join(setting)] for setting in contents.settings],
             "statuses": [status.replace("_", " ") for status in STATUSES],
@@ -102,12 +102,12 @@ class PairPages:
         for (s, q), responses in self.texts.items():
             texts[s][q] = responses
         for segment in contents.segments:
-            data = {"pairs": self._build_pairs(segment), "texts": sorted(texts[segment.place])}
-            yield DataFile(build_data_path(segment), data)
-            if texts[segment.place]:
-                yield DataFile(build_texts_path(segment), _build_texts(texts[segment.place]))
+            path = segment.page.removesuffix(".html")
+            yield DataFile(f"{path}.js", {"pairs": self._build_pairs(segment.s), "texts": sorted(texts[segment.s])})
+            if texts[segment.s]:
+                yield DataFile(f"{path}-texts.js", _build_texts(texts[segment.s]))
 
-    def _build_pairs(self, segment: SegmentPage) -> list[list[Any]]:
+    def _build_pairs(self, s: int) -> list[list[Any]]:
         """Return for each question its place, respondents, the size for intervals, thousandths of ceiling and marginal, whether it defines
         the segment, the observed answer, and a code for each series, empty if there is none.
         """
@@ -117,7 +117,7 @@ class PairPages:
             FROM {PAIRS} JOIN (SELECT s, q, map(list(series), list(code)) AS codes FROM {ANSWERS} WHERE s = ? GROUP BY s, q) USING (s, q)
             ORDER BY q
             """,
-            segment.place,
+            s,
         )
         places = range(len(self.store.series))
         return [
@@ -139,11 +139,3 @@ def _build_texts(question_texts: Mapping[int, Sequence[ResponseText]]) -> dict[s
         for q, texts in question_texts.items()
     }
     return {"prompts": list(prompts), "said": responses}
-
-
-def build_data_path(segment: SegmentPage) -> str:
-    return f"{segment.path.removesuffix('.html')}.js"
-
-
-def build_texts_path(segment: SegmentPage) -> str:
-    return f"{segment.path.removesuffix('.html')}-texts.js"

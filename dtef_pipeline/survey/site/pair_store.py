@@ -18,7 +18,7 @@ from dtef_pipeline.survey.boards.asking_settings import Setting
 from dtef_pipeline.survey.boards.noise import effective_n_sql
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.scoring.matrices import EFFECTIVE
-from dtef_pipeline.survey.site.contents import SurveyContents
+from dtef_pipeline.survey.site.contents import QuestionPage, SegmentPage, SurveyContents
 from dtef_pipeline.tables import STATUSES
 
 PAIRS, ANSWERS, SCORED = "site_pairs", "site_answers", "site_scored"
@@ -79,18 +79,9 @@ def store_pairs(contents: SurveyContents) -> PairStore:
     connection = contents.connection
     series = [Series(*row) for row in contents.board("overall")[list(Series._fields)].itertuples(index=False)]
     series.sort(key=lambda item: (contents.settings.index(item.setting), item.is_reference, item))
-    frames = {
-        "site_segments": pd.DataFrame(
-            [(s.id, s.place, s.label, s.path) for s in contents.segments], columns=["segment", "s", "label", "page"]
-        ),
-        "site_questions": pd.DataFrame(
-            [(q.round, q.id, q.place, q.title, q.name) for q in contents.questions],
-            columns=["round", "question_id", "q", "title", "question_name"],
-        ),
-        "site_series": pd.DataFrame(series).assign(series=range(len(series))),
-    }
-    for name, frame in frames.items():
-        connection.register(name, frame)
+    connection.register("site_segments", pd.DataFrame(contents.segments, columns=SegmentPage._fields))
+    connection.register("site_questions", pd.DataFrame(contents.questions, columns=QuestionPage._fields))
+    connection.register("site_series", pd.DataFrame(series).assign(series=range(len(series))))
     columns = "s SMALLINT, q INTEGER, series SMALLINT, snapshot VARCHAR, score DOUBLE, code VARCHAR"
     connection.execute(f"CREATE OR REPLACE TEMP TABLE {ANSWERS} ({columns})")
     # A round at a time, because the lists of all rounds take too much memory.

@@ -141,7 +141,7 @@ _EVENNESS_COLUMNS = (
 
 
 def _build_evenness_section(contents: SurveyContents, board: pd.DataFrame) -> Section:
-    links = {segment.id: segment.link for segment in contents.segments}
+    links = {segment.segment: segment.link for segment in contents.segments}
     models = contents.select_models("consistency")
     answer = ""
     if "segment_sd_true" in models and models["segment_sd_true"].count() > 1:

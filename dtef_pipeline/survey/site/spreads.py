@@ -56,8 +56,8 @@ def list_segments(store: PairStore, spreads: Spreads) -> Section:
     """Build the list of segments, those with a score first."""
     segments = store.contents.segments
     rows = [
-        {"segment": segment.link, "n": segment.n, "n_rounds": segment.n_rounds, **spreads.get(segment.place, {})}
-        for segment in sorted(segments, key=lambda segment: segment.place not in spreads)
+        {"segment": segment.link, "n": segment.n_people, "n_rounds": segment.n_rounds, **spreads.get(segment.s, {})}
+        for segment in sorted(segments, key=lambda segment: segment.s not in spreads)
     ]
     columns = [Column("segment", "Segment"), Column("n", "Respondents", "count"), *_COLUMNS]
     columns += [Column("n_rounds", "Rounds", "count", more=True)]
@@ -69,8 +69,8 @@ def list_questions(store: PairStore, spreads: Spreads) -> Section:
     """Build the list of questions, the hardest first."""
     questions = store.contents.questions
     rows = [
-        {"question": question.link, "round": question.round, **spreads.get(question.place, {})}
-        for question in sorted(questions, key=lambda question: spreads.get(question.place, {"mean": 2})["mean"])
+        {"question": question.link, "round": question.round, **spreads.get(question.q, {})}
+        for question in sorted(questions, key=lambda question: spreads.get(question.q, {"mean": 2})["mean"])
     ]
     columns = [Column("question", "Question", "long"), Column("round", "Round"), *_COLUMNS]
     table = Table("Questions, the hardest first; each leads to its page", columns, rows, search=True, first=15)

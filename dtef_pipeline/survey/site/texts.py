@@ -13,7 +13,7 @@ from dtef_pipeline.site.content import Block, Column, Link, Table, TemplateBlock
 from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.site.pair_store import ANSWERS, JOIN_PLACES, PairStore, shares
-from dtef_pipeline.text.number_words import format_count
+from dtef_pipeline.text.shortening import shorten
 
 MAX_TEXT_CHARACTERS = 22_000_000
 """Maximum of the prompts and responses on all pages of segments together."""
@@ -93,9 +93,9 @@ def load_texts(store: PairStore, places: Collection[Place]) -> Texts:
     texts, prompts = defaultdict[Place, list[ResponseText]](list), dict[str, str]()
     while rows := query.fetchmany(_TEXTS_AT_ONCE):
         for s, q, series, prompt, words, *details in rows:
-            short_prompt = shorten_middle(prompt)
+            short_prompt = shorten(prompt, LONGEST)
             shared_prompt = prompts.setdefault(short_prompt, short_prompt)
-            texts[s, q].append(ResponseText(series, shared_prompt, shorten_middle(words), *details))
+            texts[s, q].append(ResponseText(series, shared_prompt, shorten(words, LONGEST), *details))
     return texts
 
 
@@ -121,12 +121,3 @@ def show_pair(
     }
     table = Table(f"{segment.label}: {question.text} ({question.round})", columns, rows)
     return [table, TemplateBlock("survey/response.html.j2", values)]
-
-
-def shorten_middle(text: str, limit: int = LONGEST) -> str:
-    """Return the text, without its middle if it exceeds `limit` characters, because answers are at the beginning or the end."""
-    if len(text) <= limit:
-        return text
-    tail = limit // 4
-    head = limit - tail
-    return f"{text[:head]} … [{format_count(len(text) - limit, 'character')} left out] … {text[-tail:]}"
