@@ -24,7 +24,7 @@ from dtef_pipeline.survey.site.survey_labels import format_condition, format_seg
 from dtef_pipeline.text.shortening import shorten
 
 FAMILY = "survey"
-SENTENCES = "survey/sentences.txt.j2"
+SENTENCES, GUIDES = "survey/sentences.txt.j2", "survey/guides.txt.j2"
 CRUMBS = (Link("Surveys", board_page(FAMILY)),)
 _ENOUGH_PAIRS = 0.75
 """Share of the largest number of pairs of any setting, from which a setting has enough pairs."""
@@ -74,12 +74,33 @@ class QuestionPage(NamedTuple):
         return Link(self.title, self.page)
 
 
+class Series(NamedTuple):
+    """A model at one context level and condition."""
+
+    name: str
+    model_variant: str
+    context_level: str
+    condition: str
+    is_reference: bool
+
+    @property
+    def setting(self) -> Setting:
+        return Setting(self.context_level, self.condition)
+
+
 class SurveyContents:
     """The data that the pages of surveys read."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.connection = connection
         self._boards: dict[str, pd.DataFrame] = {}
+
+    def query(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        return self.connection.execute(sql, values).fetchall()
+
+    def query_frame(self, sql: str, *values: object) -> pd.DataFrame:
+        frame: Any = self.connection.execute(sql, values).df()
+        return pd.DataFrame(frame)
 
     def board(self, name: str) -> pd.DataFrame:
         """Return a stored board, without questions that define a segment, with `name`, the model's name on pages, and `is_reference`.
@@ -101,7 +122,7 @@ class SurveyContents:
         if not has_table(self.connection, table):
             return pd.DataFrame()
         family = " AND family = 'survey'" if name == "comparisons" else ""
-        frame: pd.DataFrame = self.connection.execute(f"SELECT * FROM {table} WHERE targets = 'clean'{family}").df()
+        frame = self.query_frame(f"SELECT * FROM {table} WHERE targets = 'clean'{family}")
         return select_cut(frame, name, KEYS.groups) if table == BREAKDOWNS else frame
 
     @cached_property
@@ -126,6 +147,23 @@ class SurveyContents:
         pairs = {key: rows["n_pairs"].max() if len(rows) else 0 for key, rows in ranked_rows.items()}
         enough = _ENOUGH_PAIRS * max(pairs.values(), default=0)
         return sorted(ranked_rows, key=lambda key: (-len(ranked_rows[key]), pairs[key] < enough))
+
+    @cached_property
+    def series(self) -> Sequence[Series]:
+        """The models by place: the settings in the order of the leaderboards, in each language models first."""
+        rows = self.board("overall")[list(Series._fields)].itertuples(index=False)
+        return sorted((Series(*row) for row in rows), key=lambda one: (self.settings.index(one.setting), one.is_reference, one))
+
+    @cached_property
+    def main_series(self) -> list[int]:
+        """The places of the series that means are over: on the first leaderboard, language models or, if there are none, baselines."""
+        places = [place for place, series in enumerate(self.series) if series.setting == self.settings[0]]
+        return [place for place in places if not self.series[place].is_reference] or places
+
+    @property
+    def noun(self) -> str:
+        """The noun for these series: `model` or `baseline`."""
+        return "baseline" if self.series[self.main_series[0]].is_reference else "model"
 
     def select_models(self, name: str) -> pd.DataFrame:
         """Return the models' rows of a board in the setting of the first leaderboard."""
@@ -152,14 +190,12 @@ class SurveyContents:
         """The segments by place: countries first, then in the order of attributes and values."""
         if not self.has_answers:
             return []
-        rows = self.connection.execute(
-            f"""
+        rows = self.query(f"""
             SELECT segment, min(attribute) AS attribute, min(value) AS value, coalesce(sum(n), 'nan'::DOUBLE), count(*) FROM (
                 SELECT round, segment, min(attribute) AS attribute, min(value) AS value, max(coalesce(segment_n, n)) AS n
                 FROM survey_responses SEMI JOIN scores USING (round, segment) WHERE NOT {NON_ANSWER_SQL} GROUP BY ALL
             ) GROUP BY segment ORDER BY min(attribute) <> 'country', 2, 3, 1
-            """
-        ).fetchall()
+            """)
         files = choose_file_names(segment for segment, *_ in rows)
         return [
             SegmentPage(
@@ -173,12 +209,10 @@ class SurveyContents:
         """The questions by place, in the order of rounds and questionnaires."""
         if not self.has_answers:
             return []
-        rows = self.connection.execute(
-            """
+        rows = self.query("""
             SELECT round, question_id, coalesce(nullif(min(question_text), ''), question_id), min(options), min(question_order) AS place
             FROM survey_responses SEMI JOIN scores USING (round, question_id) GROUP BY round, question_id ORDER BY place, question_id
-            """
-        ).fetchall()
+            """)
         rows.sort(key=lambda row: make_round_order(row[0]))
         files = choose_file_names(f"{round}-{id}" for round, id, *_ in rows)
         return [

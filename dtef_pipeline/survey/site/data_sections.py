@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.site.content import Column, Section, Table, convert_to_rows
 from dtef_pipeline.site.number_text import show
+from dtef_pipeline.site.sentences import write_sentence
 from dtef_pipeline.survey.design_effects import describe_n
 from dtef_pipeline.survey.observations import REASONS
 from dtef_pipeline.survey.scoring.policy import CREDITS
-from dtef_pipeline.survey.site.contents import SurveyContents
+from dtef_pipeline.survey.site.contents import GUIDES, SENTENCES, SurveyContents
 from dtef_pipeline.tables import STATUSES
 from dtef_pipeline.text.number_words import format_count
 
@@ -36,17 +37,13 @@ _ROUND_COLUMNS = (
 
 
 def _build_rounds_section(contents: SurveyContents) -> Section:
-    frame = contents.connection.execute("""
+    frame = contents.query_frame("""
         SELECT round, count(DISTINCT segment) AS segments, count(DISTINCT question_id) AS questions, count(*) AS pairs,
             median(n) AS median_n, count(*) FILTER (n IS NULL) AS unknown_n, count(*) FILTER (circular) AS circular
-        FROM survey_responses GROUP BY round ORDER BY round""").df()
-    rounds, questions, pairs = len(frame), int(frame["questions"].sum()), int(frame["pairs"].sum())
-    answer = (
-        f"{format_count(rounds, 'round')} with {format_count(questions, 'question')} in up to "
-        f"{format_count(int(frame['segments'].max()), 'segment')}: {format_count(pairs, 'pair')}."
-        if rounds
-        else ""
-    )
+        FROM survey_responses GROUP BY round ORDER BY round""")
+    counts = {f"n_{name}": int(frame[name].sum()) for name in ("questions", "pairs")}
+    n_segments = int(frame["segments"].max()) if len(frame) else 0
+    answer = write_sentence(SENTENCES, "rounds", n_rounds=len(frame), n_segments=n_segments, **counts)
     guide = " ".join(f"{line[0].upper()}{line[1:]}." for line in describe_n(contents.connection, list(frame["round"])))
     table = Table("Rounds of the survey", _ROUND_COLUMNS, convert_to_rows(frame))
     return Section("rounds", "questions that people answered", [table], answer, guide)
@@ -54,9 +51,9 @@ def _build_rounds_section(contents: SurveyContents) -> Section:
 
 def _build_statuses_section(contents: SurveyContents) -> Section:
     counts = ", ".join(f"count(*) FILTER (status = '{status}') AS {status}" for status in STATUSES)
-    frame = contents.connection.execute(
+    frame = contents.query_frame(
         f"SELECT model_variant AS model, count(*) AS predictions, {counts} FROM scores GROUP BY 1 ORDER BY 1"
-    ).df()
+    )
     meanings = {credit.status: credit.reason for credit in CREDITS}
     columns = [Column("model", "Model", "model"), Column("predictions", "Predictions", "count")]
     columns += [Column("ok", "Read", "count", always=True)]
@@ -72,10 +69,10 @@ def _build_statuses_section(contents: SurveyContents) -> Section:
     )
     total, read = int(frame["predictions"].sum()), int(frame["ok"].sum())
     answer = f"{show(read / total, 'percent')} of {format_count(total, 'prediction')} could be read." if total else ""
-    reasons = contents.connection.execute(
+    reasons = contents.query_frame(
         "SELECT replace(status, '_', ' ') AS status, reason, count(*) AS predictions FROM scores WHERE status <> 'ok' GROUP BY ALL "
         "ORDER BY predictions DESC, status, reason NULLS LAST LIMIT 50"
-    ).df()
+    )
     columns = [Column("reason", "Reason", "long"), Column("status", "Status", always=True), columns[1]]
     caption = "Why predictions could not be read, the most frequent first"
     blocks = [statuses, Table(caption, columns, convert_to_rows(reasons), first=10)]
@@ -84,18 +81,13 @@ def _build_statuses_section(contents: SurveyContents) -> Section:
 
 def describe_policy() -> str:
     """Return how each status counts in the means, according to the policy."""
-    scores = "; ".join(f"{credit.status.replace('_', ' ')} {credit.score:g}" for credit in CREDITS if credit.score is not None)
-    left_out = ", ".join(credit.status for credit in CREDITS if credit.score is None)
-    return (
-        f"A readable prediction counts with its score, an unreadable one with a fixed score: {scores}. Predictions without any answer "
-        f"({left_out}) are left out of every mean."
-    )
+    return write_sentence(GUIDES, "policy", credits=CREDITS)
 
 
 def _build_quarantine_section(contents: SurveyContents) -> Section:
-    frame = contents.connection.execute(
+    frame = contents.query_frame(
         "SELECT reason, round, count(*) AS rows FROM survey_quarantine GROUP BY ALL ORDER BY round, reason"
-    ).df()
+    )
     columns = [Column("reason", "Reason", "long"), Column("round", "Round"), Column("rows", "Rows", "count", always=True)]
     table = Table("Rows left out, and why", columns, convert_to_rows(frame, reason=lambda code: REASONS.get(code, code)))
     n = int(frame["rows"].sum())

@@ -16,7 +16,7 @@ from dtef_pipeline.survey.blueprint.wording import format_attribute
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS
 from dtef_pipeline.survey.site.contents import CRUMBS, SENTENCES, QuestionPage, SegmentPage, SurveyContents
 from dtef_pipeline.survey.site.pair_pages import SCRIPT, PairPages
-from dtef_pipeline.survey.site.pair_store import PAIRS, SCORED, PairStore, shares
+from dtef_pipeline.survey.site.pair_store import PAIRS, SCORED, shares
 from dtef_pipeline.survey.site.sections import build_model_tables
 from dtef_pipeline.survey.site.spreads import Axis, Spreads
 from dtef_pipeline.survey.site.survey_labels import MARGINAL
@@ -54,13 +54,9 @@ _DIFFERENCE_COLUMNS = (
 class DetailPages:
     """The pages of segments and questions."""
 
-    store: PairStore
+    contents: SurveyContents
     pairs: PairPages
     spreads: Mapping[Axis, Spreads]
-
-    @property
-    def contents(self) -> SurveyContents:
-        return self.store.contents
 
     def pages(self) -> Iterator[Page]:
         yield from map(self._build_segment_page, self.contents.segments)
@@ -83,7 +79,7 @@ class DetailPages:
         if len(gaps):
             key = ["segment", "model_variant", "context_level", "condition"]
             rows = rows.merge(gaps[[*key, "verdict"]], on=key, how="left")
-        return dict(iter(rows.groupby("segment", observed=True)))
+        return dict(iter(rows.groupby("segment", observed=True))) if len(rows) else {}
 
     def _build_models_section(self, rows: pd.DataFrame | None) -> Section:
         blocks = [] if rows is None else build_model_tables(self.contents, rows, "Mean score", _MODEL_COLUMNS)
@@ -95,28 +91,24 @@ class DetailPages:
             "place",
             label=label,
             spread=self.spreads[key].get(place),
-            who=self.store.noun,
+            who=self.contents.noun,
             setting=self.contents.title(self.contents.settings[0]).lower(),
         )
 
     def _build_questions_section(self, segment: SegmentPage) -> Section:
-        frame = self._pair_means[self._pair_means["s"] == segment.s]
-        frame = frame.assign(lead=frame["score"] - frame["others"]).sort_values(["lead", "score"], kind="stable")
+        frame = self.contents.query_frame(
+            f"SELECT q, avg(score) AS score, any_value(others) AS others, avg(score) - any_value(others) AS lead "
+            f"FROM {SCORED} WHERE s = ? GROUP BY q ORDER BY lead, score, q",
+            segment.s,
+        )
         rows = [
             {**row, "question": self.contents.questions[row["q"]].link, "round": self.contents.questions[row["q"]].round}
             for row in first_and_last(convert_to_rows(frame))
         ]
-        caption = f"Questions that {self.store.noun}s predict worst and best here, compared with the {MARGINAL}"
+        caption = f"Questions that {self.contents.noun}s predict worst and best here, compared with the {MARGINAL}"
         counts = {"n_above": int((frame["lead"] > 0).sum()), "n_questions": int(frame["lead"].notna().sum())}
-        answer = write_sentence(SENTENCES, "questions", **counts, who=self.store.noun)
+        answer = write_sentence(SENTENCES, "questions", **counts, who=self.contents.noun)
         return Section("questions", "Questions", [Table(caption, _QUESTION_COLUMNS, rows)], answer)
-
-    @cached_property
-    def _pair_means(self) -> pd.DataFrame:
-        """`s`, `q`, the mean `score` of the models, and `others`."""
-        return self.store.query_frame(
-            f"SELECT s, q, avg(score) AS score, any_value(others) AS others FROM {SCORED} GROUP BY s, q ORDER BY s, q"
-        )
 
     def _build_question_page(self, question: QuestionPage) -> Page:
         words = [question.text if question.text != question.title else "", f"{'; '.join(question.options)}."]
@@ -132,11 +124,12 @@ class DetailPages:
 
     @cached_property
     def _question_rows(self) -> Mapping[Any, pd.DataFrame]:
-        return dict(iter(self.contents.board("question").groupby(["round", "question_id"], observed=True)))
+        rows = self.contents.board("question")
+        return dict(iter(rows.groupby(["round", "question_id"], observed=True))) if len(rows) else {}
 
     def _build_differences_section(self, question: QuestionPage) -> Section:
         """Return the segments whose answer is farthest from the population marginal, except those that the question defines."""
-        rows = self.store.query(
+        rows = self.contents.query(
             f"SELECT s, n, apart, observed FROM {PAIRS} WHERE q = ? AND circular IS NOT TRUE ORDER BY apart DESC NULLS LAST, s",
             question.q,
         )

@@ -24,7 +24,7 @@ from dtef_pipeline.survey.site.leaderboards import build_ranked_boards, verdict
 from dtef_pipeline.survey.site.model_sections import SurveyModelSections
 from dtef_pipeline.survey.site.pair_pages import PairPages
 from dtef_pipeline.survey.site.pair_store import SCORED as SCORED_PAIRS
-from dtef_pipeline.survey.site.pair_store import PairStore, store_pairs
+from dtef_pipeline.survey.site.pair_store import store_pairs
 from dtef_pipeline.survey.site.sections import board_sections
 from dtef_pipeline.survey.site.spreads import Axis, Spreads, list_questions, list_segments, read_spreads
 from dtef_pipeline.survey.site.survey_labels import (
@@ -57,24 +57,24 @@ def read(connection: duckdb.DuckDBPyConnection) -> FamilyContent:
 
 def _add_pairs(contents: SurveyContents, content: FamilyContent) -> FamilyContent:
     """Add pages of segments and questions, and all data on single pairs."""
-    store = store_pairs(contents)
-    spreads: dict[Axis, Spreads] = {"s": read_spreads(store, "s"), "q": read_spreads(store, "q")}
-    models = SurveyModelSections(store)
-    texts = load_texts(store, models.places)
-    items = read_item_scores(store)
+    store_pairs(contents)
+    spreads: dict[Axis, Spreads] = {"s": read_spreads(contents, "s"), "q": read_spreads(contents, "q")}
+    models = SurveyModelSections(contents)
+    texts = load_texts(contents, models.places)
+    items = read_item_scores(contents)
 
     def pages() -> Iterator[Page | DataFile]:
-        sample = sample_pairs(store)
-        pairs = PairPages(store, sample, load_texts(store, [*sample.places, *models.places]))
-        yield from DetailPages(store, pairs, spreads).pages()
+        sample = sample_pairs(contents)
+        pairs = PairPages(contents, sample, load_texts(contents, [*sample.places, *models.places]))
+        yield from DetailPages(contents, pairs, spreads).pages()
         yield from pairs.files()
 
     return replace(
         content,
-        sections=[list_segments(store, spreads["s"]), list_questions(store, spreads["q"]), *content.sections],
+        sections=[list_segments(contents, spreads["s"]), list_questions(contents, spreads["q"]), *content.sections],
         build_model_sections=lambda name: models.build_sections(name, texts),
         item_scores=items[list(ITEM_COLUMNS)],
-        item_note=describe_items(store, items),
+        item_note=describe_items(contents, items),
         pages=pages,
     )
 
@@ -112,9 +112,9 @@ def method(metric: str) -> list[str]:
 MAX_PAIRS = 12_000
 
 
-def read_item_scores(store: PairStore, limit: int = MAX_PAIRS) -> pd.DataFrame:
+def read_item_scores(contents: SurveyContents, limit: int = MAX_PAIRS) -> pd.DataFrame:
     """Return ITEM_COLUMNS of the models of the first leaderboard, with the same pairs for all, and `n_pairs`, those of all models."""
-    return store.query_frame(f"""
+    return contents.query_frame(f"""
         WITH pairs AS (SELECT DISTINCT s, q FROM {SCORED_PAIRS}), chosen AS (
             SELECT *, count(*) OVER () AS n_pairs FROM pairs QUALIFY row_number() OVER (ORDER BY md5('{SEED}/' || s || '/' || q)) <= {limit}
         )
@@ -125,10 +125,10 @@ def read_item_scores(store: PairStore, limit: int = MAX_PAIRS) -> pd.DataFrame:
         """)
 
 
-def describe_items(store: PairStore, items: pd.DataFrame) -> str:
+def describe_items(contents: SurveyContents, items: pd.DataFrame) -> str:
     """Return a sentence on the rows of `read_item_scores`; empty if there are none."""
     if not len(items):
         return ""
     n_pairs, n_shown = int(items["n_pairs"].iloc[0]), items["item"].nunique()
-    setting = store.contents.title(store.contents.settings[0]).lower()
+    setting = contents.title(contents.settings[0]).lower()
     return write_sentence(SENTENCES, "items", n_shown=n_shown, n_pairs=n_pairs, setting=setting, seed=SEED)

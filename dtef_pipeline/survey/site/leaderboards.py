@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,17 +19,11 @@ from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS
 from dtef_pipeline.survey.boards.survey_subject import SCORED
 from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.survey.site.contents import SENTENCES, SurveyContents
+from dtef_pipeline.survey.site.contents import GUIDES, SENTENCES, SurveyContents
 from dtef_pipeline.survey.site.survey_labels import A_PERFECT_MODEL, describe_baseline
 
 PERFECT_LINE = f"A {A_PERFECT_MODEL}"
 SURVEY_MEASURE = "Similarity of predicted and observed answers, 0-1, higher is better"
-_GUIDE = (
-    "The score is a mean over pairs of segment and question, with its 95% interval. A model that scores below the leave-one-out "
-    "marginal does worse than giving every segment the same answer; the perfect model's score is the most that samples of these sizes "
-    "allow. Some pairs are easier than others, and not every model has all of them, so ranks use the score that each model would have on the "
-    f"same pairs. A model needs scores in {SCORED.ranked_from} segments (or in all, if there are fewer) to be ranked."
-)
 _COLUMNS = (
     Column("skill", "Skill", "number", BOARD_COLUMNS["skill"]),
     Column("adjusted_score", "Ranked by", "score", BOARD_COLUMNS["adjusted_score"], more=True),
@@ -41,6 +35,7 @@ _COLUMNS = (
 
 def build_ranked_boards(contents: SurveyContents) -> Iterator[RankedBoard]:
     """Yield a board for each setting, first that of the front page."""
+    guide = write_sentence(GUIDES, "board", ranked_from=SCORED.ranked_from)
     for index, setting in enumerate(contents.settings):
         rows = _add_ranks(setting.select_rows(contents.board("overall")), setting.select_rows(contents.board("comparisons")))
         ceiling = rows["ceiling"].median() if "ceiling" in rows else np.nan
@@ -48,8 +43,12 @@ def build_ranked_boards(contents: SurveyContents) -> Iterator[RankedBoard]:
         marginals = rows.loc[(rows["model"] == LEAVE_ONE_OUT) & rows["score"].notna(), ["name", "score"]]
         lines += [Reference(name, float(score)) for name, score in marginals.itertuples(index=False, name=None)]
         title = contents.title(setting) if len(contents.settings) > 1 else ""
-        board = [_build_row(row) for row in convert_to_rows(rows)]
-        yield RankedBoard(str(index) if index else "", title, SURVEY_MEASURE, board, lines, _COLUMNS, _GUIDE)
+        board = []
+        for row in convert_to_rows(rows):
+            note = row.get("note") or describe_baseline(row["model"])
+            values = {**row, "skill": Estimate.from_row(row, "skill"), "note": note}
+            board.append(BoardRow.from_row(values, Estimate.from_row(row, "score"), _COLUMNS, "name"))
+        yield RankedBoard(str(index) if index else "", title, SURVEY_MEASURE, board, lines, _COLUMNS, guide)
 
 
 def _add_ranks(rows: pd.DataFrame, comparisons: pd.DataFrame) -> pd.DataFrame:
@@ -65,12 +64,6 @@ def _add_ranks(rows: pd.DataFrame, comparisons: pd.DataFrame) -> pd.DataFrame:
     by_score = ranked_rows["rank"].fillna(np.inf) if len(models) else -ranked_rows["score"]
     order = np.lexsort((ranked_rows["name"].astype(str), -ranked_rows["score"].fillna(-1), by_score))
     return ranked_rows.iloc[order]
-
-
-def _build_row(row: Mapping[str, Any]) -> BoardRow:
-    note = row.get("note") or describe_baseline(row["model"])
-    values = {**row, "skill": Estimate.from_row(row, "skill"), "note": note}
-    return BoardRow.from_row(values, Estimate.from_row(row, "score"), _COLUMNS, "name")
 
 
 def verdict(contents: SurveyContents, board: RankedBoard) -> str:

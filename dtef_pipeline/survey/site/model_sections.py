@@ -16,8 +16,8 @@ from dtef_pipeline.site.sentences import write_sentence
 from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.blueprint.wording import format_attribute
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS
-from dtef_pipeline.survey.site.contents import SENTENCES
-from dtef_pipeline.survey.site.pair_store import ANSWERS, PAIRS, SCORED, PairStore
+from dtef_pipeline.survey.site.contents import SENTENCES, SurveyContents
+from dtef_pipeline.survey.site.pair_store import ANSWERS, PAIRS, SCORED
 from dtef_pipeline.survey.site.spreads import Axis
 from dtef_pipeline.survey.site.survey_labels import MARGINAL
 from dtef_pipeline.survey.site.texts import Place, Texts, show_pair
@@ -41,12 +41,12 @@ _LEAD_COLUMNS = (
 class SurveyModelSections:
     """The sections of each model, by name."""
 
-    store: PairStore
+    contents: SurveyContents
 
     @cached_property
     def worst(self) -> pd.DataFrame:
         """The lowest scores by series, of readable answers, then of others: `series`, `s`, `q`, `score`, `code`, `observed`, `is_read`."""
-        return self.store.query_frame(f"""
+        return self.contents.query_frame(f"""
             SELECT series, s, q, score, code, observed, NOT starts_with(code, '!') AS is_read
             FROM {SCORED} JOIN (SELECT s, q, series, code FROM {ANSWERS}) USING (s, q, series)
             JOIN (SELECT s, q, observed FROM {PAIRS}) USING (s, q)
@@ -62,13 +62,13 @@ class SurveyModelSections:
 
     def build_sections(self, name: str, texts: Texts) -> list[Section]:
         """Return the sections of a model; none if it is not on the first leaderboard."""
-        series = next((place for place in self.store.main_series if self.store.series[place].name == name), None)
+        series = next((place for place in self.contents.main_series if self.contents.series[place].name == name), None)
         return [] if series is None else [self._build_strengths_section(series), self._build_worst_section(series, texts)]
 
     def _build_strengths_section(self, series: int) -> Section:
-        attributes = self.store.contents.select_models("attribute")
+        attributes = self.contents.select_models("attribute")
         if len(attributes):
-            attributes = attributes[attributes["model_variant"] == self.store.series[series].model_variant]
+            attributes = attributes[attributes["model_variant"] == self.contents.series[series].model_variant]
             attributes = attributes.sort_values("score", ascending=False, kind="stable")
         blocks: list[Block] = [
             Table("By attribute", _ATTRIBUTE_COLUMNS, convert_to_rows(attributes, attribute=format_attribute))
@@ -82,7 +82,7 @@ class SurveyModelSections:
 
     def _list_leads(self, key: Axis, series: int) -> list[dict[str, Any]]:
         """Return a series' leads over the leave-one-out marginal, largest first, by segment or by question."""
-        pages = self.store.contents.segments if key == "s" else self.store.contents.questions
+        pages = self.contents.segments if key == "s" else self.contents.questions
         frame = self._leads[key]
         return convert_to_rows(frame[frame["series"] == series], place=lambda place: pages[place].link)
 
@@ -90,7 +90,7 @@ class SurveyModelSections:
     def _leads(self) -> Mapping[Axis, pd.DataFrame]:
         keys: tuple[Axis, ...] = ("s", "q")
         return {
-            key: self.store.query_frame(f"""
+            key: self.contents.query_frame(f"""
                 SELECT {key} AS place, series, avg(score - others) AS lead, avg(score) AS score, count(*) AS pairs
                 FROM {SCORED} WHERE others IS NOT NULL GROUP BY ALL ORDER BY lead DESC, place
                 """)
@@ -103,8 +103,8 @@ class SurveyModelSections:
         for row in convert_to_rows(answers):
             pair = (row["s"], row["q"])
             responses = [response for response in texts.get(pair, ()) if response.series == series]
-            blocks = show_pair(self.store, pair, row["observed"], [("Predicted", row["code"])], responses)
-            segment, question = self.store.contents.segments[pair[0]], self.store.contents.questions[pair[1]]
+            blocks = show_pair(self.contents, pair, row["observed"], [("Predicted", row["code"])], responses)
+            segment, question = self.contents.segments[pair[0]], self.contents.questions[pair[1]]
             folds.append(Fold(f"{show(row['score'], 'score')}: {segment.label}, {question.title}", blocks))
         lowest = answers.loc[answers["is_read"], "score"].min()
         answer = "" if pd.isna(lowest) else f"Its lowest score on a readable answer is {show(lowest, 'score')}."

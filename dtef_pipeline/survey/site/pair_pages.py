@@ -15,8 +15,8 @@ from dtef_pipeline.site.content import Block, DataFile, Section, TemplateBlock
 from dtef_pipeline.site.sentences import write_sentence
 from dtef_pipeline.statistics.cluster_robust import CONFIDENCE
 from dtef_pipeline.statistics.seed import SEED
-from dtef_pipeline.survey.site.contents import SENTENCES
-from dtef_pipeline.survey.site.pair_store import ANSWERS, PAIRS, PairStore
+from dtef_pipeline.survey.site.contents import GUIDES, SENTENCES, SurveyContents
+from dtef_pipeline.survey.site.pair_store import ANSWERS, PAIRS
 from dtef_pipeline.survey.site.texts import PairSample, Place, ResponseText, Texts, show_pair
 from dtef_pipeline.tables import STATUSES
 
@@ -25,18 +25,13 @@ _MODELS_SAMPLED = 5
 """Maximum number of models of a pair that the page itself shows, the best first, with one response."""
 SHARED_DATA = "survey/pairs.js"
 SCRIPT = "survey.js"
-_GUIDE = (
-    "The table shows observed and predicted shares of answers. Below an observed share is its 95% interval for a sample of that size "
-    "(Wilson): a prediction inside the interval may be exactly right. For a model with several draws, the shares are the mean of the "
-    "readable draws and the score is the mean of all draws."
-)
 
 
 @dataclass(frozen=True)
 class PairPages:
     """The data of predictions, and the pairs that have texts."""
 
-    store: PairStore
+    contents: SurveyContents
     sample: PairSample
     texts: Texts
 
@@ -55,16 +50,16 @@ class PairPages:
             "sample": [] if pair is None else self._samples[pair],
         }
         template = TemplateBlock("survey/pairs.html.j2", values)
-        return Section("pairs", "Predicted and observed shares", [template], guide=_GUIDE)
+        return Section("pairs", "Predicted and observed shares", [template], guide=write_sentence(GUIDES, "pairs"))
 
     @cached_property
     def _segments_by_question(self) -> dict[int, list[int]]:
-        return dict(self.store.query(f"SELECT q, list(s ORDER BY s) FROM {PAIRS} GROUP BY q"))
+        return dict(self.contents.query(f"SELECT q, list(s ORDER BY s) FROM {PAIRS} GROUP BY q"))
 
     @cached_property
     def _openings(self) -> dict[Kind, dict[int, Place]]:
         """By segment and by question, the pair that its page opens with: if possible one with texts, or that a model was asked."""
-        rows = self.store.query(f"""
+        rows = self.contents.query(f"""
             SELECT s, q, bool_and(is_reference) FROM {ANSWERS} JOIN site_series USING (series) SEMI JOIN {PAIRS} USING (s, q)
             GROUP BY s, q ORDER BY q, s
             """)
@@ -75,24 +70,24 @@ class PairPages:
     def _samples(self) -> Mapping[Place, Sequence[Block]]:
         """What pages show of each pair in `_openings` without scripts: the best predictions on the first leaderboard, and a response."""
         places = {pair for pairs in self._openings.values() for pair in pairs.values()}
-        self.store.contents.connection.register("site_places", pd.DataFrame(sorted(places), columns=["s", "q"]))
-        rows = self.store.query(f"""
+        self.contents.connection.register("site_places", pd.DataFrame(sorted(places), columns=["s", "q"]))
+        rows = self.contents.query(f"""
             SELECT s, q, any_value(observed), coalesce(list([name, code] ORDER BY score DESC, series) FILTER (
-                NOT is_reference AND list_contains({self.store.main_series}, series) AND NOT starts_with(code, '!')
+                NOT is_reference AND list_contains({self.contents.main_series}, series) AND NOT starts_with(code, '!')
             ), []) FROM {ANSWERS} JOIN site_series USING (series) JOIN {PAIRS} USING (s, q) SEMI JOIN site_places USING (s, q) GROUP BY s, q
             """)
         return {
-            (s, q): show_pair(self.store, (s, q), observed, answers[:_MODELS_SAMPLED], self.texts.get((s, q), ())[:1])
+            (s, q): show_pair(self.contents, (s, q), observed, answers[:_MODELS_SAMPLED], self.texts.get((s, q), ())[:1])
             for s, q, observed, answers in rows
         }
 
     def files(self) -> Iterator[DataFile]:
         """Yield the data that all pages share, then a file for each segment, and its texts."""
-        contents = self.store.contents
+        contents = self.contents
         shared = {
             "segments": [[s.label, s.page] for s in contents.segments],
             "questions": [[q.round, q.text, q.options, q.page] for q in contents.questions],
-            "series": [[s.name, contents.settings.index(s.setting), s.is_reference] for s in self.store.series],
+            "series": [[s.name, contents.settings.index(s.setting), s.is_reference] for s in self.contents.series],
             "settings": [[contents.title(setting), "/".join(setting)] for setting in contents.settings],
             "statuses": [status.replace("_", " ") for status in STATUSES],
             "z": float(ndtri((1 + CONFIDENCE) / 2)),
@@ -111,7 +106,7 @@ class PairPages:
         """Return for each question its place, respondents, the size for intervals, thousandths of ceiling and marginal, whether it defines
         the segment, the observed answer, and a code for each series, empty if there is none.
         """
-        rows = self.store.query(
+        rows = self.contents.query(
             f"""
             SELECT q, n, round(coalesce(n_effective, n)), round(1000 * ceiling), round(1000 * others), circular::INTEGER, observed, codes
             FROM {PAIRS} JOIN (SELECT s, q, map(list(series), list(code)) AS codes FROM {ANSWERS} WHERE s = ? GROUP BY s, q) USING (s, q)
@@ -119,7 +114,7 @@ class PairPages:
             """,
             s,
         )
-        places = range(len(self.store.series))
+        places = range(len(self.contents.series))
         return [
             [
                 q,

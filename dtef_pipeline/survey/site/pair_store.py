@@ -6,15 +6,9 @@ thousandths in base 36.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NamedTuple
-
 import pandas as pd
 
 from dtef_pipeline.boards.cells import cells_sql, has_table, parameters
-from dtef_pipeline.survey.boards.asking_settings import Setting
 from dtef_pipeline.survey.boards.noise import effective_n_sql
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.scoring.matrices import EFFECTIVE
@@ -25,76 +19,31 @@ PAIRS, ANSWERS, SCORED = "site_pairs", "site_answers", "site_scored"
 """Temporary tables. PAIRS: s, q, n, n_effective, circular, observed (code), apart (distance of the observed answer from the
 population marginal, 0-1), ceiling, others. ANSWERS: s, q, series, snapshot, score, code (shares, then the score; or `!`, the place of a
 status, and the score that the policy gives it, if any; after several draws `*`, how many could be read, `/`, how many there were).
-SCORED: s, q, series, score, others, ceiling of the pairs that means are over: scored, in the setting of the first leaderboard, without
-those whose question defines the segment, for language models or, if there are none, for baselines."""
+SCORED: s, q, series, score, others, ceiling of the pairs that means are over: those of `main_series` with a score, without those whose
+question defines the segment."""
 _PAIR = "round, segment, question_id"
 JOIN_PLACES = """JOIN site_segments USING (segment) JOIN site_questions USING (round, question_id)
     JOIN site_series USING (model_variant, context_level, condition)"""
 """SQL: joins predictions with the places of their segments, questions and series."""
 
 
-class Series(NamedTuple):
-    """A model at one context level and condition."""
-
-    name: str
-    model_variant: str
-    context_level: str
-    condition: str
-    is_reference: bool
-
-    @property
-    def setting(self) -> Setting:
-        return Setting(self.context_level, self.condition)
-
-
-@dataclass(frozen=True)
-class PairStore:
-    """PAIRS, ANSWERS and SCORED on the connection of the contents."""
-
-    contents: SurveyContents
-    series: Sequence[Series]
-    """By place, the settings in the order of the leaderboards."""
-
-    @cached_property
-    def main_series(self) -> list[int]:
-        """The places of the series that means are over."""
-        places = [place for place, series in enumerate(self.series) if series.setting == self.contents.settings[0]]
-        return [place for place in places if not self.series[place].is_reference] or places
-
-    @property
-    def noun(self) -> str:
-        """The noun for these series: `model`, or `baseline` if no model was asked."""
-        return "baseline" if self.series[self.main_series[0]].is_reference else "model"
-
-    def query(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        return self.contents.connection.execute(sql, values).fetchall()
-
-    def query_frame(self, sql: str) -> pd.DataFrame:
-        frame: Any = self.contents.connection.execute(sql).df()
-        return pd.DataFrame(frame)
-
-
-def store_pairs(contents: SurveyContents) -> PairStore:
+def store_pairs(contents: SurveyContents) -> None:
     """Create PAIRS, ANSWERS and SCORED, and the tables of places that JOIN_PLACES names."""
     connection = contents.connection
-    series = [Series(*row) for row in contents.board("overall")[list(Series._fields)].itertuples(index=False)]
-    series.sort(key=lambda item: (contents.settings.index(item.setting), item.is_reference, item))
     connection.register("site_segments", pd.DataFrame(contents.segments, columns=SegmentPage._fields))
     connection.register("site_questions", pd.DataFrame(contents.questions, columns=QuestionPage._fields))
-    connection.register("site_series", pd.DataFrame(series).assign(series=range(len(series))))
+    connection.register("site_series", pd.DataFrame(contents.series).assign(series=range(len(contents.series))))
     columns = "s SMALLINT, q INTEGER, series SMALLINT, snapshot VARCHAR, score DOUBLE, code VARCHAR"
     connection.execute(f"CREATE OR REPLACE TEMP TABLE {ANSWERS} ({columns})")
     # A round at a time, because the lists of all rounds take too much memory.
-    for (round,) in connection.execute("SELECT DISTINCT round FROM scores ORDER BY round").fetchall():
+    for (round,) in contents.query("SELECT DISTINCT round FROM scores ORDER BY round"):
         options = SurveyBoardOptions(metric=contents.metric, targets="all", rounds=(round,))
         connection.execute(f"INSERT INTO {ANSWERS} {_build_answers_sql(contents, options)}", parameters(options))
-    store = PairStore(contents, series)
     connection.execute(f"CREATE OR REPLACE TEMP TABLE {PAIRS} AS {_build_pairs_sql(contents)}")
     connection.execute(f"""
         CREATE OR REPLACE TEMP VIEW {SCORED} AS SELECT s, q, series, score, others, ceiling FROM {ANSWERS} JOIN {PAIRS} USING (s, q)
-        WHERE score IS NOT NULL AND NOT circular AND list_contains({store.main_series}, series)
+        WHERE score IS NOT NULL AND NOT circular AND list_contains({contents.main_series}, series)
         """)
-    return store
 
 
 def _build_code_sql(fraction: str) -> str:

@@ -9,16 +9,14 @@ from typing import Any
 import pandas as pd
 
 from dtef_pipeline.site.content import Block, Column, Fold, Section, Table, convert_to_rows
-from dtef_pipeline.site.number_text import show
 from dtef_pipeline.site.sentences import write_sentence
 from dtef_pipeline.statistics.differences import MARGIN
 from dtef_pipeline.survey.blueprint.wording import format_attribute
 from dtef_pipeline.survey.boards.schemas import CONSISTENCY, RESPONSIVENESS
-from dtef_pipeline.survey.site.contents import SENTENCES, SurveyContents
+from dtef_pipeline.survey.site.contents import GUIDES, SENTENCES, SurveyContents
 from dtef_pipeline.survey.site.survey_labels import METRIC_NAMES, format_condition
 from dtef_pipeline.survey.tables import CORRECTED, DISTANCES, METRICS
 from dtef_pipeline.tables import description
-from dtef_pipeline.text.number_words import format_count
 
 _MODEL = Column("name", "Model", "model")
 
@@ -67,19 +65,18 @@ def _build_attributes_section(contents: SurveyContents, board: pd.DataFrame) -> 
     values = [name for name in ("score", "score_low", "score_high") if name in board]
     series = ["model_variant", "name", "is_reference", "context_level", "condition"]
     wide = scored.pivot_table(index=series, columns="attribute", values=values, observed=True, sort=False)
-    means = wide["score"].mean(axis=1)
+    totals = wide["score"].mean(axis=1)
     wide.columns = [f"{value} {attribute}" for value, attribute in wide.columns]
     columns = [_MODEL]
     for place, name in enumerate(sorted({*board["attribute"]})):
         ends = (f"score_low {name}", f"score_high {name}")
         columns.append(Column(f"score {name}", format_attribute(name), "score", more=place > 4, ends=ends))
     caption = "Mean score by attribute, with 95% intervals where there are any"
-    tables = build_model_tables(contents, wide.assign(score=means).reset_index(), caption, columns)
+    tables = build_model_tables(contents, wide.assign(score=totals).reset_index(), caption, columns)
     models = contents.select_models("attribute").groupby("attribute", observed=True)["score"].mean()
     means = [(format_attribute(str(name)), score) for name, score in models.sort_values(ascending=False).items()]
     answer = write_sentence(SENTENCES, "attributes", means=means)
-    guide = "Sizes of segments differ between attributes, and so does what a perfect model would score."
-    return Section("attributes", "By attribute", tables, answer, guide)
+    return Section("attributes", "By attribute", tables, answer, write_sentence(GUIDES, "attributes"))
 
 
 _CONTEXT_COLUMNS = (
@@ -97,15 +94,9 @@ _CONTEXT_COLUMNS = (
 
 def _build_context_section(_: SurveyContents, board: pd.DataFrame) -> Section:
     rows = convert_to_rows(board[~board["is_reference"]], condition=format_condition)
-    counts = Counter(row["verdict"] for row in rows).most_common()
-    answer = f"{format_count(len(rows), 'test')} of models: {', '.join(f'{n} {verdict}' for verdict, n in counts)}."
-    guide = (
-        "Mean scores over the pairs that a model has a score for at the lowest and the highest number of context questions. The score of a "
-        "model that uses the group's other answers rises; that of a model that answers from what it believes about the group does not: "
-        f"“stereotype-holding” if the 90% interval of the difference lies within ±{MARGIN:g}."
-    )
     table = Table("Responsiveness to context", _CONTEXT_COLUMNS, rows)
-    return Section("context", "What context does", [table], answer if rows else "", guide)
+    answer = write_sentence(SENTENCES, "context", verdicts=Counter(row["verdict"] for row in rows))
+    return Section("context", "What context does", [table], answer, write_sentence(GUIDES, "context", margin=MARGIN))
 
 
 def _build_metrics_section(contents: SurveyContents, board: pd.DataFrame) -> Section:
@@ -114,15 +105,8 @@ def _build_metrics_section(contents: SurveyContents, board: pd.DataFrame) -> Sec
     columns += [Column(name, METRIC_NAMES[name], "score", "Corrected error: lower is better", more=True) for name in CORRECTED]
     rows = contents.select_models("metric")
     firsts = Counter(rows.loc[rows[name].idxmax(), "name"] for name in METRICS if len(rows) > 1 and rows[name].notna().any())
-    answer = ""
-    if firsts:
-        ((first, times),) = firsts.most_common(1)
-        answer = f"{first} has the highest mean under {times} of {format_count(firsts.total(), 'metric')}."
-    guide = (
-        "The same predictions under each metric. A model that does well on one and badly on another gets the shape right but misplaces "
-        f"mass, or the reverse. {' and '.join(names[name] for name in DISTANCES)} are 1 minus a distance, so higher is better. Corrected "
-        "errors do not depend on the sample size."
-    )
+    answer = write_sentence(SENTENCES, "metrics", firsts=firsts)
+    guide = write_sentence(GUIDES, "metrics", distances=[names[name] for name in DISTANCES])
     tables = build_model_tables(contents, board, "Mean score under each metric", [_MODEL, *columns])
     return Section("metrics", "Other metrics", tables, answer, guide)
 
@@ -141,18 +125,12 @@ _EVENNESS_COLUMNS = (
 
 
 def _build_evenness_section(contents: SurveyContents, board: pd.DataFrame) -> Section:
+    if "segment_sd_true" not in board:  # boards without intervals
+        return Section("evenness", "Consistency over segments", [])
     links = {segment.segment: segment.link for segment in contents.segments}
-    models = contents.select_models("consistency")
-    answer = ""
-    if "segment_sd_true" in models and models["segment_sd_true"].count() > 1:
-        best = models.loc[models["segment_sd_true"].idxmin()]
-        answer = (
-            f"{best['name']} is the most even: its segments' true means spread by {show(best['segment_sd_true'], 'score')}."
-        )
-    guide = (
-        "The spread is the standard deviation of the segments' true means: without the sampling noise of small segments, which adds to the "
-        "observed spread. A small spread means even scores, which may all be low. A segment counts once per round."
-    )
+    models = contents.select_models("consistency").dropna(subset="segment_sd_true").sort_values("segment_sd_true")
+    spreads = {"names": list(models["name"]), "spreads": list(models["segment_sd_true"])}
+    answer = write_sentence(SENTENCES, "evenness", **spreads)
     tables = build_model_tables(
         contents,
         board,
@@ -162,4 +140,4 @@ def _build_evenness_section(contents: SurveyContents, board: pd.DataFrame) -> Se
         lowest_segment=lambda id: links.get(id, id),
         highest_segment=lambda id: links.get(id, id),
     )
-    return Section("evenness", "Consistency over segments", tables, answer, guide)
+    return Section("evenness", "Consistency over segments", tables, answer, write_sentence(GUIDES, "evenness"))

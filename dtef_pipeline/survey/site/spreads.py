@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from dtef_pipeline.site.content import Column, Section, Table, convert_to_rows
 from dtef_pipeline.site.sentences import write_sentence
-from dtef_pipeline.survey.site.contents import SENTENCES, QuestionPage, SegmentPage
-from dtef_pipeline.survey.site.pair_store import SCORED, PairStore
+from dtef_pipeline.survey.site.contents import GUIDES, SENTENCES, QuestionPage, SegmentPage, SurveyContents
+from dtef_pipeline.survey.site.pair_store import SCORED
 from dtef_pipeline.survey.site.survey_labels import A_PERFECT_MODEL, MARGINAL
 
 Axis = Literal["s", "q"]
@@ -21,20 +21,15 @@ _COLUMNS = (
     Column("ceiling", A_PERFECT_MODEL.capitalize(), "score", "Expected score on the same pairs", more=True),
     Column("n_pairs", "Pairs", "count", "Pairs that all models of the row have a score for", more=True),
 )
-_GUIDE = (
-    "Conditions are those of the first leaderboard. All numbers of a row are for the pairs that all its models have a score for. A model "
-    "with less than half of the others' pairs is left out. If a perfect model scores little more than the leave-one-out marginal, models "
-    "cannot differ much."
-)
 
 
-def read_spreads(store: PairStore, key: Axis) -> Spreads:
+def read_spreads(contents: SurveyContents, key: Axis) -> Spreads:
     """Return the models' scores by the place of a segment or a question, over the pairs for which all of these models have a score.
 
     `mean` of the models, `best` with `best_score`, `others` (score of the leave-one-out marginal; NaN: unknown), whether the best `beats` it,
     `ceiling`, `n_pairs`, `n_models`. A model with less than half of the pairs of another model is left out.
     """
-    frame = store.query_frame(f"""
+    frame = contents.query_frame(f"""
         WITH kept AS (
             SELECT {key}, series FROM {SCORED} GROUP BY {key}, series QUALIFY 2 * count(*) >= max(count(*)) OVER (PARTITION BY {key})
         ), models AS (SELECT {key}, count(*) AS n_models FROM kept GROUP BY ALL),
@@ -52,9 +47,9 @@ def read_spreads(store: PairStore, key: Axis) -> Spreads:
     return {row["place"]: row for row in convert_to_rows(frame)}
 
 
-def list_segments(store: PairStore, spreads: Spreads) -> Section:
+def list_segments(contents: SurveyContents, spreads: Spreads) -> Section:
     """Build the list of segments, those with a score first."""
-    segments = store.contents.segments
+    segments = contents.segments
     rows = [
         {"segment": segment.link, "n": segment.n_people, "n_rounds": segment.n_rounds, **spreads.get(segment.s, {})}
         for segment in sorted(segments, key=lambda segment: segment.s not in spreads)
@@ -62,21 +57,25 @@ def list_segments(store: PairStore, spreads: Spreads) -> Section:
     columns = [Column("segment", "Segment"), Column("n", "Respondents", "count"), *_COLUMNS]
     columns += [Column("n_rounds", "Rounds", "count", more=True)]
     table = Table("Segments; each leads to its page", columns, rows, search=True, first=15)
-    return Section("segments", "Segments", [table], _summarize(store, spreads, segments, "segment"), _GUIDE)
+    return Section("segments", "Segments", [table], *_describe(contents, spreads, segments, "segment"))
 
 
-def list_questions(store: PairStore, spreads: Spreads) -> Section:
+def list_questions(contents: SurveyContents, spreads: Spreads) -> Section:
     """Build the list of questions, the hardest first."""
-    questions = store.contents.questions
+    questions = contents.questions
     rows = [
         {"question": question.link, "round": question.round, **spreads.get(question.q, {})}
         for question in sorted(questions, key=lambda question: spreads.get(question.q, {"mean": 2})["mean"])
     ]
     columns = [Column("question", "Question", "long"), Column("round", "Round"), *_COLUMNS]
     table = Table("Questions, the hardest first; each leads to its page", columns, rows, search=True, first=15)
-    return Section("questions", "Questions", [table], _summarize(store, spreads, questions, "question"), _GUIDE)
+    return Section("questions", "Questions", [table], *_describe(contents, spreads, questions, "question"))
 
 
-def _summarize(store: PairStore, spreads: Spreads, pages: Sequence[SegmentPage | QuestionPage], noun: str) -> str:
+def _describe(
+    contents: SurveyContents, spreads: Spreads, pages: Sequence[SegmentPage | QuestionPage], noun: str
+) -> tuple[str, str]:
+    """Return the answer and the guide of a list."""
     titles = [page.link.text for page in pages]
-    return write_sentence(SENTENCES, "pages", noun=noun, spreads=list(spreads.values()), titles=titles, who=store.noun)
+    answer = write_sentence(SENTENCES, "pages", noun=noun, spreads=list(spreads.values()), titles=titles, who=contents.noun)
+    return answer, write_sentence(GUIDES, "places")

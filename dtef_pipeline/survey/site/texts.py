@@ -12,7 +12,8 @@ from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.site.content import Block, Column, Link, Table, TemplateBlock
 from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.survey.site.pair_store import ANSWERS, JOIN_PLACES, PairStore, shares
+from dtef_pipeline.survey.site.contents import SurveyContents
+from dtef_pipeline.survey.site.pair_store import ANSWERS, JOIN_PLACES, shares
 from dtef_pipeline.text.shortening import shorten
 
 MAX_TEXT_CHARACTERS = 22_000_000
@@ -52,15 +53,15 @@ class PairSample(NamedTuple):
     n_pairs: int
 
 
-def _has_texts(store: PairStore) -> bool:
-    return all(has_table(store.contents.connection, table) for table in ("predictions", "blueprints"))
+def _has_texts(contents: SurveyContents) -> bool:
+    return all(has_table(contents.connection, table) for table in ("predictions", "blueprints"))
 
 
-def sample_pairs(store: PairStore, limit: int = MAX_TEXT_CHARACTERS) -> PairSample:
+def sample_pairs(contents: SurveyContents, limit: int = MAX_TEXT_CHARACTERS) -> PairSample:
     """Return pairs with the responses of every language model: as many as fit, spread evenly over the segments."""
-    if not _has_texts(store):
+    if not _has_texts(contents):
         return PairSample([], 0)
-    rows = store.query(f"""
+    rows = contents.query(f"""
         WITH prompts AS (SELECT coalesce(round(avg(length(system) + length("user"))), 0) AS size FROM blueprints),
         pairs AS (
             SELECT s, q, sum(least(length(response), {LONGEST}) + 60) + any_value(size) AS size, md5('{SEED}/' || s || '/' || q) AS draw
@@ -71,13 +72,13 @@ def sample_pairs(store: PairStore, limit: int = MAX_TEXT_CHARACTERS) -> PairSamp
     return PairSample([(s, q) for s, q, fits in rows if fits], len(rows))
 
 
-def load_texts(store: PairStore, places: Collection[Place]) -> Texts:
+def load_texts(contents: SurveyContents, places: Collection[Place]) -> Texts:
     """Return the responses of language models on the pairs at these places, in the snapshots that count."""
-    if not places or not _has_texts(store):
+    if not places or not _has_texts(contents):
         return {}
-    store.contents.connection.register("site_places", pd.DataFrame(sorted(set(places)), columns=["s", "q"]))
+    contents.connection.register("site_places", pd.DataFrame(sorted(set(places)), columns=["s", "q"]))
     cell = f"{', '.join(KEYS.pair)}, context_level, condition, model_variant, snapshot, draw"
-    query = store.contents.connection.execute(f"""
+    query = contents.connection.execute(f"""
         WITH asked AS (
             SELECT {cell}, prompt_id, s, q, series, response, error FROM predictions {JOIN_PLACES}
             SEMI JOIN site_places USING (s, q) SEMI JOIN {ANSWERS} USING (s, q, series, snapshot) WHERE NOT is_reference
@@ -100,13 +101,13 @@ def load_texts(store: PairStore, places: Collection[Place]) -> Texts:
 
 
 def show_pair(
-    store: PairStore, pair: Place, observed: str, answers: Iterable[tuple[str, str]], responses: Sequence[ResponseText]
+    contents: SurveyContents, pair: Place, observed: str, answers: Iterable[tuple[str, str]], responses: Sequence[ResponseText]
 ) -> list[Block]:
     """Return observed and predicted shares of a pair, and responses with their prompt.
 
     `observed`: its code, as in PAIRS; `answers`: the heading and the code of each prediction, as in ANSWERS.
     """
-    segment, question = store.contents.segments[pair[0]], store.contents.questions[pair[1]]
+    segment, question = contents.segments[pair[0]], contents.questions[pair[1]]
     columns = [Column("option", "Answer"), Column("observed", "Observed", "percent", always=True)]
     rows: list[dict[str, Any]] = [{"option": option} for option in question.options]
     for place, (heading, code) in enumerate([("Observed", observed), *answers]):
@@ -116,7 +117,7 @@ def show_pair(
             row[name] = share
     values = {
         "prompt": responses[0].prompt if responses else "",
-        "responses": [{"about": text.describe(store.series[text.series].name), "words": text.words} for text in responses],
+        "responses": [{"about": text.describe(contents.series[text.series].name), "words": text.words} for text in responses],
         "link": Link("All models on this pair", segment.pair_page(question)),
     }
     table = Table(f"{segment.label}: {question.text} ({question.round})", columns, rows)

@@ -17,7 +17,7 @@ from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.site import pair_pages, texts
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.survey.site.family_site import describe_items, read, read_item_scores
-from dtef_pipeline.survey.site.pair_store import PairStore, store_pairs
+from dtef_pipeline.survey.site.pair_store import store_pairs
 from dtef_pipeline.survey.site.spreads import read_spreads
 from tests.dtef_pipeline.survey.site.conftest import Open
 from tests.made.predictions import blueprints_of, predictions_of
@@ -55,8 +55,11 @@ def tables() -> dict[str, Any]:
     return {"survey_responses": survey_rows(*survey), "reference_scores": reference_table(kept)}
 
 
-def store_of(connection: duckdb.DuckDBPyConnection) -> PairStore:
-    return store_pairs(SurveyContents(connection))
+def stored(connection: duckdb.DuckDBPyConnection) -> SurveyContents:
+    """The contents with their pairs."""
+    contents = SurveyContents(connection)
+    store_pairs(contents)
+    return contents
 
 
 def with_texts(rows: list[dict[str, Any]], words: str = "50, 30, 20") -> dict[str, Any]:
@@ -92,16 +95,16 @@ def test_numbers_of_a_question_are_over_the_segments_that_its_models_share(open_
         *asked("b", {CHILE: 0.7, KENYA: 0.5, POLAND: 1.0}),
         *asked("once", {CHILE: 0.1}),
     ]
-    (spread,) = read_spreads(store_of(open_tables(rows, **tables())), "q").values()
+    (spread,) = read_spreads(stored(open_tables(rows, **tables())), "q").values()
     assert (spread["mean"], spread["best"], spread["best_score"]) == pytest.approx((0.5, "b", 0.6))
     assert (spread["others"], spread["ceiling"], spread["beats"]) == (pytest.approx(0.65), pytest.approx(0.85), False)
     assert (spread["n_pairs"], spread["n_models"]) == (2, 2)
 
 
 def test_baselines_are_spread_where_no_model_was_asked(open_tables: Open) -> None:
-    store = store_of(open_tables([*everywhere(OTHERS, 0.8), *everywhere("baseline/uniform", 0.6)], **tables()))
-    (spread,) = read_spreads(store, "q").values()
-    assert (store.noun, spread["best"], spread["mean"]) == ("baseline", "Leave-one-out marginal", pytest.approx(0.7))
+    contents = stored(open_tables([*everywhere(OTHERS, 0.8), *everywhere("baseline/uniform", 0.6)], **tables()))
+    (spread,) = read_spreads(contents, "q").values()
+    assert (contents.noun, spread["best"], spread["mean"]) == ("baseline", "Leave-one-out marginal", pytest.approx(0.7))
 
 
 def test_pages_of_segments_and_questions_say_who_is_best(open_tables: Open) -> None:
@@ -194,12 +197,12 @@ def test_of_many_texts_whole_pairs_are_drawn_and_the_page_says_so(open_tables: O
     rows = [row for at in range(3) for model in "ab" for row in everywhere(model, 0.5, f"q{at}")]
     connection = open_tables(rows, **with_texts(rows, "words " * 20))
     monkeypatch.setattr(texts.sample_pairs, "__defaults__", (1_500,))
-    store = store_of(connection)
-    sample = texts.sample_pairs(store)
+    contents = stored(connection)
+    sample = texts.sample_pairs(contents)
     assert 0 < len(sample.places) < 12 == sample.n_pairs
     assert len({s for s, _ in sample.places}) == min(len(sample.places), 4)  # spread over the segments
-    assert sample == texts.sample_pairs(store)
-    held = texts.load_texts(store, sample.places)
+    assert sample == texts.sample_pairs(contents)
+    held = texts.load_texts(contents, sample.places)
     assert {place: len(said) for place, said in held.items()} == dict.fromkeys(sample.places, 2)
     assert f"responses of {len(sample.places)} of 12 pairs" in html_of(page_of(pages_of(read(connection)), "Kenya"))
 
@@ -234,11 +237,11 @@ def test_items_are_pairs_of_the_first_leaderboard_with_their_pages(open_tables: 
 
 def test_of_many_items_the_same_pairs_are_drawn_of_all_models(open_tables: Open) -> None:
     rows = [row for at in range(3) for model in "ab" for row in everywhere(model, 0.5, f"q{at}")]
-    store = store_of(open_tables(rows, **tables()))
-    found = read_item_scores(store, limit=5)
+    contents = stored(open_tables(rows, **tables()))
+    found = read_item_scores(contents, limit=5)
     assert {model: len(own) for model, own in found.groupby("model")} == {"a": 5, "b": 5}
     assert found["item"].nunique() == 5
-    assert describe_items(store, found).endswith(f": a random sample of 5 of 12 pairs (seed {SEED}).")
+    assert describe_items(contents, found).endswith(f": a random sample of 5 of 12 pairs (seed {SEED}).")
 
 
 def test_circular_pairs_are_on_pages_and_in_no_mean(open_tables: Open) -> None:
