@@ -65,7 +65,7 @@ def _add_pairs(contents: SurveyContents, content: FamilyContent) -> FamilyConten
 
     def pages() -> Iterator[Page | DataFile]:
         sample = sample_pairs(contents)
-        pairs = PairPages(contents, sample, load_texts(contents, [*sample.places, *models.places]))
+        pairs = PairPages(contents, load_texts(contents, [*sample.places, *models.places]), sample.note)
         yield from DetailPages(contents, pairs, spreads).pages()
         yield from pairs.files()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -83,19 +82,12 @@ class SurveyModelSections:
     def _list_leads(self, key: Axis, series: int) -> list[dict[str, Any]]:
         """Return a series' leads over the leave-one-out marginal, largest first, by segment or by question."""
         pages = self.contents.segments if key == "s" else self.contents.questions
-        frame = self._leads[key]
-        return convert_to_rows(frame[frame["series"] == series], place=lambda place: pages[place].link)
-
-    @cached_property
-    def _leads(self) -> Mapping[Axis, pd.DataFrame]:
-        keys: tuple[Axis, ...] = ("s", "q")
-        return {
-            key: self.contents.query_frame(f"""
-                SELECT {key} AS place, series, avg(score - others) AS lead, avg(score) AS score, count(*) AS pairs
-                FROM {SCORED} WHERE others IS NOT NULL GROUP BY ALL ORDER BY lead DESC, place
-                """)
-            for key in keys
-        }
+        frame = self.contents.query_frame(
+            f"SELECT {key} AS place, avg(score - others) AS lead, avg(score) AS score, count(*) AS pairs "
+            f"FROM {SCORED} WHERE series = ? AND others IS NOT NULL GROUP BY {key} ORDER BY lead DESC, {key}",
+            series,
+        )
+        return convert_to_rows(frame, place=lambda place: pages[place].link)
 
     def _build_worst_section(self, series: int, texts: Texts) -> Section:
         folds = []

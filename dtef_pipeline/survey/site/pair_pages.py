@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,10 +13,9 @@ from scipy.special import ndtri
 from dtef_pipeline.site.content import Block, DataFile, Section, TemplateBlock
 from dtef_pipeline.site.sentences import write_sentence
 from dtef_pipeline.statistics.cluster_robust import CONFIDENCE
-from dtef_pipeline.statistics.seed import SEED
-from dtef_pipeline.survey.site.contents import GUIDES, SENTENCES, SurveyContents
+from dtef_pipeline.survey.site.contents import GUIDES, SurveyContents
 from dtef_pipeline.survey.site.pair_store import ANSWERS, PAIRS
-from dtef_pipeline.survey.site.texts import PairSample, Place, ResponseText, Texts, show_pair
+from dtef_pipeline.survey.site.texts import Place, ResponseText, Texts, show_pair
 from dtef_pipeline.tables import STATUSES
 
 Kind = Literal["segment", "question"]
@@ -32,8 +30,9 @@ class PairPages:
     """The data of predictions, and the pairs that have texts."""
 
     contents: SurveyContents
-    sample: PairSample
     texts: Texts
+    note: str
+    """Says which pairs have texts; empty if all have."""
 
     def section(self, kind: Kind, place: int) -> Section:
         """Return the section of a segment's or question's page in which the reader selects the other."""
@@ -44,9 +43,7 @@ class PairPages:
             "place": place,
             "asked": "" if kind == "segment" else ",".join(map(str, self._segments_by_question.get(place, ()))),
             "first": "" if pair is None else pair[kind == "segment"],
-            "note": write_sentence(
-                SENTENCES, "sample", n_shown=len(self.sample.places), n_pairs=self.sample.n_pairs, seed=SEED
-            ),
+            "note": self.note,
             "sample": [] if pair is None else self._samples[pair],
         }
         template = TemplateBlock("survey/pairs.html.j2", values)
@@ -93,37 +90,27 @@ class PairPages:
             "z": float(ndtri((1 + CONFIDENCE) / 2)),
         }
         yield DataFile(SHARED_DATA, shared)
-        texts = defaultdict[int, dict[int, Sequence[ResponseText]]](dict)
-        for (s, q), responses in self.texts.items():
-            texts[s][q] = responses
         for segment in contents.segments:
             path = segment.page.removesuffix(".html")
-            yield DataFile(f"{path}.js", {"pairs": self._build_pairs(segment.s), "texts": sorted(texts[segment.s])})
-            if texts[segment.s]:
-                yield DataFile(f"{path}-texts.js", _build_texts(texts[segment.s]))
+            texts = {q: responses for (s, q), responses in self.texts.items() if s == segment.s}
+            yield DataFile(f"{path}.js", {"pairs": self._build_pairs(segment.s), "texts": sorted(texts)})
+            if texts:
+                yield DataFile(f"{path}-texts.js", _build_texts(texts))
 
     def _build_pairs(self, s: int) -> list[list[Any]]:
         """Return for each question its place, respondents, the size for intervals, thousandths of ceiling and marginal, whether it defines
         the segment, the observed answer, and a code for each series, empty if there is none.
         """
+        thousandths = ", ".join(f"TRY_CAST(round(1000 * {name}) AS INTEGER)" for name in ("ceiling", "others"))
         rows = self.contents.query(
             f"""
-            SELECT q, n, round(coalesce(n_effective, n)), round(1000 * ceiling), round(1000 * others), circular::INTEGER, observed, codes
+            SELECT q, n, TRY_CAST(round(coalesce(n_effective, n)) AS INTEGER), {thousandths}, circular::INTEGER, observed, codes
             FROM {PAIRS} JOIN (SELECT s, q, map(list(series), list(code)) AS codes FROM {ANSWERS} WHERE s = ? GROUP BY s, q) USING (s, q)
             ORDER BY q
             """,
             s,
         )
-        places = range(len(self.contents.series))
-        return [
-            [
-                q,
-                *(None if pd.isna(number) else int(number) for number in numbers),
-                observed,
-                [codes.get(at, "") for at in places],
-            ]
-            for q, *numbers, observed, codes in rows
-        ]
+        return [[*values, [codes.get(place, "") for place in range(len(self.contents.series))]] for *values, codes in rows]
 
 
 def _build_texts(question_texts: Mapping[int, Sequence[ResponseText]]) -> dict[str, Any]:

@@ -10,9 +10,10 @@ import pandas as pd
 
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.site.content import Block, Column, Link, Table, TemplateBlock
+from dtef_pipeline.site.sentences import write_sentence
 from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.survey.site.contents import SurveyContents
+from dtef_pipeline.survey.site.contents import SENTENCES, SurveyContents
 from dtef_pipeline.survey.site.pair_store import ANSWERS, JOIN_PLACES, shares
 from dtef_pipeline.text.shortening import shorten
 
@@ -37,20 +38,15 @@ class ResponseText(NamedTuple):
     snapshot: str
     draw: int
 
-    def describe(self, model: str) -> str:
-        status = "" if self.status == "ok" else self.status.replace("_", " ")
-        draw = f"draw {self.draw + 1}" if self.draw else ""
-        return " · ".join(filter(None, [f"Response of {model}", status, self.reason, f"snapshot {self.snapshot}", draw]))
-
 
 Texts = Mapping[Place, Sequence[ResponseText]]
 
 
 class PairSample(NamedTuple):
-    """The pairs whose texts the site contains, and the number of pairs with texts."""
+    """The pairs whose texts the site contains, and a sentence about those that it lacks."""
 
     places: Sequence[Place]
-    n_pairs: int
+    note: str
 
 
 def _has_texts(contents: SurveyContents) -> bool:
@@ -60,7 +56,7 @@ def _has_texts(contents: SurveyContents) -> bool:
 def sample_pairs(contents: SurveyContents, limit: int = MAX_TEXT_CHARACTERS) -> PairSample:
     """Return pairs with the responses of every language model: as many as fit, spread evenly over the segments."""
     if not _has_texts(contents):
-        return PairSample([], 0)
+        return PairSample([], "")
     rows = contents.query(f"""
         WITH prompts AS (SELECT coalesce(round(avg(length(system) + length("user"))), 0) AS size FROM blueprints),
         pairs AS (
@@ -69,7 +65,8 @@ def sample_pairs(contents: SurveyContents, limit: int = MAX_TEXT_CHARACTERS) -> 
         ), turns AS (SELECT *, row_number() OVER (PARTITION BY s ORDER BY draw) AS turn FROM pairs)
         SELECT s, q, sum(size) OVER (ORDER BY turn, draw ROWS UNBOUNDED PRECEDING) <= {limit} AS fits FROM turns ORDER BY s, q
         """)
-    return PairSample([(s, q) for s, q, fits in rows if fits], len(rows))
+    places = [(s, q) for s, q, fits in rows if fits]
+    return PairSample(places, write_sentence(SENTENCES, "sample", n_shown=len(places), n_pairs=len(rows), seed=SEED))
 
 
 def load_texts(contents: SurveyContents, places: Collection[Place]) -> Texts:
@@ -117,7 +114,7 @@ def show_pair(
             row[name] = share
     values = {
         "prompt": responses[0].prompt if responses else "",
-        "responses": [{"about": text.describe(contents.series[text.series].name), "words": text.words} for text in responses],
+        "responses": [(contents.series[response.series].name, response) for response in responses],
         "link": Link("All models on this pair", segment.pair_page(question)),
     }
     table = Table(f"{segment.label}: {question.text} ({question.round})", columns, rows)

@@ -199,7 +199,7 @@ def test_of_many_texts_whole_pairs_are_drawn_and_the_page_says_so(open_tables: O
     monkeypatch.setattr(texts.sample_pairs, "__defaults__", (1_500,))
     contents = stored(connection)
     sample = texts.sample_pairs(contents)
-    assert 0 < len(sample.places) < 12 == sample.n_pairs
+    assert 0 < len(sample.places) < 12
     assert len({s for s, _ in sample.places}) == min(len(sample.places), 4)  # spread over the segments
     assert sample == texts.sample_pairs(contents)
     held = texts.load_texts(contents, sample.places)
