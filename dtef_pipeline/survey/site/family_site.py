@@ -26,7 +26,7 @@ from dtef_pipeline.survey.site.pair_pages import PairPages
 from dtef_pipeline.survey.site.pair_store import SCORED as SCORED_PAIRS
 from dtef_pipeline.survey.site.pair_store import store_pairs
 from dtef_pipeline.survey.site.sections import board_sections
-from dtef_pipeline.survey.site.spreads import Axis, Spreads, list_questions, list_segments, read_spreads
+from dtef_pipeline.survey.site.spreads import Axis, Spreads, list_pages, read_spreads
 from dtef_pipeline.survey.site.survey_labels import (
     METRIC_NAMES,
     describe_asking,
@@ -71,7 +71,7 @@ def _add_pairs(contents: SurveyContents, content: FamilyContent) -> FamilyConten
 
     return replace(
         content,
-        sections=[list_segments(contents, spreads["s"]), list_questions(contents, spreads["q"]), *content.sections],
+        sections=[*(list_pages(contents, key, spreads[key]) for key in spreads), *content.sections],
         build_model_sections=lambda name: models.build_sections(name, texts),
         item_scores=items[list(ITEM_COLUMNS)],
         item_note=describe_items(contents, items),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from dtef_pipeline.site.content import Column, Section, Table, convert_to_rows
@@ -13,6 +13,14 @@ from dtef_pipeline.survey.site.survey_labels import A_PERFECT_MODEL, MARGINAL
 
 Axis = Literal["s", "q"]
 Spreads = dict[int, dict[str, Any]]
+_HEADS: Mapping[Axis, Sequence[Column]] = {
+    "s": (
+        Column("link", "Segment"),
+        Column("n_people", "Respondents", "count"),
+        Column("n_rounds", "Rounds", "count", more=True),
+    ),
+    "q": (Column("link", "Question", "long"), Column("round", "Round")),
+}
 _COLUMNS = (
     Column("mean", "Mean score", "score"),
     Column("best", "Best", "model"),
@@ -47,35 +55,14 @@ def read_spreads(contents: SurveyContents, key: Axis) -> Spreads:
     return {row["place"]: row for row in convert_to_rows(frame)}
 
 
-def list_segments(contents: SurveyContents, spreads: Spreads) -> Section:
-    """Build the list of segments, those with a score first."""
-    segments = contents.segments
-    rows = [
-        {"segment": segment.link, "n": segment.n_people, "n_rounds": segment.n_rounds, **spreads.get(segment.s, {})}
-        for segment in sorted(segments, key=lambda segment: segment.s not in spreads)
-    ]
-    columns = [Column("segment", "Segment"), Column("n", "Respondents", "count"), *_COLUMNS]
-    columns += [Column("n_rounds", "Rounds", "count", more=True)]
-    table = Table("Segments; each leads to its page", columns, rows, search=True, first=15)
-    return Section("segments", "Segments", [table], *_describe(contents, spreads, segments, "segment"))
-
-
-def list_questions(contents: SurveyContents, spreads: Spreads) -> Section:
-    """Build the list of questions, the hardest first."""
-    questions = contents.questions
-    rows = [
-        {"question": question.link, "round": question.round, **spreads.get(question.q, {})}
-        for question in sorted(questions, key=lambda question: spreads.get(question.q, {"mean": 2})["mean"])
-    ]
-    columns = [Column("question", "Question", "long"), Column("round", "Round"), *_COLUMNS]
-    table = Table("Questions, the hardest first; each leads to its page", columns, rows, search=True, first=15)
-    return Section("questions", "Questions", [table], *_describe(contents, spreads, questions, "question"))
-
-
-def _describe(
-    contents: SurveyContents, spreads: Spreads, pages: Sequence[SegmentPage | QuestionPage], noun: str
-) -> tuple[str, str]:
-    """Return the answer and the guide of a list."""
+def list_pages(contents: SurveyContents, key: Axis, spreads: Spreads) -> Section:
+    """Build the list of segments or of questions, the hardest first."""
+    pages: Sequence[SegmentPage | QuestionPage] = contents.segments if key == "s" else contents.questions
+    noun = "segment" if key == "s" else "question"
+    rows = [{**page._asdict(), "link": page.link, **spreads.get(page[0], {})} for page in pages]
+    rows.sort(key=lambda row: row.get("mean", 2))
+    caption = f"{noun.capitalize()}s, the hardest first; each leads to its page"
+    table = Table(caption, [*_HEADS[key], *_COLUMNS], rows, search=True, first=15)
     titles = [page.link.text for page in pages]
     answer = write_sentence(SENTENCES, "pages", noun=noun, spreads=list(spreads.values()), titles=titles, who=contents.noun)
-    return answer, write_sentence(GUIDES, "places")
+    return Section(f"{noun}s", f"{noun.capitalize()}s", [table], answer, write_sentence(GUIDES, "places"))

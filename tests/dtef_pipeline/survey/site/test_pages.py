@@ -320,7 +320,7 @@ def test_lists_lead_to_the_pages(open_tables: Open) -> None:
     view = read(open_tables([*everywhere("a", 0.5), *asked("a", {KENYA: 0.9}, "q1")], **tables()))
     found = pages_of(view)
     segments, questions = (next(one for one in view.sections if one.id == id) for id in ("segments", "questions"))
-    links = [row[name] for section, name in ((segments, "segment"), (questions, "question")) for row in table_of(section).rows]
+    links = [row["link"] for section in (segments, questions) for row in table_of(section).rows]
     assert all(isinstance(one, Link) and one.href in found for one in links)
-    assert [row["question"].text for row in table_of(questions).rows] == ["Question q0?", "Question q1?"]
+    assert [row["link"].text for row in table_of(questions).rows] == ["Question q0?", "Question q1?"]
     assert segments.answer.startswith("Of 4 segments, models predict “Kenya” best (0.700)")
