@@ -17,16 +17,13 @@ from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.boards.survey_subject import SCORED
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.scoring import metrics
+from dtef_pipeline.survey.site.boards import board_sections, build_ranked_boards, verdict
 from dtef_pipeline.survey.site.contents import FAMILY, SENTENCES, SurveyContents
 from dtef_pipeline.survey.site.data_sections import data_sections, describe_policy
-from dtef_pipeline.survey.site.detail_pages import DetailPages
-from dtef_pipeline.survey.site.leaderboards import build_ranked_boards, verdict
+from dtef_pipeline.survey.site.detail_pages import Axis, DetailPages, Spreads, list_pages, read_spreads
 from dtef_pipeline.survey.site.model_sections import SurveyModelSections
-from dtef_pipeline.survey.site.pair_pages import PairPages
-from dtef_pipeline.survey.site.pair_store import SCORED as SCORED_PAIRS
-from dtef_pipeline.survey.site.pair_store import store_pairs
-from dtef_pipeline.survey.site.sections import board_sections
-from dtef_pipeline.survey.site.spreads import Axis, Spreads, list_pages, read_spreads
+from dtef_pipeline.survey.site.pairs import SCORED as SCORED_PAIRS
+from dtef_pipeline.survey.site.pairs import PairPages, load_texts, sample_pairs, store_pairs
 from dtef_pipeline.survey.site.survey_labels import (
     METRIC_NAMES,
     describe_asking,
@@ -34,7 +31,6 @@ from dtef_pipeline.survey.site.survey_labels import (
     partition_words,
     ranked_metric_words,
 )
-from dtef_pipeline.survey.site.texts import load_texts, sample_pairs
 from dtef_pipeline.survey.table_folders import SURVEY_TABLES
 from dtef_pipeline.survey.tables import METRICS
 

@@ -16,10 +16,9 @@ from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.blueprint.wording import format_attribute
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS
 from dtef_pipeline.survey.site.contents import SENTENCES, SurveyContents
-from dtef_pipeline.survey.site.pair_store import ANSWERS, PAIRS, SCORED
-from dtef_pipeline.survey.site.spreads import Axis
+from dtef_pipeline.survey.site.detail_pages import Axis
+from dtef_pipeline.survey.site.pairs import ANSWERS, PAIRS, SCORED, Place, Texts, show_pair
 from dtef_pipeline.survey.site.survey_labels import MARGINAL
-from dtef_pipeline.survey.site.texts import Place, Texts, show_pair
 
 _WORST_SHOWN, _UNREAD_SHOWN = 5, 3
 """Answers shown that could be read, and that could not."""

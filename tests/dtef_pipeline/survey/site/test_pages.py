@@ -14,11 +14,11 @@ from dtef_pipeline.site.content import DataFile, Link, Page, Section, Table, Tem
 from dtef_pipeline.site.family_content import FamilyContent
 from dtef_pipeline.site.rendering import render_data, render_page, render_script_json
 from dtef_pipeline.statistics.seed import SEED
-from dtef_pipeline.survey.site import pair_pages, texts
+from dtef_pipeline.survey.site import pairs
 from dtef_pipeline.survey.site.contents import SurveyContents
+from dtef_pipeline.survey.site.detail_pages import read_spreads
 from dtef_pipeline.survey.site.family_site import describe_items, read, read_item_scores
-from dtef_pipeline.survey.site.pair_store import store_pairs
-from dtef_pipeline.survey.site.spreads import read_spreads
+from dtef_pipeline.survey.site.pairs import store_pairs
 from tests.dtef_pipeline.survey.site.conftest import Open
 from tests.made.predictions import blueprints_of, predictions_of
 from tests.made.scores import reference_table, scores_table, survey_rows
@@ -138,7 +138,7 @@ def test_a_page_opens_on_a_pair_that_a_model_was_asked(open_tables: Open) -> Non
     rows = [*everywhere(OTHERS, 0.6, "q0"), *everywhere(OTHERS, 0.6, "q1"), *asked("a", {KENYA: 0.5}, "q1")]
     found = pages_of(read(open_tables(rows, **tables())))
     kenya, question = page_of(found, "Kenya"), page_of(found, "Question q1?")
-    segments = [one[0] for one in found[pair_pages.SHARED_DATA].value["segments"]]
+    segments = [one[0] for one in found[pairs.SHARED_DATA].value["segments"]]
     assert opened_first(kenya) == 1
     assert opened_first(question) == segments.index("Kenya")
     other = page_of(found, next(one for one in segments if one != "Kenya"))
@@ -155,7 +155,7 @@ def test_data_of_pairs_are_in_the_order_of_the_options_and_draws_are_averaged(op
         *asked("mute", {KENYA: 0.0}, status="refused", predicted=None),
     ]
     found = pages_of(read(open_tables(rows, **tables())))
-    shared, kenya = (found[path] for path in (pair_pages.SHARED_DATA, page_of(found, "Kenya").path.replace(".html", ".js")))
+    shared, kenya = (found[path] for path in (pairs.SHARED_DATA, page_of(found, "Kenya").path.replace(".html", ".js")))
     assert isinstance(shared, DataFile)
     assert isinstance(kenya, DataFile)
     assert [name for name, _, _ in shared.value["series"]] == ["a", "mute"]
@@ -184,7 +184,7 @@ def test_texts_are_those_of_the_snapshot_that_counts_and_prompts_stand_once(open
         *asked("b", {KENYA: 0.6}),
     ]
     found = pages_of(read(open_tables(rows, **with_texts(rows))))
-    data = found[page_of(found, "Kenya").path.replace(".html", "-texts.js")]
+    data = found[page_of(found, "Kenya").path.replace(".html", "-pairs.js")]
     assert isinstance(data, DataFile)
     assert data.value["prompts"] == ["Be exact.\n\nGroup: country:kenya\n\nq0?"]
     assert [(series, prompt, words, snapshot) for series, prompt, words, _, _, snapshot, _ in data.value["said"]["0"]] == [
@@ -196,13 +196,13 @@ def test_texts_are_those_of_the_snapshot_that_counts_and_prompts_stand_once(open
 def test_of_many_texts_whole_pairs_are_drawn_and_the_page_says_so(open_tables: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [row for at in range(3) for model in "ab" for row in everywhere(model, 0.5, f"q{at}")]
     connection = open_tables(rows, **with_texts(rows, "words " * 20))
-    monkeypatch.setattr(texts.sample_pairs, "__defaults__", (1_500,))
+    monkeypatch.setattr(pairs.sample_pairs, "__defaults__", (1_500,))
     contents = stored(connection)
-    sample = texts.sample_pairs(contents)
+    sample = pairs.sample_pairs(contents)
     assert 0 < len(sample.places) < 12
     assert len({s for s, _ in sample.places}) == min(len(sample.places), 4)  # spread over the segments
-    assert sample == texts.sample_pairs(contents)
-    held = texts.load_texts(contents, sample.places)
+    assert sample == pairs.sample_pairs(contents)
+    held = pairs.load_texts(contents, sample.places)
     assert {place: len(said) for place, said in held.items()} == dict.fromkeys(sample.places, 2)
     assert f"responses of {len(sample.places)} of 12 pairs" in html_of(page_of(pages_of(read(connection)), "Kenya"))
 

@@ -9,9 +9,9 @@ import pytest
 
 from dtef_pipeline.site.content import Section, Table
 from dtef_pipeline.survey.boards.schemas import RESPONSIVENESS
+from dtef_pipeline.survey.site.boards import board_sections
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.survey.site.data_sections import data_sections
-from dtef_pipeline.survey.site.sections import board_sections
 from dtef_pipeline.survey.tables import SURVEY_QUARANTINE
 from tests.dtef_pipeline.survey.site.conftest import Open
 from tests.made.scores import scores_of, survey_rows
