@@ -54,7 +54,7 @@ def store_pairs(contents: SurveyContents) -> None:
         connection.execute(f"INSERT INTO {ANSWERS} {_build_answers_sql(contents, options)}", parameters(options))
     connection.execute(f"CREATE OR REPLACE TEMP TABLE {PAIRS} AS {_build_pairs_sql(contents)}")
     connection.execute(f"""
-        CREATE OR REPLACE TEMP VIEW {SCORED} AS SELECT s, q, series, score, others, ceiling FROM {ANSWERS} JOIN {PAIRS} USING (s, q)
+        CREATE OR REPLACE TEMP TABLE {SCORED} AS SELECT s, q, series, score, others, ceiling FROM {ANSWERS} JOIN {PAIRS} USING (s, q)
         WHERE score IS NOT NULL AND NOT circular AND list_contains({contents.main_series}, series)
         """)
 
