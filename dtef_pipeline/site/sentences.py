@@ -18,7 +18,7 @@ def _load_template(name: str) -> Template:
 
 
 def write_sentence(template: str, macro: str, **values: Any) -> str:
-    """Return the text of a macro of a template, such as `verdict` of `survey/sentences.txt.j2`, on one line."""
+    """Return the text of a macro of a template, such as `verdict` of a family's sentences, on one line."""
     write = getattr(_load_template(template).module, macro)
     return " ".join(str(write(**values)).split())
 
