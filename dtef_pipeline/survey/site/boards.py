@@ -152,17 +152,17 @@ def _build_attributes_section(contents: SurveyContents, board: pd.DataFrame) -> 
     values = [name for name in ("score", "score_low", "score_high") if name in board]
     series = ["model_variant", "name", "is_reference", "context_level", "condition"]
     wide = scored.pivot_table(index=series, columns="attribute", values=values, observed=True, sort=False)
-    totals = wide["score"].mean(axis=1)
-    wide.columns = [f"{value} {attribute}" for value, attribute in wide.columns]
+    wide.columns = wide.columns.map(" ".join)
+    means = scored.groupby(series, observed=True)["score"].mean()
     columns = [_MODEL]
     for place, name in enumerate(sorted({*board["attribute"]})):
         ends = (f"score_low {name}", f"score_high {name}")
         columns.append(Column(f"score {name}", format_attribute(name), "score", more=place > 4, ends=ends))
     caption = "Mean score by attribute, with 95% intervals where there are any"
-    tables = build_model_tables(contents, wide.assign(score=totals).reset_index(), caption, columns)
+    tables = build_model_tables(contents, wide.assign(score=means).reset_index(), caption, columns)
     models = contents.select_models("attribute").groupby("attribute", observed=True)["score"].mean()
-    means = [(format_attribute(str(name)), score) for name, score in models.sort_values(ascending=False).items()]
-    answer = write_sentence(SENTENCES, "attributes", means=means)
+    by_attribute = [(format_attribute(str(name)), score) for name, score in models.sort_values(ascending=False).items()]
+    answer = write_sentence(SENTENCES, "attributes", means=by_attribute)
     return Section("attributes", "By attribute", tables, answer, write_sentence(GUIDES, "attributes"))
 
 
@@ -191,7 +191,7 @@ def _build_metrics_section(contents: SurveyContents, board: pd.DataFrame) -> Sec
     columns = [Column(name, title, "score", more=place > 3) for place, (name, title) in enumerate(names.items())]
     columns += [Column(name, METRIC_NAMES[name], "score", "Corrected error: lower is better", more=True) for name in CORRECTED]
     rows = contents.select_models("metric")
-    firsts = Counter(rows.loc[rows[name].idxmax(), "name"] for name in METRICS if len(rows) > 1 and rows[name].notna().any())
+    firsts = Counter(rows["name"].iloc[rows[name].argmax()] for name in METRICS if len(rows) > 1 and rows[name].notna().any())
     answer = write_sentence(SENTENCES, "metrics", firsts=firsts)
     guide = write_sentence(GUIDES, "metrics", distances=[names[name] for name in DISTANCES])
     tables = build_model_tables(contents, board, "Mean score under each metric", [_MODEL, *columns])
