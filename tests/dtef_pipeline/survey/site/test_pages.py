@@ -184,7 +184,7 @@ def test_texts_are_those_of_the_snapshot_that_counts_and_prompts_stand_once(open
         *asked("b", {KENYA: 0.6}),
     ]
     found = pages_of(read(open_tables(rows, **with_texts(rows))))
-    data = found[page_of(found, "Kenya").path.replace(".html", "-pairs.js")]
+    data = found[page_of(found, "Kenya").path.replace(".html", "-texts.js")]
     assert isinstance(data, DataFile)
     assert data.value["prompts"] == ["Be exact.\n\nGroup: country:kenya\n\nq0?"]
     assert [(series, prompt, words, snapshot) for series, prompt, words, _, _, snapshot, _ in data.value["said"]["0"]] == [
