@@ -43,11 +43,11 @@ def timeline() -> alt.TopLevelMixin:
     return alt.layer(base.mark_line(opacity=0.5), dots, lines).properties(height=220)
 
 
-def _draw_curves(x: alt.X, label: str) -> alt.TopLevelMixin:
-    """Draw a line for each `label` over `x`: `value`. `label`: the field of `x` in its hints."""
+def series() -> alt.TopLevelMixin:
+    """Draw a line for each `label` over `at` (text): `value`."""
     color = alt.Color("label:N", legend=alt.Legend(orient="bottom", title=None, columns=1, labelLimit=400))
     base = alt.Chart(_ROW_DATA).mark_line(point=True)
-    chart: alt.Chart = base.encode(x=x, y=_VALUES, color=color, tooltip=[label, "label:N", _VALUE_HINT])
+    chart: alt.Chart = base.encode(x=_SNAPSHOTS, y=_VALUES, color=color, tooltip=["at:O", "label:N", _VALUE_HINT])
     return chart.properties(height=260)
 
 
@@ -70,11 +70,10 @@ def bars() -> alt.TopLevelMixin:
 CHARTS: Mapping[str, Callable[[], alt.TopLevelMixin]] = {
     "intervals": intervals,
     "timeline": timeline,
-    "series": partial(_draw_curves, _SNAPSHOTS, "at:O"),
-    "curves": partial(_draw_curves, alt.X("x:Q", title=None), "x:Q"),
+    "series": series,
     "bars": bars,
 }
-"""Functions that draw a chart, by name. `series`: a line for each `label` over `at` (text); `curves`: over the number `x`."""
+"""Functions that draw a chart, by name."""
 
 
 @cache

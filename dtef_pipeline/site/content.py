@@ -81,8 +81,6 @@ class Chart:
     caption: str
     lines: Sequence[Mapping[str, Any]] = ()
     """Reference lines: `value` and `label`."""
-    titles: Mapping[str, str] = field(default_factory=dict)
-    """Titles of its axes, by `x` and `y`."""
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ def _format_code(text: str) -> Markup:
 def _link_chart(chart: Chart, model_paths: Mapping[str, str]) -> dict[str, Any]:
     """Return the data of the script's charts; a row of a model links to the page of the model."""
     rows = [{**row, "href": path} if (path := model_paths.get(row.get("label", ""))) else row for row in chart.rows]
-    return {"rows": rows, "lines": list(chart.lines), "titles": chart.titles}
+    return {"rows": rows, "lines": list(chart.lines)}
 
 
 def render_page(page: Page, shared: Mapping[str, Any]) -> str:

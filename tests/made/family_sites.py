@@ -16,6 +16,7 @@ from tests.made.qa_tables import HOSTILE_WORDS
 from tests.made.rubric_pages import made_tables
 from tests.made.rubric_site import rolled_up, site_of
 from tests.made.scores import scores_table
+from tests.made.survey_boards import store_boards
 
 
 def survey_files() -> dict[str, str]:
@@ -24,6 +25,7 @@ def survey_files() -> dict[str, str]:
     for name, table in {"scores": scores_table(rows), **with_texts(rows, HOSTILE)}.items():
         connection.register(f"_{name}", table)
         connection.execute(f"CREATE VIEW {name} AS SELECT * FROM _{name}")
+    store_boards(connection)
     return dict(build_site_files(connection, [SURVEY_SITE], {}, "Made today."))
 
 

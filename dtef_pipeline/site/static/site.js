@@ -179,15 +179,10 @@ const dtef = (() => {
   }
   // What the library draws: without layers that have no data, as high as its rows need.
   function definitionOf(figure) {
-    const {rows, lines, titles} = JSON.parse(figure.querySelector("script").textContent);
+    const {rows, lines} = JSON.parse(figure.querySelector("script").textContent);
     const cell = (name, value) => name === "href" ? root + value : typeof value === "string" ? visible(value) : value;
     const shown = (row) => Object.fromEntries(Object.entries(row).map(([name, value]) => [name, cell(name, value)]));
     const definition = structuredClone(dtef.charts[figure.dataset.chart]);
-    const title = (layer) => {
-      for (const [axis, text] of Object.entries(titles || {})) if (layer.encoding && layer.encoding[axis]) layer.encoding[axis].title = text;
-      (layer.layer || []).forEach(title);
-    };
-    title(definition);
     const hasEnds = rows.some(({low}) => typeof low === "number");
     const hasData = ({data, encoding}) => data && data.name === "lines" ? lines.length : hasEnds || !(encoding && encoding.x2);
     if (definition.layer) definition.layer = definition.layer.filter(hasData);

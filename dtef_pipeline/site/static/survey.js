@@ -25,7 +25,7 @@ document.addEventListener("DOMContentLoaded", () => {
 
   // In addresses segments and questions are called as their pages are.
   const fileName = (page) => page.split("/").pop().replace(/\.html$/, "");
-  const segmentName = ([, , , page]) => fileName(page), questionName = ([, , , page]) => fileName(page);
+  const segmentName = ([, page]) => fileName(page), questionName = ([, , , page]) => fileName(page);
   function placeOf(rows, wanted, nameOf) {
     const at = wanted ? rows.findIndex((row) => nameOf(row) === wanted) : -1;
     return at < 0 ? "" : String(at);
@@ -71,13 +71,13 @@ document.addEventListener("DOMContentLoaded", () => {
   async function start(box) {
     const shared = await dtef.load(box.dataset.pairs), form = box.querySelector("form"), out = box.querySelector(".out"), field = form.elements;
     const isSegment = box.dataset.what === "segment", fixed = Number(box.dataset.place);
-    const [, fixedData, fixedTexts] = isSegment ? shared.segments[fixed] : [];
+    const dataOf = (s, ending = ".js") => shared.segments[s][1].replace(/\.html$/, ending);
     let turn = 0;
 
     async function show() {
       const mine = ++turn, s = isSegment ? fixed : Number(field.segment.value), q = isSegment ? Number(field.question.value) : fixed;
-      const [, path, textsPath, page] = shared.segments[s], data = await dtef.load(path), row = data.pairs.find(([at]) => at === q);
-      const has = data.texts.includes(q), held = has ? await dtef.load(textsPath) : {said: {}, prompts: []};
+      const data = await dtef.load(dataOf(s)), row = data.pairs.find(([at]) => at === q);
+      const has = data.texts.includes(q), held = has ? await dtef.load(dataOf(s, "-texts.js")) : {said: {}, prompts: []};
       if (mine !== turn) return;
       dtef.remember(isSegment ? "question" : "segment", isSegment ? questionName(shared.questions[q]) : segmentName(shared.segments[s]));
       if (!row) { out.replaceChildren(make("p", {}, "This segment was not asked this question.")); return; }
@@ -86,19 +86,19 @@ document.addEventListener("DOMContentLoaded", () => {
       form.querySelector("[data-settings]").hidden = settings.length < 2;
       if (settings.length > 1) dtef.remember("setting", shared.settings[field.setting.value][1]);
       const [round, text, , questionPage] = shared.questions[q], setting = Number(field.setting.value);
-      const link = isSegment ? make("a", {href: dtef.root + questionPage}, "the question's page") : make("a", {href: dtef.root + page}, "the segment's page");
+      const link = isSegment ? make("a", {href: dtef.root + questionPage}, "the question's page") : make("a", {href: dtef.root + shared.segments[s][1]}, "the segment's page");
       out.replaceChildren(make("h3", {}, make("bdi", {}, isSegment ? text : shared.segments[s][0])), make("p", {class: "soft"}, `${round} · `, link), table(shared, shared.questions[q], row, setting), ...texts(shared, held, q, setting));
     }
 
     async function offerQuestions(wanted) {
-      const data = await dtef.load(fixedData), own = data.pairs.map(([q]) => q).filter((q) => shared.questions[q][0] === field.round.value), has = new Set(data.texts);
+      const data = await dtef.load(dataOf(fixed)), own = data.pairs.map(([q]) => q).filter((q) => shared.questions[q][0] === field.round.value), has = new Set(data.texts);
       const some = own.some((q) => !has.has(q)) && has.size;
       choices(field.question, own.map((q) => [q, short(shared.questions[q][1]) + (some && has.has(q) ? " (with responses)" : "")]), wanted);
       show();
     }
 
     if (isSegment) {
-      const data = await dtef.load(fixedData), wanted = placeOf(shared.questions, dtef.recall("question"), questionName), rounds = [...new Set(data.pairs.map(([q]) => shared.questions[q][0]))];
+      const data = await dtef.load(dataOf(fixed)), wanted = placeOf(shared.questions, dtef.recall("question"), questionName), rounds = [...new Set(data.pairs.map(([q]) => shared.questions[q][0]))];
       const first = wanted || box.dataset.first;
       choices(field.round, rounds.map((name) => [name, name]), first && shared.questions[first] ? shared.questions[first][0] : rounds[rounds.length - 1]);
       field.round.addEventListener("change", () => offerQuestions(""));

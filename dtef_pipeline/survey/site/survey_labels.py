@@ -21,7 +21,6 @@ from dtef_pipeline.survey.baselines.names import (
 )
 from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.blueprint.wording import format_attribute
-from dtef_pipeline.survey.boards.asking_settings import Setting
 
 METRIC_NAMES: Mapping[str, str] = {
     "js": "Jensen-Shannon",
@@ -51,49 +50,33 @@ BASELINE_MEANINGS: Mapping[str, tuple[str, str]] = {
 MARGINAL, MARGINAL_MEANING = BASELINE_MEANINGS[LEAVE_ONE_OUT]
 A_PERFECT_MODEL = "perfect model"
 
-_TASK_WORDS = {
+_CONDITION_WORDS = {
     "distribution": "asked directly",
     "shift": "given the population marginal",
     "synthetic-individuals": "answered as {} imagined people",
     "batch": "{} questions in one prompt",
-}
-_FORMAT_WORDS = {"distribution-context": "context with the population marginal", "narrative": "context as prose"}
-_PLAIN_FLAG_WORDS = {
+    "attribute-label": "",
+    "distribution-context": "context with the population marginal",
+    "narrative": "context as prose",
     "population": "about the whole population",
     "cot": "reasoning first",
     "structured": "answer as JSON",
     "reversed": "options reversed",
     "random": "context drawn at random",
     "show-n": "group sizes shown",
-}
-_NUMBER_FLAG_WORDS = {
     "rotated": "options rotated by {}",
     "system": "system prompt {}",
     "seed": "seed {}",
     "tokens": "at most {} tokens",
     "reserve": "{} tokens for the answer",
 }
+"""Of the task, the format and the options of a condition; {}: their value."""
 
 
 def format_condition(condition: str) -> str:
     """Return `asked directly, context as prose, reasoning first` for `distribution/narrative+cot`."""
-    head, *flags = condition.split("+")
-    named, _, form = head.partition("/")
-    task, _, number = named.partition("=")
-    return ", ".join(
-        filter(None, [_TASK_WORDS.get(task, task).format(number), _FORMAT_WORDS.get(form, ""), *map(_format_flag, flags)])
-    )
-
-
-def _format_flag(flag: str) -> str:
-    name, _, value = flag.replace("rotated-", "rotated=").partition("=")
-    return _NUMBER_FLAG_WORDS[name].format(value) if name in _NUMBER_FLAG_WORDS else _PLAIN_FLAG_WORDS.get(flag, flag)
-
-
-def format_setting_heading(setting: Setting, several: bool) -> str:
-    """Return `With 5 context questions`, with the condition if there are `several`."""
-    heading = ContextLevel(setting.level).heading
-    return f"{heading}, {format_condition(setting.condition)}" if several else heading
+    parts = [part.partition("=") for part in re.split("[/+]", condition.replace("rotated-", "rotated="))]
+    return ", ".join(filter(None, (_CONDITION_WORDS.get(name, name).format(value) for name, _, value in parts)))
 
 
 def map_variant_names(board: pd.DataFrame) -> dict[str, str]:

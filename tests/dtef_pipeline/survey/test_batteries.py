@@ -215,3 +215,19 @@ def test_the_table_has_one_row_for_each_question_of_a_round_with_its_linked_batt
     assert linked["A judge"][1].endswith("; questions asked in several rounds")
     assert linked["Where?"][1] == ""
     assert linked["Where?"][0] != linked["A judge"][0]
+
+
+@pytest.mark.parametrize(
+    ("battery", "texts", "expected"),
+    [
+        ("rule:a", ("Do you trust judges?", "Do you trust <nurses>?"), "same stem: “Do you trust …”"),
+        ("rule:a", ("Judges act as they should?", "Nurses act as they should?"), "same stem: “… act as they should?”"),
+        ("rule:a", ("A judge", "The nurse"), "items of one list with the same scale"),
+        ("rule:a", ("Is it?", "Was it?"), "neighbouring questions with the same scale, or repeated later"),
+        ("given:B", ("Is it?", "Was it?"), "named B by the survey"),
+    ],
+)
+def test_it_says_why_questions_are_together(battery: str, texts: tuple[str, ...], expected: str) -> None:
+    with duckdb.connect() as connection:
+        connection.register("survey_responses", survey_rows(*of(battery, *texts)))
+        assert build_question_batteries(connection)["reason"].to_pylist() == [expected, expected]

@@ -13,16 +13,16 @@ import pytest
 from dtef_pipeline.site.content import DataFile, Link, Page, Section, Table, TemplateBlock
 from dtef_pipeline.site.family_content import FamilyContent
 from dtef_pipeline.site.rendering import render_data, render_page, render_script_json
-from dtef_pipeline.survey.site import family_site, pair_pages, texts
+from dtef_pipeline.statistics.seed import SEED
+from dtef_pipeline.survey.site import pairs
 from dtef_pipeline.survey.site.contents import SurveyContents
-from dtef_pipeline.survey.site.family_site import read
-from dtef_pipeline.survey.site.means import Means
-from dtef_pipeline.survey.site.pair_store import store_pairs
+from dtef_pipeline.survey.site.detail_pages import read_spreads
+from dtef_pipeline.survey.site.family_site import describe_items, read, read_item_scores
+from dtef_pipeline.survey.site.pairs import store_pairs
 from tests.dtef_pipeline.survey.site.conftest import Open
 from tests.made.predictions import blueprints_of, predictions_of
 from tests.made.scores import reference_table, scores_table, survey_rows
 
-pytestmark = pytest.mark.usefixtures("boards_of_pages")
 OTHERS = "baseline/leave-one-out-marginal"
 CHILE, KENYA, PERU, POLAND = SEGMENTS = ("country:chile", "country:kenya", "country:peru", "country:poland")
 CEILINGS = {CHILE: 0.9, KENYA: 0.8, PERU: 0.95, POLAND: 0.95}
@@ -55,9 +55,11 @@ def tables() -> dict[str, Any]:
     return {"survey_responses": survey_rows(*survey), "reference_scores": reference_table(kept)}
 
 
-def means_of(connection: duckdb.DuckDBPyConnection) -> Means:
+def stored(connection: duckdb.DuckDBPyConnection) -> SurveyContents:
+    """The contents with their pairs."""
     contents = SurveyContents(connection)
-    return Means(contents, store_pairs(contents))
+    store_pairs(contents)
+    return contents
 
 
 def with_texts(rows: list[dict[str, Any]], words: str = "50, 30, 20") -> dict[str, Any]:
@@ -93,18 +95,16 @@ def test_numbers_of_a_question_are_over_the_segments_that_its_models_share(open_
         *asked("b", {CHILE: 0.7, KENYA: 0.5, POLAND: 1.0}),
         *asked("once", {CHILE: 0.1}),
     ]
-    (spread,) = means_of(open_tables(rows, **tables())).spreads("q").values()
-    assert (spread.mean, spread.best, spread.best_score, spread.worst, spread.worst_score) == pytest.approx(
-        (0.5, "b", 0.6, "a", 0.4)
-    )
-    assert (spread.leave_one_out, spread.ceiling, spread.room) == pytest.approx((0.65, 0.85, 0.2))
-    assert (spread.n_pairs, spread.n_models) == (2, 2)
+    (spread,) = read_spreads(stored(open_tables(rows, **tables())), "q").values()
+    assert (spread["mean"], spread["best"], spread["best_score"]) == pytest.approx((0.5, "b", 0.6))
+    assert (spread["others"], spread["ceiling"], spread["beats"]) == (pytest.approx(0.65), pytest.approx(0.85), False)
+    assert (spread["n_pairs"], spread["n_models"]) == (2, 2)
 
 
 def test_baselines_are_spread_where_no_model_was_asked(open_tables: Open) -> None:
-    means = means_of(open_tables([*everywhere(OTHERS, 0.8), *everywhere("baseline/uniform", 0.6)], **tables()))
-    (spread,) = means.spreads("q").values()
-    assert (means.noun, spread.best, spread.worst) == ("baseline", "Leave-one-out marginal", "Uniform")
+    contents = stored(open_tables([*everywhere(OTHERS, 0.8), *everywhere("baseline/uniform", 0.6)], **tables()))
+    (spread,) = read_spreads(contents, "q").values()
+    assert (contents.noun, spread["best"], spread["mean"]) == ("baseline", "Leave-one-out marginal", pytest.approx(0.7))
 
 
 def test_pages_of_segments_and_questions_say_who_is_best(open_tables: Open) -> None:
@@ -127,10 +127,10 @@ def test_pages_of_segments_and_questions_say_who_is_best(open_tables: Open) -> N
     assert groups.rows[0]["o0"] == pytest.approx(0.5)
 
 
-def opened_first(page: Page) -> tuple[Any, list[str]]:
+def opened_first(page: Page) -> Any:
     (block,) = section_of(page, "pairs").blocks
     assert isinstance(block, TemplateBlock)
-    return block.values["first"], block.values["notes"]
+    return block.values["first"]
 
 
 def test_a_page_opens_on_a_pair_that_a_model_was_asked(open_tables: Open) -> None:
@@ -138,13 +138,12 @@ def test_a_page_opens_on_a_pair_that_a_model_was_asked(open_tables: Open) -> Non
     rows = [*everywhere(OTHERS, 0.6, "q0"), *everywhere(OTHERS, 0.6, "q1"), *asked("a", {KENYA: 0.5}, "q1")]
     found = pages_of(read(open_tables(rows, **tables())))
     kenya, question = page_of(found, "Kenya"), page_of(found, "Question q1?")
-    segments = [one[0] for one in found[pair_pages.SHARED_DATA].value["segments"]]
-    assert opened_first(kenya) == (1, [])
-    assert opened_first(question) == (segments.index("Kenya"), [])
+    segments = [one[0] for one in found[pairs.SHARED_DATA].value["segments"]]
+    assert opened_first(kenya) == 1
+    assert opened_first(question) == segments.index("Kenya")
     other = page_of(found, next(one for one in segments if one != "Kenya"))
-    assert other.answer.startswith("No model was asked about ")
-    assert opened_first(other) == ("", ["No model was asked about this segment: the table has baselines only."])
-    assert opened_first(page_of(found, "Question q0?"))[0] == ""
+    assert other.answer == f"No model has a score on {other.title} without context questions."
+    assert opened_first(other) == 0
 
 
 def test_data_of_pairs_are_in_the_order_of_the_options_and_draws_are_averaged(open_tables: Open) -> None:
@@ -156,11 +155,11 @@ def test_data_of_pairs_are_in_the_order_of_the_options_and_draws_are_averaged(op
         *asked("mute", {KENYA: 0.0}, status="refused", predicted=None),
     ]
     found = pages_of(read(open_tables(rows, **tables())))
-    shared, kenya = (found[path] for path in (pair_pages.SHARED_DATA, page_of(found, "Kenya").path.replace(".html", ".js")))
+    shared, kenya = (found[path] for path in (pairs.SHARED_DATA, page_of(found, "Kenya").path.replace(".html", ".js")))
     assert isinstance(shared, DataFile)
     assert isinstance(kenya, DataFile)
     assert [name for name, _, _ in shared.value["series"]] == ["a", "mute"]
-    assert shared.value["questions"][0][:3] == ["S1", "Question q0?", ("Agree", "Neutral", "Disagree")]
+    assert shared.value["questions"][0][:3] == ["S1", "Question q0?", ["Agree", "Neutral", "Disagree"]]
     ((q, n, size, ceiling, others, circular, observed, codes),) = kenya.value["pairs"]
     assert (q, n, size, ceiling, others, circular) == (0, 40, 40, 800, 600, 0)
     assert numbers(observed) == [500, 300, 200]
@@ -172,15 +171,6 @@ def test_data_of_pairs_are_in_the_order_of_the_options_and_draws_are_averaged(op
 def numbers(code: str) -> list[int]:
     """Thousandths from two characters each."""
     return [int(code[at : at + 2], 36) for at in range(0, len(code), 2)]
-
-
-def test_ways_that_do_not_fit_are_left_out_and_the_page_says_so(open_tables: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pair_pages, "MAX_CODE_CHARACTERS", 40)
-    found = pages_of(read(open_tables([*everywhere("a", 0.5), *everywhere("a", 0.6, context_level="5")], **tables())))
-    shared = found[pair_pages.SHARED_DATA]
-    assert isinstance(shared, DataFile)
-    assert [shared.value["settings"][way][0] for _, way, _ in shared.value["series"]] == ["With 5 context questions"]
-    assert "1 setting with less context" in html_of(page_of(found, "Kenya"))
 
 
 def html_of(page: Page) -> str:
@@ -206,21 +196,15 @@ def test_texts_are_those_of_the_snapshot_that_counts_and_prompts_stand_once(open
 def test_of_many_texts_whole_pairs_are_drawn_and_the_page_says_so(open_tables: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [row for at in range(3) for model in "ab" for row in everywhere(model, 0.5, f"q{at}")]
     connection = open_tables(rows, **with_texts(rows, "words " * 20))
-    monkeypatch.setattr(texts.sample_pairs, "__defaults__", (1_500,))
-    contents = SurveyContents(connection)
-    store_pairs(contents)
-    sample = texts.sample_pairs(contents)
-    assert 0 < len(sample.places) < 12 == sample.n_pairs
+    monkeypatch.setattr(pairs.sample_pairs, "__defaults__", (1_500,))
+    contents = stored(connection)
+    sample = pairs.sample_pairs(contents)
+    assert 0 < len(sample.places) < 12
     assert len({s for s, _ in sample.places}) == min(len(sample.places), 4)  # spread over the segments
-    assert f"{len(sample.places)} of 12 pairs" in sample.words
-    assert sample == texts.sample_pairs(contents)
-    held = texts.load_texts(contents, sample.places)
+    assert sample == pairs.sample_pairs(contents)
+    held = pairs.load_texts(contents, sample.places)
     assert {place: len(said) for place, said in held.items()} == dict.fromkeys(sample.places, 2)
-    assert sample.words in html_of(page_of(pages_of(read(connection)), "Kenya"))
-
-
-def test_middle_of_a_long_text_is_left_out() -> None:
-    assert texts.shorten_middle("ab" * 50, 40) == f"{'ab' * 15} … [60 characters left out] … {'ab' * 5}"
+    assert f"responses of {len(sample.places)} of 12 pairs" in html_of(page_of(pages_of(read(connection)), "Kenya"))
 
 
 def test_a_model_has_its_strengths_and_its_worst_answers_with_prompt_and_response(open_tables: Open) -> None:
@@ -253,11 +237,11 @@ def test_items_are_pairs_of_the_first_leaderboard_with_their_pages(open_tables: 
 
 def test_of_many_items_the_same_pairs_are_drawn_of_all_models(open_tables: Open) -> None:
     rows = [row for at in range(3) for model in "ab" for row in everywhere(model, 0.5, f"q{at}")]
-    means = means_of(open_tables(rows, **tables()))
-    found = family_site.item_scores(means.contents, means, limit=5)
-    assert {model: len(own) for model, own in found.rows.groupby("model")} == {"a": 5, "b": 5}
-    assert found.rows["item"].nunique() == 5
-    assert "a random sample of 5 of 12 pairs" in found.note
+    contents = stored(open_tables(rows, **tables()))
+    found = read_item_scores(contents, limit=5)
+    assert {model: len(own) for model, own in found.groupby("model")} == {"a": 5, "b": 5}
+    assert found["item"].nunique() == 5
+    assert describe_items(contents, found).endswith(f": a random sample of 5 of 12 pairs (seed {SEED}).")
 
 
 def test_circular_pairs_are_on_pages_and_in_no_mean(open_tables: Open) -> None:
@@ -336,7 +320,7 @@ def test_lists_lead_to_the_pages(open_tables: Open) -> None:
     view = read(open_tables([*everywhere("a", 0.5), *asked("a", {KENYA: 0.9}, "q1")], **tables()))
     found = pages_of(view)
     segments, questions = (next(one for one in view.sections if one.id == id) for id in ("segments", "questions"))
-    links = [row[name] for section, name in ((segments, "segment"), (questions, "question")) for row in table_of(section).rows]
+    links = [row["link"] for section in (segments, questions) for row in table_of(section).rows]
     assert all(isinstance(one, Link) and one.href in found for one in links)
-    assert [row["question"].text for row in table_of(questions).rows] == ["Question q0?", "Question q1?"]
-    assert segments.answer.startswith("Models predict Kenya best of 4 segments (0.700)")
+    assert [row["link"].text for row in table_of(questions).rows] == ["Question q0?", "Question q1?"]
+    assert segments.answer.startswith("Of 4 segments, models predict “Kenya” best (0.700)")
