@@ -98,8 +98,8 @@ def _read_corpus_folder(path: Path, log: ItemLog) -> list[Transcript]:
         raise ItemError(fault.text, where=str(table), arrived=fault.found, allowed=fault.allowed) from None
     files = sorted((path / _INTERVIEWS).glob("*.csv"))
     for name in sorted(records.keys() - {file.name for file in files}):
-        fault = _make_fault("an interview without a file", name, f"the name of a file in {_INTERVIEWS}/")
-        log.log_error(fault, table, records[name][0])
+        lost = _make_fault("an interview without a file", name, f"the name of a file in {_INTERVIEWS}/")
+        log.log_error(lost, table, records[name][0])
     transcripts = []
     for file in files:
         try:
