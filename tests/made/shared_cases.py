@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conftest import SHARED
+
+
+def cases_beside(test_file: str) -> dict[str, Any]:
+    """The cases in the TOML or JSON file beside a test file, by the name of their test."""
+    path = Path(test_file)
+    if (beside := path.with_suffix(".toml")).exists():
+        return tomllib.loads(beside.read_text(encoding="utf-8"))
+    found: dict[str, Any] = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    return found
 
 
 def shared(place: str) -> Path:

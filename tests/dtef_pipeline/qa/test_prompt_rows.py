@@ -85,10 +85,6 @@ class TestPlain:
         shown = [line[3:] for line in row["messages"][0]["text"].splitlines() if line[1:3] == ". "]
         assert [BIRD.options[at] for at in row["option_order"]] == shown
 
-    def test_more_examples_than_there_are_are_refused(self) -> None:
-        with pytest.raises(ConfigError, match="few-shot 3, where mmlu/sea_birds has 2 development items: allowed"):
-            build_plain_prompts([BIRD], BIRDS_SHOWN, AskSettings(few_shot=3))
-
 
 class TestCited:
     def test_what_was_found_stands_beside_the_prompt(self) -> None:

@@ -14,8 +14,9 @@ from dtef_pipeline.qa.item_files.item_log import MAX_FINDINGS
 from dtef_pipeline.qa.item_files.rows import LONGEST_ROW, MAX_UNPACKED_BYTES
 from dtef_pipeline.qa.model import ItemError
 from tests.made.qa_items import written_lines
-from tests.made.shared_cases import shared
+from tests.made.shared_cases import cases_beside, shared
 
+CASES = cases_beside(__file__)
 GOOD = {"question": "How many?", "answer": "2 + 2 = 4\n#### 4"}
 
 
@@ -49,40 +50,13 @@ def test_the_same_twice_is_kept_with_a_warning_that_names_both_written_lines(tmp
     assert (finding.level, finding.code, finding.line, finding.found) == ("warning", "repeated", 3, "'gsm8k/0 in line 1'")
 
 
-@pytest.mark.parametrize(
-    ("stated", "number"),
-    [
-        ("1,450,000", "1450000"),
-        ("-10", "-10"),
-        ("−3", "-3"),
-        ("$5.50", "5.50"),
-        ("-$4", "-4"),
-        (".5", ".5"),
-        ("0", "0"),
-        ("1234567", "1234567"),
-    ],
-)
+@pytest.mark.parametrize(("stated", "number"), CASES["numbers_lose_commas_and_currency"])
 def test_numbers_lose_commas_and_currency(stated: str, number: str, tmp_path: Path) -> None:
     (item,) = load_gsm8k(written_lines(tmp_path / "x.jsonl", {**GOOD, "answer": f"so\n#### {stated}\n"})).items
     assert item.reference == number
 
 
-@pytest.mark.parametrize(
-    ("answer", "code"),
-    [
-        ("4", "mark"),
-        ("#### 4\n#### 5", "mark"),
-        ("####", "number"),
-        ("#### four", "number"),
-        ("#### 5 apples", "number"),
-        ("#### 1,45", "number"),
-        ("#### 3:45", "number"),
-        ("#### nan", "number"),
-        ("#### ٣", "number"),
-        ("", "text"),
-        (4, "text"),
-    ],
-)
+@pytest.mark.parametrize(("answer", "code"), CASES["an_answer_without_one_number_is_left_out"])
 def test_an_answer_without_one_number_is_left_out(answer: object, code: str, tmp_path: Path) -> None:
     found = load_gsm8k(written_lines(tmp_path / "x.jsonl", GOOD, {**GOOD, "answer": answer}, {**GOOD, "question": "And now?"}))
     assert [item.item_id for item in found.items] == ["gsm8k/0", "gsm8k/2"]

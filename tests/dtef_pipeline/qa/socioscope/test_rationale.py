@@ -10,24 +10,15 @@ from dtef_pipeline.qa.model import ItemError
 from dtef_pipeline.qa.socioscope.lists import ListMany
 from dtef_pipeline.qa.socioscope.yes_no import YesNo, YesNoRationale, add_judged_rationale, is_waiting_for_judge
 from tests.dtef_pipeline.qa.socioscope.scored import score
+from tests.made.shared_cases import cases_beside
 
+CASES = cases_beside(__file__)
 REASONS = {"tide": 0.5, "storm": 0.5}
 METRIC = {"answer": "yes", "rationale": REASONS, "weight": 0.5}
 JUDGED = {"answer": "yes", "rationale": {"judge": True}, "weight": 0.25}
 
 
-@pytest.mark.parametrize(
-    ("answer", "binary", "rationale", "value"),
-    [
-        ("Yes, because of the tide and the storm", 1, 1, 1),
-        ("Yes - storms", 1, 0.5, 0.75),
-        ("Yes. The tide. The storm.", 1, 1, 1),
-        ("Yes", 1, 0, 0.5),
-        ("Yes\n\n1. tides\n2. storms", 1, 1, 1),
-        ("No, because of the tide and the storm", 0, 1, 0),
-        ("No", 0, 0, 0),
-    ],
-)
+@pytest.mark.parametrize(("answer", "binary", "rationale", "value"), CASES["hand_values"])
 def test_hand_values(answer: str, binary: int, rationale: float, value: float) -> None:
     found = score(YesNoRationale(), answer, METRIC)
     assert (found.status, found.details["binary"], found.flags) == ("ok", binary, ())
@@ -104,18 +95,7 @@ class TestJudged:
         assert (found.status, found.value, found.score, found.reason) == ("judge_failed", None, None, "no JSON")
 
 
-@pytest.mark.parametrize(
-    ("answer", "value"),
-    [
-        ('{"answer": "yes", "rationale": "the tide and the moon"}', 1.0),
-        ('```json\n{"answer": "Yes", "rationale": {"reason": "the tide"}}\n```', 0.75),
-        ('{"answer": true, "rationale": ["tide", "moon"]}', 1.0),
-        ('{"answer": "yes", "rationale": {"tide": true, "moon": false}}', 0.75),
-        ('{"answer": {"answer": "yes", "rationale": "tide"}, "citations": []}', 0.75),
-        ('{"answer": "no", "rationale": "tide"}', 0.0),
-        ('{"answer": "yes"}', 0.5),
-    ],
-)
+@pytest.mark.parametrize(("answer", "value"), CASES["an_answer_and_its_reasons_may_be_a_json_object"])
 def test_an_answer_and_its_reasons_may_be_a_json_object(answer: str, value: float) -> None:
     """It was unparseable."""
     metric = {"answer": "yes", "rationale": {"tide": 1, "moon": 1}, "weight": 0.5}

@@ -8,6 +8,9 @@ from hypothesis import given
 from dtef_pipeline.qa.model import ItemError
 from dtef_pipeline.qa.socioscope.yes_no import NO_WORDS, YES_WORDS, YesNo
 from tests.dtef_pipeline.qa.socioscope.scored import ANY_ANSWER, score
+from tests.made.shared_cases import cases_beside
+
+CASES = cases_beside(__file__)
 
 
 @pytest.mark.parametrize("word", YES_WORDS)
@@ -22,34 +25,19 @@ def test_each_word_of_the_list_is_no(word: str) -> None:
     assert score(YesNo(), word, "yes").value == 0
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        *("Yes, they moved in 2019.", "yes", "YES!", "Yes - no doubt about it", "Yes, no one moved", "Yes. No wonder."),
-        *("<think>No.</think> Yes", "✅ Yes", "Yes yes", "Yes, true enough", "\n\tyes", "Yes: nothing else"),
-    ],
-)
+@pytest.mark.parametrize("answer", CASES["read_as_yes"])
 def test_read_as_yes(answer: str) -> None:
     found = score(YesNo(), answer, "yes")
     assert (found.status, found.value, found.read_by, found.flags) == ("ok", 1.0, "first_word", ())
 
 
-@pytest.mark.parametrize(
-    "answer", ["Yes and no", "yes/no", "Yes or no?", "yes no", "No, yes", "Yes. No.", "y/n", "Yes, and no.", "true/false"]
-)
+@pytest.mark.parametrize("answer", CASES["two_words_side_by_side_are_ambiguous"])
 def test_two_words_side_by_side_are_ambiguous(answer: str) -> None:
     found = score(YesNo(), answer, "yes")
     assert (found.status, found.value, found.score, found.flags) == ("unparseable", None, 0.0, ("ambiguous",))
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        *("maybe", "", "   ", "yesterday", "nothing", "I do not think so", "1", "0", "n/a", "N / A", "not", "...", None),
-        "<think>yes</think>",
-        "I would say yes",
-    ],
-)
+@pytest.mark.parametrize("answer", CASES["anything_else_cannot_be_read"])
 def test_anything_else_cannot_be_read(answer: str | None) -> None:
     found = score(YesNo(), answer, "yes")
     assert (found.status, found.value, found.score, found.flags) == ("unparseable", None, 0.0, ("unparsed",))

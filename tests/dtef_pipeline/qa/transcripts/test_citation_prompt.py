@@ -18,7 +18,9 @@ from dtef_pipeline.qa.transcripts.citation_reply import CitedReply, read_cited
 from dtef_pipeline.qa.transcripts.quotations import check_citations
 from dtef_pipeline.qa.transcripts.retriever import SourceText
 from tests.dtef_pipeline.qa.transcripts.interviews import METADATA
+from tests.made.shared_cases import cases_beside
 
+CASES = cases_beside(__file__)
 SEA = SourceText("f#0.0", "The sea is cold.\n\nIda: «Yes»…", METADATA, 2.5)
 SAND = SourceText("g#1.0", "Sand.", {}, 1.0)
 TYPES = ("Yes/No", "ListOne", "ListMany", "PickOne", "PickMany", "Yes/No with Rationale")
@@ -162,35 +164,12 @@ def test_wherever_a_reply_is_cut_its_answer_is_the_one_it_gave_or_none(length: i
     assert reply.citations == tuple(json.loads(WHOLE)["citations"][: WHOLE[:length].count("}")])
 
 
-@pytest.mark.parametrize(
-    ("value", "answer"),
-    [
-        ('["red", "blue"]', '["red", "blue"]'),
-        ("7", "7"),
-        ("true", "true"),
-        ("null", ""),
-        ('"  Yes "', "Yes"),
-        ('{"a": 1}', '{"a": 1}'),
-    ],
-)
+@pytest.mark.parametrize(("value", "answer"), CASES["an_answer_that_is_no_text_is_passed_on_as_json"])
 def test_an_answer_that_is_no_text_is_passed_on_as_json(value: str, answer: str) -> None:
     assert read_cited(f'{{"answer": {value}, "citations": []}}') == CitedReply(answer, (), "json")
 
 
-@pytest.mark.parametrize(
-    ("citations", "reasons"),
-    [
-        ("null", []),
-        ('"none"', []),
-        ("[]", []),
-        ("[5, null, {}]", ["bad_index", "bad_index", "bad_index"]),
-        ('[{"source_index": "0", "quote": "cold"}]', ["bad_index"]),
-        ('[{"source_index": 0, "quote": ["cold"]}]', ["empty_quote"]),
-        ('[{"source_index": {"a": 1}, "quote": "cold"}]', ["bad_index"]),
-        ('[{"source_index": 0, "quote": "col\\ud800"}]', ["not_found"]),
-        ('[{"source_index": NaN, "quote": "cold"}]', ["bad_index"]),
-    ],
-)
+@pytest.mark.parametrize(("citations", "reasons"), CASES["citations_that_are_none_count_against_the_reply"])
 def test_citations_that_are_none_count_against_the_reply(citations: str, reasons: list[str]) -> None:
     reply = read_cited(f'{{"answer": "Yes", "citations": {citations}}}')
     assert [one.reason for one in check_citations([SEA], reply.citations)] == reasons

@@ -20,7 +20,9 @@ from dtef_pipeline.qa.transcripts.quotations import (
     relax_text,
 )
 from tests.dtef_pipeline.qa.transcripts.interviews import vectors
+from tests.made.shared_cases import cases_beside
 
+CASES = cases_beside(__file__)
 SEA = "We think the sea is cold in May."
 PAGE = "Another “page” with\nlines."
 CONTEXT = [{"page_content": SEA}, {"page_content": PAGE}]
@@ -106,50 +108,14 @@ def test_sources_may_be_objects() -> None:
     assert check(0, "cold", [SimpleNamespace(page_content=SEA)]).exact == 1
 
 
-@pytest.mark.parametrize(
-    ("quote", "text"),
-    [
-        ("the SEA is", "The sea\n  is cold"),
-        ("don't", "we don’t know"),
-        ('a "page"', "A “page”"),
-        ("well-known - or not", "well‐known—or not"),
-        ("May -- June", "May – June"),
-        ("five \u00bd \ufb01sh", "five 1\u20442 fish"),
-        ("caf\u00e9", "cafe\u0301 au lait"),
-        ("cafe\u0301", "CAF\u00c9"),
-        ("co-operate", "co\u00ad-operate"),
-        ("zero width", "ze\u200bro\u00a0width"),
-        ("Straße", "STRASSE"),
-        ("the sea … May", "the sea is cold in May"),
-        ("the sea ... May", "the sea is cold in May"),
-        ("the sea [...] in (…) May", "the sea is cold in late May"),
-        ("… the sea . . . May…", "We think the sea is cold in May"),
-        ("I read…books", "I read…books"),
-        ("I read [...] astro", "I read…[George Gamow and other] astrophysicists"),
-        ("[when] I was", "moon [when] I was ten"),
-    ],
-)
+@pytest.mark.parametrize(("quote", "text"), CASES["spellings_of_careful_copies_are_the_same"])
 def test_spellings_of_careful_copies_are_the_same(quote: str, text: str) -> None:
     spans = find_relaxed_spans(quote, text)
     assert spans
     assert [span.end for span in spans] <= [len(text)] * len(spans)
 
 
-@pytest.mark.parametrize(
-    ("quote", "text"),
-    [
-        ("cold … sea", "the sea is cold"),
-        ("sea … sea", "the sea is cold"),
-        ("cafe", "café au lait"),
-        ("the sea is warm", SEA),
-        ("thesea", SEA),
-        ("the sea, is", SEA),
-        ("…", "so … then"),
-        ("[...] ...", "so ... then"),
-        ("", SEA),
-        ("sea", ""),
-    ],
-)
+@pytest.mark.parametrize(("quote", "text"), CASES["other_words_and_another_order_are_not"])
 def test_other_words_and_another_order_are_not(quote: str, text: str) -> None:
     assert find_relaxed_spans(quote, text) == ()
 
