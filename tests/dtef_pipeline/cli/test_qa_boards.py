@@ -1,4 +1,4 @@
-"""What roll-ups of the qa family make of a warehouse, and what the commands show of them."""
+"""What roll-ups of the qa family make of a warehouse, what the commands show of them, and what is left when parts are removed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
 from typing import Any
-
 import dagster as dg
 import pytest
 from click.testing import CliRunner, Result
-
 from assets.definitions import defs
 from assets.stage.resources import Store
 from dtef_pipeline.asking.request import ROLES
@@ -29,6 +27,17 @@ from tests.dtef_pipeline.cli.commands import dtef, ok, refused, use
 from tests.made.qa_scores import keep_in, night, score_row
 from tests.made.responses import response
 from tests.strict_json import strict
+from dtef_pipeline.drift.verdict_tables import DRIFT
+from dtef_pipeline.families import SHARED_TABLES
+from resources.warehouse_site import write_site
+from tests.dtef_pipeline.cli.commands import ok, refused, use
+from tests.made.qa_scores import keep_in
+from tests.made.qa_suites import made_qa
+import pyarrow as pa
+from dtef_pipeline.qa.suites import compute_retrieval_means
+from dtef_pipeline.qa.tables import QA_RETRIEVAL
+from tests.dtef_pipeline.cli.commands import ok, refused
+
 
 MODELS = {"good": 0.85, "middling": 0.5}
 NIGHTS, PARTS, ITEMS = 13, 6, 10
@@ -301,3 +310,86 @@ def test_responses_of_judges_are_distinguished_by_the_tables_that_rest_on_them(
         "rubric": [("analyst", "analyst", 1), ("j", "judge", 1)],
         "qa": [("good", "candidate", 1), ("j", "judge", 1)],
     }
+
+
+def roll_up() -> dg.ExecuteInProcessResult:
+    assert defs  # importing it turns Dagster's warnings about single-run backfills off
+    from assets.qa.roll_ups import QA_ROLL_UPS
+
+    boards = [one for one in QA_ROLL_UPS if one.key.path != ["report"]]
+    return dg.materialize(boards, resources={"store": Store()}, raise_on_error=False)
+
+
+def test_when_the_last_part_goes_no_board_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Roll-ups failed for good, in words of DuckDB, and boards and pages kept what was removed."""
+    house = keep_in(tmp_path / "warehouse", {name: rows for name, rows in made_qa(2, 4).rows.items() if rows})
+    use(tmp_path, monkeypatch)
+    monkeypatch.setattr("dtef_pipeline.site.build.static_files", lambda: ())  # the chart library alone takes seconds
+    assert roll_up().success
+    write_site(house)
+    site = tmp_path / "warehouse" / "report"
+    assert (site / "qa" / "index.html").is_file()
+    house.write("drift", DRIFT.empty_table(), family="rubric")
+    assert "qa" in house.values("drift", "family")
+    assert "boards and pages change with the next `dtef qa board --refresh`" in ok("qa", "remove", "[!m]*", "mmlu/subject_1")
+    assert "no scores are left: boards and pages were removed too" in ok("qa", "remove", "mmlu/*")
+    assert not (site / "qa" / "index.html").exists()
+    assert "Nothing is evaluated yet" in (site / "index.html").read_text(encoding="utf-8")
+    assert "no qa_board" in refused("qa", "board")
+    parts = {(table, family) for table in SHARED_TABLES for family in house.values(table, "family")}
+    assert parts == {("drift", "rubric")}, "those of other families stay"
+    assert "they are made by `dtef qa run`" in refused("qa", "board", "--refresh")
+    assert "no qa_scores in" in refused("drift", "--family", "qa")
+    failed = {one.node_name: str(one.step_failure_data.error) for one in roll_up().get_step_failure_events()}
+    assert {name for name in failed if "yet: materialize the stages of a part first" in failed[name]} == {
+        *("qa_board", "qa_costs", "qa_drift", "qa_validity")
+    }
+
+
+FOUND = {
+    "bm25,10-chunks": [(0.1, 1.0, 1.0, 1.0, 1.0), (0.1, 0.5, 1.0, 0.25, 0.4), (0.0, 0.0, 0.0, 0.0, 0.0)],
+    "hybrid,10-chunks": [(0.2, 1.0, 1.0, 0.5, 0.6)],
+}
+"""Precision, recall, hit, MRR and nDCG of each item."""
+
+
+def found(part: str) -> pa.Table:
+    scores = ("precision", "recall", "hit", "mrr", "ndcg")
+    rows = [
+        {
+            "suite": "socioscope",
+            "part": part,
+            "item_id": str(at),
+            "condition": how,
+            "k": 10,
+            **dict(zip(scores, one, strict=True)),
+        }
+        for how, items in FOUND.items()
+        for at, one in enumerate(items)
+    ]
+    return pa.Table.from_pylist(rows, schema=QA_RETRIEVAL)
+
+
+def test_means_are_per_part_and_condition() -> None:
+    frame = compute_retrieval_means(pa.concat_tables([found("a"), found("b")]).to_pandas())
+    assert list(zip(frame["part"], frame["condition"], frame["n_items"], strict=True)) == [
+        (part, how, len(items)) for part in "ab" for how, items in FOUND.items()
+    ]
+    first = frame.iloc[0]
+    for at, name in enumerate(("precision", "recall", "hit", "mrr", "ndcg")):
+        assert first[name] == pytest.approx(sum(one[at] for one in FOUND["bm25,10-chunks"]) / 3)
+
+
+def test_the_board_shows_them_without_a_roll_up(state: Path) -> None:
+    (state / "warehouse").mkdir()
+    assert "nothing to show by retrieval: it needs items about documents" in refused("qa", "board", "--by", "retrieval")
+    Warehouse(state / "warehouse").write("qa_retrieval", found("talks"), suite="socioscope", part="talks")
+    rows = strict(ok("qa", "board", "--by", "retrieval", "--json"))
+    assert [(row["part"], row["condition"], row["n_items"]) for row in rows] == [
+        ("talks", "bm25,10-chunks", 3),
+        ("talks", "hybrid,10-chunks", 1),
+    ]
+    assert rows[0]["recall"] == pytest.approx(0.5)
+    shown = ok("qa", "board", "--by", "retrieval", "--suite", "socio*")
+    assert "0.5000" in shown
+    assert "Items with quotes" in ok("explain", "qa/retrieval")

@@ -1,13 +1,11 @@
-"""`dtef rubric board --by`: champions, agreement, judges, self-preference and models side by side, as tables and for other programs."""
+"""`dtef rubric board --by`: champions, agreement, judges, self-preference and models side by side, as tables and for other programs; and labels."""
 
 from __future__ import annotations
 
 from pathlib import Path
-
 import dagster as dg
 import pyarrow as pa
 import pytest
-
 from assets.rubric.roll_ups import rubric_champions
 from assets.stage.resources import Store
 from dtef_pipeline.rubric.board import BOARD_READS, rubric_board
@@ -20,6 +18,10 @@ from tests.dtef_pipeline.cli.commands import name_panel, ok
 from tests.made.rubric_pages import JUDGES, made_tables
 from tests.made.rubric_warehouse import keep, nothing_stored
 from tests.strict_json import strict
+import csv
+from tests.dtef_pipeline.cli.commands import dtef, ok, refused
+from tests.made.rubric_pages import made_tables
+from tests.made.rubric_warehouse import keep
 
 
 @pytest.fixture(scope="module")
@@ -113,3 +115,30 @@ def test_boards_over_blueprints_and_the_page_say_what_was_judged_on_another_scal
     assert "classes" not in ok("rubric", "board", "--by", "comparisons", "--blueprint", "health__topic-[123]")
     paths = {row["path"] for row in strict(ok("rubric", "board", "--by", "criterion", "--json"))}
     assert {type(path) for path in paths} == {int, type(None)}, "it was printed as 0.0000"
+
+
+def test_items_whose_file_is_damaged_come_back_by_the_named_command_after_an_import(state: Path) -> None:
+    """The command that the warning names drew nothing, as all items had labels."""
+    keep(made_tables(2, 2, 6), state / "warehouse")
+    sample = ("export", "labels", "--prompts", 4)
+    ok(*sample, state / "sheet.csv")
+    with (state / "sheet.csv").open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    with (state / "sheet.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows({**row, "class": "UNMET", "author": "Ada"} for row in rows)
+    ok("import", "labels", state / "sheet.csv")
+    house = Warehouse(state / "warehouse")
+    before = house.read("rubric_label_items").sort_by("item")
+    (file_of_items,) = (state / "warehouse" / "rubric_label_items").rglob("*.parquet")
+    file_of_items.write_bytes(b"rubbish" * 99)
+    assert "makes it again: dtef export labels SHEET" in dtef("rubric", "board", "--by", "labels").stderr
+    dtef(*sample, state / "again.csv")
+    assert Warehouse(state / "warehouse").read("rubric_label_items").sort_by("item").equals(before)
+
+
+def test_without_scores_a_sheet_is_refused_with_the_command_that_makes_them(state: Path) -> None:
+    (state / "warehouse").mkdir()
+    assert "no rubric_scores" in (text := refused("export", "labels", state / "sheet.csv"))
+    assert "dtef rubric run" in text

@@ -1,14 +1,18 @@
-"""Yes/No: the first word decides."""
+"""Yes/No: the first word decides. Yes/No with Rationale: a good reason for the wrong answer earns nothing."""
 
 from __future__ import annotations
 
 import pytest
 from hypothesis import given
-
 from dtef_pipeline.qa.model import ItemError
 from dtef_pipeline.qa.socioscope.yes_no import NO_WORDS, YES_WORDS, YesNo
 from tests.dtef_pipeline.qa.socioscope.scored import ANY_ANSWER, score
 from tests.made.shared_cases import cases_beside
+from hypothesis import strategies as st
+from dtef_pipeline.qa.socioscope.lists import ListMany
+from dtef_pipeline.qa.socioscope.yes_no import YesNo, YesNoRationale, add_judged_rationale, is_waiting_for_judge
+from tests.dtef_pipeline.qa.socioscope.scored import score
+
 
 CASES = cases_beside(__file__)
 
@@ -59,3 +63,93 @@ def test_any_answer_has_a_score_of_0_or_1(answer: str) -> None:
     yes, no = score(YesNo(), answer, "yes"), score(YesNo(), answer, "no")
     assert yes.status == no.status
     assert {yes.value, no.value} in ({None}, {0.0, 1.0})
+
+
+CASES = cases_beside(__file__)
+REASONS = {"tide": 0.5, "storm": 0.5}
+METRIC = {"answer": "yes", "rationale": REASONS, "weight": 0.5}
+JUDGED = {"answer": "yes", "rationale": {"judge": True}, "weight": 0.25}
+
+
+@pytest.mark.parametrize(("answer", "binary", "rationale", "value"), CASES["hand_values"])
+def test_hand_values(answer: str, binary: int, rationale: float, value: float) -> None:
+    found = score(YesNoRationale(), answer, METRIC)
+    assert (found.status, found.details["binary"], found.flags) == ("ok", binary, ())
+    assert found.details["rationale"] == pytest.approx(rationale)
+    assert found.value == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("answer", "flag"), [("maybe the tide", "unparsed"), ("", "unparsed"), ("yes and no: tide", "ambiguous")]
+)
+def test_without_an_answer_no_reason_is_read(answer: str, flag: str) -> None:
+    found = score(YesNoRationale(), answer, METRIC)
+    assert (found.status, found.score, found.flags, found.details) == (
+        "unparseable",
+        0,
+        (flag,),
+        {"binary": None, "rationale": None},
+    )
+
+
+@given(st.sampled_from(["Yes", "No", "Perhaps"]), st.sampled_from(["tide", "storm tide", "cold", ""]), st.floats(0, 1))
+def test_it_is_made_of_the_two_other_scorers(answer: str, reason: str, weight: float) -> None:
+    found = score(YesNoRationale(), f"{answer}: {reason}", {**METRIC, "weight": weight})
+    b, r = score(YesNo(), answer, "yes").value, score(ListMany(), reason, REASONS).value or 0
+    assert found.value == (None if b is None else pytest.approx(weight * b + (1 - weight) * b * r))
+
+
+@pytest.mark.parametrize("metric", ["", "{}", {"answer": "no", "rationale": {}}, {"answer": "no", "rationale": {"tide": 0}}])
+def test_without_a_reason_that_counts_nothing_is_scored(metric: object) -> None:
+    assert score(YesNoRationale(), "no", metric).status == "unscorable"
+
+
+@pytest.mark.parametrize(
+    ("metric", "message"),
+    [
+        ("yes", "allowed: .*rationale"),
+        ({"answer": "yes"}, "allowed: .*rationale"),
+        ({**METRIC, "wait": 1}, "allowed: .*rationale"),
+        ({**METRIC, "weight": 1.5}, "number from 0 to 1"),
+        ({**METRIC, "weight": True}, "number from 0 to 1"),
+        ({**METRIC, "answer": "maybe"}, "yes nor no"),
+        ({**METRIC, "answer": ""}, "yes nor no"),
+        ({**METRIC, "answer": True}, "yes nor no"),
+        ({**METRIC, "rationale": None}, "allowed: "),
+        ({**METRIC, "rationale": {"judge": False}}, "weight of 'judge'"),
+        ({**METRIC, "rationale": {"tide": "1"}}, "weight of 'tide'"),
+        ('{"answer": "yes", "answer": "no", "rationale": {"tide": 1}}', "given twice"),
+    ],
+)
+def test_what_is_refused_is_named(metric: object, message: str) -> None:
+    with pytest.raises(ItemError, match=message):
+        score(YesNoRationale(), "yes", metric)
+
+
+class TestJudged:
+    def test_a_right_answer_waits_for_the_judge(self) -> None:
+        found = score(YesNoRationale(), "Yes, the tide", JUDGED)
+        assert is_waiting_for_judge(found)
+        assert (found.status, found.score, found.details["binary"]) == ("missing", None, 1)
+
+    def test_a_wrong_answer_needs_none(self) -> None:
+        found = score(YesNoRationale(), "No, the tide", JUDGED)
+        assert (found.status, found.value) == ("ok", 0)
+        assert add_judged_rationale(found, 1.0) is found
+
+    def test_the_judge_gives_what_the_reasons_are_worth(self) -> None:
+        found = add_judged_rationale(score(YesNoRationale(), "Yes, the tide", JUDGED), 0.4)
+        assert (found.status, found.details["rationale"], found.flags) == ("ok", 0.4, ("judged",))
+        assert found.value == pytest.approx(0.25 + 0.75 * 0.4)
+        assert not is_waiting_for_judge(found)
+
+    def test_a_judge_that_fails_leaves_no_score(self) -> None:
+        found = add_judged_rationale(score(YesNoRationale(), "Yes", JUDGED), None, "no JSON")
+        assert (found.status, found.value, found.score, found.reason) == ("judge_failed", None, None, "no JSON")
+
+
+@pytest.mark.parametrize(("answer", "value"), CASES["an_answer_and_its_reasons_may_be_a_json_object"])
+def test_an_answer_and_its_reasons_may_be_a_json_object(answer: str, value: float) -> None:
+    """It was unparseable."""
+    metric = {"answer": "yes", "rationale": {"tide": 1, "moon": 1}, "weight": 0.5}
+    assert score(YesNoRationale(), answer, metric).value == value
