@@ -36,6 +36,13 @@ def cases(folder: str, fn: str) -> list[dict[str, Any]]:
     return found
 
 
+def case_parameters(folder: str, fn: str) -> list[Any]:
+    """The cases of one function as parameters of a test, which is skipped where they are not there."""
+    if not (path := SHARED / folder / "vectors.json").exists():
+        return [pytest.param(None, marks=pytest.mark.skip(reason=f"no shared data at {path}"))]
+    return [pytest.param(case, id=case["id"]) for case in cases(folder, fn)]
+
+
 def json_rows(place: str) -> list[dict[str, Any]]:
     """The rows of a shared JSONL file. Skips the test where it is not there."""
     return [json.loads(line) for line in shared(place).read_text(encoding="utf-8").splitlines()]

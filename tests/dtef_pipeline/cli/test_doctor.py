@@ -1,19 +1,21 @@
-"""`dtef doctor`: a finding per check with a remedy, nothing made or changed, no key shown. tests/assets/test_daemon_state.py has the states of the daemon."""
+"""`dtef doctor`: a finding per check with a remedy, nothing made or changed, no key shown."""
 
 from __future__ import annotations
 
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
 import pytest
+
+from assets.daemon_state import DaemonState, SensorTicks
 from dtef_pipeline.cli.doctor import DOCTOR_CHECKS
+from resources.evaluations.evaluation_store import EvaluationStore
 from resources.sandbox.run import SandboxLevel
 from resources.settings import Settings
 from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.commands import dtef
 from tests.strict_json import strict
-from contextlib import closing
-from datetime import UTC, datetime, timedelta
-from assets.daemon_state import DaemonState, SensorTicks
-from resources.evaluations.evaluation_store import EvaluationStore
 
 
 def findings(code: int = 0) -> dict[str, dict[str, str]]:
@@ -34,9 +36,7 @@ def test_places_that_are_not_there_yet_are_no_problem_and_are_not_made(state: Pa
     assert list(state.iterdir()) == []
 
 
-def test_a_sandbox_that_the_variable_keeps_from_a_better_level_names_the_variable(
-    state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_level_that_the_variable_forbids_names_the_variable(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It said to install bubblewrap, which was there: what kept it from use was DTEF_SANDBOX."""
 
     def found_level(asked: str) -> SandboxLevel:
@@ -74,9 +74,7 @@ def test_on_the_terminal_a_command_can_be_pasted_and_the_last_line_counts(ingest
     assert "1 problem" in result.stdout.splitlines()[-1]
 
 
-def test_places_that_cannot_be_used_are_problems_with_the_variable_to_change(
-    state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unusable_places_are_problems_with_the_variable_to_change(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (state / "file").write_bytes(b"rubbish" * 300)
     for name, place in (("DTEF_WAREHOUSE", "file"), ("DTEF_RESPONSES", "file"), ("DAGSTER_HOME", "file/home")):
         monkeypatch.setenv(name, str(state / place))
@@ -92,9 +90,7 @@ def test_places_that_cannot_be_used_are_problems_with_the_variable_to_change(
 
 
 @pytest.mark.parametrize("url", ["mysql://u:hush@h/d", "foo://x:hush@h", "postgresql://u:hush@127.0.0.1:1/d"])
-def test_a_response_store_that_is_not_reached_is_a_problem_and_its_password_is_not_shown(
-    state: Path, monkeypatch: pytest.MonkeyPatch, url: str
-) -> None:
+def test_an_unreachable_store_is_a_problem_without_its_password(state: Path, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     monkeypatch.setenv("DTEF_RESPONSES", url)
     monkeypatch.setattr("dtef_pipeline.cli.doctor._SERVER_S", 0.1)
     found = findings(1)["response store"]
@@ -102,9 +98,7 @@ def test_a_response_store_that_is_not_reached_is_a_problem_and_its_password_is_n
     assert "hush" not in str(found)
 
 
-def test_a_bucket_that_is_not_reached_is_a_problem_and_its_keys_are_not_shown(
-    state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unreachable_bucket_is_a_problem_without_its_keys(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DTEF_WAREHOUSE", "s4://me:hush@bucket/p")
     found, said = state_of("warehouse")
     assert (found, "export DTEF_WAREHOUSE=PATH" in said, "hush" in said) == ("problem", True, False)

@@ -1,4 +1,4 @@
-"""`dtef --help` names every command, is quick because it loads little, and every option has a help text; `dtef explain NAME` explains columns."""
+"""`dtef --help` names every command and loads little, every option has a help text, and `dtef explain NAME` explains columns."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
 import click
 import pytest
 from click.shell_completion import ShellComplete
+
 from dtef_pipeline.cli import main
-from dtef_pipeline.families import FAMILIES
-from dtef_pipeline.survey.tables import METRICS
-from tests.dtef_pipeline.cli.commands import ok, refused
 from dtef_pipeline.cli.families import family_record, find_columns, list_board_names
+from dtef_pipeline.families import FAMILIES
 from dtef_pipeline.survey.boards.meanings import list_board_columns
 from dtef_pipeline.survey.boards.survey_boards import PUBLISHED
+from dtef_pipeline.survey.tables import METRICS
+from tests.dtef_pipeline.cli.commands import ok, refused
 from tests.strict_json import strict
 
 
@@ -38,11 +40,6 @@ class TestHelp:
     def test_help_lists_every_command(self) -> None:
         text = ok("--help")
         assert isinstance(main, click.Group)
-        assert set(main.commands) == {
-            *("survey", "rubric", "qa", "games", "preference"),
-            *("report", "costs", "drift", "explain", "sql", "responses", "export", "import", "models", "score", "anchors"),
-            *("doctor", "ui", "api", "tokens"),
-        }
         for name, command in main.commands.items():
             assert re.search(rf"^  {name} +\S", text, re.MULTILINE), name
             assert command.help

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+
 import pytest
-from dtef_pipeline.asking.models import ModelSpec
-from resources.gateway.model_checks import resolve_route
-from tests.dtef_pipeline.cli.commands import ok
-from tests.strict_json import strict
 import yaml
+
+from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.cli.models import resolve_model_names
+from resources.gateway.model_checks import resolve_route
 from tests.dtef_pipeline.cli.commands import ok, refused
 from tests.made.qa_files import write_sums
-
+from tests.strict_json import strict
 
 PLANTED = "planted-7f3a9c"
 MODELS = f"""models:
@@ -54,9 +54,7 @@ def test_a_password_longer_than_any_message_is_not_shown_in_part() -> None:
     assert resolve_route(spec, {})[1] == "http://[...]@gpu-box:8000/v1"
 
 
-def test_a_provider_and_a_name_are_a_litellm_string_unless_a_model_is_called_that(
-    state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_provider_and_name_are_a_litellm_string_unless_a_model_has_it(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (state / "models.yaml").write_text(yaml.safe_dump({"models": {"own:mine": {"model": "openai/x"}}}), encoding="utf-8")
     monkeypatch.setenv("DTEF_MODELS", str(state / "models.yaml"))
     given = ["openai:gpt-4o-mini", "groq:meta-llama/llama-4@temperature=0.7", "own:mine", "own:mine@temperature=0.7", "a b:c"]

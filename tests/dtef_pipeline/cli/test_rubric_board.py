@@ -1,11 +1,15 @@
-"""`dtef rubric board --by`: champions, agreement, judges, self-preference and models side by side, as tables and for other programs; and labels."""
+"""`dtef rubric board --by`: champions, agreement, judges, self-preference, models side by side, labels that a lost file held."""
 
 from __future__ import annotations
 
+import csv
+from functools import partial
 from pathlib import Path
+
 import dagster as dg
 import pyarrow as pa
 import pytest
+
 from assets.rubric.roll_ups import rubric_champions
 from assets.stage.resources import Store
 from dtef_pipeline.rubric.board import BOARD_READS, rubric_board
@@ -14,27 +18,19 @@ from dtef_pipeline.rubric.rubric_roll_ups import JUDGED_READ, build_agreement_ta
 from dtef_pipeline.rubric.site.blueprint_lists import build_alike_section
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
 from resources.warehouse import Warehouse
-from tests.dtef_pipeline.cli.commands import name_panel, ok
+from tests.dtef_pipeline.cli.commands import dtef, name_panel, ok, refused
 from tests.made.rubric_pages import JUDGES, made_tables
 from tests.made.rubric_warehouse import keep, nothing_stored
 from tests.strict_json import strict
-import csv
-from tests.dtef_pipeline.cli.commands import dtef, ok, refused
-from tests.made.rubric_pages import made_tables
-from tests.made.rubric_warehouse import keep
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Six blueprints of four models, with the tables that roll-ups make of their judgements; nobody was graded."""
     kept = keep(made_tables(6, 4, 3), tmp_path_factory.mktemp("made") / "warehouse")
-    warehouse = kept
-    tables = warehouse.query(lambda made: build_agreement_tables(made), only=JUDGED_READ)
-    for name, rows in {
-        **tables,
-        **warehouse.query(lambda made: build_validity_tables(made, nothing_stored), only=JUDGED_READ),
-    }.items():
-        kept.write(name, rows)
+    for build in (build_agreement_tables, partial(build_validity_tables, usage=nothing_stored)):
+        for name, rows in kept.query(build, only=JUDGED_READ).items():
+            kept.write(name, rows)
     kept.write("rubric_champions", RUBRIC_CHAMPIONS.empty_table())
     return Path(kept.root)
 
@@ -88,7 +84,7 @@ def test_models_are_compared_pair_by_pair_and_within_one_blueprint_by_its_prompt
     assert {row["note"] for row in one} == {f"no interval and no test: {n} prompts, at least 5 are needed" for n in (2, 3)}
 
 
-def test_the_key_of_the_panel_makes_the_steadier_model_champion(
+def test_the_panel_can_make_the_steadier_model_champion(
     house: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grade(house, "openai/bright", 10, 10, 10, 4, 4)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+
 import pyarrow as pa
 import pytest
 import yaml
+
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.cli.family_run import RunContextOfCommand, list_failed_calls
 from dtef_pipeline.cli.rubric.rubric_run import RUBRIC_RUN, describe_removed_summaries, run_warnings
@@ -17,6 +19,7 @@ from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.rubric.judge_requests import choose_judges
 from dtef_pipeline.rubric.settings import RubricSettings
 from dtef_pipeline.rubric.tables import RUBRIC_BOARD, RUBRIC_JUDGEMENTS, RUBRIC_RESPONSES, RUBRIC_SCORES
+from resources.blueprint_files import BLUEPRINT_NOTES
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 from tests.assets.rubric.reviews import graded
@@ -24,10 +27,6 @@ from tests.dtef_pipeline.cli.commands import PRICES, dtef, ok, refused, serve_as
 from tests.fake_llm_server import Call, FakeLLM
 from tests.made.rubric_warehouse import keep_blueprint
 from tests.made.shared_cases import cases_beside
-from resources.blueprint_files import BLUEPRINT_NOTES
-from tests.dtef_pipeline.cli.commands import dtef, ok, refused
-from tests.fake_llm_server import FakeLLM
-
 
 CASES = cases_beside(__file__)
 GREETINGS = """

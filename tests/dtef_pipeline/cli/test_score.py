@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
-import pytest
-from tests.dtef_pipeline.cli.commands import dtef, ok, refused
-from tests.strict_json import strict
-from tests.dtef_pipeline.cli.commands import dtef, ok
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+
+import pytest
+
 from resources.sandbox.run import choose_level
 from tests.conftest import ROOT
+from tests.dtef_pipeline.cli.commands import dtef, ok, refused
+from tests.strict_json import strict
 
 
 class TestScore:

@@ -3,34 +3,38 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from typing import Any
+
 import pytest
 from dagster import DagsterInstance
+
 from assets.stage.partitions import SNAPSHOT_TAG
 from dtef_pipeline.asking.models import Budget, load_models
 from dtef_pipeline.cli.settings_command import RunFlags
 from dtef_pipeline.cli.stage_runs import apply_budgets
 from dtef_pipeline.survey.settings import SurveySettings, build_survey_run_config
-from tests.dtef_pipeline.cli.commands import SEGMENTS, distribution, dtef, ok, query, refused, run_stages, serve_as
-from tests.fake_llm_server import FakeLLM, Fault, always
-import re
-from typing import Any
-from tests.dtef_pipeline.cli.commands import CHOSEN, distribution, ok, query, run_stages, serve_as
-from tests.fake_llm_server import FakeLLM
+from tests.dtef_pipeline.cli.commands import (
+    CHOSEN,
+    PRICES,
+    SEGMENTS,
+    distribution,
+    dtef,
+    ok,
+    query,
+    refused,
+    run_stages,
+    serve_as,
+)
+from tests.fake_llm_server import Call, FakeLLM, Fault, always
 from tests.strict_json import strict
-from tests.dtef_pipeline.cli.commands import CHOSEN, distribution, ok, query, refused, run_stages, serve_as
-from tests.fake_llm_server import Call, FakeLLM
-from tests.dtef_pipeline.cli.commands import CHOSEN, distribution, ok, query, refused, serve_as
-from tests.fake_llm_server import Call, FakeLLM, Fault
-
 
 ROUND = ["--round", "S1", "--segment", SEGMENTS[0], "--questions", "3"]
 
 
 class TestConditions:
-    def test_several_are_asked_in_one_run_and_boards_tell_them_apart(
-        self, ingested: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_several_of_one_run_stand_apart_on_boards(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
             serve_as(server, ingested, monkeypatch)
             printed = run_stages(*ROUND, "--model", "fake", "--condition", "distribution", "--condition", "shift+reversed")
@@ -43,9 +47,7 @@ class TestConditions:
 
 
 class TestSettings:
-    def test_a_selector_with_settings_is_a_model_of_its_own_and_they_reach_the_server(
-        self, ingested: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_settings_make_another_model_and_reach_the_server(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
             serve_as(server, ingested, monkeypatch)
             run_stages(*ROUND, "--model", "mine", "--model", "mine@temperature=0.7,max_tokens=512", "--questions", "2")
@@ -63,9 +65,7 @@ class TestSettings:
 
 
 class TestBudgets:
-    def test_a_run_that_reaches_one_keeps_what_is_done_says_so_and_goes_on_with_a_larger_one(
-        self, ingested: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_run_that_reaches_one_continues_with_a_larger_one(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         what = ["--round", "S1", "--segment", SEGMENTS[0], "--segment", "gender:male", "--model", "fake", "--questions", "4"]
         with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
             serve_as(server, ingested, monkeypatch)
@@ -122,9 +122,7 @@ class TestSegmentsThatLieApart:
         assert server.answered == 6
         assert "sent as candidate: 6 calls, " in printed
 
-    def test_a_model_that_never_answers_is_reported_by_the_exit_code(
-        self, ingested: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_model_that_never_answers_sets_the_exit_code(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with FakeLLM(fault=always(Fault("status", status=401, message="no such key"))) as server:
             serve_as(server, ingested, monkeypatch)
             result = dtef("run", *ROUND, "--model", "fake", "--no-roll-ups")
@@ -175,7 +173,7 @@ def reply(call: Call) -> str:
 
 def test_two_conditions_of_one_run_are_compared(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with FakeLLM(reply=reply) as server:
-        serve_as(server, ingested, monkeypatch, input_price=1.0, output_price=2.0)
+        serve_as(server, ingested, monkeypatch, **PRICES)
         conditions = ("--condition", "distribution", "--condition", "distribution+cot")
         run_stages("--round", "S1", *CHOSEN, *conditions, "--model", "fake", "--questions", "2")
         assert server.answered == 2 * 2 * 2
@@ -203,7 +201,7 @@ def test_the_summary_the_command_and_the_table_agree(ingested: Path, monkeypatch
         return Fault("status", status=400, message="too long") if "hospital" in call.user else None
 
     with FakeLLM(reply=lambda call: distribution(call, 40), fault=fault) as server:
-        serve_as(server, ingested, monkeypatch, input_price=1.0, output_price=2.0)
+        serve_as(server, ingested, monkeypatch, **PRICES)
         printed = ok("run", "--round", "S1", *CHOSEN, "--model", "fake", "--questions", "4", "--context", "0", "--context", "2")
     (row,) = strict(ok("costs", "--family", "survey", "--json"))
     assert row["answered"] == server.answered

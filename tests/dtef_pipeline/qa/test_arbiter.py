@@ -58,21 +58,7 @@ def test_the_document_has_the_documented_block() -> None:
     assert (judge.model.temperature, judge.evaluators) == (0.0, EVALUATORS)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("arbiter: {model: m, rate: 1}", "judges text:1: arbiter.rate: unknown key; known: sample_rate"),
-        ("judge: {model: m}", "unknown key"),
-        ("arbiter: {model: m, sample_rate: 1.5}", "got 1.5; allowed: 0 to 1"),
-        ("arbiter: {model: m, sample_rate: true}", "got true; allowed: a number"),
-        ("arbiter: {model: m, daily_budget: -1}", "got -1"),
-        ("arbiter: {model: m, evaluators: [style]}", "allowed: semantic, factuality"),
-        ("arbiter: {model: m, evaluators: [semantic, semantic]}", "got semantic, semantic"),
-        ("arbiter: {model: m, evaluators: []}", "got []"),
-        ("arbiter: {sample_rate: 1}", "is missing"),
-        ("", "is missing"),
-    ],
-)
+@pytest.mark.parametrize(("text", "said"), CASES["a_wrong_document_is_refused_with_its_line"])
 def test_a_wrong_document_is_refused_with_its_line(text: str, said: str) -> None:
     with pytest.raises(ConfigError, match="judges text:1: ") as error:
         load_arbiter(text)

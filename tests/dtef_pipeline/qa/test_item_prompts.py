@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Request
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.item_prompts import build_item_prompt, fence_code, guard_lines
 from dtef_pipeline.qa.model import QaItem
-from dtef_pipeline.qa.settings import CHOICE_TEMPLATES, QaCondition
 from dtef_pipeline.qa.option_order import find_original_letter, find_shown_letter, rotate_options, rotate_order
-
+from dtef_pipeline.qa.settings import CHOICE_TEMPLATES, QaCondition
 
 RIVER = QaItem(
     "rivers/3", "mmlu", "world_rivers", "choice", "Which is a river?", options=("Rigi", "Elbe", "Malta", "Ural"), reference="B"
@@ -201,7 +202,7 @@ def item_of(options: list[str], reference: str) -> QaItem:
     return QaItem("rivers/0", "mmlu", "rivers", "choice", "Which?", options=tuple(options), reference=reference)
 
 
-ITEMS = st.lists(st.text(), min_size=2, max_size=10, unique=True).flatmap(
+DRAWN_ITEMS = st.lists(st.text(), min_size=2, max_size=10, unique=True).flatmap(
     lambda options: st.builds(item_of, st.just(options), st.sampled_from(LETTERS[: len(options)]))
 )
 
@@ -212,7 +213,7 @@ def test_four_options_are_rotated_by_hand() -> None:
     assert [find_original_letter(letter, rotate_order(4, 1)) for letter in "ABCD"] == ["B", "C", "D", "A"]
 
 
-@given(ITEMS, st.integers(0, 3))
+@given(DRAWN_ITEMS, st.integers(0, 3))
 def test_the_same_text_is_expected_in_every_order(item: QaItem, rotation: int) -> None:
     shown, order = rotate_options(item, rotation), rotate_order(len(item.options), rotation)
     assert shown.options[LETTERS.index(shown.reference)] == item.options[LETTERS.index(item.reference)]
@@ -228,7 +229,7 @@ def test_a_letter_that_is_shown_and_mapped_back_is_itself(n: int, rotation: int,
     assert find_shown_letter(find_original_letter(letter, order), order) == letter
 
 
-@given(ITEMS, st.integers(0, 3), st.integers(0, 3))
+@given(DRAWN_ITEMS, st.integers(0, 3), st.integers(0, 3))
 def test_rotations_add_up(item: QaItem, first: int, second: int) -> None:
     together = rotate_options(rotate_options(item, first), second)
     by_hand = [item.options[(place + first + second) % len(item.options)] for place in range(len(item.options))]

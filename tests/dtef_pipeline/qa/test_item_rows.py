@@ -44,11 +44,8 @@ def test_an_item_is_read_back_as_it_was(item: QaItem) -> None:
     kept = replace(item, flags=("equal_options",), source_line=4, cluster=item.cluster or "somewhere")
     rows = build_item_tables(item.suite, item.part, LoadedItems((kept,)), lambda _: []).qa_items
     assert read_stored_items(rows) == [kept]
-
-
-def test_an_item_without_a_cluster_is_its_own() -> None:
-    rows = build_item_tables("gsm8k", "all", LoadedItems((ROWERS,)), lambda _: []).qa_items
-    assert rows["cluster"].to_pylist() == ["gsm8k/0"]
+    alone = build_item_tables(item.suite, item.part, LoadedItems((replace(item, cluster=""),)), lambda _: []).qa_items
+    assert alone["cluster"].to_pylist() == [item.item_id]
 
 
 def test_examples_are_read_back_in_the_order_of_their_file() -> None:

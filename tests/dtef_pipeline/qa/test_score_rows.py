@@ -68,12 +68,9 @@ def test_a_call_without_a_response_has_its_state_under_every_metric_and_no_score
     assert (rows[0]["reason"], rows[2]["reason"]) == ("HTTP 500", "the provider's content filter stopped the response")
 
 
-def test_an_empty_response_is_one_that_scorers_are_given() -> None:
+def test_an_empty_response_is_scored_and_no_responses_make_no_rows() -> None:
     (row, _) = score_rows(responses_to(BIRD, ""), ITEMS, by_length, MEASURES).to_pylist()
     assert (row["status"], row["value"]) == ("ok", 0.0)
-
-
-def test_no_responses_make_a_table_without_rows() -> None:
     assert score_rows(responses_to(BIRD), ITEMS, by_length, MEASURES) == QA_SCORES.empty_table()
 
 

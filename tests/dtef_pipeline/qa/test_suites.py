@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
+
 import pytest
+
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.item_files.socioscope import ITEM_LAYOUTS, SOCIOSCOPE_TYPES, load_items
-from dtef_pipeline.qa.suites import SuiteSpec, load_suites
-from resources.settings import find_shipped
-from tests.made.shared_cases import cases
-import json
-from typing import Any
 from dtef_pipeline.qa.item_files.suite_files import read_added
 from dtef_pipeline.qa.model import ItemError
-from dtef_pipeline.qa.suites import SuiteSpec
+from dtef_pipeline.qa.suites import SuiteSpec, load_suites
+from resources.settings import find_shipped
+from tests.made.shared_cases import cases, cases_beside
 
-
+CASES = cases_beside(__file__)
 SHIPPED = find_shipped("suites.yaml")
 OWN = """
 suites:
@@ -61,27 +62,7 @@ def test_public_suites_say_since_when_answers_may_be_known() -> None:
     assert (said["socioscope"], said["my-exam"]) == (None, None)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "suites: {a: {layout: csv, scorers: [x]}}",
-            "suite 'a': layout: got 'csv'; allowed: mmlu, gsm8k, humaneval, socioscope",
-        ),
-        ("suites: {a: {layout: mmlu}}", "got neither; allowed: one of the two"),
-        ("suites: {a: {layout: mmlu, scorers: [x], scorers_by_type: {b: [c]}}}", "got both; allowed: one of the two"),
-        ("suites: {a: {layout: mmlu, scorers: []}}", "suite 'a': scorers"),
-        (
-            "suites: {a: {layout: mmlu, scorers: [x], public_since: 2020-13}}",
-            "public_since: got '2020-13'; allowed: pattern",
-        ),
-        ("suites: {a: {layout: mmlu, scorers: [x], colour: red}}", "suite 'a': colour: unknown key; known: layout, scorers"),
-        ("suites: {a/b: {layout: mmlu, scorers: [x]}}", "suite 'a/b': name: got 'a/b'"),
-        ("suites: {a: 5}", "got 5; allowed: a mapping"),
-        ("suits: {}", "suits: unknown key; known: suites"),
-        ("suites: {a: {layout: mmlu, scorers: [x]}, a: {layout: mmlu, scorers: [y]}}", "the key 'a' is given twice"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), CASES["what_cannot_be_a_suite_is_named"])
 def test_what_cannot_be_a_suite_is_named(text: str, message: str) -> None:
     with pytest.raises(ConfigError) as error:
         load_suites(text)

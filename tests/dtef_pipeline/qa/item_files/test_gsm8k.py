@@ -1,4 +1,4 @@
-"""Word problems: one number after one mark, named after their lines. Programs to write: the tests define `check`, and no program is run to find out."""
+"""Word problems: one number after one mark. Programs to write: no program is run to find out whether it can be tested."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ import gzip
 import json
 import os
 from pathlib import Path
+
 import pytest
-from dtef_pipeline.qa.item_files.gsm8k import load_gsm8k
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.qa.item_files.gsm8k import find_defined_functions, load_gsm8k, load_humaneval
 from dtef_pipeline.qa.item_files.item_log import MAX_FINDINGS
 from dtef_pipeline.qa.item_files.rows import LONGEST_ROW, MAX_UNPACKED_BYTES
 from dtef_pipeline.qa.model import ItemError
 from tests.made.qa_items import written_lines
 from tests.made.shared_cases import cases_beside, shared
-from hypothesis import given
-from hypothesis import strategies as st
-from dtef_pipeline.qa.item_files.gsm8k import find_defined_functions, load_humaneval
-from tests.made.shared_cases import shared
-
 
 CASES = cases_beside(__file__)
 GOOD = {"question": "How many?", "answer": "2 + 2 = 4\n#### 4"}
@@ -66,12 +65,9 @@ def test_an_answer_without_one_number_is_left_out(answer: object, code: str, tmp
     assert [(finding.code, finding.line, finding.item_id) for finding in found.findings] == [(code, 2, "gsm8k/1")]
 
 
-def test_blank_lines_are_passed_over_and_counted(tmp_path: Path) -> None:
+def test_blank_lines_are_counted_and_a_row_may_state_its_own_number(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_text(f"\n{json.dumps(GOOD)}\n   \n{json.dumps(GOOD)}", encoding="utf-8-sig")
     assert [item.item_id for item in load_gsm8k(tmp_path / "x.jsonl").items] == ["gsm8k/1", "gsm8k/3"]
-
-
-def test_a_row_may_state_its_own_number(tmp_path: Path) -> None:
     found = load_gsm8k(written_lines(tmp_path / "x.jsonl", {**GOOD, "index": 17}, {**GOOD, "id": "b7"}), suite="mine")
     assert [item.item_id for item in found.items] == ["mine/17", "mine/b7"]
 
@@ -88,32 +84,25 @@ def test_the_training_file_beside_gives_the_examples_and_nothing_else_does(tmp_p
         assert [item.item_id for item in found.examples] == ["gsm8k/train/0", "gsm8k/train/1"]
 
 
-BAD_LINES = {
-    "json": b'{"question": ',
-    "no_object": b'["question"]',
-    "doubled_key": b'{"question": "a", "question": "b", "answer": "#### 1"}',
-    "encoding": b'{"question": "caf\xe9", "answer": "#### 1"}',
-    "missing": b'{"answer": "#### 1"}',
-    "long_row": b'{"question": "' + b"a" * LONGEST_ROW + b'"}',
-}
+BAD_LINES = (
+    *(("json", line) for line in (b'{"question": ', b"[" * 200_000, b"1" * 10_000, b'{"question": ' * 50_000)),
+    ("no_object", b'["question"]'),
+    ("doubled_key", b'{"question": "a", "question": "b", "answer": "#### 1"}'),
+    ("encoding", b'{"question": "caf\xe9", "answer": "#### 1"}'),
+    ("missing", b'{"answer": "#### 1"}'),
+    ("long_row", b'{"question": "' + b"a" * LONGEST_ROW + b'"}'),
+)
 
 
-@pytest.mark.parametrize("code", BAD_LINES)
-def test_a_line_that_is_no_row_is_named_and_the_next_is_read(code: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("code", "line"), BAD_LINES, ids=range(len(BAD_LINES)))
+def test_a_line_that_is_no_row_is_named_and_the_next_is_read(code: str, line: bytes, tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
-    path.write_bytes(BAD_LINES[code] + b"\n" + json.dumps(GOOD).encode())
+    path.write_bytes(line + b"\n" + json.dumps(GOOD).encode())
     found = load_gsm8k(path)
     assert [item.item_id for item in found.items] == ["gsm8k/1"]
     assert [(finding.code, finding.line) for finding in found.findings] == [(code, 1)]
     with pytest.raises(ItemError, match=r"x\.jsonl:1: "):
         load_gsm8k(path, strict=True)
-
-
-@pytest.mark.parametrize("line", [b"[" * 200_000, b"1" * 10_000, b'{"question": ' * 50_000])
-def test_what_the_parser_itself_refuses_is_a_bad_line(line: bytes, tmp_path: Path) -> None:
-    (tmp_path / "x.jsonl").write_bytes(line)
-    found = load_gsm8k(tmp_path / "x.jsonl")
-    assert [(finding.level, finding.code) for finding in found.findings] == [("error", "json")]
 
 
 @pytest.mark.parametrize(
@@ -139,9 +128,6 @@ def test_what_is_neither_a_file_nor_a_folder_is_not_waited_for(tmp_path: Path) -
     with pytest.raises(ItemError, match="no such file"):
         load_gsm8k(tmp_path / "x.jsonl")
     assert [finding.code for finding in load_gsm8k(tmp_path).findings] == ["no_files"]
-
-
-def test_a_name_that_no_system_takes_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(ItemError, match="cannot be read: "):
         load_gsm8k(tmp_path / ("x" * 5000))
 
@@ -169,7 +155,7 @@ def test_the_shared_problems_are_read_whole() -> None:
     assert all(item.solution for item in found.items)
 
 
-GOOD = {
+AREA = {
     "task_id": "HumanEval/4",
     "prompt": 'import math\n\n\ndef area(r):\n    """Area of a circle."""\n',
     "entry_point": "area",
@@ -180,21 +166,21 @@ GOOD = {
 
 @pytest.mark.parametrize("name", ["HumanEval.jsonl", "HumanEval.jsonl.gz", "test.JSONL"])
 def test_an_item_is_named_by_its_task_and_brings_its_tests(name: str, tmp_path: Path) -> None:
-    (item,) = load_humaneval(written_lines(tmp_path / name, GOOD)).items
+    (item,) = load_humaneval(written_lines(tmp_path / name, AREA)).items
     assert (item.item_id, item.part, item.type, item.cluster) == ("HumanEval/4", "all", "code", "HumanEval/4")
-    assert item.text == GOOD["prompt"]
-    assert json.loads(item.reference) == {key: value for key, value in GOOD.items() if key != "task_id"}
+    assert item.text == AREA["prompt"]
+    assert json.loads(item.reference) == {key: value for key, value in AREA.items() if key != "task_id"}
     assert load_humaneval(tmp_path).items == (item,)
 
 
 def test_the_solution_may_be_absent(tmp_path: Path) -> None:
-    without = {key: value for key, value in GOOD.items() if key != "canonical_solution"}
+    without = {key: value for key, value in AREA.items() if key != "canonical_solution"}
     (item,) = load_humaneval(written_lines(tmp_path / "x.jsonl", without)).items
     assert "canonical_solution" not in json.loads(item.reference)
 
 
 def test_two_tasks_may_ask_for_functions_of_one_name_but_not_be_one_task(tmp_path: Path) -> None:
-    found = load_humaneval(written_lines(tmp_path / "x.jsonl", GOOD, {**GOOD, "task_id": "HumanEval/5"}, GOOD))
+    found = load_humaneval(written_lines(tmp_path / "x.jsonl", AREA, {**AREA, "task_id": "HumanEval/5"}, AREA))
     assert [item.item_id for item in found.items] == ["HumanEval/4", "HumanEval/5"]
     assert [(finding.code, finding.line) for finding in found.findings] == [("repeated", 2), ("duplicate_id", 3)]
 
@@ -218,7 +204,7 @@ def test_two_tasks_may_ask_for_functions_of_one_name_but_not_be_one_task(tmp_pat
     ],
 )
 def test_a_task_that_cannot_be_tested_is_left_out(change: dict[str, object], code: str, tmp_path: Path) -> None:
-    found = load_humaneval(written_lines(tmp_path / "x.jsonl", {**GOOD, **change}, GOOD))
+    found = load_humaneval(written_lines(tmp_path / "x.jsonl", {**AREA, **change}, AREA))
     assert [item.source_line for item in found.items] == [2]
     assert [(finding.code, finding.line) for finding in found.findings] == [(code, 1)]
 

@@ -97,14 +97,11 @@ def test_the_words_none_nan_and_zero_are_texts(tmp_path: Path) -> None:
     assert load_mmlu(written(tmp_path / "headed_test.csv", headed)).items[0].options == item.options
 
 
-def test_cells_hold_line_breaks_and_later_rows_know_their_line(tmp_path: Path) -> None:
+def test_cells_hold_line_breaks_and_no_byte_order_mark(tmp_path: Path) -> None:
     first = ["Read:\r\none\ntwo", "a\nb", "c", "d", "e", "B"]
     found = load_mmlu(written(tmp_path / "breaks_test.csv", [first, CELLS]))
     assert found.items[0].text == "Read:\r\none\ntwo"
     assert [item.source_line for item in found.items] == [1, 5]
-
-
-def test_a_byte_order_mark_is_no_part_of_the_first_question(tmp_path: Path) -> None:
     assert load_mmlu(written(tmp_path / "x_test.csv", [CELLS], "utf-8-sig")).items[0].text == CELLS[0]
 
 

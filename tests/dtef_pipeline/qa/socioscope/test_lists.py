@@ -85,7 +85,7 @@ def test_lists_are_scored_as_by_hand(metric: dict[str, float], synonyms: dict[st
         ({"city tide": 0.2, "tide": 1.0, "tide bus bus": 0.0}, "by city tide", 0.2, ["city tide"]),
     ],
 )
-def test_a_longer_name_that_the_text_only_begins_gives_its_first_word_no_weight(
+def test_a_name_that_the_text_only_begins_counts_nothing(
     metric: dict[str, float], answer: str, value: float, found: list[str]
 ) -> None:
     """The last word was taken for a name of three words, longer than the one of two that stands there."""

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
+
 from dtef_pipeline.qa.model import ItemError
-from dtef_pipeline.qa.socioscope.yes_no import NO_WORDS, YES_WORDS, YesNo
+from dtef_pipeline.qa.socioscope.lists import ListMany
+from dtef_pipeline.qa.socioscope.yes_no import (
+    NO_WORDS,
+    YES_WORDS,
+    YesNo,
+    YesNoRationale,
+    add_judged_rationale,
+    is_waiting_for_judge,
+)
 from tests.dtef_pipeline.qa.socioscope.scored import ANY_ANSWER, score
 from tests.made.shared_cases import cases_beside
-from hypothesis import strategies as st
-from dtef_pipeline.qa.socioscope.lists import ListMany
-from dtef_pipeline.qa.socioscope.yes_no import YesNo, YesNoRationale, add_judged_rationale, is_waiting_for_judge
-from tests.dtef_pipeline.qa.socioscope.scored import score
-
 
 CASES = cases_beside(__file__)
 
@@ -65,7 +70,6 @@ def test_any_answer_has_a_score_of_0_or_1(answer: str) -> None:
     assert {yes.value, no.value} in ({None}, {0.0, 1.0})
 
 
-CASES = cases_beside(__file__)
 REASONS = {"tide": 0.5, "storm": 0.5}
 METRIC = {"answer": "yes", "rationale": REASONS, "weight": 0.5}
 JUDGED = {"answer": "yes", "rationale": {"judge": True}, "weight": 0.25}

@@ -12,18 +12,19 @@ from hypothesis import strategies as st
 from dtef_pipeline.qa.socioscope.socioscope_results import compute_mean_of_scores, compute_transcript_averages
 from dtef_pipeline.qa.transcripts.retrieval_scores import compute_retrieval_scores, find_relevant_ids
 from dtef_pipeline.qa.transcripts.retriever import make_retriever
-from tests.dtef_pipeline.qa.transcripts.interviews import needs_interviews, shared_documents, shared_questions, vectors
+from tests.dtef_pipeline.qa.transcripts.interviews import needs_interviews, shared_documents, shared_questions
+from tests.made.shared_cases import case_parameters
 
 IDS = st.sampled_from([f"d{number}" for number in range(14)])
 
 
-@pytest.mark.parametrize("case", vectors("retrieval"))
+@pytest.mark.parametrize("case", case_parameters("transcripts", "retrieval"))
 def test_shared_vectors_of_retrieval(case: Any) -> None:
     scores = compute_retrieval_scores(case["in"]["ranking"], set(case["in"]["relevant"]), case["in"]["k"])
     assert {name: getattr(scores, name) for name in case["out"]} == pytest.approx(case["out"], abs=case["tol"])
 
 
-@pytest.mark.parametrize("case", vectors("averages"))
+@pytest.mark.parametrize("case", case_parameters("transcripts", "averages"))
 def test_shared_vectors_of_averages(case: Any) -> None:
     averages = compute_transcript_averages(case["in"]["scores"])
     own = {name: mean.value for name, mean in averages.transcripts.items()}
