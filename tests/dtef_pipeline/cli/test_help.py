@@ -66,17 +66,7 @@ class TestHelp:
         assert len(options) > 50
         assert [(*words, *option.opts) for words, option in options if not option.help] == []
 
-    @pytest.mark.parametrize(
-        "words",
-        [
-            ("run", "--round", "GD4"),
-            (
-                "board",
-                "--refresh",
-            ),
-            ("board",),
-        ],
-    )
+    @pytest.mark.parametrize("words", [("run", "--round", "GD4"), ("board", "--refresh"), ("board",)])
     def test_an_unknown_metric_is_refused(
         self, words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.qa.item_files.rows import has_invalid_text
-from dtef_pipeline.qa.metric import MetricValue, fold_to_ascii, normalise, parse_metric
+from dtef_pipeline.qa.metric import fold_to_ascii, normalise, parse_metric
 from dtef_pipeline.qa.model import ItemError
 from tests.made.shared_cases import cases, cases_beside, shared
 
@@ -37,24 +37,9 @@ def test_metrics_of_the_shared_questions_are_read() -> None:
     assert all(parse_metric(one["metric"]) for one in asked if one["type"] != "Yes/No with Rationale")
 
 
-@pytest.mark.parametrize(
-    ("metric", "values"),
-    [
-        ("", ()),
-        ("  ", ()),
-        ("{}", ()),
-        ("[]", ()),
-        ("null", ()),
-        ("Oak Park", (MetricValue("Oak Park"),)),
-        ("5", (MetricValue("5"),)),
-        ('"Oak, Park"', (MetricValue("Oak, Park"),)),
-        ('["car", "bike"]', (MetricValue("car"), MetricValue("bike"))),
-        ('{"car": 1, "bike": -0.5}', (MetricValue("car", 1), MetricValue("bike", -0.5))),
-        ('[{"value": " car ", "aliases": ["auto"]}, "bike"]', (MetricValue("car", 1, ("auto",)), MetricValue("bike"))),
-    ],
-)
-def test_forms(metric: str, values: tuple[MetricValue, ...]) -> None:
-    assert parse_metric(metric) == values
+@pytest.mark.parametrize(("metric", "values"), CASES["forms"])
+def test_forms(metric: str, values: list[list[Any]]) -> None:
+    assert [[value.text, value.weight, [*value.aliases]] for value in parse_metric(metric)] == values
 
 
 @pytest.mark.parametrize(

@@ -33,17 +33,7 @@ def panel(tmp_path: Path, text: str) -> QaSettings | None:
     return load_panel_settings(path, "qa", QaSettings)
 
 
-@pytest.mark.parametrize(
-    ("suites", "parts", "found"),
-    [
-        ([], ["law"], ["mmlu/law", "own/law"]),
-        (["mmlu"], ["law"], ["mmlu/law"]),
-        ([], ["mmlu/high_school_*"], ["mmlu/high_school_law", "mmlu/high_school_physics"]),
-        ([], ["*_law", "all"], ["mmlu/high_school_law", "gsm8k/all"]),
-        (["gsm*", "own"], [], ["gsm8k/all", "own/law"]),
-        ([], [], KNOWN),
-    ],
-)
+@pytest.mark.parametrize(("suites", "parts", "found"), CASES["parts_are_chosen_by_suite_by_name_and_by_pattern"])
 def test_parts_are_chosen_by_suite_by_name_and_by_pattern(suites: list[str], parts: list[str], found: list[str]) -> None:
     assert choose_parts(KNOWN, suites, parts) == found
 

@@ -209,19 +209,9 @@ def test_a_task_that_cannot_be_tested_is_left_out(change: dict[str, object], cod
     assert [(finding.code, finding.line) for finding in found.findings] == [(code, 1)]
 
 
-@pytest.mark.parametrize(
-    ("code", "names"),
-    [
-        ("def f(x):\n", {"f"}),
-        ("def g(): ...\n\ndef f(x) -> int:", {"f", "g"}),
-        ("async def f(): ...", {"f"}),
-        ('x = "\\d"\ndef f(): ...', {"f"}),
-        ("if True:\n    def f(): ...", set()),
-        ("", set()),
-    ],
-)
-def test_functions_are_found_at_the_outermost_level(code: str, names: set[str]) -> None:
-    assert find_defined_functions(code) == names
+@pytest.mark.parametrize(("code", "names"), CASES["functions_are_found_at_the_outermost_level"])
+def test_functions_are_found_at_the_outermost_level(code: str, names: list[str]) -> None:
+    assert find_defined_functions(code) == {*names}
 
 
 @given(st.text(max_size=200))

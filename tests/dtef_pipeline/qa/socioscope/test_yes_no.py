@@ -108,23 +108,7 @@ def test_without_a_reason_that_counts_nothing_is_scored(metric: object) -> None:
     assert score(YesNoRationale(), "no", metric).status == "unscorable"
 
 
-@pytest.mark.parametrize(
-    ("metric", "message"),
-    [
-        ("yes", "allowed: .*rationale"),
-        ({"answer": "yes"}, "allowed: .*rationale"),
-        ({**METRIC, "wait": 1}, "allowed: .*rationale"),
-        ({**METRIC, "weight": 1.5}, "number from 0 to 1"),
-        ({**METRIC, "weight": True}, "number from 0 to 1"),
-        ({**METRIC, "answer": "maybe"}, "yes nor no"),
-        ({**METRIC, "answer": ""}, "yes nor no"),
-        ({**METRIC, "answer": True}, "yes nor no"),
-        ({**METRIC, "rationale": None}, "allowed: "),
-        ({**METRIC, "rationale": {"judge": False}}, "weight of 'judge'"),
-        ({**METRIC, "rationale": {"tide": "1"}}, "weight of 'tide'"),
-        ('{"answer": "yes", "answer": "no", "rationale": {"tide": 1}}', "given twice"),
-    ],
-)
+@pytest.mark.parametrize(("metric", "message"), CASES["what_is_refused_is_named"])
 def test_what_is_refused_is_named(metric: object, message: str) -> None:
     with pytest.raises(ItemError, match=message):
         score(YesNoRationale(), "yes", metric)
